@@ -1,0 +1,122 @@
+//! Contracts and their operations, as constants that provider and callers share.
+
+use std::{fmt, marker::PhantomData};
+
+use crate::{
+    codec::{Bytes, Json},
+    names,
+};
+
+/// A versioned contract, such as `device.info@1`.
+///
+/// ```
+/// use weir_sdk::{Contract, Operation};
+///
+/// const CONTRACT: Contract = Contract::new("clock@1");
+/// const UNIX_SECONDS: Operation<(), u64> = CONTRACT.operation("unix-seconds");
+/// assert_eq!(UNIX_SECONDS.to_string(), "clock@1 unix-seconds");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Contract {
+    name: &'static str,
+}
+
+impl Contract {
+    /// A contract of this name: dotted segments of `a-z`, `0-9` and `-`, then `@` and a version
+    /// number from 0 to 65535; at most 128 bytes.
+    ///
+    /// # Panics
+    /// If the name is not well formed; in a `const`, that is an error of the compiler.
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        assert!(
+            names::is_contract(name),
+            "a contract is dotted segments of `a-z`, `0-9` and `-`, then `@` and a version number"
+        );
+        Self { name }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// One of its operations, whose arguments and result travel as JSON.
+    ///
+    /// # Panics
+    /// If the name is not 1 to 128 printable ASCII characters without space or `/`.
+    #[must_use]
+    pub const fn operation<A, R>(self, name: &'static str) -> Operation<A, R> {
+        Operation::new(self, name)
+    }
+
+    /// One of its operations, whose argument and result are bytes as they are.
+    ///
+    /// # Panics
+    /// As `operation`.
+    #[must_use]
+    pub const fn bytes(self, name: &'static str) -> Operation<Vec<u8>, Vec<u8>, Bytes> {
+        Operation::new(self, name)
+    }
+}
+
+impl fmt::Display for Contract {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// One operation of a contract: from arguments `A` to a result `R`, which travel in the encoding
+/// `C`.
+pub struct Operation<A, R, C = Json> {
+    contract: Contract,
+    name: &'static str,
+    types: PhantomData<fn(A, C) -> R>,
+}
+
+impl<A, R, C> Operation<A, R, C> {
+    const fn new(contract: Contract, name: &'static str) -> Self {
+        assert!(
+            names::is_operation(name),
+            "an operation is 1 to 128 printable ASCII characters without space or `/`"
+        );
+        Self {
+            contract,
+            name,
+            types: PhantomData,
+        }
+    }
+
+    /// The contract that it belongs to.
+    #[must_use]
+    pub const fn contract(&self) -> Contract {
+        self.contract
+    }
+
+    /// Its name within the contract.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+impl<A, R, C> Clone for Operation<A, R, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<A, R, C> Copy for Operation<A, R, C> {}
+
+impl<A, R, C> fmt::Debug for Operation<A, R, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Operation({self})")
+    }
+}
+
+impl<A, R, C> fmt::Display for Operation<A, R, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.contract, self.name)
+    }
+}

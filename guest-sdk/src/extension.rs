@@ -1,0 +1,224 @@
+//! An extension: a value, its handlers, and the manifest that both fit.
+
+use std::{fmt, process::ExitCode, rc::Rc};
+
+use serde::de::DeserializeOwned;
+
+use crate::{
+    Context, Error, Event, Manifest, Operation,
+    codec::{Decode, Encode, Json},
+    host::Host,
+    program::{EventHandler, Hook, Program},
+};
+
+/// A value of the author's own with the handlers that serve it.
+///
+/// Handlers are async functions that take `&S`: several can be under way at once, each of them
+/// waiting for something else, so what they change lives in a `Cell` or `RefCell` (never borrowed
+/// across an `.await`). A handler that does not wait runs to its end undisturbed.
+///
+/// ```
+/// use std::cell::Cell;
+/// use weir_sdk::{Context, Contract, Empty, Error, Extension, Operation};
+///
+/// const COUNTER: Contract = Contract::new("counter@1");
+/// const NEXT: Operation<Empty, u64> = COUNTER.operation("next");
+///
+/// weir_sdk::manifest! { id: "counter", fulfills: &[COUNTER] }
+///
+/// #[derive(Default)]
+/// struct Counter(Cell<u64>);
+///
+/// impl Counter {
+///     async fn next(&self, _: &Context, _: Empty) -> Result<u64, Error> {
+///         self.0.set(self.0.get() + 1);
+///         Ok(self.0.get())
+///     }
+/// }
+///
+/// fn extension() -> Extension<Counter> {
+///     Extension::new(MANIFEST, Counter::default()).on(NEXT, Counter::next)
+/// }
+///
+/// // In the program itself: fn main() -> std::process::ExitCode { extension().run() }
+/// # fn main() {
+/// let main = weir_sdk::testing::Harness::new(extension());
+/// assert_eq!(main.call(NEXT, &Empty {}), Ok(1));
+/// # }
+/// ```
+pub struct Extension<S> {
+    state: Rc<S>,
+    program: Program,
+}
+
+impl<S: 'static> Extension<S> {
+    /// An extension of this manifest that serves nothing yet.
+    #[must_use]
+    pub fn new(manifest: Manifest, state: S) -> Self {
+        Self {
+            state: Rc::new(state),
+            program: Program::new(manifest),
+        }
+    }
+
+    /// Serves an operation. Arguments that do not decode are answered with the code
+    /// `invalid-argument`.
+    #[must_use]
+    pub fn on<A, R, C, H>(mut self, operation: Operation<A, R, C>, handler: H) -> Self
+    where
+        A: 'static,
+        R: 'static,
+        C: Decode<A> + Encode<R> + 'static,
+        H: AsyncFn(&S, &Context, A) -> Result<R, Error> + 'static,
+    {
+        let shared = Rc::new((self.state.clone(), handler));
+        let handler = move |context: Context,
+                            payload: Vec<u8>|
+              -> futures_util::future::LocalBoxFuture<'static, _> {
+            let shared = shared.clone();
+            Box::pin(async move {
+                let (state, handler) = &*shared;
+                let args = C::decode(payload).map_err(Error::invalid_argument)?;
+                C::encode_owned(handler(state, &context, args).await?)
+            })
+        };
+        self.program
+            .operations
+            .push((operation.contract(), operation.name(), Rc::new(handler)));
+        self
+    }
+
+    /// Subscribes to a pattern when the extension starts, and hands it its events, read as JSON, one
+    /// after the other in the order in which they came.
+    ///
+    /// An event that does not decode, or whose handler returns an error, is logged. While the handler
+    /// waits, up to 256 events wait for it, the oldest giving way: [`Event::lost`] counts them.
+    #[must_use]
+    pub fn on_event<T, H>(self, pattern: &'static str, handler: H) -> Self
+    where
+        T: DeserializeOwned + 'static,
+        H: AsyncFn(&S, &Context, Event<T>) -> Result<(), Error> + 'static,
+    {
+        self.on_event_bytes(
+            pattern,
+            async move |state: &S, context: &Context, event: Event<Vec<u8>>| {
+                let Event {
+                    topic,
+                    sequence,
+                    lost,
+                    payload,
+                } = event;
+                let payload = Json::decode(payload).map_err(Error::invalid_argument)?;
+                handler(
+                    state,
+                    context,
+                    Event {
+                        topic,
+                        sequence,
+                        lost,
+                        payload,
+                    },
+                )
+                .await
+            },
+        )
+    }
+
+    /// As [`on_event`](Self::on_event), with the payload as it is.
+    #[must_use]
+    pub fn on_event_bytes<H>(mut self, pattern: &'static str, handler: H) -> Self
+    where
+        H: AsyncFn(&S, &Context, Event<Vec<u8>>) -> Result<(), Error> + 'static,
+    {
+        let handler = self.event_handler(handler);
+        self.program.subscriptions.push((pattern, handler));
+        self
+    }
+
+    /// Takes the events of patterns that [`Context::subscribe`] subscribed to.
+    #[must_use]
+    pub fn on_any_event<H>(mut self, handler: H) -> Self
+    where
+        H: AsyncFn(&S, &Context, Event<Vec<u8>>) -> Result<(), Error> + 'static,
+    {
+        self.program.any_event = Some(self.event_handler(handler));
+        self
+    }
+
+    /// Runs before the extension declares itself ready: to load what it needs. It can call other
+    /// contracts, but receives nothing yet. An error ends the extension.
+    #[must_use]
+    pub fn on_start<H>(mut self, hook: H) -> Self
+    where
+        H: AsyncFn(&S, &Context) -> Result<(), Error> + 'static,
+    {
+        self.program.on_start = Some(self.hook(hook));
+        self
+    }
+
+    /// Runs when the extension was told to stop and has answered what it had in hand.
+    #[must_use]
+    pub fn on_stop<H>(mut self, hook: H) -> Self
+    where
+        H: AsyncFn(&S, &Context) -> Result<(), Error> + 'static,
+    {
+        self.program.on_stop = Some(self.hook(hook));
+        self
+    }
+
+    /// Runs beside the handlers from when the extension is ready, and is dropped when it is told to
+    /// stop: for what happens by itself, such as work at intervals or a socket that is read. An
+    /// error ends the extension.
+    #[must_use]
+    pub fn background<H>(mut self, task: H) -> Self
+    where
+        H: AsyncFn(&S, &Context) -> Result<(), Error> + 'static,
+    {
+        let task = self.hook(task);
+        self.program.background.push(task);
+        self
+    }
+
+    /// Serves until Main says stop: the whole of `main`.
+    ///
+    /// Fails, and tells Main why, if the handlers are not those of the manifest, if the operator did
+    /// not grant what they need, or if `on_start`, `on_stop` or a background task fails. There is a
+    /// Main only inside a component: run anywhere else, it says so and fails.
+    #[must_use]
+    pub fn run(self) -> ExitCode {
+        Host::run(self.program)
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn into_program(self) -> Program {
+        self.program
+    }
+
+    fn event_handler<H>(&self, handler: H) -> EventHandler
+    where
+        H: AsyncFn(&S, &Context, Event<Vec<u8>>) -> Result<(), Error> + 'static,
+    {
+        let shared = Rc::new((self.state.clone(), handler));
+        Rc::new(move |context, event| {
+            let shared = shared.clone();
+            Box::pin(async move {
+                let (state, handler) = &*shared;
+                handler(state, &context, event).await
+            })
+        })
+    }
+
+    fn hook<H>(&self, hook: H) -> Hook
+    where
+        H: AsyncFn(&S, &Context) -> Result<(), Error> + 'static,
+    {
+        let state = self.state.clone();
+        Box::new(move |context| Box::pin(async move { hook(&state, &context).await }))
+    }
+}
+
+impl<S> fmt::Debug for Extension<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.program.fmt(f)
+    }
+}

@@ -1,0 +1,334 @@
+//! Main in memory, for tests: one extension, fakes of the contracts that it calls, and its manifest
+//! for its grants.
+//!
+//! Here is what the extension sees of it; `outside` is what the test does.
+
+mod lanes;
+mod outside;
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    fmt,
+    future::{Future, poll_fn},
+    process::ExitCode,
+    rc::Rc,
+    task::Poll,
+    time::Duration,
+};
+
+use futures_util::{future::LocalBoxFuture, stream::FuturesUnordered};
+
+pub(crate) use self::outside::{Fake, Publication};
+use self::{
+    lanes::Lanes,
+    outside::{Asked, UnderWay},
+};
+use super::{Answer, BATCH, Message, MessageId, Options, Peer, Response, WitError};
+use crate::{Contract, Error, Manifest, Receipt, names, program::Program, testing::Clock};
+
+/// How long a request has where nobody says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The number of whoever the test plays, and that of the extension.
+const TEST: Peer = 1;
+const EXTENSION: Peer = 2;
+
+#[derive(Clone)]
+pub(crate) struct Host(Rc<State>);
+
+/// Where to wait for messages.
+pub(crate) struct Inbox(Host);
+
+struct State {
+    manifest: Manifest,
+    clock: Clock,
+    inbox: RefCell<Lanes>,
+    last_id: Cell<MessageId>,
+    sender: RefCell<String>,
+    config: RefCell<HashMap<String, String>>,
+    interrupted: RefCell<Option<String>>,
+    served: RefCell<Vec<(Contract, String)>>,
+    asked: RefCell<HashMap<MessageId, Asked>>,
+    targets: RefCell<Vec<(Contract, String)>>,
+    fakes: RefCell<HashMap<(Contract, String), Fake>>,
+    under_way: RefCell<FuturesUnordered<UnderWay>>,
+    subscriptions: RefCell<Vec<Subscription>>,
+    published: RefCell<Vec<Publication>>,
+}
+
+struct Subscription {
+    pattern: String,
+    events: u64,
+}
+
+impl Inbox {
+    pub(crate) fn readable(&self) -> impl Future<Output = ()> + use<> {
+        self.0.readable()
+    }
+}
+
+impl Host {
+    /// There is no Main to serve.
+    pub(crate) fn run(program: Program) -> ExitCode {
+        eprintln!(
+            "`{}` is an extension: build it with `--target wasm32-wasip2` and give it to `weir run`, \
+             or test it with `weir_sdk::testing`",
+            program.manifest.id
+        );
+        ExitCode::FAILURE
+    }
+
+    pub(crate) fn serve(&self, contract: Contract, operations: &[String]) -> Result<u32, Error> {
+        let mut served = self.0.served.borrow_mut();
+        let first = number_of(served.len())?;
+        served.extend(
+            operations
+                .iter()
+                .map(|operation| (contract, operation.clone())),
+        );
+        Ok(first)
+    }
+
+    pub(crate) async fn receive(&self) -> Option<Message> {
+        loop {
+            let taken = self.0.inbox.borrow_mut().take();
+            match taken {
+                Ok(next) => return next,
+                Err(lanes::Empty) => self.readable().await,
+            }
+        }
+    }
+
+    pub(crate) async fn respond_and_receive(
+        &self,
+        request: MessageId,
+        answer: &Answer,
+    ) -> Result<Option<Message>, WitError> {
+        self.respond(request, answer)?;
+        Ok(self.receive().await)
+    }
+
+    pub(crate) fn respond(&self, request: MessageId, answer: &Answer) -> Result<(), WitError> {
+        match self.0.asked.borrow_mut().get_mut(&request) {
+            Some(Asked {
+                answer: Some(_), ..
+            }) => Err(WitError::Invalid(format!(
+                "request {request} is answered already"
+            ))),
+            Some(asked) => {
+                asked.answer = Some(answer.clone().map_err(WitError::Handler));
+                Ok(())
+            }
+            // Nobody waits for it any more.
+            None => Ok(()),
+        }
+    }
+
+    /// What is there; an error that it was nothing. Empty means stop.
+    pub(crate) fn take(&self) -> Result<Vec<Message>, WitError> {
+        let mut inbox = self.0.inbox.borrow_mut();
+        let mut messages = Vec::new();
+        for _ in 0..BATCH {
+            match inbox.take() {
+                Ok(Some(message)) => messages.push(message),
+                Ok(None) => return Ok(messages),
+                Err(lanes::Empty) => break,
+            }
+        }
+        if messages.is_empty() {
+            Err(WitError::Timeout)
+        } else {
+            Ok(messages)
+        }
+    }
+
+    pub(crate) fn inbox(&self) -> Inbox {
+        Inbox(self.clone())
+    }
+
+    pub(crate) fn open(
+        &self,
+        contract: Contract,
+        operation: &str,
+        _provider: Option<&str>,
+    ) -> Result<u32, Error> {
+        let Manifest {
+            id,
+            requires,
+            wants,
+            ..
+        } = self.0.manifest;
+        if !requires.contains(&contract) && !wants.contains(&contract) {
+            return Err(Error::PermissionDenied(format!(
+                "`{id}` may not call `{contract}`; `requires` or `wants` would grant it"
+            )));
+        }
+        if !self
+            .0
+            .fakes
+            .borrow()
+            .keys()
+            .any(|(known, _)| *known == contract)
+        {
+            return Err(Error::UnknownContract(contract.name().to_owned()));
+        }
+        let mut targets = self.0.targets.borrow_mut();
+        targets.push((contract, operation.to_owned()));
+        number_of(targets.len() - 1)
+    }
+
+    pub(crate) fn call(
+        &self,
+        target: u32,
+        payload: &[u8],
+        options: Options,
+    ) -> LocalBoxFuture<'static, Result<Vec<u8>, WitError>> {
+        self.ask_fake(target, payload, options)
+    }
+
+    pub(crate) fn send(
+        &self,
+        target: u32,
+        payload: &[u8],
+        options: Options,
+    ) -> Result<MessageId, WitError> {
+        let id = self.next_id();
+        let outcome = self.ask_fake(target, payload, options);
+        self.0
+            .under_way
+            .borrow_mut()
+            .push(UnderWay::new(id, outcome));
+        Ok(id)
+    }
+
+    pub(crate) fn cancel(&self, request: MessageId) {
+        let mut under_way = self.0.under_way.borrow_mut();
+        *under_way = std::mem::take(&mut *under_way)
+            .into_iter()
+            .filter(|call| call.id() != request)
+            .collect();
+    }
+
+    pub(crate) fn subscribe(&self, pattern: &str) -> Result<u32, Error> {
+        if !names::is_topic_pattern(pattern) {
+            return Err(Error::Invalid(format!(
+                "`{pattern}` is not a topic pattern"
+            )));
+        }
+        self.granted(
+            "subscribe to",
+            "subscribes",
+            self.0.manifest.subscribes,
+            pattern,
+        )?;
+        let mut subscriptions = self.0.subscriptions.borrow_mut();
+        if let Some(known) = subscriptions
+            .iter()
+            .position(|known| known.pattern == pattern)
+        {
+            return number_of(known);
+        }
+        subscriptions.push(Subscription {
+            pattern: pattern.to_owned(),
+            events: 0,
+        });
+        number_of(subscriptions.len() - 1)
+    }
+
+    pub(crate) fn publish(
+        &self,
+        to: Option<&str>,
+        topic: &str,
+        payload: &[u8],
+    ) -> Result<Receipt, Error> {
+        if !names::is_topic(topic) {
+            return Err(Error::Invalid(format!("`{topic}` is not a topic")));
+        }
+        self.granted("publish", "publishes", self.0.manifest.publishes, topic)?;
+        self.0.published.borrow_mut().push(Publication {
+            topic: topic.to_owned(),
+            to: to.map(str::to_owned),
+            payload: payload.to_owned(),
+        });
+        let delivered = if to.is_none_or(|to| to == self.own_name()) {
+            self.deliver(EXTENSION, topic, payload, 0)
+        } else {
+            1
+        };
+        Ok(Receipt { delivered, shed: 0 })
+    }
+
+    pub(crate) fn ready(&self) {
+        self.0.interrupted.replace(None);
+    }
+
+    pub(crate) fn interrupted(&self, reason: &str) {
+        self.0.interrupted.replace(Some(reason.to_owned()));
+    }
+
+    pub(crate) fn own_name(&self) -> String {
+        self.0.manifest.id.to_owned()
+    }
+
+    pub(crate) fn name_of(&self, peer: Peer) -> Option<String> {
+        match peer {
+            TEST => Some(self.0.sender.borrow().clone()),
+            EXTENSION => Some(self.own_name()),
+            _ => None,
+        }
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "Main may be unable to say")]
+    pub(crate) fn config(&self, key: &str) -> Result<Option<String>, Error> {
+        Ok(self.0.config.borrow().get(key).cloned())
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.0.clock.now()
+    }
+
+    pub(crate) fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + use<> {
+        self.0.clock.sleep(duration)
+    }
+
+    fn readable(&self) -> impl Future<Output = ()> + use<> {
+        let state = self.0.clone();
+        poll_fn(move |cx| {
+            let mut inbox = state.inbox.borrow_mut();
+            if inbox.is_readable() {
+                return Poll::Ready(());
+            }
+            inbox.wake_when_readable(cx.waker());
+            Poll::Pending
+        })
+    }
+
+    fn granted(&self, verb: &str, key: &str, grants: &[&str], pattern: &str) -> Result<(), Error> {
+        if grants.iter().any(|grant| names::covers(grant, pattern)) {
+            return Ok(());
+        }
+        let id = self.0.manifest.id;
+        Err(Error::PermissionDenied(format!(
+            "`{id}` may not {verb} `{pattern}`; `{key}` would grant it"
+        )))
+    }
+
+    fn next_id(&self) -> MessageId {
+        let id = self.0.last_id.get() + 1;
+        self.0.last_id.set(id);
+        id
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host")
+            .field("manifest", &self.0.manifest)
+            .finish_non_exhaustive()
+    }
+}
+
+fn number_of(place: usize) -> Result<u32, Error> {
+    u32::try_from(place).map_err(Error::failed)
+}

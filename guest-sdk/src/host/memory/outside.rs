@@ -1,0 +1,270 @@
+//! What the test does: asks, publishes, fakes other contracts, and lets time pass.
+
+use std::{
+    cell::{Cell, RefCell},
+    future::Future,
+    pin::{Pin, pin},
+    rc::Rc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures_util::{
+    StreamExt,
+    future::{Either, LocalBoxFuture, select},
+};
+
+use super::{Host, Message, MessageId, Options, Response, State, TEST, TIMEOUT, WitError};
+use crate::{
+    Contract, Error, Manifest,
+    host::{Event, Peer, Request},
+    names,
+    testing::Clock,
+};
+
+/// Answers in place of another contract's owner.
+pub(crate) type Fake = Rc<dyn Fn(Vec<u8>) -> LocalBoxFuture<'static, Result<Vec<u8>, Error>>>;
+
+/// A request to the extension.
+#[derive(Debug)]
+pub(super) struct Asked {
+    deadline: Duration,
+    pub(super) answer: Option<Result<Vec<u8>, WitError>>,
+}
+
+/// What the extension published.
+#[derive(Clone, Debug)]
+pub(crate) struct Publication {
+    pub(crate) topic: String,
+    pub(crate) to: Option<String>,
+    pub(crate) payload: Vec<u8>,
+}
+
+impl Host {
+    pub(crate) fn new(manifest: Manifest) -> Self {
+        Self(Rc::new(State {
+            manifest,
+            clock: Clock::default(),
+            inbox: RefCell::default(),
+            last_id: Cell::new(0),
+            sender: RefCell::new("test".to_owned()),
+            config: RefCell::default(),
+            interrupted: RefCell::default(),
+            served: RefCell::default(),
+            asked: RefCell::default(),
+            targets: RefCell::default(),
+            fakes: RefCell::default(),
+            under_way: RefCell::default(),
+            subscriptions: RefCell::default(),
+            published: RefCell::default(),
+        }))
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
+
+    pub(crate) fn set_sender(&self, name: &str) {
+        self.0.sender.replace(name.to_owned());
+    }
+
+    pub(crate) fn set_config(&self, key: &str, value: &str) {
+        self.0
+            .config
+            .borrow_mut()
+            .insert(key.to_owned(), value.to_owned());
+    }
+
+    pub(crate) fn set_fake(&self, contract: Contract, operation: &str, fake: Fake) {
+        self.0
+            .fakes
+            .borrow_mut()
+            .insert((contract, operation.to_owned()), fake);
+    }
+
+    /// Puts a request into the extension's inbox.
+    pub(crate) fn ask(
+        &self,
+        contract: Contract,
+        operation: &str,
+        payload: Vec<u8>,
+        timeout: Option<Duration>,
+    ) -> Result<MessageId, Error> {
+        if let Some(reason) = &*self.0.interrupted.borrow() {
+            return Err(Error::NotReady(reason.clone()));
+        }
+        let served = self.0.served.borrow();
+        if !served.iter().any(|(known, _)| *known == contract) {
+            return Err(Error::UnknownContract(contract.name().to_owned()));
+        }
+        let number = served
+            .iter()
+            .position(|(known, name)| *known == contract && name == operation)
+            .ok_or_else(|| {
+                Error::Invalid(format!("`{contract}` has no operation `{operation}`"))
+            })?;
+        let remaining = timeout.unwrap_or(TIMEOUT);
+        let id = self.next_id();
+        let deadline = self.now().saturating_add(remaining);
+        self.0.asked.borrow_mut().insert(
+            id,
+            Asked {
+                deadline,
+                answer: None,
+            },
+        );
+        self.0.inbox.borrow_mut().push(Message::Request(Request {
+            id,
+            sender: TEST,
+            operation: super::number_of(number)?,
+            remaining_ms: u32::try_from(remaining.as_millis()).unwrap_or(u32::MAX),
+            waited_us: 0,
+            payload,
+        }));
+        Ok(id)
+    }
+
+    /// The answer, or `timeout` when it is too late for one.
+    pub(crate) fn answer(&self, id: MessageId) -> Option<Result<Vec<u8>, Error>> {
+        let mut asked = self.0.asked.borrow_mut();
+        let outcome = match asked.get_mut(&id)? {
+            Asked {
+                answer: Some(answer),
+                ..
+            } => answer.clone().map_err(Error::from),
+            Asked { deadline, .. } if *deadline <= self.now() => Err(Error::Timeout),
+            _ => return None,
+        };
+        asked.remove(&id);
+        Some(outcome)
+    }
+
+    pub(crate) fn is_answered(&self, id: MessageId) -> bool {
+        self.0
+            .asked
+            .borrow()
+            .get(&id)
+            .is_some_and(|asked| asked.answer.is_some())
+    }
+
+    pub(crate) fn deadline(&self, id: MessageId) -> Option<Duration> {
+        self.0.asked.borrow().get(&id).map(|asked| asked.deadline)
+    }
+
+    /// Hands an event to every subscription that it matches; how many those are.
+    pub(crate) fn deliver(&self, sender: Peer, topic: &str, payload: &[u8], lost: u64) -> u32 {
+        let mut delivered = 0;
+        for (number, subscription) in (0..).zip(self.0.subscriptions.borrow_mut().iter_mut()) {
+            if !names::covers(&subscription.pattern, topic) {
+                continue;
+            }
+            subscription.events += lost + 1;
+            delivered += 1;
+            self.0.inbox.borrow_mut().push(Message::Event(Event {
+                sender,
+                subscription: number,
+                topic: (subscription.pattern != topic).then(|| topic.to_owned()),
+                sequence: subscription.events,
+                lost,
+                waited_us: 0,
+                payload: payload.to_owned(),
+            }));
+        }
+        delivered
+    }
+
+    pub(crate) fn deliver_from_test(&self, topic: &str, payload: &[u8], lost: u64) -> u32 {
+        self.deliver(TEST, topic, payload, lost)
+    }
+
+    pub(crate) fn take_published(&self) -> Vec<Publication> {
+        self.0.published.take()
+    }
+
+    pub(crate) fn requests_under_way(&self) -> usize {
+        self.0.under_way.borrow().len()
+    }
+
+    pub(crate) fn stop(&self) {
+        self.0.inbox.borrow_mut().stop();
+    }
+
+    /// Whoever still waits for the extension hears that it is gone.
+    pub(crate) fn gone(&self) {
+        for asked in self.0.asked.borrow_mut().values_mut() {
+            asked.answer.get_or_insert(Err(WitError::PeerGone));
+        }
+    }
+
+    /// Lets the fakes go on as far as they can.
+    pub(crate) fn poll_fakes(&self, cx: &mut Context<'_>) {
+        while let Poll::Ready(Some(response)) = self.0.under_way.borrow_mut().poll_next_unpin(cx) {
+            self.0.inbox.borrow_mut().push(Message::Response(response));
+        }
+    }
+
+    /// Asks a fake, until the deadline.
+    pub(super) fn ask_fake(
+        &self,
+        target: u32,
+        payload: &[u8],
+        options: Options,
+    ) -> LocalBoxFuture<'static, Result<Vec<u8>, WitError>> {
+        let targets = self.0.targets.borrow();
+        let target = usize::try_from(target)
+            .ok()
+            .and_then(|target| targets.get(target));
+        let fake = target.and_then(|target| self.0.fakes.borrow().get(target).cloned());
+        let Some(fake) = fake else {
+            return Box::pin(std::future::ready(Err(WitError::Invalid(format!(
+                "the contract has no such operation: {target:?} has no fake"
+            )))));
+        };
+        let answer = fake(payload.to_owned());
+        let timeout = options
+            .timeout_ms
+            .map_or(TIMEOUT, |ms| Duration::from_millis(ms.into()));
+        let parent = options.parent.and_then(|id| self.deadline(id));
+        let remaining = parent.map_or(timeout, |deadline| {
+            timeout.min(deadline.saturating_sub(self.now()))
+        });
+        let deadline = self.0.clock.sleep(remaining);
+        Box::pin(async move {
+            match select(answer, pin!(deadline)).await {
+                Either::Left((outcome, _)) => outcome.map_err(WitError::from),
+                Either::Right(_) => Err(WitError::Timeout),
+            }
+        })
+    }
+}
+
+/// A request of the extension that a fake is busy with.
+pub(super) struct UnderWay {
+    id: MessageId,
+    outcome: LocalBoxFuture<'static, Result<Vec<u8>, WitError>>,
+}
+
+impl UnderWay {
+    pub(super) fn new(
+        id: MessageId,
+        outcome: LocalBoxFuture<'static, Result<Vec<u8>, WitError>>,
+    ) -> Self {
+        Self { id, outcome }
+    }
+
+    pub(super) fn id(&self) -> MessageId {
+        self.id
+    }
+}
+
+impl Future for UnderWay {
+    type Output = Response;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response> {
+        let id = self.id;
+        self.outcome
+            .as_mut()
+            .poll(cx)
+            .map(|outcome| Response { id, outcome })
+    }
+}

@@ -1,0 +1,165 @@
+//! Main behind the imports of `weir:iec`, and time behind WASI.
+
+use std::{
+    future::{Future, ready},
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use wstd::runtime::AsyncPollable;
+
+use super::{Answer, BATCH, Message, MessageId, Options, Peer, WitError};
+use crate::{
+    Contract, Error, Receipt,
+    bindings::{
+        wasi::config::store,
+        weir::iec::{channel, events, lifecycle, peers, requests},
+    },
+    program::Program,
+};
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Host {
+    started: Instant,
+}
+
+/// Where to wait for messages and for other things at once.
+#[derive(Debug)]
+pub(crate) struct Inbox(AsyncPollable);
+
+impl Inbox {
+    pub(crate) fn readable(&self) -> impl Future<Output = ()> + use<> {
+        self.0.wait_for()
+    }
+}
+
+impl Host {
+    /// Runs a program to its end.
+    pub(crate) fn run(program: Program) -> ExitCode {
+        let host = Self {
+            started: Instant::now(),
+        };
+        match wstd::runtime::block_on(program.run(host)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                host.error(&error.to_string());
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    pub(crate) fn serve(&self, contract: Contract, operations: &[String]) -> Result<u32, Error> {
+        Ok(channel::serve(contract.name(), operations)?)
+    }
+
+    pub(crate) fn receive(&self) -> impl Future<Output = Option<Message>> {
+        ready(channel::receive())
+    }
+
+    pub(crate) fn respond_and_receive(
+        &self,
+        request: MessageId,
+        answer: &Answer,
+    ) -> impl Future<Output = Result<Option<Message>, WitError>> {
+        ready(channel::respond_and_receive(request, answer.as_deref()))
+    }
+
+    pub(crate) fn respond(&self, request: MessageId, answer: &Answer) -> Result<(), WitError> {
+        channel::respond(request, answer.as_deref())
+    }
+
+    /// What is there; an error that it was nothing. Empty means stop.
+    pub(crate) fn take(&self) -> Result<Vec<Message>, WitError> {
+        channel::receive_batch(BATCH, channel::BatchOrder::AnyOrder, Some(0))
+    }
+
+    pub(crate) fn inbox(&self) -> Inbox {
+        Inbox(AsyncPollable::new(channel::subscribe_inbox()))
+    }
+
+    pub(crate) fn open(
+        &self,
+        contract: Contract,
+        operation: &str,
+        provider: Option<&str>,
+    ) -> Result<u32, Error> {
+        Ok(requests::open(contract.name(), operation, provider)?)
+    }
+
+    pub(crate) fn call(
+        &self,
+        target: u32,
+        payload: &[u8],
+        options: Options,
+    ) -> impl Future<Output = Result<Vec<u8>, WitError>> {
+        ready(requests::call(target, payload, options))
+    }
+
+    pub(crate) fn send(
+        &self,
+        target: u32,
+        payload: &[u8],
+        options: Options,
+    ) -> Result<MessageId, WitError> {
+        requests::send(target, payload, options)
+    }
+
+    pub(crate) fn cancel(&self, request: MessageId) {
+        requests::cancel(request);
+    }
+
+    pub(crate) fn subscribe(&self, pattern: &str) -> Result<u32, Error> {
+        Ok(events::subscribe(pattern)?)
+    }
+
+    pub(crate) fn publish(
+        &self,
+        to: Option<&str>,
+        topic: &str,
+        payload: &[u8],
+    ) -> Result<Receipt, Error> {
+        let receipt = match to {
+            None => events::publish(topic, payload),
+            Some(extension) => events::publish_to(extension, topic, payload),
+        }?;
+        Ok(receipt.into())
+    }
+
+    pub(crate) fn ready(&self) {
+        lifecycle::ready();
+    }
+
+    pub(crate) fn interrupted(&self, reason: &str) {
+        lifecycle::interrupted(reason);
+    }
+
+    pub(crate) fn error(&self, reason: &str) {
+        lifecycle::error(reason);
+    }
+
+    pub(crate) fn own_name(&self) -> String {
+        peers::own_name()
+    }
+
+    pub(crate) fn name_of(&self, peer: Peer) -> Option<String> {
+        peers::name_of(peer)
+    }
+
+    pub(crate) fn config(&self, key: &str) -> Result<Option<String>, Error> {
+        store::get(key).map_err(|error| match error {
+            store::Error::Upstream(text) | store::Error::Io(text) => Error::handler("config", text),
+        })
+    }
+
+    /// Time since the start.
+    pub(crate) fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    pub(crate) fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + use<> {
+        let timer = wstd::time::Timer::after(duration.into());
+        async move {
+            timer.wait().await;
+        }
+    }
+}

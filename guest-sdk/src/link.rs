@@ -1,0 +1,173 @@
+//! What an extension shares with all its handlers: Main, the targets that it has looked up, and its
+//! requests under way, each with whoever waits for the answer.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+};
+
+use crate::{
+    Contract, Error,
+    host::{Host, MessageId, Options, Response, WitError},
+};
+
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) host: Host,
+    /// Whether messages are being received: only then can an answer come through the inbox.
+    receiving: Cell<bool>,
+    targets: RefCell<Vec<Target>>,
+    under_way: RefCell<HashMap<MessageId, Slot>>,
+    /// By the number of the subscription.
+    patterns: RefCell<HashMap<u32, String>>,
+}
+
+#[derive(Debug)]
+struct Target {
+    contract: Contract,
+    operation: &'static str,
+    provider: Option<Box<str>>,
+    number: u32,
+}
+
+#[derive(Debug)]
+enum Slot {
+    Waiting(Option<Waker>),
+    Answered(Result<Vec<u8>, WitError>),
+}
+
+impl Link {
+    pub(crate) fn new(host: Host) -> Self {
+        Self {
+            host,
+            receiving: Cell::new(false),
+            targets: RefCell::default(),
+            under_way: RefCell::default(),
+            patterns: RefCell::default(),
+        }
+    }
+
+    /// From here on answers come through the inbox.
+    pub(crate) fn start_receiving(&self) {
+        self.receiving.set(true);
+    }
+
+    /// From here on no answer comes through the inbox: whoever waits for one hears so.
+    pub(crate) fn stop_receiving(&self) {
+        self.receiving.set(false);
+        for slot in self.under_way.borrow_mut().values_mut() {
+            slot.fill(Err(WitError::PeerGone));
+        }
+    }
+
+    /// Sends a request and waits for its answer, while others are served.
+    pub(crate) async fn call(
+        &self,
+        (contract, operation): (Contract, &'static str),
+        provider: Option<&str>,
+        payload: &[u8],
+        options: Options,
+    ) -> Result<Vec<u8>, Error> {
+        let target = self.target(contract, operation, provider)?;
+        if !self.receiving.get() {
+            return Ok(self.host.call(target, payload, options).await?);
+        }
+        let id = self.host.send(target, payload, options)?;
+        self.under_way.borrow_mut().insert(id, Slot::Waiting(None));
+        Ok(PendingCall { link: self, id }.await?)
+    }
+
+    /// Hands an answer to whoever waits for it.
+    pub(crate) fn answered(&self, response: Response) {
+        // Nobody: it was in the inbox already when the caller gave up.
+        if let Some(slot) = self.under_way.borrow_mut().get_mut(&response.id) {
+            slot.fill(response.outcome);
+        }
+    }
+
+    /// Subscribes and keeps the pattern, which events may leave out.
+    pub(crate) fn subscribe(&self, pattern: &str) -> Result<u32, Error> {
+        let subscription = self.host.subscribe(pattern)?;
+        self.patterns
+            .borrow_mut()
+            .insert(subscription, pattern.to_owned());
+        Ok(subscription)
+    }
+
+    /// The topic of an event that came without: its subscription names only one.
+    pub(crate) fn topic_of(&self, subscription: u32) -> String {
+        self.patterns
+            .borrow()
+            .get(&subscription)
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    fn target(
+        &self,
+        contract: Contract,
+        operation: &'static str,
+        provider: Option<&str>,
+    ) -> Result<u32, Error> {
+        let known = self.targets.borrow().iter().find_map(|target| {
+            (target.operation == operation
+                && target.contract == contract
+                && target.provider.as_deref() == provider)
+                .then_some(target.number)
+        });
+        if let Some(number) = known {
+            return Ok(number);
+        }
+        let number = self.host.open(contract, operation, provider)?;
+        let provider = provider.map(Into::into);
+        self.targets.borrow_mut().push(Target {
+            contract,
+            operation,
+            provider,
+            number,
+        });
+        Ok(number)
+    }
+}
+
+impl Slot {
+    fn fill(&mut self, outcome: Result<Vec<u8>, WitError>) {
+        if let Self::Waiting(waker) = std::mem::replace(self, Self::Answered(outcome))
+            && let Some(waker) = waker
+        {
+            waker.wake();
+        }
+    }
+}
+
+/// Waits for one answer. Dropped before, it gives the request up.
+struct PendingCall<'a> {
+    link: &'a Link,
+    id: MessageId,
+}
+
+impl Future for PendingCall<'_> {
+    type Output = Result<Vec<u8>, WitError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut under_way = self.link.under_way.borrow_mut();
+        match under_way.remove(&self.id) {
+            Some(Slot::Answered(outcome)) => Poll::Ready(outcome),
+            _ => {
+                under_way.insert(self.id, Slot::Waiting(Some(cx.waker().clone())));
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for PendingCall<'_> {
+    fn drop(&mut self) {
+        if let Some(Slot::Waiting(_)) = self.link.under_way.borrow_mut().remove(&self.id) {
+            self.link.host.cancel(self.id);
+        }
+    }
+}

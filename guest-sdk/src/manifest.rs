@@ -1,0 +1,192 @@
+//! What an extension is and what it needs, stated once.
+//!
+//! It travels inside the finished component, in the custom section `weir:manifest`, as JSON;
+//! `weir inspect` prints it. It grants nothing: the operator's file decides.
+
+mod section;
+
+use crate::{Contract, names};
+
+/// What an extension is and what it needs. Made with [`manifest!`](crate::manifest!).
+#[derive(Clone, Copy, Debug)]
+pub struct Manifest {
+    /// The id that the author suggests; the operator may run the extension under another. By default
+    /// the name of the package.
+    pub id: &'static str,
+    /// The extension's own version. By default that of the package.
+    pub version: &'static str,
+    /// Contracts that it serves.
+    pub fulfills: &'static [Contract],
+    /// Contracts that it calls and cannot do without: their owners start before it.
+    pub requires: &'static [Contract],
+    /// Contracts that it calls if they are there.
+    pub wants: &'static [Contract],
+    /// Topics that it publishes, as patterns: `settings.changed.>`.
+    pub publishes: &'static [&'static str],
+    /// Patterns of the topics that it subscribes to.
+    pub subscribes: &'static [&'static str],
+    /// Directories that it opens.
+    pub dirs: &'static [Dir],
+    /// Environment variables that it reads.
+    pub env: &'static [&'static str],
+    /// Addresses that it connects to, as `host:port`.
+    pub net: &'static [&'static str],
+}
+
+/// A directory that an extension opens.
+#[derive(Clone, Copy, Debug)]
+pub struct Dir {
+    guest: &'static str,
+    writable: bool,
+}
+
+impl Dir {
+    /// A directory, by its path inside the sandbox, that it only reads.
+    #[must_use]
+    pub const fn read_only(guest: &'static str) -> Self {
+        Self {
+            guest,
+            writable: false,
+        }
+    }
+
+    /// A directory, by its path inside the sandbox, that it writes, too.
+    #[must_use]
+    pub const fn read_write(guest: &'static str) -> Self {
+        Self {
+            guest,
+            writable: true,
+        }
+    }
+}
+
+impl Manifest {
+    /// One that needs nothing and serves nothing yet.
+    #[must_use]
+    pub const fn new(id: &'static str, version: &'static str) -> Self {
+        Self {
+            id,
+            version,
+            fulfills: &[],
+            requires: &[],
+            wants: &[],
+            publishes: &[],
+            subscribes: &[],
+            dirs: &[],
+            env: &[],
+            net: &[],
+        }
+    }
+
+    /// Refuses names that Main would refuse; called in a `const`, it refuses to compile.
+    ///
+    /// # Panics
+    /// If a name is not well formed.
+    #[must_use]
+    pub const fn checked(self) -> Self {
+        assert!(
+            names::is_extension_id(self.id),
+            "`id` must be 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter, and not `main`"
+        );
+        assert!(
+            names::is_plain(self.version),
+            "`version` must not be empty nor hold quotes"
+        );
+        assert!(
+            all_patterns(self.publishes),
+            "`publishes` holds something that is no topic pattern"
+        );
+        assert!(
+            all_patterns(self.subscribes),
+            "`subscribes` holds something that is no topic pattern"
+        );
+        assert!(
+            all_plain(self.env),
+            "`env` holds an empty name or one with quotes"
+        );
+        assert!(
+            all_plain(self.net),
+            "`net` holds an empty address or one with quotes"
+        );
+        let mut dirs = self.dirs;
+        while let [dir, rest @ ..] = dirs {
+            assert!(
+                names::is_plain(dir.guest) && matches!(dir.guest.as_bytes(), [b'/', ..]),
+                "`dirs` holds a path that is not absolute or has quotes"
+            );
+            dirs = rest;
+        }
+        self
+    }
+}
+
+/// States what an extension is and what it needs: defines the constant `MANIFEST` and puts it into
+/// the finished component.
+///
+/// Takes the fields of [`Manifest`]; those left out are empty, `id` and `version` those of the
+/// package. Once a program.
+///
+/// ```
+/// use weir_sdk::{Contract, Dir};
+///
+/// const NOTES: Contract = Contract::new("notes@1");
+///
+/// weir_sdk::manifest! {
+///     id: "notes",
+///     fulfills: &[NOTES],
+///     publishes: &["notes.added"],
+///     dirs: &[Dir::read_write("/data")],
+/// }
+///
+/// # fn main() {
+/// assert_eq!(MANIFEST.id, "notes");
+/// # }
+/// ```
+///
+/// A name that Main would refuse does not compile:
+///
+/// ```compile_fail,E0080
+/// weir_sdk::manifest! { id: "Not An Id" }
+/// # fn main() {}
+/// ```
+#[macro_export]
+macro_rules! manifest {
+    ($($field:ident: $value:expr),* $(,)?) => {
+        /// What this extension is and what it needs.
+        const MANIFEST: $crate::Manifest = $crate::Manifest {
+            $($field: $value,)*
+            ..$crate::Manifest::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
+        }
+        .checked();
+
+        #[cfg(target_family = "wasm")]
+        const _: () = {
+            #[expect(unsafe_code, reason = "places a constant in a custom section; no code")]
+            #[unsafe(link_section = "weir:manifest")]
+            #[used]
+            static SECTION: [u8; MANIFEST.section_length()] = MANIFEST.section();
+        };
+    };
+}
+
+const fn all_patterns(texts: &[&str]) -> bool {
+    let mut texts = texts;
+    while let [text, rest @ ..] = texts {
+        if !names::is_topic_pattern(text) {
+            return false;
+        }
+        texts = rest;
+    }
+    true
+}
+
+const fn all_plain(texts: &[&str]) -> bool {
+    let mut texts = texts;
+    while let [text, rest @ ..] = texts {
+        if !names::is_plain(text) {
+            return false;
+        }
+        texts = rest;
+    }
+    true
+}

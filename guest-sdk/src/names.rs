@@ -1,0 +1,171 @@
+//! The rules for names, as Main checks them; `const`, so that a wrong one does not compile.
+
+use std::str;
+
+/// An extension's id: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter, and not `main`.
+pub(crate) const fn is_extension_id(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    match bytes {
+        [b'a'..=b'z', rest @ ..] => {
+            bytes.len() <= 64 && all_lower(rest) && !matches!(bytes, b"main")
+        }
+        _ => false,
+    }
+}
+
+/// A contract: dotted segments of `a-z`, `0-9` and `-`, then `@` and a number from 0 to 65535.
+pub(crate) const fn is_contract(text: &str) -> bool {
+    let mut rest = text.as_bytes();
+    let mut in_segment = false;
+    while let [byte, tail @ ..] = rest {
+        rest = tail;
+        match byte {
+            b'@' => return in_segment && text.len() <= 128 && is_version(rest),
+            b'.' if in_segment => in_segment = false,
+            byte if is_lower(*byte) => in_segment = true,
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// An operation: 1 to 128 printable ASCII characters without space or `/`.
+pub(crate) const fn is_operation(text: &str) -> bool {
+    let mut rest = text.as_bytes();
+    while let [byte, tail @ ..] = rest {
+        if !byte.is_ascii_graphic() || *byte == b'/' {
+            return false;
+        }
+        rest = tail;
+    }
+    !text.is_empty() && text.len() <= 128
+}
+
+/// A topic: dotted segments of letters, digits, `-` and `_`; at most 256 bytes.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) const fn is_topic(text: &str) -> bool {
+    is_dotted(text, false)
+}
+
+/// A pattern: a topic in which `*` stands for one segment and `>`, at the end, for the rest.
+pub(crate) const fn is_topic_pattern(text: &str) -> bool {
+    is_dotted(text, true)
+}
+
+/// Whether all that `narrow` (a topic or a pattern) stands for is covered by the pattern `wide`.
+pub(crate) fn covers(wide: &str, narrow: &str) -> bool {
+    let mut narrow = narrow.split('.');
+    for segment in wide.split('.') {
+        match (segment, narrow.next()) {
+            (_, None) => return false,
+            (">", Some(_)) => return true,
+            ("*", Some(other)) if other != ">" => {}
+            (segment, Some(other)) if segment == other => {}
+            _ => return false,
+        }
+    }
+    narrow.next().is_none()
+}
+
+/// Text that can stand in a JSON string as it is.
+pub(crate) const fn is_plain(text: &str) -> bool {
+    let mut rest = text.as_bytes();
+    while let [byte, tail @ ..] = rest {
+        if matches!(byte, b'"' | b'\\') || byte.is_ascii_control() {
+            return false;
+        }
+        rest = tail;
+    }
+    !text.is_empty()
+}
+
+const fn is_dotted(text: &str, pattern: bool) -> bool {
+    let mut rest = text.as_bytes();
+    let mut segment: Option<u8> = None;
+    while let [byte, tail @ ..] = rest {
+        rest = tail;
+        segment = match (segment, byte) {
+            (Some(b'>'), _) | (None, b'.') => return false,
+            (Some(_), b'.') => None,
+            (Some(b'*'), _) => return false,
+            (None, b'*' | b'>') if pattern => Some(*byte),
+            (_, byte) if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') => Some(b'a'),
+            _ => return false,
+        };
+    }
+    segment.is_some() && text.len() <= 256
+}
+
+const fn is_version(digits: &[u8]) -> bool {
+    match (digits, str::from_utf8(digits)) {
+        ([b'0'], _) => true,
+        ([b'1'..=b'9', ..], Ok(text)) => u16::from_str_radix(text, 10).is_ok(),
+        _ => false,
+    }
+}
+
+const fn all_lower(bytes: &[u8]) -> bool {
+    let mut rest = bytes;
+    while let [byte, tail @ ..] = rest {
+        if !is_lower(*byte) {
+            return false;
+        }
+        rest = tail;
+    }
+    true
+}
+
+const fn is_lower(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_not_well_formed_are_refused() {
+        for bad in ["", "main", "A", "1a", "a_b", "a b", &"a".repeat(65)] {
+            assert!(!is_extension_id(bad), "{bad}");
+        }
+        for bad in [
+            "", "a", "a@", "a@01", "a@x", "a@+1", "a..b@1", "a.@1", "a@1@2", "a@65536", ".@1",
+            "A@1",
+        ] {
+            assert!(!is_contract(bad), "{bad}");
+        }
+        for bad in ["", "a b", "a/b", "ä", &"a".repeat(129)] {
+            assert!(!is_operation(bad), "{bad}");
+        }
+        for bad in [
+            "", ".", "a.", ".a", "a..b", "a.>.b", "a>", ">a", "**", "*a", "a\0", "a b",
+        ] {
+            assert!(!is_topic_pattern(bad), "{bad}");
+        }
+        for bad in ["*", "a.>", ""] {
+            assert!(!is_topic(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn well_formed_names_are_accepted() {
+        assert!(is_extension_id("device-info2"));
+        for good in ["a@0", "device.info@1", "x-1.y@65535"] {
+            assert!(is_contract(good), "{good}");
+        }
+        assert!(is_operation("get_All-2.x"));
+        for good in ["*", ">", "a.*.b", "settings.changed.>", "A_b-1"] {
+            assert!(is_topic_pattern(good), "{good}");
+        }
+        assert!(is_topic("settings.changed.volume"));
+    }
+
+    #[test]
+    fn a_grant_covers_only_what_it_contains() {
+        assert!(covers("a.>", "a.*.c"));
+        assert!(covers("a.*", "a.b"));
+        assert!(!covers("a.*", "a.>"));
+        assert!(!covers("a.b", "a.*"));
+        assert!(!covers("a.>", "a"));
+    }
+}

@@ -1,0 +1,172 @@
+//! An extension without its types: what it serves, what it listens to, and in which order it starts
+//! and stops.
+
+use std::{fmt, rc::Rc};
+
+use futures_util::future::LocalBoxFuture;
+
+use crate::{
+    Context, Contract, Error, Event, Manifest, context::Origin, host::Host, link::Link,
+    serve::Server,
+};
+
+/// Answers one request.
+pub(crate) type RequestHandler =
+    Rc<dyn Fn(Context, Vec<u8>) -> LocalBoxFuture<'static, Result<Vec<u8>, Error>>>;
+
+/// Takes note of one event.
+pub(crate) type EventHandler =
+    Rc<dyn Fn(Context, Event<Vec<u8>>) -> LocalBoxFuture<'static, Result<(), Error>>>;
+
+/// Runs once.
+pub(crate) type Hook = Box<dyn FnOnce(Context) -> LocalBoxFuture<'static, Result<(), Error>>>;
+
+pub(crate) struct Program {
+    pub(crate) manifest: Manifest,
+    pub(crate) operations: Vec<(Contract, &'static str, RequestHandler)>,
+    pub(crate) subscriptions: Vec<(&'static str, EventHandler)>,
+    pub(crate) any_event: Option<EventHandler>,
+    pub(crate) on_start: Option<Hook>,
+    pub(crate) on_stop: Option<Hook>,
+    pub(crate) background: Vec<Hook>,
+}
+
+impl Program {
+    pub(crate) fn new(manifest: Manifest) -> Self {
+        Self {
+            manifest,
+            operations: Vec::new(),
+            subscriptions: Vec::new(),
+            any_event: None,
+            on_start: None,
+            on_stop: None,
+            background: Vec::new(),
+        }
+    }
+
+    /// From the start to the end of `main`.
+    pub(crate) async fn run(self, host: Host) -> Result<(), Error> {
+        self.check().map_err(Error::Invalid)?;
+        let link = Rc::new(Link::new(host));
+        let context = || Context::new(link.clone(), Origin::Itself);
+
+        let mut server = Server::new(link.clone(), self.any_event);
+        for (contract, handlers) in by_contract(self.operations) {
+            server.serve(contract, handlers)?;
+        }
+        for (pattern, handler) in self.subscriptions {
+            server.subscribe(pattern, handler)?;
+        }
+        if let Some(hook) = self.on_start {
+            hook(context()).await?;
+        }
+        link.host.ready();
+        for task in self.background {
+            server.in_background(task(context()));
+        }
+        server.run().await?;
+        match self.on_stop {
+            Some(hook) => hook(context()).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the handlers are those of the manifest; if not, what is missing or too much.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let mut faults = Vec::new();
+        for (place, (contract, operation, _)) in self.operations.iter().enumerate() {
+            if !self.manifest.fulfills.contains(contract) {
+                faults.push(format!(
+                    "`{contract}` `{operation}` has a handler, but `fulfills` lacks `{contract}`"
+                ));
+            }
+            let same = |(other, name, _): &(Contract, &str, RequestHandler)| {
+                (other, name) == (contract, operation)
+            };
+            if self.operations.iter().take(place).any(same) {
+                faults.push(format!("`{contract}` `{operation}` has two handlers"));
+            }
+        }
+        for contract in self.manifest.fulfills {
+            if !self
+                .operations
+                .iter()
+                .any(|(served, ..)| served == contract)
+            {
+                faults.push(format!(
+                    "`fulfills` names `{contract}`, which has no handler"
+                ));
+            }
+        }
+        self.check_subscriptions(&mut faults);
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(format!(
+                "the manifest of `{}` does not fit its handlers: {}",
+                self.manifest.id,
+                faults.join("; ")
+            ))
+        }
+    }
+
+    fn check_subscriptions(&self, faults: &mut Vec<String>) {
+        let covers = crate::names::covers;
+        for (place, (pattern, _)) in self.subscriptions.iter().enumerate() {
+            if !self
+                .manifest
+                .subscribes
+                .iter()
+                .any(|granted| covers(granted, pattern))
+            {
+                faults.push(format!(
+                    "`{pattern}` has a handler, but `subscribes` does not cover it"
+                ));
+            }
+            if self
+                .subscriptions
+                .iter()
+                .take(place)
+                .any(|(other, _)| other == pattern)
+            {
+                faults.push(format!("`{pattern}` has two handlers"));
+            }
+        }
+        for granted in self.manifest.subscribes {
+            if self.any_event.is_none()
+                && !self
+                    .subscriptions
+                    .iter()
+                    .any(|(pattern, _)| covers(granted, pattern))
+            {
+                faults.push(format!(
+                    "`subscribes` names `{granted}`, which has no handler"
+                ));
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program")
+            .field("manifest", &self.manifest)
+            .finish_non_exhaustive()
+    }
+}
+
+type Handlers = Vec<(&'static str, RequestHandler)>;
+
+/// In the order in which the contracts first appear.
+fn by_contract(
+    operations: Vec<(Contract, &'static str, RequestHandler)>,
+) -> Vec<(Contract, Handlers)> {
+    let mut contracts: Vec<(Contract, Handlers)> = Vec::new();
+    for (contract, operation, handler) in operations {
+        match contracts.iter_mut().find(|(known, _)| *known == contract) {
+            Some((_, handlers)) => handlers.push((operation, handler)),
+            None => contracts.push((contract, vec![(operation, handler)])),
+        }
+    }
+    contracts
+}

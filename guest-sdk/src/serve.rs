@@ -1,0 +1,280 @@
+//! The loop: takes what comes, starts its handler, answers.
+//!
+//! A handler that does not wait for anything is done in the same breath, and its answer goes out with
+//! the crossing that takes the next message. Only when handlers wait does the loop wait for them and
+//! for the inbox at once.
+
+mod events;
+
+use std::{
+    cell::Cell,
+    future::{Future, poll_fn},
+    pin::pin,
+    rc::Rc,
+    task::{self, Poll, Waker},
+    time::Duration,
+};
+
+use futures_util::future::LocalBoxFuture;
+
+use self::events::Events;
+use crate::{
+    Context, Contract, Error,
+    context::{InHand, Origin},
+    host::{Answer, Inbox, Message, MessageId, Request, WitError},
+    link::Link,
+    log,
+    program::{EventHandler, RequestHandler},
+    tasks::{Done, Task, Tasks},
+};
+
+/// How often the loop goes on before it lets sockets and timers be looked at, where the inbox is never
+/// empty.
+const ROUNDS: u32 = 16;
+
+pub(crate) struct Server {
+    link: Rc<Link>,
+    /// The number of each contract's first operation, and the handlers from there on.
+    contracts: Vec<(u32, Vec<RequestHandler>)>,
+    events: Events,
+    tasks: Tasks,
+    inbox: Option<Inbox>,
+}
+
+/// What the loop waited for.
+enum Next {
+    Done(Done),
+    Inbox,
+}
+
+impl Server {
+    pub(crate) fn new(link: Rc<Link>, any_event: Option<EventHandler>) -> Self {
+        Self {
+            events: Events::new(any_event),
+            link,
+            contracts: Vec::new(),
+            tasks: Tasks::default(),
+            inbox: None,
+        }
+    }
+
+    pub(crate) fn serve(
+        &mut self,
+        contract: Contract,
+        handlers: Vec<(&'static str, RequestHandler)>,
+    ) -> Result<(), Error> {
+        let (names, handlers): (Vec<_>, Vec<_>) = handlers
+            .into_iter()
+            .map(|(name, handler)| (name.to_owned(), handler))
+            .unzip();
+        let first = self.link.host.serve(contract, &names)?;
+        self.contracts.push((first, handlers));
+        Ok(())
+    }
+
+    pub(crate) fn subscribe(
+        &mut self,
+        pattern: &'static str,
+        handler: EventHandler,
+    ) -> Result<(), Error> {
+        let subscription = self.link.subscribe(pattern)?;
+        self.events.add(subscription, handler);
+        Ok(())
+    }
+
+    pub(crate) fn in_background(&mut self, task: LocalBoxFuture<'static, Result<(), Error>>) {
+        self.tasks.push(Task::Background(task), &self.link.host);
+    }
+
+    /// Serves until stop, and then finishes what is in hand.
+    pub(crate) async fn run(mut self) -> Result<(), Error> {
+        self.link.start_receiving();
+        let outcome = self.receive_all().await;
+        self.link.stop_receiving();
+        self.tasks.drop_background();
+        while !self.tasks.is_empty() {
+            if let Some((id, answer)) = self.done_waiting().await? {
+                self.respond(id, &answer);
+            }
+        }
+        outcome
+    }
+
+    async fn receive_all(&mut self) -> Result<(), Error> {
+        let mut answer = None;
+        let mut rounds = 0;
+        loop {
+            if self.tasks.is_empty() {
+                match self.answer_and_receive(answer.take()).await {
+                    None => return Ok(()),
+                    Some(message) => answer = self.handle(message),
+                }
+                continue;
+            }
+            if let Some((id, answer)) = answer.take() {
+                self.respond(id, &answer);
+            }
+            match self.next().await {
+                Next::Done(done) => answer = finished(done)?,
+                Next::Inbox => match self.link.host.take() {
+                    Ok(messages) if messages.is_empty() => return Ok(()),
+                    Ok(messages) => self.handle_all(messages),
+                    // Ready, and then there was nothing: what was there was withdrawn.
+                    Err(_) => {}
+                },
+            }
+            rounds += 1;
+            if rounds % ROUNDS == 0 {
+                yield_now().await;
+            }
+        }
+    }
+
+    /// The next message where nothing else is in hand; one crossing.
+    async fn answer_and_receive(&self, answer: Option<(MessageId, Answer)>) -> Option<Message> {
+        if let Some((id, answer)) = answer {
+            match self.link.host.respond_and_receive(id, &answer).await {
+                Ok(next) => return next,
+                Err(error) => self.answer_refused(id, error),
+            }
+        }
+        self.link.host.receive().await
+    }
+
+    fn handle_all(&mut self, messages: Vec<Message>) {
+        for message in messages {
+            if let Some((id, answer)) = self.handle(message) {
+                self.respond(id, &answer);
+            }
+        }
+    }
+
+    /// Starts what a message asks for; the answer, if that is all there is to do.
+    fn handle(&mut self, message: Message) -> Option<(MessageId, Answer)> {
+        match message {
+            Message::Request(request) => return self.request(request),
+            Message::Response(response) => self.link.answered(response),
+            Message::Event(event) => {
+                if let Some(mut task) = self.events.start(&self.link, event)
+                    && poll_once(&mut task).is_pending()
+                {
+                    self.tasks.push(Task::Events(task), &self.link.host);
+                }
+            }
+        }
+        None
+    }
+
+    fn request(&mut self, request: Request) -> Option<(MessageId, Answer)> {
+        let Some(handler) = self.handler(request.operation) else {
+            let unknown = Error::Invalid(format!(
+                "operation number {} was never given out",
+                request.operation
+            ));
+            return Some((request.id, Err(unknown.into_answer())));
+        };
+        let in_hand = Rc::new(InHand {
+            id: request.id,
+            sender: request.sender,
+            remaining: Duration::from_millis(request.remaining_ms.into()),
+            received: Cell::new(None),
+        });
+        let context = Context::new(self.link.clone(), Origin::Request(in_hand.clone()));
+        let mut future = handler(context, request.payload);
+        match poll_once(&mut future) {
+            Poll::Ready(outcome) => Some((request.id, outcome.map_err(Error::into_answer))),
+            Poll::Pending => {
+                in_hand.received.set(
+                    in_hand
+                        .received
+                        .get()
+                        .or_else(|| Some(self.link.host.now())),
+                );
+                self.tasks
+                    .push(Task::Request(in_hand, future), &self.link.host);
+                None
+            }
+        }
+    }
+
+    fn handler(&self, operation: u32) -> Option<&RequestHandler> {
+        self.contracts.iter().find_map(|(first, handlers)| {
+            handlers.get(usize::try_from(operation.checked_sub(*first)?).ok()?)
+        })
+    }
+
+    /// Waits for a handler or for the inbox.
+    async fn next(&mut self) -> Next {
+        let Self {
+            link, tasks, inbox, ..
+        } = self;
+        let inbox = inbox.get_or_insert_with(|| link.host.inbox());
+        let mut readable = pin!(inbox.readable());
+        poll_fn(|cx| {
+            if let Poll::Ready(done) = tasks.poll_next(cx, &link.host) {
+                return Poll::Ready(Next::Done(done));
+            }
+            if tasks.is_empty() {
+                // The last one was dropped at its deadline.
+                return Poll::Ready(Next::Done(Done::Events));
+            }
+            readable.as_mut().poll(cx).map(|()| Next::Inbox)
+        })
+        .await
+    }
+
+    /// Waits for a handler alone.
+    async fn done_waiting(&mut self) -> Result<Option<(MessageId, Answer)>, Error> {
+        let Self { link, tasks, .. } = self;
+        let done = poll_fn(|cx| match tasks.poll_next(cx, &link.host) {
+            Poll::Pending if tasks.is_empty() => Poll::Ready(Done::Events),
+            poll => poll,
+        });
+        finished(done.await)
+    }
+
+    fn respond(&self, id: MessageId, answer: &Answer) {
+        if let Err(error) = self.link.host.respond(id, answer) {
+            self.answer_refused(id, error);
+        }
+    }
+
+    /// An answer that is too large can be given otherwise; nothing else can be done about any other.
+    fn answer_refused(&self, id: MessageId, error: WitError) {
+        let too_large = matches!(error, WitError::TooLarge(_));
+        let error = Error::from(error);
+        log::warn("an answer was refused", &[("error", &error)]);
+        if too_large && let Err(error) = self.link.host.respond(id, &Err(error.into_answer())) {
+            log::warn("an answer was refused", &[("error", &error)]);
+        }
+    }
+}
+
+fn finished(done: Done) -> Result<Option<(MessageId, Answer)>, Error> {
+    match done {
+        Done::Request(request, outcome) => {
+            Ok(Some((request.id, outcome.map_err(Error::into_answer))))
+        }
+        Done::Events => Ok(None),
+        Done::Background(outcome) => outcome.map(|()| None),
+    }
+}
+
+/// Polls a new future, which is polled again with a waker if that was not all.
+fn poll_once<T>(future: &mut LocalBoxFuture<'static, T>) -> Poll<T> {
+    future
+        .as_mut()
+        .poll(&mut task::Context::from_waker(Waker::noop()))
+}
+
+async fn yield_now() {
+    let mut yielded = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

@@ -1,0 +1,112 @@
+//! Events: handed to their handlers in the order in which they came, one after the other.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::{HashMap, VecDeque},
+    rc::Rc,
+};
+
+use futures_util::future::LocalBoxFuture;
+
+use crate::{
+    Context, Event,
+    context::Origin,
+    host::{self, Peer},
+    link::Link,
+    log,
+    program::EventHandler,
+};
+
+/// How many events wait for one handler that waits itself. More than Main has room for by default
+/// would be of no use; the oldest give way, and the handler sees how many they were.
+const WAITING: usize = 256;
+
+pub(super) struct Events {
+    lanes: HashMap<u32, Rc<Lane>>,
+    any: Option<Rc<Lane>>,
+}
+
+/// One handler and the events that wait for it.
+struct Lane {
+    handler: EventHandler,
+    waiting: RefCell<VecDeque<(Peer, Event<Vec<u8>>)>>,
+    busy: Cell<bool>,
+}
+
+impl Events {
+    pub(super) fn new(any: Option<EventHandler>) -> Self {
+        Self {
+            lanes: HashMap::new(),
+            any: any.map(Lane::new),
+        }
+    }
+
+    pub(super) fn add(&mut self, subscription: u32, handler: EventHandler) {
+        self.lanes.insert(subscription, Lane::new(handler));
+    }
+
+    /// What there is to do for an event, unless its handler is at work and will see to it.
+    pub(super) fn start(
+        &self,
+        link: &Rc<Link>,
+        event: host::Event,
+    ) -> Option<LocalBoxFuture<'static, ()>> {
+        let lane = self.lanes.get(&event.subscription).or(self.any.as_ref())?;
+        let topic = event
+            .topic
+            .unwrap_or_else(|| link.topic_of(event.subscription));
+        let (sequence, lost, payload) = (event.sequence, event.lost, event.payload);
+        lane.push(
+            event.sender,
+            Event {
+                topic,
+                sequence,
+                lost,
+                payload,
+            },
+        );
+        if lane.busy.replace(true) {
+            return None;
+        }
+        Some(Box::pin(lane.clone().handle_all(link.clone())))
+    }
+}
+
+impl Lane {
+    fn new(handler: EventHandler) -> Rc<Self> {
+        Rc::new(Self {
+            handler,
+            waiting: RefCell::default(),
+            busy: Cell::new(false),
+        })
+    }
+
+    fn push(&self, sender: Peer, event: Event<Vec<u8>>) {
+        let mut waiting = self.waiting.borrow_mut();
+        waiting.push_back((sender, event));
+        if waiting.len() > WAITING
+            && let Some((_, oldest)) = waiting.pop_front()
+            && let Some((_, next)) = waiting.front_mut()
+        {
+            next.lost = next.lost.saturating_add(oldest.lost).saturating_add(1);
+        }
+    }
+
+    async fn handle_all(self: Rc<Self>, link: Rc<Link>) {
+        while let Some((sender, event)) = self.next() {
+            let topic = event.topic.clone();
+            let context = Context::new(link.clone(), Origin::Event(sender));
+            if let Err(error) = (self.handler)(context, event).await {
+                log::warn(
+                    "an event was not handled",
+                    &[("topic", &topic), ("error", &error)],
+                );
+            }
+        }
+        self.busy.set(false);
+    }
+
+    fn next(&self) -> Option<(Peer, Event<Vec<u8>>)> {
+        self.waiting.borrow_mut().pop_front()
+    }
+}

@@ -1,0 +1,27 @@
+//! Hosts extensions from a program without async code:
+//! `cargo run -p weir-host --example embed_blocking -- device.toml device.info@1 memory`.
+
+use std::path::Path;
+
+use weir_host::{Config, Service, blocking::Main};
+
+fn main() -> anyhow::Result<()> {
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    let mut arguments = std::env::args().skip(1);
+    let file = arguments.next().unwrap_or_else(|| "examples/device.toml".to_owned());
+
+    // This handler may block: it runs on a pool of its own.
+    let platform = Service::new("platform.info@1".parse()?)
+        .on_blocking("model".parse()?, |_request| Ok("weir-box".into()));
+
+    let main = Main::start(Config::load(Path::new(&file))?, vec![platform])?;
+    if let (Some(contract), Some(operation)) = (arguments.next(), arguments.next()) {
+        let client = main.client();
+        for _ in 0..10 {
+            let answer = client.call(&contract, &operation, "{}")?;
+            tracing::info!("{contract} {operation} answered {}", String::from_utf8_lossy(&answer));
+        }
+    }
+    main.shutdown();
+    Ok(())
+}

@@ -1,0 +1,235 @@
+//! The same for programs without async code: every call waits on the caller's own thread.
+//!
+//! Safe to call any number of times from a plain loop, and from `spawn_blocking`. A call from inside
+//! an async task would stop that task's whole thread, so it fails with [`BlockingError::InAsync`]
+//! instead.
+
+use std::{
+    cell::Cell,
+    pin::pin,
+    sync::Arc,
+    task::{Context, Poll, Wake, Waker},
+    thread::{self, Thread},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+
+use crate::{
+    bus::{Error, Receipt},
+    client::{CallOptions, ReceivedEvent},
+    config::Config,
+    host::StartError,
+    service::Service,
+    supervisor::ControlError,
+};
+
+/// Why a blocking call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum BlockingError<E> {
+    /// It was made from inside an async task, or from a handler on Main's worker thread.
+    #[error(
+        "blocking call from inside an async task; use the async form, or move the call to a thread of its own"
+    )]
+    InAsync,
+    /// The call itself failed.
+    #[error(transparent)]
+    Call(#[from] E),
+}
+
+/// [`Main`](crate::Main), for blocking code.
+#[derive(Debug)]
+pub struct Main(crate::Main);
+
+/// [`Client`](crate::Client), for blocking code.
+#[derive(Clone, Debug)]
+pub struct Client(crate::Client);
+
+/// [`Control`](crate::Control), for blocking code.
+#[derive(Clone, Debug)]
+pub struct Control(crate::Control);
+
+/// [`Subscriber`](crate::Subscriber), for blocking code.
+#[derive(Debug)]
+pub struct Subscriber(crate::Subscriber);
+
+impl Main {
+    /// Starts Main and the extensions that start with it, and these services of the program's own;
+    /// returns when each is ready or has failed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Builder::start`](crate::Builder::start).
+    pub fn start(config: Config, services: Vec<Service>) -> Result<Self, BlockingError<StartError>> {
+        let builder = services.into_iter().fold(crate::Main::builder(config), crate::Builder::serve);
+        wait(builder.start()).map(Self)
+    }
+
+    /// Sends requests and events, and subscribes.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        Client(self.0.client().clone())
+    }
+
+    /// Starts and stops extensions and says how they are.
+    #[must_use]
+    pub fn control(&self) -> Control {
+        Control(self.0.control().clone())
+    }
+
+    /// Stops every extension, dependents first, and returns when the last has ended.
+    pub fn shutdown(self) {
+        drop(self.0);
+    }
+}
+
+impl Client {
+    /// Calls an operation of a contract and waits for the answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::Client::call`].
+    pub fn call(
+        &self,
+        contract: &str,
+        operation: &str,
+        payload: impl Into<Bytes>,
+    ) -> Result<Bytes, BlockingError<Error>> {
+        wait(self.0.call(contract, operation, payload))
+    }
+
+    /// [`call`](Self::call) with a timeout or to a named provider.
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::Client::call`].
+    pub fn call_with(
+        &self,
+        contract: &str,
+        operation: &str,
+        payload: impl Into<Bytes>,
+        options: CallOptions,
+    ) -> Result<Bytes, BlockingError<Error>> {
+        wait(self.0.call_with(contract, operation, payload, options))
+    }
+
+    /// Publishes an event; says who got it. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::Client::publish`].
+    pub fn publish(&self, topic: &str, payload: impl Into<Bytes>) -> Result<Receipt, Error> {
+        self.0.publish(topic, payload)
+    }
+
+    /// Subscribes to every topic that matches `pattern`. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::Client::subscribe`].
+    pub fn subscribe(&self, pattern: &str) -> Result<Subscriber, Error> {
+        self.0.subscribe(pattern).map(Subscriber)
+    }
+}
+
+impl Subscriber {
+    /// Waits for the next event, for at most `timeout`; none when that has passed.
+    ///
+    /// # Errors
+    ///
+    /// Fails only inside an async task.
+    pub fn next(&mut self, timeout: Duration) -> Result<Option<ReceivedEvent>, BlockingError<Error>> {
+        refuse_in_async()?;
+        Ok(drive(self.0.next(), Instant::now().checked_add(timeout)))
+    }
+}
+
+impl Control {
+    /// [`crate::Control::start`], for blocking code.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn start(&self, id: &str) -> Result<(), BlockingError<ControlError>> {
+        wait(self.0.start(id))
+    }
+
+    /// [`crate::Control::stop`], for blocking code.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn stop(&self, id: &str) -> Result<(), BlockingError<ControlError>> {
+        wait(self.0.stop(id))
+    }
+
+    /// All else of [`crate::Control`], which never waits.
+    #[must_use]
+    pub fn as_async(&self) -> &crate::Control {
+        &self.0
+    }
+}
+
+thread_local! {
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Waiting on this thread would wait for itself.
+pub(crate) fn mark_worker_thread() {
+    IS_WORKER.set(true);
+}
+
+/// Drives `work` on this thread to its end.
+fn wait<T, E>(work: impl Future<Output = Result<T, E>>) -> Result<T, BlockingError<E>> {
+    refuse_in_async()?;
+    // Without a deadline it is done when it returns.
+    drive(work, None).ok_or(BlockingError::InAsync)?.map_err(BlockingError::Call)
+}
+
+fn refuse_in_async<E>() -> Result<(), BlockingError<E>> {
+    if IS_WORKER.get() || in_async_task() { Err(BlockingError::InAsync) } else { Ok(()) }
+}
+
+/// Polls `work` until it is done, or until `deadline`; parks the thread between.
+fn drive<T>(work: impl Future<Output = T>, deadline: Option<Instant>) -> Option<T> {
+    let mut work = pin!(work);
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    loop {
+        if let Poll::Ready(done) = work.as_mut().poll(&mut context) {
+            return Some(done);
+        }
+        match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+            None => thread::park(),
+            Some(Duration::ZERO) => return None,
+            Some(left) => thread::park_timeout(left),
+        }
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Whether this thread is polling a tokio task just now.
+///
+/// That a runtime's handle is at hand says nothing: it is in `spawn_blocking` too, where blocking is
+/// right. But only a task that is being polled has a cooperation budget that can be used up.
+fn in_async_task() -> bool {
+    /// More than tokio grants a task for one poll.
+    const MORE_THAN_A_BUDGET: usize = 256;
+
+    let mut context = Context::from_waker(Waker::noop());
+    tokio::runtime::Handle::try_current().is_ok()
+        && (0..MORE_THAN_A_BUDGET).any(|_| match tokio::task::coop::poll_proceed(&mut context) {
+            Poll::Ready(unit) => {
+                unit.made_progress();
+                false
+            }
+            Poll::Pending => true,
+        })
+}

@@ -1,0 +1,97 @@
+//! The message bus: who may say what to whom, where it waits, and how it ends.
+//!
+//! Owns the peers with their inboxes, the routing table, the subscriptions and the requests under
+//! way. Knows nothing of WebAssembly, files or configuration formats, and starts no task: the one
+//! future that it needs run, [`Bus::run_deadlines`], is its owner's to drive.
+
+mod error;
+mod inbox;
+mod message;
+mod peer;
+mod pending;
+mod request;
+mod routes;
+mod subscriptions;
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use tokio::time::Instant;
+
+pub use self::{
+    error::{Error, HandlerError},
+    message::{MessageId, PeerId, Receipt},
+};
+pub(crate) use self::{
+    error::truncated,
+    inbox::{Inbox, InboxLimits, Taken},
+    message::{Answer, Event, Incoming, OperationId, Reply, Request},
+    peer::{Access, Peer, PeerLimits, Phase},
+    pending::{Pending, Waiter},
+    request::{PendingCall, Target},
+    subscriptions::Subscription,
+};
+use self::{routes::Routes, subscriptions::Subscriptions};
+
+/// The shared core of one Main: every peer and every route between them.
+pub(crate) struct Bus {
+    routes: Routes,
+    subscriptions: Subscriptions,
+    pending: Arc<Pending>,
+    last_message: AtomicU64,
+    on_loss: Box<dyn Fn(&str, u64) + Send + Sync>,
+}
+
+impl fmt::Debug for Bus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bus").finish_non_exhaustive()
+    }
+}
+
+impl Bus {
+    /// A bus with one peer, Main itself.
+    ///
+    /// `on_loss` is told who could not take a message for want of room, and how many those were in
+    /// all, at 1, 2, 4, 8 and so on.
+    pub(crate) fn new(main_limits: PeerLimits, on_loss: Box<dyn Fn(&str, u64) + Send + Sync>) -> Self {
+        Self {
+            on_loss,
+            routes: Routes::new(main_limits),
+            subscriptions: Subscriptions::default(),
+            pending: Arc::new(Pending::default()),
+            last_message: AtomicU64::new(0),
+        }
+    }
+
+    /// Answers requests whose deadline passes. Runs until dropped, and makes no wakeup while no
+    /// request is under way.
+    pub(crate) async fn run_deadlines(self: Arc<Self>) {
+        self.pending.run().await;
+    }
+
+    /// Requests that somebody waits for at this moment.
+    pub(crate) fn waiters(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Counts `lost` more messages that `peer` could not take.
+    fn count_lost(&self, peer: &Peer, lost: u32) {
+        let (before, after) = peer.count_lost(lost);
+        if after.checked_ilog2() != before.checked_ilog2() {
+            (self.on_loss)(peer.name(), after);
+        }
+    }
+
+    fn next_message_id(&self) -> MessageId {
+        MessageId(self.last_message.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    fn now() -> Instant {
+        Instant::now()
+    }
+}

@@ -1,0 +1,123 @@
+//! What travels: envelopes that only Main stamps, payloads that are shared.
+
+use std::{fmt, sync::Arc};
+
+use bytes::Bytes;
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::{Error, Waiter, subscriptions::Subscription};
+use crate::names::{ContractName, OperationName, Topic};
+
+/// Identifies one message for as long as Main runs; never zero, never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct MessageId(pub(crate) u64);
+
+impl fmt::Display for MessageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The number of a peer: Main is 0, extensions follow in the order of their configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct PeerId(pub(crate) u32);
+
+impl PeerId {
+    /// Main itself.
+    pub const MAIN: Self = Self(0);
+}
+
+/// Who got an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Receipt {
+    /// Subscriptions in whose inbox it is.
+    pub delivered: u32,
+    /// Subscriptions that lost it, or an older one in its place, because their inbox was full.
+    pub shed: u32,
+}
+
+/// What an inbox yields.
+#[derive(Debug)]
+pub(crate) enum Incoming {
+    Reply(Reply),
+    Request(Request),
+    Event(Event),
+}
+
+/// The answer to a request that was sent without waiting.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) id: MessageId,
+    pub(crate) outcome: Result<Bytes, Error>,
+}
+
+/// An operation by its full name.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct OperationId {
+    pub(crate) contract: ContractName,
+    pub(crate) name: OperationName,
+}
+
+/// A request on its way to, or in the hands of, the owner of its contract.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) sender: PeerId,
+    pub(crate) operation: Arc<OperationId>,
+    /// The operation's number among those that the receiver served when `generation` was current.
+    pub(crate) number: u32,
+    pub(crate) generation: u64,
+    pub(crate) sent: Instant,
+    pub(crate) payload: Bytes,
+    pub(crate) answer: Answer,
+}
+
+/// The duty to answer one request: dropped unanswered, it answers `peer-gone`.
+#[derive(Debug)]
+pub(crate) struct Answer(pub(super) Arc<Waiter>);
+
+impl Answer {
+    pub(crate) fn id(&self) -> MessageId {
+        self.0.id()
+    }
+
+    pub(crate) fn deadline(&self) -> Instant {
+        self.0.deadline()
+    }
+
+    /// Whether nobody waits any more: answered, timed out or given up.
+    pub(crate) fn is_done(&self) -> bool {
+        self.0.is_done()
+    }
+
+    /// Answers; false if it came too late for anybody to hear it.
+    pub(crate) fn give(&self, outcome: Result<Bytes, Error>) -> bool {
+        self.0.complete(outcome)
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        self.0.complete(Err(Error::PeerGone));
+    }
+}
+
+/// An event as one subscription gets it.
+#[derive(Clone, Debug)]
+pub(crate) struct Event {
+    pub(crate) subscription: Arc<Subscription>,
+    pub(crate) sequence: u64,
+    pub(crate) published: Arc<Published>,
+}
+
+/// What was published, shared by all who get it.
+#[derive(Debug)]
+pub(crate) struct Published {
+    pub(crate) sender: PeerId,
+    pub(crate) topic: Topic,
+    pub(crate) at: Instant,
+    pub(crate) payload: Bytes,
+}

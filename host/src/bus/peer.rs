@@ -1,0 +1,336 @@
+//! A peer: one who sends and receives, with its inbox, its grants and its limits.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+
+use super::{
+    Error, Incoming, InboxLimits, OperationId, PeerId, Request, Taken,
+    error::truncated,
+    inbox::Inbox,
+};
+use crate::names::{ContractName, OperationName, TopicPattern};
+
+/// Operations of one contract that a peer may serve.
+const MAX_OPERATIONS: usize = 256;
+
+/// What a peer may reach. Main itself has none of these bounds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Access {
+    pub(crate) fulfills: Vec<ContractName>,
+    pub(crate) calls: Vec<ContractName>,
+    pub(crate) publishes: Vec<TopicPattern>,
+    pub(crate) subscribes: Vec<TopicPattern>,
+}
+
+/// How much a peer may send and hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerLimits {
+    pub(crate) message_size: u64,
+    pub(crate) inbox: InboxLimits,
+    /// The default deadline of requests to this peer.
+    pub(crate) request_timeout: Duration,
+}
+
+/// Whether a peer takes requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Requests are refused.
+    Down,
+    /// Requests wait in the inbox.
+    Starting,
+    /// Requests wait in the inbox.
+    Ready,
+    /// Requests are refused with the reason that the peer gave.
+    Interrupted(String),
+    /// It is finishing: requests are refused.
+    Draining,
+}
+
+/// What a peer has done so far.
+#[derive(Debug, Default)]
+pub(crate) struct PeerStats {
+    /// Messages that it received.
+    pub(crate) received: AtomicU64,
+    /// Requests and events that it sent.
+    pub(crate) sent: AtomicU64,
+    /// Answers of its that nobody waited for any more.
+    pub(crate) late: AtomicU64,
+    /// Messages for it that found no room.
+    pub(crate) shed: AtomicU64,
+}
+
+/// One who sends and receives. Lives as long as the bus, whatever happens to its instances.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    id: PeerId,
+    name: Arc<str>,
+    limits: PeerLimits,
+    access: Option<Access>,
+    inbox: Arc<Inbox>,
+    phase: AtomicU8,
+    interruption: Mutex<String>,
+    served: Mutex<Vec<Arc<OperationId>>>,
+    generation: AtomicU64,
+    waits_for: AtomicU32,
+    stats: PeerStats,
+}
+
+impl Peer {
+    pub(super) fn new(id: PeerId, name: Arc<str>, limits: PeerLimits, access: Option<Access>) -> Self {
+        Self {
+            id,
+            name,
+            limits,
+            access,
+            inbox: Arc::new(Inbox::new(limits.inbox)),
+            phase: AtomicU8::new(DOWN),
+            interruption: Mutex::default(),
+            served: Mutex::default(),
+            generation: AtomicU64::new(1),
+            waits_for: AtomicU32::new(NOBODY),
+            stats: PeerStats::default(),
+        }
+    }
+
+    pub(crate) fn id(&self) -> PeerId {
+        self.id
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn limits(&self) -> &PeerLimits {
+        &self.limits
+    }
+
+    pub(crate) fn inbox(&self) -> &Arc<Inbox> {
+        &self.inbox
+    }
+
+    pub(crate) fn stats(&self) -> &PeerStats {
+        &self.stats
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Acquire) {
+            STARTING => Phase::Starting,
+            READY => Phase::Ready,
+            INTERRUPTED => {
+                Phase::Interrupted(self.interruption.lock().unwrap_or_else(PoisonError::into_inner).clone())
+            }
+            DRAINING => Phase::Draining,
+            _ => Phase::Down,
+        }
+    }
+
+    pub(crate) fn set_phase(&self, phase: Phase) {
+        let code = match phase {
+            Phase::Down => DOWN,
+            Phase::Starting => STARTING,
+            Phase::Ready => READY,
+            Phase::Interrupted(reason) => {
+                *self.interruption.lock().unwrap_or_else(PoisonError::into_inner) = truncated(reason, 1024);
+                INTERRUPTED
+            }
+            Phase::Draining => DRAINING,
+        };
+        self.phase.store(code, Ordering::Release);
+    }
+
+    /// What the peer says of itself, which does not undo a stop.
+    pub(crate) fn set_phase_if_up(&self, phase: Phase) {
+        if matches!(self.phase(), Phase::Starting | Phase::Ready | Phase::Interrupted(_)) {
+            self.set_phase(phase);
+        }
+    }
+
+    /// Counts messages that found no room; returns how many there were before, and are now.
+    pub(super) fn count_lost(&self, lost: u32) -> (u64, u64) {
+        let before = self.stats.shed.fetch_add(lost.into(), Ordering::Relaxed);
+        (before, before + u64::from(lost))
+    }
+
+    pub(crate) fn count_late(&self) {
+        self.stats.late.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_starting(&self) -> bool {
+        self.phase.load(Ordering::Acquire) == STARTING
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.phase.load(Ordering::Acquire) == READY
+    }
+
+    /// A new instance begins: it serves nothing yet, and starts with what waits in the inbox.
+    pub(crate) fn begin_instance(&self) {
+        self.served().clear();
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        self.inbox.reopen();
+        self.set_phase(Phase::Starting);
+    }
+
+    /// Declares what this peer serves; returns the number of the first operation.
+    pub(crate) fn serve(&self, contract: &str, operations: &[String]) -> Result<u32, Error> {
+        let contract: ContractName = parsed(contract)?;
+        if let Some(access) = &self.access
+            && !access.fulfills.contains(&contract)
+        {
+            return Err(Error::PermissionDenied(format!(
+                "`{}` may not serve `{contract}`; `fulfills` would grant it",
+                self.name
+            )));
+        }
+        if operations.is_empty() || operations.len() > MAX_OPERATIONS {
+            return Err(Error::Invalid(format!(
+                "`{contract}` is served with {} operations; from 1 to {MAX_OPERATIONS} are possible",
+                operations.len()
+            )));
+        }
+        let mut served = self.served();
+        if served.iter().any(|operation| operation.contract == contract) {
+            return Err(Error::Invalid(format!("`{contract}` is served already")));
+        }
+        let first = served.len();
+        for operation in operations {
+            let name: OperationName = parsed(operation).inspect_err(|_| served.truncate(first))?;
+            let new = Arc::new(OperationId { contract: contract.clone(), name });
+            if served.contains(&new) {
+                served.truncate(first);
+                return Err(Error::Invalid(format!("operation `{operation}` is named twice")));
+            }
+            served.push(new);
+        }
+        u32::try_from(first).map_err(|_| Error::Invalid("too many operations".into()))
+    }
+
+    /// The next message, without waiting. Requests for operations that the present instance does not
+    /// serve are answered here.
+    pub(crate) fn take(&self) -> Taken {
+        loop {
+            match self.inbox.take() {
+                Taken::Message(Incoming::Request(mut request)) => match self.number_of(&request) {
+                    Some(number) => {
+                        request.number = number;
+                        self.stats.received.fetch_add(1, Ordering::Relaxed);
+                        return Taken::Message(Incoming::Request(request));
+                    }
+                    None => {
+                        let unknown = Err(self.no_operation(&request.operation));
+                        request.answer.give(unknown);
+                    }
+                },
+                Taken::Message(message) => {
+                    self.stats.received.fetch_add(1, Ordering::Relaxed);
+                    return Taken::Message(message);
+                }
+                nothing => return nothing,
+            }
+        }
+    }
+
+    /// The number of an operation and the instance for which it holds, if the present one serves it.
+    pub(super) fn find(&self, operation: &OperationId) -> Option<(u64, u32)> {
+        let served = self.served();
+        let number = served.iter().position(|served| **served == *operation)?;
+        Some((self.generation(), u32::try_from(number).ok()?))
+    }
+
+    pub(super) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    pub(super) fn no_operation(&self, operation: &OperationId) -> Error {
+        Error::Invalid(format!(
+            "`{}` has no operation `{}` in `{}`",
+            operation.contract, operation.name, self.name
+        ))
+    }
+
+    pub(super) fn may_call(&self, contract: &ContractName) -> Result<(), Error> {
+        match &self.access {
+            Some(access) if !access.calls.contains(contract) => Err(Error::PermissionDenied(format!(
+                "`{}` may not call `{contract}`; `requires` or `wants` would grant it",
+                self.name
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn may_publish(&self, topic: &TopicPattern) -> Result<(), Error> {
+        self.may("publish", "publishes", topic, |access| &access.publishes)
+    }
+
+    pub(super) fn may_subscribe(&self, pattern: &TopicPattern) -> Result<(), Error> {
+        self.may("subscribe to", "subscribes", pattern, |access| &access.subscribes)
+    }
+
+    fn may(
+        &self,
+        verb: &str,
+        key: &str,
+        pattern: &TopicPattern,
+        granted: impl Fn(&Access) -> &Vec<TopicPattern>,
+    ) -> Result<(), Error> {
+        match &self.access {
+            Some(access) if !granted(access).iter().any(|grant| grant.covers(pattern)) => {
+                Err(Error::PermissionDenied(format!(
+                    "`{}` may not {verb} `{pattern}`; `{key}` would grant it",
+                    self.name
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn check_size(&self, payload: &Bytes) -> Result<(), Error> {
+        let bytes = payload.len() as u64;
+        let allowed = self.limits.message_size;
+        if bytes > allowed { Err(Error::TooLarge { bytes, allowed }) } else { Ok(()) }
+    }
+
+    /// Whom this peer waits for with everything else stopped, as in a blocking call.
+    pub(super) fn waits_for(&self) -> Option<PeerId> {
+        let id = self.waits_for.load(Ordering::Acquire);
+        (id != NOBODY).then_some(PeerId(id))
+    }
+
+    pub(super) fn set_waits_for(&self, other: Option<PeerId>) {
+        self.waits_for.store(other.map_or(NOBODY, |id| id.0), Ordering::Release);
+    }
+
+    fn number_of(&self, request: &Request) -> Option<u32> {
+        if request.generation == self.generation() {
+            return Some(request.number);
+        }
+        self.find(&request.operation).map(|(_, number)| number)
+    }
+
+    fn served(&self) -> MutexGuard<'_, Vec<Arc<OperationId>>> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A name that an extension gave.
+pub(super) fn parsed<T>(text: &str) -> Result<T, Error>
+where
+    T: std::str::FromStr<Err = crate::names::NameError>,
+{
+    text.parse().map_err(|error: T::Err| Error::Invalid(error.to_string()))
+}
+
+const DOWN: u8 = 0;
+const STARTING: u8 = 1;
+const READY: u8 = 2;
+const INTERRUPTED: u8 = 3;
+const DRAINING: u8 = 4;
+
+const NOBODY: u32 = u32::MAX;

@@ -1,0 +1,220 @@
+//! Requests under way: who waits for which answer, and until when.
+//!
+//! A waiter is registered before its request is sent and is removed by whatever ends it first: the
+//! answer, the deadline, the caller giving up, or the death of the receiver. All deadlines share one
+//! ordered queue and one timer, which is armed only while somebody waits.
+
+use std::{
+    collections::BTreeMap,
+    future::poll_fn,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Poll,
+};
+
+use bytes::Bytes;
+use futures_util::task::AtomicWaker;
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
+
+use super::{Error, MessageId, Peer, Reply};
+
+/// Everybody who waits for an answer, by deadline.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    queue: Mutex<Queue>,
+    /// Told when a deadline comes before the time for which the timer is armed.
+    earlier: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiters: BTreeMap<(Instant, MessageId), Arc<Waiter>>,
+    armed: Option<Instant>,
+}
+
+impl Pending {
+    pub(super) fn register(self: &Arc<Self>, waiter: Waiter) -> Arc<Waiter> {
+        let waiter = Arc::new(waiter);
+        let mut queue = self.queue();
+        queue.waiters.insert(waiter.key(), waiter.clone());
+        if queue.armed.is_none_or(|armed| waiter.deadline < armed) {
+            queue.armed = Some(waiter.deadline);
+            self.earlier.notify_one();
+        }
+        waiter
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.queue().waiters.len()
+    }
+
+    pub(super) async fn run(&self) {
+        loop {
+            // The timer stays armed when what it was armed for has been answered: under load the
+            // next deadline is later, and re-arming for each request would cost a wakeup each.
+            match self.expire(Instant::now()) {
+                None => self.earlier.notified().await,
+                Some(next) => tokio::select! {
+                    () = sleep_until(next) => {}
+                    () = self.earlier.notified() => {}
+                },
+            }
+        }
+    }
+
+    /// Ends what is due by `now` and returns the next deadline.
+    fn expire(&self, now: Instant) -> Option<Instant> {
+        loop {
+            let due = {
+                let mut queue = self.queue();
+                match queue.waiters.first_key_value() {
+                    Some((&(deadline, _), waiter)) if deadline <= now => waiter.clone(),
+                    next => {
+                        let next = next.map(|(&(deadline, _), _)| deadline);
+                        queue.armed = next;
+                        return next;
+                    }
+                }
+            };
+            due.expire();
+        }
+    }
+
+    fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Somebody who waits for one answer.
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    id: MessageId,
+    deadline: Instant,
+    receiver: Arc<Peer>,
+    /// The largest payload that the caller may handle.
+    max_answer: u64,
+    to: ReplyTo,
+    done: AtomicBool,
+    pending: Arc<Pending>,
+}
+
+/// Where an answer goes.
+#[derive(Debug)]
+pub(super) enum ReplyTo {
+    /// A caller that waits for just this.
+    Slot(Slot),
+    /// The replies lane of whoever sent the request.
+    Lane(Arc<Peer>),
+}
+
+/// Where a caller waits for just one answer.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    outcome: OnceLock<Result<Bytes, Error>>,
+    waker: AtomicWaker,
+}
+
+impl Waiter {
+    pub(super) fn new(
+        id: MessageId,
+        deadline: Instant,
+        receiver: Arc<Peer>,
+        max_answer: u64,
+        to: ReplyTo,
+        pending: Arc<Pending>,
+    ) -> Self {
+        Self { id, deadline, receiver, max_answer, to, done: AtomicBool::new(false), pending }
+    }
+
+    pub(crate) fn id(&self) -> MessageId {
+        self.id
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.done.load(Ordering::Acquire)
+    }
+
+    /// Hands over the answer; false if it was ended before.
+    pub(super) fn complete(&self, outcome: Result<Bytes, Error>) -> bool {
+        if !self.end() {
+            return false;
+        }
+        let allowed = self.max_answer;
+        let outcome = outcome.and_then(|payload| match payload.len() as u64 {
+            bytes if bytes > allowed => Err(Error::TooLarge { bytes, allowed }),
+            _ => Ok(payload),
+        });
+        match &self.to {
+            ReplyTo::Slot(slot) => {
+                // Cannot be set already: `end` lets one caller through.
+                let _already_set = slot.outcome.set(outcome);
+                slot.waker.wake();
+            }
+            ReplyTo::Lane(sender) => sender.inbox().push_reply(Reply { id: self.id, outcome }),
+        }
+        true
+    }
+
+    /// Ends it without an answer: nobody wants it any more.
+    pub(crate) fn cancel(&self) {
+        if self.end()
+            && let ReplyTo::Lane(sender) = &self.to
+        {
+            sender.inbox().expect_no_reply();
+        }
+    }
+
+    /// Ends what was never sent.
+    pub(super) fn withdraw(&self) {
+        self.end();
+    }
+
+    /// Waits for the answer, where the waiter is a slot.
+    pub(super) async fn outcome(&self, slot: &Slot) -> Result<Bytes, Error> {
+        poll_fn(|context| {
+            slot.waker.register(context.waker());
+            match slot.outcome.get() {
+                Some(outcome) => Poll::Ready(outcome.clone()),
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    pub(super) fn slot(&self) -> Option<&Slot> {
+        match &self.to {
+            ReplyTo::Slot(slot) => Some(slot),
+            ReplyTo::Lane(_) => None,
+        }
+    }
+
+    fn expire(&self) {
+        self.complete(Err(if self.receiver.is_starting() {
+            Error::NotReady(format!("`{}` is still starting", self.receiver.name()))
+        } else {
+            Error::Timeout
+        }));
+    }
+
+    /// Marks it ended and takes it out of the queue; true for the first caller alone.
+    fn end(&self) -> bool {
+        let first = !self.done.swap(true, Ordering::AcqRel);
+        if first {
+            self.pending.queue().waiters.remove(&self.key());
+        }
+        first
+    }
+
+    fn key(&self) -> (Instant, MessageId) {
+        (self.deadline, self.id)
+    }
+}

@@ -1,0 +1,204 @@
+//! Requests: from the caller's number for an operation to the one answer.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::{
+    Answer, Bus, Error, OperationId, Peer, PeerId, Phase, Request, Waiter,
+    peer::parsed,
+    pending::{ReplyTo, Slot},
+};
+use crate::names::{ContractName, OperationName};
+
+/// An operation that a caller has looked up, and who answers it.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    operation: Arc<OperationId>,
+    receiver: Arc<Peer>,
+    /// The operation's number, and the receiver's instance for which it holds.
+    number: u32,
+    generation: u64,
+}
+
+impl Target {
+    pub(crate) fn is(&self, contract: &str, operation: &str, provider: Option<&str>) -> bool {
+        self.operation.contract.as_str() == contract
+            && self.operation.name.as_str() == operation
+            && provider.is_none_or(|name| self.receiver.name() == name)
+    }
+}
+
+/// One caller that waits for one answer. Dropped, it gives up.
+#[derive(Debug)]
+#[must_use = "the answer is lost unless awaited"]
+pub(crate) struct PendingCall {
+    waiter: Arc<Waiter>,
+    /// The caller, where nothing else reaches it while it waits.
+    blocked: Option<Arc<Peer>>,
+}
+
+impl PendingCall {
+    pub(crate) async fn answer(self) -> Result<Bytes, Error> {
+        match self.waiter.slot() {
+            Some(slot) => self.waiter.outcome(slot).await,
+            None => Err(Error::PeerGone),
+        }
+    }
+}
+
+impl Drop for PendingCall {
+    fn drop(&mut self) {
+        self.waiter.cancel();
+        if let Some(caller) = &self.blocked {
+            caller.set_waits_for(None);
+        }
+    }
+}
+
+impl Bus {
+    /// Looks up who answers `operation` of `contract`, if `caller` may call it.
+    pub(crate) fn open(
+        &self,
+        caller: &Peer,
+        contract: &str,
+        operation: &str,
+        provider: Option<&str>,
+    ) -> Result<Target, Error> {
+        let contract: ContractName = parsed(contract)?;
+        let name: OperationName = parsed(operation)?;
+        caller.may_call(&contract)?;
+        let receiver = self.route(&contract, provider)?;
+        let mut target =
+            Target { operation: Arc::new(OperationId { contract, name }), receiver, number: 0, generation: 0 };
+        if target.receiver.phase() == Phase::Ready {
+            target.refresh()?;
+        }
+        Ok(target)
+    }
+
+    /// Sends a request whose answer somebody waits for.
+    ///
+    /// With `blocking`, nothing else reaches the caller meanwhile: a circle of such waits is refused.
+    pub(crate) fn call(
+        &self,
+        caller: &Arc<Peer>,
+        target: &mut Target,
+        payload: Bytes,
+        deadline: Instant,
+        blocking: bool,
+    ) -> Result<PendingCall, Error> {
+        if blocking {
+            self.refuse_circle(caller, &target.receiver)?;
+        }
+        let waiter = self.submit(caller, target, payload, deadline, ReplyTo::Slot(Slot::default()))?;
+        let blocked = blocking.then(|| {
+            caller.set_waits_for(Some(target.receiver.id()));
+            caller.clone()
+        });
+        Ok(PendingCall { waiter, blocked })
+    }
+
+    /// Sends a request whose answer comes through the caller's inbox.
+    pub(crate) fn send(
+        &self,
+        caller: &Arc<Peer>,
+        target: &mut Target,
+        payload: Bytes,
+        deadline: Instant,
+    ) -> Result<Arc<Waiter>, Error> {
+        if target.receiver.id() == caller.id() {
+            return Err(Error::Invalid(format!("`{}` sends a request to itself", caller.name())));
+        }
+        caller.inbox().expect_reply();
+        self.submit(caller, target, payload, deadline, ReplyTo::Lane(caller.clone()))
+            .inspect_err(|_| caller.inbox().expect_no_reply())
+    }
+
+    /// When a request ends: after `timeout`, else the receiver's default, and never after `parent`.
+    pub(crate) fn deadline(&self, target: &Target, timeout: Option<Duration>, parent: Option<Instant>) -> Instant {
+        let timeout = timeout.unwrap_or(target.receiver.limits().request_timeout).min(MAX_TIMEOUT);
+        let deadline = Self::now() + timeout;
+        parent.map_or(deadline, |parent| parent.min(deadline))
+    }
+
+    fn submit(
+        &self,
+        caller: &Arc<Peer>,
+        target: &mut Target,
+        payload: Bytes,
+        deadline: Instant,
+        reply_to: ReplyTo,
+    ) -> Result<Arc<Waiter>, Error> {
+        caller.check_size(&payload)?;
+        let receiver = target.receiver.clone();
+        receiver.check_size(&payload)?;
+        match receiver.is_ready() {
+            true => target.refresh()?,
+            false => match receiver.phase() {
+                Phase::Ready | Phase::Starting => {}
+                Phase::Interrupted(reason) => {
+                    return Err(Error::NotReady(format!("`{}` is interrupted: {reason}", receiver.name())));
+                }
+                Phase::Draining => return Err(Error::NoProvider(format!("`{}` is stopping", receiver.name()))),
+                Phase::Down => return Err(Error::NoProvider(format!("`{}` is not running", receiver.name()))),
+            },
+        }
+        let waiter = self.pending.register(Waiter::new(
+            self.next_message_id(),
+            deadline,
+            receiver.clone(),
+            caller.limits().message_size,
+            reply_to,
+            self.pending.clone(),
+        ));
+        let request = Request {
+            sender: caller.id(),
+            operation: target.operation.clone(),
+            number: target.number,
+            generation: target.generation,
+            sent: Self::now(),
+            payload,
+            answer: Answer(waiter.clone()),
+        };
+        if let Err(refused) = receiver.inbox().push_request(request) {
+            waiter.withdraw();
+            drop(refused);
+            self.count_lost(&receiver, 1);
+            return Err(Error::Overloaded(receiver.name().to_owned()));
+        }
+        caller.stats().sent.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Ok(waiter)
+    }
+
+    /// Fails if `receiver` waits, by however many others, for `caller`.
+    fn refuse_circle(&self, caller: &Peer, receiver: &Arc<Peer>) -> Result<(), Error> {
+        let mut circle = vec![caller.name().to_owned()];
+        let mut next = Some(receiver.clone());
+        while let Some(peer) = next {
+            circle.push(peer.name().to_owned());
+            if peer.id() == caller.id() {
+                return Err(Error::WouldDeadlock(circle));
+            }
+            next = peer.waits_for().and_then(|id: PeerId| self.peer(id));
+        }
+        Ok(())
+    }
+}
+
+impl Target {
+    /// Finds the operation's number again if the receiver has been started anew since.
+    fn refresh(&mut self) -> Result<(), Error> {
+        if self.generation != self.receiver.generation() {
+            (self.generation, self.number) = self
+                .receiver
+                .find(&self.operation)
+                .ok_or_else(|| self.receiver.no_operation(&self.operation))?;
+        }
+        Ok(())
+    }
+}
+
+/// No request waits longer: far enough for any purpose, and safe to add to any instant.
+const MAX_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);

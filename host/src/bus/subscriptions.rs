@@ -1,0 +1,200 @@
+//! Who has subscribed to what, and the delivery of events.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use bytes::Bytes;
+
+use super::{Bus, Error, Event, Peer, PeerId, Receipt, inbox::Inbox, message::Published, peer::parsed};
+use crate::names::{Topic, TopicPattern};
+
+/// Subscriptions that one peer may hold.
+const MAX_SUBSCRIPTIONS: usize = 256;
+
+/// Every subscription: by topic where it names one, the others in a list.
+#[derive(Debug, Default)]
+pub(super) struct Subscriptions(RwLock<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    last_number: u32,
+    by_topic: HashMap<Topic, Vec<Arc<Subscription>>>,
+    by_pattern: Vec<Arc<Subscription>>,
+    by_peer: HashMap<PeerId, Vec<Arc<Subscription>>>,
+}
+
+/// One peer's wish for the events of one pattern.
+#[derive(Debug)]
+pub(crate) struct Subscription {
+    number: u32,
+    pattern: TopicPattern,
+    is_topic: bool,
+    peer: Arc<Peer>,
+    inbox: Arc<Inbox>,
+    /// Events that matched so far. Held while one is delivered, so that order and number agree.
+    matched: Mutex<u64>,
+    /// The number of the last event that was taken from the inbox.
+    taken: AtomicU64,
+}
+
+impl Subscription {
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Whether it names one topic, without a wildcard.
+    pub(crate) fn is_topic(&self) -> bool {
+        self.is_topic
+    }
+
+    /// Marks an event as taken from the inbox; returns how many were lost since the one before.
+    pub(crate) fn take(&self, sequence: u64) -> u64 {
+        let before = self.taken.swap(sequence, Ordering::Relaxed);
+        sequence.saturating_sub(before).saturating_sub(1)
+    }
+
+    fn deliver(self: &Arc<Self>, published: &Arc<Published>) -> Receipt {
+        let mut matched = self.matched.lock().unwrap_or_else(PoisonError::into_inner);
+        *matched += 1;
+        if self.peer.check_size(&published.payload).is_err() {
+            return Receipt { delivered: 0, shed: 1 };
+        }
+        let event = Event { subscription: self.clone(), sequence: *matched, published: published.clone() };
+        let lost = self.inbox.push_event(event);
+        Receipt { delivered: 1, shed: lost }
+    }
+}
+
+impl Bus {
+    /// Subscribes `peer`; its events go to `inbox`. The same pattern and inbox give the same
+    /// subscription.
+    pub(crate) fn subscribe(
+        &self,
+        peer: &Arc<Peer>,
+        inbox: &Arc<Inbox>,
+        pattern: &str,
+    ) -> Result<Arc<Subscription>, Error> {
+        let pattern: TopicPattern = parsed(pattern)?;
+        peer.may_subscribe(&pattern)?;
+        let mut table = self.subscriptions.write();
+        let table = &mut *table;
+        let own = table.by_peer.entry(peer.id()).or_default();
+        if let Some(known) = own.iter().find(|s| s.pattern == pattern && Arc::ptr_eq(&s.inbox, inbox)) {
+            return Ok(known.clone());
+        }
+        if own.len() >= MAX_SUBSCRIPTIONS {
+            return Err(Error::LimitExceeded {
+                name: "subscriptions",
+                used: own.len() as u64 + 1,
+                allowed: MAX_SUBSCRIPTIONS as u64,
+            });
+        }
+        table.last_number = table.last_number.wrapping_add(1);
+        let topic = pattern.as_topic();
+        let subscription = Arc::new(Subscription {
+            number: table.last_number,
+            pattern,
+            is_topic: topic.is_some(),
+            peer: peer.clone(),
+            inbox: inbox.clone(),
+            matched: Mutex::new(0),
+            taken: AtomicU64::new(0),
+        });
+        own.push(subscription.clone());
+        match topic {
+            Some(topic) => table.by_topic.entry(topic).or_default().push(subscription.clone()),
+            None => table.by_pattern.push(subscription.clone()),
+        }
+        Ok(subscription)
+    }
+
+    /// Ends a subscription of `peer` and drops what waits of it.
+    pub(crate) fn unsubscribe(&self, peer: &Peer, number: u32) -> Result<(), Error> {
+        let ended = self.subscriptions.write().remove(peer.id(), |s| s.number == number);
+        match ended.first() {
+            Some(subscription) => {
+                subscription.inbox.drop_events_of(number);
+                Ok(())
+            }
+            None => Err(Error::Invalid(format!("`{}` has no subscription {number}", peer.name()))),
+        }
+    }
+
+    /// Ends every subscription of `peer`.
+    pub(crate) fn unsubscribe_all(&self, peer: &Peer) {
+        for ended in self.subscriptions.write().remove(peer.id(), |_| true) {
+            ended.inbox.drop_events_of(ended.number);
+        }
+    }
+
+    /// Publishes to every subscription that matches, or to those of one peer alone.
+    pub(crate) fn publish(
+        &self,
+        sender: &Peer,
+        to: Option<&str>,
+        topic: &str,
+        payload: Bytes,
+    ) -> Result<Receipt, Error> {
+        let topic: Topic = parsed(topic)?;
+        sender.may_publish(&topic.clone().into())?;
+        sender.check_size(&payload)?;
+        let published = Arc::new(Published { sender: sender.id(), topic, at: Self::now(), payload });
+        let mut receipt = Receipt::default();
+        for subscription in self.subscriptions.read().matching(&published.topic) {
+            if to.is_none_or(|name| subscription.peer.name() == name) {
+                let one = subscription.deliver(&published);
+                if one.shed > 0 {
+                    self.count_lost(&subscription.peer, one.shed);
+                }
+                receipt.delivered += one.delivered;
+                receipt.shed += one.shed;
+            }
+        }
+        if let (Some(name), Receipt { delivered: 0, shed: 0 }) = (to, receipt) {
+            return Err(Error::NoProvider(format!("`{name}` has not subscribed to `{}`", published.topic)));
+        }
+        sender.stats().sent.fetch_add(1, Ordering::Relaxed);
+        Ok(receipt)
+    }
+}
+
+impl Subscriptions {
+    fn read(&self) -> RwLockReadGuard<'_, Table> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Table> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn matching<'a>(&'a self, topic: &'a Topic) -> impl Iterator<Item = &'a Arc<Subscription>> {
+        let exact = self.by_topic.get(topic).into_iter().flatten();
+        exact.chain(self.by_pattern.iter().filter(|s| s.pattern.matches(topic)))
+    }
+
+    fn remove(&mut self, peer: PeerId, ends: impl Fn(&Subscription) -> bool) -> Vec<Arc<Subscription>> {
+        let Some(own) = self.by_peer.get_mut(&peer) else {
+            return Vec::new();
+        };
+        let (ended, kept): (Vec<_>, Vec<_>) = std::mem::take(own).into_iter().partition(|s| ends(s));
+        *own = kept;
+        let stays = |s: &Arc<Subscription>| !ended.iter().any(|gone| Arc::ptr_eq(gone, s));
+        for topic in ended.iter().filter_map(|s| s.pattern.as_topic()) {
+            if let Some(list) = self.by_topic.get_mut(&topic) {
+                list.retain(stays);
+                if list.is_empty() {
+                    self.by_topic.remove(&topic);
+                }
+            }
+        }
+        self.by_pattern.retain(stays);
+        ended
+    }
+}

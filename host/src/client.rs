@@ -1,0 +1,206 @@
+//! Main as a peer: requests, events and subscriptions of the embedding program.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use serde::Serialize;
+
+use crate::bus::{Bus, Error, Inbox, InboxLimits, Incoming, Receipt, Subscription, Taken, Target};
+
+/// What a subscription of Main's may hold unread.
+const SUBSCRIPTION_LIMITS: InboxLimits = InboxLimits { messages: 256, bytes: 2 * 1024 * 1024 };
+
+/// Sends requests and events as Main, and subscribes. Cheap to clone; usable from any thread and
+/// any async runtime, or none with [`blocking`](crate::blocking).
+#[derive(Clone, Debug)]
+pub struct Client {
+    bus: Arc<Bus>,
+}
+
+/// How a request is to be sent.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct CallOptions {
+    /// Time for the answer; none is the default of the contract's owner. At most 7 days.
+    pub timeout: Option<Duration>,
+    /// The peer that is to answer: an extension's id, or `main`; none is whoever owns the contract.
+    pub provider: Option<String>,
+}
+
+impl CallOptions {
+    /// Sets the time for the answer.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Names the peer that is to answer.
+    #[must_use]
+    pub fn provider(mut self, provider: impl Into<String>) -> Self {
+        self.provider = Some(provider.into());
+        self
+    }
+}
+
+impl Client {
+    pub(crate) fn new(bus: Arc<Bus>) -> Self {
+        Self { bus }
+    }
+
+    /// Calls an operation of a contract and waits for the answer.
+    ///
+    /// Dropping the future gives up: the receiver's answer is then discarded.
+    ///
+    /// # Errors
+    ///
+    /// Any case of [`Error`]; [`Error::Handler`] is the provider's own.
+    pub async fn call(&self, contract: &str, operation: &str, payload: impl Into<Bytes>) -> Result<Bytes, Error> {
+        self.call_with(contract, operation, payload, CallOptions::default()).await
+    }
+
+    /// [`call`](Self::call) with a timeout or to a named provider.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](Self::call).
+    pub async fn call_with(
+        &self,
+        contract: &str,
+        operation: &str,
+        payload: impl Into<Bytes>,
+        options: CallOptions,
+    ) -> Result<Bytes, Error> {
+        let mut target = self.bus.open(&self.bus.main(), contract, operation, options.provider.as_deref())?;
+        self.send(&mut target, payload.into(), options.timeout).await
+    }
+
+    /// Looks up an operation once, for many calls of it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownContract`], [`Error::NoProvider`] or [`Error::Invalid`].
+    pub fn operation(&self, contract: &str, operation: &str) -> Result<ClientOperation, Error> {
+        let target = self.bus.open(&self.bus.main(), contract, operation, None)?;
+        Ok(ClientOperation { client: self.clone(), target })
+    }
+
+    /// Publishes an event; says who got it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] if `topic` is not well formed.
+    pub fn publish(&self, topic: &str, payload: impl Into<Bytes>) -> Result<Receipt, Error> {
+        self.bus.publish(&self.bus.main(), None, topic, payload.into())
+    }
+
+    /// Publishes an event to one extension alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`publish`](Self::publish), and [`Error::NoProvider`] if it has not subscribed.
+    pub fn publish_to(&self, extension: &str, topic: &str, payload: impl Into<Bytes>) -> Result<Receipt, Error> {
+        self.bus.publish(&self.bus.main(), Some(extension), topic, payload.into())
+    }
+
+    /// Subscribes to every topic that matches `pattern`. Up to 256 events or 2 MiB wait unread; then
+    /// the oldest are lost, and counted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] if the pattern is not well formed, [`Error::LimitExceeded`] for the 257th
+    /// subscription.
+    pub fn subscribe(&self, pattern: &str) -> Result<Subscriber, Error> {
+        let inbox = Arc::new(Inbox::new(SUBSCRIPTION_LIMITS));
+        let subscription = self.bus.subscribe(&self.bus.main(), &inbox, pattern)?;
+        Ok(Subscriber { bus: self.bus.clone(), inbox, subscription })
+    }
+
+    /// Requests that somebody, extension or not, waits for at this moment.
+    #[must_use]
+    pub fn waiters(&self) -> usize {
+        self.bus.waiters()
+    }
+
+    async fn send(&self, target: &mut Target, payload: Bytes, timeout: Option<Duration>) -> Result<Bytes, Error> {
+        let deadline = self.bus.deadline(target, timeout, None);
+        self.bus.call(&self.bus.main(), target, payload, deadline, false)?.answer().await
+    }
+}
+
+/// An operation that was looked up once.
+#[derive(Clone, Debug)]
+pub struct ClientOperation {
+    client: Client,
+    target: Target,
+}
+
+impl ClientOperation {
+    /// Calls it and waits for the answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::call`].
+    pub async fn call(&mut self, payload: impl Into<Bytes>) -> Result<Bytes, Error> {
+        self.client.send(&mut self.target, payload.into(), None).await
+    }
+}
+
+/// An event, as a subscriber of Main's gets it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ReceivedEvent {
+    /// What it was published under.
+    pub topic: crate::names::Topic,
+    /// Who published it: an extension's id, or `main`.
+    pub sender: String,
+    /// Its place among the events that matched this subscription, from 1.
+    pub sequence: u64,
+    /// How many of this subscription were lost just before it.
+    pub lost: u64,
+    /// What was published.
+    #[serde(skip)]
+    pub payload: Bytes,
+}
+
+/// A subscription of Main's. Dropped, it ends.
+#[derive(Debug)]
+pub struct Subscriber {
+    bus: Arc<Bus>,
+    inbox: Arc<Inbox>,
+    subscription: Arc<Subscription>,
+}
+
+impl Subscriber {
+    /// Waits for the next event. Dropping the future loses none.
+    pub async fn next(&mut self) -> ReceivedEvent {
+        loop {
+            if let Some(event) = self.try_next() {
+                return event;
+            }
+            self.inbox.readable().await;
+        }
+    }
+
+    /// The next event, if one is there.
+    pub fn try_next(&mut self) -> Option<ReceivedEvent> {
+        let Taken::Message(Incoming::Event(event)) = self.inbox.take() else {
+            return None;
+        };
+        let published = &event.published;
+        Some(ReceivedEvent {
+            topic: published.topic.clone(),
+            sender: self.bus.peer(published.sender).map(|peer| peer.name().to_owned()).unwrap_or_default(),
+            sequence: event.sequence,
+            lost: event.subscription.take(event.sequence),
+            payload: published.payload.clone(),
+        })
+    }
+}
+
+impl Drop for Subscriber {
+    fn drop(&mut self) {
+        // It fails only if the subscription has ended already.
+        let _ended = self.bus.unsubscribe(&self.bus.main(), self.subscription.number());
+    }
+}

@@ -1,0 +1,88 @@
+//! What an operator configures: the TOML file, its checks, and the same from Rust.
+//!
+//! Owns the keys, their ranges and defaults, and every message about them. Knows nothing of wasmtime,
+//! of the bus, and of whether the files, contracts and addresses that are named exist.
+
+mod check;
+mod classes;
+mod error;
+mod extension;
+mod file;
+mod grants;
+mod limits;
+mod main;
+mod order;
+mod read;
+mod section;
+mod sections;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+pub use error::{ConfigError, ConfigErrors};
+pub use extension::ExtensionConfig;
+pub use grants::{DirGrant, DirMode, GrantError, Grants, GuestPath, NetGrant};
+pub use limits::Limits;
+pub use main::MainConfig;
+pub use order::start_order;
+
+/// Main and its extensions, as configured.
+///
+/// From a file it is checked. One that is made in Rust is checked by [`Config::check`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Config {
+    /// What is configured of Main itself.
+    pub main: MainConfig,
+    /// The extensions, as they stand in the files.
+    pub extensions: Vec<ExtensionConfig>,
+}
+
+impl Config {
+    /// Main and its extensions, not checked.
+    #[must_use]
+    pub fn new(main: MainConfig, extensions: Vec<ExtensionConfig>) -> Self {
+        Self { main, extensions }
+    }
+
+    /// Reads a file, and those that it includes.
+    ///
+    /// # Errors
+    ///
+    /// Fails with all that is wrong with them: syntax, keys, values, and what [`Config::check`] finds.
+    pub fn load(path: &Path) -> Result<Self, ConfigErrors> {
+        file::load(path)
+    }
+
+    /// Reads a text as [`Config::load`] reads a file. Messages call it `name`, and paths in it are
+    /// relative to `base_dir`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Config::load`].
+    pub fn parse(text: &str, name: &str, base_dir: &Path) -> Result<Self, ConfigErrors> {
+        file::parse(text.to_owned(), name, base_dir)
+    }
+
+    /// Checks ranges, and what must hold between the parts.
+    ///
+    /// # Errors
+    ///
+    /// Fails with every value out of its range, limits that contradict each other, two extensions with
+    /// one id, two owners of one contract, required contracts that nobody serves, rounds of
+    /// `requires`, doubled entries and guest directories, and paths outside the plugin directory.
+    pub fn check(&self) -> Result<(), ConfigErrors> {
+        let mut errors = check::values(self);
+        errors.extend(check::between_parts(self, &check::Places::default(), true));
+        if errors.is_empty() { Ok(()) } else { Err(ConfigErrors::new(errors)) }
+    }
+
+    /// What is likely to be a mistake and is no error: contracts that somebody wants and nobody is
+    /// configured to serve.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        check::unmet_wants(self)
+    }
+}

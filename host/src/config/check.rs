@@ -1,0 +1,273 @@
+//! What must hold between the parts of a configuration, wherever they come from: a file or Rust.
+
+mod cycles;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Component, Path},
+};
+
+use super::{
+    Config, ExtensionConfig,
+    error::{ConfigError, Place, quote},
+    grants::check_variable,
+    section::nearest,
+};
+use crate::names::ContractName;
+
+/// Where the parts stand that are judged together; empty for a configuration made in Rust.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    pub(super) serves: Vec<Place>,
+    pub(super) extensions: Vec<ExtensionPlaces>,
+}
+
+/// The same of one extension, item by item.
+#[derive(Debug)]
+pub(super) struct ExtensionPlaces {
+    pub(super) id: Place,
+    pub(super) path: Place,
+    pub(super) fulfills: Vec<Place>,
+    pub(super) requires: Vec<Place>,
+    pub(super) wants: Vec<Place>,
+    pub(super) guests: Vec<Place>,
+}
+
+/// What is wrong between the parts. Unless the configuration is `complete`, that somebody is missing
+/// may be because of another error, and is not reported.
+pub(super) fn between_parts(config: &Config, places: &Places, complete: bool) -> Vec<ConfigError> {
+    let parts = Parts { config, places };
+    let mut errors = Vec::new();
+    parts.ids(&mut errors);
+    parts.paths(&mut errors);
+    parts.guest_dirs(&mut errors);
+    parts.doubles(&mut errors);
+    parts.owners(&mut errors);
+    if complete {
+        parts.providers(&mut errors);
+    }
+    parts.cycles(&mut errors);
+    errors
+}
+
+/// What is wrong with single values: a file is checked for that as it is read.
+pub(super) fn values(config: &Config) -> Vec<ConfigError> {
+    let mut faults = config.main.out_of_range();
+    for extension in &config.extensions {
+        let path = format!("extension[{}]", extension.id);
+        let out_of_range = extension.limits.out_of_range();
+        if out_of_range.is_empty() {
+            let contradictions = extension.limits.contradictions().into_iter();
+            faults.extend(contradictions.map(|found| {
+                let key = format!("{path}.limits.{}", found.keys.0);
+                (key, format!("in `{path}.limits`: {}", found.message))
+            }));
+        }
+        faults.extend(out_of_range.into_iter().map(|(key, shape)| {
+            let key = format!("{path}.limits.{key}");
+            let message = format!("`{key}` must be {shape}");
+            (key, message)
+        }));
+        faults.extend(extension.grants.env.iter().filter_map(|(name, value)| {
+            let fault = check_variable(name, value).err()?;
+            Some((format!("{path}.grants.env"), format!("in `{path}.grants.env`: {fault}")))
+        }));
+    }
+    faults.into_iter().map(|(key, message)| ConfigError::new(key, message, None)).collect()
+}
+
+struct Parts<'c> {
+    config: &'c Config,
+    places: &'c Places,
+}
+
+impl Parts<'_> {
+    fn extensions(&self) -> impl Iterator<Item = (usize, &ExtensionConfig)> {
+        self.config.extensions.iter().enumerate()
+    }
+
+    /// The place of one part of an extension, if it comes from a file.
+    fn place<'p>(
+        &'p self,
+        index: usize,
+        part: impl Fn(&'p ExtensionPlaces) -> Option<&'p Place>,
+    ) -> Option<Place> {
+        self.places.extensions.get(index).and_then(part).cloned()
+    }
+
+    fn ids(&self, errors: &mut Vec<ConfigError>) {
+        let mut seen = BTreeMap::new();
+        for (index, extension) in self.extensions() {
+            let id = &extension.id;
+            if let Some(first) = seen.get(id) {
+                let message = format!("two extensions have the id `{id}`: rename one, or remove it");
+                let error = ConfigError::new(
+                    format!("extension[{id}].id"),
+                    message,
+                    self.place(index, |at| Some(&at.id)),
+                );
+                errors.push(error.note(self.place(*first, |at| Some(&at.id)), "the first is here"));
+            } else {
+                seen.insert(id, index);
+            }
+        }
+    }
+
+    fn paths(&self, errors: &mut Vec<ConfigError>) {
+        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+        for (index, extension) in self.extensions() {
+            let path = &extension.path;
+            let key = format!("extension[{}].path", extension.id);
+            let place = self.place(index, |at| Some(&at.path));
+            let shown = quote(&path.display().to_string());
+            if let Some(fault) = path_fault(path, self.config.main.plugin_dir.as_deref()) {
+                errors.push(ConfigError::new(&*key, format!("in `{key}`: {shown} {fault}"), place));
+                continue;
+            }
+            let folded = path.to_string_lossy().to_lowercase();
+            match seen.get(&folded).and_then(|first| Some((*first, self.config.extensions.get(*first)?))) {
+                Some((first, other)) if other.path != *path => {
+                    let message = format!(
+                        "in `{key}`: {shown} and the path of `{}` differ only in upper and lower case",
+                        other.id
+                    );
+                    let error = ConfigError::new(key, message, place);
+                    errors.push(error.note(self.place(first, |at| Some(&at.path)), "the other is here"));
+                }
+                Some(_) => {}
+                None => drop(seen.insert(folded, index)),
+            }
+        }
+    }
+
+    fn guest_dirs(&self, errors: &mut Vec<ConfigError>) {
+        for (index, extension) in self.extensions() {
+            let mut seen = BTreeMap::new();
+            for (item, dir) in extension.grants.dirs.iter().enumerate() {
+                let place = |item: usize| self.place(index, |at| at.guests.get(item));
+                if let Some(first) = seen.get(&dir.guest) {
+                    let key = format!("extension[{}].grants.dirs.guest", extension.id);
+                    let message = format!("in `{key}`: two directories are granted as `{}`", dir.guest);
+                    let error = ConfigError::new(key, message, place(item));
+                    errors.push(error.note(place(*first), "the first is here"));
+                } else {
+                    seen.insert(&dir.guest, item);
+                }
+            }
+        }
+    }
+
+    /// Contracts that one list names twice.
+    fn doubles(&self, errors: &mut Vec<ConfigError>) {
+        let mut list = |key: String, contracts: &[ContractName], place: &dyn Fn(usize) -> Option<Place>| {
+            let mut seen = BTreeSet::new();
+            for (item, contract) in contracts.iter().enumerate() {
+                if !seen.insert(contract) {
+                    let message = format!("`{key}` lists `{contract}` twice");
+                    errors.push(ConfigError::new(&*key, message, place(item)));
+                }
+            }
+        };
+        list("main.serves".to_owned(), &self.config.main.serves, &|item| {
+            self.places.serves.get(item).cloned()
+        });
+        for (index, extension) in self.extensions() {
+            let id = &extension.id;
+            list(format!("extension[{id}].fulfills"), &extension.fulfills, &|item| {
+                self.place(index, |at| at.fulfills.get(item))
+            });
+            list(format!("extension[{id}].requires"), &extension.requires, &|item| {
+                self.place(index, |at| at.requires.get(item))
+            });
+            list(format!("extension[{id}].wants"), &extension.wants, &|item| {
+                self.place(index, |at| at.wants.get(item))
+            });
+        }
+    }
+
+    fn owners(&self, errors: &mut Vec<ConfigError>) {
+        let mut owners: BTreeMap<&ContractName, (usize, usize, &ExtensionConfig)> = BTreeMap::new();
+        for (index, extension) in self.extensions() {
+            for (item, contract) in extension.fulfills.iter().enumerate() {
+                let Some((first, first_item, owner)) = owners.get(contract) else {
+                    owners.insert(contract, (index, item, extension));
+                    continue;
+                };
+                if *first == index {
+                    continue;
+                }
+                let id = &extension.id;
+                let key = format!("extension[{id}].fulfills");
+                let message = format!("`{}` and `{id}` both fulfill `{contract}`: leave it to one", owner.id);
+                let error = ConfigError::new(key, message, self.place(index, |at| at.fulfills.get(item)));
+                let note = format!("`{}` fulfills it here", owner.id);
+                errors.push(error.note(self.place(*first, |at| at.fulfills.get(*first_item)), note));
+            }
+        }
+    }
+
+    fn providers(&self, errors: &mut Vec<ConfigError>) {
+        let provided = provided(self.config);
+        for (index, extension) in self.extensions() {
+            for (item, contract) in extension.requires.iter().enumerate() {
+                if provided.contains(contract) {
+                    continue;
+                }
+                let id = &extension.id;
+                let near = nearest(contract.as_str(), provided.iter().map(|contract| contract.as_str()));
+                let help = near.map_or_else(
+                    || "add its provider, or move it to `wants`".to_owned(),
+                    |near| format!("did you mean `{near}`?"),
+                );
+                let message = format!(
+                    "`{id}` requires `{contract}`, but no extension fulfills it and `main.serves` does not list it: {help}"
+                );
+                let place = self.place(index, |at| at.requires.get(item));
+                errors.push(ConfigError::new(format!("extension[{id}].requires"), message, place));
+            }
+        }
+    }
+}
+
+/// All contracts that somebody is configured to serve.
+pub(super) fn provided(config: &Config) -> BTreeSet<&ContractName> {
+    config.extensions.iter().flat_map(|extension| &extension.fulfills).chain(&config.main.serves).collect()
+}
+
+/// Why a path cannot be that of a plugin. Judged by its text alone: what links lead to is looked at
+/// when the file is opened.
+fn path_fault(path: &Path, plugin_dir: Option<&Path>) -> Option<String> {
+    if path.as_os_str().is_empty() || path.as_os_str().as_encoded_bytes().contains(&0) {
+        return Some("is empty or contains a NUL".to_owned());
+    }
+    let inside = match plugin_dir {
+        Some(dir) => path.strip_prefix(dir).ok(),
+        None => Some(path),
+    };
+    let climbs = |path: &Path| path.components().any(|part| part == Component::ParentDir);
+    match (inside, plugin_dir) {
+        (Some(inside), _) if !climbs(inside) => None,
+        (None, Some(dir)) => {
+            Some(format!("is not inside `main.plugin-dir`, {}", quote(&dir.display().to_string())))
+        }
+        _ => Some("has a `..` in it: write the path without, inside the plugin directory".to_owned()),
+    }
+}
+
+/// Contracts that somebody wants and nobody serves.
+pub(super) fn unmet_wants(config: &Config) -> Vec<String> {
+    let provided = provided(config);
+    let wants = config
+        .extensions
+        .iter()
+        .flat_map(|extension| extension.wants.iter().map(move |want| (extension, want)));
+    wants
+        .filter(|(_, contract)| !provided.contains(contract))
+        .map(|(extension, contract)| {
+            format!(
+                "`{}` wants `{contract}`, but no extension fulfills it and `main.serves` does not list it",
+                extension.id
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,57 @@
+//! Rounds of extensions that each require the next.
+
+use super::Parts;
+use crate::{
+    config::{
+        error::{ConfigError, Place},
+        order::{dependencies, order},
+    },
+    names::{ContractName, ExtensionId},
+};
+
+impl Parts<'_> {
+    pub(super) fn cycles(&self, errors: &mut Vec<ConfigError>) {
+        for cycle in order(&dependencies(&self.config.extensions)).cycles {
+            let round: Vec<_> = cycle.iter().chain(cycle.first()).copied().collect();
+            let mut waits =
+                round.iter().zip(round.iter().skip(1)).filter_map(|(from, to)| self.wait(*from, *to));
+            let Some(first) = waits.next() else {
+                continue;
+            };
+            let message = if first.from == first.to {
+                format!(
+                    "`{}` requires `{}`, which it fulfills itself: remove it there",
+                    first.from, first.contract
+                )
+            } else {
+                let names = round.iter().filter_map(|index| self.config.extensions.get(*index));
+                let names: Vec<_> = names.map(|extension| format!("`{}`", extension.id)).collect();
+                format!("`requires` goes round: {}: move one of them to `wants`", names.join(" -> "))
+            };
+            let error = ConfigError::new(format!("extension[{}].requires", first.from), message, first.place);
+            errors.push(waits.fold(error, |error, wait| {
+                error.note(
+                    wait.place,
+                    format!("`{}` requires `{}` of `{}` here", wait.from, wait.contract, wait.to),
+                )
+            }));
+        }
+    }
+
+    /// The first contract of `to` that `from` requires.
+    fn wait(&self, from: usize, to: usize) -> Option<Wait<'_>> {
+        let (waiting, owner) = (self.config.extensions.get(from)?, self.config.extensions.get(to)?);
+        let mut required = waiting.requires.iter().enumerate();
+        let (item, contract) = required.find(|(_, contract)| owner.fulfills.contains(contract))?;
+        let place = self.place(from, |at| at.requires.get(item));
+        Some(Wait { from: &waiting.id, to: &owner.id, contract, place })
+    }
+}
+
+/// One extension that cannot start before another.
+struct Wait<'c> {
+    from: &'c ExtensionId,
+    to: &'c ExtensionId,
+    contract: &'c ContractName,
+    place: Option<Place>,
+}

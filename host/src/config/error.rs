@@ -1,0 +1,209 @@
+//! What is wrong with a configuration, and where: messages for people, with file, line and column.
+//!
+//! Knows nothing of which keys there are.
+
+use std::{fmt, ops::Range, path::PathBuf, sync::Arc};
+
+/// As many errors as are kept, the first ones of the files.
+pub(super) const ERRORS_MAX: usize = 20;
+
+/// As many characters of a source line as are shown on either side of an error.
+const LINE_CONTEXT: usize = 80;
+
+/// All that is wrong with a configuration, in the order of the files, at most 20 of it.
+///
+/// Displayed, every error is one line that starts with `file:line:column:`, followed by the source
+/// line and a mark below the key or value at fault.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{}", self.report())]
+pub struct ConfigErrors {
+    errors: Vec<ConfigError>,
+    more: usize,
+}
+
+impl ConfigErrors {
+    /// Sorts by position, which leaves those without one in their order at the front, and keeps
+    /// [`ERRORS_MAX`] of them.
+    pub(super) fn new(mut errors: Vec<ConfigError>) -> Self {
+        errors.sort_by_key(|error| error.place.as_ref().map(Place::order));
+        let more = errors.len().saturating_sub(ERRORS_MAX);
+        errors.truncate(ERRORS_MAX);
+        Self { errors, more }
+    }
+
+    /// The errors, each with its place.
+    pub fn iter(&self) -> impl Iterator<Item = &ConfigError> {
+        self.errors.iter()
+    }
+
+    fn report(&self) -> String {
+        let mut lines: Vec<_> = self.errors.iter().map(ToString::to_string).collect();
+        if self.more > 0 {
+            lines.push(format!("and {} more", self.more));
+        }
+        lines.join("\n")
+    }
+}
+
+/// One thing that is wrong with a configuration.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{}", self.report())]
+pub struct ConfigError {
+    key: String,
+    message: String,
+    place: Option<Place>,
+    notes: Vec<(Place, String)>,
+}
+
+impl ConfigError {
+    pub(super) fn new(key: impl Into<String>, message: impl Into<String>, place: Option<Place>) -> Self {
+        Self { key: key.into(), message: message.into(), place, notes: Vec::new() }
+    }
+
+    /// Points at another party to the error, if its place is known.
+    pub(super) fn note(mut self, place: Option<Place>, text: impl Into<String>) -> Self {
+        self.notes.extend(place.map(|place| (place, text.into())));
+        self
+    }
+
+    /// The full path of the key at fault, such as `extension[telemetry].limits.memory`; empty where
+    /// no key is at fault. An extension without a valid id stands there by its place, from 1.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// What is wrong and what to do, without the place.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The file, as it was named; none for a configuration that was made in Rust.
+    #[must_use]
+    pub fn file(&self) -> Option<&str> {
+        self.place.as_ref().map(|place| place.source.name.as_str())
+    }
+
+    /// Line and column, both from 1, the column in characters.
+    #[must_use]
+    pub fn line_and_column(&self) -> Option<(usize, usize)> {
+        self.place.as_ref().map(Place::line_and_column)
+    }
+
+    pub(super) fn place(&self) -> Option<&Place> {
+        self.place.as_ref()
+    }
+
+    fn report(&self) -> String {
+        let Some(place) = &self.place else {
+            return self.message.clone();
+        };
+        let mut report = format!("{place}: {}\n{}", self.message, place.excerpt());
+        for (place, text) in &self.notes {
+            report.push_str(&format!("\n  {place}: {text}"));
+        }
+        report
+    }
+}
+
+/// One file of a configuration.
+#[derive(Debug)]
+pub(super) struct Source {
+    /// As it is shown.
+    pub(super) name: String,
+    pub(super) text: String,
+    /// What its relative paths are relative to.
+    pub(super) dir: PathBuf,
+    /// Its place among the files, from 0.
+    pub(super) order: usize,
+}
+
+/// A piece of one file.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub(super) source: Arc<Source>,
+    /// In bytes of the text.
+    pub(super) span: Range<usize>,
+}
+
+impl Place {
+    fn order(&self) -> (usize, usize) {
+        (self.source.order, self.span.start)
+    }
+
+    /// The number of the line, from 1.
+    pub(super) fn line(&self) -> usize {
+        self.before().bytes().filter(|byte| *byte == b'\n').count() + 1
+    }
+
+    fn line_and_column(&self) -> (usize, usize) {
+        (self.line(), self.start_of_line().chars().count() + 1)
+    }
+
+    fn before(&self) -> &str {
+        self.source.text.get(..self.span.start).unwrap_or(&self.source.text)
+    }
+
+    /// What stands before the piece on its line.
+    fn start_of_line(&self) -> &str {
+        self.before().rsplit('\n').next().unwrap_or_default()
+    }
+
+    /// The source line, escaped and cut to what surrounds the piece, and a mark below it.
+    fn excerpt(&self) -> String {
+        let rest = self.source.text.get(self.before().len()..).unwrap_or_default();
+        let rest = rest.lines().next().unwrap_or_default();
+        let marked = rest.get(..self.span.len().min(rest.len())).unwrap_or(rest);
+        let after = rest.get(marked.len()..).unwrap_or_default();
+
+        let start = self.start_of_line();
+        let skipped = start.chars().count().saturating_sub(LINE_CONTEXT);
+        let start: String = start.chars().skip(skipped).flat_map(printable).collect();
+        let marked = shorten(marked, LINE_CONTEXT);
+        let after = shorten(after, LINE_CONTEXT);
+
+        let number = self.line().to_string();
+        let gutter = " ".repeat(number.len());
+        let indent = " ".repeat(start.chars().count());
+        let mark = "^".repeat(marked.chars().count().max(1));
+        format!(" {number} | {start}{marked}{after}\n {gutter} | {indent}{mark}")
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (line, column) = self.line_and_column();
+        write!(f, "{}:{line}:{column}", self.source.name)
+    }
+}
+
+// The text of a whole file in every debug line helps nobody.
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Text of a file or a name, fit for a terminal: control and invisible characters escaped, and cut
+/// after `max` characters.
+pub(super) fn shorten(text: &str, max: usize) -> String {
+    if text.len() <= max && text.bytes().all(|b| (b' '..=b'~').contains(&b)) {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(max).flat_map(printable).collect();
+    if text.chars().nth(max).is_some() {
+        short.push('…');
+    }
+    short
+}
+
+/// `text` as a value in a message.
+pub(super) fn quote(text: &str) -> String {
+    format!("`{}`", shorten(text, 100))
+}
+
+fn printable(c: char) -> impl Iterator<Item = char> {
+    let keep = matches!(c, '"' | '\'' | '\\');
+    keep.then_some(c).into_iter().chain(c.escape_debug().filter(move |_| !keep))
+}

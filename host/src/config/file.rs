@@ -1,0 +1,177 @@
+//! Reads the main file and those that it includes, within bounds, and puts them together.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::{self, Path, PathBuf},
+    sync::Arc,
+};
+
+use glob::{MatchOptions, Pattern};
+
+use super::{
+    Config, ConfigErrors,
+    check::between_parts,
+    classes::Classes,
+    error::{ConfigError, ERRORS_MAX, Place, Source, quote, shorten},
+    read::Reader,
+    section::At,
+    sections::Draft,
+};
+
+/// Bytes of one file. A thousand extensions take a fifth of it.
+const FILE_SIZE_MAX: u64 = 1024 * 1024;
+
+/// Files that are included, all in all.
+const INCLUDED_FILES_MAX: usize = 64;
+
+/// A name that starts with a dot is not included by a `*`: editors keep their copies under such.
+const GLOB_OPTIONS: MatchOptions =
+    MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
+
+/// Why a file was not read. Displayed, it completes "cannot read it".
+#[derive(Debug, thiserror::Error)]
+enum ReadError {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("it is not a regular file")]
+    NotAFile,
+    #[error("it is larger than 1 MiB")]
+    TooLarge,
+    #[error("it is not UTF-8")]
+    NotUtf8,
+}
+
+pub(super) fn load(path: &Path) -> Result<Config, ConfigErrors> {
+    let name = path.display().to_string();
+    let cannot = |error: ReadError| {
+        let message = format!("cannot read {}: {error}", quote(&name));
+        ConfigErrors::new(vec![ConfigError::new("", message, None)])
+    };
+    let text = read(path).map_err(cannot)?;
+    let path = path::absolute(path).map_err(|error| cannot(error.into()))?;
+    let dir = path.parent().unwrap_or(&path);
+    build(text, &name, dir, Some(&path))
+}
+
+pub(super) fn parse(text: String, name: &str, dir: &Path) -> Result<Config, ConfigErrors> {
+    build(text, name, dir, None)
+}
+
+/// Reads all files, then judges them together. `own_path` is that of the main file, if it is one.
+fn build(text: String, name: &str, dir: &Path, own_path: Option<&Path>) -> Result<Config, ConfigErrors> {
+    let source = |order: usize, name: &str, text: String, dir: &Path| {
+        Arc::new(Source { name: shorten(name, 1024), text, dir: dir.to_owned(), order })
+    };
+    let mut draft = Draft::default();
+    if u64::try_from(text.len()).is_ok_and(|size| size > FILE_SIZE_MAX) {
+        let message = format!("cannot read {}: {}", quote(name), ReadError::TooLarge);
+        return Err(ConfigErrors::new(vec![ConfigError::new("", message, None)]));
+    }
+    let mut reader = Reader::new(source(0, name, text, dir));
+    reader.read(|file| draft.main_file(file));
+    let mut errors = reader.finish();
+
+    let included = find_included(&draft.include, dir, own_path, &mut errors);
+    for (order, (path, place)) in included.into_iter().enumerate() {
+        if errors.len() >= ERRORS_MAX {
+            break;
+        }
+        let name =
+            Path::new(name).with_file_name(path.strip_prefix(dir).unwrap_or(&path)).display().to_string();
+        match read(&path) {
+            Ok(text) => {
+                let mut reader = Reader::new(source(order + 1, &name, text, path.parent().unwrap_or(dir)));
+                reader.read(|file| draft.included_file(file));
+                errors.append(&mut reader.finish());
+            }
+            Err(error) => {
+                let message = format!("in `include`: cannot read {}: {error}", quote(&name));
+                errors.push(ConfigError::new("include", message, Some(place)));
+            }
+        }
+    }
+    judge(draft, errors)
+}
+
+fn judge(draft: Draft, mut errors: Vec<ConfigError>) -> Result<Config, ConfigErrors> {
+    let complete = errors.is_empty();
+    let Draft { main, classes, extensions, places, .. } = draft;
+    let classes = Classes::new(classes, &mut errors);
+    let extensions = extensions
+        .into_iter()
+        .map(|draft| {
+            let mut config = draft.config;
+            let path = format!("extension[{}]", config.id);
+            config.limits = classes.limits(draft.class.as_ref(), &draft.changes, &path, &mut errors);
+            config
+        })
+        .collect();
+    let config = Config { main, extensions };
+    errors.extend(between_parts(&config, &places, complete));
+    if errors.is_empty() { Ok(config) } else { Err(ConfigErrors::new(errors)) }
+}
+
+/// The files that the patterns match, in the order of the patterns and then of the names, each once.
+fn find_included(
+    patterns: &[At<String>],
+    dir: &Path,
+    own_path: Option<&Path>,
+    errors: &mut Vec<ConfigError>,
+) -> Vec<(PathBuf, Place)> {
+    let mut found: Vec<(PathBuf, Place)> = Vec::new();
+    for At { value: pattern, place } in patterns {
+        let mut report = |fault: String| {
+            let message = format!("in `include`: {} {fault}", quote(pattern));
+            errors.push(ConfigError::new("include", message, Some(place.clone())));
+        };
+        let full = match Path::new(pattern).is_absolute() {
+            true => pattern.clone(),
+            false => format!("{}/{pattern}", Pattern::escape(&dir.display().to_string())),
+        };
+        let paths = match glob::glob_with(&full, GLOB_OPTIONS) {
+            Ok(paths) => paths,
+            Err(error) => {
+                report(format!("is not a pattern: {}", error.msg));
+                continue;
+            }
+        };
+        let mut matched = false;
+        for path in paths {
+            matched = true;
+            match path {
+                Ok(path) if Some(&*path) == own_path || found.iter().any(|(other, _)| *other == path) => {}
+                Ok(_) if found.len() == INCLUDED_FILES_MAX => {
+                    report(format!("matches too many files: at most {INCLUDED_FILES_MAX} can be included"));
+                    return found;
+                }
+                Ok(path) => found.push((path, place.clone())),
+                Err(error) => report(format!("cannot be looked for: {}", error.error())),
+            }
+        }
+        let names_one = !pattern.contains(['*', '?', '[']);
+        if names_one && !matched {
+            report("is not there".to_owned());
+        }
+    }
+    found
+}
+
+/// Reads a file of at most [`FILE_SIZE_MAX`]; a larger one is not read at all.
+fn read(path: &Path) -> Result<String, ReadError> {
+    // Before it is opened: opening a FIFO waits for a writer.
+    if !path.metadata()?.is_file() {
+        return Err(ReadError::NotAFile);
+    }
+    let file = File::open(path)?;
+    if file.metadata()?.len() > FILE_SIZE_MAX {
+        return Err(ReadError::TooLarge);
+    }
+    let mut bytes = Vec::new();
+    // One more, to see whether it grew meanwhile.
+    file.take(FILE_SIZE_MAX + 1).read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).is_ok_and(|size| size > FILE_SIZE_MAX) {
+        return Err(ReadError::TooLarge);
+    }
+    String::from_utf8(bytes).map_err(|_| ReadError::NotUtf8)
+}

@@ -1,0 +1,205 @@
+//! What an extension may reach beside channels: directories, environment and network addresses.
+//!
+//! Knows nothing of files, and does not look whether what is granted exists.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    net::{Ipv4Addr, Ipv6Addr},
+    path::PathBuf,
+    str::FromStr,
+};
+
+use super::error::quote;
+
+/// What an operator lets an extension reach. The default is nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Grants {
+    /// Directories.
+    pub dirs: Vec<DirGrant>,
+    /// Environment variables: all that the extension finds, whatever Main's own are. A name is not
+    /// empty and has no `=`; neither name nor value has a NUL.
+    pub env: BTreeMap<String, String>,
+    /// Network addresses that the extension may connect to.
+    pub net: Vec<NetGrant>,
+}
+
+/// A directory of the host that an extension sees as one of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirGrant {
+    /// The directory of the host.
+    pub host: PathBuf,
+    /// Where the extension finds it.
+    pub guest: GuestPath,
+    /// What the extension may do there.
+    pub mode: DirMode,
+}
+
+/// What an extension may do in a directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DirMode {
+    /// Read.
+    #[default]
+    Ro,
+    /// Read, write, create and remove.
+    Rw,
+}
+
+/// An absolute path as an extension sees it, such as `/data`: up to 255 bytes, without control
+/// characters, empty segments, `.` and `..`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GuestPath(String);
+
+/// A network address that an extension may connect to: as text `name:port`, `IPv4:port` or
+/// `[IPv6]:port`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct NetGrant {
+    /// An IP address, without brackets, or a name in lower case: dotted labels of up to 63 letters,
+    /// digits and `-`, at most 253 bytes.
+    pub host: String,
+    /// The port, not zero.
+    pub port: u16,
+}
+
+/// Why a text is not what can be granted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text} is not {expected}")]
+pub struct GrantError {
+    text: String,
+    expected: &'static str,
+}
+
+impl GrantError {
+    fn new(text: &str, expected: &'static str) -> Self {
+        Self { text: quote(text), expected }
+    }
+}
+
+impl DirGrant {
+    /// A directory to read from.
+    #[must_use]
+    pub fn read_only(host: impl Into<PathBuf>, guest: GuestPath) -> Self {
+        Self { host: host.into(), guest, mode: DirMode::Ro }
+    }
+
+    /// A directory to read from and to write to.
+    #[must_use]
+    pub fn read_write(host: impl Into<PathBuf>, guest: GuestPath) -> Self {
+        Self { host: host.into(), guest, mode: DirMode::Rw }
+    }
+}
+
+impl FromStr for DirMode {
+    type Err = GrantError;
+
+    fn from_str(text: &str) -> Result<Self, GrantError> {
+        match text {
+            "ro" => Ok(Self::Ro),
+            "rw" => Ok(Self::Rw),
+            _ => Err(GrantError::new(text, "a mode: `ro` or `rw`")),
+        }
+    }
+}
+
+impl GuestPath {
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for GuestPath {
+    type Err = GrantError;
+
+    fn from_str(text: &str) -> Result<Self, GrantError> {
+        let well_formed = text.len() <= 255
+            && !text.contains(char::is_control)
+            && text.strip_prefix('/').is_some_and(|rest| {
+                rest.is_empty() || rest.split('/').all(|segment| !matches!(segment, "" | "." | ".."))
+            });
+        if well_formed {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(GrantError::new(text, "an absolute path without `.`, `..` and empty segments, as in `/data`"))
+        }
+    }
+}
+
+impl AsRef<str> for GuestPath {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for GuestPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for NetGrant {
+    type Err = GrantError;
+
+    fn from_str(text: &str) -> Result<Self, GrantError> {
+        let parse = || {
+            let (host, port) = text.rsplit_once(':')?;
+            let port = port.bytes().all(|b| b.is_ascii_digit()).then(|| port.parse().ok())?;
+            Some(Self { host: parse_host(host)?, port: port.filter(|port| *port > 0)? })
+        };
+        parse().ok_or_else(|| {
+            GrantError::new(
+                text,
+                "an address with a port from 1 to 65535, as in `example.com:443` or `[::1]:80`",
+            )
+        })
+    }
+}
+
+impl fmt::Display for NetGrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host.contains(':') {
+            true => write!(f, "[{}]:{}", self.host, self.port),
+            false => write!(f, "{}:{}", self.host, self.port),
+        }
+    }
+}
+
+/// Why a variable cannot be one.
+pub(super) fn check_variable(name: &str, value: &str) -> Result<(), String> {
+    if name.is_empty() || name.contains(['=', '\0']) {
+        return Err(format!(
+            "{} is not the name of a variable: not empty, and without `=` and NUL",
+            quote(name)
+        ));
+    }
+    if value.contains('\0') {
+        return Err(format!("the value of {} contains a NUL", quote(name)));
+    }
+    Ok(())
+}
+
+fn parse_host(text: &str) -> Option<String> {
+    if let Some(ip) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        return ip.parse::<Ipv6Addr>().ok().map(|ip| ip.to_string());
+    }
+    if let Ok(ip) = text.parse::<Ipv4Addr>() {
+        return Some(ip.to_string());
+    }
+    // A name whose last label is a number would be taken for an IPv4 address by some resolvers
+    // (https://url.spec.whatwg.org/#ends-in-a-number-checker), as would `0x7f.1`.
+    let last = text.rsplit('.').next().unwrap_or_default();
+    let is_number = last.starts_with(|c: char| c.is_ascii_digit());
+    let is_name = text.len() <= 253 && !is_number && text.split('.').all(is_label);
+    is_name.then(|| text.to_ascii_lowercase())
+}
+
+/// Whether it is a label of a host name: RFC 1123, section 2.1.
+fn is_label(label: &str) -> bool {
+    (1..=63).contains(&label.len())
+        && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+        && !label.starts_with('-')
+        && !label.ends_with('-')
+}

@@ -1,0 +1,65 @@
+//! What is configured of Main itself.
+
+use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
+
+use super::{limits::TIMEOUT, shape::Shape};
+use crate::names::ContractName;
+
+pub(super) const BLOCKING_THREADS: RangeInclusive<u16> = 1..=64;
+
+/// What is configured of Main itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MainConfig {
+    /// Contracts that the embedding program serves. An extension that fulfills one of them goes
+    /// before Main.
+    pub serves: Vec<ContractName>,
+    /// The Unix socket on which the `weir` command reaches Main: `weir.sock` in `weir` in
+    /// `XDG_RUNTIME_DIR`, or where that is not set in `/run/weir`. At most 107 bytes.
+    pub control_socket: PathBuf,
+    /// The directory that holds the component of every extension. None: they may be anywhere; a
+    /// configuration from a file always has one.
+    pub plugin_dir: Option<PathBuf>,
+    /// For a request where neither the call nor its contract sets a timeout: 1 ms to 1 day, at first
+    /// 5 seconds.
+    pub request_timeout: Duration,
+    /// Threads of the pool for work that blocks, such as reading files: 1 to 64, at first 4.
+    pub blocking_threads: u16,
+}
+
+impl MainConfig {
+    /// Every value that is out of its range: the key and what is wrong.
+    pub(super) fn out_of_range(&self) -> Vec<(String, String)> {
+        let threads = u64::from(*BLOCKING_THREADS.start())..=u64::from(*BLOCKING_THREADS.end());
+        [
+            ("main.request-timeout", TIMEOUT.contains(&self.request_timeout), Shape::Time(TIMEOUT)),
+            (
+                "main.blocking-threads",
+                BLOCKING_THREADS.contains(&self.blocking_threads),
+                Shape::Count(threads),
+            ),
+        ]
+        .into_iter()
+        .filter(|(_, within, _)| !within)
+        .map(|(key, _, shape)| (key.to_owned(), format!("`{key}` must be {shape}")))
+        .collect()
+    }
+}
+
+impl Default for MainConfig {
+    fn default() -> Self {
+        Self {
+            serves: Vec::new(),
+            control_socket: default_control_socket(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from)),
+            plugin_dir: None,
+            request_timeout: Duration::from_secs(5),
+            blocking_threads: 4,
+        }
+    }
+}
+
+/// The XDG Base Directory Specification says to ignore a path that is not absolute.
+pub(super) fn default_control_socket(runtime_dir: Option<PathBuf>) -> PathBuf {
+    let dir = runtime_dir.filter(|dir| dir.is_absolute()).unwrap_or_else(|| PathBuf::from("/run"));
+    dir.join("weir").join("weir.sock")
+}

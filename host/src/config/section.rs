@@ -1,0 +1,282 @@
+//! Reads one table of a file, key by key.
+//!
+//! There is no other list of the keys: a key exists because `sections.rs` asks a [`Section`] for it,
+//! and what was not asked for is unknown. That, ranges that go with the keys and all errors at once
+//! are why the configuration is not a serde structure.
+
+mod tables;
+
+use std::{
+    fmt,
+    ops::{Range, RangeInclusive},
+    path::Path,
+    time::Duration,
+};
+
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use super::{
+    error::{ConfigError, Place, quote, shorten},
+    read::Reader,
+    shape::{self, Found, Shape},
+};
+
+/// Keys longer than this are not compared with known ones.
+const COMPARED_MAX: usize = 64;
+
+/// A value and where it stands.
+#[derive(Clone, Debug)]
+pub(super) struct At<T> {
+    pub(super) value: T,
+    pub(super) place: Place,
+}
+
+impl<T> At<T> {
+    pub(super) fn into_value(self) -> T {
+        self.value
+    }
+}
+
+/// One key that a file may hold.
+#[cfg(test)]
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Key {
+    pub(super) path: String,
+    pub(super) shape: Shape,
+}
+
+/// One table.
+#[derive(Debug)]
+pub(super) struct Section<'r, 't> {
+    reader: &'r mut Reader,
+    table: &'t DeTable<'t>,
+    /// Empty for the file itself.
+    path: String,
+    start: Range<usize>,
+    asked: Vec<&'static str>,
+}
+
+impl Section<'_, '_> {
+    /// Reads `table` with `read`, and reports the keys that it has not asked for.
+    pub(super) fn read<R>(
+        reader: &mut Reader,
+        table: &DeTable<'_>,
+        path: String,
+        start: Range<usize>,
+        read: impl FnOnce(&mut Section<'_, '_>) -> R,
+    ) -> R {
+        let mut section = Section { reader, table, path, start, asked: Vec::new() };
+        let result = read(&mut section);
+        section.report_unknown();
+        result
+    }
+
+    /// The full path of a key of this table.
+    fn path_of(&self, key: &str) -> String {
+        child(&self.path, key)
+    }
+
+    /// What relative paths in this file are relative to.
+    pub(super) fn dir(&self) -> &Path {
+        &self.reader.source.dir
+    }
+
+    /// How many errors there are so far.
+    pub(super) fn error_count(&self) -> usize {
+        self.reader.errors.len()
+    }
+
+    /// Reports what is wrong at a place of this file.
+    pub(super) fn error(&mut self, path: impl Into<String>, message: String, place: Place) {
+        self.reader.errors.push(ConfigError::new(path, message, Some(place)));
+    }
+
+    /// Where the table starts.
+    fn place(&self) -> Place {
+        self.reader.place(self.start.clone())
+    }
+
+    pub(super) fn flag(&mut self, key: &'static str) -> Option<bool> {
+        self.value(key, &Shape::Flag, shape::flag).map(At::into_value)
+    }
+
+    pub(super) fn count<T>(&mut self, key: &'static str, range: RangeInclusive<T>) -> Option<At<T>>
+    where
+        T: Copy + Into<u64> + TryFrom<u64>,
+    {
+        let range = (*range.start()).into()..=(*range.end()).into();
+        let At { value, place } =
+            self.value(key, &Shape::Count(range.clone()), |v| shape::count(v, &range))?;
+        T::try_from(value).ok().map(|value| At { value, place })
+    }
+
+    pub(super) fn size(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<At<u64>> {
+        self.value(key, &Shape::Size(range.clone()), |value| shape::size(value, &range))
+    }
+
+    pub(super) fn time(
+        &mut self,
+        key: &'static str,
+        range: RangeInclusive<Duration>,
+    ) -> Option<At<Duration>> {
+        self.value(key, &Shape::Time(range.clone()), |value| shape::time(value, &range))
+    }
+
+    /// A string that `parse` makes something of.
+    pub(super) fn text<T, E: fmt::Display>(
+        &mut self,
+        key: &'static str,
+        what: &'static str,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Option<At<T>> {
+        let shape = Shape::Text(what);
+        let value = self.find(key, &shape)?;
+        self.parsed(key, &shape, value, parse)
+    }
+
+    /// A list of strings that `parse` makes something of; those of which it does not are left out.
+    pub(super) fn texts<T, E: fmt::Display>(
+        &mut self,
+        key: &'static str,
+        what: &'static str,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Vec<At<T>> {
+        let shape = Shape::Texts(what);
+        let Some(value) = self.find(key, &shape) else {
+            return Vec::new();
+        };
+        let Some(array) = value.get_ref().as_array() else {
+            self.wrong(key, &shape, value, &Found::kind(value.get_ref()));
+            return Vec::new();
+        };
+        array.iter().filter_map(|item| self.parsed(key, &shape, item, &parse)).collect()
+    }
+
+    /// Reports that `key` is not there, if it is not.
+    pub(super) fn require(&mut self, key: &'static str, what: &str) {
+        if !self.table.contains_key(key) {
+            let path = self.path_of(key);
+            let message = format!("`{path}` is missing: it must be {what}");
+            self.reader.missing.push(ConfigError::new(path, message, Some(self.place())));
+        }
+    }
+
+    /// Reports `key`, if it is there, as known but out of place.
+    pub(super) fn refuse(&mut self, key: &'static str, why: &str) {
+        self.asked.push(key);
+        if let Some((name, _)) = self.table.get_key_value(key) {
+            let path = self.path_of(key);
+            let message = format!("`{path}` {why}");
+            self.error(path, message, self.reader.place(name.span()));
+        }
+    }
+}
+
+impl<'t> Section<'_, 't> {
+    /// Takes note of the key, and looks it up.
+    #[cfg_attr(not(test), expect(unused_variables, reason = "the shape is noted down for the list of keys"))]
+    fn find(&mut self, key: &'static str, shape: &Shape) -> Option<&'t Spanned<DeValue<'t>>> {
+        self.asked.push(key);
+        #[cfg(test)]
+        {
+            let key = Key { path: self.path_of(key), shape: shape.clone() };
+            self.reader.keys.iter_mut().for_each(|keys| keys.push(key.clone()));
+        }
+        self.table.get(key)
+    }
+
+    fn value<T>(
+        &mut self,
+        key: &'static str,
+        shape: &Shape,
+        convert: impl FnOnce(&DeValue<'_>) -> Result<T, Found>,
+    ) -> Option<At<T>> {
+        let value = self.find(key, shape)?;
+        match convert(value.get_ref()) {
+            Ok(converted) => Some(At { value: converted, place: self.reader.place(value.span()) }),
+            Err(found) => {
+                self.wrong(key, shape, value, &found);
+                None
+            }
+        }
+    }
+
+    fn parsed<T, E: fmt::Display>(
+        &mut self,
+        key: &'static str,
+        shape: &Shape,
+        value: &Spanned<DeValue<'_>>,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Option<At<T>> {
+        let Some(text) = value.get_ref().as_str() else {
+            self.wrong(key, shape, value, &Found::kind(value.get_ref()));
+            return None;
+        };
+        match parse(text) {
+            Ok(parsed) => Some(At { value: parsed, place: self.reader.place(value.span()) }),
+            Err(error) => {
+                let path = self.path_of(key);
+                let message = format!("in `{path}`: {error}");
+                self.error(path, message, self.reader.place(value.span()));
+                None
+            }
+        }
+    }
+
+    fn wrong(&mut self, key: &'static str, shape: &Shape, value: &Spanned<DeValue<'_>>, found: &Found) {
+        let path = self.path_of(key);
+        let example = shape.example().map(|text| format!(", as in {text}")).unwrap_or_default();
+        let message = format!("`{path}` must be {shape}{example}, not {found}");
+        self.error(path, message, self.reader.place(value.span()));
+    }
+
+    fn report_unknown(&mut self) {
+        for key in self.table.keys() {
+            let name: &str = key.get_ref();
+            if self.asked.contains(&name) {
+                continue;
+            }
+            let path = self.path_of(name);
+            let scope = if self.path.is_empty() {
+                "at the top level".to_owned()
+            } else {
+                format!("in `{}`", self.path)
+            };
+            let help = match nearest(name, self.asked.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the keys there are {}", listed(&self.asked)),
+            };
+            self.error(
+                path,
+                format!("unknown key {} {scope}: {help}", quote(name)),
+                self.reader.place(key.span()),
+            );
+        }
+    }
+}
+
+/// The path of `key` in the table that `path` names.
+fn child(path: &str, key: &str) -> String {
+    let bare = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+    let key = if bare { shorten(key, 64) } else { format!("\"{}\"", shorten(key, 64)) };
+    if path.is_empty() { key } else { format!("{path}.{key}") }
+}
+
+/// The candidate that `name` is most likely meant to be.
+pub(super) fn nearest<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
+    if name.len() > COMPARED_MAX {
+        return None;
+    }
+    candidates
+        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= candidate.len().max(3) / 3)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+fn listed(keys: &[&str]) -> String {
+    keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
+}

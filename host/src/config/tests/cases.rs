@@ -1,0 +1,98 @@
+//! Files written by hand, each with what comes of it.
+
+use std::{fs, path::Path};
+
+use super::*;
+use crate::config::start_order;
+
+#[test]
+fn every_broken_file_is_refused_with_its_golden_message() {
+    let mut cases = 0;
+    for entry in fs::read_dir(golden()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let errors = parse_error(&fs::read_to_string(&path).unwrap());
+            assert_golden(path.file_stem().unwrap().to_str().unwrap(), &errors);
+            cases += 1;
+        }
+    }
+    assert!(cases > 20, "{cases}");
+}
+
+#[test]
+fn a_file_with_five_mistakes_reports_all_five_in_their_order() {
+    let text = fs::read_to_string(golden().join("five-mistakes.toml")).unwrap();
+    let errors = parse(&text).unwrap_err();
+    let places: Vec<_> = errors.iter().map(|error| error.line_and_column().unwrap()).collect();
+    assert_eq!(places, [(2, 19), (6, 1), (11, 9), (15, 6), (17, 13)]);
+    let keys: Vec<_> = errors.iter().map(|error| error.key()).collect();
+    assert_eq!(
+        keys,
+        [
+            "main.request-timeout",
+            "limits.small.memroy",
+            "extension[storage].class",
+            "extension[storage].id",
+            "extension[storage].autostart",
+        ]
+    );
+}
+
+#[test]
+fn a_file_and_those_that_it_includes_make_one_configuration() {
+    let dir = golden().join("valid");
+    let config = Config::load(&dir.join("weir.toml")).unwrap();
+    let text = format!("{config:#?}").replace(dir.to_str().unwrap(), "DIR");
+    assert_golden("valid", &text);
+}
+
+#[test]
+fn an_unmet_want_is_a_warning() {
+    let config = Config::load(&golden().join("valid/weir.toml")).unwrap();
+    assert_eq!(
+        config.warnings(),
+        ["`telemetry` wants `nobody@1`, but no extension fulfills it and `main.serves` does not list it"]
+    );
+}
+
+#[test]
+fn who_fulfills_starts_before_who_requires_and_others_as_they_stand() {
+    let config = Config::load(&golden().join("valid/weir.toml")).unwrap();
+    let ids: Vec<_> = start_order(&config.extensions)
+        .into_iter()
+        .map(|index| config.extensions[index].id.as_str())
+        .collect();
+    assert_eq!(ids, ["storage", "settings", "telemetry"]);
+}
+
+#[test]
+fn an_empty_file_is_a_main_without_extensions() {
+    let config = parse("").unwrap();
+    assert!(config.extensions.is_empty());
+    assert_eq!(config.main.plugin_dir.as_deref(), Some(&*golden()));
+}
+
+#[test]
+fn a_main_file_that_cannot_be_read_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let load = |path: &Path| Config::load(path).unwrap_err().to_string();
+    let missing = dir.path().join("missing.toml");
+    assert_eq!(
+        load(&missing),
+        format!("cannot read `{}`: No such file or directory (os error 2)", missing.display())
+    );
+    assert_eq!(load(dir.path()), format!("cannot read `{}`: it is not a regular file", dir.path().display()));
+    let binary = dir.path().join("binary.toml");
+    fs::write(&binary, [0xff, 0xfe]).unwrap();
+    assert_eq!(load(&binary), format!("cannot read `{}`: it is not UTF-8", binary.display()));
+}
+
+#[test]
+fn a_pattern_that_matches_too_many_files_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    for number in 0..65 {
+        fs::write(dir.path().join(format!("{number:02}.toml")), "").unwrap();
+    }
+    let errors = Config::parse("include = ['*.toml']", "weir.toml", dir.path()).unwrap_err();
+    assert!(errors.to_string().contains("at most 64 can be included"), "{errors}");
+}

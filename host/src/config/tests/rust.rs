@@ -1,0 +1,75 @@
+//! Configurations made in Rust.
+
+use std::{path::PathBuf, time::Duration};
+
+use super::*;
+use crate::config::{
+    DirGrant, ExtensionConfig, Limits, MainConfig, NetGrant, main::default_control_socket,
+};
+
+fn extension(id: &str) -> ExtensionConfig {
+    ExtensionConfig::new(id.parse().unwrap(), format!("{id}.wasm"))
+}
+
+fn check(extensions: Vec<ExtensionConfig>) -> String {
+    Config::new(MainConfig::default(), extensions).check().unwrap_err().to_string()
+}
+
+#[test]
+fn what_is_made_of_defaults_is_accepted() {
+    let classes = [Limits::min(), Limits::medium(), Limits::max()];
+    let extensions =
+        classes.map(|limits| ExtensionConfig { limits: limits.clone(), ..extension(&limits.class) });
+    Config::new(MainConfig::default(), extensions.into()).check().unwrap();
+}
+
+#[test]
+fn every_value_out_of_its_range_is_refused() {
+    let mut config = Config::default();
+    config.main.blocking_threads = 0;
+    config.main.request_timeout = Duration::ZERO;
+    let mut a = extension("a");
+    a.limits.memory = 0;
+    a.limits.fuel_per_message = 0;
+    a.limits.message_size = u64::MAX;
+    a.limits.inbox_messages = 0;
+    a.limits.inbox_bytes = 0;
+    a.limits.ready_timeout = Duration::ZERO;
+    a.limits.request_timeout = Some(Duration::MAX);
+    a.limits.stop_timeout = Duration::ZERO;
+    a.grants.env.insert("A=B".to_owned(), String::new());
+    config.extensions.push(a);
+    assert_golden("rust-out-of-range", &config.check().unwrap_err().to_string());
+}
+
+#[test]
+fn parts_that_contradict_each_other_are_refused_as_in_a_file() {
+    let mut a = extension("a");
+    a.limits.message_size = 4 << 20;
+    a.fulfills = vec!["a@1".parse().unwrap()];
+    a.requires = vec!["b@1".parse().unwrap()];
+    a.grants.dirs = vec![
+        DirGrant::read_only("/x", "/data".parse().unwrap()),
+        DirGrant::read_write("/y", "/data".parse().unwrap()),
+    ];
+    let mut b = extension("b");
+    b.path = PathBuf::from("plugins/../../b.wasm");
+    b.fulfills = vec!["b@1".parse().unwrap(), "a@1".parse().unwrap()];
+    b.requires = vec!["a@1".parse().unwrap(), "c@1".parse().unwrap()];
+    assert_golden("rust-contradictions", &check(vec![a, b, extension("b")]));
+}
+
+#[test]
+fn a_network_address_is_written_as_it_is_read() {
+    for text in ["metrics.example.com:443", "10.0.0.1:80", "[::1]:8080"] {
+        assert_eq!(text.parse::<NetGrant>().unwrap().to_string(), text);
+    }
+}
+
+#[test]
+fn the_control_socket_is_in_the_runtime_directory_if_there_is_one() {
+    let socket = |dir: &str| default_control_socket((!dir.is_empty()).then(|| PathBuf::from(dir)));
+    assert_eq!(socket("/run/user/7"), Path::new("/run/user/7/weir/weir.sock"));
+    assert_eq!(socket("relative"), Path::new("/run/weir/weir.sock"));
+    assert_eq!(socket(""), Path::new("/run/weir/weir.sock"));
+}

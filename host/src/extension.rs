@@ -1,0 +1,25 @@
+//! Extensions: sandboxed programs, each one a task that owns its Store.
+//!
+//! Owns all that touches wasmtime: the engine, compiled programs, the imports that a guest sees and
+//! the limits on what it may use. Knows nothing of routing tables, and not when an extension is
+//! started, or why: it hands messages to the [`bus`](crate::bus) and its exit to whoever started it.
+
+mod abi;
+mod engine;
+mod in_hand;
+mod imports;
+mod instance;
+mod memory;
+mod meter;
+mod output;
+mod program;
+mod state;
+mod timed;
+mod wasi;
+
+pub use self::program::LoadError;
+pub(crate) use self::{
+    engine::Runtime,
+    instance::{Exit, Handling, Instance, Notice, Signals},
+    program::Programs,
+};

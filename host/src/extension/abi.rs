@@ -1,0 +1,187 @@
+//! The types of `wit/iec.wit` as wasmtime lowers and lifts them.
+
+use bytes::Bytes;
+use wasmtime::component::{ComponentType, Lift, Lower};
+
+use crate::bus;
+
+#[derive(ComponentType, Lower, Debug)]
+#[component(variant)]
+pub(super) enum Message {
+    #[component(name = "request")]
+    Request(Request),
+    #[component(name = "response")]
+    Response(Response),
+    #[component(name = "event")]
+    Event(Event),
+}
+
+#[derive(ComponentType, Lower, Debug)]
+#[component(record)]
+pub(super) struct Request {
+    pub(super) id: u64,
+    pub(super) sender: u32,
+    pub(super) operation: u32,
+    #[component(name = "remaining-ms")]
+    pub(super) remaining_ms: u32,
+    #[component(name = "waited-us")]
+    pub(super) waited_us: u32,
+    pub(super) payload: Bytes,
+}
+
+#[derive(ComponentType, Lower, Debug)]
+#[component(record)]
+pub(super) struct Response {
+    pub(super) id: u64,
+    pub(super) outcome: Result<Bytes, Error>,
+}
+
+#[derive(ComponentType, Lower, Debug)]
+#[component(record)]
+pub(super) struct Event {
+    pub(super) sender: u32,
+    pub(super) subscription: u32,
+    pub(super) topic: Option<String>,
+    pub(super) sequence: u64,
+    pub(super) lost: u64,
+    #[component(name = "waited-us")]
+    pub(super) waited_us: u32,
+    pub(super) payload: Bytes,
+}
+
+#[derive(ComponentType, Lift, Clone, Copy, Debug, PartialEq, Eq)]
+#[component(enum)]
+#[repr(u8)]
+pub(super) enum BatchOrder {
+    #[component(name = "in-order")]
+    InOrder,
+    #[component(name = "any-order")]
+    AnyOrder,
+}
+
+#[derive(ComponentType, Lift, Debug)]
+#[component(record)]
+pub(super) struct Options {
+    #[component(name = "timeout-ms")]
+    pub(super) timeout_ms: Option<u32>,
+    pub(super) parent: Option<u64>,
+}
+
+#[derive(ComponentType, Lower, Debug)]
+#[component(record)]
+pub(super) struct Receipt {
+    delivered: u32,
+    shed: u32,
+}
+
+impl From<bus::Receipt> for Receipt {
+    fn from(receipt: bus::Receipt) -> Self {
+        Self { delivered: receipt.delivered, shed: receipt.shed }
+    }
+}
+
+#[derive(ComponentType, Lift, Clone, Copy, Debug)]
+#[component(enum)]
+#[repr(u8)]
+pub(super) enum Level {
+    #[component(name = "trace")]
+    Trace,
+    #[component(name = "debug")]
+    Debug,
+    #[component(name = "info")]
+    Info,
+    #[component(name = "warn")]
+    Warn,
+    #[component(name = "error")]
+    Error,
+}
+
+#[derive(ComponentType, Lift, Debug)]
+#[component(record)]
+pub(super) struct Field {
+    pub(super) name: String,
+    pub(super) value: String,
+}
+
+#[derive(ComponentType, Lift, Lower, Debug)]
+#[component(record)]
+pub(super) struct HandlerError {
+    code: String,
+    message: String,
+}
+
+impl From<HandlerError> for bus::Error {
+    fn from(error: HandlerError) -> Self {
+        bus::HandlerError::new(error.code, error.message).into()
+    }
+}
+
+#[derive(ComponentType, Lower, Debug)]
+#[component(record)]
+pub(super) struct Limit {
+    name: String,
+    used: u64,
+    allowed: u64,
+}
+
+#[derive(ComponentType, Lower, Debug)]
+#[component(record)]
+pub(super) struct Size {
+    bytes: u64,
+    allowed: u64,
+}
+
+#[derive(ComponentType, Lower, Debug)]
+#[component(variant)]
+pub(super) enum Error {
+    #[component(name = "permission-denied")]
+    PermissionDenied(String),
+    #[component(name = "unknown-contract")]
+    UnknownContract(String),
+    #[component(name = "no-provider")]
+    NoProvider(String),
+    #[component(name = "not-ready")]
+    NotReady(String),
+    #[component(name = "timeout")]
+    Timeout,
+    #[component(name = "overloaded")]
+    Overloaded(String),
+    #[component(name = "peer-gone")]
+    PeerGone,
+    #[component(name = "trapped")]
+    Trapped,
+    #[component(name = "limit-exceeded")]
+    LimitExceeded(Limit),
+    #[component(name = "would-deadlock")]
+    WouldDeadlock(Vec<String>),
+    #[component(name = "too-large")]
+    TooLarge(Size),
+    #[component(name = "invalid")]
+    Invalid(String),
+    #[component(name = "handler")]
+    Handler(HandlerError),
+}
+
+impl From<bus::Error> for Error {
+    fn from(error: bus::Error) -> Self {
+        match error {
+            bus::Error::PermissionDenied(what) => Self::PermissionDenied(what),
+            bus::Error::UnknownContract(contract) => Self::UnknownContract(contract),
+            bus::Error::NoProvider(what) => Self::NoProvider(what),
+            bus::Error::NotReady(what) => Self::NotReady(what),
+            bus::Error::Timeout => Self::Timeout,
+            bus::Error::Overloaded(receiver) => Self::Overloaded(receiver),
+            bus::Error::PeerGone => Self::PeerGone,
+            bus::Error::Trapped => Self::Trapped,
+            bus::Error::LimitExceeded { name, used, allowed } => {
+                Self::LimitExceeded(Limit { name: name.to_owned(), used, allowed })
+            }
+            bus::Error::WouldDeadlock(circle) => Self::WouldDeadlock(circle),
+            bus::Error::TooLarge { bytes, allowed } => Self::TooLarge(Size { bytes, allowed }),
+            bus::Error::Invalid(what) => Self::Invalid(what),
+            bus::Error::Handler(bus::HandlerError { code, message }) => {
+                Self::Handler(HandlerError { code, message })
+            }
+        }
+    }
+}

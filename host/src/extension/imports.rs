@@ -1,0 +1,43 @@
+//! What a guest may import: `weir:iec`, WASI 0.2 and `wasi:config/store`.
+//!
+//! `weir:iec` is linked by hand: only so do its functions reach the Store, to charge and renew fuel.
+
+mod channel;
+mod requests;
+mod telling;
+
+use wasmtime::{StoreContextMut, component::Linker};
+use wasmtime_wasi_config::WasiConfig;
+
+use super::{abi, meter, state::State};
+use crate::bus;
+
+type Store<'a> = StoreContextMut<'a, State>;
+type Async<'a, T> = Box<dyn Future<Output = wasmtime::Result<(T,)>> + Send + 'a>;
+type Fallible<T> = Result<T, abi::Error>;
+
+/// The package and version that this host speaks.
+const PACKAGE: (&str, &str) = ("weir:iec", "0.1.0");
+
+/// Defines every import that an extension may have.
+pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    wasmtime_wasi::p2::add_to_linker_async(linker)?;
+    wasmtime_wasi_config::add_to_linker(linker, |state: &mut State| WasiConfig::from(&state.config))?;
+    linker.instance(&interface("types"))?;
+    channel::add_to_linker(&mut linker.instance(&interface("channel"))?)?;
+    requests::add_to_linker(&mut linker.instance(&interface("requests"))?)?;
+    telling::add_events(&mut linker.instance(&interface("events"))?)?;
+    telling::add_lifecycle(&mut linker.instance(&interface("lifecycle"))?)?;
+    telling::add_peers(&mut linker.instance(&interface("peers"))?)?;
+    telling::add_log(&mut linker.instance(&interface("log"))?)
+}
+
+fn interface(name: &str) -> String {
+    let (package, version) = PACKAGE;
+    format!("{package}/{name}@{version}")
+}
+
+/// An outcome of the bus as the guest gets it.
+fn outcome<T>(result: Result<T, bus::Error>) -> wasmtime::Result<(Fallible<T>,)> {
+    Ok((result.map_err(Into::into),))
+}

@@ -1,0 +1,166 @@
+//! `weir:iec/channel`: the inbox, and answers to what it brings.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::{Instant, timeout_at};
+use wasmtime::component::{LinkerInstance, Resource};
+use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
+
+use super::{Async, Fallible, Store, abi, meter, outcome};
+use crate::{
+    bus::{Error, MessageId, Peer},
+    extension::state::{State, not_in_hand},
+};
+
+/// Messages that one receive may take.
+const MAX_BATCH: u32 = 1024;
+
+type Answer = Result<Bytes, abi::HandlerError>;
+type Next = Option<abi::Message>;
+
+pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
+    linker.func_wrap_async("serve", |store, (contract, operations)| serve(store, contract, operations))?;
+    linker.func_wrap_async("receive", |mut store, ()| -> Async<'_, Next> {
+        Box::new(async move { Ok((receive(&mut store).await?,)) })
+    })?;
+    linker.func_wrap_async("receive-within", |store, (timeout_ms,)| receive_within(store, timeout_ms))?;
+    linker.func_wrap_async("receive-batch", |store, (max, order, timeout_ms)| {
+        receive_batch(store, max, order, timeout_ms)
+    })?;
+    linker.func_wrap_async("respond", |mut store, (id, answer): (u64, Answer)| -> Async<'_, Fallible<()>> {
+        Box::new(async move { outcome(respond(&mut store, id, answer).await?) })
+    })?;
+    linker.func_wrap_async("respond-and-receive", |store, (id, answer)| respond_and_receive(store, id, answer))?;
+    linker.func_wrap("subscribe-inbox", |mut store: Store<'_>, ()| Ok((subscribe_inbox(store.data_mut())?,)))
+}
+
+fn serve(mut store: Store<'_>, contract: String, operations: Vec<String>) -> Async<'_, Fallible<u32>> {
+    Box::new(async move {
+        meter::charge(&mut store, contract.len()).await?;
+        outcome(store.data().peer.serve(&contract, &operations))
+    })
+}
+
+/// Waits until `take` finds something; `None` when the time has passed.
+///
+/// Nothing is taken that is not delivered: only the wait ends with the time, never the delivery.
+async fn wait_for<T>(
+    store: &mut Store<'_>,
+    timeout_ms: Option<u32>,
+    mut take: impl FnMut(&mut State) -> Option<(usize, T)>,
+) -> wasmtime::Result<Option<T>> {
+    if !store.data().is_ready() {
+        store.data_mut().declare_ready().await;
+    }
+    let mut deadline = None;
+    loop {
+        if let Some((messages, taken)) = take(store.data_mut()) {
+            // Stop brings no new budget.
+            match messages {
+                0 => meter::charge(store, 0).await?,
+                messages => meter::deliver(store, messages).await?,
+            }
+            return Ok(Some(taken));
+        }
+        let peer = store.data().peer.clone();
+        let readable = peer.inbox().readable();
+        let in_time = match timeout_ms {
+            None => {
+                readable.await;
+                true
+            }
+            Some(0) => false,
+            Some(ms) => {
+                let deadline = *deadline.get_or_insert_with(|| Instant::now() + Duration::from_millis(ms.into()));
+                timeout_at(deadline, readable).await.is_ok()
+            }
+        };
+        if !in_time {
+            meter::charge(store, 0).await?;
+            return Ok(None);
+        }
+    }
+}
+
+async fn receive(store: &mut Store<'_>) -> wasmtime::Result<Next> {
+    let next = wait_for(store, None, State::take_next).await?;
+    Ok(next.flatten())
+}
+
+fn receive_within(mut store: Store<'_>, timeout_ms: u32) -> Async<'_, Fallible<Next>> {
+    Box::new(async move {
+        let next = wait_for(&mut store, Some(timeout_ms), State::take_next).await?;
+        outcome(next.ok_or(Error::Timeout))
+    })
+}
+
+fn receive_batch(
+    mut store: Store<'_>,
+    max: u32,
+    order: abi::BatchOrder,
+    timeout_ms: Option<u32>,
+) -> Async<'_, Fallible<Vec<abi::Message>>> {
+    Box::new(async move {
+        if !(1..=MAX_BATCH).contains(&max) {
+            meter::charge(&mut store, 0).await?;
+            return outcome(Err(Error::Invalid(format!("a batch of {max}; from 1 to {MAX_BATCH} are possible"))));
+        }
+        let max = usize::try_from(max)?;
+        let batch = wait_for(&mut store, timeout_ms, |state| {
+            state.take_batch(max, order).map(|batch| (batch.len(), batch))
+        })
+        .await?;
+        outcome(batch.ok_or(Error::Timeout))
+    })
+}
+
+async fn respond(store: &mut Store<'_>, id: u64, answer: Answer) -> wasmtime::Result<Result<(), Error>> {
+    meter::charge(store, answer.as_ref().map_or(0, Bytes::len)).await?;
+    Ok(store.data_mut().respond(id, answer))
+}
+
+fn respond_and_receive(mut store: Store<'_>, id: u64, answer: Answer) -> Async<'_, Fallible<Next>> {
+    Box::new(async move {
+        match respond(&mut store, id, answer).await? {
+            Ok(()) => outcome(Ok(receive(&mut store).await?)),
+            Err(error) => outcome(Err(error)),
+        }
+    })
+}
+
+impl State {
+    fn take_next(&mut self) -> Option<(usize, Next)> {
+        self.take().map(|next| (usize::from(next.is_some()), next))
+    }
+
+    fn respond(&mut self, id: u64, answer: Answer) -> Result<(), Error> {
+        let allowed = self.peer.limits().message_size;
+        if let Ok(payload) = &answer
+            && payload.len() as u64 > allowed
+        {
+            return Err(Error::TooLarge { bytes: payload.len() as u64, allowed });
+        }
+        let duty = self.in_hand.take(MessageId(id)).ok_or_else(|| not_in_hand(id))?;
+        if !duty.give(answer.map_err(Into::into)) {
+            self.peer.count_late();
+        }
+        self.peer.inbox().hold_requests(false);
+        Ok(())
+    }
+}
+
+/// What a guest waits on to learn that a receive would not wait.
+struct InboxPollable(std::sync::Arc<Peer>);
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for InboxPollable {
+    async fn ready(&mut self) {
+        self.0.inbox().readable().await;
+    }
+}
+
+fn subscribe_inbox(state: &mut State) -> wasmtime::Result<Resource<DynPollable>> {
+    let inbox = state.table.push(InboxPollable(state.peer.clone()))?;
+    subscribe(&mut state.table, inbox)
+}

@@ -1,0 +1,79 @@
+//! `weir:iec/requests`: requests to others.
+
+use bytes::Bytes;
+use wasmtime::component::LinkerInstance;
+
+use super::{Async, Fallible, Store, abi, meter, outcome};
+use crate::{
+    bus::{Error, PendingCall},
+    extension::state::State,
+};
+
+pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
+    linker.func_wrap_async("open", |store, (contract, operation, provider)| {
+        open(store, contract, operation, provider)
+    })?;
+    linker.func_wrap_async("call", |store, (target, payload, options)| call(store, target, payload, options))?;
+    linker.func_wrap_async("send", |store, (target, payload, options)| send(store, target, payload, options))?;
+    linker.func_wrap_async("cancel", |mut store, (id,): (u64,)| {
+        Box::new(async move {
+            meter::charge(&mut store, 0).await?;
+            store.data_mut().cancel(id);
+            Ok(())
+        })
+    })
+}
+
+fn open(
+    mut store: Store<'_>,
+    contract: String,
+    operation: String,
+    provider: Option<String>,
+) -> Async<'_, Fallible<u32>> {
+    Box::new(async move {
+        meter::charge(&mut store, contract.len() + operation.len()).await?;
+        outcome(store.data_mut().open(&contract, &operation, provider.as_deref()))
+    })
+}
+
+fn call(mut store: Store<'_>, target: u32, payload: Bytes, options: abi::Options) -> Async<'_, Fallible<Bytes>> {
+    Box::new(async move {
+        meter::charge(&mut store, payload.len()).await?;
+        let answer = match store.data_mut().call(target, payload, &options) {
+            Ok(pending) => pending.answer().await,
+            Err(error) => Err(error),
+        };
+        if let Ok(payload) = &answer {
+            meter::charge(&mut store, payload.len()).await?;
+        }
+        outcome(answer)
+    })
+}
+
+fn send(mut store: Store<'_>, target: u32, payload: Bytes, options: abi::Options) -> Async<'_, Fallible<u64>> {
+    Box::new(async move {
+        meter::charge(&mut store, payload.len()).await?;
+        outcome(store.data_mut().send(target, payload, &options))
+    })
+}
+
+impl State {
+    fn call(&mut self, target: u32, payload: Bytes, options: &abi::Options) -> Result<PendingCall, Error> {
+        let (bus, peer) = (self.bus.clone(), self.peer.clone());
+        let mut found = self.target(target)?.clone();
+        let deadline = self.deadline(&found, options)?;
+        let pending = bus.call(&peer, &mut found, payload, deadline, true)?;
+        *self.target(target)? = found;
+        Ok(pending)
+    }
+
+    fn send(&mut self, target: u32, payload: Bytes, options: &abi::Options) -> Result<u64, Error> {
+        let (bus, peer) = (self.bus.clone(), self.peer.clone());
+        let mut found = self.target(target)?.clone();
+        self.check_under_way()?;
+        let deadline = self.deadline(&found, options)?;
+        let waiter = bus.send(&peer, &mut found, payload, deadline)?;
+        *self.target(target)? = found;
+        Ok(self.sent(waiter))
+    }
+}

@@ -1,0 +1,259 @@
+//! One run of one extension: the task that owns its Store, from instantiation to exit.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
+use wasmtime::{Store, Trap};
+use wasmtime_wasi::{I32Exit, WasiCtx};
+use wasmtime_wasi_config::WasiConfigVariables;
+
+use super::{
+    memory::MemoryLimiter,
+    meter::{Meter, SLICE},
+    output::Output,
+    program::Program,
+    state::State,
+    timed::Timed,
+    wasi,
+};
+use crate::{
+    bus::{Bus, MessageId, Peer, PeerId},
+    config::ExtensionConfig,
+    logs::{Logs, harmless},
+};
+
+/// Bytes that a guest may hand to the host in one call, beside a message of the largest size.
+const TRANSFER_MARGIN: u64 = 64 * 1024;
+
+/// What an instance tells its supervisor while it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Notice {
+    Ready,
+    Interrupted(String),
+}
+
+/// What passes between a running instance and its supervisor, beside messages.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    peer: PeerId,
+    notices: async_channel::Sender<(PeerId, Notice)>,
+    ready: Notify,
+    stop: Notify,
+}
+
+impl Signals {
+    pub(crate) fn new(peer: PeerId, notices: async_channel::Sender<(PeerId, Notice)>) -> Self {
+        Self { peer, notices, ready: Notify::new(), stop: Notify::new() }
+    }
+
+    /// The instance is to finish within its stop deadline; its inbox says so to the guest.
+    pub(crate) fn stop(&self) {
+        self.stop.notify_one();
+    }
+
+    /// Waits until it is to finish.
+    pub(crate) async fn stopped(&self) {
+        self.stop.notified().await;
+    }
+
+    pub(super) async fn notify(&self, notice: Notice) {
+        if notice == Notice::Ready {
+            self.ready.notify_one();
+        }
+        // It fails only as Main ends, and nobody listens any more.
+        let _main_ends = self.notices.send((self.peer, notice)).await;
+    }
+}
+
+/// Why an instance ended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Exit {
+    /// `main` returned.
+    #[error("finished")]
+    Finished,
+    /// `main` returned an error, or the guest exited with a code other than 0.
+    #[error("{}", .0.as_deref().unwrap_or("`main` returned an error"))]
+    Failed(Option<String>),
+    /// It cannot be started.
+    #[error("cannot start: {0}")]
+    Start(String),
+    /// It trapped.
+    #[error("trapped: {cause}")]
+    Trapped {
+        /// The trap, in words.
+        cause: String,
+        /// Function names, innermost first.
+        trace: Vec<String>,
+    },
+    /// It used up its fuel for one message.
+    #[error("`fuel-per-message` of {allowed} used up")]
+    OutOfFuel {
+        /// What one message brings.
+        allowed: u64,
+        /// Function names, innermost first.
+        trace: Vec<String>,
+    },
+    /// It was not ready in time.
+    #[error("not ready within `ready-timeout` of {}", humantime::format_duration(*.0))]
+    NotReady(Duration),
+    /// It did not finish in time after it was asked to stop.
+    #[error("did not stop within `stop-timeout` of {}", humantime::format_duration(*.0))]
+    StopOverdue(Duration),
+    /// The host failed under it.
+    #[error("internal error: {0}")]
+    Panicked(String),
+}
+
+/// A message that an instance had in hand when it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Handling {
+    pub(crate) message: MessageId,
+    pub(crate) sender: PeerId,
+    pub(crate) operation: String,
+}
+
+/// All that one instance needs.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    pub(crate) bus: Arc<Bus>,
+    pub(crate) peer: Arc<Peer>,
+    pub(crate) config: Arc<ExtensionConfig>,
+    pub(crate) logs: Arc<Logs>,
+    pub(crate) signals: Arc<Signals>,
+    /// Processor time, in nanoseconds, over all instances.
+    pub(crate) cpu: Arc<AtomicU64>,
+    /// Bytes of linear memory now.
+    pub(crate) memory: Arc<AtomicU64>,
+}
+
+impl Instance {
+    /// Runs the program to its end, its deadlines included.
+    pub(crate) async fn run(self, program: Arc<Program>) -> (Exit, Option<Handling>) {
+        let cpu = self.cpu.clone();
+        Timed::new(self.run_untimed(program), cpu).await
+    }
+
+    async fn run_untimed(self, program: Arc<Program>) -> (Exit, Option<Handling>) {
+        let mut store = match self.store(&program) {
+            Ok(store) => store,
+            Err(error) => return (Exit::Start(harmless(&format!("{error:#}"), 1024)), None),
+        };
+        let exit = self.watch(&program, &mut store).await;
+        let state = store.data_mut();
+        let exit = match (exit, state.fault.take()) {
+            (Exit::Finished | Exit::Failed(_), Some(fault)) => Exit::Failed(Some(harmless(&fault, 1024))),
+            (exit, _) => exit,
+        };
+        let handling = state.in_hand.handling().map(|(message, sender, operation)| Handling {
+            message,
+            sender,
+            operation: format!("{} {}", operation.contract, operation.name),
+        });
+        if !matches!(exit, Exit::Finished | Exit::Failed(_)) {
+            let unreached = state.in_hand.die();
+            self.peer.inbox().give_back(unreached);
+        }
+        (exit, handling)
+    }
+
+    /// Drives the guest until it ends by itself or a deadline ends it.
+    async fn watch(&self, program: &Program, store: &mut Store<State>) -> Exit {
+        let limits = &self.config.limits;
+        let ready_by = Instant::now() + limits.ready_timeout;
+        let mut stop_by = None;
+        let mut is_ready = false;
+        let guest = guest(program, store);
+        tokio::pin!(guest);
+        loop {
+            tokio::select! {
+                biased;
+                result = &mut guest => return self.exit(result),
+                () = self.signals.ready.notified(), if !is_ready => is_ready = true,
+                () = self.signals.stopped(), if stop_by.is_none() => {
+                    stop_by = Some(Instant::now() + limits.stop_timeout);
+                }
+                () = sleep_until(ready_by), if !is_ready && stop_by.is_none() => {
+                    return Exit::NotReady(limits.ready_timeout);
+                }
+                () = sleep_until(stop_by.unwrap_or(ready_by)), if stop_by.is_some() => {
+                    return Exit::StopOverdue(limits.stop_timeout);
+                }
+            }
+        }
+    }
+
+    fn exit(&self, result: wasmtime::Result<Result<(), ()>>) -> Exit {
+        let error = match result {
+            Ok(Ok(())) => return Exit::Finished,
+            Ok(Err(())) => return Exit::Failed(None),
+            Err(error) => error,
+        };
+        if let Some(I32Exit(code)) = error.downcast_ref() {
+            return match code {
+                0 => Exit::Finished,
+                code => Exit::Failed(Some(format!("exited with code {code}"))),
+            };
+        }
+        let trace = trace(&error);
+        match error.downcast_ref::<Trap>() {
+            Some(Trap::OutOfFuel) => Exit::OutOfFuel { allowed: self.config.limits.fuel_per_message, trace },
+            Some(trap) => {
+                let text = trap.to_string();
+                let cause = text.strip_prefix("wasm trap: ").unwrap_or(&text);
+                Exit::Trapped { cause: cause.to_owned(), trace }
+            }
+            None => Exit::Trapped { cause: harmless(&error.root_cause().to_string(), 1024), trace },
+        }
+    }
+
+    fn store(&self, program: &Program) -> wasmtime::Result<Store<State>> {
+        let limits = &self.config.limits;
+        let output = Output::new(self.peer.name().into(), self.logs.clone());
+        let meter = Meter::new(limits.fuel_per_message);
+        let start_budget = meter.start_budget();
+        self.memory.store(0, Ordering::Relaxed);
+        let memory = MemoryLimiter::new(limits.memory, self.memory.clone());
+        let wasi: WasiCtx = wasi::context(&self.config, &output)?;
+        let config = WasiConfigVariables::from_iter(self.config.config.clone());
+        let state = State::new(
+            self.bus.clone(),
+            self.peer.clone(),
+            self.signals.clone(),
+            meter,
+            memory,
+            output,
+            wasi,
+            config,
+        );
+        let mut store = Store::new(program.pre.engine(), state);
+        store.limiter(|state| &mut state.memory);
+        store.set_fuel(start_budget)?;
+        store.fuel_async_yield_interval(Some(SLICE))?;
+        store.set_hostcall_fuel(usize::try_from(limits.message_size + TRANSFER_MARGIN)?);
+        Ok(store)
+    }
+}
+
+async fn guest(program: &Program, store: &mut Store<State>) -> wasmtime::Result<Result<(), ()>> {
+    let command = program.pre.instantiate_async(&mut *store).await?;
+    command.wasi_cli_run().call_run(store).await
+}
+
+/// Names of the functions that were running, innermost first.
+fn trace(error: &wasmtime::Error) -> Vec<String> {
+    let frames = error.downcast_ref::<wasmtime::WasmBacktrace>().map(wasmtime::WasmBacktrace::frames);
+    let name = |frame: &wasmtime::FrameInfo| match frame.func_name() {
+        Some(name) => harmless(name, 256),
+        None => format!("function {}", frame.func_index()),
+    };
+    frames.unwrap_or_default().iter().take(32).map(name).collect()
+}

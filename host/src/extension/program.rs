@@ -1,0 +1,190 @@
+//! From a file to a program that can be instantiated: read, checked, compiled, its imports resolved.
+//!
+//! Programs are shared: extensions that run the same bytes share the compiled code.
+
+use std::{
+    collections::HashMap,
+    fmt, fs, io,
+    io::Read,
+    path::{Path, PathBuf},
+    sync::{Arc, Weak},
+};
+
+use sha2::{Digest, Sha256};
+use tokio::sync::{Mutex, OnceCell};
+use wasmtime_wasi::p2::bindings::CommandPre;
+
+use super::{engine::Runtime, state::State};
+
+/// Bytes that an extension's file may have: room for those that carry an interpreter along.
+const MAX_FILE: u64 = 64 * 1024 * 1024;
+
+/// Why a file cannot be run as an extension.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The file cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A directory, symlink, FIFO or device.
+    #[error("`{}` is not a regular file", .0.display())]
+    NotAFile(PathBuf),
+    /// Over the size that is read at all.
+    #[error("`{}` has {bytes} bytes; at most {MAX_FILE} are accepted", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+    },
+    /// Neither a component nor anything like one.
+    #[error("`{}` is not a WebAssembly component", .0.display())]
+    NotWasm(PathBuf),
+    /// A core module.
+    #[error(
+        "`{}` is a core module, not a component; build it for `wasm32-wasip2`, or wrap it with \
+         `wasm-tools component new`",
+        .0.display()
+    )]
+    CoreModule(PathBuf),
+    /// Artifacts that are compiled elsewhere are not accepted.
+    #[error("`{}` must be compiled, and this build has no compiler", .0.display())]
+    NoCompiler(PathBuf),
+    /// It does not compile.
+    #[error("cannot compile `{}`: {message}", path.display())]
+    Compile {
+        /// The file.
+        path: PathBuf,
+        /// What the compiler says.
+        message: String,
+    },
+    /// It imports what there is not, or does not export `wasi:cli/run`.
+    #[error("`{}` does not fit the world `weir:iec/extension`: {message}", path.display())]
+    World {
+        /// The file.
+        path: PathBuf,
+        /// What does not fit.
+        message: String,
+    },
+    /// The work on it was cut off, as Main ended or by a fault in it.
+    #[error("loading `{}` was cut off", .0.display())]
+    CutOff(PathBuf),
+}
+
+/// A compiled component whose imports are resolved.
+pub(crate) struct Program {
+    pub(super) pre: CommandPre<State>,
+    /// SHA-256 of the component.
+    pub(crate) hash: [u8; 32],
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program").field("hash", &self.hash).finish_non_exhaustive()
+    }
+}
+
+type Slot = Arc<OnceCell<Arc<Program>>>;
+
+/// The programs that are in use.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    runtime: Runtime,
+    by_hash: Mutex<HashMap<[u8; 32], Weak<OnceCell<Arc<Program>>>>>,
+}
+
+impl Programs {
+    pub(crate) fn new(runtime: Runtime) -> Self {
+        Self { runtime, by_hash: Mutex::default() }
+    }
+
+    /// Loads the file, off the worker thread. The same bytes are compiled once. The slot keeps the
+    /// program for others as long as somebody holds it.
+    pub(crate) async fn load(&self, path: &Path) -> Result<(Arc<Program>, Slot), LoadError> {
+        let owned = path.to_owned();
+        let (bytes, hash) = blocking(path, move || read(&owned)).await?;
+        let slot = {
+            let mut by_hash = self.by_hash.lock().await;
+            by_hash.retain(|_, slot| slot.strong_count() > 0);
+            match by_hash.get(&hash).and_then(Weak::upgrade) {
+                Some(slot) => slot,
+                None => {
+                    let slot = Slot::default();
+                    by_hash.insert(hash, Arc::downgrade(&slot));
+                    slot
+                }
+            }
+        };
+        let program = slot
+            .get_or_try_init(|| {
+                let (owned, runtime) = (path.to_owned(), self.runtime.clone());
+                blocking(path, move || prepare(&runtime, &owned, &bytes, hash).map(Arc::new))
+            })
+            .await?
+            .clone();
+        Ok((program, slot))
+    }
+}
+
+/// Loads a file without running it, to see whether it could be run.
+pub(crate) fn check(path: &Path) -> Result<(), LoadError> {
+    let runtime = Runtime::new()
+        .map_err(|error| LoadError::World { path: path.to_owned(), message: format!("{error:#}") })?;
+    let (bytes, hash) = read(path)?;
+    prepare(&runtime, path, &bytes, hash).map(drop)
+}
+
+async fn blocking<T: Send + 'static>(
+    path: &Path,
+    work: impl FnOnce() -> Result<T, LoadError> + Send + 'static,
+) -> Result<T, LoadError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(LoadError::CutOff(path.to_owned())))
+}
+
+/// The file's bytes and their SHA-256. What is not a regular file, or too large, is not opened.
+pub(super) fn read(path: &Path) -> Result<(Vec<u8>, [u8; 32]), LoadError> {
+    let failed = |source| LoadError::Read { path: path.to_owned(), source };
+    let metadata = fs::symlink_metadata(path).map_err(failed)?;
+    if !metadata.is_file() {
+        return Err(LoadError::NotAFile(path.to_owned()));
+    }
+    if metadata.len() > MAX_FILE {
+        return Err(LoadError::TooLarge { path: path.to_owned(), bytes: metadata.len() });
+    }
+    let mut bytes = Vec::new();
+    fs::File::open(path).map_err(failed)?.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(LoadError::TooLarge { path: path.to_owned(), bytes: bytes.len() as u64 });
+    }
+    match bytes.get(..8) {
+        Some(b"\0asm\x0d\0\x01\0") => {}
+        Some(b"\0asm\x01\0\0\0") => return Err(LoadError::CoreModule(path.to_owned())),
+        _ => return Err(LoadError::NotWasm(path.to_owned())),
+    }
+    let hash = Sha256::digest(&bytes).into();
+    Ok((bytes, hash))
+}
+
+#[cfg(feature = "compiler")]
+fn prepare(runtime: &Runtime, path: &Path, bytes: &[u8], hash: [u8; 32]) -> Result<Program, LoadError> {
+    let path = || path.to_owned();
+    let message = |error: wasmtime::Error| crate::logs::harmless(&format!("{error:#}"), 1024);
+    let component = wasmtime::component::Component::from_binary(runtime.engine(), bytes)
+        .map_err(|error| LoadError::Compile { path: path(), message: message(error) })?;
+    let pre = runtime
+        .linker()
+        .instantiate_pre(&component)
+        .and_then(CommandPre::new)
+        .map_err(|error| LoadError::World { path: path(), message: message(error) })?;
+    Ok(Program { pre, hash })
+}
+
+#[cfg(not(feature = "compiler"))]
+fn prepare(_runtime: &Runtime, path: &Path, _bytes: &[u8], _hash: [u8; 32]) -> Result<Program, LoadError> {
+    Err(LoadError::NoCompiler(path.to_owned()))
+}

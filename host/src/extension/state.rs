@@ -1,0 +1,258 @@
+//! What a guest's Store holds: everything that ends with the instance.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use tokio::time::Instant;
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi_config::WasiConfigVariables;
+
+use super::{
+    abi,
+    in_hand::{InHand, MAX_IN_HAND},
+    instance::{Notice, Signals},
+    memory::MemoryLimiter,
+    meter::Meter,
+    output::Output,
+};
+use crate::bus::{Bus, Error, Event, Incoming, MessageId, Peer, Phase, Reply, Request, Taken, Target, Waiter};
+
+/// Operations that one instance may hold open.
+const MAX_TARGETS: usize = 1024;
+
+/// Requests that one instance may have sent without waiting.
+const MAX_UNDER_WAY: usize = 1024;
+
+/// The state of one instance.
+pub(super) struct State {
+    pub(super) bus: Arc<Bus>,
+    pub(super) peer: Arc<Peer>,
+    pub(super) in_hand: InHand,
+    pub(super) meter: Meter,
+    pub(super) memory: MemoryLimiter,
+    pub(super) output: Output,
+    pub(super) table: ResourceTable,
+    pub(super) config: WasiConfigVariables,
+    /// Why the guest itself says that it is about to fail.
+    pub(super) fault: Option<String>,
+    wasi: WasiCtx,
+    signals: Arc<Signals>,
+    targets: Vec<Target>,
+    under_way: BTreeMap<MessageId, Arc<Waiter>>,
+    is_ready: bool,
+}
+
+impl State {
+    #[expect(clippy::too_many_arguments, reason = "called once, by the task that gathers them")]
+    pub(super) fn new(
+        bus: Arc<Bus>,
+        peer: Arc<Peer>,
+        signals: Arc<Signals>,
+        meter: Meter,
+        memory: MemoryLimiter,
+        output: Output,
+        wasi: WasiCtx,
+        config: WasiConfigVariables,
+    ) -> Self {
+        Self {
+            bus,
+            peer,
+            in_hand: InHand::default(),
+            meter,
+            memory,
+            output,
+            table: resource_table(),
+            config,
+            fault: None,
+            wasi,
+            signals,
+            targets: Vec::new(),
+            under_way: BTreeMap::new(),
+            is_ready: false,
+        }
+    }
+
+    /// The next message without waiting, as the guest gets it: `Some(None)` is stop.
+    pub(super) fn take(&mut self) -> Option<Option<abi::Message>> {
+        self.in_hand.forget_batch();
+        match self.take_one() {
+            Taken::Stop => Some(None),
+            Taken::Empty => None,
+            Taken::Message(message) => Some(Some(self.delivered(message, false))),
+        }
+    }
+
+    /// Up to `max` messages without waiting; empty is stop.
+    pub(super) fn take_batch(&mut self, max: usize, order: abi::BatchOrder) -> Option<Vec<abi::Message>> {
+        self.in_hand.forget_batch();
+        let in_order = order == abi::BatchOrder::InOrder;
+        let mut batch = Vec::new();
+        // Stop ends a batch, and is said by the next receive.
+        while batch.len() < max && (batch.is_empty() || !self.peer.inbox().is_stopping()) {
+            match self.take_one() {
+                Taken::Message(message) => batch.push(self.delivered(message, in_order)),
+                Taken::Stop => return Some(batch),
+                Taken::Empty => break,
+            }
+        }
+        (!batch.is_empty()).then_some(batch)
+    }
+
+    /// Declares the extension ready, once.
+    pub(super) async fn declare_ready(&mut self) {
+        if !self.is_ready || self.peer.phase() != Phase::Ready {
+            self.is_ready = true;
+            self.peer.set_phase_if_up(Phase::Ready);
+            self.signals.notify(Notice::Ready).await;
+        }
+    }
+
+    pub(super) async fn declare_interrupted(&mut self, reason: String) {
+        self.peer.set_phase_if_up(Phase::Interrupted(reason.clone()));
+        self.signals.notify(Notice::Interrupted(reason)).await;
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        self.is_ready
+    }
+
+    /// The guest's number for an operation; the same names give the same number.
+    pub(super) fn open(&mut self, contract: &str, operation: &str, provider: Option<&str>) -> Result<u32, Error> {
+        if let Some(known) = self.targets.iter().position(|target| target.is(contract, operation, provider)) {
+            return Ok(u32::try_from(known).unwrap_or(u32::MAX));
+        }
+        if self.targets.len() >= MAX_TARGETS {
+            let (used, allowed) = (self.targets.len() as u64 + 1, MAX_TARGETS as u64);
+            return Err(Error::LimitExceeded { name: "open-operations", used, allowed });
+        }
+        let target = self.bus.open(&self.peer, contract, operation, provider)?;
+        self.targets.push(target);
+        Ok(u32::try_from(self.targets.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    pub(super) fn target(&mut self, number: u32) -> Result<&mut Target, Error> {
+        usize::try_from(number)
+            .ok()
+            .and_then(|place| self.targets.get_mut(place))
+            .ok_or_else(|| Error::Invalid(format!("operation {number} was never opened")))
+    }
+
+    /// When a request with these options ends.
+    pub(super) fn deadline(&self, target: &Target, options: &abi::Options) -> Result<Instant, Error> {
+        let timeout = match options.timeout_ms {
+            Some(0) => return Err(Error::Invalid("a timeout of 0 ms".into())),
+            timeout => timeout.map(|ms| Duration::from_millis(ms.into())),
+        };
+        let parent = match options.parent {
+            None => None,
+            Some(id) => Some(self.in_hand.deadline_of(MessageId(id)).ok_or_else(|| not_in_hand(id))?),
+        };
+        Ok(self.bus.deadline(target, timeout, parent))
+    }
+
+    /// Fails if no further request may be sent without waiting.
+    pub(super) fn check_under_way(&self) -> Result<(), Error> {
+        let (used, allowed) = (self.under_way.len() as u64 + 1, MAX_UNDER_WAY as u64);
+        if used > allowed { Err(Error::LimitExceeded { name: "requests-under-way", used, allowed }) } else { Ok(()) }
+    }
+
+    pub(super) fn sent(&mut self, waiter: Arc<Waiter>) -> u64 {
+        let id = waiter.id();
+        self.under_way.insert(id, waiter);
+        id.0
+    }
+
+    pub(super) fn cancel(&mut self, id: u64) {
+        if let Some(waiter) = self.under_way.remove(&MessageId(id)) {
+            waiter.cancel();
+        }
+    }
+
+    fn take_one(&mut self) -> Taken {
+        let full = self.in_hand.is_full();
+        self.peer.inbox().hold_requests(full);
+        self.peer.take()
+    }
+
+    /// The message as it goes into the guest, and what must be remembered of it.
+    fn delivered(&mut self, message: Incoming, in_order: bool) -> abi::Message {
+        match message {
+            Incoming::Request(request) => self.deliver_request(request, in_order),
+            Incoming::Reply(Reply { id, outcome }) => {
+                self.under_way.remove(&id);
+                abi::Message::Response(abi::Response { id: id.0, outcome: outcome.map_err(Into::into) })
+            }
+            Incoming::Event(event) => self.deliver_event(event, in_order),
+        }
+    }
+
+    fn deliver_request(&mut self, request: Request, in_order: bool) -> abi::Message {
+        let now = Instant::now();
+        let message = abi::Request {
+            id: request.answer.id().0,
+            sender: request.sender.0,
+            operation: request.number,
+            remaining_ms: milliseconds(request.answer.deadline().saturating_duration_since(now)),
+            waited_us: microseconds(now.saturating_duration_since(request.sent)),
+            payload: request.payload.clone(),
+        };
+        if in_order {
+            self.in_hand.hold_in_order(request);
+        } else {
+            self.in_hand.hold(request);
+        }
+        abi::Message::Request(message)
+    }
+
+    fn deliver_event(&mut self, event: Event, in_order: bool) -> abi::Message {
+        if in_order {
+            self.in_hand.pass_in_order(event.clone());
+        }
+        let Event { subscription, sequence, published } = event;
+        abi::Message::Event(abi::Event {
+            sender: published.sender.0,
+            subscription: subscription.number(),
+            topic: (!subscription.is_topic()).then(|| published.topic.to_string()),
+            sequence,
+            lost: subscription.take(sequence),
+            waited_us: microseconds(published.at.elapsed()),
+            payload: published.payload.clone(),
+        })
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        for waiter in self.under_way.values() {
+            waiter.cancel();
+        }
+    }
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+pub(super) fn not_in_hand(id: u64) -> Error {
+    Error::Invalid(format!("request {id} is not in hand: never received, or answered already"))
+}
+
+/// Descriptors, streams and pollables that one instance may hold together.
+const MAX_RESOURCES: usize = MAX_IN_HAND * 4;
+
+fn resource_table() -> ResourceTable {
+    let mut table = ResourceTable::new();
+    table.set_max_capacity(MAX_RESOURCES);
+    table
+}
+
+/// In whole milliseconds, at least 1 while any time is left.
+fn milliseconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_micros().div_ceil(1000)).unwrap_or(u32::MAX)
+}
+
+fn microseconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
+}

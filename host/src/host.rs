@@ -1,0 +1,225 @@
+//! Main: the worker thread, all that runs on it, and the handles that the embedding program holds.
+
+use std::{
+    sync::Arc,
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use tokio::sync::{broadcast, oneshot};
+
+use crate::{
+    bus::{Access, Bus, InboxLimits, PeerLimits},
+    client::Client,
+    config::{Config, ConfigErrors, MainConfig},
+    control::Control,
+    events::{KEPT_EVENTS, MainEvent},
+    extension::{Programs, Runtime},
+    logs::Logs,
+    names::ContractName,
+    roster::Unit,
+    service::{Service, Services},
+    supervisor::Supervisor,
+};
+
+/// The name of the worker thread, as `ps -L` shows it.
+const THREAD_NAME: &str = "weir-main";
+
+/// What may wait for Main's own services.
+const MAIN_INBOX: InboxLimits = InboxLimits { messages: 1024, bytes: 16 * 1024 * 1024 };
+
+/// Commands that may wait for the supervisor; whoever gives one more waits for room.
+const COMMANDS: usize = 64;
+
+/// Time that blocking work, such as a file operation, may go on after all else has ended.
+const BLOCKING_GRACE: Duration = Duration::from_millis(100);
+
+/// Why Main did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The configuration contradicts itself.
+    #[error(transparent)]
+    Config(#[from] ConfigErrors),
+    /// `[main] serves` names a contract that the embedding program does not serve.
+    #[error("`[main] serves` names `{0}`, and this program does not serve it")]
+    NotServed(ContractName),
+    /// A contract of the embedding program has no operations.
+    #[error("a service of this program cannot be served")]
+    Service(#[source] crate::bus::Error),
+    /// The machine does not have what Main needs.
+    #[error("cannot start the worker thread")]
+    Thread(#[source] std::io::Error),
+    /// WebAssembly cannot be run here.
+    #[error("cannot start the WebAssembly engine: {0}")]
+    Engine(String),
+}
+
+/// The process that hosts extensions: one worker thread, and every extension on it.
+///
+/// Dropped, it shuts down and waits until all has ended, which the stop deadlines bound; to wait
+/// from async code, call [`shutdown`](Self::shutdown).
+#[derive(Debug)]
+pub struct Main {
+    client: Client,
+    control: Control,
+    worker: Option<JoinHandle<()>>,
+}
+
+/// Gathers what Main is started with.
+#[derive(Debug)]
+#[must_use = "nothing runs until `start`"]
+pub struct Builder {
+    config: Config,
+    services: Vec<Service>,
+}
+
+impl Main {
+    /// Begins to set up a Main with this configuration.
+    pub fn builder(config: Config) -> Builder {
+        Builder { config, services: Vec::new() }
+    }
+
+    /// Sends requests and events, and subscribes.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Starts and stops extensions and says how they are.
+    #[must_use]
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// Stops every extension, dependents first, and ends when the last has ended.
+    pub async fn shutdown(mut self) {
+        self.control.begin_shutdown().await;
+        self.control.ended().await;
+        self.join();
+    }
+
+    fn join(&mut self) {
+        if let Some(worker) = self.worker.take()
+            && worker.join().is_err()
+        {
+            tracing::error!("the worker thread panicked");
+        }
+    }
+}
+
+impl Drop for Main {
+    fn drop(&mut self) {
+        self.control.begin_shutdown_now();
+        self.join();
+    }
+}
+
+impl Builder {
+    /// Serves a contract from Rust code. Extensions call it as any other; one that owns the same
+    /// contract comes first.
+    pub fn serve(mut self, service: Service) -> Self {
+        self.config.main.serves.retain(|contract| contract != service.contract());
+        self.config.main.serves.push(service.contract().clone());
+        self.services.push(service);
+        self
+    }
+
+    /// Starts Main and the extensions that start with it, and ends when each of those is ready or
+    /// has failed: see [`Control::extensions`].
+    ///
+    /// # Errors
+    ///
+    /// Fails if Main itself cannot run. That an extension fails is no error of Main's.
+    pub async fn start(self) -> Result<Main, StartError> {
+        let (main, started) = self.spawn()?;
+        // It fails only if the worker ended at once, which `shutdown` reports.
+        let _ended = started.await;
+        Ok(main)
+    }
+
+    /// [`start`](Self::start) for a caller that has no async code.
+    pub(crate) fn spawn(self) -> Result<(Main, oneshot::Receiver<()>), StartError> {
+        self.config.check()?;
+        let Config { main: config, extensions, .. } = self.config;
+        let served = |contract: &ContractName| self.services.iter().any(|s| s.contract() == contract);
+        if let Some(missing) = config.serves.iter().find(|contract| !served(contract)) {
+            return Err(StartError::NotServed(missing.clone()));
+        }
+
+        let (events, _) = broadcast::channel(KEPT_EVENTS);
+        let bus = Arc::new(Bus::new(main_limits(&config), losses(events.clone())));
+        let services = Services::new(bus.clone(), self.services).map_err(StartError::Service)?;
+        let units: Arc<[Arc<Unit>]> = extensions
+            .into_iter()
+            .map(|extension| {
+                let (limits, access) = (limits_of(&extension, &config), access_of(&extension));
+                let peer = bus.add_peer(&extension.id, limits, access);
+                Arc::new(Unit::new(Arc::new(extension), peer))
+            })
+            .collect();
+        let runtime = Runtime::new().map_err(|error| StartError::Engine(format!("{error:#}")))?;
+        let programs = Arc::new(Programs::new(runtime));
+        let logs = Arc::new(Logs::default());
+        let (commands, orders) = async_channel::bounded(COMMANDS);
+        let supervisor =
+            Supervisor::new(bus.clone(), units.clone(), programs, logs.clone(), events.clone(), orders);
+
+        let worker_runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .thread_name("weir-blocking")
+            .max_blocking_threads(config.blocking_threads.into())
+            .build()
+            .map_err(StartError::Thread)?;
+        let (ending, ended) = async_channel::bounded(1);
+        let control = Control::new(units, commands, events, logs, worker_runtime.handle().clone(), ended);
+        let (started_sender, started) = oneshot::channel();
+        let worker_bus = bus.clone();
+        let worker = thread::Builder::new()
+            .name(THREAD_NAME.to_owned())
+            .spawn(move || {
+                crate::blocking::mark_worker_thread();
+                worker_runtime.block_on(async move {
+                    let deadlines = tokio::spawn(worker_bus.run_deadlines());
+                    let served = tokio::spawn(services.run());
+                    supervisor.run(started_sender).await;
+                    served.abort();
+                    deadlines.abort();
+                });
+                worker_runtime.shutdown_timeout(BLOCKING_GRACE);
+                drop::<async_channel::Sender<()>>(ending);
+            })
+            .map_err(StartError::Thread)?;
+        Ok((Main { client: Client::new(bus), control, worker: Some(worker) }, started))
+    }
+}
+
+fn main_limits(config: &MainConfig) -> PeerLimits {
+    PeerLimits { message_size: u64::MAX, inbox: MAIN_INBOX, request_timeout: config.request_timeout }
+}
+
+fn limits_of(extension: &crate::config::ExtensionConfig, main: &MainConfig) -> PeerLimits {
+    let limits = &extension.limits;
+    PeerLimits {
+        message_size: limits.message_size,
+        inbox: InboxLimits { messages: limits.inbox_messages, bytes: limits.inbox_bytes },
+        request_timeout: limits.request_timeout.unwrap_or(main.request_timeout),
+    }
+}
+
+fn access_of(extension: &crate::config::ExtensionConfig) -> Access {
+    Access {
+        fulfills: extension.fulfills.clone(),
+        calls: extension.requires.iter().chain(&extension.wants).cloned().collect(),
+        publishes: extension.publishes.clone(),
+        subscribes: extension.subscribes.clone(),
+    }
+}
+
+/// Tells listeners of messages that found no room.
+fn losses(events: broadcast::Sender<MainEvent>) -> Box<dyn Fn(&str, u64) + Send + Sync> {
+    Box::new(move |receiver, total| {
+        // An error says only that nobody listens.
+        let _nobody = events.send(MainEvent::Shed { receiver: receiver.to_owned(), total });
+    })
+}

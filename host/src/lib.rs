@@ -1,0 +1,49 @@
+//! Embed Weir: sandboxed WebAssembly extensions that talk to each other and to your program.
+//!
+//! A [`Main`] hosts extensions, each one a WebAssembly component, on one worker thread. They reach
+//! each other and your program through contracts (requests that are answered once) and topics
+//! (events for whoever has subscribed), and nothing that its operator did not grant.
+//!
+//! ```no_run
+//! # async fn embed() -> Result<(), Box<dyn std::error::Error>> {
+//! use weir_host::{Config, Main};
+//!
+//! let main = Main::builder(Config::load("device.toml".as_ref())?).start().await?;
+//! let memory = main.client().call("device.info@1", "memory", "{}").await?;
+//! println!("{}", String::from_utf8_lossy(&memory));
+//! main.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Programs without async code use [`blocking`].
+
+pub mod blocking;
+pub mod config;
+
+mod bus;
+mod client;
+mod control;
+mod events;
+mod extension;
+mod host;
+mod logs;
+mod names;
+mod roster;
+mod service;
+mod supervisor;
+
+pub use crate::{
+    bus::{Error, HandlerError, MessageId, PeerId, Receipt},
+    client::{CallOptions, Client, ClientOperation, ReceivedEvent, Subscriber},
+    config::{Config, ConfigErrors, ExtensionConfig, Grants, Limits, MainConfig},
+    control::{Control, LogLines, NextLine},
+    events::{MainEvent, MainEvents},
+    extension::LoadError,
+    host::{Builder, Main, StartError},
+    logs::{Level, LogLine, Source},
+    names::{ContractName, ExtensionId, NameError, OperationName, Topic, TopicPattern},
+    roster::{ExtensionStatus, FailedRequest, FailureRecord, State},
+    service::{Answer, Service, ServedRequest},
+    supervisor::ControlError,
+};

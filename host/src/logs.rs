@@ -1,0 +1,212 @@
+//! What extensions say: each line goes to `tracing` and to a bounded store from which `weir logs`
+//! and embedders read.
+//!
+//! Lines are made harmless here, once: control characters are escaped, lengths cut.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::SystemTime,
+};
+
+use serde::Serialize;
+use tokio::sync::broadcast;
+
+/// Lines that are kept for who asks later.
+const KEPT_LINES: usize = 1000;
+
+/// Lines that a slow follower may lag behind.
+const FOLLOWER_LINES: usize = 256;
+
+/// Bytes of one line; the rest is cut off.
+const MAX_LINE: usize = 4096;
+/// Bytes of a field's name.
+const MAX_FIELD_NAME: usize = 64;
+/// Bytes of a field's value.
+const MAX_FIELD_VALUE: usize = 1024;
+/// Fields of one line.
+const MAX_FIELDS: usize = 32;
+
+/// How much a line matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// For following one request through the code.
+    Trace,
+    /// For whoever develops the extension.
+    Debug,
+    /// For whoever operates it.
+    Info,
+    /// Something is wrong and was dealt with.
+    Warn,
+    /// Something is wrong and was not.
+    Error,
+}
+
+/// Where a line comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// `weir:iec/log`.
+    Log,
+    /// The standard output of the extension.
+    Stdout,
+    /// The standard error of the extension.
+    Stderr,
+    /// Main, about the extension.
+    Main,
+}
+
+/// One line that an extension wrote, or that Main wrote about it. Holds no control characters.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct LogLine {
+    /// When Main got it.
+    #[serde(serialize_with = "rfc3339")]
+    pub time: SystemTime,
+    /// The extension's id.
+    pub extension: Arc<str>,
+    /// How much it matters.
+    pub level: Level,
+    /// Where it comes from.
+    pub source: Source,
+    /// The text, at most 4096 bytes.
+    pub message: String,
+    /// At most 32 named values.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<(String, String)>,
+}
+
+/// The last lines of all extensions, and those who follow them.
+#[derive(Debug)]
+pub(crate) struct Logs {
+    kept: Mutex<VecDeque<Arc<LogLine>>>,
+    followers: broadcast::Sender<Arc<LogLine>>,
+}
+
+impl Default for Logs {
+    fn default() -> Self {
+        Self { kept: Mutex::default(), followers: broadcast::channel(FOLLOWER_LINES).0 }
+    }
+}
+
+impl Logs {
+    pub(crate) fn write(
+        &self,
+        extension: &Arc<str>,
+        level: Level,
+        source: Source,
+        message: &str,
+        fields: impl Iterator<Item = (String, String)>,
+    ) {
+        let line = Arc::new(LogLine {
+            time: SystemTime::now(),
+            extension: extension.clone(),
+            level,
+            source,
+            message: harmless(message, MAX_LINE),
+            fields: fields
+                .take(MAX_FIELDS)
+                .map(|(name, value)| (harmless(&name, MAX_FIELD_NAME), harmless(&value, MAX_FIELD_VALUE)))
+                .collect(),
+        });
+        trace(&line);
+        let mut kept = self.kept();
+        if kept.len() >= KEPT_LINES {
+            kept.pop_front();
+        }
+        kept.push_back(line.clone());
+        // An error says only that nobody follows.
+        let _nobody = self.followers.send(line);
+    }
+
+    /// The lines kept so far, and those that follow them, with none missed between.
+    pub(crate) fn follow(&self) -> (Vec<Arc<LogLine>>, broadcast::Receiver<Arc<LogLine>>) {
+        let kept = self.kept();
+        (kept.iter().cloned().collect(), self.followers.subscribe())
+    }
+
+    fn kept(&self) -> MutexGuard<'_, VecDeque<Arc<LogLine>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// `text` with control characters escaped, cut to about `max` bytes.
+pub(crate) fn harmless(text: &str, max: usize) -> String {
+    let mut clean = String::with_capacity(text.len().min(max));
+    for character in text.chars() {
+        if clean.len() + character.len_utf8() > max {
+            clean.push('…');
+            break;
+        }
+        if is_harmful(character) {
+            clean.extend(character.escape_default());
+        } else {
+            clean.push(character);
+        }
+    }
+    clean
+}
+
+/// Whether a character could move the cursor, forge a line or turn text around.
+fn is_harmful(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn trace(line: &LogLine) {
+    let LogLine { extension, source, message, fields, .. } = line;
+    let fields = fields.iter().map(|(name, value)| format!(" {name}={value:?}")).collect::<String>();
+    macro_rules! emit {
+        ($level:ident) => {
+            tracing::event!(
+                target: "weir::extension",
+                tracing::Level::$level,
+                extension = &**extension,
+                source = ?source,
+                "{message}{fields}"
+            )
+        };
+    }
+    match line.level {
+        Level::Trace => emit!(TRACE),
+        Level::Debug => emit!(DEBUG),
+        Level::Info => emit!(INFO),
+        Level::Warn => emit!(WARN),
+        Level::Error => emit!(ERROR),
+    }
+}
+
+/// Serializes a time as RFC 3339, in UTC, to the millisecond.
+pub(crate) fn rfc3339<S: serde::Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&humantime::format_rfc3339_millis(*time))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_and_direction_marks_are_escaped() {
+        assert_eq!(harmless("a\x1b[31mb\nc\u{202e}d\r\0", 100), "a\\u{1b}[31mb\\nc\\u{202e}d\\r\\u{0}");
+    }
+
+    #[test]
+    fn a_long_line_is_cut_at_a_character() {
+        assert_eq!(harmless(&"é".repeat(100), 5), "éé…");
+    }
+
+    #[test]
+    fn only_the_last_lines_are_kept_and_a_follower_misses_none() {
+        let logs = Logs::default();
+        let id: Arc<str> = "a".into();
+        for number in 0..KEPT_LINES + 10 {
+            logs.write(&id, Level::Info, Source::Log, &number.to_string(), std::iter::empty());
+        }
+        let (kept, mut next) = logs.follow();
+        assert_eq!(kept.len(), KEPT_LINES);
+        assert_eq!(kept[0].message, "10");
+        logs.write(&id, Level::Info, Source::Log, "next", std::iter::empty());
+        assert_eq!(next.try_recv().unwrap().message, "next");
+    }
+}

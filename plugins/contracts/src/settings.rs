@@ -1,0 +1,103 @@
+//! `settings@1`: the device's settings, each of which keeps its type.
+//!
+//! A setting's key is a segment of a topic: letters, digits, `-` and `_`. A setting that has a value
+//! can only be set to another of the same type; else the answer is the code `wrong-type`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use weir_sdk::{Contract, Operation};
+
+/// The contract.
+pub const CONTRACT: Contract = Contract::new("settings@1");
+
+/// Under what changes are published: `settings.changed.<key>`, with a [`Changed`].
+pub const CHANGED: &str = "settings.changed.>";
+
+/// A setting; the code `not-found` if there is none.
+pub const GET: Operation<Key, Setting> = CONTRACT.operation("get");
+/// Gives a setting a value, and publishes the change if it is one.
+pub const SET: Operation<Entry, Previous> = CONTRACT.operation("set");
+/// The settings whose keys begin with a prefix.
+pub const LIST: Operation<Prefix, Settings> = CONTRACT.operation("list");
+
+/// The topic under which a change of this setting is published.
+#[must_use]
+pub fn changed(key: &str) -> String {
+    format!("settings.changed.{key}")
+}
+
+/// A setting's key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Key {
+    /// The key.
+    pub key: String,
+}
+
+/// A setting's key and its value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// A boolean, a number or a string.
+    pub value: Value,
+}
+
+/// A setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Setting {
+    /// Its value.
+    pub value: Value,
+    /// Its type.
+    pub r#type: Type,
+}
+
+/// What values a setting can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Type {
+    /// True or false.
+    Bool,
+    /// A whole number.
+    Integer,
+    /// Any number.
+    Number,
+    /// A text.
+    String,
+}
+
+/// What a setting was before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Previous {
+    /// Its value; none, in JSON `null`, if it had none.
+    pub previous: Option<Value>,
+}
+
+/// The beginning of keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Prefix {
+    /// How they begin; by default every key does.
+    pub prefix: String,
+}
+
+/// Some settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// By key.
+    pub settings: BTreeMap<String, Setting>,
+}
+
+/// The event that a setting has another value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Changed {
+    /// The key.
+    pub key: String,
+    /// The new value.
+    pub value: Value,
+    /// The old one; none, in JSON `null`, if it had none.
+    pub previous: Option<Value>,
+}

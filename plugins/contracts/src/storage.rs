@@ -1,0 +1,64 @@
+//! `local.storage@1`: values that outlive the device's power.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use weir_sdk::{Contract, Empty, Operation};
+
+/// The contract.
+pub const CONTRACT: Contract = Contract::new("local.storage@1");
+
+/// The value of a key.
+pub const GET: Operation<Key, Found> = CONTRACT.operation("get");
+/// Gives a key a value. Answered when the value is on disk.
+pub const SET: Operation<Entry, Empty> = CONTRACT.operation("set");
+/// Forgets a key. Answered when that is on disk.
+pub const DELETE: Operation<Key, Deleted> = CONTRACT.operation("delete");
+/// The keys that begin with a prefix.
+pub const LIST: Operation<Prefix, Keys> = CONTRACT.operation("list");
+
+/// A key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Key {
+    /// The key.
+    pub key: String,
+}
+
+/// A key and its value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// Any value.
+    pub value: Value,
+}
+
+/// What a key holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Found {
+    /// The value; none, in JSON `null`, if the key has none.
+    pub value: Option<Value>,
+}
+
+/// Whether there was something to forget.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deleted {
+    /// Whether the key had a value.
+    pub existed: bool,
+}
+
+/// The beginning of keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Prefix {
+    /// How they begin; by default every key does.
+    pub prefix: String,
+}
+
+/// Some keys.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keys {
+    /// In the order of their bytes.
+    pub keys: Vec<String>,
+}

@@ -1,0 +1,32 @@
+//! The same as `echo`, on the raw channel: what a round trip costs at least.
+
+use std::process::ExitCode;
+
+use weir_contracts::echo;
+use weir_sdk::raw::{
+    channel::{self, Message},
+    types::Error,
+};
+
+weir_sdk::manifest! { id: "echo-raw", fulfills: &[echo::CONTRACT] }
+
+fn main() -> ExitCode {
+    match serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn serve() -> Result<(), Error> {
+    channel::serve(echo::CONTRACT.name(), &[echo::ECHO.name().to_owned()])?;
+    let mut next = channel::receive();
+    while let Some(message) = next {
+        next = match message {
+            Message::Request(request) => {
+                channel::respond_and_receive(request.id, Ok(&request.payload))?
+            }
+            Message::Response(_) | Message::Event(_) => channel::receive(),
+        };
+    }
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! Builds the extension written in C (`test-guests/c`).
+//!
+//! Bindings come from `wit/` by wit-bindgen-c, the code by Debian's clang and wasi-libc. The
+//! linker is the one that rustup ships for `wasm32-wasip2`: it holds the adapter from that libc's
+//! WASI 0.1 to 0.2, and what it writes is a component. The same by hand:
+//! `docs/extensions-in-c.md`.
+
+use std::{
+    ffi::OsString,
+    fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail};
+use wit_bindgen_core::{Files, wit_parser::Resolve};
+
+/// What `apt-get install` must have brought.
+const PACKAGES: &str = "clang lld wasi-libc libclang-rt-14-dev-wasm32";
+
+/// Builds `hello.c` into `out_dir` and returns the path of the component.
+///
+/// # Errors
+/// If `wit/` does not parse, a tool is missing (the error names the packages), or the program does
+/// not compile.
+pub(crate) fn build(out_dir: &Path) -> Result<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .context("xtask has no parent directory")?;
+    fs::create_dir_all(out_dir).with_context(|| format!("cannot make `{}`", out_dir.display()))?;
+    generate_bindings(&root.join("wit"), out_dir)?;
+
+    let component = out_dir.join("hello.wasm");
+    let mut linker = OsString::from("-fuse-ld=");
+    linker.push(component_linker()?);
+    run(Command::new("clang")
+        .args([
+            "--target=wasm32-wasi",
+            "-Os",
+            "-Wl,--strip-debug",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+        ])
+        .arg(linker)
+        .arg("-I")
+        .arg(out_dir)
+        .arg(root.join("test-guests/c/hello.c"))
+        .args(["weir.c", "weir_component_type.o"].map(|file| out_dir.join(file)))
+        .arg("-o")
+        .arg(&component))
+    .with_context(|| {
+        format!("cannot build `hello.c`, which takes the Debian packages `{PACKAGES}`")
+    })?;
+    Ok(component)
+}
+
+/// Writes `weir.h`, `weir.c` and `weir_component_type.o`.
+fn generate_bindings(wit: &Path, out_dir: &Path) -> Result<()> {
+    let mut resolve = Resolve::default();
+    let (package, _) = resolve.push_path(wit)?;
+    // Not `extension`: libc exports `wasi:cli/run` already, as `main`.
+    let world = resolve.select_world(&[package], Some("imports"))?;
+    let options = wit_bindgen_c::Opts {
+        rename_world: Some("weir".to_owned()),
+        ..Default::default()
+    };
+    let mut files = Files::default();
+    options.build().generate(&mut resolve, world, &mut files)?;
+    for (name, contents) in files.iter() {
+        let path = out_dir.join(name);
+        fs::write(&path, contents).with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    Ok(())
+}
+
+/// The linker that rustup installs beside rustc for `wasm32-wasip2`.
+fn component_linker() -> Result<PathBuf> {
+    let libdir = run(Command::new("rustc").args(["--print", "target-libdir"]))?;
+    let linker = Path::new(libdir.trim_end()).with_file_name("bin/wasm-component-ld");
+    if !linker.exists() {
+        bail!(
+            "`{}` is missing: use a toolchain installed by rustup",
+            linker.display()
+        );
+    }
+    Ok(linker)
+}
+
+/// Runs a tool to its end and returns what it printed.
+fn run(command: &mut Command) -> Result<String> {
+    let tool = command.get_program().to_string_lossy().into_owned();
+    let output = match command.output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => bail!("`{tool}` is not installed"),
+        other => other.with_context(|| format!("cannot run `{tool}`"))?,
+    };
+    if !output.status.success() {
+        bail!(
+            "`{tool}` failed with {}:\n{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr).trim_end()
+        );
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}

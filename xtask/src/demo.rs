@@ -1,0 +1,139 @@
+//! The demo: Main with every extension of `plugins/`, and calls that cross several of them.
+
+pub(crate) mod weir;
+
+use std::{fs, path::Path};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use self::weir::RunningWeir;
+use crate::{
+    guests,
+    run::{root, target_dir},
+};
+
+/// Runs the demo: until Ctrl-C, or with `check` until the answers are compared with the machine's.
+pub(crate) fn demo(check: bool) -> Result<()> {
+    println!("Building the extensions and the `weir` command …");
+    guests::plugins()?;
+    let weir = weir::build()?;
+    // The operator's file grants this directory; each demo begins with it empty.
+    let storage = target_dir()?.join("demo/storage");
+    if storage.exists() {
+        fs::remove_dir_all(&storage).with_context(|| format!("cannot clear `{}`", storage.display()))?;
+    }
+    fs::create_dir_all(&storage).with_context(|| format!("cannot make `{}`", storage.display()))?;
+
+    let mut main = RunningWeir::start(&weir, &root()?.join("examples/device.toml"))?;
+    println!("\nMain is up. What runs:\n\n{}", main.run(&["ps"])?);
+    let answers = Answers::gather(&main)?;
+    if check {
+        answers.compare()?;
+        main.shut_down()?;
+        println!("\nAll answers agree with what this machine says itself.");
+        return Ok(());
+    }
+    println!("\nTry from a second terminal, in this directory:\n");
+    let socket = main.socket().display();
+    for command in [
+        "ps",
+        "call device.info@1 memory",
+        "call settings@1 set '{\"key\": \"volume\", \"value\": 11}'",
+        "tail 'settings.>'",
+        "status storage",
+        "logs --follow",
+        "shutdown",
+    ] {
+        println!("    {} --socket {socket} {command}", weir.display());
+    }
+    println!("\nCtrl-C stops Main.");
+    main.wait()
+}
+
+/// Starts Main with the extension written in C and checks what it answers.
+pub(crate) fn check_c_guest(component: &Path) -> Result<()> {
+    let weir = weir::build()?;
+    let directory = component.parent().context("the component lies in no directory")?;
+    let config = directory.join("weir.toml");
+    let text = "[main]\ncontrol-socket = \"weir.sock\"\n\n[[extension]]\nid = \"hello\"\npath = \"hello.wasm\"\n\
+                fulfills = [\"hello.c@1\"]\n";
+    fs::write(&config, text).with_context(|| format!("cannot write `{}`", config.display()))?;
+    let mut main = RunningWeir::start(&weir, &config)?;
+    let greeting = main.run(&["call", "hello.c@1", "greet", "weir"])?;
+    ensure!(greeting.trim() == "hello, weir", "`greet` answered `{greeting}`");
+    let refusal = main.run(&["call", "hello.c@1", "fail"]).err().context("`fail` did not fail")?;
+    ensure!(refusal.to_string().contains("asked"), "`fail` failed otherwise: {refusal}");
+    main.shut_down()
+}
+
+/// What the extensions said.
+#[derive(Debug)]
+struct Answers {
+    memory: Value,
+    os: Value,
+    cpu: Value,
+    previous: Value,
+    stored: Value,
+    setting: Value,
+    snapshot: Value,
+}
+
+impl Answers {
+    fn gather(main: &RunningWeir) -> Result<Self> {
+        let call = |contract: &str, operation: &str, arguments: Value| -> Result<Value> {
+            let answer = main.call(contract, operation, &arguments)?;
+            println!("  {contract} {operation} {arguments}\n    → {answer}");
+            Ok(answer)
+        };
+        println!("Main asks `device-info`, which reads this machine's files through its grants:\n");
+        let memory = call("device.info@1", "memory", json!({}))?;
+        let os = call("device.info@1", "os", json!({}))?;
+        let cpu = call("device.info@1", "cpu", json!({}))?;
+        println!(
+            "\nMain sets a setting: `settings` keeps it through `storage`, which writes it to disk, and\n\
+             publishes the change, which `telemetry` counts:\n"
+        );
+        let previous = call("settings@1", "set", json!({"key": "volume", "value": 7}))?;
+        call("settings@1", "set", json!({"key": "volume", "value": 8}))?;
+        let setting = call("settings@1", "get", json!({"key": "volume"}))?;
+        let stored = call("local.storage@1", "list", json!({"prefix": ""}))?;
+        let snapshot = call("telemetry@1", "snapshot", json!({}))?;
+        Ok(Self { memory, os, cpu, previous, stored, setting, snapshot })
+    }
+
+    /// Compares with the machine's own files.
+    fn compare(&self) -> Result<()> {
+        let total = proc_value("/proc/meminfo", "MemTotal:")?;
+        let total: u64 = total.trim_end_matches("kB").trim().parse()?;
+        ensure!(self.memory["total_kib"] == total, "memory: {} and not {total} KiB", self.memory["total_kib"]);
+        let available = self.memory["available_kib"].as_u64().unwrap_or(u64::MAX);
+        ensure!(available > 0 && available <= total, "memory: {available} KiB available of {total}");
+        let model = proc_value("/proc/cpuinfo", "model name")?;
+        let model = model.trim_start_matches(['\t', ' ', ':']);
+        ensure!(self.cpu["model"] == model, "cpu: {} and not `{model}`", self.cpu["model"]);
+        let name = proc_value("/etc/os-release", "PRETTY_NAME=")?;
+        ensure!(self.os["pretty_name"] == name.trim_matches('"'), "os: {} and not {name}", self.os["pretty_name"]);
+
+        ensure!(self.previous["previous"].is_null(), "a setting in an empty storage: {}", self.previous);
+        ensure!(self.setting["value"] == 8, "setting: {}", self.setting);
+        let keys = self.stored["keys"].as_array().context("`list` has no keys")?;
+        ensure!(
+            keys.iter().any(|key| key.as_str().is_some_and(|key| key.contains("volume"))),
+            "storage has not got the setting: {}",
+            self.stored
+        );
+        let counted = self.snapshot["topics"].as_array().into_iter().flatten();
+        let changes = counted.filter(|topic| topic["topic"] == "settings.changed.volume");
+        let changes: u64 = changes.filter_map(|topic| topic["count"].as_u64()).sum();
+        ensure!(changes == 2, "telemetry counted {changes} changes and not 2: {}", self.snapshot);
+        Ok(())
+    }
+}
+
+/// What follows `key` at the start of a line of `file`.
+fn proc_value(file: &str, key: &str) -> Result<String> {
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read `{file}`"))?;
+    let value = text.lines().find_map(|line| line.strip_prefix(key));
+    Ok(value.with_context(|| format!("`{file}` has no `{key}`"))?.trim().to_owned())
+}

@@ -1,0 +1,113 @@
+//! The `weir` command as its user has it: built, started, called, stopped.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::run::{cargo, output, run, target_dir};
+
+/// Time for Main to answer after it was started: its extensions are compiled meanwhile.
+const UP_WITHIN: Duration = Duration::from_secs(120);
+
+/// Time for Main to end after it was asked to.
+const DOWN_WITHIN: Duration = Duration::from_secs(30);
+
+/// Builds the command and returns its path.
+pub(crate) fn build() -> Result<PathBuf> {
+    run(&mut cargo(["build", "--package", "weir"])?)?;
+    Ok(target_dir()?.join("debug/weir"))
+}
+
+/// A Main of its own process. Dropped, it is killed.
+#[derive(Debug)]
+pub(crate) struct RunningWeir {
+    weir: PathBuf,
+    socket: PathBuf,
+    child: Child,
+}
+
+impl RunningWeir {
+    /// Starts `weir run` and waits until it answers.
+    pub(crate) fn start(weir: &Path, config: &Path) -> Result<Self> {
+        let socket = target_dir()?.join("demo/weir.sock");
+        let child = Command::new(weir)
+            .arg("run")
+            .arg(config)
+            .arg("--socket")
+            .arg(&socket)
+            .spawn()
+            .with_context(|| format!("cannot start `{}`", weir.display()))?;
+        let mut main = Self { weir: weir.to_owned(), socket, child };
+        let deadline = Instant::now() + UP_WITHIN;
+        while main.command(&["ps"]).stderr(Stdio::null()).stdout(Stdio::null()).status().is_ok_and(|s| !s.success()) {
+            if let Some(status) = main.child.try_wait()? {
+                bail!("Main ended before it answered: {status}");
+            }
+            ensure!(Instant::now() < deadline, "Main does not answer within {UP_WITHIN:?}");
+            pause();
+        }
+        Ok(main)
+    }
+
+    /// Where it listens.
+    pub(crate) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Runs a `weir` command against it and returns what that printed.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Result<String> {
+        output(&mut self.command(arguments))
+    }
+
+    /// Calls a contract with JSON.
+    pub(crate) fn call(&self, contract: &str, operation: &str, arguments: &Value) -> Result<Value> {
+        let answer = self.run(&["call", contract, operation, &arguments.to_string()])?;
+        serde_json::from_str(&answer).with_context(|| format!("`{contract}` answered no JSON: {answer}"))
+    }
+
+    /// Asks it to shut down, and waits for it.
+    pub(crate) fn shut_down(&mut self) -> Result<()> {
+        self.run(&["shutdown"])?;
+        let deadline = Instant::now() + DOWN_WITHIN;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                ensure!(status.success(), "Main ended with {status}");
+                return Ok(());
+            }
+            ensure!(Instant::now() < deadline, "Main does not end within {DOWN_WITHIN:?}");
+            pause();
+        }
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(&mut self) -> Result<()> {
+        let status = self.child.wait()?;
+        ensure!(status.success(), "Main ended with {status}");
+        Ok(())
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.weir);
+        command.args(arguments).env("WEIR_SOCKET", &self.socket);
+        command
+    }
+}
+
+impl Drop for RunningWeir {
+    fn drop(&mut self) {
+        // It fails if Main has ended, which is what is wanted.
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "another process has no event to wait for")]
+fn pause() {
+    thread::sleep(Duration::from_millis(50));
+}

@@ -1,0 +1,46 @@
+//! Everything that a fresh machine with rustup needs to see Weir work: `cargo xtask demo`, and to
+//! prove it: `cargo xtask test`.
+
+mod c_guest;
+mod demo;
+mod first_extension;
+mod guests;
+mod run;
+mod test;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Builds, shows and tests Weir.
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Build the extensions of `plugins/` into `target/plugins`.
+    Plugins,
+    /// Build Main and its extensions, start them, and make a few calls across them.
+    Demo {
+        /// Compare the answers with what this machine says itself, and end.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Format, lints, and every test: what CI runs.
+    Test {
+        /// Run only the steps whose name contains this.
+        #[arg(long)]
+        only: Option<String>,
+    },
+}
+
+fn main() -> Result<()> {
+    match Arguments::parse().task {
+        Task::Plugins => guests::plugins().map(drop),
+        Task::Demo { check } => demo::demo(check),
+        Task::Test { only } => test::test(only.as_deref()),
+    }
+}
