@@ -4,6 +4,7 @@
     unsafe_code,
     missing_docs,
     unreachable_pub,
+    clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     clippy::unwrap_used,
     reason = "generated from `wit/iec.wit`"

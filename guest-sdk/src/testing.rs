@@ -2,8 +2,11 @@
 
 mod clock;
 mod harness;
+mod pending;
+mod run;
 
 pub use self::{
     clock::Clock,
-    harness::{Harness, Pending, Published},
+    harness::Harness,
+    pending::{Pending, Published},
 };

@@ -5,6 +5,7 @@
 
 mod lanes;
 mod outside;
+mod topics;
 
 use std::{
     cell::{Cell, RefCell},
@@ -25,7 +26,12 @@ use self::{
     outside::{Asked, UnderWay},
 };
 use super::{Answer, BATCH, Message, MessageId, Options, Peer, Response, WitError};
-use crate::{Contract, Error, Manifest, Receipt, names, program::Program, testing::Clock};
+use crate::{
+    Contract, Error, Manifest,
+    bindings::weir::iec::types::Size,
+    program::Program,
+    testing::{Clock, Published},
+};
 
 /// How long a request has where nobody says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -45,6 +51,7 @@ struct State {
     clock: Clock,
     inbox: RefCell<Lanes>,
     last_id: Cell<MessageId>,
+    message_size: Cell<u64>,
     sender: RefCell<String>,
     config: RefCell<HashMap<String, String>>,
     interrupted: RefCell<Option<String>>,
@@ -54,12 +61,7 @@ struct State {
     fakes: RefCell<HashMap<(Contract, String), Fake>>,
     under_way: RefCell<FuturesUnordered<UnderWay>>,
     subscriptions: RefCell<Vec<Subscription>>,
-    published: RefCell<Vec<Publication>>,
-}
-
-struct Subscription {
-    pattern: String,
-    events: u64,
+    published: RefCell<Vec<Published>>,
 }
 
 impl Inbox {
@@ -110,6 +112,7 @@ impl Host {
     }
 
     pub(crate) fn respond(&self, request: MessageId, answer: &Answer) -> Result<(), WitError> {
+        self.check_size(answer.as_deref().unwrap_or_default())?;
         match self.0.asked.borrow_mut().get_mut(&request) {
             Some(Asked {
                 answer: Some(_), ..
@@ -193,6 +196,7 @@ impl Host {
         payload: &[u8],
         options: Options,
     ) -> Result<MessageId, WitError> {
+        self.check_size(payload)?;
         let id = self.next_id();
         let outcome = self.ask_fake(target, payload, options);
         self.0
@@ -208,55 +212,6 @@ impl Host {
             .into_iter()
             .filter(|call| call.id() != request)
             .collect();
-    }
-
-    pub(crate) fn subscribe(&self, pattern: &str) -> Result<u32, Error> {
-        if !names::is_topic_pattern(pattern) {
-            return Err(Error::Invalid(format!(
-                "`{pattern}` is not a topic pattern"
-            )));
-        }
-        self.granted(
-            "subscribe to",
-            "subscribes",
-            self.0.manifest.subscribes,
-            pattern,
-        )?;
-        let mut subscriptions = self.0.subscriptions.borrow_mut();
-        if let Some(known) = subscriptions
-            .iter()
-            .position(|known| known.pattern == pattern)
-        {
-            return number_of(known);
-        }
-        subscriptions.push(Subscription {
-            pattern: pattern.to_owned(),
-            events: 0,
-        });
-        number_of(subscriptions.len() - 1)
-    }
-
-    pub(crate) fn publish(
-        &self,
-        to: Option<&str>,
-        topic: &str,
-        payload: &[u8],
-    ) -> Result<Receipt, Error> {
-        if !names::is_topic(topic) {
-            return Err(Error::Invalid(format!("`{topic}` is not a topic")));
-        }
-        self.granted("publish", "publishes", self.0.manifest.publishes, topic)?;
-        self.0.published.borrow_mut().push(Publication {
-            topic: topic.to_owned(),
-            to: to.map(str::to_owned),
-            payload: payload.to_owned(),
-        });
-        let delivered = if to.is_none_or(|to| to == self.own_name()) {
-            self.deliver(EXTENSION, topic, payload, 0)
-        } else {
-            1
-        };
-        Ok(Receipt { delivered, shed: 0 })
     }
 
     pub(crate) fn ready(&self) {
@@ -304,14 +259,12 @@ impl Host {
         })
     }
 
-    fn granted(&self, verb: &str, key: &str, grants: &[&str], pattern: &str) -> Result<(), Error> {
-        if grants.iter().any(|grant| names::covers(grant, pattern)) {
-            return Ok(());
+    fn check_size(&self, payload: &[u8]) -> Result<(), WitError> {
+        let (bytes, allowed) = (payload.len() as u64, self.0.message_size.get());
+        if bytes > allowed {
+            return Err(WitError::TooLarge(Size { bytes, allowed }));
         }
-        let id = self.0.manifest.id;
-        Err(Error::PermissionDenied(format!(
-            "`{id}` may not {verb} `{pattern}`; `{key}` would grant it"
-        )))
+        Ok(())
     }
 
     fn next_id(&self) -> MessageId {

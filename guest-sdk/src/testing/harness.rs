@@ -1,26 +1,14 @@
 //! The test's side of an extension that runs in memory.
 
-use std::{
-    cell::{Cell, RefCell},
-    fmt,
-    marker::PhantomData,
-    rc::Rc,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Context, Poll, Wake, Waker},
-    time::Duration,
-};
+use std::{cell::Cell, fmt, rc::Rc, time::Duration};
 
 use futures_util::future::LocalBoxFuture;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::Serialize;
 
-use super::Clock;
+use super::{Clock, Pending, Published, run::Run};
 use crate::{
     Error, Extension, Operation,
     codec::{Decode, Encode},
-    host::{Host, MessageId, memory::Publication},
 };
 
 /// Runs an extension in memory and plays everyone else: those who call it, the owners of the
@@ -51,33 +39,9 @@ use crate::{
 /// assert_eq!(main.call(GREET, &"Ada".to_owned()), Ok("good morning Ada".to_owned()));
 /// # }
 /// ```
-pub struct Harness(Rc<Inner>);
-
-struct Inner {
-    host: Host,
-    extension: RefCell<Option<LocalBoxFuture<'static, Result<(), Error>>>>,
-    outcome: RefCell<Option<Result<(), Error>>>,
+pub struct Harness {
+    run: Rc<Run>,
     lost: Cell<u64>,
-    woken: Arc<Woken>,
-}
-
-/// A request that the extension has not been waited for.
-#[must_use = "an answer that nobody looks at proves nothing"]
-pub struct Pending<R, C> {
-    main: Rc<Inner>,
-    id: MessageId,
-    types: PhantomData<fn(C) -> R>,
-}
-
-/// An event that the extension published.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Published {
-    /// The topic.
-    pub topic: String,
-    /// The one extension that it was meant for, if not everyone.
-    pub to: Option<String>,
-    /// What was published.
-    pub payload: Vec<u8>,
 }
 
 impl Harness {
@@ -92,14 +56,10 @@ impl Harness {
         if let Err(fault) = program.check() {
             panic!("{fault}");
         }
-        let host = Host::new(program.manifest);
-        Self(Rc::new(Inner {
-            extension: RefCell::new(Some(Box::pin(program.run(host.clone())))),
-            host,
-            outcome: RefCell::default(),
+        Self {
+            run: Rc::new(Run::new(program)),
             lost: Cell::new(0),
-            woken: Arc::new(Woken(AtomicBool::new(true))),
-        }))
+        }
     }
 
     /// Answers an operation in place of its owner. It may wait, and may fail with any [`Error`], as
@@ -119,19 +79,24 @@ impl Harness {
                 C::encode_owned(answer(args).await?)
             })
         };
-        self.0
+        self.run
             .host
             .set_fake(operation.contract(), operation.name(), Rc::new(fake));
     }
 
     /// Sets a value of the extension's `config` table.
     pub fn config(&self, key: &str, value: &str) {
-        self.0.host.set_config(key, value);
+        self.run.host.set_config(key, value);
+    }
+
+    /// Sets the extension's `message-size`: answers, arguments and events of more bytes are refused.
+    pub fn message_size(&self, bytes: u64) {
+        self.run.host.set_message_size(bytes);
     }
 
     /// The name under which the test calls and publishes from here on; at first it is `test`.
     pub fn sender(&self, name: &str) {
-        self.0.host.set_sender(name);
+        self.run.host.set_sender(name);
     }
 
     /// Starts the extension and waits until it is ready, or has failed to become so.
@@ -139,8 +104,8 @@ impl Harness {
     /// # Errors
     /// What the extension failed with.
     pub fn start(&self) -> Result<(), Error> {
-        self.0.run_until_idle();
-        self.0.outcome.borrow().clone().unwrap_or(Ok(()))
+        self.run.run_until_idle();
+        self.run.outcome().unwrap_or(Ok(()))
     }
 
     /// Calls the extension and waits for its answer.
@@ -182,18 +147,14 @@ impl Harness {
         timeout: Option<Duration>,
     ) -> Result<Pending<R, C>, Error> {
         self.start()?;
-        let id = self.0.host.ask(
+        let id = self.run.host.ask(
             operation.contract(),
             operation.name(),
             payload.to_owned(),
             timeout,
         )?;
-        self.0.run_until_idle();
-        Ok(Pending {
-            main: self.0.clone(),
-            id,
-            types: PhantomData,
-        })
+        self.run.run_until_idle();
+        Ok(Pending::new(self.run.clone(), id))
     }
 
     /// Publishes an event, as JSON; returns how many of the extension's subscriptions it reached.
@@ -209,51 +170,48 @@ impl Harness {
 
     /// Publishes an event whose payload is bytes as they are.
     pub fn publish_bytes(&self, topic: &str, payload: &[u8]) -> u32 {
-        self.0.run_until_idle();
+        self.run.run_until_idle();
         let delivered = self
             .0
             .host
-            .deliver_from_test(topic, payload, self.0.lost.take());
-        self.0.run_until_idle();
+            .deliver_from_test(topic, payload, self.lost.take());
+        self.run.run_until_idle();
         delivered
     }
 
     /// Lets the next event arrive as if this many before it had been lost.
     pub fn lose(&self, events: u64) {
-        self.0.lost.set(events);
+        self.lost.set(events);
     }
 
     /// What the extension has published since it was last asked.
     #[must_use]
     pub fn published(&self) -> Vec<Published> {
-        self.0.run_until_idle();
-        let published = self.0.host.take_published().into_iter();
-        published
-            .map(|Publication { topic, to, payload }| Published { topic, to, payload })
-            .collect()
+        self.run.run_until_idle();
+        self.run.host.take_published()
     }
 
     /// How many calls to fakes have not been answered.
     #[must_use]
     pub fn calls_under_way(&self) -> usize {
-        self.0.run_until_idle();
-        self.0.host.requests_under_way()
+        self.run.run_until_idle();
+        self.run.host.requests_under_way()
     }
 
     /// The time of this harness, for fakes that wait.
     #[must_use]
     pub fn clock(&self) -> Clock {
-        self.0.host.clock().clone()
+        self.run.host.clock().clone()
     }
 
     /// Lets time pass.
     pub fn advance(&self, duration: Duration) {
-        self.0.run_until_idle();
-        let clock = self.0.host.clock();
+        self.run.run_until_idle();
+        let clock = self.run.host.clock();
         let end = clock.now().saturating_add(duration);
         while let Some(next) = clock.next().filter(|next| *next <= end) {
             clock.advance_to(next);
-            self.0.run_until_idle();
+            self.run.run_until_idle();
         }
         clock.advance_to(end);
     }
@@ -266,13 +224,13 @@ impl Harness {
     /// # Panics
     /// If it never stops, because a handler waits for what never comes.
     pub fn stop(&self) -> Result<(), Error> {
-        self.0.run_until_idle();
-        self.0.host.stop();
-        let clock = self.0.host.clock();
+        self.run.run_until_idle();
+        self.run.host.stop();
+        let clock = self.run.host.clock();
         loop {
-            self.0.run_until_idle();
-            if let Some(outcome) = &*self.0.outcome.borrow() {
-                return outcome.clone();
+            self.run.run_until_idle();
+            if let Some(outcome) = self.run.outcome() {
+                return outcome;
             }
             match clock.next() {
                 Some(next) => clock.advance_to(next),
@@ -282,96 +240,8 @@ impl Harness {
     }
 }
 
-impl<R, C> Pending<R, C> {
-    /// Whether the answer is there already.
-    #[must_use]
-    pub fn is_answered(&self) -> bool {
-        self.main.run_until_idle();
-        self.main.host.is_answered(self.id)
-    }
-
-    /// Waits for the answer.
-    ///
-    /// # Errors
-    /// As [`Harness::call`].
-    pub fn wait(self) -> Result<R, Error>
-    where
-        C: Decode<R>,
-    {
-        let payload = self.main.wait_for(self.id)?;
-        C::decode(payload).map_err(|error| Error::handler("invalid-answer", error))
-    }
-}
-
-impl Published {
-    /// The payload, read as JSON.
-    ///
-    /// # Panics
-    /// If it is something else.
-    #[must_use]
-    pub fn json<T: DeserializeOwned>(&self) -> T {
-        match serde_json::from_slice(&self.payload) {
-            Ok(value) => value,
-            Err(error) => panic!(
-                "the event of `{}` is not what was expected: {error}",
-                self.topic
-            ),
-        }
-    }
-}
-
-impl Inner {
-    fn wait_for(&self, id: MessageId) -> Result<Vec<u8>, Error> {
-        let clock = self.host.clock();
-        loop {
-            self.run_until_idle();
-            if let Some(answer) = self.host.answer(id) {
-                return answer;
-            }
-            let deadline = self.host.deadline(id).ok_or(Error::PeerGone)?;
-            clock.advance_to(clock.next().map_or(deadline, |next| next.min(deadline)));
-        }
-    }
-
-    /// Runs the extension and the fakes until all of them wait for something else.
-    fn run_until_idle(&self) {
-        let waker = Waker::from(self.woken.clone());
-        let mut cx = Context::from_waker(&waker);
-        while self.woken.0.swap(false, Ordering::AcqRel) {
-            let mut extension = self.extension.borrow_mut();
-            if let Some(running) = &mut *extension
-                && let Poll::Ready(outcome) = running.as_mut().poll(&mut cx)
-            {
-                *extension = None;
-                self.outcome.replace(Some(outcome));
-                self.host.gone();
-            }
-            self.host.poll_fakes(&mut cx);
-        }
-    }
-}
-
-/// Whether something can go on.
-struct Woken(AtomicBool);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.0.store(true, Ordering::Release);
-    }
-}
-
 impl fmt::Debug for Harness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Harness").field(&self.0.host).finish()
-    }
-}
-
-impl<R, C> fmt::Debug for Pending<R, C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Pending({})", self.id)
+        f.debug_tuple("Harness").field(&self.run.host).finish()
     }
 }

@@ -32,14 +32,6 @@ pub(super) struct Asked {
     pub(super) answer: Option<Result<Vec<u8>, WitError>>,
 }
 
-/// What the extension published.
-#[derive(Clone, Debug)]
-pub(crate) struct Publication {
-    pub(crate) topic: String,
-    pub(crate) to: Option<String>,
-    pub(crate) payload: Vec<u8>,
-}
-
 impl Host {
     pub(crate) fn new(manifest: Manifest) -> Self {
         Self(Rc::new(State {
@@ -47,6 +39,7 @@ impl Host {
             clock: Clock::default(),
             inbox: RefCell::default(),
             last_id: Cell::new(0),
+            message_size: Cell::new(u64::MAX),
             sender: RefCell::new("test".to_owned()),
             config: RefCell::default(),
             interrupted: RefCell::default(),
@@ -73,6 +66,10 @@ impl Host {
             .config
             .borrow_mut()
             .insert(key.to_owned(), value.to_owned());
+    }
+
+    pub(crate) fn set_message_size(&self, bytes: u64) {
+        self.0.message_size.set(bytes);
     }
 
     pub(crate) fn set_fake(&self, contract: Contract, operation: &str, fake: Fake) {
@@ -149,36 +146,6 @@ impl Host {
 
     pub(crate) fn deadline(&self, id: MessageId) -> Option<Duration> {
         self.0.asked.borrow().get(&id).map(|asked| asked.deadline)
-    }
-
-    /// Hands an event to every subscription that it matches; how many those are.
-    pub(crate) fn deliver(&self, sender: Peer, topic: &str, payload: &[u8], lost: u64) -> u32 {
-        let mut delivered = 0;
-        for (number, subscription) in (0..).zip(self.0.subscriptions.borrow_mut().iter_mut()) {
-            if !names::covers(&subscription.pattern, topic) {
-                continue;
-            }
-            subscription.events += lost + 1;
-            delivered += 1;
-            self.0.inbox.borrow_mut().push(Message::Event(Event {
-                sender,
-                subscription: number,
-                topic: (subscription.pattern != topic).then(|| topic.to_owned()),
-                sequence: subscription.events,
-                lost,
-                waited_us: 0,
-                payload: payload.to_owned(),
-            }));
-        }
-        delivered
-    }
-
-    pub(crate) fn deliver_from_test(&self, topic: &str, payload: &[u8], lost: u64) -> u32 {
-        self.deliver(TEST, topic, payload, lost)
-    }
-
-    pub(crate) fn take_published(&self) -> Vec<Publication> {
-        self.0.published.take()
     }
 
     pub(crate) fn requests_under_way(&self) -> usize {

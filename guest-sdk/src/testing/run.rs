@@ -1,0 +1,85 @@
+//! Runs an extension and its fakes together, on the test's own thread.
+
+use std::{
+    cell::RefCell,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+};
+
+use futures_util::future::LocalBoxFuture;
+
+use crate::{
+    Error,
+    host::{Host, MessageId},
+    program::Program,
+};
+
+pub(super) struct Run {
+    pub(super) host: Host,
+    extension: RefCell<Option<LocalBoxFuture<'static, Result<(), Error>>>>,
+    outcome: RefCell<Option<Result<(), Error>>>,
+    woken: Arc<Woken>,
+}
+
+impl Run {
+    pub(super) fn new(program: Program) -> Self {
+        let host = Host::new(program.manifest);
+        Self {
+            extension: RefCell::new(Some(Box::pin(program.run(host.clone())))),
+            host,
+            outcome: RefCell::default(),
+            woken: Arc::new(Woken(AtomicBool::new(true))),
+        }
+    }
+
+    /// How the extension ended, if it has.
+    pub(super) fn outcome(&self) -> Option<Result<(), Error>> {
+        self.outcome.borrow().clone()
+    }
+
+    /// Lets time pass until the extension has answered, or must have.
+    pub(super) fn wait_for(&self, id: MessageId) -> Result<Vec<u8>, Error> {
+        let clock = self.host.clock();
+        loop {
+            self.run_until_idle();
+            if let Some(answer) = self.host.answer(id) {
+                return answer;
+            }
+            let deadline = self.host.deadline(id).ok_or(Error::PeerGone)?;
+            clock.advance_to(clock.next().map_or(deadline, |next| next.min(deadline)));
+        }
+    }
+
+    /// Runs the extension and the fakes until all of them wait for something else.
+    pub(super) fn run_until_idle(&self) {
+        let waker = Waker::from(self.woken.clone());
+        let mut cx = Context::from_waker(&waker);
+        while self.woken.0.swap(false, Ordering::AcqRel) {
+            let mut extension = self.extension.borrow_mut();
+            if let Some(running) = &mut *extension
+                && let Poll::Ready(outcome) = running.as_mut().poll(&mut cx)
+            {
+                *extension = None;
+                self.outcome.replace(Some(outcome));
+                self.host.gone();
+            }
+            self.host.poll_fakes(&mut cx);
+        }
+    }
+}
+
+/// Whether something can go on.
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.store(true, Ordering::Release);
+    }
+}
