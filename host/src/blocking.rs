@@ -133,14 +133,14 @@ impl Client {
 }
 
 impl Subscriber {
-    /// Waits for the next event, for at most `timeout`; none when that has passed.
+    /// Waits for the next event, for at most `timeout`; none when that has passed, or Main has ended.
     ///
     /// # Errors
     ///
     /// Fails only inside an async task.
     pub fn next(&mut self, timeout: Duration) -> Result<Option<ReceivedEvent>, BlockingError<Error>> {
         refuse_in_async()?;
-        Ok(drive(self.0.next(), Instant::now().checked_add(timeout)))
+        Ok(drive(self.0.next(), Instant::now().checked_add(timeout)).flatten())
     }
 }
 

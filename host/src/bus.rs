@@ -12,6 +12,8 @@ mod pending;
 mod request;
 mod routes;
 mod subscriptions;
+#[cfg(test)]
+mod tests;
 
 use std::{
     fmt,
@@ -28,7 +30,6 @@ pub use self::{
     message::{MessageId, PeerId, Receipt},
 };
 pub(crate) use self::{
-    error::truncated,
     inbox::{Inbox, InboxLimits, Taken},
     message::{Answer, Event, Incoming, OperationId, Reply, Request},
     peer::{Access, Peer, PeerLimits, Phase},
@@ -77,6 +78,15 @@ impl Bus {
     /// Requests that somebody waits for at this moment.
     pub(crate) fn waiters(&self) -> usize {
         self.pending.len()
+    }
+
+    /// Main has ended: all who wait hear it, and nobody waits from here on.
+    pub(crate) fn close(&self) {
+        let main = self.main();
+        main.set_phase(Phase::Down);
+        main.inbox().clear();
+        self.pending.close();
+        self.close_subscriptions();
     }
 
     /// Counts `lost` more messages that `peer` could not take.

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::bus::{Bus, Error, Inbox, InboxLimits, Incoming, Receipt, Subscription, Taken, Target};
+use crate::bus::{Bus, Error, Event, Inbox, InboxLimits, Incoming, Receipt, Subscription, Taken, Target};
 
 /// What a subscription of Main's may hold unread.
 const SUBSCRIPTION_LIMITS: InboxLimits = InboxLimits { messages: 256, bytes: 2 * 1024 * 1024 };
@@ -172,29 +172,26 @@ pub struct Subscriber {
 }
 
 impl Subscriber {
-    /// Waits for the next event. Dropping the future loses none.
-    pub async fn next(&mut self) -> ReceivedEvent {
+    /// Waits for the next event; none once Main has ended. Dropping the future loses none.
+    pub async fn next(&mut self) -> Option<ReceivedEvent> {
         loop {
-            if let Some(event) = self.try_next() {
-                return event;
+            match self.inbox.take() {
+                Taken::Message(Incoming::Event(event)) => return Some(self.received(&event)),
+                Taken::Stop => return None,
+                _ => self.inbox.readable().await,
             }
-            self.inbox.readable().await;
         }
     }
 
-    /// The next event, if one is there.
-    pub fn try_next(&mut self) -> Option<ReceivedEvent> {
-        let Taken::Message(Incoming::Event(event)) = self.inbox.take() else {
-            return None;
-        };
+    fn received(&self, event: &Event) -> ReceivedEvent {
         let published = &event.published;
-        Some(ReceivedEvent {
+        ReceivedEvent {
             topic: published.topic.clone(),
             sender: self.bus.peer(published.sender).map(|peer| peer.name().to_owned()).unwrap_or_default(),
             sequence: event.sequence,
             lost: event.subscription.take(event.sequence),
             payload: published.payload.clone(),
-        })
+        }
     }
 }
 

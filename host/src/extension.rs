@@ -20,6 +20,6 @@ mod wasi;
 pub use self::program::LoadError;
 pub(crate) use self::{
     engine::Runtime,
-    instance::{Exit, Handling, Instance, Notice, Signals},
+    instance::{Exit, Handling, Instance, Noted, Notice, Signals},
     program::Programs,
 };

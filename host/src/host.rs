@@ -47,6 +47,10 @@ pub enum StartError {
     /// A contract of the embedding program has no operations.
     #[error("a service of this program cannot be served")]
     Service(#[source] crate::bus::Error),
+    /// The control socket cannot be had.
+    #[cfg(feature = "control")]
+    #[error(transparent)]
+    Control(#[from] crate::http::SocketError),
     /// The machine does not have what Main needs.
     #[error("cannot start the worker thread")]
     Thread(#[source] std::io::Error),
@@ -72,12 +76,31 @@ pub struct Main {
 pub struct Builder {
     config: Config,
     services: Vec<Service>,
+    #[cfg(feature = "control")]
+    control_socket: Option<std::path::PathBuf>,
+}
+
+/// Ends when every extension that starts with Main is ready or has failed.
+#[derive(Debug)]
+pub struct Started(oneshot::Receiver<()>);
+
+impl Started {
+    /// Waits until then.
+    pub async fn wait(self) {
+        // It fails only if the worker ended at once, which `shutdown` reports.
+        let _ended = self.0.await;
+    }
 }
 
 impl Main {
     /// Begins to set up a Main with this configuration.
     pub fn builder(config: Config) -> Builder {
-        Builder { config, services: Vec::new() }
+        Builder {
+            config,
+            services: Vec::new(),
+            #[cfg(feature = "control")]
+            control_socket: None,
+        }
     }
 
     /// Sends requests and events, and subscribes.
@@ -125,6 +148,15 @@ impl Builder {
         self
     }
 
+    /// Serves the control interface on this Unix socket, which the `weir` command talks to. Only its
+    /// owner can open it. It is there before the first extension starts, and goes after the last has
+    /// ended; that another Main answers there already is an error of [`start`](Self::start).
+    #[cfg(feature = "control")]
+    pub fn control_socket(mut self, path: impl Into<std::path::PathBuf>) -> Self {
+        self.control_socket = Some(path.into());
+        self
+    }
+
     /// Starts Main and the extensions that start with it, and ends when each of those is ready or
     /// has failed: see [`Control::extensions`].
     ///
@@ -132,20 +164,26 @@ impl Builder {
     ///
     /// Fails if Main itself cannot run. That an extension fails is no error of Main's.
     pub async fn start(self) -> Result<Main, StartError> {
-        let (main, started) = self.spawn()?;
-        // It fails only if the worker ended at once, which `shutdown` reports.
-        let _ended = started.await;
+        let (main, started) = self.launch()?;
+        started.wait().await;
         Ok(main)
     }
 
-    /// [`start`](Self::start) for a caller that has no async code.
-    pub(crate) fn spawn(self) -> Result<(Main, oneshot::Receiver<()>), StartError> {
+    /// Starts Main, and returns while the extensions that start with it are still on their way.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub fn launch(self) -> Result<(Main, Started), StartError> {
         self.config.check()?;
         let Config { main: config, extensions, .. } = self.config;
         let served = |contract: &ContractName| self.services.iter().any(|s| s.contract() == contract);
         if let Some(missing) = config.serves.iter().find(|contract| !served(contract)) {
             return Err(StartError::NotServed(missing.clone()));
         }
+
+        #[cfg(feature = "control")]
+        let socket = self.control_socket.map(|path| crate::http::Socket::bind(&path)).transpose()?;
 
         let (events, _) = broadcast::channel(KEPT_EVENTS);
         let bus = Arc::new(Bus::new(main_limits(&config), losses(events.clone())));
@@ -175,14 +213,25 @@ impl Builder {
         let control = Control::new(units, commands, events, logs, worker_runtime.handle().clone(), ended);
         let (started_sender, started) = oneshot::channel();
         let worker_bus = bus.clone();
+        let client = Client::new(bus);
+        #[cfg(feature = "control")]
+        let closing = crate::http::Closing::default();
+        #[cfg(feature = "control")]
+        if let Some(socket) = socket {
+            let serving = crate::http::serve(socket, client.clone(), control.clone(), closing.closed());
+            worker_runtime.spawn(serving);
+        }
         let worker = thread::Builder::new()
             .name(THREAD_NAME.to_owned())
             .spawn(move || {
                 crate::blocking::mark_worker_thread();
                 worker_runtime.block_on(async move {
-                    let deadlines = tokio::spawn(worker_bus.run_deadlines());
+                    let deadlines = tokio::spawn(worker_bus.clone().run_deadlines());
                     let served = tokio::spawn(services.run());
                     supervisor.run(started_sender).await;
+                    worker_bus.close();
+                    #[cfg(feature = "control")]
+                    closing.close().await;
                     served.abort();
                     deadlines.abort();
                 });
@@ -190,7 +239,7 @@ impl Builder {
                 drop::<async_channel::Sender<()>>(ending);
             })
             .map_err(StartError::Thread)?;
-        Ok((Main { client: Client::new(bus), control, worker: Some(worker) }, started))
+        Ok((Main { client, control, worker: Some(worker) }, Started(started)))
     }
 }
 

@@ -27,12 +27,16 @@ mod control;
 mod events;
 mod extension;
 mod host;
+#[cfg(feature = "control")]
+mod http;
 mod logs;
 mod names;
 mod roster;
 mod service;
 mod supervisor;
 
+#[cfg(feature = "control")]
+pub use crate::http::SocketError;
 pub use crate::{
     bus::{Error, HandlerError, MessageId, PeerId, Receipt},
     client::{CallOptions, Client, ClientOperation, ReceivedEvent, Subscriber},
@@ -40,7 +44,7 @@ pub use crate::{
     control::{Control, LogLines, NextLine},
     events::{MainEvent, MainEvents},
     extension::LoadError,
-    host::{Builder, Main, StartError},
+    host::{Builder, Main, StartError, Started},
     logs::{Level, LogLine, Source},
     names::{ContractName, ExtensionId, NameError, OperationName, Topic, TopicPattern},
     roster::{ExtensionStatus, FailedRequest, FailureRecord, State},

@@ -14,9 +14,9 @@ use tokio::{
 
 use self::units::{Ended, Units};
 use crate::{
-    bus::{Bus, PeerId},
+    bus::Bus,
     events::MainEvent,
-    extension::{Exit, Handling, Instance, Notice, Programs, Signals},
+    extension::{Exit, Handling, Instance, Noted, Notice, Programs, Signals},
     logs::{Level, Logs, Source},
     names::ExtensionId,
     roster::{FailedRequest, FailureRecord, State, Unit},
@@ -59,7 +59,7 @@ pub(crate) type Reply = oneshot::Sender<Result<(), ControlError>>;
 #[derive(Debug)]
 enum Event {
     Command(Command),
-    Notice(PeerId, Notice),
+    Noted(Noted),
     Ended(Box<Ended>),
 }
 
@@ -72,11 +72,15 @@ pub(crate) struct Supervisor {
     logs: Arc<Logs>,
     events: broadcast::Sender<MainEvent>,
     commands: async_channel::Receiver<Command>,
-    notices: (async_channel::Sender<(PeerId, Notice)>, async_channel::Receiver<(PeerId, Notice)>),
+    notices: (async_channel::Sender<Noted>, async_channel::Receiver<Noted>),
     tasks: JoinSet<Ended>,
     starting: HashMap<usize, Vec<Reply>>,
     stopping: HashMap<usize, Vec<Reply>>,
     shutting_down: bool,
+    /// Nobody is left who could command: Main was dropped.
+    abandoned: bool,
+    /// Runs begun so far, of all extensions.
+    runs: u64,
 }
 
 /// Notices that may wait for the supervisor; an extension that has one to give waits for room.
@@ -103,6 +107,8 @@ impl Supervisor {
             starting: HashMap::new(),
             stopping: HashMap::new(),
             shutting_down: false,
+            abandoned: false,
+            runs: 0,
         }
     }
 
@@ -135,10 +141,12 @@ impl Supervisor {
                     // Tasks catch their panics and nobody aborts them.
                     Err(error) => tracing::error!("an extension's task was lost: {error}"),
                 },
-                Ok((peer, notice)) = self.notices.1.recv() => return Event::Notice(peer, notice),
-                command = self.commands.recv() => {
-                    // Nobody is left who could command: Main was dropped.
-                    return Event::Command(command.unwrap_or(Command::Shutdown));
+                Ok(noted) = self.notices.1.recv() => return Event::Noted(noted),
+                command = self.commands.recv(), if !self.abandoned => {
+                    return Event::Command(command.unwrap_or_else(|_| {
+                        self.abandoned = true;
+                        Command::Shutdown
+                    }));
                 }
             }
         }
@@ -149,7 +157,7 @@ impl Supervisor {
             Event::Command(Command::Start(id, reply)) => self.start(&id, reply),
             Event::Command(Command::Stop(id, reply)) => self.stop(&id, reply),
             Event::Command(Command::Shutdown) => self.shut_down(),
-            Event::Notice(peer, notice) => self.note(peer, notice),
+            Event::Noted(noted) => self.note(noted),
             Event::Ended(ended) => self.end(*ended),
         }
     }
@@ -184,6 +192,7 @@ impl Supervisor {
             self.drain(index);
         } else {
             self.settle_starters(index, Some("it was stopped"));
+            self.fail_dependents(index);
             answer(vec![reply], &Ok(()));
         }
     }
@@ -196,8 +205,8 @@ impl Supervisor {
         }
     }
 
-    fn note(&mut self, peer: PeerId, notice: Notice) {
-        let Some(index) = self.units.of_peer(peer) else { return };
+    fn note(&mut self, Noted { peer, run, notice }: Noted) {
+        let Some(index) = self.units.of_run(peer, run) else { return };
         if !matches!(self.units.state(index), State::Starting | State::Ready | State::Interrupted) {
             return;
         }
@@ -247,7 +256,8 @@ impl Supervisor {
         let Some(unit) = self.units.unit(index).cloned() else { return };
         self.set_state(index, State::Starting, None);
         unit.peer.begin_instance();
-        let signals = Arc::new(Signals::new(unit.peer.id(), self.notices.0.clone()));
+        self.runs += 1;
+        let signals = Arc::new(Signals::new(unit.peer.id(), self.runs, self.notices.0.clone()));
         self.units.launched(index, signals.clone());
         let instance = Instance {
             bus: self.bus.clone(),

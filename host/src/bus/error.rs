@@ -84,7 +84,7 @@ impl fmt::Display for HandlerError {
 impl error::Error for HandlerError {}
 
 /// `text`, cut at a character boundary to at most `max` bytes.
-pub(crate) fn truncated(mut text: String, max: usize) -> String {
+pub(super) fn truncated(mut text: String, max: usize) -> String {
     text.truncate(text.floor_char_boundary(max));
     text
 }

@@ -35,12 +35,19 @@ pub(crate) struct Pending {
 struct Queue {
     waiters: BTreeMap<(Instant, MessageId), Arc<Waiter>>,
     armed: Option<Instant>,
+    /// Main has ended: nobody would answer, or notice the deadline.
+    closed: bool,
 }
 
 impl Pending {
     pub(super) fn register(self: &Arc<Self>, waiter: Waiter) -> Arc<Waiter> {
         let waiter = Arc::new(waiter);
         let mut queue = self.queue();
+        if queue.closed {
+            drop(queue);
+            waiter.complete(Err(Error::PeerGone));
+            return waiter;
+        }
         queue.waiters.insert(waiter.key(), waiter.clone());
         if queue.armed.is_none_or(|armed| waiter.deadline < armed) {
             queue.armed = Some(waiter.deadline);
@@ -51,6 +58,18 @@ impl Pending {
 
     pub(super) fn len(&self) -> usize {
         self.queue().waiters.len()
+    }
+
+    /// Ends all who wait, and all who will.
+    pub(super) fn close(&self) {
+        let waiters = {
+            let mut queue = self.queue();
+            queue.closed = true;
+            std::mem::take(&mut queue.waiters)
+        };
+        for waiter in waiters.values() {
+            waiter.complete(Err(Error::PeerGone));
+        }
     }
 
     pub(super) async fn run(&self) {

@@ -26,6 +26,7 @@ struct Table {
     by_topic: HashMap<Topic, Vec<Arc<Subscription>>>,
     by_pattern: Vec<Arc<Subscription>>,
     by_peer: HashMap<PeerId, Vec<Arc<Subscription>>>,
+    is_closed: bool,
 }
 
 /// One peer's wish for the events of one pattern.
@@ -83,6 +84,9 @@ impl Bus {
         peer.may_subscribe(&pattern)?;
         let mut table = self.subscriptions.write();
         let table = &mut *table;
+        if table.is_closed {
+            inbox.stop();
+        }
         let own = table.by_peer.entry(peer.id()).or_default();
         if let Some(known) = own.iter().find(|s| s.pattern == pattern && Arc::ptr_eq(&s.inbox, inbox)) {
             return Ok(known.clone());
@@ -129,6 +133,15 @@ impl Bus {
     pub(crate) fn unsubscribe_all(&self, peer: &Peer) {
         for ended in self.subscriptions.write().remove(peer.id(), |_| true) {
             ended.inbox.drop_events_of(ended.number);
+        }
+    }
+
+    /// Whoever waits for an event is told to stop, and so is whoever subscribes from here on.
+    pub(super) fn close_subscriptions(&self) {
+        let mut table = self.subscriptions.write();
+        table.is_closed = true;
+        for subscription in table.by_peer.values().flatten() {
+            subscription.inbox.stop();
         }
     }
 

@@ -14,7 +14,6 @@ use tokio::{
 };
 use wasmtime::{Store, Trap};
 use wasmtime_wasi::{I32Exit, WasiCtx};
-use wasmtime_wasi_config::WasiConfigVariables;
 
 use super::{
     memory::MemoryLimiter,
@@ -41,18 +40,32 @@ pub(crate) enum Notice {
     Interrupted(String),
 }
 
+/// A notice, and who gave it: it counts only while that run goes on.
+#[derive(Debug)]
+pub(crate) struct Noted {
+    pub(crate) peer: PeerId,
+    pub(crate) run: u64,
+    pub(crate) notice: Notice,
+}
+
 /// What passes between a running instance and its supervisor, beside messages.
 #[derive(Debug)]
 pub(crate) struct Signals {
     peer: PeerId,
-    notices: async_channel::Sender<(PeerId, Notice)>,
+    run: u64,
+    notices: async_channel::Sender<Noted>,
     ready: Notify,
     stop: Notify,
 }
 
 impl Signals {
-    pub(crate) fn new(peer: PeerId, notices: async_channel::Sender<(PeerId, Notice)>) -> Self {
-        Self { peer, notices, ready: Notify::new(), stop: Notify::new() }
+    /// For the `run`th run of a peer.
+    pub(crate) fn new(peer: PeerId, run: u64, notices: async_channel::Sender<Noted>) -> Self {
+        Self { peer, run, notices, ready: Notify::new(), stop: Notify::new() }
+    }
+
+    pub(crate) fn run(&self) -> u64 {
+        self.run
     }
 
     /// The instance is to finish within its stop deadline; its inbox says so to the guest.
@@ -70,7 +83,7 @@ impl Signals {
             self.ready.notify_one();
         }
         // It fails only as Main ends, and nobody listens any more.
-        let _main_ends = self.notices.send((self.peer, notice)).await;
+        let _main_ends = self.notices.send(Noted { peer: self.peer, run: self.run, notice }).await;
     }
 }
 
@@ -94,10 +107,12 @@ pub(crate) enum Exit {
         /// Function names, innermost first.
         trace: Vec<String>,
     },
-    /// It used up its fuel for one message.
-    #[error("`fuel-per-message` of {allowed} used up")]
+    /// It used up its fuel.
+    #[error("{what} of {allowed} used up")]
     OutOfFuel {
-        /// What one message brings.
+        /// What the fuel was for.
+        what: &'static str,
+        /// What there was of it.
         allowed: u64,
         /// Function names, innermost first.
         trace: Vec<String>,
@@ -150,7 +165,11 @@ impl Instance {
         let exit = self.watch(&program, &mut store).await;
         let state = store.data_mut();
         let exit = match (exit, state.fault.take()) {
-            (Exit::Finished | Exit::Failed(_), Some(fault)) => Exit::Failed(Some(harmless(&fault, 1024))),
+            (Exit::Finished | Exit::Failed(_), Some(fault)) => Exit::Failed(Some(fault)),
+            (Exit::OutOfFuel { trace, .. }, _) => {
+                let (what, allowed) = state.meter.budget();
+                Exit::OutOfFuel { what, allowed, trace }
+            }
             (exit, _) => exit,
         };
         let handling = state.in_hand.handling().map(|(message, sender, operation)| Handling {
@@ -203,9 +222,12 @@ impl Instance {
                 code => Exit::Failed(Some(format!("exited with code {code}"))),
             };
         }
+        if error.is::<NotInstantiated>() {
+            return Exit::Start(harmless(&format!("{error:#}"), 1024));
+        }
         let trace = trace(&error);
         match error.downcast_ref::<Trap>() {
-            Some(Trap::OutOfFuel) => Exit::OutOfFuel { allowed: self.config.limits.fuel_per_message, trace },
+            Some(Trap::OutOfFuel) => Exit::OutOfFuel { what: "fuel", allowed: 0, trace },
             Some(trap) => {
                 let text = trap.to_string();
                 let cause = text.strip_prefix("wasm trap: ").unwrap_or(&text);
@@ -223,7 +245,6 @@ impl Instance {
         self.memory.store(0, Ordering::Relaxed);
         let memory = MemoryLimiter::new(limits.memory, self.memory.clone());
         let wasi: WasiCtx = wasi::context(&self.config, &output)?;
-        let config = WasiConfigVariables::from_iter(self.config.config.clone());
         let state = State::new(
             self.bus.clone(),
             self.peer.clone(),
@@ -232,7 +253,7 @@ impl Instance {
             memory,
             output,
             wasi,
-            config,
+            &self.config,
         );
         let mut store = Store::new(program.pre.engine(), state);
         store.limiter(|state| &mut state.memory);
@@ -244,9 +265,16 @@ impl Instance {
 }
 
 async fn guest(program: &Program, store: &mut Store<State>) -> wasmtime::Result<Result<(), ()>> {
-    let command = program.pre.instantiate_async(&mut *store).await?;
+    let command = program.pre.instantiate_async(&mut *store).await.map_err(|error| {
+        if error.is::<Trap>() { error } else { error.context(NotInstantiated) }
+    })?;
     command.wasi_cli_run().call_run(store).await
 }
+
+/// Marks an error that came before the guest ran at all.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot be instantiated")]
+struct NotInstantiated;
 
 /// Names of the functions that were running, innermost first.
 fn trace(error: &wasmtime::Error) -> Vec<String> {

@@ -28,16 +28,27 @@ pub(super) struct Meter {
     set: u64,
     /// Fuel burnt since the guest last let others run.
     since_yield: u64,
+    /// Messages of the last delivery; none yet while the guest starts.
+    messages: u64,
 }
 
 impl Meter {
     pub(super) fn new(per_message: u64) -> Self {
-        Self { per_message, set: per_message.saturating_mul(START_FACTOR), since_yield: 0 }
+        Self { per_message, set: per_message.saturating_mul(START_FACTOR), since_yield: 0, messages: 0 }
     }
 
     /// Fuel for the time before the first message.
     pub(super) fn start_budget(&self) -> u64 {
         self.set
+    }
+
+    /// What the fuel of this moment was given for, and how much it was.
+    pub(super) fn budget(&self) -> (&'static str, u64) {
+        match self.messages {
+            0 => ("fuel to start (10 × `fuel-per-message`)", self.per_message.saturating_mul(START_FACTOR)),
+            1 => ("`fuel-per-message`", self.per_message),
+            more => ("`fuel-per-message` of a batch", self.per_message.saturating_mul(more)),
+        }
     }
 }
 
@@ -52,7 +63,9 @@ pub(super) async fn charge(store: &mut StoreContextMut<'_, State>, bytes: usize)
 pub(super) async fn deliver(store: &mut StoreContextMut<'_, State>, messages: usize) -> wasmtime::Result<()> {
     let left = store.get_fuel()?;
     let messages = messages as u64;
-    let budget = store.data().meter.per_message.saturating_mul(messages);
+    let meter = &mut store.data_mut().meter;
+    meter.messages = messages;
+    let budget = meter.per_message.saturating_mul(messages);
     settle(store, left, budget, CROSSING * messages).await
 }
 

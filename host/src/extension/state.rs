@@ -15,7 +15,14 @@ use super::{
     meter::Meter,
     output::Output,
 };
-use crate::bus::{Bus, Error, Event, Incoming, MessageId, Peer, Phase, Reply, Request, Taken, Target, Waiter};
+use crate::{
+    bus::{Bus, Error, Event, Incoming, MessageId, Peer, Phase, Reply, Request, Taken, Target, Waiter},
+    config::{ExtensionConfig, Grants},
+    logs::harmless,
+};
+
+/// Bytes of what a guest gives as a reason.
+const MAX_REASON: usize = 1024;
 
 /// Operations that one instance may hold open.
 const MAX_TARGETS: usize = 1024;
@@ -33,6 +40,8 @@ pub(super) struct State {
     pub(super) output: Output,
     pub(super) table: ResourceTable,
     pub(super) config: WasiConfigVariables,
+    /// What the operator lets it reach.
+    pub(super) grants: Grants,
     /// Why the guest itself says that it is about to fail.
     pub(super) fault: Option<String>,
     wasi: WasiCtx,
@@ -40,6 +49,7 @@ pub(super) struct State {
     targets: Vec<Target>,
     under_way: BTreeMap<MessageId, Arc<Waiter>>,
     is_ready: bool,
+    holds_requests: bool,
 }
 
 impl State {
@@ -52,7 +62,7 @@ impl State {
         memory: MemoryLimiter,
         output: Output,
         wasi: WasiCtx,
-        config: WasiConfigVariables,
+        config: &ExtensionConfig,
     ) -> Self {
         Self {
             bus,
@@ -62,13 +72,15 @@ impl State {
             memory,
             output,
             table: resource_table(),
-            config,
+            config: WasiConfigVariables::from_iter(config.config.clone()),
+            grants: config.grants.clone(),
             fault: None,
             wasi,
             signals,
             targets: Vec::new(),
             under_way: BTreeMap::new(),
             is_ready: false,
+            holds_requests: false,
         }
     }
 
@@ -108,6 +120,7 @@ impl State {
     }
 
     pub(super) async fn declare_interrupted(&mut self, reason: String) {
+        let reason = harmless(&reason, MAX_REASON);
         self.peer.set_phase_if_up(Phase::Interrupted(reason.clone()));
         self.signals.notify(Notice::Interrupted(reason)).await;
     }
@@ -168,9 +181,17 @@ impl State {
         }
     }
 
+    /// Whether further requests stay in the inbox.
+    pub(super) fn hold_requests(&mut self, hold: bool) {
+        if self.holds_requests != hold {
+            self.holds_requests = hold;
+            self.peer.inbox().hold_requests(hold);
+        }
+    }
+
     fn take_one(&mut self) -> Taken {
         let full = self.in_hand.is_full();
-        self.peer.inbox().hold_requests(full);
+        self.hold_requests(full);
         self.peer.take()
     }
 

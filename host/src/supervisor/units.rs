@@ -90,9 +90,11 @@ impl Units {
         self.units.iter().position(|unit| unit.id() == id)
     }
 
-    pub(super) fn of_peer(&self, peer: PeerId) -> Option<usize> {
+    /// The extension, if it is still in that run.
+    pub(super) fn of_run(&self, peer: PeerId, run: u64) -> Option<usize> {
         // Main is peer 0; extensions follow in order.
-        usize::try_from(peer.0.checked_sub(1)?).ok().filter(|&index| index < self.units.len())
+        let index = usize::try_from(peer.0.checked_sub(1)?).ok()?;
+        (self.slots.get(index)?.running.as_ref()?.run() == run).then_some(index)
     }
 
     pub(super) fn state(&self, index: usize) -> State {

@@ -145,7 +145,7 @@ impl State {
         if !duty.give(answer.map_err(Into::into)) {
             self.peer.count_late();
         }
-        self.peer.inbox().hold_requests(false);
+        self.hold_requests(false);
         Ok(())
     }
 }

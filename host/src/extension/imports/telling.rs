@@ -7,6 +7,7 @@ use super::{Async, Fallible, Store, abi, meter, outcome};
 use crate::{
     bus::PeerId,
     extension::state::State,
+    logs::harmless,
 };
 
 pub(super) fn add_events(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
@@ -61,7 +62,7 @@ pub(super) fn add_lifecycle(linker: &mut LinkerInstance<'_, State>) -> wasmtime:
     linker.func_wrap_async("error", |mut store: Store<'_>, (reason,): (String,)| {
         Box::new(async move {
             meter::charge(&mut store, reason.len()).await?;
-            store.data_mut().fault = Some(crate::bus::truncated(reason, 1024));
+            store.data_mut().fault = Some(harmless(&reason, 1024));
             Ok(())
         })
     })

@@ -1,0 +1,131 @@
+//! The promises of the bus, without WebAssembly and with a clock that stands still.
+
+mod access;
+mod circles;
+mod events;
+mod inbox;
+mod model;
+mod requests;
+mod routing;
+mod stress;
+
+use std::{
+    ops::Deref,
+    sync::{Arc, Mutex},
+    thread,
+    time::Duration,
+};
+
+use bytes::Bytes;
+
+use super::*;
+
+const LIMITS: PeerLimits = PeerLimits {
+    message_size: 1024,
+    inbox: InboxLimits { messages: 8, bytes: 4096 },
+    request_timeout: Duration::from_secs(5),
+};
+
+/// A bus whose deadlines are watched, and that must have no waiter left when the test is over.
+struct TestBus {
+    bus: Arc<Bus>,
+    losses: Arc<Mutex<Vec<(String, u64)>>>,
+}
+
+impl TestBus {
+    /// Inside a runtime only: it runs the deadlines there.
+    fn new() -> Self {
+        let losses = Arc::new(Mutex::new(Vec::new()));
+        let sink = losses.clone();
+        let on_loss = move |receiver: &str, total| sink.lock().unwrap().push((receiver.to_owned(), total));
+        let bus = Arc::new(Bus::new(LIMITS, Box::new(on_loss)));
+        tokio::spawn(bus.clone().run_deadlines());
+        Self { bus, losses }
+    }
+
+    /// A peer that has not been started.
+    fn add(&self, id: &str, fulfills: &[&str], calls: &[&str]) -> Arc<Peer> {
+        self.add_with(id, LIMITS, fulfills, calls)
+    }
+
+    fn add_with(&self, id: &str, limits: PeerLimits, fulfills: &[&str], calls: &[&str]) -> Arc<Peer> {
+        let contracts = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect();
+        let access = Access {
+            fulfills: contracts(fulfills),
+            calls: contracts(calls),
+            publishes: vec![">".parse().unwrap()],
+            subscribes: vec![">".parse().unwrap()],
+        };
+        self.bus.add_peer(&id.parse().unwrap(), limits, access)
+    }
+
+    /// A peer that serves the operation `do` of what it fulfils.
+    fn ready(&self, id: &str, fulfills: &[&str], calls: &[&str]) -> Arc<Peer> {
+        let peer = self.add(id, fulfills, calls);
+        start(&peer, fulfills);
+        peer
+    }
+
+    /// Looks up `do` and calls it, with the receiver's own deadline.
+    fn call(&self, caller: &Arc<Peer>, contract: &str, payload: &'static str) -> Result<PendingCall, Error> {
+        let mut target = self.bus.open(caller, contract, "do", None)?;
+        let deadline = self.bus.deadline(&target, None, None);
+        self.bus.call(caller, &mut target, payload.into(), deadline, false)
+    }
+
+    fn send(&self, caller: &Arc<Peer>, contract: &str, payload: &'static str) -> Result<Arc<Waiter>, Error> {
+        let mut target = self.bus.open(caller, contract, "do", None)?;
+        let deadline = self.bus.deadline(&target, None, None);
+        self.bus.send(caller, &mut target, payload.into(), deadline)
+    }
+}
+
+impl Deref for TestBus {
+    type Target = Arc<Bus>;
+
+    fn deref(&self) -> &Arc<Bus> {
+        &self.bus
+    }
+}
+
+impl Drop for TestBus {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            assert_eq!(self.bus.waiters(), 0, "somebody still waits");
+        }
+    }
+}
+
+/// A new instance of `peer` that serves the operation `do` of these contracts and is ready.
+fn start(peer: &Peer, contracts: &[&str]) {
+    peer.begin_instance();
+    for contract in contracts {
+        peer.serve(contract, &["do".to_owned()]).unwrap();
+    }
+    peer.set_phase_if_up(Phase::Ready);
+}
+
+fn take_request(peer: &Peer) -> Request {
+    match peer.take() {
+        Taken::Message(Incoming::Request(request)) => request,
+        other => panic!("no request but {other:?}"),
+    }
+}
+
+fn take_reply(peer: &Peer) -> Reply {
+    match peer.take() {
+        Taken::Message(Incoming::Reply(reply)) => reply,
+        other => panic!("no reply but {other:?}"),
+    }
+}
+
+fn take_event(inbox: &Inbox) -> Event {
+    match inbox.take() {
+        Taken::Message(Incoming::Event(event)) => event,
+        other => panic!("no event but {other:?}"),
+    }
+}
+
+fn ok(payload: &'static str) -> Result<Bytes, Error> {
+    Ok(payload.into())
+}

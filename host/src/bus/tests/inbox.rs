@@ -1,0 +1,151 @@
+//! Lanes: what comes first, what is held back, what goes back.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn stop_comes_first_and_then_replies_until_none_is_to_come() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &["a@1"], &["c@1"]));
+    let client = bus.main();
+    bus.subscribe(&caller, caller.inbox(), "t").unwrap();
+    bus.publish(&client, None, "t", Bytes::new()).unwrap();
+    let unreached = bus.call(&client, "a@1", "").unwrap();
+    for _ in 0..2 {
+        bus.send(&caller, "c@1", "").unwrap();
+    }
+    take_request(&provider).answer.give(ok("first"));
+
+    caller.inbox().stop();
+    assert!(matches!(caller.take(), Taken::Stop));
+    assert_eq!(take_reply(&caller).outcome, ok("first"));
+    assert!(matches!(caller.take(), Taken::Empty), "one reply is still to come");
+    take_request(&provider).answer.give(ok("second"));
+    caller.inbox().readable().await;
+    assert_eq!(take_reply(&caller).outcome, ok("second"));
+    for _ in 0..2 {
+        caller.inbox().readable().await;
+        assert!(matches!(caller.take(), Taken::Stop), "neither request nor event");
+    }
+    caller.inbox().clear();
+    assert_eq!(unreached.answer().await, Err(Error::PeerGone));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_wakes_whoever_waits_for_a_message() {
+    let bus = TestBus::new();
+    let peer = bus.ready("a", &[], &[]);
+    let inbox = peer.inbox().clone();
+    let waiting = tokio::spawn(async move { inbox.readable().await });
+    tokio::task::yield_now().await;
+    assert!(!waiting.is_finished());
+    peer.inbox().stop();
+    waiting.await.unwrap();
+    assert!(matches!(peer.take(), Taken::Stop));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_events_delays_no_request_and_no_reply() {
+    let bus = TestBus::new();
+    let peer = bus.ready("a", &["a@1"], &["c@1"]);
+    let provider = bus.ready("p", &["c@1"], &[]);
+    let client = bus.main();
+    bus.subscribe(&peer, peer.inbox(), ">").unwrap();
+    for _ in 0..100 {
+        bus.publish(&client, None, "flood", Bytes::new()).unwrap();
+    }
+    let call = bus.call(&client, "a@1", "").unwrap();
+    bus.send(&peer, "c@1", "").unwrap();
+    take_request(&provider).answer.give(ok(""));
+    take_reply(&peer);
+    take_request(&peer).answer.give(ok("through"));
+    assert_eq!(call.answer().await, ok("through"));
+    assert_eq!(peer.inbox().depth().0, 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_that_are_held_back_stay_while_events_and_replies_pass() {
+    let bus = TestBus::new();
+    let peer = bus.ready("a", &["a@1"], &[]);
+    let client = bus.main();
+    let call = bus.call(&client, "a@1", "").unwrap();
+    peer.inbox().hold_requests(true);
+    let inbox = peer.inbox().clone();
+    let waiting = tokio::spawn(async move { inbox.readable().await });
+    tokio::task::yield_now().await;
+    assert!(!waiting.is_finished());
+    assert!(matches!(peer.take(), Taken::Empty));
+    peer.inbox().hold_requests(false);
+    waiting.await.unwrap();
+    take_request(&peer).answer.give(ok(""));
+    assert_eq!(call.answer().await, ok(""));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_abandoned_request_does_not_make_an_inbox_readable() {
+    let bus = TestBus::new();
+    let peer = bus.ready("a", &["a@1"], &[]);
+    drop(bus.call(&bus.main(), "a@1", "").unwrap());
+    let inbox = peer.inbox().clone();
+    let waiting = tokio::spawn(async move { inbox.readable().await });
+    tokio::task::yield_now().await;
+    assert!(!waiting.is_finished());
+    waiting.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_goes_back_comes_before_what_waits_and_in_its_own_order() {
+    let bus = TestBus::new();
+    let peer = bus.ready("a", &["a@1"], &[]);
+    let client = bus.main();
+    bus.subscribe(&peer, peer.inbox(), "t").unwrap();
+    let mut calls = Vec::new();
+    for number in ["0", "1", "2"] {
+        calls.push(bus.call(&client, "a@1", number).unwrap());
+        bus.publish(&client, None, "t", number.into()).unwrap();
+    }
+    let first = [take_request(&peer), take_request(&peer)].map(Incoming::Request);
+    let kept = take_request(&peer);
+    let events = [take_event(peer.inbox()), take_event(peer.inbox())].map(Incoming::Event);
+    peer.inbox().give_back(first.into_iter().chain(events).collect());
+    peer.inbox().give_back(vec![]);
+    drop(kept);
+    let late = bus.call(&client, "a@1", "3").unwrap();
+    for number in ["0", "1", "3"] {
+        assert_eq!(take_request(&peer).payload, number);
+    }
+    for number in ["0", "1", "2"] {
+        assert_eq!(take_event(peer.inbox()).published.payload, number);
+    }
+    drop((calls, late));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_finds_no_room_says_so_and_is_not_lost() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    let answer = Bytes::from(vec![0; 1024]);
+    for _ in 0..4 {
+        bus.send(&caller, "c@1", "").unwrap();
+        take_request(&provider).answer.give(Ok(answer.clone()));
+    }
+    for _ in 0..3 {
+        assert_eq!(take_reply(&caller).outcome, Ok(answer.clone()));
+    }
+    let no_room = Error::LimitExceeded { name: "inbox.bytes", used: 4608, allowed: 4096 };
+    assert_eq!(take_reply(&caller).outcome, Err(no_room));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_depth_of_an_inbox_counts_every_lane_and_returns_to_nothing() {
+    let bus = TestBus::new();
+    let peer = bus.ready("a", &["a@1"], &[]);
+    let client = bus.main();
+    bus.subscribe(&peer, peer.inbox(), "t").unwrap();
+    bus.publish(&client, None, "t", "123".into()).unwrap();
+    let call = bus.call(&client, "a@1", "1234567").unwrap();
+    assert_eq!(peer.inbox().depth(), (2, 2 * 128 + 10));
+    take_request(&peer).answer.give(ok(""));
+    take_event(peer.inbox());
+    assert_eq!(peer.inbox().depth(), (0, 0));
+    assert_eq!(call.answer().await, ok(""));
+}

@@ -1,0 +1,370 @@
+//! Random sequences of what peers do, against a model that says what must come of it.
+
+use std::collections::VecDeque;
+
+use futures_util::FutureExt;
+use proptest::prelude::*;
+
+use super::*;
+
+const PEERS: usize = 3;
+const ROOM: usize = 4;
+
+#[derive(Clone, Debug)]
+enum Op {
+    Request { from: usize, to: usize, ms: u64, slot: bool },
+    GiveUp(usize),
+    Take(usize),
+    Answer { by: usize, index: usize },
+    Discard { by: usize, index: usize },
+    Advance(u64),
+    Stop(usize),
+    End { peer: usize },
+    Start(usize),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let peer = || 0..PEERS;
+    let index = || 0..64_usize;
+    prop_oneof![
+        6 => (peer(), peer(), 1..1000_u64, any::<bool>())
+            .prop_map(|(from, to, ms, slot)| Op::Request { from, to, ms, slot }),
+        1 => index().prop_map(Op::GiveUp),
+        6 => peer().prop_map(Op::Take),
+        4 => (peer(), index()).prop_map(|(by, index)| Op::Answer { by, index }),
+        1 => (peer(), index()).prop_map(|(by, index)| Op::Discard { by, index }),
+        1 => (1..400_u64).prop_map(Op::Advance),
+        1 => peer().prop_map(Op::Stop),
+        1 => peer().prop_map(|peer| Op::End { peer }),
+        2 => peer().prop_map(Op::Start),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_request_ends_once_and_as_the_model_says(ops in prop::collection::vec(op(), 1..150)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let mut world = World::new();
+            for op in ops {
+                world.apply(op).await;
+                assert_eq!(world.bus.waiters(), world.model.live());
+            }
+            world.finish().await;
+        });
+    }
+}
+
+type Outcome = Result<Bytes, Error>;
+
+/// What must come of it.
+#[derive(Default)]
+struct Model {
+    now_ms: u64,
+    requests: Vec<Modelled>,
+    peers: [ModelPeer; PEERS],
+}
+
+struct Modelled {
+    from: usize,
+    to: usize,
+    deadline_ms: u64,
+    /// A caller that waits for just this; else the answer goes to the caller's inbox.
+    slot: bool,
+    ended: bool,
+    outcome: Option<Outcome>,
+}
+
+#[derive(Default)]
+struct ModelPeer {
+    life: Life,
+    told: bool,
+    /// Requests that wait, by number.
+    waiting: VecDeque<usize>,
+    in_hand: Vec<usize>,
+    replies: VecDeque<usize>,
+    /// Replies that are still to come or to be taken.
+    expected: usize,
+}
+
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Life {
+    #[default]
+    Down,
+    Up,
+    Draining,
+}
+
+/// What a look into an inbox must find.
+#[derive(Debug, PartialEq)]
+enum Found {
+    Stop,
+    Empty,
+    Reply(usize),
+    Request(usize),
+}
+
+impl Model {
+    fn live(&self) -> usize {
+        self.requests.iter().filter(|request| !request.ended).count()
+    }
+
+    fn end(&mut self, number: usize, outcome: Option<Outcome>) -> bool {
+        let request = &mut self.requests[number];
+        if std::mem::replace(&mut request.ended, true) {
+            return false;
+        }
+        let (from, to, slot) = (request.from, request.to, request.slot);
+        let gave_up = outcome.is_none();
+        request.outcome = outcome;
+        self.peers[to].waiting.retain(|&waiting| waiting != number);
+        match (slot, gave_up) {
+            (true, _) => {}
+            (false, true) => self.peers[from].expected -= 1,
+            (false, false) => self.peers[from].replies.push_back(number),
+        }
+        true
+    }
+
+    fn advance(&mut self, ms: u64) {
+        self.now_ms += ms;
+        let mut due: Vec<_> = (0..self.requests.len())
+            .filter(|&number| !self.requests[number].ended && self.requests[number].deadline_ms <= self.now_ms)
+            .collect();
+        due.sort_by_key(|&number| (self.requests[number].deadline_ms, number));
+        for number in due {
+            self.end(number, Some(Err(Error::Timeout)));
+        }
+    }
+
+    fn take(&mut self, index: usize) -> Found {
+        let peer = &mut self.peers[index];
+        if peer.life == Life::Draining && !std::mem::replace(&mut peer.told, true) {
+            return Found::Stop;
+        }
+        if let Some(number) = peer.replies.pop_front() {
+            peer.expected -= 1;
+            return Found::Reply(number);
+        }
+        if peer.told {
+            return if peer.expected == 0 { Found::Stop } else { Found::Empty };
+        }
+        match peer.waiting.pop_front() {
+            Some(number) => {
+                peer.in_hand.push(number);
+                Found::Request(number)
+            }
+            None => Found::Empty,
+        }
+    }
+
+    fn refusal(&self, from: usize, to: usize, slot: bool) -> Option<Error> {
+        let name = name(to);
+        match self.peers[to].life {
+            _ if from == to && !slot => Some(Error::Invalid(format!("`{name}` sends a request to itself"))),
+            Life::Down => Some(Error::NoProvider(format!("`{name}` is not running"))),
+            Life::Draining => Some(Error::NoProvider(format!("`{name}` is stopping"))),
+            Life::Up if self.peers[to].waiting.len() >= ROOM => Some(Error::Overloaded(name)),
+            Life::Up => None,
+        }
+    }
+}
+
+/// The bus and the model of it, side by side.
+struct World {
+    bus: TestBus,
+    peers: Vec<Arc<Peer>>,
+    model: Model,
+    /// The real side of each request of the model.
+    waiting: Vec<Real>,
+    in_hand: Vec<Vec<(usize, Request)>>,
+}
+
+enum Real {
+    Slot(Option<PendingCall>),
+    Lane(Arc<Waiter>),
+}
+
+impl World {
+    fn new() -> Self {
+        let bus = TestBus::new();
+        let contracts: Vec<_> = (0..PEERS).map(contract).collect();
+        let calls: Vec<&str> = contracts.iter().map(String::as_str).collect();
+        let messages = u32::try_from(ROOM).unwrap();
+        let limits = PeerLimits { inbox: InboxLimits { messages, bytes: 1 << 20 }, ..LIMITS };
+        let add = |index| bus.add_with(&name(index), limits, &[calls[index]], &calls);
+        let peers = (0..PEERS).map(add).collect();
+        let in_hand = (0..PEERS).map(|_| Vec::new()).collect();
+        Self { bus, peers, model: Model::default(), waiting: Vec::new(), in_hand }
+    }
+
+    async fn apply(&mut self, op: Op) {
+        match op {
+            Op::Request { from, to, ms, slot } => self.request(from, to, ms, slot),
+            Op::GiveUp(index) => self.give_up(index),
+            Op::Take(peer) => self.take(peer),
+            Op::Answer { by, index } => self.answer(by, index, true),
+            Op::Discard { by, index } => self.answer(by, index, false),
+            Op::Advance(ms) => {
+                self.model.advance(ms);
+                tokio::time::advance(Duration::from_millis(ms)).await;
+            }
+            Op::Stop(peer) if self.model.peers[peer].life == Life::Up => {
+                self.model.peers[peer].life = Life::Draining;
+                self.peers[peer].set_phase(Phase::Draining);
+                self.peers[peer].inbox().stop();
+            }
+            Op::End { peer } if self.model.peers[peer].life != Life::Down => self.end(peer),
+            Op::Start(peer) if self.model.peers[peer].life == Life::Down => self.start(peer),
+            Op::Stop(_) | Op::End { .. } | Op::Start(_) => {}
+        }
+        // The deadlines' task looks at what has become due.
+        for _ in 0..4 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn request(&mut self, from: usize, to: usize, ms: u64, slot: bool) {
+        if self.model.peers[from].life == Life::Down {
+            return;
+        }
+        let number = self.waiting.len();
+        let payload = Bytes::from(number.to_string());
+        let caller = &self.peers[from];
+        let mut target = self.bus.open(caller, &contract(to), "do", None).unwrap();
+        let deadline = Instant::now() + Duration::from_millis(ms);
+        let sent = match slot {
+            true => self
+                .bus
+                .bus
+                .call(caller, &mut target, payload, deadline, false)
+                .map(|call| Real::Slot(Some(call))),
+            false => self.bus.bus.send(caller, &mut target, payload, deadline).map(Real::Lane),
+        };
+        match (sent, self.model.refusal(from, to, slot)) {
+            (Ok(real), None) => {
+                self.waiting.push(real);
+                let deadline_ms = self.model.now_ms + ms;
+                let (ended, outcome) = (false, None);
+                self.model.requests.push(Modelled { from, to, deadline_ms, slot, ended, outcome });
+                self.model.peers[to].waiting.push_back(number);
+                self.model.peers[from].expected += usize::from(!slot);
+            }
+            (Err(error), Some(expected)) => assert_eq!(error, expected),
+            (sent, expected) => panic!("{:?}, and the model says {expected:?}", sent.err()),
+        }
+    }
+
+    fn give_up(&mut self, index: usize) {
+        let Some(number) = pick(self.waiting.len(), index) else { return };
+        if self.model.requests[number].ended {
+            return;
+        }
+        self.model.end(number, None);
+        match &mut self.waiting[number] {
+            Real::Slot(call) => drop(call.take()),
+            Real::Lane(waiter) => waiter.cancel(),
+        }
+    }
+
+    fn take(&mut self, peer: usize) {
+        if self.model.peers[peer].life == Life::Down {
+            return;
+        }
+        let found = match self.peers[peer].take() {
+            Taken::Stop => Found::Stop,
+            Taken::Empty => Found::Empty,
+            Taken::Message(Incoming::Event(_)) => panic!("nobody publishes here"),
+            Taken::Message(Incoming::Reply(reply)) => {
+                let number = self.waiting.iter().position(|real| real.id() == Some(reply.id)).unwrap();
+                assert_eq!(Some(reply.outcome), self.model.requests[number].outcome);
+                Found::Reply(number)
+            }
+            Taken::Message(Incoming::Request(request)) => {
+                let number = std::str::from_utf8(&request.payload).unwrap().parse().unwrap();
+                self.in_hand[peer].push((number, request));
+                Found::Request(number)
+            }
+        };
+        assert_eq!(found, self.model.take(peer));
+    }
+
+    fn answer(&mut self, by: usize, index: usize, answers: bool) {
+        let Some(place) = pick(self.in_hand[by].len(), index) else { return };
+        let (number, request) = self.in_hand[by].remove(place);
+        self.model.peers[by].in_hand.retain(|&held| held != number);
+        if answers {
+            let outcome = Ok(request.payload.clone());
+            assert_eq!(request.answer.give(outcome.clone()), self.model.end(number, Some(outcome)));
+        } else {
+            drop(request);
+            self.model.end(number, Some(Err(Error::PeerGone)));
+        }
+    }
+
+    /// The instance dies; one that was asked to stop is not expected back.
+    fn end(&mut self, peer: usize) {
+        for (number, request) in std::mem::take(&mut self.in_hand[peer]) {
+            request.answer.give(Err(Error::Trapped));
+            self.model.end(number, Some(Err(Error::Trapped)));
+        }
+        self.model.peers[peer].in_hand.clear();
+        let own = (0..self.waiting.len()).filter(|&number| self.model.requests[number].from == peer);
+        for number in own.collect::<Vec<_>>() {
+            self.give_up(number);
+        }
+        self.peers[peer].set_phase(Phase::Down);
+        if std::mem::take(&mut self.model.peers[peer].life) == Life::Draining {
+            self.peers[peer].inbox().clear();
+            for number in std::mem::take(&mut self.model.peers[peer].waiting) {
+                self.model.end(number, Some(Err(Error::PeerGone)));
+            }
+        }
+    }
+
+    fn start(&mut self, peer: usize) {
+        start(&self.peers[peer], &[&contract(peer)]);
+        let model = &mut self.model.peers[peer];
+        (model.life, model.told, model.expected) = (Life::Up, false, 0);
+        model.replies.clear();
+    }
+
+    /// Every deadline passes; then each caller has heard what the model says.
+    async fn finish(mut self) {
+        self.apply(Op::Advance(1000)).await;
+        assert_eq!(self.bus.waiters(), 0);
+        for peer in 0..PEERS {
+            while self.model.peers[peer].life != Life::Down && !self.model.peers[peer].replies.is_empty() {
+                self.take(peer);
+            }
+        }
+        for (real, modelled) in self.waiting.into_iter().zip(self.model.requests) {
+            if let Real::Slot(Some(call)) = real {
+                assert_eq!(call.answer().now_or_never(), modelled.outcome);
+            }
+        }
+    }
+}
+
+impl Real {
+    fn id(&self) -> Option<MessageId> {
+        match self {
+            Self::Slot(_) => None,
+            Self::Lane(waiter) => Some(waiter.id()),
+        }
+    }
+}
+
+fn name(index: usize) -> String {
+    format!("p{index}")
+}
+
+fn contract(index: usize) -> String {
+    format!("c{index}@1")
+}
+
+fn pick(len: usize, index: usize) -> Option<usize> {
+    index.checked_rem(len)
+}

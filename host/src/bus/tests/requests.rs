@@ -1,0 +1,295 @@
+//! Every request is answered once, by value or by error, within its deadline.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_reaches_the_caller_and_a_second_one_nobody() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    let call = bus.call(&caller, "c@1", "question").unwrap();
+    assert_eq!(bus.waiters(), 1);
+    let request = take_request(&provider);
+    assert_eq!((request.sender, &*request.payload), (caller.id(), &b"question"[..]));
+    assert!(request.answer.give(ok("first")));
+    assert!(!request.answer.give(ok("second")));
+    drop(request);
+    assert_eq!(call.answer().await, ok("first"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_providers_own_error_arrives_as_it_was_given() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    let call = bus.call(&caller, "c@1", "").unwrap();
+    let error = Error::from(HandlerError::new("not-found", "no such key"));
+    take_request(&provider).answer.give(Err(error.clone()));
+    assert_eq!(call.answer().await, Err(error));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_dropped_unanswered_is_answered_peer_gone() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    let call = bus.call(&caller, "c@1", "").unwrap();
+    drop(take_request(&provider));
+    assert_eq!(call.answer().await, Err(Error::PeerGone));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_receiver_that_stops_leaves_nobody_waiting_for_what_it_had_not_reached() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    let call = bus.call(&caller, "c@1", "").unwrap();
+    let sent = bus.send(&caller, "c@1", "").unwrap().id();
+    provider.set_phase(Phase::Down);
+    provider.inbox().clear();
+    assert_eq!(call.answer().await, Err(Error::PeerGone));
+    let reply = take_reply(&caller);
+    assert_eq!((reply.id, reply.outcome), (sent, Err(Error::PeerGone)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_its_deadline_a_request_is_a_timeout_and_the_late_answer_is_heard_by_nobody() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    let call = bus.call(&caller, "c@1", "").unwrap();
+    let request = take_request(&provider);
+    let sent = Instant::now();
+    assert_eq!(call.answer().await, Err(Error::Timeout));
+    assert_eq!(sent.elapsed().as_secs(), 5);
+    assert!(request.answer.is_done());
+    assert!(!request.answer.give(ok("late")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_receiver_that_is_still_starting_at_the_deadline_is_not_ready() {
+    let bus = TestBus::new();
+    let caller = bus.ready("a", &[], &["c@1"]);
+    let provider = bus.add("p", &["c@1"], &[]);
+    provider.begin_instance();
+    let call = bus.call(&caller, "c@1", "").unwrap();
+    let Err(Error::NotReady(text)) = call.answer().await else { panic!("not `not-ready`") };
+    assert_eq!(text, "`p` is still starting");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupted_receiver_refuses_at_once_and_says_why() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    provider.set_phase_if_up(Phase::Interrupted("no network".to_owned()));
+    let refused = bus.call(&caller, "c@1", "").unwrap_err();
+    assert_eq!(refused, Error::NotReady("`p` is interrupted: no network".to_owned()));
+    provider.set_phase_if_up(Phase::Ready);
+    drop(bus.call(&caller, "c@1", "").unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_receiver_that_is_down_or_stopping_refuses_at_once() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    for (phase, text) in [(Phase::Draining, "`p` is stopping"), (Phase::Down, "`p` is not running")] {
+        provider.set_phase(phase);
+        assert_eq!(bus.call(&caller, "c@1", "").unwrap_err(), Error::NoProvider(text.to_owned()));
+        // What it says of itself does not bring it back.
+        provider.set_phase_if_up(Phase::Ready);
+        assert_eq!(bus.send(&caller, "c@1", "").unwrap_err(), Error::NoProvider(text.to_owned()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_gives_up_is_forgotten_and_its_request_never_delivered() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    drop(bus.call(&caller, "c@1", "abandoned").unwrap());
+    bus.send(&caller, "c@1", "cancelled").unwrap().cancel();
+    assert_eq!(bus.waiters(), 0);
+    assert!(matches!(provider.take(), Taken::Empty));
+    assert!(matches!(caller.take(), Taken::Empty));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_cancelled_in_hand_leaves_no_reply_behind() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    let waiter = bus.send(&caller, "c@1", "").unwrap();
+    let request = take_request(&provider);
+    waiter.cancel();
+    assert!(!request.answer.give(ok("too late")));
+    assert!(matches!(caller.take(), Taken::Empty));
+    caller.inbox().stop();
+    assert!(matches!(caller.take(), Taken::Stop));
+    assert!(matches!(caller.take(), Taken::Stop), "no reply is still to come");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_inbox_full_by_count_refuses_by_name_and_counts() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    let waiting: Vec<_> = (0..8).map(|_| bus.call(&caller, "c@1", "").unwrap()).collect();
+    for _ in 0..5 {
+        assert_eq!(bus.call(&caller, "c@1", "").unwrap_err(), Error::Overloaded("p".to_owned()));
+        assert_eq!(bus.send(&caller, "c@1", "").unwrap_err(), Error::Overloaded("p".to_owned()));
+    }
+    assert_eq!(bus.waiters(), 8);
+    assert_eq!(provider.stats().shed.load(Ordering::Relaxed), 10);
+    let told: Vec<u64> = bus.losses.lock().unwrap().iter().map(|(_, total)| *total).collect();
+    assert_eq!(told, [1, 2, 4, 8], "a flood of messages is no flood of events");
+    assert!(matches!(caller.take(), Taken::Empty), "what was refused gets no reply, too");
+    drop(waiting);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_inbox_full_by_bytes_refuses() {
+    let bus = TestBus::new();
+    let (_provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    let payload = Bytes::from(vec![0; 1024]);
+    let mut target = bus.open(&caller, "c@1", "do", None).unwrap();
+    let deadline = bus.deadline(&target, None, None);
+    let mut send = || bus.bus.call(&caller, &mut target, payload.clone(), deadline, false);
+    // Each counts 1024 bytes and its envelope: three fit into 4096.
+    let waiting: Vec<_> = (0..3).map(|_| send().unwrap()).collect();
+    assert_eq!(send().unwrap_err(), Error::Overloaded("p".to_owned()));
+    drop(waiting);
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_that_nobody_waits_for_any_more_make_room() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    let mut waiting: Vec<_> = (0..8).map(|_| bus.call(&caller, "c@1", "").unwrap()).collect();
+    assert!(bus.call(&caller, "c@1", "").is_err());
+    waiting.truncate(7);
+    let last = bus.call(&caller, "c@1", "last").unwrap();
+    waiting.push(last);
+    for _ in 0..7 {
+        assert_eq!(take_request(&provider).payload, "");
+    }
+    assert_eq!(take_request(&provider).payload, "last");
+    assert!(matches!(provider.take(), Taken::Empty));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_too_large_for_sender_receiver_or_caller_says_so() {
+    let bus = TestBus::new();
+    let small = PeerLimits { message_size: 16, ..LIMITS };
+    let provider = bus.add_with("p", small, &["c@1"], &["d@1"]);
+    start(&provider, &["c@1"]);
+    let other = bus.ready("a", &["d@1"], &["c@1"]);
+    let long = "longer than sixteen bytes";
+    let too_large = Error::TooLarge { bytes: 25, allowed: 16 };
+    // Over the receiver's limit, and over the sender's.
+    assert_eq!(bus.call(&other, "c@1", long).unwrap_err(), too_large);
+    assert_eq!(bus.call(&provider, "d@1", long).unwrap_err(), too_large);
+    // An answer over the caller's limit.
+    let call = bus.call(&provider, "d@1", "").unwrap();
+    take_request(&other).answer.give(ok(long));
+    assert_eq!(call.answer().await, Err(too_large));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_is_the_shortest_of_what_is_asked_left_and_possible() {
+    let bus = TestBus::new();
+    let (_provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    let target = bus.open(&caller, "c@1", "do", None).unwrap();
+    let (now, second) = (Instant::now(), Duration::from_secs(1));
+    assert_eq!(bus.deadline(&target, None, None), now + 5 * second);
+    assert_eq!(bus.deadline(&target, Some(9 * second), None), now + 9 * second);
+    assert_eq!(bus.deadline(&target, Some(9 * second), Some(now + second)), now + second);
+    assert_eq!(bus.deadline(&target, Some(second), Some(now + 2 * second)), now + second);
+    assert_eq!(bus.deadline(&target, Some(Duration::MAX), None), now + 7 * 24 * 3600 * second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn deadlines_end_in_their_own_order_whatever_the_order_of_sending() {
+    let bus = TestBus::new();
+    let (_provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    let mut target = bus.open(&caller, "c@1", "do", None).unwrap();
+    let began = Instant::now();
+    let mut sent = Vec::new();
+    for seconds in [3, 1, 2] {
+        let deadline = began + Duration::from_secs(seconds);
+        sent.push(bus.bus.send(&caller, &mut target, Bytes::new(), deadline).unwrap().id());
+        // The timer is armed for the earliest so far before the next one is sent.
+        tokio::task::yield_now().await;
+    }
+    for (seconds, index) in [(1, 1), (2, 2), (3, 0)] {
+        caller.inbox().readable().await;
+        let reply = take_reply(&caller);
+        assert_eq!((reply.id, reply.outcome), (sent[index], Err(Error::Timeout)));
+        assert_eq!(began.elapsed().as_secs(), seconds);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_that_has_passed_already_ends_the_request_all_the_same() {
+    let bus = TestBus::new();
+    let (_provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    let mut target = bus.open(&caller, "c@1", "do", None).unwrap();
+    let now = Instant::now();
+    let call = bus.bus.call(&caller, &mut target, Bytes::new(), now, false).unwrap();
+    assert_eq!(call.answer().await, Err(Error::Timeout));
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_and_replies_keep_the_order_of_sender_and_receiver() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    let sent: Vec<_> = (0..8).map(|_| bus.send(&caller, "c@1", "").unwrap().id()).collect();
+    for id in &sent {
+        let request = take_request(&provider);
+        assert_eq!(request.answer.id(), *id);
+        request.answer.give(ok(""));
+    }
+    for id in &sent {
+        assert_eq!(take_reply(&caller).id, *id);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_reaches_the_next_instance_under_its_own_numbers() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1", "d@1"], &[]), bus.ready("a", &[], &["c@1", "d@1"]));
+    let mut target = bus.open(&caller, "d@1", "do", None).unwrap();
+    let deadline = bus.deadline(&target, None, None);
+    let waiting = bus.bus.call(&caller, &mut target, "waits".into(), deadline, false).unwrap();
+    start(&provider, &["d@1", "c@1"]);
+    let later = bus.bus.call(&caller, &mut target, "later".into(), deadline, false).unwrap();
+    for payload in ["waits", "later"] {
+        let request = take_request(&provider);
+        assert_eq!((request.number, &*request.payload), (0, payload.as_bytes()));
+        request.answer.give(ok("done"));
+    }
+    assert_eq!(waiting.answer().await, ok("done"));
+    assert_eq!(later.answer().await, ok("done"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_next_instance_does_not_serve_is_answered_for_it() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1", "d@1"], &[]), bus.ready("a", &[], &["c@1", "d@1"]));
+    let mut target = bus.open(&caller, "d@1", "do", None).unwrap();
+    let deadline = bus.deadline(&target, None, None);
+    let call = bus.bus.call(&caller, &mut target, Bytes::new(), deadline, false).unwrap();
+    start(&provider, &["c@1"]);
+    assert!(matches!(provider.take(), Taken::Empty));
+    let unknown = Error::Invalid("`d@1` has no operation `do` in `p`".to_owned());
+    assert_eq!(call.answer().await, Err(unknown.clone()));
+    assert_eq!(bus.bus.call(&caller, &mut target, Bytes::new(), deadline, false).unwrap_err(), unknown);
+    assert_eq!(bus.open(&caller, "c@1", "undo", None).unwrap_err(), Error::Invalid(
+        "`c@1` has no operation `undo` in `p`".to_owned()
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn replies_to_a_dead_instance_do_not_reach_the_next() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    let waiter = bus.send(&caller, "c@1", "").unwrap();
+    bus.send(&caller, "c@1", "").unwrap();
+    let (first, second) = (take_request(&provider), take_request(&provider));
+    second.answer.give(ok("in the lane already"));
+    waiter.cancel();
+    start(&caller, &[]);
+    first.answer.give(ok("late"));
+    assert!(matches!(caller.take(), Taken::Empty));
+}
