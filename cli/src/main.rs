@@ -1,1 +1,54 @@
-fn main(){}
+//! `weir`: runs extensions, and talks to the Main that runs them.
+//!
+//! Every command is a module. Those that talk to Main do so over its control socket, as any program
+//! could; only `run`, `check` and `inspect` use the library.
+
+mod args;
+mod check;
+mod client;
+mod control;
+mod exit;
+mod inspect;
+mod locate;
+mod logging;
+mod logs;
+mod messages;
+mod model;
+mod output;
+mod run;
+mod tables;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use crate::args::{Args, Command};
+
+fn main() -> ExitCode {
+    match dispatch(Args::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => exit::report(&error),
+    }
+}
+
+fn dispatch(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Run(args) => run::run(&args),
+        Command::Check(args) => check::check(&args),
+        Command::Ps(args) => client::block_on(control::ps(args)),
+        Command::Status(args) => client::block_on(control::status(args)),
+        Command::Logs(args) => client::block_on(logs::logs(args)),
+        Command::Call(args) => client::block_on(messages::call(args)),
+        Command::Publish(args) => client::block_on(messages::publish(args)),
+        Command::Tail(args) => client::block_on(messages::tail(args)),
+        Command::Start(args) => client::block_on(control::start(args)),
+        Command::Stop(args) => client::block_on(control::stop(args)),
+        Command::Shutdown(args) => client::block_on(control::shutdown(args)),
+        Command::Inspect(args) => inspect::inspect(&args),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "weir", &mut script);
+            output::write(&script)
+        }
+    }
+}

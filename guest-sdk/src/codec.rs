@@ -95,11 +95,7 @@ mod tests {
     #[test]
     fn optional_arguments_can_be_left_out() {
         for payload in ["", "null", "{}"] {
-            assert_eq!(
-                Json::decode(payload.into()),
-                Ok(Arguments { prefix: None }),
-                "{payload:?}"
-            );
+            assert_eq!(Json::decode(payload.into()), Ok(Arguments { prefix: None }), "{payload:?}");
             assert_eq!(Json::decode(payload.into()), Ok(Empty {}), "{payload:?}");
         }
         assert_eq!(Json::decode(Vec::new()), Ok(()));
@@ -110,9 +106,6 @@ mod tests {
     fn wrong_arguments_say_what_is_wrong() {
         let wrong: Result<Arguments, String> = Json::decode(br#"{"prefix":1}"#.to_vec());
         let message = wrong.unwrap_err();
-        assert!(
-            message.contains("expected a string at line 1 column"),
-            "{message}"
-        );
+        assert!(message.contains("expected a string at line 1 column"), "{message}");
     }
 }

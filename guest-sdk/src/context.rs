@@ -98,12 +98,9 @@ impl Context {
         C: Encode<A> + Decode<R>,
     {
         let payload = C::encode(args)?;
-        let answer = self
-            .send(operation.contract(), operation.name(), &payload, options)
-            .await?;
-        C::decode(answer).map_err(|error| {
-            Error::handler("invalid-answer", format_args!("`{operation}`: {error}"))
-        })
+        let answer = self.send(operation.contract(), operation.name(), &payload, options).await?;
+        C::decode(answer)
+            .map_err(|error| Error::handler("invalid-answer", format_args!("`{operation}`: {error}")))
     }
 
     /// Publishes an event, as JSON, to all who have subscribed to its topic.
@@ -132,9 +129,7 @@ impl Context {
         topic: &str,
         value: &T,
     ) -> Result<Receipt, Error> {
-        self.link
-            .host
-            .publish(Some(extension), topic, &serde_json::to_vec(value)?)
+        self.link.host.publish(Some(extension), topic, &serde_json::to_vec(value)?)
     }
 
     /// Subscribes to a pattern that is only known now, from the configuration perhaps; its events
@@ -216,22 +211,16 @@ impl Context {
         };
         let timeout_ms = options.timeout.map(|timeout| {
             // Main counts from 1: nothing left is over after the least that there is.
-            u32::try_from(timeout.as_millis())
-                .unwrap_or(u32::MAX)
-                .max(1)
+            u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX).max(1)
         });
         let wit = Options { timeout_ms, parent };
-        self.link
-            .call((contract, operation), options.provider, payload, wit)
-            .await
+        self.link.call((contract, operation), options.provider, payload, wit).await
     }
 }
 
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context")
-            .field("origin", &self.origin)
-            .finish_non_exhaustive()
+        f.debug_struct("Context").field("origin", &self.origin).finish_non_exhaustive()
     }
 }
 
@@ -245,18 +234,12 @@ impl<'a> CallOptions<'a> {
     /// Waits for this long at most, in whole milliseconds, from 1.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
-        Self {
-            timeout: Some(timeout),
-            ..self
-        }
+        Self { timeout: Some(timeout), ..self }
     }
 
     /// Calls this extension, or `main`, whoever owns the contract.
     #[must_use]
     pub fn provider(self, id: &'a str) -> Self {
-        Self {
-            provider: Some(id),
-            ..self
-        }
+        Self { provider: Some(id), ..self }
     }
 }

@@ -81,11 +81,7 @@ impl<A, R, C> Operation<A, R, C> {
             names::is_operation(name),
             "an operation is 1 to 128 printable ASCII characters without space or `/`"
         );
-        Self {
-            contract,
-            name,
-            types: PhantomData,
-        }
+        Self { contract, name, types: PhantomData }
     }
 
     /// The contract that it belongs to.

@@ -88,11 +88,7 @@ impl Error {
     /// ```
     #[must_use]
     pub fn handler(code: impl Into<String>, message: impl Display) -> Self {
-        HandlerError {
-            code: code.into(),
-            message: message.to_string(),
-        }
-        .into()
+        HandlerError { code: code.into(), message: message.to_string() }.into()
     }
 
     /// Something that failed and that no caller will tell apart; the code is `failed`.
@@ -141,10 +137,7 @@ impl Error {
     pub(crate) fn into_answer(self) -> wit::HandlerError {
         match self {
             Self::Handler(HandlerError { code, message }) => wit::HandlerError { code, message },
-            error => wit::HandlerError {
-                code: error.code().to_owned(),
-                message: error.to_string(),
-            },
+            error => wit::HandlerError { code: error.code().to_owned(), message: error.to_string() },
         }
     }
 }
@@ -174,15 +167,9 @@ impl From<wit::Error> for Error {
             wit::Error::Overloaded(who) => Self::Overloaded(who),
             wit::Error::PeerGone => Self::PeerGone,
             wit::Error::Trapped => Self::Trapped,
-            wit::Error::LimitExceeded(wit::Limit {
-                name,
-                used,
-                allowed,
-            }) => Self::LimitExceeded {
-                name,
-                used,
-                allowed,
-            },
+            wit::Error::LimitExceeded(wit::Limit { name, used, allowed }) => {
+                Self::LimitExceeded { name, used, allowed }
+            }
             wit::Error::WouldDeadlock(cycle) => Self::WouldDeadlock(cycle),
             wit::Error::TooLarge(wit::Size { bytes, allowed }) => Self::TooLarge { bytes, allowed },
             wit::Error::Invalid(what) => Self::Invalid(what),
@@ -206,15 +193,9 @@ impl From<Error> for wit::Error {
             Error::Overloaded(who) => Self::Overloaded(who),
             Error::PeerGone => Self::PeerGone,
             Error::Trapped => Self::Trapped,
-            Error::LimitExceeded {
-                name,
-                used,
-                allowed,
-            } => Self::LimitExceeded(wit::Limit {
-                name,
-                used,
-                allowed,
-            }),
+            Error::LimitExceeded { name, used, allowed } => {
+                Self::LimitExceeded(wit::Limit { name, used, allowed })
+            }
             Error::WouldDeadlock(cycle) => Self::WouldDeadlock(cycle),
             Error::TooLarge { bytes, allowed } => Self::TooLarge(wit::Size { bytes, allowed }),
             Error::Invalid(what) => Self::Invalid(what),

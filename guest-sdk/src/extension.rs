@@ -55,10 +55,7 @@ impl<S: 'static> Extension<S> {
     /// An extension of this manifest that serves nothing yet.
     #[must_use]
     pub fn new(manifest: Manifest, state: S) -> Self {
-        Self {
-            state: Rc::new(state),
-            program: Program::new(manifest),
-        }
+        Self { state: Rc::new(state), program: Program::new(manifest) }
     }
 
     /// Serves an operation. Arguments that do not decode are answered with the code
@@ -72,19 +69,16 @@ impl<S: 'static> Extension<S> {
         H: AsyncFn(&S, &Context, A) -> Result<R, Error> + 'static,
     {
         let shared = Rc::new((self.state.clone(), handler));
-        let handler = move |context: Context,
-                            payload: Vec<u8>|
-              -> futures_util::future::LocalBoxFuture<'static, _> {
-            let shared = shared.clone();
-            Box::pin(async move {
-                let (state, handler) = &*shared;
-                let args = C::decode(payload).map_err(Error::invalid_argument)?;
-                C::encode_owned(handler(state, &context, args).await?)
-            })
-        };
-        self.program
-            .operations
-            .push((operation.contract(), operation.name(), Rc::new(handler)));
+        let handler =
+            move |context: Context, payload: Vec<u8>| -> futures_util::future::LocalBoxFuture<'static, _> {
+                let shared = shared.clone();
+                Box::pin(async move {
+                    let (state, handler) = &*shared;
+                    let args = C::decode(payload).map_err(Error::invalid_argument)?;
+                    C::encode_owned(handler(state, &context, args).await?)
+                })
+            };
+        self.program.operations.push((operation.contract(), operation.name(), Rc::new(handler)));
         self
     }
 
@@ -99,29 +93,11 @@ impl<S: 'static> Extension<S> {
         T: DeserializeOwned + 'static,
         H: AsyncFn(&S, &Context, Event<T>) -> Result<(), Error> + 'static,
     {
-        self.on_event_bytes(
-            pattern,
-            async move |state: &S, context: &Context, event: Event<Vec<u8>>| {
-                let Event {
-                    topic,
-                    sequence,
-                    lost,
-                    payload,
-                } = event;
-                let payload = Json::decode(payload).map_err(Error::invalid_argument)?;
-                handler(
-                    state,
-                    context,
-                    Event {
-                        topic,
-                        sequence,
-                        lost,
-                        payload,
-                    },
-                )
-                .await
-            },
-        )
+        self.on_event_bytes(pattern, async move |state: &S, context: &Context, event: Event<Vec<u8>>| {
+            let Event { topic, sequence, lost, payload } = event;
+            let payload = Json::decode(payload).map_err(Error::invalid_argument)?;
+            handler(state, context, Event { topic, sequence, lost, payload }).await
+        })
     }
 
     /// As [`on_event`](Self::on_event), with the payload as it is.

@@ -59,8 +59,15 @@ impl Link {
     pub(crate) fn stop_receiving(&self) {
         self.receiving.set(false);
         for slot in self.under_way.borrow_mut().values_mut() {
-            slot.fill(Err(WitError::PeerGone));
+            if matches!(slot, Slot::Waiting(_)) {
+                slot.fill(Err(WitError::PeerGone));
+            }
         }
+    }
+
+    /// Whether somebody waits for an answer.
+    pub(crate) fn awaits_answers(&self) -> bool {
+        self.under_way.borrow().values().any(|slot| matches!(slot, Slot::Waiting(_)))
     }
 
     /// Sends a request and waits for its answer, while others are served.
@@ -91,19 +98,13 @@ impl Link {
     /// Subscribes and keeps the pattern, which events may leave out.
     pub(crate) fn subscribe(&self, pattern: &str) -> Result<u32, Error> {
         let subscription = self.host.subscribe(pattern)?;
-        self.patterns
-            .borrow_mut()
-            .insert(subscription, pattern.to_owned());
+        self.patterns.borrow_mut().insert(subscription, pattern.to_owned());
         Ok(subscription)
     }
 
     /// The topic of an event that came without: its subscription names only one.
     pub(crate) fn topic_of(&self, subscription: u32) -> String {
-        self.patterns
-            .borrow()
-            .get(&subscription)
-            .cloned()
-            .unwrap_or_default()
+        self.patterns.borrow().get(&subscription).cloned().unwrap_or_default()
     }
 
     fn target(
@@ -123,12 +124,7 @@ impl Link {
         }
         let number = self.host.open(contract, operation, provider)?;
         let provider = provider.map(Into::into);
-        self.targets.borrow_mut().push(Target {
-            contract,
-            operation,
-            provider,
-            number,
-        });
+        self.targets.borrow_mut().push(Target { contract, operation, provider, number });
         Ok(number)
     }
 }

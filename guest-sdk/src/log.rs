@@ -45,10 +45,7 @@ pub fn error(message: &str, fields: &[(&str, &dyn Display)]) {
 fn write(level: Level, message: &str, fields: &[(&str, &dyn Display)]) {
     let fields: Vec<log::Field> = fields
         .iter()
-        .map(|(name, value)| log::Field {
-            name: (*name).to_owned(),
-            value: value.to_string(),
-        })
+        .map(|(name, value)| log::Field { name: (*name).to_owned(), value: value.to_string() })
         .collect();
     log::write(level, message, &fields);
 }
@@ -56,9 +53,6 @@ fn write(level: Level, message: &str, fields: &[(&str, &dyn Display)]) {
 /// Where there is no Main, to stderr, which `cargo test` shows of a test that fails.
 #[cfg(not(target_family = "wasm"))]
 fn write(level: Level, message: &str, fields: &[(&str, &dyn Display)]) {
-    let fields: String = fields
-        .iter()
-        .map(|(name, value)| format!(" {name}={value}"))
-        .collect();
+    let fields: String = fields.iter().map(|(name, value)| format!(" {name}={value}")).collect();
     eprintln!("{level:?} {message}{fields}");
 }

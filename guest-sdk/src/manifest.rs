@@ -44,19 +44,13 @@ impl Dir {
     /// A directory, by its path inside the sandbox, that it only reads.
     #[must_use]
     pub const fn read_only(guest: &'static str) -> Self {
-        Self {
-            guest,
-            writable: false,
-        }
+        Self { guest, writable: false }
     }
 
     /// A directory, by its path inside the sandbox, that it writes, too.
     #[must_use]
     pub const fn read_write(guest: &'static str) -> Self {
-        Self {
-            guest,
-            writable: true,
-        }
+        Self { guest, writable: true }
     }
 }
 
@@ -88,26 +82,11 @@ impl Manifest {
             names::is_extension_id(self.id),
             "`id` must be 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter, and not `main`"
         );
-        assert!(
-            names::is_plain(self.version),
-            "`version` must not be empty nor hold quotes"
-        );
-        assert!(
-            all_patterns(self.publishes),
-            "`publishes` holds something that is no topic pattern"
-        );
-        assert!(
-            all_patterns(self.subscribes),
-            "`subscribes` holds something that is no topic pattern"
-        );
-        assert!(
-            all_plain(self.env),
-            "`env` holds an empty name or one with quotes"
-        );
-        assert!(
-            all_plain(self.net),
-            "`net` holds an empty address or one with quotes"
-        );
+        assert!(names::is_plain(self.version), "`version` must not be empty nor hold quotes");
+        assert!(all_patterns(self.publishes), "`publishes` holds something that is no topic pattern");
+        assert!(all_patterns(self.subscribes), "`subscribes` holds something that is no topic pattern");
+        assert!(all_plain(self.env), "`env` holds an empty name or one with quotes");
+        assert!(all_plain(self.net), "`net` holds an empty address or one with quotes");
         let mut dirs = self.dirs;
         while let [dir, rest @ ..] = dirs {
             assert!(

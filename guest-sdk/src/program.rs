@@ -6,8 +6,7 @@ use std::{fmt, rc::Rc};
 use futures_util::future::LocalBoxFuture;
 
 use crate::{
-    Context, Contract, Error, Event, Manifest, context::Origin, host::Host, link::Link,
-    serve::Server,
+    Context, Contract, Error, Event, Manifest, context::Origin, host::Host, link::Link, serve::Server,
 };
 
 /// Answers one request.
@@ -80,22 +79,15 @@ impl Program {
                     "`{contract}` `{operation}` has a handler, but `fulfills` lacks `{contract}`"
                 ));
             }
-            let same = |(other, name, _): &(Contract, &str, RequestHandler)| {
-                (other, name) == (contract, operation)
-            };
+            let same =
+                |(other, name, _): &(Contract, &str, RequestHandler)| (other, name) == (contract, operation);
             if self.operations.iter().take(place).any(same) {
                 faults.push(format!("`{contract}` `{operation}` has two handlers"));
             }
         }
         for contract in self.manifest.fulfills {
-            if !self
-                .operations
-                .iter()
-                .any(|(served, ..)| served == contract)
-            {
-                faults.push(format!(
-                    "`fulfills` names `{contract}`, which has no handler"
-                ));
+            if !self.operations.iter().any(|(served, ..)| served == contract) {
+                faults.push(format!("`fulfills` names `{contract}`, which has no handler"));
             }
         }
         self.check_subscriptions(&mut faults);
@@ -113,35 +105,18 @@ impl Program {
     fn check_subscriptions(&self, faults: &mut Vec<String>) {
         let covers = crate::names::covers;
         for (place, (pattern, _)) in self.subscriptions.iter().enumerate() {
-            if !self
-                .manifest
-                .subscribes
-                .iter()
-                .any(|granted| covers(granted, pattern))
-            {
-                faults.push(format!(
-                    "`{pattern}` has a handler, but `subscribes` does not cover it"
-                ));
+            if !self.manifest.subscribes.iter().any(|granted| covers(granted, pattern)) {
+                faults.push(format!("`{pattern}` has a handler, but `subscribes` does not cover it"));
             }
-            if self
-                .subscriptions
-                .iter()
-                .take(place)
-                .any(|(other, _)| other == pattern)
-            {
+            if self.subscriptions.iter().take(place).any(|(other, _)| other == pattern) {
                 faults.push(format!("`{pattern}` has two handlers"));
             }
         }
         for granted in self.manifest.subscribes {
             if self.any_event.is_none()
-                && !self
-                    .subscriptions
-                    .iter()
-                    .any(|(pattern, _)| covers(granted, pattern))
+                && !self.subscriptions.iter().any(|(pattern, _)| covers(granted, pattern))
             {
-                faults.push(format!(
-                    "`subscribes` names `{granted}`, which has no handler"
-                ));
+                faults.push(format!("`subscribes` names `{granted}`, which has no handler"));
             }
         }
     }
@@ -149,18 +124,14 @@ impl Program {
 
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Program")
-            .field("manifest", &self.manifest)
-            .finish_non_exhaustive()
+        f.debug_struct("Program").field("manifest", &self.manifest).finish_non_exhaustive()
     }
 }
 
 type Handlers = Vec<(&'static str, RequestHandler)>;
 
 /// In the order in which the contracts first appear.
-fn by_contract(
-    operations: Vec<(Contract, &'static str, RequestHandler)>,
-) -> Vec<(Contract, Handlers)> {
+fn by_contract(operations: Vec<(Contract, &'static str, RequestHandler)>) -> Vec<(Contract, Handlers)> {
     let mut contracts: Vec<(Contract, Handlers)> = Vec::new();
     for (contract, operation, handler) in operations {
         match contracts.iter_mut().find(|(known, _)| *known == contract) {

@@ -39,12 +39,16 @@ pub(crate) struct Server {
     events: Events,
     tasks: Tasks,
     inbox: Option<Inbox>,
+    /// Only answers to requests under way are still taken from the inbox.
+    stopping: bool,
 }
 
 /// What the loop waited for.
 enum Next {
     Done(Done),
     Inbox,
+    /// The last handler was dropped, or whether to wait for the inbox has changed.
+    Nothing,
 }
 
 impl Server {
@@ -55,6 +59,7 @@ impl Server {
             contracts: Vec::new(),
             tasks: Tasks::default(),
             inbox: None,
+            stopping: false,
         }
     }
 
@@ -63,20 +68,14 @@ impl Server {
         contract: Contract,
         handlers: Vec<(&'static str, RequestHandler)>,
     ) -> Result<(), Error> {
-        let (names, handlers): (Vec<_>, Vec<_>) = handlers
-            .into_iter()
-            .map(|(name, handler)| (name.to_owned(), handler))
-            .unzip();
+        let (names, handlers): (Vec<_>, Vec<_>) =
+            handlers.into_iter().map(|(name, handler)| (name.to_owned(), handler)).unzip();
         let first = self.link.host.serve(contract, &names)?;
         self.contracts.push((first, handlers));
         Ok(())
     }
 
-    pub(crate) fn subscribe(
-        &mut self,
-        pattern: &'static str,
-        handler: EventHandler,
-    ) -> Result<(), Error> {
+    pub(crate) fn subscribe(&mut self, pattern: &'static str, handler: EventHandler) -> Result<(), Error> {
         let subscription = self.link.subscribe(pattern)?;
         self.events.add(subscription, handler);
         Ok(())
@@ -90,20 +89,21 @@ impl Server {
     pub(crate) async fn run(mut self) -> Result<(), Error> {
         self.link.start_receiving();
         let outcome = self.receive_all().await;
-        self.link.stop_receiving();
+        self.stopping = true;
         self.tasks.drop_background();
         while !self.tasks.is_empty() {
-            if let Some((id, answer)) = self.done_waiting().await? {
+            if let Some((id, answer)) = self.go_on().await? {
                 self.respond(id, &answer);
             }
         }
+        self.link.stop_receiving();
         outcome
     }
 
     async fn receive_all(&mut self) -> Result<(), Error> {
         let mut answer = None;
-        let mut rounds = 0;
-        loop {
+        let mut rounds: u32 = 0;
+        while !self.stopping {
             if self.tasks.is_empty() {
                 match self.answer_and_receive(answer.take()).await {
                     None => return Ok(()),
@@ -114,18 +114,34 @@ impl Server {
             if let Some((id, answer)) = answer.take() {
                 self.respond(id, &answer);
             }
-            match self.next().await {
-                Next::Done(done) => answer = finished(done)?,
-                Next::Inbox => match self.link.host.take() {
-                    Ok(messages) if messages.is_empty() => return Ok(()),
-                    Ok(messages) => self.handle_all(messages),
-                    // Ready, and then there was nothing: what was there was withdrawn.
-                    Err(_) => {}
-                },
-            }
-            rounds += 1;
-            if rounds % ROUNDS == 0 {
+            answer = self.go_on().await?;
+            rounds = rounds.wrapping_add(1);
+            if rounds.is_multiple_of(ROUNDS) {
                 yield_now().await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for whatever comes first and sees to it; the answer of a handler that is done.
+    async fn go_on(&mut self) -> Result<Option<(MessageId, Answer)>, Error> {
+        match self.next().await {
+            Next::Nothing => Ok(None),
+            Next::Done(Done::Events) => Ok(None),
+            Next::Done(Done::Background(outcome)) => outcome.map(|()| None),
+            Next::Done(Done::Request(request, outcome)) => {
+                Ok(Some((request.id, outcome.map_err(Error::into_answer))))
+            }
+            Next::Inbox => {
+                match self.link.host.take() {
+                    Ok(messages) if !messages.is_empty() => self.handle_all(messages),
+                    Ok(_) if !self.stopping => self.stopping = true,
+                    // Nothing more will come.
+                    Ok(_) => self.link.stop_receiving(),
+                    // What was there has been withdrawn.
+                    Err(_) => {}
+                }
+                Ok(None)
             }
         }
     }
@@ -167,10 +183,8 @@ impl Server {
 
     fn request(&mut self, request: Request) -> Option<(MessageId, Answer)> {
         let Some(handler) = self.handler(request.operation) else {
-            let unknown = Error::Invalid(format!(
-                "operation number {} was never given out",
-                request.operation
-            ));
+            let unknown =
+                Error::Invalid(format!("operation number {} was never given out", request.operation));
             return Some((request.id, Err(unknown.into_answer())));
         };
         let in_hand = Rc::new(InHand {
@@ -184,53 +198,39 @@ impl Server {
         match poll_once(&mut future) {
             Poll::Ready(outcome) => Some((request.id, outcome.map_err(Error::into_answer))),
             Poll::Pending => {
-                in_hand.received.set(
-                    in_hand
-                        .received
-                        .get()
-                        .or_else(|| Some(self.link.host.now())),
-                );
-                self.tasks
-                    .push(Task::Request(in_hand, future), &self.link.host);
+                in_hand.received.set(in_hand.received.get().or_else(|| Some(self.link.host.now())));
+                self.tasks.push(Task::Request(in_hand, future), &self.link.host);
                 None
             }
         }
     }
 
     fn handler(&self, operation: u32) -> Option<&RequestHandler> {
-        self.contracts.iter().find_map(|(first, handlers)| {
-            handlers.get(usize::try_from(operation.checked_sub(*first)?).ok()?)
-        })
+        self.contracts
+            .iter()
+            .find_map(|(first, handlers)| handlers.get(usize::try_from(operation.checked_sub(*first)?).ok()?))
     }
 
-    /// Waits for a handler or for the inbox.
+    /// Waits for a handler, and for the inbox unless nothing more comes from there.
     async fn next(&mut self) -> Next {
-        let Self {
-            link, tasks, inbox, ..
-        } = self;
-        let inbox = inbox.get_or_insert_with(|| link.host.inbox());
-        let mut readable = pin!(inbox.readable());
+        let Self { link, tasks, inbox, stopping, .. } = self;
+        let listens = || !*stopping || link.awaits_answers();
+        let listening = listens();
+        let readable = listening.then(|| inbox.get_or_insert_with(|| link.host.inbox()).readable());
+        let mut readable = pin!(readable);
         poll_fn(|cx| {
             if let Poll::Ready(done) = tasks.poll_next(cx, &link.host) {
                 return Poll::Ready(Next::Done(done));
             }
-            if tasks.is_empty() {
-                // The last one was dropped at its deadline.
-                return Poll::Ready(Next::Done(Done::Events));
+            if tasks.is_empty() || listens() != listening {
+                return Poll::Ready(Next::Nothing);
             }
-            readable.as_mut().poll(cx).map(|()| Next::Inbox)
+            match readable.as_mut().as_pin_mut() {
+                Some(readable) => readable.poll(cx).map(|()| Next::Inbox),
+                None => Poll::Pending,
+            }
         })
         .await
-    }
-
-    /// Waits for a handler alone.
-    async fn done_waiting(&mut self) -> Result<Option<(MessageId, Answer)>, Error> {
-        let Self { link, tasks, .. } = self;
-        let done = poll_fn(|cx| match tasks.poll_next(cx, &link.host) {
-            Poll::Pending if tasks.is_empty() => Poll::Ready(Done::Events),
-            poll => poll,
-        });
-        finished(done.await)
     }
 
     fn respond(&self, id: MessageId, answer: &Answer) {
@@ -250,21 +250,9 @@ impl Server {
     }
 }
 
-fn finished(done: Done) -> Result<Option<(MessageId, Answer)>, Error> {
-    match done {
-        Done::Request(request, outcome) => {
-            Ok(Some((request.id, outcome.map_err(Error::into_answer))))
-        }
-        Done::Events => Ok(None),
-        Done::Background(outcome) => outcome.map(|()| None),
-    }
-}
-
 /// Polls a new future, which is polled again with a waker if that was not all.
 fn poll_once<T>(future: &mut LocalBoxFuture<'static, T>) -> Poll<T> {
-    future
-        .as_mut()
-        .poll(&mut task::Context::from_waker(Waker::noop()))
+    future.as_mut().poll(&mut task::Context::from_waker(Waker::noop()))
 }
 
 async fn yield_now() {

@@ -87,10 +87,7 @@ impl Tasks {
     }
 
     fn retain(&mut self, keep: impl Fn(&Task) -> bool) {
-        self.waiting = std::mem::take(&mut self.waiting)
-            .into_iter()
-            .filter(keep)
-            .collect();
+        self.waiting = std::mem::take(&mut self.waiting).into_iter().filter(keep).collect();
     }
 }
 
@@ -108,10 +105,9 @@ impl Future for Task {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Done> {
         match self.get_mut() {
-            Self::Request(request, future) => future
-                .as_mut()
-                .poll(cx)
-                .map(|outcome| Done::Request(request.clone(), outcome)),
+            Self::Request(request, future) => {
+                future.as_mut().poll(cx).map(|outcome| Done::Request(request.clone(), outcome))
+            }
             Self::Events(future) => future.as_mut().poll(cx).map(|()| Done::Events),
             Self::Background(future) => future.as_mut().poll(cx).map(Done::Background),
         }

@@ -18,29 +18,17 @@ fn bindings_are_what_the_generator_makes_of_the_wit_files() {
     let options = Opts {
         format: true,
         generate_all: true,
-        with: vec![(
-            "wasi:io/poll@0.2.12".to_owned(),
-            WithOption::Path("::wasip2::io::poll".to_owned()),
-        )],
+        with: vec![("wasi:io/poll@0.2.12".to_owned(), WithOption::Path("::wasip2::io::poll".to_owned()))],
         ..Opts::default()
     };
     let mut files = Files::default();
-    options
-        .build()
-        .generate(&mut resolve, world, &mut files)
-        .unwrap();
-    let generated: String = files
-        .iter()
-        .map(|(_, text)| String::from_utf8_lossy(text))
-        .collect();
+    options.build().generate(&mut resolve, world, &mut files).unwrap();
+    let generated: String = files.iter().map(|(_, text)| String::from_utf8_lossy(text)).collect();
     let generated = format!("{HEADER}{generated}");
 
     let path = root.join("src/bindings.rs");
     if std::env::var_os("WEIR_BLESS").is_some() {
         fs::write(&path, &generated).unwrap();
     }
-    assert!(
-        fs::read_to_string(&path).unwrap() == generated,
-        "src/bindings.rs is out of date"
-    );
+    assert!(fs::read_to_string(&path).unwrap() == generated, "src/bindings.rs is out of date");
 }

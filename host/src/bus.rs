@@ -39,13 +39,16 @@ pub(crate) use self::{
 };
 use self::{routes::Routes, subscriptions::Subscriptions};
 
+/// Told who could not take a message for want of room, and how many those were in all.
+pub(crate) type OnLoss = Box<dyn Fn(&str, u64) + Send + Sync>;
+
 /// The shared core of one Main: every peer and every route between them.
 pub(crate) struct Bus {
     routes: Routes,
     subscriptions: Subscriptions,
     pending: Arc<Pending>,
     last_message: AtomicU64,
-    on_loss: Box<dyn Fn(&str, u64) + Send + Sync>,
+    on_loss: OnLoss,
 }
 
 impl fmt::Debug for Bus {
@@ -57,9 +60,8 @@ impl fmt::Debug for Bus {
 impl Bus {
     /// A bus with one peer, Main itself.
     ///
-    /// `on_loss` is told who could not take a message for want of room, and how many those were in
-    /// all, at 1, 2, 4, 8 and so on.
-    pub(crate) fn new(main_limits: PeerLimits, on_loss: Box<dyn Fn(&str, u64) + Send + Sync>) -> Self {
+    /// `on_loss` is told at 1, 2, 4, 8 and so on of the messages that a peer could not take.
+    pub(crate) fn new(main_limits: PeerLimits, on_loss: OnLoss) -> Self {
         Self {
             on_loss,
             routes: Routes::new(main_limits),

@@ -19,7 +19,6 @@ pub struct Control {
     commands: async_channel::Sender<Command>,
     events: broadcast::Sender<MainEvent>,
     logs: Arc<Logs>,
-    worker: tokio::runtime::Handle,
     /// Closed when the worker thread has ended. Nothing is ever sent.
     ended: async_channel::Receiver<()>,
 }
@@ -30,10 +29,9 @@ impl Control {
         commands: async_channel::Sender<Command>,
         events: broadcast::Sender<MainEvent>,
         logs: Arc<Logs>,
-        worker: tokio::runtime::Handle,
         ended: async_channel::Receiver<()>,
     ) -> Self {
-        Self { units, commands, events, logs, worker, ended }
+        Self { units, commands, events, logs, ended }
     }
 
     /// Every extension, in the order of the configuration.
@@ -103,12 +101,6 @@ impl Control {
     pub async fn ended(&self) {
         // Nothing is sent: it fails when the worker lets go of its end.
         let _ended = self.ended.recv().await;
-    }
-
-    /// The runtime of the worker thread, for what is to run beside the extensions. It must not
-    /// block.
-    pub(crate) fn worker(&self) -> &tokio::runtime::Handle {
-        &self.worker
     }
 
     pub(crate) fn begin_shutdown_now(&self) {

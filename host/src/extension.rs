@@ -7,6 +7,7 @@
 mod abi;
 mod engine;
 mod in_hand;
+mod inspect;
 mod imports;
 mod instance;
 mod memory;
@@ -17,7 +18,10 @@ mod state;
 mod timed;
 mod wasi;
 
-pub use self::program::LoadError;
+pub use self::{
+    inspect::{DirNeed, InspectError, Inspection, Manifest, Needs, inspect},
+    program::{LoadError, check},
+};
 pub(crate) use self::{
     engine::Runtime,
     instance::{Exit, Handling, Instance, Noted, Notice, Signals},

@@ -9,7 +9,7 @@ use std::{
 use tokio::sync::{broadcast, oneshot};
 
 use crate::{
-    bus::{Access, Bus, InboxLimits, PeerLimits},
+    bus::{Access, Bus, InboxLimits, OnLoss, PeerLimits},
     client::Client,
     config::{Config, ConfigErrors, MainConfig},
     control::Control,
@@ -210,7 +210,7 @@ impl Builder {
             .build()
             .map_err(StartError::Thread)?;
         let (ending, ended) = async_channel::bounded(1);
-        let control = Control::new(units, commands, events, logs, worker_runtime.handle().clone(), ended);
+        let control = Control::new(units, commands, events, logs, ended);
         let (started_sender, started) = oneshot::channel();
         let worker_bus = bus.clone();
         let client = Client::new(bus);
@@ -266,7 +266,7 @@ fn access_of(extension: &crate::config::ExtensionConfig) -> Access {
 }
 
 /// Tells listeners of messages that found no room.
-fn losses(events: broadcast::Sender<MainEvent>) -> Box<dyn Fn(&str, u64) + Send + Sync> {
+fn losses(events: broadcast::Sender<MainEvent>) -> OnLoss {
     Box::new(move |receiver, total| {
         // An error says only that nobody listens.
         let _nobody = events.send(MainEvent::Shed { receiver: receiver.to_owned(), total });

@@ -43,7 +43,10 @@ pub use crate::{
     config::{Config, ConfigErrors, ExtensionConfig, Grants, Limits, MainConfig},
     control::{Control, LogLines, NextLine},
     events::{MainEvent, MainEvents},
-    extension::LoadError,
+    extension::{
+        DirNeed, InspectError, Inspection, LoadError, Manifest, Needs, check as check_component,
+        inspect as inspect_component,
+    },
     host::{Builder, Main, StartError, Started},
     logs::{Level, LogLine, Source},
     names::{ContractName, ExtensionId, NameError, OperationName, Topic, TopicPattern},

@@ -7,7 +7,7 @@ use std::{borrow::Borrow, fmt, str::FromStr, sync::Arc};
 use serde::{Deserialize, Serialize, de};
 
 /// The name of Main where a name of an extension could stand.
-pub const MAIN: &str = "main";
+pub(crate) const MAIN: &str = "main";
 
 /// Why a name was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

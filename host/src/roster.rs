@@ -46,6 +46,7 @@ pub enum State {
 
 /// One extension at one moment.
 #[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct ExtensionStatus {
     /// Its id.

@@ -20,10 +20,10 @@ use std::{
 
 use futures_util::{future::LocalBoxFuture, stream::FuturesUnordered};
 
-pub(crate) use self::outside::{Fake, Publication};
 use self::{
     lanes::Lanes,
-    outside::{Asked, UnderWay},
+    outside::{Asked, Fake, UnderWay},
+    topics::Subscription,
 };
 use super::{Answer, BATCH, Message, MessageId, Options, Peer, Response, WitError};
 use crate::{
@@ -54,6 +54,7 @@ struct State {
     message_size: Cell<u64>,
     sender: RefCell<String>,
     config: RefCell<HashMap<String, String>>,
+    ready: Cell<bool>,
     interrupted: RefCell<Option<String>>,
     served: RefCell<Vec<(Contract, String)>>,
     asked: RefCell<HashMap<MessageId, Asked>>,
@@ -84,17 +85,13 @@ impl Host {
     pub(crate) fn serve(&self, contract: Contract, operations: &[String]) -> Result<u32, Error> {
         let mut served = self.0.served.borrow_mut();
         let first = number_of(served.len())?;
-        served.extend(
-            operations
-                .iter()
-                .map(|operation| (contract, operation.clone())),
-        );
+        served.extend(operations.iter().map(|operation| (contract, operation.clone())));
         Ok(first)
     }
 
     pub(crate) async fn receive(&self) -> Option<Message> {
         loop {
-            let taken = self.0.inbox.borrow_mut().take();
+            let taken = self.0.inbox.borrow_mut().take(self.requests_under_way());
             match taken {
                 Ok(next) => return next,
                 Err(lanes::Empty) => self.readable().await,
@@ -114,11 +111,9 @@ impl Host {
     pub(crate) fn respond(&self, request: MessageId, answer: &Answer) -> Result<(), WitError> {
         self.check_size(answer.as_deref().unwrap_or_default())?;
         match self.0.asked.borrow_mut().get_mut(&request) {
-            Some(Asked {
-                answer: Some(_), ..
-            }) => Err(WitError::Invalid(format!(
-                "request {request} is answered already"
-            ))),
+            Some(Asked { answer: Some(_), .. }) => {
+                Err(WitError::Invalid(format!("request {request} is answered already")))
+            }
             Some(asked) => {
                 asked.answer = Some(answer.clone().map_err(WitError::Handler));
                 Ok(())
@@ -133,17 +128,13 @@ impl Host {
         let mut inbox = self.0.inbox.borrow_mut();
         let mut messages = Vec::new();
         for _ in 0..BATCH {
-            match inbox.take() {
+            match inbox.take(self.requests_under_way()) {
                 Ok(Some(message)) => messages.push(message),
                 Ok(None) => return Ok(messages),
                 Err(lanes::Empty) => break,
             }
         }
-        if messages.is_empty() {
-            Err(WitError::Timeout)
-        } else {
-            Ok(messages)
-        }
+        if messages.is_empty() { Err(WitError::Timeout) } else { Ok(messages) }
     }
 
     pub(crate) fn inbox(&self) -> Inbox {
@@ -156,24 +147,13 @@ impl Host {
         operation: &str,
         _provider: Option<&str>,
     ) -> Result<u32, Error> {
-        let Manifest {
-            id,
-            requires,
-            wants,
-            ..
-        } = self.0.manifest;
+        let Manifest { id, requires, wants, .. } = self.0.manifest;
         if !requires.contains(&contract) && !wants.contains(&contract) {
             return Err(Error::PermissionDenied(format!(
                 "`{id}` may not call `{contract}`; `requires` or `wants` would grant it"
             )));
         }
-        if !self
-            .0
-            .fakes
-            .borrow()
-            .keys()
-            .any(|(known, _)| *known == contract)
-        {
+        if !self.0.fakes.borrow().keys().any(|(known, _)| *known == contract) {
             return Err(Error::UnknownContract(contract.name().to_owned()));
         }
         let mut targets = self.0.targets.borrow_mut();
@@ -190,31 +170,22 @@ impl Host {
         self.ask_fake(target, payload, options)
     }
 
-    pub(crate) fn send(
-        &self,
-        target: u32,
-        payload: &[u8],
-        options: Options,
-    ) -> Result<MessageId, WitError> {
+    pub(crate) fn send(&self, target: u32, payload: &[u8], options: Options) -> Result<MessageId, WitError> {
         self.check_size(payload)?;
         let id = self.next_id();
         let outcome = self.ask_fake(target, payload, options);
-        self.0
-            .under_way
-            .borrow_mut()
-            .push(UnderWay::new(id, outcome));
+        self.0.under_way.borrow_mut().push(UnderWay::new(id, outcome));
         Ok(id)
     }
 
     pub(crate) fn cancel(&self, request: MessageId) {
         let mut under_way = self.0.under_way.borrow_mut();
-        *under_way = std::mem::take(&mut *under_way)
-            .into_iter()
-            .filter(|call| call.id() != request)
-            .collect();
+        *under_way =
+            std::mem::take(&mut *under_way).into_iter().filter(|call| call.id() != request).collect();
     }
 
     pub(crate) fn ready(&self) {
+        self.0.ready.set(true);
         self.0.interrupted.replace(None);
     }
 
@@ -248,10 +219,10 @@ impl Host {
     }
 
     fn readable(&self) -> impl Future<Output = ()> + use<> {
-        let state = self.0.clone();
+        let host = self.clone();
         poll_fn(move |cx| {
-            let mut inbox = state.inbox.borrow_mut();
-            if inbox.is_readable() {
+            let mut inbox = host.0.inbox.borrow_mut();
+            if inbox.is_readable(host.requests_under_way()) {
                 return Poll::Ready(());
             }
             inbox.wake_when_readable(cx.waker());
@@ -276,9 +247,7 @@ impl Host {
 
 impl fmt::Debug for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Host")
-            .field("manifest", &self.0.manifest)
-            .finish_non_exhaustive()
+        f.debug_struct("Host").field("manifest", &self.0.manifest).finish_non_exhaustive()
     }
 }
 

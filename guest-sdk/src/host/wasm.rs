@@ -36,9 +36,7 @@ impl Inbox {
 impl Host {
     /// Runs a program to its end.
     pub(crate) fn run(program: Program) -> ExitCode {
-        let host = Self {
-            started: Instant::now(),
-        };
+        let host = Self { started: Instant::now() };
         match wstd::runtime::block_on(program.run(host)) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -95,12 +93,7 @@ impl Host {
         ready(requests::call(target, payload, options))
     }
 
-    pub(crate) fn send(
-        &self,
-        target: u32,
-        payload: &[u8],
-        options: Options,
-    ) -> Result<MessageId, WitError> {
+    pub(crate) fn send(&self, target: u32, payload: &[u8], options: Options) -> Result<MessageId, WitError> {
         requests::send(target, payload, options)
     }
 
@@ -112,12 +105,7 @@ impl Host {
         Ok(events::subscribe(pattern)?)
     }
 
-    pub(crate) fn publish(
-        &self,
-        to: Option<&str>,
-        topic: &str,
-        payload: &[u8],
-    ) -> Result<Receipt, Error> {
+    pub(crate) fn publish(&self, to: Option<&str>, topic: &str, payload: &[u8]) -> Result<Receipt, Error> {
         let receipt = match to {
             None => events::publish(topic, payload),
             Some(extension) => events::publish_to(extension, topic, payload),

@@ -10,10 +10,7 @@ impl Manifest {
     #[doc(hidden)]
     #[must_use]
     pub const fn section_length(&self) -> usize {
-        self.write(Writer {
-            buffer: &mut [],
-            length: 0,
-        })
+        self.write(Writer { buffer: &mut [], length: 0 })
     }
 
     /// The content of the custom section `weir:manifest`: JSON, with `schema` 1.
@@ -21,10 +18,7 @@ impl Manifest {
     #[must_use]
     pub const fn section<const LENGTH: usize>(&self) -> [u8; LENGTH] {
         let mut buffer = [0; LENGTH];
-        let length = self.write(Writer {
-            buffer: &mut buffer,
-            length: 0,
-        });
+        let length = self.write(Writer { buffer: &mut buffer, length: 0 });
         assert!(length == LENGTH);
         buffer
     }
@@ -93,11 +87,7 @@ impl Writer<'_> {
             self.text(separator);
             self.text("{\"guest\":");
             self.string(dir.guest);
-            self.text(if dir.writable {
-                ",\"mode\":\"rw\"}"
-            } else {
-                ",\"mode\":\"ro\"}"
-            });
+            self.text(if dir.writable { ",\"mode\":\"rw\"}" } else { ",\"mode\":\"ro\"}" });
             separator = ",";
             rest = tail;
         }

@@ -35,10 +35,7 @@ struct Lane {
 
 impl Events {
     pub(super) fn new(any: Option<EventHandler>) -> Self {
-        Self {
-            lanes: HashMap::new(),
-            any: any.map(Lane::new),
-        }
+        Self { lanes: HashMap::new(), any: any.map(Lane::new) }
     }
 
     pub(super) fn add(&mut self, subscription: u32, handler: EventHandler) {
@@ -46,25 +43,11 @@ impl Events {
     }
 
     /// What there is to do for an event, unless its handler is at work and will see to it.
-    pub(super) fn start(
-        &self,
-        link: &Rc<Link>,
-        event: host::Event,
-    ) -> Option<LocalBoxFuture<'static, ()>> {
+    pub(super) fn start(&self, link: &Rc<Link>, event: host::Event) -> Option<LocalBoxFuture<'static, ()>> {
         let lane = self.lanes.get(&event.subscription).or(self.any.as_ref())?;
-        let topic = event
-            .topic
-            .unwrap_or_else(|| link.topic_of(event.subscription));
+        let topic = event.topic.unwrap_or_else(|| link.topic_of(event.subscription));
         let (sequence, lost, payload) = (event.sequence, event.lost, event.payload);
-        lane.push(
-            event.sender,
-            Event {
-                topic,
-                sequence,
-                lost,
-                payload,
-            },
-        );
+        lane.push(event.sender, Event { topic, sequence, lost, payload });
         if lane.busy.replace(true) {
             return None;
         }
@@ -74,11 +57,7 @@ impl Events {
 
 impl Lane {
     fn new(handler: EventHandler) -> Rc<Self> {
-        Rc::new(Self {
-            handler,
-            waiting: RefCell::default(),
-            busy: Cell::new(false),
-        })
+        Rc::new(Self { handler, waiting: RefCell::default(), busy: Cell::new(false) })
     }
 
     fn push(&self, sender: Peer, event: Event<Vec<u8>>) {
@@ -97,10 +76,7 @@ impl Lane {
             let topic = event.topic.clone();
             let context = Context::new(link.clone(), Origin::Event(sender));
             if let Err(error) = (self.handler)(context, event).await {
-                log::warn(
-                    "an event was not handled",
-                    &[("topic", &topic), ("error", &error)],
-                );
+                log::warn("an event was not handled", &[("topic", &topic), ("error", &error)]);
             }
         }
         self.busy.set(false);

@@ -34,19 +34,12 @@ impl Clock {
     pub fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + use<> {
         let number = self.0.next.get();
         self.0.next.set(number.wrapping_add(1));
-        Sleep {
-            clock: self.clone(),
-            place: (self.now().saturating_add(duration), number),
-        }
+        Sleep { clock: self.clone(), place: (self.now().saturating_add(duration), number) }
     }
 
     /// The first moment that somebody waits for.
     pub(super) fn next(&self) -> Option<Duration> {
-        self.0
-            .sleepers
-            .borrow()
-            .first_key_value()
-            .map(|((at, _), _)| *at)
+        self.0.sleepers.borrow().first_key_value().map(|((at, _), _)| *at)
     }
 
     pub(super) fn advance_to(&self, now: Duration) {
@@ -83,11 +76,7 @@ impl Future for Sleep {
         if self.clock.now() >= self.place.0 {
             return Poll::Ready(());
         }
-        self.clock
-            .0
-            .sleepers
-            .borrow_mut()
-            .insert(self.place, cx.waker().clone());
+        self.clock.0.sleepers.borrow_mut().insert(self.place, cx.waker().clone());
         Poll::Pending
     }
 }

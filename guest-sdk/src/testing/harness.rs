@@ -56,10 +56,7 @@ impl Harness {
         if let Err(fault) = program.check() {
             panic!("{fault}");
         }
-        Self {
-            run: Rc::new(Run::new(program)),
-            lost: Cell::new(0),
-        }
+        Self { run: Rc::new(Run::new(program)), lost: Cell::new(0) }
     }
 
     /// Answers an operation in place of its owner. It may wait, and may fail with any [`Error`], as
@@ -79,9 +76,7 @@ impl Harness {
                 C::encode_owned(answer(args).await?)
             })
         };
-        self.run
-            .host
-            .set_fake(operation.contract(), operation.name(), Rc::new(fake));
+        self.run.host.set_fake(operation.contract(), operation.name(), Rc::new(fake));
     }
 
     /// Sets a value of the extension's `config` table.
@@ -99,12 +94,15 @@ impl Harness {
         self.run.host.set_sender(name);
     }
 
-    /// Starts the extension and waits until it is ready, or has failed to become so.
+    /// Starts the extension and waits until it is ready. The first call or event does so, too.
     ///
     /// # Errors
     /// What the extension failed with.
+    ///
+    /// # Panics
+    /// If it never becomes ready, because `on_start` waits for what never comes.
     pub fn start(&self) -> Result<(), Error> {
-        self.run.run_until_idle();
+        self.run.run_until(|host| host.is_ready());
         self.run.outcome().unwrap_or(Ok(()))
     }
 
@@ -147,12 +145,10 @@ impl Harness {
         timeout: Option<Duration>,
     ) -> Result<Pending<R, C>, Error> {
         self.start()?;
-        let id = self.run.host.ask(
-            operation.contract(),
-            operation.name(),
-            payload.to_owned(),
-            timeout,
-        )?;
+        if self.run.outcome().is_some() {
+            return Err(Error::NoProvider(self.run.host.own_name()));
+        }
+        let id = self.run.host.ask(operation.contract(), operation.name(), payload.to_owned(), timeout)?;
         self.run.run_until_idle();
         Ok(Pending::new(self.run.clone(), id))
     }
@@ -170,11 +166,8 @@ impl Harness {
 
     /// Publishes an event whose payload is bytes as they are.
     pub fn publish_bytes(&self, topic: &str, payload: &[u8]) -> u32 {
-        self.run.run_until_idle();
-        let delivered = self
-            .0
-            .host
-            .deliver_from_test(topic, payload, self.lost.take());
+        self.run.run_until(|host| host.is_ready());
+        let delivered = self.run.host.deliver_from_test(topic, payload, self.lost.take());
         self.run.run_until_idle();
         delivered
     }
@@ -226,17 +219,8 @@ impl Harness {
     pub fn stop(&self) -> Result<(), Error> {
         self.run.run_until_idle();
         self.run.host.stop();
-        let clock = self.run.host.clock();
-        loop {
-            self.run.run_until_idle();
-            if let Some(outcome) = self.run.outcome() {
-                return outcome;
-            }
-            match clock.next() {
-                Some(next) => clock.advance_to(next),
-                None => panic!("the extension never stops: a handler waits for what never comes"),
-            }
-        }
+        self.run.run_until(|_| false);
+        self.run.outcome().unwrap_or(Ok(()))
     }
 }
 

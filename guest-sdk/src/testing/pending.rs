@@ -28,11 +28,7 @@ pub struct Published {
 
 impl<R, C> Pending<R, C> {
     pub(super) fn new(run: Rc<Run>, id: MessageId) -> Self {
-        Self {
-            run,
-            id,
-            types: PhantomData,
-        }
+        Self { run, id, types: PhantomData }
     }
 
     /// Whether the answer is there already.
@@ -64,10 +60,7 @@ impl Published {
     pub fn json<T: DeserializeOwned>(&self) -> T {
         match serde_json::from_slice(&self.payload) {
             Ok(value) => value,
-            Err(error) => panic!(
-                "the event of `{}` is not what was expected: {error}",
-                self.topic
-            ),
+            Err(error) => panic!("the event of `{}` is not what was expected: {error}", self.topic),
         }
     }
 }

@@ -53,6 +53,24 @@ impl Run {
         }
     }
 
+    /// Lets time pass until something is so, or the extension has ended.
+    ///
+    /// # Panics
+    /// If that never comes.
+    pub(super) fn run_until(&self, is_so: impl Fn(&Host) -> bool) {
+        let clock = self.host.clock();
+        loop {
+            self.run_until_idle();
+            if self.outcome.borrow().is_some() || is_so(&self.host) {
+                return;
+            }
+            match clock.next() {
+                Some(next) => clock.advance_to(next),
+                None => panic!("the extension waits for what never comes"),
+            }
+        }
+    }
+
     /// Runs the extension and the fakes until all of them wait for something else.
     pub(super) fn run_until_idle(&self) {
         let waker = Waker::from(self.woken.clone());

@@ -17,7 +17,6 @@ struct Table {
     main: Arc<Peer>,
     /// Every peer; its number is its place.
     peers: Vec<Arc<Peer>>,
-    by_name: HashMap<Arc<str>, Arc<Peer>>,
     owners: HashMap<ContractName, Arc<Peer>>,
     /// Contracts that Main itself serves, for those that have no owner.
     of_main: Vec<ContractName>,
@@ -29,7 +28,6 @@ impl Routes {
         main.set_phase(Phase::Ready);
         Self(RwLock::new(Table {
             peers: vec![main.clone()],
-            by_name: HashMap::from([(MAIN.into(), main.clone())]),
             main,
             owners: HashMap::new(),
             of_main: Vec::new(),
@@ -50,11 +48,9 @@ impl Bus {
     pub(crate) fn add_peer(&self, id: &ExtensionId, limits: PeerLimits, access: Access) -> Arc<Peer> {
         let mut table = self.routes.write();
         let number = PeerId(u32::try_from(table.peers.len()).unwrap_or(u32::MAX));
-        let name: Arc<str> = id.as_str().into();
         let fulfills = access.fulfills.clone();
-        let peer = Arc::new(Peer::new(number, name.clone(), limits, Some(access)));
+        let peer = Arc::new(Peer::new(number, id.as_str().into(), limits, Some(access)));
         table.peers.push(peer.clone());
-        table.by_name.insert(name, peer.clone());
         table.owners.extend(fulfills.into_iter().map(|contract| (contract, peer.clone())));
         peer
     }
@@ -72,10 +68,6 @@ impl Bus {
 
     pub(crate) fn peer(&self, id: PeerId) -> Option<Arc<Peer>> {
         self.routes.read().peers.get(usize::try_from(id.0).ok()?).cloned()
-    }
-
-    pub(crate) fn peer_named(&self, name: &str) -> Option<Arc<Peer>> {
-        self.routes.read().by_name.get(name).cloned()
     }
 
     /// Who answers a request: the named peer, else the owner of the contract, else Main's own

@@ -52,6 +52,7 @@ pub(super) struct Event {
 #[derive(ComponentType, Lift, Clone, Copy, Debug, PartialEq, Eq)]
 #[component(enum)]
 #[repr(u8)]
+#[expect(dead_code, reason = "guests make them")]
 pub(super) enum BatchOrder {
     #[component(name = "in-order")]
     InOrder,
@@ -83,6 +84,7 @@ impl From<bus::Receipt> for Receipt {
 #[derive(ComponentType, Lift, Clone, Copy, Debug)]
 #[component(enum)]
 #[repr(u8)]
+#[expect(dead_code, reason = "guests make them")]
 pub(super) enum Level {
     #[component(name = "trace")]
     Trace,

@@ -16,7 +16,6 @@ const HOST_STACK: usize = 1024 * 1024;
 /// The engine that compiles and runs extensions, with all that a guest may import.
 #[derive(Clone)]
 pub(crate) struct Runtime {
-    engine: Engine,
     linker: Arc<Linker<State>>,
 }
 
@@ -31,11 +30,7 @@ impl Runtime {
         let engine = Engine::new(&config())?;
         let mut linker = Linker::new(&engine);
         imports::add_to_linker(&mut linker)?;
-        Ok(Self { engine, linker: Arc::new(linker) })
-    }
-
-    pub(super) fn engine(&self) -> &Engine {
-        &self.engine
+        Ok(Self { linker: Arc::new(linker) })
     }
 
     pub(super) fn linker(&self) -> &Linker<State> {

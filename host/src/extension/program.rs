@@ -12,9 +12,11 @@ use std::{
 
 use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex, OnceCell};
+use wasmtime::component::Component;
 use wasmtime_wasi::p2::bindings::CommandPre;
 
 use super::{engine::Runtime, state::State};
+use crate::logs::harmless;
 
 /// Bytes that an extension's file may have: room for those that carry an interpreter along.
 const MAX_FILE: u64 = 64 * 1024 * 1024;
@@ -89,13 +91,14 @@ impl fmt::Debug for Program {
     }
 }
 
-type Slot = Arc<OnceCell<Arc<Program>>>;
+/// Where the first who loads some bytes leaves the program for the others.
+type Slot = OnceCell<Arc<Program>>;
 
 /// The programs that are in use.
 #[derive(Debug)]
 pub(crate) struct Programs {
     runtime: Runtime,
-    by_hash: Mutex<HashMap<[u8; 32], Weak<OnceCell<Arc<Program>>>>>,
+    by_hash: Mutex<HashMap<[u8; 32], Weak<Slot>>>,
 }
 
 impl Programs {
@@ -105,7 +108,7 @@ impl Programs {
 
     /// Loads the file, off the worker thread. The same bytes are compiled once. The slot keeps the
     /// program for others as long as somebody holds it.
-    pub(crate) async fn load(&self, path: &Path) -> Result<(Arc<Program>, Slot), LoadError> {
+    pub(crate) async fn load(&self, path: &Path) -> Result<(Arc<Program>, Arc<Slot>), LoadError> {
         let owned = path.to_owned();
         let (bytes, hash) = blocking(path, move || read(&owned)).await?;
         let slot = {
@@ -114,7 +117,7 @@ impl Programs {
             match by_hash.get(&hash).and_then(Weak::upgrade) {
                 Some(slot) => slot,
                 None => {
-                    let slot = Slot::default();
+                    let slot = Arc::new(Slot::default());
                     by_hash.insert(hash, Arc::downgrade(&slot));
                     slot
                 }
@@ -131,8 +134,13 @@ impl Programs {
     }
 }
 
-/// Loads a file without running it, to see whether it could be run.
-pub(crate) fn check(path: &Path) -> Result<(), LoadError> {
+/// Loads and compiles a component and resolves its imports, to see whether it could be run; runs
+/// nothing of it.
+///
+/// # Errors
+///
+/// As an extension of this file would fail to start.
+pub fn check(path: &Path) -> Result<(), LoadError> {
     let runtime = Runtime::new()
         .map_err(|error| LoadError::World { path: path.to_owned(), message: format!("{error:#}") })?;
     let (bytes, hash) = read(path)?;
@@ -170,21 +178,28 @@ pub(super) fn read(path: &Path) -> Result<(Vec<u8>, [u8; 32]), LoadError> {
     Ok((bytes, hash))
 }
 
-#[cfg(feature = "compiler")]
 fn prepare(runtime: &Runtime, path: &Path, bytes: &[u8], hash: [u8; 32]) -> Result<Program, LoadError> {
-    let path = || path.to_owned();
-    let message = |error: wasmtime::Error| crate::logs::harmless(&format!("{error:#}"), 1024);
-    let component = wasmtime::component::Component::from_binary(runtime.engine(), bytes)
-        .map_err(|error| LoadError::Compile { path: path(), message: message(error) })?;
+    let component = compile(runtime, path, bytes)?;
     let pre = runtime
         .linker()
         .instantiate_pre(&component)
         .and_then(CommandPre::new)
-        .map_err(|error| LoadError::World { path: path(), message: message(error) })?;
+        .map_err(|error| LoadError::World { path: path.to_owned(), message: said(&error) })?;
     Ok(Program { pre, hash })
 }
 
+#[cfg(feature = "compiler")]
+fn compile(runtime: &Runtime, path: &Path, bytes: &[u8]) -> Result<Component, LoadError> {
+    Component::from_binary(runtime.linker().engine(), bytes)
+        .map_err(|error| LoadError::Compile { path: path.to_owned(), message: said(&error) })
+}
+
 #[cfg(not(feature = "compiler"))]
-fn prepare(_runtime: &Runtime, path: &Path, _bytes: &[u8], _hash: [u8; 32]) -> Result<Program, LoadError> {
+fn compile(_runtime: &Runtime, path: &Path, _bytes: &[u8]) -> Result<Component, LoadError> {
     Err(LoadError::NoCompiler(path.to_owned()))
+}
+
+/// What wasmtime says, in one harmless line.
+fn said(error: &wasmtime::Error) -> String {
+    harmless(&format!("{error:#}"), 1024)
 }

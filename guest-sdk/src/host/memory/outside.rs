@@ -15,12 +15,7 @@ use futures_util::{
 };
 
 use super::{Host, Message, MessageId, Options, Response, State, TEST, TIMEOUT, WitError};
-use crate::{
-    Contract, Error, Manifest,
-    host::{Event, Peer, Request},
-    names,
-    testing::Clock,
-};
+use crate::{Contract, Error, Manifest, host::Request, testing::Clock};
 
 /// Answers in place of another contract's owner.
 pub(crate) type Fake = Rc<dyn Fn(Vec<u8>) -> LocalBoxFuture<'static, Result<Vec<u8>, Error>>>;
@@ -42,6 +37,7 @@ impl Host {
             message_size: Cell::new(u64::MAX),
             sender: RefCell::new("test".to_owned()),
             config: RefCell::default(),
+            ready: Cell::new(false),
             interrupted: RefCell::default(),
             served: RefCell::default(),
             asked: RefCell::default(),
@@ -57,15 +53,17 @@ impl Host {
         &self.0.clock
     }
 
+    /// Whether it has been ready once.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.0.ready.get()
+    }
+
     pub(crate) fn set_sender(&self, name: &str) {
         self.0.sender.replace(name.to_owned());
     }
 
     pub(crate) fn set_config(&self, key: &str, value: &str) {
-        self.0
-            .config
-            .borrow_mut()
-            .insert(key.to_owned(), value.to_owned());
+        self.0.config.borrow_mut().insert(key.to_owned(), value.to_owned());
     }
 
     pub(crate) fn set_message_size(&self, bytes: u64) {
@@ -73,10 +71,7 @@ impl Host {
     }
 
     pub(crate) fn set_fake(&self, contract: Contract, operation: &str, fake: Fake) {
-        self.0
-            .fakes
-            .borrow_mut()
-            .insert((contract, operation.to_owned()), fake);
+        self.0.fakes.borrow_mut().insert((contract, operation.to_owned()), fake);
     }
 
     /// Puts a request into the extension's inbox.
@@ -97,19 +92,11 @@ impl Host {
         let number = served
             .iter()
             .position(|(known, name)| *known == contract && name == operation)
-            .ok_or_else(|| {
-                Error::Invalid(format!("`{contract}` has no operation `{operation}`"))
-            })?;
+            .ok_or_else(|| Error::Invalid(format!("`{contract}` has no operation `{operation}`")))?;
         let remaining = timeout.unwrap_or(TIMEOUT);
         let id = self.next_id();
         let deadline = self.now().saturating_add(remaining);
-        self.0.asked.borrow_mut().insert(
-            id,
-            Asked {
-                deadline,
-                answer: None,
-            },
-        );
+        self.0.asked.borrow_mut().insert(id, Asked { deadline, answer: None });
         self.0.inbox.borrow_mut().push(Message::Request(Request {
             id,
             sender: TEST,
@@ -125,10 +112,7 @@ impl Host {
     pub(crate) fn answer(&self, id: MessageId) -> Option<Result<Vec<u8>, Error>> {
         let mut asked = self.0.asked.borrow_mut();
         let outcome = match asked.get_mut(&id)? {
-            Asked {
-                answer: Some(answer),
-                ..
-            } => answer.clone().map_err(Error::from),
+            Asked { answer: Some(answer), .. } => answer.clone().map_err(Error::from),
             Asked { deadline, .. } if *deadline <= self.now() => Err(Error::Timeout),
             _ => return None,
         };
@@ -137,11 +121,7 @@ impl Host {
     }
 
     pub(crate) fn is_answered(&self, id: MessageId) -> bool {
-        self.0
-            .asked
-            .borrow()
-            .get(&id)
-            .is_some_and(|asked| asked.answer.is_some())
+        self.0.asked.borrow().get(&id).is_some_and(|asked| asked.answer.is_some())
     }
 
     pub(crate) fn deadline(&self, id: MessageId) -> Option<Duration> {
@@ -178,9 +158,7 @@ impl Host {
         options: Options,
     ) -> LocalBoxFuture<'static, Result<Vec<u8>, WitError>> {
         let targets = self.0.targets.borrow();
-        let target = usize::try_from(target)
-            .ok()
-            .and_then(|target| targets.get(target));
+        let target = usize::try_from(target).ok().and_then(|target| targets.get(target));
         let fake = target.and_then(|target| self.0.fakes.borrow().get(target).cloned());
         let Some(fake) = fake else {
             return Box::pin(std::future::ready(Err(WitError::Invalid(format!(
@@ -188,13 +166,9 @@ impl Host {
             )))));
         };
         let answer = fake(payload.to_owned());
-        let timeout = options
-            .timeout_ms
-            .map_or(TIMEOUT, |ms| Duration::from_millis(ms.into()));
+        let timeout = options.timeout_ms.map_or(TIMEOUT, |ms| Duration::from_millis(ms.into()));
         let parent = options.parent.and_then(|id| self.deadline(id));
-        let remaining = parent.map_or(timeout, |deadline| {
-            timeout.min(deadline.saturating_sub(self.now()))
-        });
+        let remaining = parent.map_or(timeout, |deadline| timeout.min(deadline.saturating_sub(self.now())));
         let deadline = self.0.clock.sleep(remaining);
         Box::pin(async move {
             match select(answer, pin!(deadline)).await {
@@ -212,10 +186,7 @@ pub(super) struct UnderWay {
 }
 
 impl UnderWay {
-    pub(super) fn new(
-        id: MessageId,
-        outcome: LocalBoxFuture<'static, Result<Vec<u8>, WitError>>,
-    ) -> Self {
+    pub(super) fn new(id: MessageId, outcome: LocalBoxFuture<'static, Result<Vec<u8>, WitError>>) -> Self {
         Self { id, outcome }
     }
 
@@ -229,9 +200,6 @@ impl Future for UnderWay {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response> {
         let id = self.id;
-        self.outcome
-            .as_mut()
-            .poll(cx)
-            .map(|outcome| Response { id, outcome })
+        self.outcome.as_mut().poll(cx).map(|outcome| Response { id, outcome })
     }
 }

@@ -16,36 +16,18 @@ pub(super) struct Subscription {
 impl Host {
     pub(crate) fn subscribe(&self, pattern: &str) -> Result<u32, Error> {
         if !names::is_topic_pattern(pattern) {
-            return Err(Error::Invalid(format!(
-                "`{pattern}` is not a topic pattern"
-            )));
+            return Err(Error::Invalid(format!("`{pattern}` is not a topic pattern")));
         }
-        self.granted(
-            "subscribe to",
-            "subscribes",
-            self.0.manifest.subscribes,
-            pattern,
-        )?;
+        self.granted("subscribe to", "subscribes", self.0.manifest.subscribes, pattern)?;
         let mut subscriptions = self.0.subscriptions.borrow_mut();
-        if let Some(known) = subscriptions
-            .iter()
-            .position(|known| known.pattern == pattern)
-        {
+        if let Some(known) = subscriptions.iter().position(|known| known.pattern == pattern) {
             return number_of(known);
         }
-        subscriptions.push(Subscription {
-            pattern: pattern.to_owned(),
-            events: 0,
-        });
+        subscriptions.push(Subscription { pattern: pattern.to_owned(), events: 0 });
         number_of(subscriptions.len() - 1)
     }
 
-    pub(crate) fn publish(
-        &self,
-        to: Option<&str>,
-        topic: &str,
-        payload: &[u8],
-    ) -> Result<Receipt, Error> {
+    pub(crate) fn publish(&self, to: Option<&str>, topic: &str, payload: &[u8]) -> Result<Receipt, Error> {
         if !names::is_topic(topic) {
             return Err(Error::Invalid(format!("`{topic}` is not a topic")));
         }
@@ -99,8 +81,6 @@ impl Host {
             return Ok(());
         }
         let id = self.0.manifest.id;
-        Err(Error::PermissionDenied(format!(
-            "`{id}` may not {verb} `{pattern}`; `{key}` would grant it"
-        )))
+        Err(Error::PermissionDenied(format!("`{id}` may not {verb} `{pattern}`; `{key}` would grant it")))
     }
 }

@@ -1,0 +1,275 @@
+//! What the command line accepts, and the help for it.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
+
+/// Run and control sandboxed WebAssembly extensions.
+#[derive(Debug, Parser)]
+#[command(name = "weir", version, after_help = EXIT_CODES, after_long_help = EXIT_CODES)]
+#[command(propagate_version = true, disable_help_subcommand = false)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Examples:
+  weir check weir.toml                      see whether a configuration is right
+  weir run weir.toml                        run it
+  weir ps                                   how its extensions are
+  weir call device.info@1 memory            call one of them
+
+Exit codes:
+  0  done                          5  refused: not permitted, too large, over a limit
+  1  failed                        6  no answer in time
+  2  arguments that make no sense  7  the extension answered with an error of its own
+  3  Main cannot be reached        8  the extension cannot answer: stopped, starting,
+  4  no such extension, contract      overloaded, or failed with the request in hand";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run Main with the extensions of a configuration, until it is stopped
+    Run(RunArgs),
+    /// Check a configuration and the components that it names, without running them
+    Check(CheckArgs),
+    /// List the extensions: state, processor time, memory, what waits for them
+    Ps(PsArgs),
+    /// Show all that is known of one extension, with its last failures
+    Status(IdArgs),
+    /// Show what extensions have logged
+    Logs(LogsArgs),
+    /// Call an operation of a contract and print the answer
+    Call(CallArgs),
+    /// Publish an event
+    Publish(PublishArgs),
+    /// Show events as they are published
+    Tail(TailArgs),
+    /// Start an extension, after what it requires; ends when it is ready
+    Start(IdArgs),
+    /// Stop an extension; ends when it has ended
+    Stop(IdArgs),
+    /// Stop all extensions and Main; ends when they have ended
+    Shutdown(ShutdownArgs),
+    /// Show what a component imports, exports and says it needs, as TOML to paste
+    Inspect(InspectArgs),
+    /// Print a script that completes `weir` in a shell
+    #[command(after_help = "\
+Examples:
+  weir completions bash > /etc/bash_completion.d/weir
+  weir completions fish > ~/.config/fish/completions/weir.fish")]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+/// Which Main.
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub(crate) struct Target {
+    /// The control socket of Main; also WEIR_SOCKET
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, conflicts_with = "config")]
+    pub(crate) socket: Option<PathBuf>,
+    /// Take the control socket from this configuration
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Lines on stderr say what happens; RUST_LOG chooses which, as in RUST_LOG=debug. SIGTERM and Ctrl-C let
+extensions finish what they have in hand, within their stop-timeout; a second one ends all at once.
+
+Examples:
+  weir run weir.toml
+  weir run --log-format json --socket /tmp/weir.sock weir.toml")]
+pub(crate) struct RunArgs {
+    /// The configuration
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// Serve the control interface here and not at `main.control-socket`; also WEIR_SOCKET
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub(crate) socket: Option<PathBuf>,
+    /// How lines on stderr look
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) log_format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people
+    Human,
+    /// One JSON object a line
+    Json,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Every component is compiled, and its imports are resolved. Exit code 1: something is wrong.
+
+Examples:
+  weir check weir.toml
+  weir check --json weir.toml | jq .errors")]
+pub(crate) struct CheckArgs {
+    /// The configuration
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+MEMORY is used and allowed, INBOX is messages and bytes that wait, SHED is messages that found no room.
+
+Examples:
+  weir ps
+  weir ps --failures
+  weir ps --json | jq -r '.extensions[] | select(.state != \"ready\") | .id'")]
+pub(crate) struct PsArgs {
+    /// List the last failures instead
+    #[arg(long)]
+    pub(crate) failures: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct IdArgs {
+    /// The extension
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Main keeps the last 1000 lines.
+
+Examples:
+  weir logs -n 50
+  weir logs -f storage
+  weir logs --json | jq 'select(.level == \"error\")'")]
+pub(crate) struct LogsArgs {
+    /// Only what this extension has logged
+    #[arg(value_name = "ID")]
+    pub(crate) id: Option<String>,
+    /// Go on as lines come, until Main ends
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Only the last N of the lines so far
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) lines: Option<usize>,
+    /// Print JSON, one object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+On a terminal the answer is laid out, if it is JSON; else its bytes are printed as they are.
+
+Examples:
+  weir call device.info@1 memory
+  weir call local.storage@1 set '{\"key\": \"volume\", \"value\": 11}'
+  weir call --timeout 30s firmware@1 install @update.bin
+  echo hello | weir call echo@1 echo -")]
+pub(crate) struct CallArgs {
+    /// The contract, as in `device.info@1`
+    #[arg(value_name = "CONTRACT")]
+    pub(crate) contract: String,
+    /// The operation, as in `memory`
+    #[arg(value_name = "OPERATION")]
+    pub(crate) operation: String,
+    /// The arguments: JSON, `-` for all of stdin, or `@file`; without them, none
+    #[arg(value_name = "JSON|-|@FILE", allow_hyphen_values = true)]
+    pub(crate) payload: Option<String>,
+    /// Send the arguments as they are, JSON or not
+    #[arg(long)]
+    pub(crate) raw: bool,
+    /// Time for the answer, as in `2s`; without it, what the configuration says
+    #[arg(long, value_name = "TIME")]
+    pub(crate) timeout: Option<humantime::Duration>,
+    /// Who is to answer, if not the contract's owner: the id of an extension, or `main`
+    #[arg(long, value_name = "ID")]
+    pub(crate) provider: Option<String>,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  weir publish device.rebooting
+  weir publish settings.changed.volume 11
+  weir publish --to telemetry settings.changed.volume @volume.json")]
+pub(crate) struct PublishArgs {
+    /// The topic, as in `settings.changed.volume`
+    #[arg(value_name = "TOPIC")]
+    pub(crate) topic: String,
+    /// What to publish: as it is, `-` for all of stdin, or `@file`; without it, nothing
+    #[arg(value_name = "PAYLOAD|-|@FILE", allow_hyphen_values = true)]
+    pub(crate) payload: Option<String>,
+    /// Only to this extension
+    #[arg(long, value_name = "ID")]
+    pub(crate) to: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+In a pattern `*` stands for one segment of a topic and `>`, at the end, for the rest.
+
+Examples:
+  weir tail '>'
+  weir tail 'settings.changed.*'
+  weir tail --json 'sensors.>' | jq .payload")]
+pub(crate) struct TailArgs {
+    /// Which topics
+    #[arg(value_name = "PATTERN")]
+    pub(crate) pattern: String,
+    /// Print JSON, one object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ShutdownArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+What is printed is TOML. Write the host's side where it says FILL-IN, and take out what the extension
+shall not have. Nothing of the component is run.
+
+Examples:
+  weir inspect storage.wasm
+  weir inspect storage.wasm >> conf.d/storage.toml
+  weir inspect --json storage.wasm | jq .imports")]
+pub(crate) struct InspectArgs {
+    /// The component
+    #[arg(value_name = "FILE.wasm", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

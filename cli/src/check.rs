@@ -1,0 +1,99 @@
+//! `weir check`.
+
+use std::{collections::HashMap, path::Path};
+
+use serde_json::json;
+use weir_host::{Config, config::ConfigErrors};
+
+use crate::{
+    args::CheckArgs,
+    exit::{Said, chain},
+    output::{self, printable},
+};
+
+pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<()> {
+    let config = match Config::load(&args.file) {
+        Ok(config) => config,
+        Err(errors) if args.json => return report_errors(&errors),
+        Err(errors) => return Err(errors.into()),
+    };
+    let mut warnings = config.warnings();
+    if !config.main.serves.is_empty() {
+        warnings.push("`main.serves` is for programs that embed Weir: `weir run` serves nothing itself".to_owned());
+    }
+    let components = Components::check(&config);
+    if args.json {
+        report_components(&config, &components, &warnings)?;
+    } else {
+        print_components(&config, &components, &warnings)?;
+    }
+    if components.failures() == 0 { Ok(()) } else { Err(Said.into()) }
+}
+
+/// What is wrong with each component: with none of them checked twice.
+struct Components<'a>(HashMap<&'a Path, Option<String>>);
+
+impl<'a> Components<'a> {
+    fn check(config: &'a Config) -> Self {
+        let mut checked = HashMap::new();
+        for extension in &config.extensions {
+            let path = extension.path.as_path();
+            checked.entry(path).or_insert_with(|| {
+                weir_host::check_component(path).err().map(|error| chain(&error.into()))
+            });
+        }
+        Self(checked)
+    }
+
+    fn error(&self, path: &Path) -> Option<&str> {
+        self.0.get(path)?.as_deref()
+    }
+
+    fn failures(&self) -> usize {
+        self.0.values().flatten().count()
+    }
+}
+
+fn print_components(config: &Config, components: &Components<'_>, warnings: &[String]) -> anyhow::Result<()> {
+    for warning in warnings {
+        eprintln!("warning: {}", printable(warning));
+    }
+    for extension in &config.extensions {
+        match components.error(&extension.path) {
+            None => output::line(&format!("`{}` is ok", extension.id))?,
+            Some(error) => eprintln!("error: `{}`: {error}", extension.id),
+        }
+    }
+    if config.extensions.is_empty() {
+        output::line("ok, and without extensions")?;
+    }
+    Ok(())
+}
+
+fn report_components(config: &Config, components: &Components<'_>, warnings: &[String]) -> anyhow::Result<()> {
+    let extensions: Vec<_> = config
+        .extensions
+        .iter()
+        .map(|extension| {
+            let error = components.error(&extension.path);
+            json!({ "id": extension.id, "path": extension.path, "ok": error.is_none(), "error": error })
+        })
+        .collect();
+    let ok = components.failures() == 0;
+    output::json(&json!({ "ok": ok, "errors": [], "warnings": warnings, "extensions": extensions }))
+}
+
+fn report_errors(errors: &ConfigErrors) -> anyhow::Result<()> {
+    let errors: Vec<_> = errors
+        .iter()
+        .map(|error| {
+            let (line, column) = error.line_and_column().unzip();
+            json!({
+                "key": error.key(), "message": error.message(),
+                "file": error.file(), "line": line, "column": column,
+            })
+        })
+        .collect();
+    output::json(&json!({ "ok": false, "errors": errors, "warnings": [], "extensions": [] }))?;
+    Err(Said.into())
+}

@@ -1,0 +1,62 @@
+//! How a failure ends the process: what is printed, and the exit code, which `docs/command-line.md`
+//! promises.
+
+use std::process::ExitCode;
+
+use crate::{
+    client::{Refused, Unanswered, Unreachable},
+    output::{OutputClosed, printable},
+};
+
+/// Arguments that make no sense, found only after clap was content with them.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Usage(pub(crate) String);
+
+/// What was wrong has been said already.
+#[derive(Debug, thiserror::Error)]
+#[error("failed")]
+pub(crate) struct Said;
+
+/// Says what went wrong and picks the exit code.
+pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+    // Whoever read the output has seen enough.
+    if error.is::<OutputClosed>() {
+        return ExitCode::SUCCESS;
+    }
+    if !error.is::<Said>() {
+        eprintln!("error: {}", chain(error));
+    }
+    ExitCode::from(code(error))
+}
+
+/// An error and its causes, safe for a terminal, on one line unless the error itself has more.
+pub(crate) fn chain(error: &anyhow::Error) -> String {
+    let text = format!("{error:#}");
+    text.lines().map(printable).collect::<Vec<_>>().join("\n")
+}
+
+fn code(error: &anyhow::Error) -> u8 {
+    if error.is::<Usage>() {
+        2
+    } else if error.is::<Unreachable>() {
+        3
+    } else if error.is::<Unanswered>() {
+        6
+    } else {
+        error.downcast_ref::<Refused>().map_or(1, |refused| of_code(&refused.code))
+    }
+}
+
+fn of_code(code: &str) -> u8 {
+    match code {
+        "invalid" => 2,
+        "unknown-contract" | "unknown-extension" => 4,
+        "permission-denied" | "limit-exceeded" | "too-large" | "would-deadlock" => 5,
+        "timeout" => 6,
+        "handler" => 7,
+        "no-provider" | "not-ready" | "overloaded" | "peer-gone" | "trapped" | "not-started"
+        | "shutting-down" | "too-many-streams" => 8,
+        _ => 1,
+    }
+}

@@ -1,0 +1,87 @@
+//! What Main says, as far as people are shown it. What a newer Main adds is passed over.
+
+use serde::Deserialize;
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Extensions {
+    pub(crate) extensions: Vec<Extension>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Extension {
+    pub(crate) id: String,
+    pub(crate) state: String,
+    pub(crate) reason: Option<String>,
+    pub(crate) since: String,
+    pub(crate) restarts: u64,
+    pub(crate) cpu_seconds: f64,
+    pub(crate) memory: u64,
+    pub(crate) memory_limit: u64,
+    pub(crate) inbox_messages: u64,
+    pub(crate) inbox_bytes: u64,
+    pub(crate) received: u64,
+    pub(crate) sent: u64,
+    pub(crate) shed: u64,
+    pub(crate) late: u64,
+    pub(crate) class: String,
+    #[serde(default)]
+    pub(crate) fulfills: Vec<String>,
+    #[serde(default)]
+    pub(crate) failures: Vec<Failure>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Failure {
+    pub(crate) extension: String,
+    pub(crate) time: String,
+    pub(crate) cause: String,
+    pub(crate) hash: Option<String>,
+    pub(crate) handling: Option<Handling>,
+    #[serde(default)]
+    pub(crate) trace: Vec<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Handling {
+    pub(crate) message: u64,
+    pub(crate) sender: String,
+    pub(crate) operation: String,
+}
+
+/// A line of `logs`.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum LogEntry {
+    Line {
+        time: String,
+        extension: String,
+        level: String,
+        message: String,
+        #[serde(default)]
+        fields: Vec<(String, String)>,
+    },
+    Missed {
+        missed: u64,
+    },
+}
+
+/// A line of `events`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Event<'a> {
+    pub(crate) topic: String,
+    pub(crate) sender: String,
+    pub(crate) sequence: u64,
+    pub(crate) lost: u64,
+    #[serde(borrow)]
+    pub(crate) payload: Option<&'a serde_json::value::RawValue>,
+    pub(crate) payload_text: Option<String>,
+    pub(crate) payload_base64: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Receipt {
+    pub(crate) delivered: u32,
+    pub(crate) shed: u32,
+}

@@ -1,0 +1,97 @@
+//! `weir run`: the process that is Main.
+//!
+//! Its own thread waits for signals and for Main to end; all else happens on Main's worker thread.
+
+use std::process;
+
+use anyhow::Context;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use weir_host::{Config, Control, ExtensionStatus, Main, Started, State};
+
+use crate::{args::RunArgs, locate, logging};
+
+pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
+    logging::init(args.log_format)?;
+    let config = Config::load(&args.file)?;
+    for warning in config.warnings() {
+        tracing::warn!("{warning}");
+    }
+    let socket =
+        locate::overridden(args.socket.as_deref()).unwrap_or_else(|| config.main.control_socket.clone());
+    tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()
+        .context("cannot wait for signals")?
+        .block_on(async {
+            let mut signals = Signals::new().context("cannot wait for signals")?;
+            let (main, started) = Main::builder(config).control_socket(&socket).launch()?;
+            tracing::info!("the control socket is `{}`", socket.display());
+            watch(main.control(), started, &mut signals).await;
+            main.shutdown().await;
+            tracing::info!("stopped");
+            Ok(())
+        })
+}
+
+/// Ends when Main has ended, which a signal asks it to.
+async fn watch(control: &Control, started: Started, signals: &mut Signals) {
+    let mut started = std::pin::pin!(started.wait());
+    let (mut is_started, mut is_stopping) = (false, false);
+    loop {
+        tokio::select! {
+            () = control.ended() => return,
+            name = signals.next() => {
+                if is_stopping {
+                    tracing::warn!("{name} again: ending at once");
+                    process::exit(1);
+                }
+                is_stopping = true;
+                tracing::info!("{name}: stopping the extensions; again, to end at once");
+                control.begin_shutdown().await;
+            }
+            () = &mut started, if !is_started => {
+                is_started = true;
+                if !is_stopping {
+                    summarize(&control.extensions());
+                }
+            }
+        }
+    }
+}
+
+/// Says how each extension came up.
+fn summarize(extensions: &[ExtensionStatus]) {
+    for ExtensionStatus { id, state, reason, .. } in extensions {
+        match (state, reason) {
+            (State::Ready, _) => tracing::info!("`{id}` is ready"),
+            (State::Loaded, _) => tracing::info!("`{id}` is not to be started"),
+            (state, Some(reason)) => tracing::error!("`{id}` is {}: {reason}", name(*state)),
+            (state, None) => tracing::warn!("`{id}` is {}", name(*state)),
+        }
+    }
+    let ready = extensions.iter().filter(|extension| extension.state == State::Ready).count();
+    tracing::info!("{ready} of {} extensions are ready", extensions.len());
+}
+
+fn name(state: State) -> String {
+    format!("{state:?}").to_lowercase()
+}
+
+/// The signals that end a service, and a program on a terminal.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Extensions and their failures as text for people.
+
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
+
+use crate::{
+    model::{Extension, Failure, Handling},
+    output::printable,
+};
+
+/// The table of `weir ps`.
+pub(crate) fn extensions(extensions: &[Extension]) -> String {
+    let mut table = table(["ID", "STATE", "CPU", "MEMORY", "INBOX", "SHED", "RESTARTS"]);
+    table.add_rows(extensions.iter().map(|extension| {
+        vec![
+            Cell::new(printable(&extension.id)),
+            state(&extension.state),
+            Cell::new(cpu(extension.cpu_seconds)),
+            Cell::new(format!("{} / {}", size(extension.memory), size(extension.memory_limit))),
+            Cell::new(format!("{} / {}", extension.inbox_messages, size(extension.inbox_bytes))),
+            Cell::new(extension.shed),
+            Cell::new(extension.restarts),
+        ]
+    }));
+    finish(&table)
+}
+
+/// The table of `weir ps --failures`, the oldest first.
+pub(crate) fn failures(extensions: &[Extension]) -> String {
+    let mut failures: Vec<&Failure> = extensions.iter().flat_map(|extension| &extension.failures).collect();
+    failures.sort_by(|one, other| one.time.cmp(&other.time));
+    let mut table = table(["TIME", "ID", "HANDLING", "SENDER", "CAUSE"]);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.add_rows(failures.into_iter().map(|failure| {
+        let (operation, sender) = match &failure.handling {
+            Some(Handling { operation, sender, .. }) => (printable(operation), printable(sender)),
+            None => (String::from("-"), String::from("-")),
+        };
+        [printable(&failure.time), printable(&failure.extension), operation, sender, printable(&failure.cause)]
+    }));
+    finish(&table)
+}
+
+/// All of `weir status`.
+pub(crate) fn status(extension: &Extension) -> String {
+    let reason = extension.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let fulfills = if extension.fulfills.is_empty() { "-".to_owned() } else { extension.fulfills.join(" ") };
+    let facts = [
+        ("id", extension.id.clone()),
+        ("state", format!("{}{reason}", extension.state)),
+        ("since", extension.since.clone()),
+        ("class", extension.class.clone()),
+        ("fulfills", fulfills),
+        ("cpu", cpu(extension.cpu_seconds)),
+        ("memory", format!("{} of {}", size(extension.memory), size(extension.memory_limit))),
+        ("inbox", format!("{} messages, {}", extension.inbox_messages, size(extension.inbox_bytes))),
+        ("messages", format!("{} received, {} sent", extension.received, extension.sent)),
+        ("shed", extension.shed.to_string()),
+        ("late", extension.late.to_string()),
+        ("restarts", extension.restarts.to_string()),
+    ];
+    let mut text: String =
+        facts.iter().map(|(name, value)| format!("{name:<10}{}\n", printable(value))).collect();
+    text.extend(extension.failures.iter().map(failure));
+    text
+}
+
+fn failure(failure: &Failure) -> String {
+    let mut text = format!("\nfailed {}\n  {:<10}{}\n", printable(&failure.time), "cause", printable(&failure.cause));
+    let mut fact = |name: &str, value: &str| text.push_str(&format!("  {name:<10}{}\n", printable(value)));
+    if let Some(Handling { message, sender, operation }) = &failure.handling {
+        fact("handling", &format!("{operation} for {sender}, message {message}"));
+    }
+    if let Some(hash) = &failure.hash {
+        fact("sha-256", hash);
+    }
+    for (index, function) in failure.trace.iter().enumerate() {
+        fact(if index == 0 { "trace" } else { "" }, function);
+    }
+    text
+}
+
+fn table<const COLUMNS: usize>(header: [&str; COLUMNS]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header);
+    if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
+        table.force_no_tty();
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table
+}
+
+fn finish(table: &Table) -> String {
+    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+fn state(state: &str) -> Cell {
+    let cell = Cell::new(printable(state));
+    match state {
+        "ready" => cell.fg(Color::Green),
+        "failed" => cell.fg(Color::Red),
+        "interrupted" | "starting" | "draining" => cell.fg(Color::Yellow),
+        _ => cell,
+    }
+}
+
+fn size(bytes: u64) -> String {
+    ByteSize::b(bytes).display().iec().to_string()
+}
+
+/// Processor time, with as many digits as mean something.
+fn cpu(seconds: f64) -> String {
+    let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    match time.as_secs() {
+        0 => format!("{} ms", time.as_millis()),
+        1..60 => format!("{:.1} s", time.as_secs_f64()),
+        seconds @ 60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Extensions;
+
+    fn fixture() -> Vec<Extension> {
+        let json = include_str!("../tests/golden/extensions.json");
+        serde_json::from_str::<Extensions>(json).unwrap().extensions
+    }
+
+    #[test]
+    fn ps_lines_up_what_counts() {
+        insta::assert_snapshot!(extensions(&fixture()));
+    }
+
+    #[test]
+    fn failures_of_all_extensions_stand_in_the_order_of_time() {
+        insta::assert_snapshot!(failures(&fixture()));
+    }
+
+    #[test]
+    fn status_says_all_with_failures_and_their_traces() {
+        let fixture = fixture();
+        insta::assert_snapshot!(status(&fixture[1]));
+    }
+
+    #[test]
+    fn names_from_outside_cannot_play_with_the_terminal() {
+        let mut fixture = fixture();
+        fixture[1].reason = Some("a\x1b[2Jb\nc".to_owned());
+        fixture[1].failures[0].cause = "\x1b]0;title\x07".to_owned();
+        for text in [status(&fixture[1]), failures(&fixture)] {
+            assert!(!text.contains(['\x1b', '\x07']), "{text}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Events: order, losses, and patterns known only at run time.
+
+use std::{cell::RefCell, time::Duration};
+
+use weir_sdk::{Context, Contract, Empty, Error, Event, Extension, Operation, testing::Harness};
+
+const RECORDER: Contract = Contract::new("recorder@1");
+/// What was recorded, as topic, sequence, lost, payload and sender.
+const TAKE: Operation<Empty, Vec<Record>> = RECORDER.operation("take");
+
+type Record = (String, u64, u64, String, Option<String>);
+
+weir_sdk::manifest! {
+    id: "recorder",
+    fulfills: &[RECORDER],
+    publishes: &["loop.>"],
+    subscribes: &["number.>", "exact.topic", "loop.>"],
+}
+
+#[derive(Default)]
+struct Recorder(RefCell<Vec<Record>>);
+
+impl Recorder {
+    /// The longer the earlier, so that the order shows.
+    async fn slowly(&self, ctx: &Context, event: Event<u64>) -> Result<(), Error> {
+        ctx.sleep(Duration::from_millis(event.payload)).await;
+        self.record(ctx, event)
+    }
+
+    async fn at_once(&self, ctx: &Context, event: Event<String>) -> Result<(), Error> {
+        self.record(ctx, event)
+    }
+
+    async fn bytes(&self, ctx: &Context, event: Event<Vec<u8>>) -> Result<(), Error> {
+        let Event { topic, sequence, lost, payload } = event;
+        self.record(ctx, Event { topic, sequence, lost, payload: payload.len() })
+    }
+
+    fn record<T: ToString>(&self, ctx: &Context, event: Event<T>) -> Result<(), Error> {
+        let Event { topic, sequence, lost, payload } = event;
+        self.0.borrow_mut().push((topic, sequence, lost, payload.to_string(), ctx.sender()));
+        Ok(())
+    }
+
+    async fn take(&self, _: &Context, _: Empty) -> Result<Vec<Record>, Error> {
+        Ok(self.0.take())
+    }
+}
+
+fn harness() -> Harness {
+    Harness::new(
+        Extension::new(MANIFEST, Recorder::default())
+            .on(TAKE, Recorder::take)
+            .on_event("number.>", Recorder::slowly)
+            .on_event("exact.topic", Recorder::at_once)
+            .on_any_event(Recorder::bytes)
+            .on_start(async |_: &Recorder, ctx: &Context| ctx.subscribe(&ctx.config("pattern")?.unwrap())),
+    )
+}
+
+fn started() -> Harness {
+    let main = harness();
+    main.config("pattern", "loop.*");
+    main.start().unwrap();
+    main
+}
+
+fn numbers(records: Vec<Record>) -> Vec<(u64, u64, String)> {
+    records.into_iter().map(|(_, sequence, lost, payload, _)| (sequence, lost, payload)).collect()
+}
+
+#[test]
+fn events_reach_their_handler_one_after_the_other_in_the_order_in_which_they_came() {
+    let main = started();
+    for ms in [30, 10, 20] {
+        assert_eq!(main.publish("number.ms", &ms), 1);
+    }
+    assert_eq!(main.call(TAKE, &Empty {}), Ok(vec![]), "nobody waits for a slow handler");
+    main.advance(Duration::from_millis(60));
+    let records = main.call(TAKE, &Empty {}).unwrap();
+    assert_eq!(numbers(records), [(1, 0, "30".into()), (2, 0, "10".into()), (3, 0, "20".into())]);
+}
+
+#[test]
+fn an_event_carries_its_topic_and_sender_and_what_was_lost() {
+    let main = started();
+    main.sender("settings");
+    main.lose(2);
+    main.publish("exact.topic", "hello");
+    let record = ("exact.topic".to_owned(), 3, 2, "hello".to_owned(), Some("settings".to_owned()));
+    assert_eq!(main.call(TAKE, &Empty {}), Ok(vec![record]));
+}
+
+#[test]
+fn events_that_a_slow_handler_has_no_room_for_are_counted_as_lost() {
+    let main = started();
+    for _ in 0..=300 {
+        main.publish("number.ms", &1);
+    }
+    main.advance(Duration::from_secs(1));
+    let records = numbers(main.call(TAKE, &Empty {}).unwrap());
+    assert_eq!(records.len(), 257, "one in hand and 256 that wait");
+    assert_eq!(records[0], (1, 0, "1".into()));
+    assert_eq!(records[1], (46, 44, "1".into()));
+    assert_eq!(records[256], (301, 0, "1".into()));
+}
+
+#[test]
+fn an_event_that_does_not_decode_disturbs_nobody() {
+    let main = started();
+    assert_eq!(main.publish_bytes("exact.topic", b"{"), 1);
+    main.publish("exact.topic", "fine");
+    assert_eq!(numbers(main.call(TAKE, &Empty {}).unwrap()), [(2, 0, "fine".into())]);
+}
+
+#[test]
+fn patterns_known_only_at_run_time_reach_the_handler_for_any() {
+    let main = started();
+    assert_eq!(main.publish_bytes("loop.a", b"1234"), 1);
+    assert_eq!(main.publish_bytes("loop.a.b", b""), 0, "granted, but not subscribed to");
+    let records = main.call(TAKE, &Empty {}).unwrap();
+    assert_eq!((&*records[0].0, &*records[0].3), ("loop.a", "4"));
+}
+
+#[test]
+fn a_pattern_that_names_one_topic_gives_it_to_its_events() {
+    let main = harness();
+    main.config("pattern", "loop.one");
+    main.publish_bytes("loop.one", b"");
+    assert_eq!(main.call(TAKE, &Empty {}).unwrap()[0].0, "loop.one");
+}
+
+#[test]
+fn a_pattern_outside_the_manifest_is_refused() {
+    let main = harness();
+    main.config("pattern", "other.>");
+    let refused = "`recorder` may not subscribe to `other.>`; `subscribes` would grant it";
+    assert_eq!(main.start(), Err(Error::PermissionDenied(refused.to_owned())));
+}

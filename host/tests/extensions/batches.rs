@@ -1,0 +1,79 @@
+//! What becomes of a batch when the extension dies in the middle of it.
+
+use weir_host::{Client, Error, ExtensionConfig, Main, State};
+
+use super::support::{Gate, builder, puppet_with, reached, set};
+
+/// A puppet that takes batches, and does so only when the gate lets it.
+fn batcher(order: &str) -> ExtensionConfig {
+    puppet_with("a", |a| {
+        a.wants = vec!["gate@1".parse().unwrap()];
+        a.autostart = false;
+        set(a, "start", "call gate@1 pass");
+        set(a, "receive", order);
+    })
+}
+
+/// Sends all at once, so that they are one batch when the gate opens.
+fn send(client: &Client, commands: &[&'static str]) -> Vec<tokio::task::JoinHandle<Result<bytes::Bytes, Error>>> {
+    commands
+        .iter()
+        .map(|&command| {
+            let client = client.clone();
+            tokio::spawn(async move { client.call("a@1", "run", command).await })
+        })
+        .collect()
+}
+
+/// Starts the puppet, lets `commands` wait for it, and opens the gate; the answers of the first `ended`.
+async fn run_batch(
+    main: &Main,
+    gate: &Gate,
+    commands: &[&'static str],
+    ended: usize,
+) -> (Vec<Result<bytes::Bytes, Error>>, Vec<tokio::task::JoinHandle<Result<bytes::Bytes, Error>>>) {
+    let control = main.control().clone();
+    let starting = tokio::spawn(async move { control.start("a").await });
+    reached(main, "a", State::Starting).await;
+    let mut calls = send(main.client(), commands);
+    while main.control().status("a").unwrap().inbox_messages < commands.len() as u64 {
+        tokio::task::yield_now().await;
+    }
+    gate.open(1);
+    starting.await.unwrap().unwrap();
+    let waiting = calls.split_off(ended);
+    let mut answers = Vec::new();
+    for call in calls {
+        answers.push(call.await.unwrap());
+    }
+    (answers, waiting)
+}
+
+#[tokio::test]
+async fn what_was_not_reached_of_a_batch_in_order_goes_to_the_next_instance() {
+    let gate = Gate::new();
+    let main = builder(vec![batcher("in-order")]).serve(gate.service()).start().await.unwrap();
+    let commands = ["echo 1", "echo 2", "trap", "echo 4", "echo 5"];
+    let (answers, waiting) = run_batch(&main, &gate, &commands, 3).await;
+    assert_eq!(answers, [Ok("1".into()), Ok("2".into()), Err(Error::Trapped)]);
+    reached(&main, "a", State::Failed).await;
+    assert_eq!(main.control().status("a").unwrap().inbox_messages, 2);
+    gate.open(1);
+    main.control().start("a").await.unwrap();
+    let mut answers = Vec::new();
+    for call in waiting {
+        answers.push(call.await.unwrap());
+    }
+    assert_eq!(answers, [Ok("4".into()), Ok("5".into())]);
+}
+
+#[tokio::test]
+async fn every_unanswered_request_of_a_batch_in_any_order_is_trapped() {
+    let gate = Gate::new();
+    let main = builder(vec![batcher("any-order")]).serve(gate.service()).start().await.unwrap();
+    let commands = ["echo 1", "trap", "echo 3"];
+    let (answers, _) = run_batch(&main, &gate, &commands, 3).await;
+    assert_eq!(answers, [Ok("1".into()), Err(Error::Trapped), Err(Error::Trapped)]);
+    reached(&main, "a", State::Failed).await;
+    assert_eq!(main.control().status("a").unwrap().inbox_messages, 0);
+}

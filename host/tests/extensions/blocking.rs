@@ -1,0 +1,104 @@
+//! Main for programs without async code: from plain loops, beside async code, and never inside it.
+
+use std::time::Duration;
+
+use weir_host::{
+    Config, MainConfig, Service,
+    blocking::{BlockingError, Client, Main},
+};
+
+use super::support::puppet;
+
+fn start(services: Vec<Service>) -> Main {
+    Main::start(Config::new(MainConfig::default(), vec![puppet("a")]), services).unwrap()
+}
+
+fn echo(client: &Client, text: &str) -> Result<bytes::Bytes, BlockingError<weir_host::Error>> {
+    client.call("a@1", "run", format!("echo {text}"))
+}
+
+#[test]
+fn a_plain_loop_calls_ten_thousand_times() {
+    let main = start(Vec::new());
+    let client = main.client();
+    for number in 0..10_000 {
+        let text = number.to_string();
+        assert_eq!(echo(&client, &text).unwrap(), text);
+    }
+    main.shutdown();
+    assert!(matches!(echo(&client, ""), Err(BlockingError::Call(weir_host::Error::NoProvider(_)))));
+}
+
+#[test]
+fn many_threads_call_at_once() {
+    let main = start(Vec::new());
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let client = main.client();
+            scope.spawn(move || {
+                for number in 0..200 {
+                    let text = format!("{thread} {number}");
+                    assert_eq!(echo(&client, &text).unwrap(), text);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn it_works_on_a_blocking_thread_of_an_async_runtime() {
+    let main = start(Vec::new());
+    let client = main.client();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let answer = runtime.block_on(async { tokio::task::spawn_blocking(move || echo(&client, "1")).await });
+    assert_eq!(answer.unwrap().unwrap(), "1");
+}
+
+#[test]
+fn inside_an_async_task_it_is_an_error_that_says_what_to_do() {
+    let main = start(Vec::new());
+    let (client, control) = (main.client(), main.control());
+    let assert_refused = move || {
+        let error = echo(&client, "1").unwrap_err();
+        assert!(matches!(error, BlockingError::InAsync));
+        assert_eq!(
+            error.to_string(),
+            "blocking call from inside an async task; use the async form, or move the call to a thread of its own"
+        );
+        assert!(matches!(control.stop("a"), Err(BlockingError::InAsync)));
+        let mut subscriber = client.subscribe("t").unwrap();
+        assert!(subscriber.next(Duration::from_secs(1)).is_err());
+    };
+    for mut builder in [tokio::runtime::Builder::new_current_thread(), tokio::runtime::Builder::new_multi_thread()] {
+        let runtime = builder.build().unwrap();
+        runtime.block_on(async { assert_refused() });
+        let task = assert_refused.clone();
+        runtime.block_on(async { tokio::spawn(async move { task() }).await }).unwrap();
+    }
+    assert_eq!(echo(&main.client(), "still").unwrap(), "still");
+}
+
+#[test]
+fn inside_a_handler_on_the_worker_it_is_an_error_and_on_the_pool_it_works() {
+    let client = std::sync::Arc::new(std::sync::OnceLock::<Client>::new());
+    let (on_worker, on_pool) = (client.clone(), client.clone());
+    let service = Service::new("service@1".parse().unwrap())
+        .on("worker".parse().unwrap(), move |_| {
+            let refused = matches!(echo(on_worker.get().unwrap(), "1"), Err(BlockingError::InAsync));
+            async move { Ok(refused.to_string().into()) }
+        })
+        .on_blocking("pool".parse().unwrap(), move |_| Ok(echo(on_pool.get().unwrap(), "from the pool").unwrap()));
+    let main = start(vec![service]);
+    client.set(main.client()).unwrap();
+    assert_eq!(main.client().call("service@1", "worker", "").unwrap(), "true");
+    assert_eq!(main.client().call("service@1", "pool", "").unwrap(), "from the pool");
+}
+
+#[test]
+fn a_subscriber_waits_for_as_long_as_it_is_told() {
+    let main = start(Vec::new());
+    let mut subscriber = main.client().subscribe("t").unwrap();
+    assert_eq!(subscriber.next(Duration::from_millis(1)).unwrap(), None);
+    main.client().publish("t", "1").unwrap();
+    assert_eq!(subscriber.next(Duration::from_secs(60)).unwrap().unwrap().payload, "1");
+}

@@ -1,0 +1,110 @@
+//! Stop and start again: what ends with an instance, and what outlives it.
+
+use weir_host::{Error, State};
+
+use super::support::{Gate, builder, puppet, puppet_with, reached, set, start, tell};
+
+#[tokio::test]
+async fn a_stopped_extension_is_no_provider_until_it_is_started_again() {
+    let main = start(vec![puppet("a")]).await;
+    main.control().stop("a").await.unwrap();
+    main.control().stop("a").await.unwrap();
+    assert_eq!(
+        main.client().call("a@1", "run", "echo").await,
+        Err(Error::NoProvider("`a` is not running".to_owned()))
+    );
+    main.control().start("a").await.unwrap();
+    main.control().start("a").await.unwrap();
+    assert_eq!(tell(&main, "a", "echo 1").await.unwrap(), "1");
+    assert_eq!(main.control().status("a").unwrap().restarts, 1);
+    assert!(main.control().start("b").await.is_err());
+}
+
+#[tokio::test]
+async fn an_operation_that_was_looked_up_once_holds_across_instances() {
+    let main = start(vec![puppet("a")]).await;
+    let mut operation = main.client().operation("a@1", "run").unwrap();
+    assert_eq!(operation.call("echo 1").await.unwrap(), "1");
+    main.control().stop("a").await.unwrap();
+    assert!(matches!(operation.call("echo 2").await, Err(Error::NoProvider(_))));
+    main.control().start("a").await.unwrap();
+    assert_eq!(operation.call("echo 3").await.unwrap(), "3");
+}
+
+#[tokio::test]
+async fn subscriptions_outlive_a_trap_and_end_with_a_stop() {
+    let puppet = puppet_with("a", |a| a.subscribes = vec!["t".parse().unwrap()]);
+    let main = start(vec![puppet]).await;
+    let number = tell(&main, "a", "subscribe t").await.unwrap();
+    assert_eq!(tell(&main, "a", "trap").await, Err("Trapped".to_owned()));
+    reached(&main, "a", State::Failed).await;
+    assert_eq!(main.client().publish("t", "while it was down").unwrap().delivered, 1);
+    main.control().start("a").await.unwrap();
+    assert_eq!(tell(&main, "a", "subscribe t").await.unwrap(), number);
+    assert_eq!(tell(&main, "a", "heard").await.unwrap(), "event:  1 0 while it was down");
+
+    main.control().stop("a").await.unwrap();
+    assert_eq!(main.client().publish("t", "nobody hears").unwrap().delivered, 0);
+    main.control().start("a").await.unwrap();
+    assert_ne!(tell(&main, "a", "subscribe t").await.unwrap(), number);
+    assert_eq!(tell(&main, "a", "heard").await.unwrap(), "");
+}
+
+#[tokio::test]
+async fn requests_wait_for_an_extension_that_is_starting() {
+    let gate = Gate::new();
+    let slow = puppet_with("a", |a| {
+        a.wants = vec!["gate@1".parse().unwrap()];
+        a.autostart = false;
+        set(a, "start", "call gate@1 pass");
+    });
+    let main = builder(vec![slow]).serve(gate.service()).start().await.unwrap();
+    let starting = main.control().start("a");
+    let asking = async {
+        reached(&main, "a", State::Starting).await;
+        let ask = tell(&main, "a", "echo waited");
+        let open = async { gate.open(1) };
+        tokio::join!(ask, open).0
+    };
+    let (started, asked) = tokio::join!(starting, asking);
+    started.unwrap();
+    assert_eq!(asked.unwrap(), "waited");
+}
+
+#[tokio::test]
+async fn an_interrupted_extension_refuses_until_it_is_ready_again() {
+    let puppet = puppet_with("a", |a| a.subscribes = vec!["t".parse().unwrap()]);
+    let main = start(vec![puppet]).await;
+    tell(&main, "a", "interrupted no network").await.unwrap();
+    assert_eq!(reached(&main, "a", State::Interrupted).await.as_deref(), Some("no network"));
+    assert_eq!(
+        main.client().call("a@1", "run", "ready").await,
+        Err(Error::NotReady("`a` is interrupted: no network".to_owned()))
+    );
+    main.control().stop("a").await.unwrap();
+    main.control().start("a").await.unwrap();
+    assert_eq!(tell(&main, "a", "echo 1").await.unwrap(), "1");
+}
+
+#[tokio::test]
+async fn an_extension_that_says_why_it_fails_is_quoted_harmlessly() {
+    let puppet = puppet_with("a", |a| set(a, "start", "error no\n\x1b[31mdata"));
+    let main = start(vec![puppet]).await;
+    let status = main.control().status("a").unwrap();
+    assert_eq!(status.state, State::Failed);
+    assert_eq!(status.reason.as_deref(), Some("no\\n\\u{1b}[31mdata"));
+}
+
+#[tokio::test]
+async fn a_main_that_is_dropped_has_ended_and_clients_hear_it() {
+    let main = start(vec![puppet("a")]).await;
+    let (client, control) = (main.client().clone(), main.control().clone());
+    drop(main);
+    control.ended().await;
+    assert_eq!(
+        client.call("a@1", "run", "echo").await,
+        Err(Error::NoProvider("`a` is not running".to_owned()))
+    );
+    assert!(control.start("a").await.is_err());
+    assert_eq!(client.waiters(), 0);
+}

@@ -1,0 +1,120 @@
+//! Requests and events between extensions, Main and its client, where they go wrong or are given up.
+
+use futures_util::FutureExt;
+use weir_host::{Error, ExtensionConfig, State};
+
+use super::support::{puppet, puppet_with, reached, start, tell};
+
+fn caller(id: &str, wants: &[&str]) -> ExtensionConfig {
+    puppet_with(id, |p| {
+        p.wants = wants.iter().map(|name| name.parse().unwrap()).collect();
+        p.publishes = vec![">".parse().unwrap()];
+        p.subscribes = vec![">".parse().unwrap()];
+    })
+}
+
+#[tokio::test]
+async fn futures_that_are_dropped_leave_nobody_waiting() {
+    let main = start(vec![puppet("a")]).await;
+    for _ in 0..500 {
+        let mut call = Box::pin(main.client().call("a@1", "run", "forget"));
+        assert_eq!((&mut call).now_or_never(), None);
+    }
+    assert_eq!(main.client().waiters(), 0);
+    assert_eq!(tell(&main, "a", "echo 1").await.unwrap(), "1");
+}
+
+#[tokio::test]
+async fn more_unanswered_requests_than_can_be_in_hand_keep_no_later_one_out() {
+    let main = start(vec![puppet("a")]).await;
+    let options = || weir_host::CallOptions::default().timeout(std::time::Duration::from_millis(500));
+    for _ in 0..3 {
+        let calls = (0..700).map(|_| main.client().call_with("a@1", "run", "forget", options()));
+        for outcome in futures_util::future::join_all(calls).await {
+            assert!(matches!(outcome, Err(Error::Timeout | Error::Overloaded(_))), "{outcome:?}");
+        }
+    }
+    assert_eq!(tell(&main, "a", "echo 1").await.unwrap(), "1");
+}
+
+#[tokio::test]
+async fn a_circle_of_blocking_calls_is_refused_and_names_who_waits() {
+    let main = start(vec![caller("a", &["b@1", "a@1"]), caller("b", &["a@1"])]).await;
+    let told = tell(&main, "a", "call b@1 run call a@1 run echo").await.unwrap_err();
+    assert!(told.contains(r#"WouldDeadlock([\"b\", \"a\", \"b\"])"#), "{told}");
+    let told = tell(&main, "a", "call a@1 run echo").await.unwrap_err();
+    assert_eq!(told, r#"Error::WouldDeadlock(["a", "a"])"#);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_can_be_given_otherwise() {
+    let main = start(vec![puppet("a")]).await;
+    let told = tell(&main, "a", "large 1048577").await.unwrap_err();
+    assert!(told.contains("TooLarge") && told.contains("1048576"), "{told}");
+    assert_eq!(tell(&main, "a", "large 1048576").await.unwrap().len(), 1 << 20);
+    let too_large = vec![b'x'; (1 << 20) + 1];
+    let refused = Error::TooLarge { bytes: 1_048_577, allowed: 1_048_576 };
+    assert_eq!(main.client().call("a@1", "run", too_large).await, Err(refused));
+}
+
+#[tokio::test]
+async fn a_named_provider_is_the_one_that_answers_or_none() {
+    let main = start(vec![caller("a", &["b@1"]), puppet("b")]).await;
+    assert_eq!(tell(&main, "a", "call b@1/b run own-name").await.unwrap(), "b");
+    for name in ["a", "main", "nobody"] {
+        let told = tell(&main, "a", &format!("call b@1/{name} run own-name")).await;
+        let refused = format!("`{name}` does not fulfil `b@1`");
+        assert_eq!(told, Err(format!("Error::NoProvider({refused:?})")));
+    }
+}
+
+#[tokio::test]
+async fn numbers_that_were_never_given_out_are_invalid() {
+    let main = start(vec![puppet("a")]).await;
+    for command in ["respond 0", "respond 18446744073709551615", "unsubscribe 7", "call b run x", "serve a@1"] {
+        let told = tell(&main, "a", command).await.unwrap_err();
+        assert!(told.starts_with("Error::Invalid(") || told.starts_with("Error::PermissionDenied("), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_response_comes_through_the_inbox_of_whoever_sent_without_waiting() {
+    let main = start(vec![caller("a", &["b@1"]), puppet("b")]).await;
+    tell(&main, "a", "send b@1 run echo hello").await.unwrap();
+    tell(&main, "a", "send b@1 run trap").await.unwrap();
+    reached(&main, "b", State::Failed).await;
+    // Both responses came before this request.
+    let heard = tell(&main, "a", "heard").await.unwrap();
+    assert_eq!(heard, "response: Ok(\"hello\")\nresponse: Err(Error::Trapped)");
+    assert_eq!(main.client().waiters(), 0);
+}
+
+#[tokio::test]
+async fn events_reach_extensions_and_main_with_their_sender_and_place() {
+    let main = start(vec![caller("a", &[]), caller("b", &[])]).await;
+    let mut all = main.client().subscribe("news.>").unwrap();
+    tell(&main, "b", "subscribe news.*").await.unwrap();
+    let receipt = tell(&main, "a", "publish news.today sunny").await.unwrap();
+    assert_eq!(receipt, "Receipt { delivered: 2, shed: 0 }");
+    main.client().publish_to("b", "news.today", "rainy").unwrap();
+    let heard = tell(&main, "b", "heard").await.unwrap();
+    assert_eq!(heard, "event: news.today 1 0 sunny\nevent: news.today 2 0 rainy");
+    let event = all.next().await.unwrap();
+    assert_eq!((&*event.sender, event.topic.as_str(), &*event.payload), ("a", "news.today", &b"sunny"[..]));
+    assert!(tell(&main, "a", "publish-to a news.today x").await.unwrap_err().starts_with("Error::NoProvider("));
+}
+
+#[tokio::test]
+async fn an_event_that_an_extension_died_with_is_a_gap_for_the_next_instance() {
+    let main = start(vec![caller("a", &[])]).await;
+    tell(&main, "a", "all subscribe first; subscribe t").await.unwrap();
+    // The puppet runs no events; it dies of the request that came with them.
+    main.client().publish("t", "1").unwrap();
+    assert_eq!(tell(&main, "a", "heard").await.unwrap(), "event:  1 0 1");
+    tell(&main, "a", "trap").await.unwrap_err();
+    reached(&main, "a", State::Failed).await;
+    main.client().publish("t", "2").unwrap();
+    main.control().start("a").await.unwrap();
+    tell(&main, "a", "subscribe t").await.unwrap();
+    assert_eq!(tell(&main, "a", "heard").await.unwrap(), "event:  2 0 2", "the first one was done with");
+}

@@ -1,0 +1,97 @@
+//! What the tests have in common: extensions from guests, and waiting for what happens.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use weir_host::{
+    Builder, Config, Error, ExtensionConfig, Main, MainConfig, MainEvent, Service, State,
+};
+
+/// An extension that runs this guest and may reach nothing.
+pub(crate) fn extension(id: &str, guest: &str) -> ExtensionConfig {
+    ExtensionConfig::new(id.parse().unwrap(), test_guests::path(guest))
+}
+
+/// A puppet that serves the contract `ID@1`.
+pub(crate) fn puppet(id: &str) -> ExtensionConfig {
+    let mut puppet = extension(id, "puppet");
+    puppet.fulfills = vec![format!("{id}@1").parse().unwrap()];
+    puppet.config.insert("contract".to_owned(), format!("{id}@1"));
+    puppet
+}
+
+/// A puppet with more to say about it.
+pub(crate) fn puppet_with(id: &str, change: impl FnOnce(&mut ExtensionConfig)) -> ExtensionConfig {
+    let mut puppet = puppet(id);
+    change(&mut puppet);
+    puppet
+}
+
+pub(crate) fn set(extension: &mut ExtensionConfig, key: &str, value: &str) {
+    extension.config.insert(key.to_owned(), value.to_owned());
+}
+
+pub(crate) fn builder(extensions: Vec<ExtensionConfig>) -> Builder {
+    Main::builder(Config::new(MainConfig::default(), extensions))
+}
+
+pub(crate) async fn start(extensions: Vec<ExtensionConfig>) -> Main {
+    builder(extensions).start().await.unwrap()
+}
+
+/// Tells a puppet what to do; what came of it, in words.
+pub(crate) async fn tell(main: &Main, id: &str, command: &str) -> Result<String, String> {
+    match main.client().call(&format!("{id}@1"), "run", command.to_owned()).await {
+        Ok(answer) => Ok(String::from_utf8(answer.to_vec()).unwrap()),
+        Err(Error::Handler(error)) if error.code == "refused" => Err(error.message),
+        Err(other) => Err(format!("{other:?}")),
+    }
+}
+
+/// Waits until an extension is in that state; the reason that it gives.
+pub(crate) async fn reached(main: &Main, id: &str, state: State) -> Option<String> {
+    let mut events = main.control().events();
+    loop {
+        let status = main.control().status(id).unwrap();
+        if status.state == state {
+            return status.reason;
+        }
+        events.next().await.unwrap();
+    }
+}
+
+/// The states that extensions come into, in order, until there is no more.
+pub(crate) async fn states(mut events: weir_host::MainEvents) -> Vec<(String, State)> {
+    let mut states = Vec::new();
+    while let Some(event) = events.next().await {
+        if let MainEvent::State { extension, to, .. } = event {
+            states.push((extension.to_string(), to));
+        }
+    }
+    states
+}
+
+/// `gate@1`, a contract of Main's whose only operation, `pass`, answers when the test lets it.
+pub(crate) struct Gate(Arc<Semaphore>);
+
+impl Gate {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Semaphore::new(0)))
+    }
+
+    pub(crate) fn service(&self) -> Service {
+        let permits = self.0.clone();
+        Service::new("gate@1".parse().unwrap()).on("pass".parse().unwrap(), move |request| {
+            let permits = permits.clone();
+            async move {
+                permits.acquire().await.unwrap().forget();
+                Ok(request.payload)
+            }
+        })
+    }
+
+    /// Lets as many pass.
+    pub(crate) fn open(&self, passes: usize) {
+        self.0.add_permits(passes);
+    }
+}

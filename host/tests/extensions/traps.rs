@@ -1,0 +1,160 @@
+//! A faulty extension costs what it had in hand and its own instance, and nobody else anything.
+
+use std::time::Duration;
+
+use weir_host::{Error, FailureRecord, Limits, Main, Service, Source, State};
+
+use super::support::{builder, puppet, puppet_with, reached, start, tell};
+
+fn last_failure(main: &Main, id: &str) -> FailureRecord {
+    main.control().status(id).unwrap().failures.pop().unwrap()
+}
+
+#[tokio::test]
+async fn a_trap_is_told_to_its_caller_and_the_others_answers_go_on() {
+    let caller = puppet_with("caller", |c| c.wants = vec!["faulty@1".parse().unwrap()]);
+    let main = start(vec![puppet("faulty"), caller, puppet("other")]).await;
+    let others = async {
+        for number in 0..200 {
+            let text = number.to_string();
+            assert_eq!(tell(&main, "other", &format!("echo {text}")).await.unwrap(), text);
+        }
+    };
+    let (trapped, ()) = tokio::join!(tell(&main, "caller", "call faulty@1 run trap"), others);
+    assert_eq!(trapped, Err("Error::Trapped".to_owned()));
+    assert_eq!(tell(&main, "caller", "echo still here").await.unwrap(), "still here");
+
+    let reason = reached(&main, "faulty", State::Failed).await.unwrap();
+    let failure = last_failure(&main, "faulty");
+    assert_eq!(failure.cause, "trapped: wasm `unreachable` instruction executed");
+    assert_eq!(failure.cause, reason);
+    let handling = failure.handling.unwrap();
+    assert_eq!((&*handling.operation, &*handling.sender), ("faulty@1 run", "caller"));
+    assert!(failure.trace.iter().any(|name| name.contains("commands::trap")), "{:?}", failure.trace);
+    assert_eq!(failure.hash.unwrap().len(), 64);
+    let line = main.control().logs().into_iter().find(|line| line.source == Source::Main).unwrap();
+    assert_eq!((&*line.extension, &*line.message), ("faulty", "failed: trapped: wasm `unreachable` instruction executed"));
+    assert!(line.fields.contains(&("message".to_owned(), handling.message.to_string())), "{line:?}");
+}
+
+#[tokio::test]
+async fn an_endless_loop_ends_at_its_fuel_while_others_are_served() {
+    let spinner = puppet_with("spinner", |s| s.limits = Limits::min());
+    let main = start(vec![spinner, puppet("other")]).await;
+    let (spun, echoed) = tokio::join!(tell(&main, "spinner", "spin"), tell(&main, "other", "echo 1"));
+    assert_eq!((spun, echoed), (Err("Trapped".to_owned()), Ok("1".to_owned())));
+    let failure = last_failure(&main, "spinner");
+    assert_eq!(failure.cause, "`fuel-per-message` of 50000000 used up");
+    assert!(failure.trace.iter().any(|name| name.contains("commands::spin")), "{:?}", failure.trace);
+}
+
+#[tokio::test]
+async fn memory_beyond_the_limit_is_refused_and_the_extension_goes_on() {
+    let main = start(vec![puppet_with("a", |a| a.limits = Limits::min())]).await;
+    assert_eq!(tell(&main, "a", "reserve 8000000").await.unwrap(), "refused");
+    assert_eq!(tell(&main, "a", "reserve 1000000").await.unwrap(), "reserved");
+    let status = main.control().status("a").unwrap();
+    assert!((1_000_000..=4 << 20).contains(&status.memory), "{}", status.memory);
+    assert_eq!(status.state, State::Ready);
+}
+
+/// The host call at the deepest point needs stack of the host's own, most of it in unoptimised builds.
+#[tokio::test]
+async fn endless_recursion_that_calls_the_host_at_every_depth_is_a_trap() {
+    let main = start(vec![puppet("deep"), puppet("other")]).await;
+    assert_eq!(tell(&main, "deep", "recurse").await, Err("Trapped".to_owned()));
+    assert_eq!(last_failure(&main, "deep").cause, "trapped: call stack exhausted");
+    assert_eq!(tell(&main, "other", "echo 1").await.unwrap(), "1");
+    main.control().start("deep").await.unwrap();
+    assert_eq!(tell(&main, "deep", "echo 1").await.unwrap(), "1");
+}
+
+#[tokio::test]
+async fn what_a_panicking_extension_says_is_in_its_log() {
+    let main = start(vec![puppet("a")]).await;
+    assert_eq!(tell(&main, "a", "panic out of cheese").await, Err("Trapped".to_owned()));
+    reached(&main, "a", State::Failed).await;
+    let logs = main.control().logs();
+    assert!(logs.iter().any(|l| l.source == Source::Stderr && l.message.contains("out of cheese")), "{logs:?}");
+}
+
+#[tokio::test]
+async fn an_exit_in_the_middle_of_a_request_is_peer_gone_and_a_failure() {
+    let main = start(vec![puppet("a")]).await;
+    assert_eq!(tell(&main, "a", "exit 3").await, Err("PeerGone".to_owned()));
+    let reason = reached(&main, "a", State::Failed).await;
+    assert_eq!(reason.as_deref(), Some("exited with code 1"));
+}
+
+#[tokio::test]
+async fn a_panic_in_a_handler_of_mains_own_is_peer_gone_and_main_lives() {
+    let faulty = Service::new("faulty@1".parse().unwrap())
+        .on("panic".parse().unwrap(), async |_| panic!("a handler that panics, as it should"))
+        .on_blocking("panic-blocking".parse().unwrap(), |_| panic!("another one"))
+        .on("echo".parse().unwrap(), async |request| Ok(request.payload));
+    let caller = puppet_with("a", |a| a.wants = vec!["faulty@1".parse().unwrap()]);
+    let main = builder(vec![caller]).serve(faulty).start().await.unwrap();
+    for operation in ["panic", "panic-blocking"] {
+        assert_eq!(main.client().call("faulty@1", operation, "").await, Err(Error::PeerGone));
+        let told = tell(&main, "a", &format!("call faulty@1 {operation}")).await;
+        assert_eq!(told, Err("Error::PeerGone".to_owned()));
+    }
+    assert_eq!(main.client().call("faulty@1", "echo", "1").await.unwrap(), "1");
+}
+
+#[tokio::test]
+async fn a_loop_before_ready_fails_at_the_fuel_limit_or_the_ready_deadline() {
+    let hungry = puppet_with("hungry", |p| {
+        p.limits = Limits::min();
+        super::support::set(p, "start", "spin");
+    });
+    let slow = puppet_with("slow", |p| {
+        p.limits.fuel_per_message = 1_000_000_000_000;
+        p.limits.ready_timeout = Duration::from_millis(300);
+        super::support::set(p, "start", "spin");
+    });
+    let main = start(vec![hungry, slow, puppet("other")]).await;
+    let reason = |id: &str| main.control().status(id).unwrap().reason.unwrap();
+    assert_eq!(reason("hungry"), "`fuel-per-message` of 50000000 used up");
+    assert_eq!(reason("slow"), "not ready within `ready-timeout` of 300ms");
+    assert_eq!(tell(&main, "other", "echo 1").await.unwrap(), "1");
+}
+
+#[tokio::test]
+async fn a_loop_after_stop_is_killed_at_the_stop_deadline() {
+    let stubborn = puppet_with("stubborn", |p| {
+        p.limits.fuel_per_message = 1_000_000_000_000;
+        p.limits.stop_timeout = Duration::from_millis(300);
+        super::support::set(p, "stop", "spin");
+    });
+    let main = start(vec![stubborn]).await;
+    // Without a message there is only the budget of the start.
+    main.control().stop("stubborn").await.unwrap();
+    let status = main.control().status("stubborn").unwrap();
+    assert_eq!(status.state, State::Stopped);
+    assert_eq!(status.reason.as_deref(), Some("did not stop within `stop-timeout` of 300ms"));
+    assert_eq!(status.failures.len(), 1);
+}
+
+#[tokio::test]
+async fn a_request_that_a_killed_extension_had_in_hand_is_answered_trapped() {
+    let stubborn = puppet_with("stubborn", |p| {
+        p.limits.fuel_per_message = 1_000_000_000_000;
+        p.limits.stop_timeout = Duration::from_millis(300);
+    });
+    let main = start(vec![stubborn]).await;
+    let stop = async {
+        tell(&main, "stubborn", "forget").await.unwrap_err()
+    };
+    let kill = async {
+        // Answered when `forget` is in hand; then nothing but the loop is left.
+        tell(&main, "stubborn", "echo").await.unwrap();
+        let spin = tell(&main, "stubborn", "spin");
+        let (spin, stopped) = tokio::join!(spin, main.control().stop("stubborn"));
+        stopped.unwrap();
+        spin.unwrap_err()
+    };
+    let (forgotten, spun) = tokio::join!(stop, kill);
+    assert_eq!(forgotten, "Trapped");
+    assert!(["Trapped", "PeerGone"].contains(&&*spun), "in hand, or not reached: {spun}");
+}

@@ -1,0 +1,45 @@
+//! Extensions cost no threads. Alone in its process, since it counts them.
+
+use std::fs;
+
+use weir_host::{Config, ExtensionConfig, Main, MainConfig, State};
+
+const BLOCKING_THREADS: u16 = 2;
+
+/// Threads of this process by what they are: those of the blocking pool, which come and go, and others.
+fn threads() -> (usize, usize) {
+    let names = fs::read_dir("/proc/self/task")
+        .unwrap()
+        .filter_map(|task| fs::read_to_string(task.unwrap().path().join("comm")).ok());
+    let (pool, others): (Vec<_>, Vec<_>) = names.partition(|name| name.starts_with("weir-blocking"));
+    (pool.len(), others.len())
+}
+
+fn echo(number: usize) -> ExtensionConfig {
+    let contract = format!("echo.n{number}@1");
+    let mut echo = ExtensionConfig::new(format!("echo-{number}").parse().unwrap(), test_guests::path("puppet"));
+    echo.fulfills = vec![contract.parse().unwrap()];
+    echo.config.insert("contract".to_owned(), contract);
+    echo
+}
+
+#[tokio::test]
+async fn one_a_hundred_and_a_thousand_extensions_run_on_the_same_number_of_threads() {
+    let mut main = MainConfig::default();
+    main.blocking_threads = BLOCKING_THREADS;
+    let mut counts = Vec::new();
+    for extensions in [1, 100, 1000] {
+        let config = Config::new(main.clone(), (0..extensions).map(echo).collect());
+        let main = Main::builder(config).start().await.unwrap();
+        assert!(main.control().extensions().iter().all(|status| status.state == State::Ready));
+        for number in [0, extensions / 2, extensions - 1] {
+            let answer = main.client().call(&format!("echo.n{number}@1"), "run", format!("echo {number}")).await;
+            assert_eq!(answer.unwrap(), number.to_string());
+        }
+        let (pool, others) = threads();
+        assert!(pool <= usize::from(BLOCKING_THREADS), "{pool} threads in the blocking pool");
+        counts.push(others);
+        main.shutdown().await;
+    }
+    assert_eq!(counts, [counts[0]; 3]);
+}

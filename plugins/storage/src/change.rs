@@ -1,0 +1,102 @@
+//! One change as one line of the log: the checksum of what follows, a space, JSON, a newline.
+//!
+//! JSON without newlines, so that whatever a damaged line holds, the next one begins after it; and
+//! nothing that a caller stores can look like the beginning of a line.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// Hexadecimal digits of the checksum.
+const CHECKSUM: usize = 8;
+
+/// A change of one key.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Change {
+    /// The key has this value.
+    Set(String, Box<RawValue>),
+    /// The key has none.
+    Delete(String),
+}
+
+impl Change {
+    /// Gives `key` the value.
+    pub(crate) fn set(key: String, value: &RawValue) -> serde_json::Result<Self> {
+        // Newlines in JSON are always between its tokens, where a space means the same.
+        let line = value.get().replace('\n', " ");
+        Ok(Self::Set(key, RawValue::from_string(line)?))
+    }
+
+    /// The key that it changes.
+    pub(crate) fn key(&self) -> &str {
+        match self {
+            Self::Set(key, _) | Self::Delete(key) => key,
+        }
+    }
+
+    /// About how long its line is.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Set(key, value) => key.len().saturating_add(value.get().len()),
+            Self::Delete(key) => key.len(),
+        }
+    }
+
+    /// Writes the line of this change after those that are there.
+    pub(crate) fn append_to(&self, lines: &mut Vec<u8>) -> serde_json::Result<()> {
+        let json = serde_json::to_vec(self)?;
+        lines.extend_from_slice(format!("{:0CHECKSUM$x} ", crc32fast::hash(&json)).as_bytes());
+        lines.extend_from_slice(&json);
+        lines.push(b'\n');
+        Ok(())
+    }
+
+    /// The change of a whole line; none if a single bit of it is not as it was written.
+    pub(crate) fn of_line(line: &[u8]) -> Option<Self> {
+        let (checksum, rest) = line.strip_suffix(b"\n")?.split_at_checked(CHECKSUM)?;
+        let json = rest.strip_prefix(b" ")?;
+        let checksum = u32::from_str_radix(str::from_utf8(checksum).ok()?, 16).ok()?;
+        if checksum != crc32fast::hash(json) {
+            return None;
+        }
+        serde_json::from_slice(json).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_value_on_several_lines_is_stored_on_one() {
+        let value = RawValue::from_string("{\r\n\t\"a\\n\":\n[1e400,\n18446744073709551616]\n}".into()).unwrap();
+        let mut line = Vec::new();
+        Change::set("k".into(), &value).unwrap().append_to(&mut line).unwrap();
+        assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
+        let Some(Change::Set(_, stored)) = Change::of_line(&line) else { panic!("not read back") };
+        assert_eq!(stored.get(), value.get().replace('\n', " "));
+    }
+
+    proptest! {
+        #[test]
+        fn a_key_of_any_characters_is_read_back_and_no_flipped_bit_goes_unnoticed(
+            key in any::<String>(),
+            byte in any::<proptest::sample::Index>(),
+            bit in 0..8_u8,
+        ) {
+            let mut line = Vec::new();
+            Change::Delete(key.clone()).append_to(&mut line).unwrap();
+            match Change::of_line(&line) {
+                Some(Change::Delete(read)) => prop_assert_eq!(read, key),
+                other => prop_assert!(false, "{other:?}"),
+            }
+            let flipped = byte.index(line.len());
+            line[flipped] ^= 1_u8 << bit;
+            // The digits of the checksum read the same in upper and lower case.
+            let same = flipped < CHECKSUM && line[flipped].is_ascii_hexdigit() && bit == 5;
+            prop_assert_eq!(Change::of_line(&line).is_some(), same);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The log on disk: opened and repaired, appended to, written anew.
+//!
+//! - `log`: every change, in order. What `append` has returned for is on disk.
+//! - `log.new`: the log while it is written anew, without what later changes made needless. It takes the
+//!   place of `log` when it is complete; left behind by an end in between, it means nothing.
+//! - `log.damaged`: the last log that was found damaged, for people.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, BufReader, BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    entries::Entries,
+    recovery::{Recovery, recover},
+};
+
+const LOG: &str = "log";
+const NEW: &str = "log.new";
+const DAMAGED: &str = "log.damaged";
+
+/// A log that is shorter than this is not written anew for its length.
+const MIN_REWRITE: u64 = 64 * 1024;
+
+/// The log, open for appending.
+#[derive(Debug)]
+pub(crate) struct LogFile {
+    directory: PathBuf,
+    file: File,
+    length: u64,
+    /// From which length on it is worth writing anew.
+    rewrite_at: u64,
+    /// Whether all of the file is known to be on disk. After an error it is not, nor will a second try
+    /// at the same file make it so: what could not be written may count as written from then on.
+    is_sound: bool,
+}
+
+/// What was wrong with a log, and is not any more.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Damage {
+    /// Bytes of an unfinished line, dropped.
+    pub(crate) torn_bytes: u64,
+    /// Lines that are not as they were written.
+    pub(crate) bad_lines: u64,
+    /// The name of the file that has them.
+    pub(crate) kept_as: Option<&'static str>,
+}
+
+impl LogFile {
+    /// Opens the log of a directory, or makes one, and repairs it. Its changes go to `entries`.
+    pub(crate) fn open(directory: &Path, entries: &mut Entries) -> io::Result<(Self, Damage)> {
+        let path = directory.join(LOG);
+        let file = OpenOptions::new().read(true).append(true).create(true).open(&path)?;
+        let Recovery { length, torn_bytes, bad_lines } = recover(BufReader::new(&file), entries)?;
+        let mut log = Self { directory: directory.to_owned(), file, length, rewrite_at: 0, is_sound: true };
+        log.rewrite_at = rewrite_at(entries.bytes() as u64);
+        let mut damage = Damage { torn_bytes, bad_lines, kept_as: None };
+        if bad_lines > 0 {
+            fs::copy(&path, directory.join(DAMAGED))?;
+            damage.kept_as = Some(DAMAGED);
+            log.rewrite(entries)?;
+        } else {
+            log.file.set_len(length)?;
+            log.file.sync_all()?;
+            // The file may be new, or moved here just before an end.
+            sync_directory(directory)?;
+        }
+        Ok((log, damage))
+    }
+
+    /// Writes lines to disk, whose changes are in `entries` already.
+    ///
+    /// # Errors
+    /// It is then open which of them are on disk.
+    pub(crate) fn append(&mut self, lines: &[u8], entries: &Entries) -> io::Result<()> {
+        if !self.is_sound {
+            return self.rewrite(entries);
+        }
+        self.is_sound = false;
+        self.file.write_all(lines)?;
+        self.file.sync_data()?;
+        self.is_sound = true;
+        self.length = self.length.saturating_add(lines.len() as u64);
+        Ok(())
+    }
+
+    /// Whether the log is much longer than what it keeps.
+    pub(crate) fn is_wasteful(&self) -> bool {
+        self.length >= self.rewrite_at
+    }
+
+    /// Writes the log anew, with nothing but the entries.
+    ///
+    /// # Errors
+    /// On disk is then either this log or the one before.
+    pub(crate) fn rewrite(&mut self, entries: &Entries) -> io::Result<()> {
+        // If this fails, the next time is when the log is longer by as much again.
+        self.rewrite_at = rewrite_at(self.length);
+        let new = self.directory.join(NEW);
+        let (file, length) = write_all(&new, entries)?;
+        fs::rename(&new, self.directory.join(LOG))?;
+        // From here on this is the log. But as long as its name is not on disk, a power cut brings the
+        // old one back, so that nothing may be appended to this one only.
+        self.file = file;
+        self.length = length;
+        self.is_sound = false;
+        sync_directory(&self.directory)?;
+        self.is_sound = true;
+        self.rewrite_at = rewrite_at(self.length);
+        Ok(())
+    }
+}
+
+/// Writes a whole log to disk; returns its length, too.
+fn write_all(path: &Path, entries: &Entries) -> io::Result<(File, u64)> {
+    // Only appending makes a file longer here, as in a log: there is no position to get wrong.
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut writer = BufWriter::new(OpenOptions::new().append(true).create_new(true).open(path)?);
+    let mut length = 0_u64;
+    let mut line = Vec::new();
+    for change in entries.as_changes() {
+        line.clear();
+        change.append_to(&mut line)?;
+        writer.write_all(&line)?;
+        length = length.saturating_add(line.len() as u64);
+    }
+    let file = writer.into_inner()?;
+    file.sync_all()?;
+    Ok((file, length))
+}
+
+fn rewrite_at(length: u64) -> u64 {
+    length.saturating_mul(2).max(MIN_REWRITE)
+}
+
+/// Makes sure that the names in a directory are on disk.
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}

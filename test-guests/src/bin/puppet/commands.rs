@@ -1,0 +1,131 @@
+//! What the puppet can be told.
+
+use std::{fmt::Debug, fs, hint::black_box, io::Write, net::TcpStream};
+
+use weir_sdk::raw::{channel, events, lifecycle, log, peers, requests};
+
+use crate::HEARD;
+
+/// Runs a command line; its last word takes all that is left of the line.
+pub(crate) fn run(line: &str) -> Result<String, String> {
+    let (command, rest) = word(line);
+    match command {
+        "echo" => Ok(rest.to_owned()),
+        "all" => rest.split("; ").map(run).collect::<Result<Vec<_>, _>>().map(|texts| texts.join("\n")),
+        "heard" => Ok(HEARD.with_borrow_mut(|heard| std::mem::take(heard).join("\n"))),
+
+        "call" => call(rest),
+        "send" => send(rest),
+        "serve" => shown(channel::serve(rest, &["run".to_owned()])),
+        "respond" => shown(channel::respond(number(rest)?, Ok(b""))),
+        "large" => Ok("x".repeat(usize::try_from(number(rest)?).unwrap_or_default())),
+        "subscribe" => shown(events::subscribe(rest)),
+        "unsubscribe" => shown(events::unsubscribe(u32::try_from(number(rest)?).unwrap_or(u32::MAX))),
+        "publish" => {
+            let (topic, payload) = word(rest);
+            shown(events::publish(topic, payload.as_bytes()))
+        }
+        "publish-to" => {
+            let (extension, rest) = word(rest);
+            let (topic, payload) = word(rest);
+            shown(events::publish_to(extension, topic, payload.as_bytes()))
+        }
+        "name-of" => Ok(format!("{:?}", peers::name_of(u32::try_from(number(rest)?).unwrap_or(u32::MAX)))),
+        "own-name" => Ok(peers::own_name()),
+        "ready" => done(lifecycle::ready()),
+        "interrupted" => done(lifecycle::interrupted(rest)),
+        "error" => Err(rest.to_owned()),
+
+        "log" => {
+            let field = log::Field { name: "na\nme".to_owned(), value: "va\x1b[2Jlue".to_owned() };
+            done(log::write(log::Level::Warn, rest, &[field]))
+        }
+        "print" => done(std::io::stdout().write_all(rest.as_bytes()).and_then(|()| std::io::stdout().flush())),
+        "eprint" => done(std::io::stderr().write_all(rest.as_bytes())),
+        "read" => said(fs::read_to_string(rest)),
+        "write" => {
+            let (path, text) = word(rest);
+            said(fs::write(path, text).map(|()| String::new()))
+        }
+        "list" => said(fs::read_dir(rest).map(|entries| format!("{} entries", entries.count()))),
+        "connect" => said(TcpStream::connect(rest).map(|_| "connected".to_owned())),
+        "env" => Ok(format!("{:?}", std::env::vars().collect::<Vec<_>>())),
+        "args" => Ok(format!("{:?}", std::env::args().collect::<Vec<_>>())),
+
+        "reserve" => {
+            let bytes = usize::try_from(number(rest)?).unwrap_or(usize::MAX);
+            Ok(Vec::<u8>::new().try_reserve_exact(bytes).map_or("refused", |()| "reserved").to_owned())
+        }
+        "spin" => spin(),
+        "recurse" => Ok(recurse(0).to_string()),
+        "trap" => trap(),
+        "panic" => panic!("{rest}"),
+        "exit" => std::process::exit(i32::try_from(number(rest)?).unwrap_or(1)),
+        _ => Err(format!("unknown command `{command}`")),
+    }
+}
+
+/// `call CONTRACT OPERATION PAYLOAD`, waiting for the answer.
+fn call(rest: &str) -> Result<String, String> {
+    let (target, payload) = open(rest)?;
+    let answer = requests::call(target, payload.as_bytes(), requests::Options { timeout_ms: None, parent: None });
+    answer.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(text)
+}
+
+/// The same without waiting: the response is then among what was heard.
+fn send(rest: &str) -> Result<String, String> {
+    let (target, payload) = open(rest)?;
+    shown(requests::send(target, payload.as_bytes(), requests::Options { timeout_ms: None, parent: None }))
+}
+
+fn open(rest: &str) -> Result<(u32, &str), String> {
+    let (contract, rest) = word(rest);
+    let (operation, payload) = word(rest);
+    // `contract/provider` names who is to answer.
+    let (contract, provider) = contract.split_once('/').map_or((contract, None), |(c, p)| (c, Some(p)));
+    Ok((requests::open(contract, operation, provider).map_err(text)?, payload))
+}
+
+fn spin() -> ! {
+    let mut count = 0_u64;
+    loop {
+        count = black_box(count.wrapping_add(1));
+    }
+}
+
+#[inline(never)]
+fn trap() -> ! {
+    std::process::abort()
+}
+
+/// Calls the host at every depth, the deepest included.
+#[expect(unconditional_recursion, reason = "that is what is tried")]
+fn recurse(depth: u64) -> u64 {
+    let frame = black_box([depth; 8]);
+    black_box(peers::name_of(0));
+    recurse(depth + 1) + black_box(frame).iter().sum::<u64>()
+}
+
+fn word(text: &str) -> (&str, &str) {
+    text.split_once(' ').unwrap_or((text, ""))
+}
+
+fn number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("`{text}` is not a number"))
+}
+
+fn text(error: impl Debug) -> String {
+    format!("{error:?}")
+}
+
+fn shown<T: Debug, E: Debug>(result: Result<T, E>) -> Result<String, String> {
+    result.map(text).map_err(text)
+}
+
+fn said(result: std::io::Result<String>) -> Result<String, String> {
+    result.map_err(|error| format!("{:?}", error.kind()))
+}
+
+fn done<T>(_: T) -> Result<String, String> {
+    Ok(String::new())
+}

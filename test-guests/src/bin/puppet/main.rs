@@ -1,0 +1,102 @@
+//! An extension on strings: it serves one operation, `run`, whose payload is a command line, and
+//! answers with what came of it. What it does before it is ready and how it receives stands in its
+//! `config`:
+//!
+//! | key | meaning |
+//! | --- | --- |
+//! | `contract` | what it serves; `puppet@1` where it is left out |
+//! | `start` | a command that runs before it is ready; an error ends it |
+//! | `stop` | a command that runs when it is told to stop |
+//! | `receive` | `in-order` or `any-order`: it takes batches |
+
+mod commands;
+
+use std::{cell::RefCell, process::ExitCode};
+
+use weir_sdk::raw::{
+    channel::{self, BatchOrder, Message},
+    config, lifecycle,
+    types::HandlerError,
+};
+
+thread_local! {
+    /// What came as events and as responses, one line each.
+    static HEARD: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            lifecycle::error(&reason);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), String> {
+    let contract = setting("contract").unwrap_or_else(|| "puppet@1".to_owned());
+    channel::serve(&contract, &["run".to_owned()]).map_err(|error| format!("{error:?}"))?;
+    if let Some(command) = setting("start") {
+        commands::run(&command)?;
+    }
+    receive_all();
+    if let Some(command) = setting("stop") {
+        commands::run(&command)?;
+    }
+    Ok(())
+}
+
+fn receive_all() {
+    let order = match setting("receive").as_deref() {
+        Some("in-order") => Some(BatchOrder::InOrder),
+        Some("any-order") => Some(BatchOrder::AnyOrder),
+        _ => None,
+    };
+    let next = || match order {
+        None => Vec::from_iter(channel::receive()),
+        Some(order) => channel::receive_batch(16, order, None).unwrap_or_default(),
+    };
+    loop {
+        let messages = next();
+        if messages.is_empty() {
+            return;
+        }
+        messages.into_iter().for_each(handle);
+    }
+}
+
+fn handle(message: Message) {
+    match message {
+        Message::Request(request) => {
+            let command = String::from_utf8_lossy(&request.payload);
+            if command == "forget" {
+                return;
+            }
+            let refused = |text: &String| HandlerError { code: "refused".to_owned(), message: text.clone() };
+            let outcome = commands::run(&command);
+            let answer = outcome.as_ref().map(String::as_bytes).map_err(refused);
+            if let Err(error) = channel::respond(request.id, answer.as_ref().map(|bytes| *bytes)) {
+                // Too large, or answered by the command itself: what is too large can be answered otherwise.
+                let text = format!("{error:?}");
+                if channel::respond(request.id, Err(&refused(&text))).is_err() {
+                    HEARD.with_borrow_mut(|heard| heard.push(text));
+                }
+            }
+        }
+        Message::Response(response) => {
+            let outcome = response.outcome.map(|payload| String::from_utf8_lossy(&payload).into_owned());
+            HEARD.with_borrow_mut(|heard| heard.push(format!("response: {outcome:?}")));
+        }
+        Message::Event(event) => {
+            let topic = event.topic.unwrap_or_default();
+            let payload = String::from_utf8_lossy(&event.payload);
+            let line = format!("event: {topic} {} {} {payload}", event.sequence, event.lost);
+            HEARD.with_borrow_mut(|heard| heard.push(line));
+        }
+    }
+}
+
+fn setting(key: &str) -> Option<String> {
+    config::get(key).ok().flatten()
+}

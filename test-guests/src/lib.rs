@@ -1,0 +1,53 @@
+//! Extensions for tests: some do what they are told, some what no extension should. The tests build
+//! them; [`path`] says where they are.
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    process::{Command, Stdio},
+    sync::OnceLock,
+};
+
+use serde_json::Value;
+
+/// Programs that are built: those of this crate, and the plugins that tests run, too.
+const PACKAGES: [&str; 2] = ["test-guests", "echo"];
+
+/// The component of that name. The first call of a process builds all of them.
+///
+/// # Panics
+///
+/// If they do not build, or there is none of that name.
+#[must_use]
+pub fn path(name: &str) -> PathBuf {
+    static BUILT: OnceLock<HashMap<String, PathBuf>> = OnceLock::new();
+    match BUILT.get_or_init(build).get(name) {
+        Some(path) => path.clone(),
+        None => panic!("there is no guest `{name}`"),
+    }
+}
+
+/// Builds the guests with the cargo that runs the tests, and asks it where they are.
+fn build() -> HashMap<String, PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["build", "--bins", "--target", "wasm32-wasip2", "--profile", "guest"])
+        .args(["--message-format", "json-render-diagnostics"])
+        .args(PACKAGES.iter().flat_map(|package| ["-p", package]))
+        .stderr(Stdio::inherit())
+        .output();
+    let output = match output {
+        Ok(output) if output.status.success() => output.stdout,
+        Ok(output) => panic!("the guests do not build: {}", output.status),
+        Err(error) => panic!("cannot run cargo: {error}"),
+    };
+    String::from_utf8_lossy(&output)
+        .lines()
+        .filter_map(|line| {
+            let message: Value = serde_json::from_str(line).ok()?;
+            let name = message.get("target")?.get("name")?.as_str()?.to_owned();
+            Some((name, PathBuf::from(message.get("executable")?.as_str()?)))
+        })
+        .collect()
+}
