@@ -37,6 +37,10 @@ pub(crate) enum Command {
     /// List the extensions: state, processor time, memory, what waits for them
     Ps(PsArgs),
     /// Show all that is known of one extension, with its last failures
+    #[command(after_help = "\
+Examples:
+  weir status storage
+  weir status --json storage | jq '.failures[-1].trace'")]
     Status(IdArgs),
     /// Show what extensions have logged
     Logs(LogsArgs),
@@ -47,10 +51,22 @@ pub(crate) enum Command {
     /// Show events as they are published
     Tail(TailArgs),
     /// Start an extension, after what it requires; ends when it is ready
+    #[command(after_help = "\
+Examples:
+  weir start uploader")]
     Start(IdArgs),
     /// Stop an extension; ends when it has ended
+    #[command(after_help = "\
+What requires it is not stopped, and gets `no-provider` until it runs again.
+
+Examples:
+  weir stop uploader")]
     Stop(IdArgs),
     /// Stop all extensions and Main; ends when they have ended
+    #[command(after_help = "\
+Examples:
+  weir shutdown
+  weir shutdown --config /etc/weir/weir.toml")]
     Shutdown(ShutdownArgs),
     /// Show what a component imports, exports and says it needs, as TOML to paste
     Inspect(InspectArgs),

@@ -19,7 +19,9 @@ pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     };
     let mut warnings = config.warnings();
     if !config.main.serves.is_empty() {
-        warnings.push("`main.serves` is for programs that embed Weir: `weir run` serves nothing itself".to_owned());
+        warnings.push(
+            "`main.serves` is for programs that embed Weir: `weir run` serves nothing itself".to_owned(),
+        );
     }
     let components = Components::check(&config);
     if args.json {
@@ -38,9 +40,9 @@ impl<'a> Components<'a> {
         let mut checked = HashMap::new();
         for extension in &config.extensions {
             let path = extension.path.as_path();
-            checked.entry(path).or_insert_with(|| {
-                weir_host::check_component(path).err().map(|error| chain(&error.into()))
-            });
+            checked
+                .entry(path)
+                .or_insert_with(|| weir_host::check_component(path).err().map(|error| chain(&error.into())));
         }
         Self(checked)
     }
@@ -70,7 +72,11 @@ fn print_components(config: &Config, components: &Components<'_>, warnings: &[St
     Ok(())
 }
 
-fn report_components(config: &Config, components: &Components<'_>, warnings: &[String]) -> anyhow::Result<()> {
+fn report_components(
+    config: &Config,
+    components: &Components<'_>,
+    warnings: &[String],
+) -> anyhow::Result<()> {
     let extensions: Vec<_> = config
         .extensions
         .iter()

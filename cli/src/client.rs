@@ -10,9 +10,11 @@ use std::{
 use anyhow::Context;
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
-use hyper::{Method, Request, Response, StatusCode, body::Incoming, client::conn::http1::SendRequest, header};
+use hyper::{
+    Method, Request, Response, StatusCode, body::Incoming, client::conn::http1::SendRequest, header,
+};
 use hyper_util::rt::TokioIo;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::net::UnixStream;
 
@@ -77,7 +79,7 @@ impl Client {
         let stream = connect(path).await.map_err(|source| {
             let hint = match source.kind() {
                 io::ErrorKind::NotFound => "nothing is there; is it running, and is this its socket?",
-                io::ErrorKind::ConnectionRefused => "it was stopped and left its socket behind",
+                io::ErrorKind::ConnectionRefused => "nobody answers there; it may have been killed",
                 io::ErrorKind::PermissionDenied => "only the user that runs it may",
                 _ => "the system refused",
             };
@@ -129,6 +131,9 @@ pub(crate) async fn body(response: Response<Incoming>) -> anyhow::Result<Bytes> 
     Ok(response.into_body().collect().await.context("Main hung up in the middle of an answer")?.to_bytes())
 }
 
+/// All but what stands for itself everywhere in a URL.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
+
 /// A route with its arguments, each encoded as it must be.
 #[derive(Debug)]
 pub(crate) struct Route(String);
@@ -139,7 +144,7 @@ impl Route {
         let mut route = String::from("/v1");
         for segment in segments {
             route.push('/');
-            route.extend(utf8_percent_encode(segment, NON_ALPHANUMERIC));
+            route.extend(utf8_percent_encode(segment, ENCODED));
         }
         Self(route)
     }
@@ -150,7 +155,7 @@ impl Route {
             self.0.push(if self.0.contains('?') { '&' } else { '?' });
             self.0.push_str(name);
             self.0.push('=');
-            self.0.extend(utf8_percent_encode(value, NON_ALPHANUMERIC));
+            self.0.extend(utf8_percent_encode(value, ENCODED));
         }
         self
     }
@@ -201,7 +206,9 @@ async fn connect(path: &Path) -> io::Result<UnixStream> {
     loop {
         match UnixStream::connect(path).await {
             // The backlog is full, and a Unix socket does not wait for room in it.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock && started.elapsed() < CONNECT_TIMEOUT => {
+            Err(error)
+                if error.kind() == io::ErrorKind::WouldBlock && started.elapsed() < CONNECT_TIMEOUT =>
+            {
                 tokio::time::sleep(CONNECT_PAUSE).await;
             }
             result => return result,

@@ -28,7 +28,8 @@ pub(crate) fn init(format: LogFormat) -> anyhow::Result<()> {
     match format {
         LogFormat::Json => log.json().flatten_event(true).init(),
         LogFormat::Human => {
-            let ansi = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty());
+            let ansi =
+                io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty());
             log.with_ansi(ansi).event_format(Human).init();
         }
     }

@@ -16,8 +16,8 @@ pub(crate) async fn logs(args: LogsArgs) -> anyhow::Result<()> {
         .with("lines", args.lines.map(|lines| lines.to_string()).as_deref())
         .with("follow", args.follow.then_some("true"));
     let mut lines = client.stream(&route).await?;
-    let color = std::io::stdout().is_terminal()
-        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let color =
+        std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     while let Some(line) = lines.next().await? {
         if args.json {
             output::write(&[&line, b"\n".as_slice()].concat())?;
@@ -30,10 +30,13 @@ pub(crate) async fn logs(args: LogsArgs) -> anyhow::Result<()> {
 
 fn human(entry: &LogEntry, color: bool) -> String {
     let (time, extension, level, message, fields) = match entry {
-        LogEntry::Line { time, extension, level, message, fields } => (time, extension, level, message, fields),
+        LogEntry::Line { time, extension, level, message, fields } => {
+            (time, extension, level, message, fields)
+        }
         LogEntry::Missed { missed } => return format!("... {missed} lines came too fast and are not shown"),
     };
-    let fields: String = fields.iter().map(|(name, value)| format!(" {}={value:?}", printable(name))).collect();
+    let fields: String =
+        fields.iter().map(|(name, value)| format!(" {}={value:?}", printable(name))).collect();
     let level = printable(&level.to_uppercase());
     let level = match level.as_str() {
         "ERROR" if color => format!("\x1b[31m{level:>5}\x1b[0m"),

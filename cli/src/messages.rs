@@ -62,7 +62,10 @@ pub(crate) async fn publish(args: PublishArgs) -> anyhow::Result<()> {
     }
     let model::Receipt { delivered, shed } = serde_json::from_slice(&answer)?;
     let lost = if shed > 0 { format!(", {shed} of them full: lost there") } else { String::new() };
-    output::line(&format!("delivered to {delivered} of {} subscriptions{lost}", delivered.saturating_add(shed)))
+    output::line(&format!(
+        "delivered to {delivered} of {} subscriptions{lost}",
+        delivered.saturating_add(shed)
+    ))
 }
 
 pub(crate) async fn tail(args: TailArgs) -> anyhow::Result<()> {
@@ -86,7 +89,8 @@ fn human(event: &model::Event<'_>) -> String {
         (None, None, Some(base64)) => format!("base64:{base64}"),
         (None, None, None) => String::new(),
     };
-    let lost = if event.lost > 0 { format!("... {} events were lost here\n", event.lost) } else { String::new() };
+    let lost =
+        if event.lost > 0 { format!("... {} events were lost here\n", event.lost) } else { String::new() };
     let (topic, sender) = (printable(&event.topic), printable(&event.sender));
     format!("{lost}{} {topic} from {sender} {}", event.sequence, printable(&payload))
 }
@@ -103,9 +107,10 @@ fn payload(argument: Option<&str>) -> anyhow::Result<Bytes> {
         Some("-") => read(std::io::stdin().lock()).context("cannot read stdin"),
         Some(text) => match text.strip_prefix('@') {
             None => Ok(text.to_owned().into()),
-            Some(path) => {
-                File::open(path).map_err(Into::into).and_then(read).with_context(|| format!("cannot read `{path}`"))
-            }
+            Some(path) => File::open(path)
+                .map_err(Into::into)
+                .and_then(read)
+                .with_context(|| format!("cannot read `{path}`")),
         },
     }
 }
@@ -113,7 +118,10 @@ fn payload(argument: Option<&str>) -> anyhow::Result<Bytes> {
 fn read(source: impl Read) -> anyhow::Result<Bytes> {
     let mut bytes = Vec::new();
     source.take(MAX_PAYLOAD + 1).read_to_end(&mut bytes)?;
-    anyhow::ensure!(bytes.len() as u64 <= MAX_PAYLOAD, "it has over {MAX_PAYLOAD} bytes, as many as a payload can have");
+    anyhow::ensure!(
+        bytes.len() as u64 <= MAX_PAYLOAD,
+        "it has over {MAX_PAYLOAD} bytes, as many as a payload can have"
+    );
     Ok(bytes.into())
 }
 
@@ -130,7 +138,10 @@ mod tests {
         let envelope = r#""topic":"a.b","sender":"main","sequence":4,"lost":0"#;
         assert_eq!(shown(&format!(r#"{{{envelope},"payload":{{"n":1}}}}"#)), r#"4 a.b from main {"n":1}"#);
         assert_eq!(shown(&format!(r#"{{{envelope},"payload-text":"x\ny"}}"#)), r#"4 a.b from main "x\ny""#);
-        assert_eq!(shown(&format!(r#"{{{envelope},"payload-base64":"/wA="}}"#)), "4 a.b from main base64:/wA=");
+        assert_eq!(
+            shown(&format!(r#"{{{envelope},"payload-base64":"/wA="}}"#)),
+            "4 a.b from main base64:/wA="
+        );
     }
 
     #[test]

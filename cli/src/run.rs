@@ -59,22 +59,18 @@ async fn watch(control: &Control, started: Started, signals: &mut Signals) {
     }
 }
 
-/// Says how each extension came up.
+/// Says how each extension came up. Why one failed has been said when it did.
 fn summarize(extensions: &[ExtensionStatus]) {
-    for ExtensionStatus { id, state, reason, .. } in extensions {
-        match (state, reason) {
-            (State::Ready, _) => tracing::info!("`{id}` is ready"),
-            (State::Loaded, _) => tracing::info!("`{id}` is not to be started"),
-            (state, Some(reason)) => tracing::error!("`{id}` is {}: {reason}", name(*state)),
-            (state, None) => tracing::warn!("`{id}` is {}", name(*state)),
+    for ExtensionStatus { id, state, .. } in extensions {
+        match state {
+            State::Ready => tracing::info!("`{id}` is ready"),
+            State::Loaded => tracing::info!("`{id}` waits for `weir start {id}`"),
+            State::Failed => tracing::warn!("`{id}` has failed; `weir status {id}` says why"),
+            state => tracing::warn!("`{id}` is {}", format!("{state:?}").to_lowercase()),
         }
     }
     let ready = extensions.iter().filter(|extension| extension.state == State::Ready).count();
     tracing::info!("{ready} of {} extensions are ready", extensions.len());
-}
-
-fn name(state: State) -> String {
-    format!("{state:?}").to_lowercase()
 }
 
 /// The signals that end a service, and a program on a terminal.

@@ -38,7 +38,13 @@ pub(crate) fn failures(extensions: &[Extension]) -> String {
             Some(Handling { operation, sender, .. }) => (printable(operation), printable(sender)),
             None => (String::from("-"), String::from("-")),
         };
-        [printable(&failure.time), printable(&failure.extension), operation, sender, printable(&failure.cause)]
+        [
+            printable(&failure.time),
+            printable(&failure.extension),
+            operation,
+            sender,
+            printable(&failure.cause),
+        ]
     }));
     finish(&table)
 }
@@ -68,7 +74,8 @@ pub(crate) fn status(extension: &Extension) -> String {
 }
 
 fn failure(failure: &Failure) -> String {
-    let mut text = format!("\nfailed {}\n  {:<10}{}\n", printable(&failure.time), "cause", printable(&failure.cause));
+    let mut text =
+        format!("\nfailed {}\n  {:<10}{}\n", printable(&failure.time), "cause", printable(&failure.cause));
     let mut fact = |name: &str, value: &str| text.push_str(&format!("  {name:<10}{}\n", printable(value)));
     if let Some(Handling { message, sender, operation }) = &failure.handling {
         fact("handling", &format!("{operation} for {sender}, message {message}"));
@@ -133,20 +140,25 @@ mod tests {
         serde_json::from_str::<Extensions>(json).unwrap().extensions
     }
 
+    fn assert_golden(name: &str, text: &str) {
+        insta::with_settings!({ snapshot_path => "../tests/golden", prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!(name, text);
+        });
+    }
+
     #[test]
     fn ps_lines_up_what_counts() {
-        insta::assert_snapshot!(extensions(&fixture()));
+        assert_golden("ps", &extensions(&fixture()));
     }
 
     #[test]
     fn failures_of_all_extensions_stand_in_the_order_of_time() {
-        insta::assert_snapshot!(failures(&fixture()));
+        assert_golden("ps-failures", &failures(&fixture()));
     }
 
     #[test]
     fn status_says_all_with_failures_and_their_traces() {
-        let fixture = fixture();
-        insta::assert_snapshot!(status(&fixture[1]));
+        assert_golden("status", &status(&fixture()[1]));
     }
 
     #[test]

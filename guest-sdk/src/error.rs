@@ -30,8 +30,7 @@ pub enum Error {
     /// The inbox of the named receiver is full.
     #[error("overloaded: {0}")]
     Overloaded(String),
-    /// The receiver stopped before it answered; or this extension was stopped before it could
-    /// receive the answer.
+    /// The receiver stopped before it answered; or this extension, having failed, receives no more.
     #[error("the receiver stopped before it answered")]
     PeerGone,
     /// The receiver trapped, or was killed, with the request in hand.

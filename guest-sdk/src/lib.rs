@@ -29,6 +29,11 @@ mod tasks;
 #[cfg(not(target_family = "wasm"))]
 pub mod testing;
 
+/// Sockets, timers and streams for async code inside a component.
+///
+/// What goes on beside the handlers belongs into [`Extension::background`] and not into
+/// `wstd::runtime::spawn`: the extension does not know of what is spawned there, so that it stands
+/// still while no handler waits, and `main` does not return before it has ended.
 #[cfg(target_family = "wasm")]
 pub use wstd;
 

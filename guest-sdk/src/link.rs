@@ -22,7 +22,7 @@ pub(crate) struct Link {
     targets: RefCell<Vec<Target>>,
     under_way: RefCell<HashMap<MessageId, Slot>>,
     /// By the number of the subscription.
-    patterns: RefCell<HashMap<u32, String>>,
+    patterns: RefCell<Vec<(u32, String)>>,
 }
 
 #[derive(Debug)]
@@ -98,13 +98,18 @@ impl Link {
     /// Subscribes and keeps the pattern, which events may leave out.
     pub(crate) fn subscribe(&self, pattern: &str) -> Result<u32, Error> {
         let subscription = self.host.subscribe(pattern)?;
-        self.patterns.borrow_mut().insert(subscription, pattern.to_owned());
+        let mut patterns = self.patterns.borrow_mut();
+        if !patterns.iter().any(|(known, _)| *known == subscription) {
+            patterns.push((subscription, pattern.to_owned()));
+        }
         Ok(subscription)
     }
 
     /// The topic of an event that came without: its subscription names only one.
     pub(crate) fn topic_of(&self, subscription: u32) -> String {
-        self.patterns.borrow().get(&subscription).cloned().unwrap_or_default()
+        let patterns = self.patterns.borrow();
+        let known = patterns.iter().find(|(known, _)| *known == subscription);
+        known.map(|(_, topic)| topic.clone()).unwrap_or_default()
     }
 
     fn target(

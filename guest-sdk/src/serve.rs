@@ -91,6 +91,10 @@ impl Server {
         let outcome = self.receive_all().await;
         self.stopping = true;
         self.tasks.drop_background();
+        if outcome.is_err() {
+            // Main has not said stop: the inbox holds new requests, too.
+            self.link.stop_receiving();
+        }
         while !self.tasks.is_empty() {
             if let Some((id, answer)) = self.go_on().await? {
                 self.respond(id, &answer);

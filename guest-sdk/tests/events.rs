@@ -1,5 +1,7 @@
 //! Events: order, losses, and patterns known only at run time.
 
+#![expect(clippy::unused_async, reason = "handlers are async, whether they wait or not")]
+
 use std::{cell::RefCell, time::Duration};
 
 use weir_sdk::{Context, Contract, Empty, Error, Event, Extension, Operation, testing::Harness};
@@ -54,14 +56,16 @@ fn harness() -> Harness {
             .on_event("number.>", Recorder::slowly)
             .on_event("exact.topic", Recorder::at_once)
             .on_any_event(Recorder::bytes)
-            .on_start(async |_: &Recorder, ctx: &Context| ctx.subscribe(&ctx.config("pattern")?.unwrap())),
+            .on_start(async |_: &Recorder, ctx: &Context| {
+                ctx.subscribe(&ctx.config("pattern")?.unwrap_or_default())
+            }),
     )
 }
 
 fn started() -> Harness {
     let main = harness();
     main.config("pattern", "loop.*");
-    main.start().unwrap();
+    assert_eq!(main.start(), Ok(()));
     main
 }
 

@@ -1,6 +1,12 @@
 //! Start, stop, and what runs by itself.
 
-use std::{cell::RefCell, future::ready, time::Duration};
+#![expect(clippy::unused_async, reason = "handlers are async, whether they wait or not")]
+
+use std::{
+    cell::RefCell,
+    future::{pending, ready},
+    time::Duration,
+};
 
 use weir_sdk::{Context, Contract, Empty, Error, Extension, Operation, testing::Harness};
 
@@ -153,8 +159,12 @@ fn an_extension_whose_background_task_fails_ends_with_that_error() {
         ctx.sleep(Duration::from_secs(1)).await;
         Err(Error::failed("the socket is gone"))
     }));
-    let request = main.send(WAIT, &2_000, None).unwrap();
-    assert_eq!(request.wait(), Ok(Empty {}), "what is in hand is finished all the same");
+    main.fake(GET, |_| pending());
+    let waits = main.send(WAIT, &2_000, None).unwrap();
+    let calls = main.send(FETCH, &Empty {}, None).unwrap();
+    assert_eq!(calls.wait().unwrap_err().code(), "peer-gone", "nothing is received any more");
+    assert_eq!(main.clock().now(), Duration::from_secs(1));
+    assert_eq!(waits.wait(), Ok(Empty {}), "what is in hand is finished all the same");
     assert_eq!(main.stop(), Err(Error::failed("the socket is gone")));
 }
 

@@ -21,45 +21,46 @@ fn of(fulfills: &'static [Contract], subscribes: &'static [&'static str]) -> Ext
 
 #[test]
 fn handlers_that_fit_the_manifest_are_accepted() {
-    let _ =
-        Harness::new(of(&[A, B], &["a.>"]).on(IN_A, request).on(IN_B, request).on_event_bytes("a.b", event));
-    let _ = Harness::new(of(&[], &["a.>"]).on_any_event(event));
+    drop(Harness::new(
+        of(&[A, B], &["a.>"]).on(IN_A, request).on(IN_B, request).on_event_bytes("a.b", event),
+    ));
+    drop(Harness::new(of(&[], &["a.>"]).on_any_event(event)));
 }
 
 #[test]
 #[should_panic = "`test` does not fit its handlers: `b@1` `in-b` has a handler, but `fulfills` lacks `b@1`"]
 fn a_handler_of_a_contract_that_the_manifest_lacks_is_refused() {
-    let _ = Harness::new(of(&[A], &[]).on(IN_A, request).on(IN_B, request));
+    drop(Harness::new(of(&[A], &[]).on(IN_A, request).on(IN_B, request)));
 }
 
 #[test]
 #[should_panic = "`fulfills` names `b@1`, which has no handler"]
 fn a_contract_without_a_handler_is_refused() {
-    let _ = Harness::new(of(&[A, B], &[]).on(IN_A, request));
+    drop(Harness::new(of(&[A, B], &[]).on(IN_A, request)));
 }
 
 #[test]
 #[should_panic = "`a@1` `in-a` has two handlers"]
 fn a_second_handler_of_an_operation_is_refused() {
-    let _ = Harness::new(of(&[A], &[]).on(IN_A, request).on(IN_A, request));
+    drop(Harness::new(of(&[A], &[]).on(IN_A, request).on(IN_A, request)));
 }
 
 #[test]
 #[should_panic = "`a.b` has two handlers"]
 fn a_second_handler_of_a_pattern_is_refused() {
-    let _ = Harness::new(of(&[], &["a.b"]).on_event_bytes("a.b", event).on_event_bytes("a.b", event));
+    drop(Harness::new(of(&[], &["a.b"]).on_event_bytes("a.b", event).on_event_bytes("a.b", event)));
 }
 
 #[test]
 #[should_panic = "`a.>` has a handler, but `subscribes` does not cover it"]
 fn a_pattern_that_the_manifest_does_not_cover_is_refused() {
-    let _ = Harness::new(of(&[], &["a.b"]).on_event_bytes("a.b", event).on_event_bytes("a.>", event));
+    drop(Harness::new(of(&[], &["a.b"]).on_event_bytes("a.b", event).on_event_bytes("a.>", event)));
 }
 
 #[test]
 #[should_panic = "`subscribes` names `a.b`, which has no handler"]
 fn a_pattern_without_a_handler_is_refused() {
-    let _ = Harness::new(of(&[], &["a.b"]));
+    drop(Harness::new(of(&[], &["a.b"])));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Requests: arguments, answers, and many at once.
 
+#![expect(clippy::unused_async, reason = "handlers are async, whether they wait or not")]
+
 use std::{
     cell::{Cell, RefCell},
     future::{poll_fn, ready},

@@ -2,7 +2,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{HashMap, VecDeque},
+    collections::VecDeque,
     rc::Rc,
 };
 
@@ -17,12 +17,13 @@ use crate::{
     program::EventHandler,
 };
 
-/// How many events wait for one handler that waits itself. More than Main has room for by default
-/// would be of no use; the oldest give way, and the handler sees how many they were.
+/// How many events wait for one handler that waits itself: as many as Main keeps for an extension by
+/// default. The oldest give way, and the handler sees how many they were.
 const WAITING: usize = 256;
 
 pub(super) struct Events {
-    lanes: HashMap<u32, Rc<Lane>>,
+    /// By the number of the subscription.
+    lanes: Vec<(u32, Rc<Lane>)>,
     any: Option<Rc<Lane>>,
 }
 
@@ -35,16 +36,17 @@ struct Lane {
 
 impl Events {
     pub(super) fn new(any: Option<EventHandler>) -> Self {
-        Self { lanes: HashMap::new(), any: any.map(Lane::new) }
+        Self { lanes: Vec::new(), any: any.map(Lane::new) }
     }
 
     pub(super) fn add(&mut self, subscription: u32, handler: EventHandler) {
-        self.lanes.insert(subscription, Lane::new(handler));
+        self.lanes.push((subscription, Lane::new(handler)));
     }
 
     /// What there is to do for an event, unless its handler is at work and will see to it.
     pub(super) fn start(&self, link: &Rc<Link>, event: host::Event) -> Option<LocalBoxFuture<'static, ()>> {
-        let lane = self.lanes.get(&event.subscription).or(self.any.as_ref())?;
+        let own = self.lanes.iter().find(|(subscription, _)| *subscription == event.subscription);
+        let lane = own.map(|(_, lane)| lane).or(self.any.as_ref())?;
         let topic = event.topic.unwrap_or_else(|| link.topic_of(event.subscription));
         let (sequence, lost, payload) = (event.sequence, event.lost, event.payload);
         lane.push(event.sender, Event { topic, sequence, lost, payload });

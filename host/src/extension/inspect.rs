@@ -110,7 +110,9 @@ impl Inspection {
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if !self.exports.iter().any(|name| name.starts_with("wasi:cli/run@0.2.")) {
-            notes.push("it exports no `wasi:cli/run` of WASI 0.2, so it is no program and cannot be run".to_owned());
+            notes.push(
+                "it exports no `wasi:cli/run` of WASI 0.2, so it is no program and cannot be run".to_owned(),
+            );
         }
         if !self.imports.iter().any(|name| name.starts_with("weir:iec/")) {
             notes.push("it imports nothing of `weir:iec`, so nobody can talk to it".to_owned());
@@ -165,12 +167,15 @@ impl Inspection {
 
     fn add_manifest(&mut self, section: &[u8]) -> Result<(), InspectError> {
         if section.len() > MAX_MANIFEST {
-            return Err(self.bad_manifest(format!("it has {} bytes, of at most {MAX_MANIFEST}", section.len())));
+            return Err(
+                self.bad_manifest(format!("it has {} bytes, of at most {MAX_MANIFEST}", section.len()))
+            );
         }
         if self.manifest.is_some() {
             return Err(self.bad_manifest("there is a second one".to_owned()));
         }
-        let manifest = Manifest::parse(section).map_err(|message| self.bad_manifest(harmless(&message, 512)))?;
+        let manifest =
+            Manifest::parse(section).map_err(|message| self.bad_manifest(harmless(&message, 512)))?;
         self.manifest = Some(manifest);
         Ok(())
     }

@@ -83,12 +83,14 @@ impl From<ControlError> for Refusal {
 
 impl From<QueryRejection> for Refusal {
     fn from(rejection: QueryRejection) -> Self {
-        Self::invalid(rejection.body_text())
+        let text = rejection.body_text();
+        let cause = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
+        Self::invalid(format!("the query does not fit this route: {cause}"))
     }
 }
 
 impl From<PathRejection> for Refusal {
     fn from(rejection: PathRejection) -> Self {
-        Self::invalid(rejection.body_text())
+        Self::invalid(format!("the path does not fit this route: {}", rejection.body_text()))
     }
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     Json, Router,
-    body::{Body, Bytes},
+    body::{Body, Bytes, HttpBody},
     extract::{
         DefaultBodyLimit, FromRequest, Path, Query, Request, State,
         rejection::{PathRejection, QueryRejection},
@@ -149,7 +149,8 @@ async fn no_such_route(uri: Uri) -> Refusal {
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> Refusal {
-    let message = format!("`{}` takes another method than `{method}`", crate::logs::harmless(uri.path(), 200));
+    let message =
+        format!("`{}` takes another method than `{method}`", crate::logs::harmless(uri.path(), 200));
     Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", message)
 }
 
@@ -164,12 +165,17 @@ impl<S: Send + Sync> FromRequest<S> for Payload {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
+        let too_large = || {
+            let message = format!("a payload can have {MAX_BODY} bytes");
+            Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", message)
+        };
+        let fits = usize::try_from(request.body().size_hint().lower()).is_ok_and(|bytes| bytes <= MAX_BODY);
+        if !fits {
+            return Err(too_large());
+        }
         match tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(request, state)).await {
             Ok(Ok(bytes)) => Ok(Self(bytes)),
-            Ok(Err(rejection)) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-                let message = format!("a payload can have {MAX_BODY} bytes");
-                Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", message))
-            }
+            Ok(Err(rejection)) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => Err(too_large()),
             Ok(Err(rejection)) => Err(Refusal::invalid(rejection.body_text())),
             Err(_late) => {
                 let message = format!("the body did not arrive within {} s", BODY_TIMEOUT.as_secs());

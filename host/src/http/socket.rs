@@ -128,7 +128,9 @@ fn lock(path: &Path) -> Result<(PathBuf, File), SocketError> {
         }
         // Whoever had it may have removed the file in between: then this is a lock on nothing.
         let locked = file.metadata().map_err(failed())?;
-        if fs::metadata(&lock_path).is_ok_and(|there| (there.dev(), there.ino()) == (locked.dev(), locked.ino())) {
+        if fs::metadata(&lock_path)
+            .is_ok_and(|there| (there.dev(), there.ino()) == (locked.dev(), locked.ino()))
+        {
             return Ok((lock_path, file));
         }
     }

@@ -34,7 +34,10 @@ pub(super) struct EventsQuery {
 }
 
 /// Every event that matches a pattern, from now on.
-pub(super) async fn events(State(served): State<Served>, query: QueryOf<EventsQuery>) -> Result<Response, Refusal> {
+pub(super) async fn events(
+    State(served): State<Served>,
+    query: QueryOf<EventsQuery>,
+) -> Result<Response, Refusal> {
     let Query(EventsQuery { pattern }) = query?;
     let permit = permit(&served)?;
     let subscriber = served.client.subscribe(&pattern)?;
@@ -52,7 +55,10 @@ pub(super) struct LogsQuery {
 }
 
 /// What extensions have logged, and with `follow` what they log from now on.
-pub(super) async fn logs(State(served): State<Served>, query: QueryOf<LogsQuery>) -> Result<Response, Refusal> {
+pub(super) async fn logs(
+    State(served): State<Served>,
+    query: QueryOf<LogsQuery>,
+) -> Result<Response, Refusal> {
     let Query(LogsQuery { extension, lines: wanted, follow }) = query?;
     if let Some(id) = &extension {
         served.control.status(id)?;

@@ -16,6 +16,19 @@ pub struct Snapshot {
     pub since: u64,
     /// Per topic, in the order of the topics' names.
     pub topics: Vec<TopicCount>,
+    /// Of topics beyond those that are told apart.
+    pub other: Count,
+}
+
+/// How many events there were.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Count {
+    /// Events received.
+    pub count: u64,
+    /// Events lost before they were received.
+    pub lost: u64,
+    /// Events a second, on average over the last minute.
+    pub per_second_1m: f64,
 }
 
 /// How many events of one topic there were.

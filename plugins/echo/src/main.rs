@@ -12,9 +12,7 @@ fn main() -> ExitCode {
 }
 
 fn extension() -> Extension<()> {
-    Extension::new(MANIFEST, ()).on(echo::ECHO, async |(), _: &Context, bytes| {
-        Ok::<_, Error>(bytes)
-    })
+    Extension::new(MANIFEST, ()).on(echo::ECHO, async |(), _: &Context, bytes| Ok::<_, Error>(bytes))
 }
 
 #[cfg(test)]

@@ -22,9 +22,7 @@ fn serve() -> Result<(), Error> {
     let mut next = channel::receive();
     while let Some(message) = next {
         next = match message {
-            Message::Request(request) => {
-                channel::respond_and_receive(request.id, Ok(&request.payload))?
-            }
+            Message::Request(request) => channel::respond_and_receive(request.id, Ok(&request.payload))?,
             Message::Response(_) | Message::Event(_) => channel::receive(),
         };
     }

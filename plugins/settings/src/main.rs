@@ -1,1 +1,132 @@
-fn main(){}
+//! Keeps the settings of the device and tells of their changes: the contract `settings@1`.
+//!
+//! Each setting is one key of `local.storage@1`, `settings/KEY`, with its value and its type. All are
+//! read when the extension starts; from then on they are answered from memory. A change is stored, then
+//! published as `settings.changed.KEY`, and then answered. One that was answered by an error of storage
+//! may be there after the next start, as with any request whose answer did not come.
+//!
+//! Errors of its own: `not-found`, `wrong-type`, `full`, `invalid-argument`.
+
+use std::{cell::RefCell, collections::BTreeMap, process::ExitCode};
+
+use futures_util::lock::Mutex;
+use weir_contracts::{
+    settings::{self, Changed, Entry, Key, Prefix, Previous, Setting, Settings},
+    storage,
+};
+use weir_sdk::{Context, Error, Extension, log};
+
+mod kind;
+
+weir_sdk::manifest! {
+    id: "settings",
+    fulfills: &[settings::CONTRACT],
+    requires: &[storage::CONTRACT],
+    publishes: &[settings::CHANGED],
+}
+
+/// What the keys in storage begin with.
+const STORED: &str = "settings/";
+
+/// How many settings there can be.
+const MAX_SETTINGS: usize = 1024;
+
+/// The longest key: a topic with it is well within the 256 bytes that a topic can have.
+const MAX_KEY: usize = 128;
+
+/// The longest text that is a value.
+const MAX_TEXT: usize = 4096;
+
+fn main() -> ExitCode {
+    extension().run()
+}
+
+fn extension() -> Extension<Device> {
+    Extension::new(MANIFEST, Device::default())
+        .on_start(Device::load)
+        .on(settings::GET, async |device: &Device, _: &Context, key| device.get(key))
+        .on(settings::SET, Device::set)
+        .on(settings::LIST, async |device: &Device, _: &Context, prefix| Ok(device.list(&prefix)))
+}
+
+/// The settings of the device, as they are stored.
+#[derive(Default)]
+struct Device {
+    settings: RefCell<BTreeMap<String, Setting>>,
+    /// Held while a setting changes, so that changes are published in the order in which they are
+    /// stored.
+    changing: Mutex<()>,
+}
+
+impl Device {
+    async fn load(&self, context: &Context) -> Result<(), Error> {
+        let stored = context.call(storage::LIST, &storage::Prefix { prefix: STORED.into() }).await?;
+        for stored_key in stored.keys {
+            let found = context.call(storage::GET, &storage::Key { key: stored_key.clone() }).await?;
+            let setting = found.value.and_then(|value| serde_json::from_value(value).ok());
+            let key = stored_key.strip_prefix(STORED).filter(|key| is_key(key));
+            match (key, setting) {
+                (Some(key), Some(setting)) if kind::fits(&setting) => {
+                    self.settings.borrow_mut().insert(key.to_owned(), setting);
+                }
+                // Whoever may call storage can write there.
+                _ => log::warn("what is stored here is no setting", &[("key", &stored_key)]),
+            }
+        }
+        Ok(())
+    }
+
+    fn get(&self, Key { key }: Key) -> Result<Setting, Error> {
+        let found = self.settings.borrow().get(&key).cloned();
+        found.ok_or_else(|| Error::handler("not-found", format_args!("no setting `{}`", key.escape_debug())))
+    }
+
+    async fn set(&self, context: &Context, Entry { key, value }: Entry) -> Result<Previous, Error> {
+        if !is_key(&key) {
+            return Err(Error::invalid_argument(format_args!(
+                "a key is 1 to {MAX_KEY} letters, digits, `-` and `_`"
+            )));
+        }
+        if value.as_str().is_some_and(|text| text.len() > MAX_TEXT) {
+            return Err(Error::invalid_argument(format_args!("a text has at most {MAX_TEXT} bytes")));
+        }
+        let _changing = self.changing.lock().await;
+        let old = self.settings.borrow().get(&key).cloned();
+        if old.is_none() && self.settings.borrow().len() >= MAX_SETTINGS {
+            return Err(Error::handler("full", format_args!("there are {MAX_SETTINGS} settings already")));
+        }
+        let setting = kind::setting(value, old.as_ref())?;
+        // Also where it is the same: an earlier change may have been stored though it failed here.
+        let stored = storage::Entry { key: format!("{STORED}{key}"), value: serde_json::to_value(&setting)? };
+        context.call(storage::SET, &stored).await?;
+        let value = setting.value.clone();
+        self.settings.borrow_mut().insert(key.clone(), setting);
+        let previous = old.map(|old| old.value);
+        if previous.as_ref() != Some(&value) {
+            publish(context, Changed { key, value, previous: previous.clone() });
+        }
+        Ok(Previous { previous })
+    }
+
+    fn list(&self, Prefix { prefix }: &Prefix) -> Settings {
+        let settings = self.settings.borrow();
+        let with_prefix = settings.range(prefix.clone()..).take_while(|(key, _)| key.starts_with(prefix));
+        Settings { settings: with_prefix.map(|(key, setting)| (key.clone(), setting.clone())).collect() }
+    }
+}
+
+/// The change has been made, and cannot fail any more: that nobody hears of it is for the log.
+fn publish(context: &Context, changed: Changed) {
+    if let Err(error) = context.publish(&settings::changed(&changed.key), &changed) {
+        log::warn("a change could not be published", &[("key", &changed.key), ("error", &error)]);
+    }
+}
+
+/// Whether a key can be a segment of a topic.
+fn is_key(key: &str) -> bool {
+    (1..=MAX_KEY).contains(&key.len())
+        && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+#[cfg(test)]
+mod tests;

@@ -50,7 +50,11 @@ fn grants(needs: &Needs, line: &mut impl FnMut(&str, String)) {
     let Needs { dirs, env, net } = needs;
     if !dirs.is_empty() {
         let dirs = dirs.iter().map(|dir| {
-            format!("\n    {{ host = \"{FILL_IN}\", guest = {}, mode = {} }},", quoted(&dir.guest), quoted(&dir.mode))
+            format!(
+                "\n    {{ host = \"{FILL_IN}\", guest = {}, mode = {} }},",
+                quoted(&dir.guest),
+                quoted(&dir.mode)
+            )
         });
         line("grants.dirs", format!("[{}\n]", dirs.collect::<String>()));
     }

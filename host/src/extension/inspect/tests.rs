@@ -163,7 +163,10 @@ fn a_manifest_that_the_sdk_would_not_write_is_refused() {
             r#"{"schema":1,"id":"a","version":"1","grants":{"dirs":[{"guest":"../x","mode":"rw"}]}}"#,
             "is not an absolute path",
         ),
-        (r#"{"schema":1,"id":"a","version":"1","grants":{"dirs":[{"guest":"/x","mode":"w"}]}}"#, "is not a mode"),
+        (
+            r#"{"schema":1,"id":"a","version":"1","grants":{"dirs":[{"guest":"/x","mode":"w"}]}}"#,
+            "is not a mode",
+        ),
     ] {
         let message = refused(json);
         assert!(message.starts_with("the manifest in `some.wasm` is not valid: "), "{message}");

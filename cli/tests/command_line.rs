@@ -1,0 +1,12 @@
+//! The real `weir`, with a real Main behind it.
+
+#[cfg(test)]
+mod command_line {
+    mod files;
+    mod http;
+    mod lifecycle;
+    mod messages;
+    mod observing;
+    mod support;
+    mod usage;
+}

@@ -1,0 +1,71 @@
+//! `weir check` and `weir inspect`, which need no Main.
+
+use std::fs;
+
+use super::support::{PUPPETS, configured, done, weir};
+
+#[test]
+fn check_compiles_every_component_and_says_which_are_wrong() {
+    let dir = configured(PUPPETS);
+    let checked = done(weir(dir.path()).args(["check", "weir.toml"]));
+    assert_eq!((checked.code, checked.stdout.as_str()), (1, "`puppet` is ok\n`spare` is ok\n"));
+    assert!(checked.stderr.starts_with("error: `absent`: cannot read `"), "{}", checked.stderr);
+    assert_eq!(checked.stderr.lines().count(), 1, "{}", checked.stderr);
+
+    let without = PUPPETS.split("[[extension]]\nid = \"absent\"").next().unwrap();
+    let dir = configured(&format!("{without}\nwants = [\"nobody@1\"]\n"));
+    let checked = done(weir(dir.path()).args(["check", "weir.toml"]));
+    assert_eq!((checked.code, checked.stdout.as_str()), (0, "`puppet` is ok\n`spare` is ok\n"));
+    assert!(checked.stderr.starts_with("warning: "), "{}", checked.stderr);
+    assert!(checked.stderr.contains("`nobody@1`"), "{}", checked.stderr);
+}
+
+#[test]
+fn check_points_at_the_line_for_people_and_for_programs() {
+    let dir = configured("[limits.small]\nmemroy = \"4 MiB\"\n");
+    let checked = done(weir(dir.path()).args(["check", "weir.toml"]));
+    assert_eq!(checked.code, 1);
+    assert!(checked.stderr.starts_with("error: weir.toml:4:1: unknown key `memroy`"), "{}", checked.stderr);
+    assert!(checked.stderr.ends_with(" | ^^^^^^\n"), "{}", checked.stderr);
+
+    let checked = done(weir(dir.path()).args(["check", "--json", "weir.toml"]));
+    assert_eq!((checked.code, checked.stderr.as_str()), (1, ""));
+    let report: serde_json::Value = serde_json::from_str(&checked.stdout).unwrap();
+    assert_eq!(report["ok"], false);
+    let error = &report["errors"][0];
+    assert_eq!(error["key"], "limits.small.memroy");
+    assert_eq!((&error["line"], &error["column"]), (&4.into(), &1.into()));
+}
+
+#[test]
+fn run_refuses_what_check_refuses() {
+    let dir = configured("[limits.small]\nmemroy = \"4 MiB\"\n");
+    let run = done(weir(dir.path()).args(["run", "weir.toml"]));
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.starts_with("error: weir.toml:4:1: unknown key `memroy`"), "{}", run.stderr);
+    assert!(!dir.path().join("weir").exists());
+}
+
+#[test]
+fn what_inspect_prints_is_toml_that_runs_once_it_is_filled_in() {
+    let dir = configured("");
+    let echo = test_guests::path("echo");
+    let printed = done(weir(dir.path()).arg("inspect").arg(&echo)).good();
+    assert!(printed.contains("# imports  "), "{printed}");
+    assert!(printed.contains("#          weir:iec/channel@0.1.0\n"), "{printed}");
+    assert!(printed.contains("# exports  wasi:cli/run@0.2."), "{printed}");
+    assert!(
+        printed.ends_with("\n[[extension]]\nid = \"echo\"\npath = \"echo.wasm\"\nfulfills = [\"echo@1\"]\n")
+    );
+    assert!(!printed.contains("# note"), "{printed}");
+
+    let file = dir.path().join("weir.toml");
+    fs::write(&file, fs::read_to_string(&file).unwrap() + &printed).unwrap();
+    assert_eq!(done(weir(dir.path()).args(["check", "weir.toml"])).good(), "`echo` is ok\n");
+
+    let json = done(weir(dir.path()).args(["inspect", "--json"]).arg(&echo)).good();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["bytes"], fs::metadata(&echo).unwrap().len());
+    assert_eq!(json["manifest"]["fulfills"][0], "echo@1");
+    assert!(printed.contains(json["sha256"].as_str().unwrap()), "{printed}");
+}

@@ -1,0 +1,113 @@
+//! The control interface as it is on the wire, for whoever does not use `weir`.
+
+use super::support::{PUPPETS, Running};
+
+fn get(main: &Running, route: &str) -> (String, String) {
+    main.http(&format!("GET {route} HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n"))
+}
+
+fn post(main: &Running, route: &str, body: &str) -> (String, String) {
+    let length = body.len();
+    main.http(&format!(
+        "POST {route} HTTP/1.1\r\nHost: weir\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+    ))
+}
+
+#[test]
+fn the_version_route_says_who_answers() {
+    let main = Running::with("");
+    let (head, body) = get(&main, "/v1/version");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(body["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(body["pid"], main.pid());
+}
+
+#[test]
+fn an_answer_says_whether_it_is_json() {
+    let main = Running::with(PUPPETS);
+    for (payload, kind) in [
+        ("echo {\"a\":[1]}", "application/json"),
+        ("echo {\"a\":[1]", "application/octet-stream"),
+        ("echo ", "application/octet-stream"),
+    ] {
+        let (head, body) = post(&main, "/v1/call/puppet@1/run", payload);
+        assert!(head.contains(&format!("content-type: {kind}\r\n")), "{head}");
+        assert_eq!(body, payload.strip_prefix("echo ").unwrap());
+    }
+}
+
+#[test]
+fn a_refusal_is_json_with_a_code_and_a_status_that_fits() {
+    let main = Running::with(PUPPETS);
+    let mut refusals = String::new();
+    let mut refused = |what: &str, (head, body): (String, String)| {
+        let status = head.lines().next().unwrap();
+        refusals.push_str(&format!("{what}\n  {status}\n  {body}\n"));
+    };
+    for route in [
+        "/",
+        "/v1/nothing",
+        "/v1/call/a@1/b",
+        "/v1/extensions/nobody",
+        "/v1/events",
+        "/v1/events?pattern=a..b",
+    ] {
+        refused(&format!("GET {route}"), get(&main, route));
+    }
+    for (route, body) in [
+        ("/v1/version", ""),
+        ("/v1/call/nobody@1/run", ""),
+        ("/v1/call/puppet@1/nothing", ""),
+        ("/v1/call/puppet@1/run?timout=2s", ""),
+        ("/v1/call/puppet@1/run?timeout=soon", ""),
+        ("/v1/call/puppet@1/run?timeout=50ms", "forget"),
+        ("/v1/call/puppet@1/run", "error no"),
+        ("/v1/call/spare@1/run", ""),
+        ("/v1/extensions/nobody/start", ""),
+        ("/v1/publish/a..b", ""),
+        ("/v1/publish/a?to=nobody", ""),
+        ("/v1/call/puppet@1/run", "trap"),
+    ] {
+        refused(&format!("POST {route} {body}"), post(&main, route, body));
+    }
+    insta::with_settings!({ snapshot_path => "../golden", prepend_module_to_snapshot => false }, {
+        insta::assert_snapshot!("http-refusals", refusals);
+    });
+}
+
+#[test]
+fn a_body_over_the_limit_is_refused_unread() {
+    let main = Running::with(PUPPETS);
+    let (head, body) = main.http(
+        "POST /v1/call/puppet@1/run HTTP/1.1\r\nHost: weir\r\nConnection: close\r\nContent-Length: 67108865\r\n\r\n",
+    );
+    assert!(head.starts_with("HTTP/1.1 413 "), "{head}");
+    assert!(body.contains(r#""code":"too-large""#), "{body}");
+}
+
+#[test]
+fn shutdown_is_accepted_and_answered_before_main_ends() {
+    let mut main = Running::with("");
+    let (head, _) = post(&main, "/v1/shutdown", "");
+    assert!(head.starts_with("HTTP/1.1 202 Accepted"), "{head}");
+    assert_eq!(main.wait().0.code(), Some(0));
+}
+
+#[test]
+fn states_and_failures_come_as_a_stream() {
+    let main = Running::with(PUPPETS);
+    let (head, body) = std::thread::scope(|scope| {
+        let events = scope.spawn(|| get(&main, "/v1/main-events"));
+        // Until the stream listens, nothing of this is in it: what is in it ends with the last start.
+        main.weir(&["start", "spare"]).good();
+        main.weir(&["stop", "spare"]).good();
+        main.weir(&["shutdown"]).good();
+        events.join().unwrap()
+    });
+    assert!(head.contains("content-type: application/x-ndjson\r\n"), "{head}");
+    assert!(
+        body.contains(r#"{"event":"state","extension":"puppet","from":"draining","to":"stopped"}"#),
+        "{body}"
+    );
+}

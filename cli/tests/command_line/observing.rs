@@ -1,0 +1,82 @@
+//! `weir ps`, `status` and `logs`.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::Stdio,
+};
+
+use super::support::{PUPPETS, Running};
+
+#[test]
+fn ps_lists_every_extension_with_what_it_uses() {
+    let main = Running::with(PUPPETS);
+    let table = main.weir(&["ps"]).good();
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0], ["ID", "STATE", "CPU", "MEMORY", "INBOX", "SHED", "RESTARTS"]);
+    assert_eq!(rows[1][..2], ["puppet", "ready"]);
+    assert_eq!(rows[2][..2], ["spare", "loaded"]);
+    let puppet = &main.json(&["ps", "--json"])["extensions"][0];
+    assert!(puppet["memory"].as_u64().unwrap() > 0, "{puppet}");
+    assert!(puppet["cpu-seconds"].as_f64().unwrap() > 0.0, "{puppet}");
+}
+
+#[test]
+fn a_failure_is_shown_with_what_was_handled_and_where_it_happened() {
+    let main = Running::with(PUPPETS);
+    assert_eq!(main.weir(&["ps", "--failures"]).good().lines().count(), 1);
+    assert_eq!(main.weir(&["call", "puppet@1", "run", "--raw", "trap"]).code, 8);
+
+    let table = main.weir(&["ps", "--failures"]).good();
+    assert!(table.contains("puppet@1 run"), "{table}");
+    let failures = main.json(&["ps", "--failures", "--json"]);
+    assert_eq!(failures["failures"][0]["handling"]["sender"], "main", "{failures}");
+    let status = main.weir(&["status", "puppet"]).good();
+    assert!(status.contains("state     failed: "), "{status}");
+    assert!(status.contains("handling  puppet@1 run for main"), "{status}");
+    let (_, trace) = status.split_once("trace ").unwrap();
+    assert!(trace.contains("commands") && trace.contains("trap"), "{status}");
+}
+
+#[test]
+fn logs_are_of_all_or_of_one_and_the_last_ones_if_asked() {
+    let main = Running::with(PUPPETS);
+    main.weir(&["start", "spare"]).good();
+    for (contract, text) in [("puppet@1", "one"), ("spare@1", "two"), ("puppet@1", "three")] {
+        main.weir(&["call", contract, "run", "--raw", &format!("log {text}")]).good();
+    }
+    let texts = |args: &[&str]| -> Vec<String> {
+        let lines = main.weir(&[&["logs", "--json"], args].concat()).good();
+        let lines = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        lines.map(|line| line["message"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(texts(&[]), ["one", "two", "three"]);
+    assert_eq!(texts(&["puppet"]), ["one", "three"]);
+    assert_eq!(texts(&["puppet", "-n", "1"]), ["three"]);
+    assert_eq!(texts(&["-n", "0"]), [""; 0]);
+    let human = main.weir(&["logs", "-n1"]).good();
+    assert!(human.ends_with(" WARN [puppet] three na\\nme=\"va\\\\u{1b}[2Jlue\"\n"), "{human}");
+}
+
+#[test]
+fn who_follows_the_logs_sees_each_line_until_main_ends() {
+    let main = Running::with(PUPPETS);
+    let say = |text: &str| main.weir(&["call", "puppet@1", "run", "--raw", text]).good();
+    say("log before");
+    let mut logs = main.command(&["logs", "-f", "puppet"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(logs.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().contains("[puppet] before"));
+    say("log after");
+    assert!(lines.next().unwrap().unwrap().contains("[puppet] after"));
+    main.weir(&["shutdown"]).good();
+    assert_eq!(logs.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn what_an_extension_says_cannot_look_like_another_line() {
+    let mut main = Running::with(PUPPETS);
+    let line = "log a\x1b[1A\n2026-01-01T00:00:00Z  INFO [spare] forged";
+    main.weir(&["call", "puppet@1", "run", "--raw", line]).good();
+    let logged = main.until("forged");
+    assert!(logged.contains("[puppet] a\\u{1b}[1A\\n2026"), "{logged}");
+    assert_eq!(main.weir(&["logs"]).good().lines().count(), 1);
+}

@@ -1,0 +1,193 @@
+//! A Main of its own for each test, in a directory of its own.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    process::{Child, ChildStderr, Command, ExitStatus, Stdio},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// One extension that does what it is told, `puppet@1`, another that must be started, and one that
+/// cannot be.
+pub(super) const PUPPETS: &str = r#"
+[[extension]]
+id = "puppet"
+path = "puppet.wasm"
+fulfills = ["puppet@1"]
+publishes = ["told.>"]
+
+[[extension]]
+id = "spare"
+path = "puppet.wasm"
+fulfills = ["spare@1"]
+config.contract = "spare@1"
+autostart = false
+
+[[extension]]
+id = "absent"
+path = "absent.wasm"
+autostart = false
+"#;
+
+/// What a command did.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) code: i32,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+}
+
+impl Done {
+    /// What it printed, if all went well.
+    pub(super) fn good(self) -> String {
+        assert_eq!((self.code, self.stderr.as_str()), (0, ""), "{}", self.stdout);
+        self.stdout
+    }
+}
+
+/// `weir`, as a user without any configuration would call it.
+pub(super) fn weir(dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    command.current_dir(dir).env_clear().env("XDG_RUNTIME_DIR", dir).stdin(Stdio::null());
+    command
+}
+
+pub(super) fn done(command: &mut Command) -> Done {
+    let output = command.output().unwrap();
+    Done {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// The configuration of a test, in a new directory.
+pub(super) fn configured(extensions: &str) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let plugins = test_guests::path("puppet");
+    let plugins = plugins.parent().unwrap().display();
+    fs::write(dir.path().join("weir.toml"), format!("[main]\nplugin-dir = \"{plugins}\"\n{extensions}"))
+        .unwrap();
+    dir
+}
+
+/// A running Main.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) dir: TempDir,
+    child: Child,
+    log: BufReader<ChildStderr>,
+}
+
+impl Running {
+    /// Starts Main with these extensions and waits until they are up.
+    pub(super) fn with(extensions: &str) -> Self {
+        Self::start(configured(extensions))
+    }
+
+    /// Starts Main with the configuration in a directory and waits until its extensions are up.
+    pub(super) fn start(dir: TempDir) -> Self {
+        let mut running = Self::begin(dir);
+        running.until("extensions are ready");
+        running
+    }
+
+    /// Starts Main and waits for nothing.
+    pub(super) fn begin(dir: TempDir) -> Self {
+        let mut child = weir(dir.path()).args(["run", "weir.toml"]).stderr(Stdio::piped()).spawn().unwrap();
+        let log = BufReader::new(child.stderr.take().unwrap());
+        Self { dir, child, log }
+    }
+
+    /// The first line of the log, from here on, that says `text`.
+    pub(super) fn until(&mut self, text: &str) -> String {
+        let mut seen = String::new();
+        loop {
+            let start = seen.len();
+            assert!(self.log.read_line(&mut seen).unwrap() > 0, "no line says `{text}`:\n{seen}");
+            if seen[start..].contains(text) {
+                return seen[start..].to_owned();
+            }
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(super) fn socket(&self) -> PathBuf {
+        self.path().join("weir/weir.sock")
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A command for this Main, which it finds by itself.
+    pub(super) fn command(&self, args: &[&str]) -> Command {
+        let mut command = weir(self.path());
+        command.args(args);
+        command
+    }
+
+    pub(super) fn weir(&self, args: &[&str]) -> Done {
+        done(&mut self.command(args))
+    }
+
+    pub(super) fn weir_with_stdin(&self, args: &[&str], stdin: &[u8]) -> Done {
+        let mut command = self.command(args);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(stdin).unwrap();
+        let output = child.wait_with_output().unwrap();
+        Done {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// `--json` of a command, read.
+    pub(super) fn json(&self, args: &[&str]) -> serde_json::Value {
+        serde_json::from_str(&self.weir(args).good()).unwrap()
+    }
+
+    /// What comes back for a request as it would stand on the wire: the head, and the body.
+    pub(super) fn http(&self, request: &str) -> (String, String) {
+        let mut stream = UnixStream::connect(self.socket()).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.to_owned(), body.to_owned())
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for Main to end; also returns what was left of its log.
+    pub(super) fn wait(&mut self) -> (ExitStatus, String) {
+        let mut log = String::new();
+        self.log.read_to_string(&mut log).unwrap();
+        (self.child.wait().unwrap(), log)
+    }
+
+    /// Waits for Main to end, and hands over its directory.
+    pub(super) fn into_dir(mut self) -> TempDir {
+        self.wait();
+        std::mem::replace(&mut self.dir, tempfile::tempdir().unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has ended already where the test has come so far.
+        let _ended = self.child.kill();
+        let _ended = self.child.wait();
+    }
+}

@@ -1,0 +1,88 @@
+//! Help, mistakes in the arguments, and what surrounds the commands.
+
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use super::support::{Done, done, weir};
+
+const COMMANDS: [&str; 13] = [
+    "run",
+    "check",
+    "ps",
+    "status",
+    "logs",
+    "call",
+    "publish",
+    "tail",
+    "start",
+    "stop",
+    "shutdown",
+    "inspect",
+    "completions",
+];
+
+fn in_no_place(args: &[&str]) -> Done {
+    done(weir(Path::new("/")).args(args))
+}
+
+fn assert_golden(name: &str, text: &str) {
+    insta::with_settings!({ snapshot_path => "../golden", prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!(name, text);
+    });
+}
+
+#[test]
+fn the_help_of_every_command_shows_examples() {
+    assert_golden("help", &in_no_place(&["--help"]).good());
+    for command in COMMANDS {
+        let help = in_no_place(&[command, "--help"]).good();
+        assert!(help.contains("\nExamples:\n  weir ") || help.contains("\n  echo "), "{help}");
+        assert_golden(&format!("help-{command}"), &help);
+    }
+}
+
+#[test]
+fn mistakes_in_the_arguments_are_named_with_an_exit_code() {
+    let mut mistakes = String::new();
+    for args in [
+        &["cal"][..],
+        &["call", "a@1"],
+        &["call", "a@1", "b", "{"],
+        &["call", "a@1", "b", "--timeout", "soon"],
+        &["call", "", "b"],
+        &["logs", "-n", "-1"],
+        &["ps", "--socket", "a", "--config", "b"],
+        &["ps", "--socket", "/nowhere/weir.sock"],
+        &["ps", "--socket", "/etc/hostname"],
+        &["ps", "--config", "/nowhere/weir.toml"],
+        &["run", "/nowhere/weir.toml"],
+        &["inspect", "/nowhere/a.wasm"],
+        &["inspect", "/dev/null"],
+        &["publish", "a", "@/nowhere/payload"],
+    ] {
+        let Done { code, stdout, stderr } = in_no_place(args);
+        assert_eq!(stdout, "");
+        mistakes.push_str(&format!("$ weir {}\n{stderr}-> {code}\n\n", args.join(" ")));
+    }
+    assert_golden("mistakes", &mistakes);
+}
+
+#[test]
+fn every_shell_gets_its_completions() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = in_no_place(&["completions", shell]).good();
+        assert!(script.contains("inspect"), "{script}");
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let mut command: Command = weir(Path::new("/"));
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output =
+        command.args(["completions", "bash"]).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}

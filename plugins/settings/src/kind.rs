@@ -1,0 +1,49 @@
+//! The types of settings: which one a value has, and that it stays.
+
+use serde_json::Value;
+use weir_contracts::settings::{Setting, Type};
+use weir_sdk::Error;
+
+/// A value as a setting, of the type of the one that it takes the place of.
+///
+/// # Errors
+/// The code `wrong-type` if it is of another, `invalid-argument` if it is of none.
+pub(crate) fn setting(value: Value, old: Option<&Setting>) -> Result<Setting, Error> {
+    let Some(own) = of(&value) else {
+        return Err(Error::invalid_argument("a value is a boolean, a number or a string"));
+    };
+    let r#type = old.map_or(own, |old| old.r#type);
+    let setting = Setting { value, r#type };
+    if fits(&setting) {
+        Ok(setting)
+    } else {
+        Err(Error::handler("wrong-type", format_args!("this setting is of the type {}, not {}", name(r#type), name(own))))
+    }
+}
+
+/// Whether a setting's value is of its type. Any integer is a number, too.
+pub(crate) fn fits(setting: &Setting) -> bool {
+    match of(&setting.value) {
+        Some(Type::Integer) => matches!(setting.r#type, Type::Integer | Type::Number),
+        own => own == Some(setting.r#type),
+    }
+}
+
+fn of(value: &Value) -> Option<Type> {
+    match value {
+        Value::Bool(_) => Some(Type::Bool),
+        Value::Number(number) if number.is_f64() => Some(Type::Number),
+        Value::Number(_) => Some(Type::Integer),
+        Value::String(_) => Some(Type::String),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+fn name(r#type: Type) -> &'static str {
+    match r#type {
+        Type::Bool => "`bool`",
+        Type::Integer => "`integer`",
+        Type::Number => "`number`",
+        Type::String => "`string`",
+    }
+}
