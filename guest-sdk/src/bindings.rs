@@ -944,12 +944,14 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Waits for the next message. None means: finish and return from `main`; it will be none from
-            /// then on.
+            /// Waits for the next message. None means: finish, and return from `main`. From then on only
+            /// the responses to requests that are still under way follow, and none again when no more will
+            /// come.
             ///
             /// Stop comes before responses, responses before requests, requests before events. Each delivered
-            /// message renews the `fuel-per-message` of this extension. The first receive of any form
-            /// implies `lifecycle.ready`.
+            /// message renews the `fuel-per-message` of this extension. While 1024 requests are received and
+            /// not answered, further ones stay in the inbox. The first receive of any form implies
+            /// `lifecycle.ready`.
             #[allow(async_fn_in_trait)]
             pub fn receive() -> ::core::option::Option<Message> {
                 unsafe {

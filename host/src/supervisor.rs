@@ -254,8 +254,9 @@ impl Supervisor {
 
     fn launch(&mut self, index: usize) {
         let Some(unit) = self.units.unit(index).cloned() else { return };
-        self.set_state(index, State::Starting, None);
         unit.peer.begin_instance();
+        // Whoever sees it start can send to it.
+        self.set_state(index, State::Starting, None);
         self.runs += 1;
         let signals = Arc::new(Signals::new(unit.peer.id(), self.runs, self.notices.0.clone()));
         self.units.launched(index, signals.clone());

@@ -60,7 +60,7 @@ pub(crate) fn check_c_guest(component: &Path) -> Result<()> {
                 fulfills = [\"hello.c@1\"]\n";
     fs::write(&config, text).with_context(|| format!("cannot write `{}`", config.display()))?;
     let mut main = RunningWeir::start(&weir, &config)?;
-    let greeting = main.run(&["call", "hello.c@1", "greet", "weir"])?;
+    let greeting = main.run(&["call", "--raw", "hello.c@1", "greet", "weir"])?;
     ensure!(greeting.trim() == "hello, weir", "`greet` answered `{greeting}`");
     let refusal = main.run(&["call", "hello.c@1", "fail"]).err().context("`fail` did not fail")?;
     ensure!(refusal.to_string().contains("asked"), "`fail` failed otherwise: {refusal}");

@@ -147,7 +147,7 @@ impl Peer {
 
     /// What the peer says of itself, which does not undo a stop.
     pub(crate) fn set_phase_if_up(&self, phase: Phase) {
-        if matches!(self.phase(), Phase::Starting | Phase::Ready | Phase::Interrupted(_)) {
+        if self.is_up() {
             self.set_phase(phase);
         }
     }
@@ -160,6 +160,11 @@ impl Peer {
 
     pub(crate) fn count_late(&self) {
         self.stats.late.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether it runs and was not asked to stop.
+    pub(super) fn is_up(&self) -> bool {
+        matches!(self.phase.load(Ordering::Acquire), STARTING | READY | INTERRUPTED)
     }
 
     pub(crate) fn is_starting(&self) -> bool {

@@ -159,7 +159,7 @@ impl Bus {
         let published = Arc::new(Published { sender: sender.id(), topic, at: Self::now(), payload });
         let mut receipt = Receipt::default();
         for subscription in self.subscriptions.read().matching(&published.topic) {
-            if to.is_none_or(|name| subscription.peer.name() == name) {
+            if to.is_none_or(|name| subscription.peer.name() == name && subscription.peer.is_up()) {
                 let one = subscription.deliver(&published);
                 if one.shed > 0 {
                     self.count_lost(&subscription.peer, one.shed);
@@ -169,7 +169,8 @@ impl Bus {
             }
         }
         if let (Some(name), Receipt { delivered: 0, shed: 0 }) = (to, receipt) {
-            return Err(Error::NoProvider(format!("`{name}` has not subscribed to `{}`", published.topic)));
+            let text = format!("`{name}` does not run or has not subscribed to `{}`", published.topic);
+            return Err(Error::NoProvider(text));
         }
         sender.stats().sent.fetch_add(1, Ordering::Relaxed);
         Ok(receipt)

@@ -36,7 +36,9 @@ async fn run_batch(
     let starting = tokio::spawn(async move { control.start("a").await });
     reached(main, "a", State::Starting).await;
     let mut calls = send(main.client(), commands);
-    while main.control().status("a").unwrap().inbox_messages < commands.len() as u64 {
+    while main.control().status("a").unwrap().inbox_messages < commands.len() as u64
+        && !calls.iter().any(tokio::task::JoinHandle::is_finished)
+    {
         tokio::task::yield_now().await;
     }
     gate.open(1);

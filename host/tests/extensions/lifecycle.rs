@@ -2,7 +2,7 @@
 
 use weir_host::{Error, State};
 
-use super::support::{Gate, builder, puppet, puppet_with, reached, set, start, tell};
+use super::support::{Gate, builder, puppet, puppet_with, reached, set, start, taken, tell};
 
 #[tokio::test]
 async fn a_stopped_extension_is_no_provider_until_it_is_started_again() {
@@ -41,6 +41,7 @@ async fn subscriptions_outlive_a_trap_and_end_with_a_stop() {
     assert_eq!(main.client().publish("t", "while it was down").unwrap().delivered, 1);
     main.control().start("a").await.unwrap();
     assert_eq!(tell(&main, "a", "subscribe t").await.unwrap(), number);
+    taken(&main, "a").await;
     assert_eq!(tell(&main, "a", "heard").await.unwrap(), "event:  1 0 while it was down");
 
     main.control().stop("a").await.unwrap();

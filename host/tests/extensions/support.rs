@@ -60,6 +60,13 @@ pub(crate) async fn reached(main: &Main, id: &str, state: State) -> Option<Strin
     }
 }
 
+/// Waits until an extension has taken all that waits for it.
+pub(crate) async fn taken(main: &Main, id: &str) {
+    while main.control().status(id).unwrap().inbox_messages > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
 /// The states that extensions come into, in order, until there is no more.
 pub(crate) async fn states(mut events: weir_host::MainEvents) -> Vec<(String, State)> {
     let mut states = Vec::new();

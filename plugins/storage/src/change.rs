@@ -3,52 +3,66 @@
 //! JSON without newlines, so that whatever a damaged line holds, the next one begins after it; and
 //! nothing that a caller stores can look like the beginning of a line.
 
+use std::io::Write;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// Hexadecimal digits of the checksum.
 const CHECKSUM: usize = 8;
 
-/// A change of one key.
+/// A change of one key. Its parts are borrowed where it is only written.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Change {
+pub(crate) enum Change<K = String, V = Box<RawValue>> {
     /// The key has this value.
-    Set(String, Box<RawValue>),
+    Set(K, V),
     /// The key has none.
-    Delete(String),
+    Delete(K),
 }
 
-impl Change {
-    /// Gives `key` the value.
-    pub(crate) fn set(key: String, value: &RawValue) -> serde_json::Result<Self> {
-        // Newlines in JSON are always between its tokens, where a space means the same.
-        let line = value.get().replace('\n', " ");
-        Ok(Self::Set(key, RawValue::from_string(line)?))
-    }
-
+impl<K: AsRef<str> + Serialize, V: AsRef<RawValue> + Serialize> Change<K, V> {
     /// The key that it changes.
     pub(crate) fn key(&self) -> &str {
         match self {
-            Self::Set(key, _) | Self::Delete(key) => key,
+            Self::Set(key, _) | Self::Delete(key) => key.as_ref(),
         }
     }
 
     /// About how long its line is.
     pub(crate) fn bytes(&self) -> usize {
-        match self {
-            Self::Set(key, value) => key.len().saturating_add(value.get().len()),
-            Self::Delete(key) => key.len(),
-        }
+        let value = match self {
+            Self::Set(_, value) => value.as_ref().get().len(),
+            Self::Delete(_) => 0,
+        };
+        self.key().len().saturating_add(value)
     }
 
     /// Writes the line of this change after those that are there.
     pub(crate) fn append_to(&self, lines: &mut Vec<u8>) -> serde_json::Result<()> {
-        let json = serde_json::to_vec(self)?;
-        lines.extend_from_slice(format!("{:0CHECKSUM$x} ", crc32fast::hash(&json)).as_bytes());
-        lines.extend_from_slice(&json);
+        // At once: growing by and by would take three times the memory of a large value.
+        lines.reserve(self.bytes().saturating_add(64));
+        let place = lines.len();
+        lines.extend_from_slice(&[b' '; CHECKSUM + 1]);
+        serde_json::to_writer(&mut *lines, self)?;
+        if let Some((checksum, json)) = lines.get_mut(place..).and_then(|line| line.split_at_mut_checked(CHECKSUM + 1)) {
+            write!(checksum, "{:0CHECKSUM$x}", crc32fast::hash(json)).map_err(serde_json::Error::io)?;
+        }
         lines.push(b'\n');
         Ok(())
+    }
+}
+
+impl Change {
+    /// Gives `key` the value.
+    pub(crate) fn set(key: String, value: Box<RawValue>) -> serde_json::Result<Self> {
+        // Newlines in JSON are always between its tokens, where a space means the same.
+        let value = if value.get().contains('\n') {
+            RawValue::from_string(value.get().replace('\n', " "))?
+        } else {
+            value
+        };
+        Ok(Self::Set(key, value))
     }
 
     /// The change of a whole line; none if a single bit of it is not as it was written.
@@ -73,7 +87,7 @@ mod tests {
     fn a_value_on_several_lines_is_stored_on_one() {
         let value = RawValue::from_string("{\r\n\t\"a\\n\":\n[1e400,\n18446744073709551616]\n}".into()).unwrap();
         let mut line = Vec::new();
-        Change::set("k".into(), &value).unwrap().append_to(&mut line).unwrap();
+        Change::set("k".into(), value.clone()).unwrap().append_to(&mut line).unwrap();
         assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
         let Some(Change::Set(_, stored)) = Change::of_line(&line) else { panic!("not read back") };
         assert_eq!(stored.get(), value.get().replace('\n', " "));
@@ -87,7 +101,7 @@ mod tests {
             bit in 0..8_u8,
         ) {
             let mut line = Vec::new();
-            Change::Delete(key.clone()).append_to(&mut line).unwrap();
+            Change::<_, Box<RawValue>>::Delete(key.clone()).append_to(&mut line).unwrap();
             match Change::of_line(&line) {
                 Some(Change::Delete(read)) => prop_assert_eq!(read, key),
                 other => prop_assert!(false, "{other:?}"),

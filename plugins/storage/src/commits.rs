@@ -118,3 +118,56 @@ async fn yield_now() {
     })
     .await;
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        pin::pin,
+        task::{Context, Waker},
+    };
+
+    use futures_util::future::{FutureExt, join_all};
+    use serde_json::value::to_raw_value;
+
+    use super::*;
+
+    #[test]
+    fn changes_that_are_asked_for_at_the_same_time_share_a_write_and_keep_their_order() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        let commits = Commits::new(Store::open(directory.path(), 1_000_000).unwrap().0);
+        let change = |number: u32| {
+            Change::set((number % 10).to_string(), to_raw_value(&number).unwrap()).unwrap()
+        };
+        let mut all = pin!(join_all((0..500).map(|number| commits.commit(change(number)))));
+        let mut lengths = vec![0];
+        let outcomes = loop {
+            if let Poll::Ready(outcomes) = all.poll_unpin(&mut Context::from_waker(Waker::noop())) {
+                break outcomes;
+            }
+            lengths.push(std::fs::metadata(&log).unwrap().len());
+        };
+        lengths.push(std::fs::metadata(&log).unwrap().len());
+        lengths.dedup();
+        assert_eq!(lengths.len(), 2, "all or nothing was written: {lengths:?}");
+        assert_eq!(outcomes.iter().filter(|outcome| matches!(outcome, Ok(false))).count(), 10);
+        for last in 490..500 {
+            let stored = commits.read(|entries| entries.get(&(last % 10).to_string()));
+            assert_eq!(stored.unwrap().get(), last.to_string());
+        }
+    }
+
+    #[test]
+    fn whoever_gives_up_leaves_its_turn_to_the_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let commits = Commits::new(Store::open(directory.path(), 1000).unwrap().0);
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut first = Box::pin(commits.commit(Change::Delete("a".into())));
+        let mut second = pin!(commits.commit(Change::Delete("b".into())));
+        assert!(first.poll_unpin(&mut cx).is_pending());
+        assert!(second.poll_unpin(&mut cx).is_pending());
+        drop(first);
+        while second.poll_unpin(&mut cx).is_pending() {}
+        assert!(commits.waiting.borrow().changes.is_empty());
+    }
+}

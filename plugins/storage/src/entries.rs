@@ -63,8 +63,8 @@ impl Entries {
     }
 
     /// Each entry, as the change that makes it.
-    pub(crate) fn as_changes(&self) -> impl Iterator<Item = Change> {
-        self.values.iter().map(|(key, value)| Change::Set(key.clone(), value.clone()))
+    pub(crate) fn as_changes(&self) -> impl Iterator<Item = Change<&String, &Box<RawValue>>> {
+        self.values.iter().map(|(key, value)| Change::Set(key, value))
     }
 
     /// Whether a change leaves no more than `allowed` bytes, or takes some of them away.

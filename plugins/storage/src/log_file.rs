@@ -51,6 +51,7 @@ impl LogFile {
     /// Opens the log of a directory, or makes one, and repairs it. Its changes go to `entries`.
     pub(crate) fn open(directory: &Path, entries: &mut Entries) -> io::Result<(Self, Damage)> {
         let path = directory.join(LOG);
+        remove(&directory.join(NEW))?;
         let file = OpenOptions::new().read(true).append(true).create(true).open(&path)?;
         let Recovery { length, torn_bytes, bad_lines } = recover(BufReader::new(&file), entries)?;
         let mut log = Self { directory: directory.to_owned(), file, length, rewrite_at: 0, is_sound: true };
@@ -85,6 +86,12 @@ impl LogFile {
         Ok(())
     }
 
+    /// From here on writing fails, as on a disk that breaks.
+    #[cfg(test)]
+    pub(crate) fn break_file(&mut self) {
+        self.file = File::open(self.directory.join(LOG)).unwrap();
+    }
+
     /// Whether the log is much longer than what it keeps.
     pub(crate) fn is_wasteful(&self) -> bool {
         self.length >= self.rewrite_at
@@ -98,7 +105,10 @@ impl LogFile {
         // If this fails, the next time is when the log is longer by as much again.
         self.rewrite_at = rewrite_at(self.length);
         let new = self.directory.join(NEW);
-        let (file, length) = write_all(&new, entries)?;
+        let (file, length) = write_all(&new, entries).inspect_err(|_| {
+            // Where the disk is full it must not make that worse; if it stays, the next one replaces it.
+            let _stays = remove(&new);
+        })?;
         fs::rename(&new, self.directory.join(LOG))?;
         // From here on this is the log. But as long as its name is not on disk, a power cut brings the
         // old one back, so that nothing may be appended to this one only.
@@ -114,11 +124,8 @@ impl LogFile {
 
 /// Writes a whole log to disk; returns its length, too.
 fn write_all(path: &Path, entries: &Entries) -> io::Result<(File, u64)> {
-    // Only appending makes a file longer here, as in a log: there is no position to get wrong.
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    remove(path)?;
+    // Appending, as from then on: there is no position to get wrong.
     let mut writer = BufWriter::new(OpenOptions::new().append(true).create_new(true).open(path)?);
     let mut length = 0_u64;
     let mut line = Vec::new();
@@ -131,6 +138,13 @@ fn write_all(path: &Path, entries: &Entries) -> io::Result<(File, u64)> {
     let file = writer.into_inner()?;
     file.sync_all()?;
     Ok((file, length))
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn rewrite_at(length: u64) -> u64 {

@@ -94,7 +94,7 @@ impl Storage {
             let text = format!("a value of {bytes} bytes; at most {MAX_VALUE} are possible");
             return Err(Error::handler("too-large", text));
         }
-        self.commits()?.commit(Change::set(key, &value)?).await?;
+        self.commits()?.commit(Change::set(key, value)?).await?;
         Ok(Empty {})
     }
 

@@ -87,3 +87,62 @@ impl From<CommitError> for Error {
         Self::handler(code, error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::to_raw_value;
+
+    use super::*;
+
+    fn set(key: &str, value: u32) -> Change {
+        Change::set(key.into(), to_raw_value(&value).unwrap()).unwrap()
+    }
+
+    fn entries(store: &Store) -> Vec<(String, String)> {
+        let value = |key: &String| store.entries.get(key).unwrap().get().to_owned();
+        store.entries.keys("").into_iter().map(|key| (key.clone(), value(&key))).collect()
+    }
+
+    fn all(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+        expected.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect()
+    }
+
+    #[test]
+    fn changes_that_cannot_be_written_are_not_seen_and_the_next_ones_can_be() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut store, _) = Store::open(directory.path(), 1000).unwrap();
+        store.commit(vec![set("a", 1), set("b", 2)]);
+        store.log.break_file();
+
+        let outcomes = store.commit(vec![set("a", 3), Change::Delete("b".into()), set("c", 4), set("c", 5)]);
+        assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(CommitError::Io(_)))), "{outcomes:?}");
+        assert_eq!(entries(&store), all(&[("a", "1"), ("b", "2")]));
+
+        assert!(matches!(*store.commit(vec![set("d", 6)]), [Ok(false)]));
+        store.commit(vec![set("e", 7)]);
+        let expected = all(&[("a", "1"), ("b", "2"), ("d", "6"), ("e", "7")]);
+        assert_eq!(entries(&store), expected);
+        let (store, damage) = Store::open(directory.path(), 1000).unwrap();
+        assert_eq!(entries(&store), expected);
+        assert_eq!(damage, Damage::default());
+    }
+
+    #[test]
+    fn each_change_of_a_group_has_an_outcome_of_its_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut store, _) = Store::open(directory.path(), 140).unwrap();
+        let outcomes = store.commit(vec![
+            set("a", 1),
+            Change::Delete("a".into()),
+            Change::Delete("a".into()),
+            set("b", 1),
+            set("b", 1),
+            set("c", 1),
+            set("d", 1),
+        ]);
+        let [Ok(false), Ok(true), Ok(false), Ok(false), Ok(true), Ok(false), Err(CommitError::Full(_))] = *outcomes
+        else {
+            panic!("{outcomes:?}")
+        };
+    }
+}

@@ -113,7 +113,7 @@ fn a_limit_that_is_no_number_is_refused() {
 }
 
 #[test]
-fn many_changes_at_once_share_a_write_and_keep_their_order() {
+fn a_thousand_changes_that_nobody_waits_for_are_all_made_in_order() {
     let (directory, main) = storage();
     main.start().unwrap();
     let entry = |number: u32| Entry { key: format!("{}", number % 10), value: json!(number) };

@@ -166,7 +166,7 @@ async fn a_targeted_event_reaches_one_peer_alone_or_fails() {
     assert!(matches!(a.take(), Taken::Empty));
     assert_eq!(drain(b.inbox()), [(1, 0, "x".into())]);
     for (name, topic) in [("b", "other"), ("nobody", "t.x"), ("main", "t.x")] {
-        let refused = Error::NoProvider(format!("`{name}` has not subscribed to `{topic}`"));
+        let refused = Error::NoProvider(format!("`{name}` does not run or has not subscribed to `{topic}`"));
         assert_eq!(bus.publish(&main, Some(name), topic, Bytes::new()), Err(refused));
     }
 }
@@ -178,7 +178,7 @@ async fn a_targeted_event_to_a_peer_that_does_not_run_has_no_provider() {
     bus.subscribe(&a, a.inbox(), "t").unwrap();
     for phase in [Phase::Draining, Phase::Down] {
         a.set_phase(phase);
-        let refused = Error::NoProvider("`a` is not running".to_owned());
+        let refused = Error::NoProvider("`a` does not run or has not subscribed to `t`".to_owned());
         assert_eq!(bus.publish(&bus.main(), Some("a"), "t", Bytes::new()), Err(refused));
     }
     assert_eq!(publish(&bus, "t", ""), Receipt { delivered: 1, shed: 0 }, "it waits for the next instance");

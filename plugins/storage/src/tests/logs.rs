@@ -68,6 +68,7 @@ fn a_log_half_written_anew_means_nothing() {
         fs::write(directory.path().join("log.new"), &log[..length]).unwrap();
         let main = Harness::new(extension(directory.path()));
         assert_eq!(get(&main, "a"), Some(json!(1)));
+        assert!(!directory.path().join("log.new").exists());
     }
 }
 
@@ -87,7 +88,7 @@ fn a_key_that_is_set_again_and_again_takes_no_more_room() {
 }
 
 #[test]
-fn a_change_that_cannot_be_written_is_not_seen_and_the_next_one_can_be() {
+fn a_log_that_cannot_be_written_anew_goes_on_as_it_is() {
     let (directory, main) = storage();
     set(&main, "a", json!(1)).unwrap();
     // Writing anew fails where a directory is in the way: as good as a full disk.

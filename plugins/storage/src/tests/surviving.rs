@@ -13,7 +13,7 @@ type Model = BTreeMap<String, String>;
 fn change() -> impl Strategy<Value = Change> {
     let key = prop_oneof!["[a-c]", any::<String>().prop_filter("a key", |key| !key.is_empty())];
     (key, proptest::option::weighted(0.8, any::<String>())).prop_map(|(key, value)| match value {
-        Some(value) => Change::set(key, &to_raw_value(&json!({ "v": value })).unwrap()).unwrap(),
+        Some(value) => Change::set(key, to_raw_value(&json!({ "v": value })).unwrap()).unwrap(),
         None => Change::Delete(key),
     })
 }
@@ -102,7 +102,7 @@ proptest! {
         let keys: std::collections::BTreeSet<_> = keys.into_iter().collect();
         let mut bytes = Vec::new();
         for key in &keys {
-            Change::set(key.clone(), &to_raw_value(key).unwrap()).unwrap().append_to(&mut bytes).unwrap();
+            Change::set(key.clone(), to_raw_value(key).unwrap()).unwrap().append_to(&mut bytes).unwrap();
         }
         let place = damaged.index(bytes.len());
         bytes[place] = byte;

@@ -91,6 +91,9 @@ fn handle(message: Message) {
         Message::Event(event) => {
             let topic = event.topic.unwrap_or_default();
             let payload = String::from_utf8_lossy(&event.payload);
+            if payload == "trap" {
+                commands::trap();
+            }
             let line = format!("event: {topic} {} {} {payload}", event.sequence, event.lost);
             HEARD.with_borrow_mut(|heard| heard.push(line));
         }
