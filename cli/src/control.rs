@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Context;
 use bytes::Bytes;
 use hyper::Method;
-use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::{
     args::{IdArgs, PsArgs, ShutdownArgs},
@@ -23,11 +23,11 @@ pub(crate) async fn ps(args: PsArgs) -> anyhow::Result<()> {
     let mut client = Client::connect(&args.target).await?;
     let route = Route::new(&["extensions"]);
     if args.json && !args.failures {
-        return output::json(&client.get::<Box<RawValue>>(&route).await?);
+        return output::json(&client.get::<Value>(&route).await?);
     }
     if args.json {
-        let all: serde_json::Value = client.get(&route).await?;
-        return output::json(&serde_json::json!({ "failures": failures(&all) }));
+        let all: Value = client.get(&route).await?;
+        return output::json(&json!({ "failures": failures(&all) }));
     }
     let model::Extensions { extensions } = client.get(&route).await?;
     let table = if args.failures { tables::failures(&extensions) } else { tables::extensions(&extensions) };
@@ -38,7 +38,7 @@ pub(crate) async fn status(args: IdArgs) -> anyhow::Result<()> {
     let mut client = Client::connect(&args.target).await?;
     let route = Route::named(&["extensions", &args.id])?;
     if args.json {
-        return output::json(&client.get::<Box<RawValue>>(&route).await?);
+        return output::json(&client.get::<Value>(&route).await?);
     }
     output::write(tables::status(&client.get(&route).await?).as_bytes())
 }
@@ -58,7 +58,7 @@ async fn order(args: IdArgs, verb: &str) -> anyhow::Result<()> {
     let response = client.send(Method::POST, &route, Bytes::new()).await?;
     let body = client::body(response).await?;
     if args.json {
-        return output::json(&serde_json::from_slice::<Box<RawValue>>(&body)?);
+        return output::json(&serde_json::from_slice::<Value>(&body)?);
     }
     let now: model::Extension =
         serde_json::from_slice(&body).context("cannot read the answer of Main; is it of another version?")?;
@@ -81,7 +81,7 @@ pub(crate) async fn shutdown(args: ShutdownArgs) -> anyhow::Result<()> {
 }
 
 /// The failures of all extensions, from what Main says of them.
-fn failures(all: &serde_json::Value) -> Vec<&serde_json::Value> {
-    let extensions = all.get("extensions").and_then(serde_json::Value::as_array).into_iter().flatten();
+fn failures(all: &Value) -> Vec<&Value> {
+    let extensions = all.get("extensions").and_then(Value::as_array).into_iter().flatten();
     extensions.filter_map(|extension| extension.get("failures")?.as_array()).flatten().collect()
 }

@@ -6,7 +6,7 @@ use anyhow::Context;
 use bytes::Bytes;
 use hyper::Method;
 use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
+use serde_json::Value;
 
 use crate::{
     args::{CallArgs, PublishArgs, TailArgs},
@@ -37,7 +37,7 @@ pub(crate) async fn call(args: CallArgs) -> anyhow::Result<()> {
     if !output::is_terminal() {
         return output::write(&answer);
     }
-    match serde_json::from_slice::<serde_json::Value>(&answer) {
+    match serde_json::from_slice::<Value>(&answer) {
         Ok(value) => {
             let laid_out = serde_json::to_string_pretty(&value)?;
             let lines: Vec<_> = laid_out.lines().map(printable).collect();
@@ -58,7 +58,7 @@ pub(crate) async fn publish(args: PublishArgs) -> anyhow::Result<()> {
     let mut client = Client::connect(&args.target).await?;
     let answer = client::body(client.send(Method::POST, &route, payload).await?).await?;
     if args.json {
-        return output::json(&serde_json::from_slice::<Box<RawValue>>(&answer)?);
+        return output::json(&serde_json::from_slice::<Value>(&answer)?);
     }
     let model::Receipt { delivered, shed } = serde_json::from_slice(&answer)?;
     let lost = if shed > 0 { format!(", {shed} of them full: lost there") } else { String::new() };

@@ -123,7 +123,7 @@ fn size(bytes: u64) -> String {
 fn cpu(seconds: f64) -> String {
     let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
     match time.as_secs() {
-        0 => format!("{} ms", time.as_millis()),
+        0 => format!("{:.1} ms", time.as_secs_f64() * 1000.0),
         1..60 => format!("{:.1} s", time.as_secs_f64()),
         seconds @ 60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
         seconds => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),

@@ -14,8 +14,8 @@ async fn main() -> anyhow::Result<()> {
     let file = arguments.next().unwrap_or_else(|| "examples/device.toml".to_owned());
 
     // A contract that extensions can call, answered by this program.
-    let platform = Service::new("platform.info@1".parse()?)
-        .on("model".parse()?, async |_request| Ok("weir-box".into()));
+    let platform =
+        Service::new("platform.info@1".parse()?).on("model".parse()?, async |_request| Ok("weir-box".into()));
 
     let main = Main::builder(Config::load(Path::new(&file))?).serve(platform).start().await?;
     for extension in main.control().extensions() {

@@ -55,7 +55,12 @@ impl Client {
     /// # Errors
     ///
     /// Any case of [`Error`]; [`Error::Handler`] is the provider's own.
-    pub async fn call(&self, contract: &str, operation: &str, payload: impl Into<Bytes>) -> Result<Bytes, Error> {
+    pub async fn call(
+        &self,
+        contract: &str,
+        operation: &str,
+        payload: impl Into<Bytes>,
+    ) -> Result<Bytes, Error> {
         self.call_with(contract, operation, payload, CallOptions::default()).await
     }
 
@@ -99,7 +104,12 @@ impl Client {
     /// # Errors
     ///
     /// As [`publish`](Self::publish), and [`Error::NoProvider`] if it has not subscribed.
-    pub fn publish_to(&self, extension: &str, topic: &str, payload: impl Into<Bytes>) -> Result<Receipt, Error> {
+    pub fn publish_to(
+        &self,
+        extension: &str,
+        topic: &str,
+        payload: impl Into<Bytes>,
+    ) -> Result<Receipt, Error> {
         self.bus.publish(&self.bus.main(), Some(extension), topic, payload.into())
     }
 
@@ -122,7 +132,12 @@ impl Client {
         self.bus.waiters()
     }
 
-    async fn send(&self, target: &mut Target, payload: Bytes, timeout: Option<Duration>) -> Result<Bytes, Error> {
+    async fn send(
+        &self,
+        target: &mut Target,
+        payload: Bytes,
+        timeout: Option<Duration>,
+    ) -> Result<Bytes, Error> {
         let deadline = self.bus.deadline(target, timeout, None);
         self.bus.call(&self.bus.main(), target, payload, deadline, false)?.answer().await
     }

@@ -6,9 +6,9 @@
 
 mod abi;
 mod engine;
+mod imports;
 mod in_hand;
 mod inspect;
-mod imports;
 mod instance;
 mod memory;
 mod meter;
@@ -18,12 +18,12 @@ mod state;
 mod timed;
 mod wasi;
 
-pub use self::{
-    inspect::{DirNeed, InspectError, Inspection, Manifest, Needs, inspect},
-    program::{LoadError, check},
-};
 pub(crate) use self::{
     engine::Runtime,
     instance::{Exit, Handling, Instance, Noted, Notice, Signals},
     program::Programs,
+};
+pub use self::{
+    inspect::{DirNeed, InspectError, Inspection, Manifest, Needs, inspect},
+    program::{LoadError, check},
 };

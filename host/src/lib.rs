@@ -51,6 +51,6 @@ pub use crate::{
     logs::{Level, LogLine, Source},
     names::{ContractName, ExtensionId, NameError, OperationName, Topic, TopicPattern},
     roster::{ExtensionStatus, FailedRequest, FailureRecord, State},
-    service::{Answer, Service, ServedRequest},
+    service::{Answer, ServedRequest, Service},
     supervisor::ControlError,
 };

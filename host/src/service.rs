@@ -134,9 +134,8 @@ impl Services {
         let main = self.bus.main();
         let mut handlers = JoinSet::new();
         loop {
-            main.inbox().hold_requests(handlers.len() >= MAX_HANDLERS);
             tokio::select! {
-                () = main.inbox().readable() => {
+                () = main.inbox().readable(), if handlers.len() < MAX_HANDLERS => {
                     if let Taken::Message(Incoming::Request(request)) = main.take() {
                         self.handle(request, &mut handlers);
                     }

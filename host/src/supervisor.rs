@@ -136,12 +136,14 @@ impl Supervisor {
     async fn next(&mut self) -> Event {
         loop {
             tokio::select! {
+                biased;
+                // Before its end: what an extension said was said while it ran.
+                Ok(noted) = self.notices.1.recv() => return Event::Noted(noted),
                 Some(ended) = self.tasks.join_next() => match ended {
                     Ok(ended) => return Event::Ended(Box::new(ended)),
                     // Tasks catch their panics and nobody aborts them.
                     Err(error) => tracing::error!("an extension's task was lost: {error}"),
                 },
-                Ok(noted) = self.notices.1.recv() => return Event::Noted(noted),
                 command = self.commands.recv(), if !self.abandoned => {
                     return Event::Command(command.unwrap_or_else(|_| {
                         self.abandoned = true;

@@ -1,6 +1,8 @@
 //! An extension that waits for its inbox, a socket and a far timer costs nothing until one of them
 //! wakes it. Alone in its process, since it watches the worker thread.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::{
     fs,
     io::Write,
@@ -32,6 +34,7 @@ async fn message_socket_and_stop_each_wake_a_poll_that_else_makes_no_wakeup() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let mut poller = ExtensionConfig::new("poller".parse().unwrap(), test_guests::path("poller"));
+    poller.limits.ready_timeout = Duration::from_secs(120);
     poller.fulfills = vec!["poller@1".parse().unwrap()];
     poller.publishes = vec!["woken.>".parse().unwrap()];
     poller.grants.net = vec![address.parse().unwrap()];

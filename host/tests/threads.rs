@@ -1,6 +1,8 @@
 //! Extensions cost no threads. Alone in its process, since it counts them.
 
-use std::fs;
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::{fs, time::Duration};
 
 use weir_host::{Config, ExtensionConfig, Main, MainConfig, State};
 
@@ -17,7 +19,9 @@ fn threads() -> (usize, usize) {
 
 fn echo(number: usize) -> ExtensionConfig {
     let contract = format!("echo.n{number}@1");
-    let mut echo = ExtensionConfig::new(format!("echo-{number}").parse().unwrap(), test_guests::path("puppet"));
+    let mut echo =
+        ExtensionConfig::new(format!("echo-{number}").parse().unwrap(), test_guests::path("puppet"));
+    echo.limits.ready_timeout = Duration::from_secs(120);
     echo.fulfills = vec![contract.parse().unwrap()];
     echo.config.insert("contract".to_owned(), contract);
     echo
@@ -27,13 +31,15 @@ fn echo(number: usize) -> ExtensionConfig {
 async fn one_a_hundred_and_a_thousand_extensions_run_on_the_same_number_of_threads() {
     let mut main = MainConfig::default();
     main.blocking_threads = BLOCKING_THREADS;
+    main.request_timeout = Duration::from_secs(120);
     let mut counts = Vec::new();
     for extensions in [1, 100, 1000] {
         let config = Config::new(main.clone(), (0..extensions).map(echo).collect());
         let main = Main::builder(config).start().await.unwrap();
         assert!(main.control().extensions().iter().all(|status| status.state == State::Ready));
         for number in [0, extensions / 2, extensions - 1] {
-            let answer = main.client().call(&format!("echo.n{number}@1"), "run", format!("echo {number}")).await;
+            let answer =
+                main.client().call(&format!("echo.n{number}@1"), "run", format!("echo {number}")).await;
             assert_eq!(answer.unwrap(), number.to_string());
         }
         let (pool, others) = threads();

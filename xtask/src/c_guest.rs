@@ -25,9 +25,7 @@ const PACKAGES: &str = "clang lld wasi-libc libclang-rt-14-dev-wasm32";
 /// If `wit/` does not parse, a tool is missing (the error names the packages), or the program does
 /// not compile.
 pub(crate) fn build(out_dir: &Path) -> Result<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .context("xtask has no parent directory")?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent directory")?;
     fs::create_dir_all(out_dir).with_context(|| format!("cannot make `{}`", out_dir.display()))?;
     generate_bindings(&root.join("wit"), out_dir)?;
 
@@ -35,14 +33,7 @@ pub(crate) fn build(out_dir: &Path) -> Result<PathBuf> {
     let mut linker = OsString::from("-fuse-ld=");
     linker.push(component_linker()?);
     run(Command::new("clang")
-        .args([
-            "--target=wasm32-wasi",
-            "-Os",
-            "-Wl,--strip-debug",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-        ])
+        .args(["--target=wasm32-wasi", "-Os", "-Wl,--strip-debug", "-Wall", "-Wextra", "-Werror"])
         .arg(linker)
         .arg("-I")
         .arg(out_dir)
@@ -50,9 +41,7 @@ pub(crate) fn build(out_dir: &Path) -> Result<PathBuf> {
         .args(["weir.c", "weir_component_type.o"].map(|file| out_dir.join(file)))
         .arg("-o")
         .arg(&component))
-    .with_context(|| {
-        format!("cannot build `hello.c`, which takes the Debian packages `{PACKAGES}`")
-    })?;
+    .with_context(|| format!("cannot build `hello.c`, which takes the Debian packages `{PACKAGES}`"))?;
     Ok(component)
 }
 
@@ -62,10 +51,7 @@ fn generate_bindings(wit: &Path, out_dir: &Path) -> Result<()> {
     let (package, _) = resolve.push_path(wit)?;
     // Not `extension`: libc exports `wasi:cli/run` already, as `main`.
     let world = resolve.select_world(&[package], Some("imports"))?;
-    let options = wit_bindgen_c::Opts {
-        rename_world: Some("weir".to_owned()),
-        ..Default::default()
-    };
+    let options = wit_bindgen_c::Opts { rename_world: Some("weir".to_owned()), ..Default::default() };
     let mut files = Files::default();
     options.build().generate(&mut resolve, world, &mut files)?;
     for (name, contents) in files.iter() {
@@ -80,10 +66,7 @@ fn component_linker() -> Result<PathBuf> {
     let libdir = run(Command::new("rustc").args(["--print", "target-libdir"]))?;
     let linker = Path::new(libdir.trim_end()).with_file_name("bin/wasm-component-ld");
     if !linker.exists() {
-        bail!(
-            "`{}` is missing: use a toolchain installed by rustup",
-            linker.display()
-        );
+        bail!("`{}` is missing: use a toolchain installed by rustup", linker.display());
     }
     Ok(linker)
 }

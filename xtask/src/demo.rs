@@ -103,17 +103,26 @@ impl Answers {
     }
 
     /// Compares with the machine's own files.
+    #[expect(clippy::indexing_slicing, reason = "what a JSON value lacks is null")]
     fn compare(&self) -> Result<()> {
         let total = proc_value("/proc/meminfo", "MemTotal:")?;
         let total: u64 = total.trim_end_matches("kB").trim().parse()?;
-        ensure!(self.memory["total_kib"] == total, "memory: {} and not {total} KiB", self.memory["total_kib"]);
+        ensure!(
+            self.memory["total_kib"] == total,
+            "memory: {} and not {total} KiB",
+            self.memory["total_kib"]
+        );
         let available = self.memory["available_kib"].as_u64().unwrap_or(u64::MAX);
         ensure!(available > 0 && available <= total, "memory: {available} KiB available of {total}");
         let model = proc_value("/proc/cpuinfo", "model name")?;
         let model = model.trim_start_matches(['\t', ' ', ':']);
         ensure!(self.cpu["model"] == model, "cpu: {} and not `{model}`", self.cpu["model"]);
         let name = proc_value("/etc/os-release", "PRETTY_NAME=")?;
-        ensure!(self.os["pretty_name"] == name.trim_matches('"'), "os: {} and not {name}", self.os["pretty_name"]);
+        ensure!(
+            self.os["pretty_name"] == name.trim_matches('"'),
+            "os: {} and not {name}",
+            self.os["pretty_name"]
+        );
 
         ensure!(self.previous["previous"].is_null(), "a setting in an empty storage: {}", self.previous);
         ensure!(self.setting["value"] == 8, "setting: {}", self.setting);

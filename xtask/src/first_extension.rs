@@ -62,7 +62,10 @@ fn unpack_sdk(directory: &Path) -> Result<PathBuf> {
     let packaged = target_dir()?.join("package");
     let archive = fs::read_dir(&packaged)?
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("weir-sdk-")) && path.extension().is_some_and(|e| e == "crate"))
+        .find(|path| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("weir-sdk-"))
+                && path.extension().is_some_and(|e| e == "crate")
+        })
         .with_context(|| format!("no package in `{}`", packaged.display()))?;
     output(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(directory))?;
     let stem = archive.file_stem().context("a package without a name")?;

@@ -47,7 +47,8 @@ pub(crate) fn plugins() -> Result<PathBuf> {
     for name in PLUGINS.iter().flat_map(|(_, programs)| *programs) {
         let file = format!("{name}.wasm");
         let built = target_dir()?.join(TARGET).join("guest").join(&file);
-        fs::copy(&built, gathered.join(&file)).with_context(|| format!("cannot copy `{}`", built.display()))?;
+        fs::copy(&built, gathered.join(&file))
+            .with_context(|| format!("cannot copy `{}`", built.display()))?;
     }
     Ok(gathered)
 }

@@ -1,6 +1,8 @@
 //! Everything that a fresh machine with rustup needs to see Weir work: `cargo xtask demo`, and to
 //! prove it: `cargo xtask test`.
 
+#![expect(clippy::print_stdout, reason = "the demo talks to whoever runs it")]
+
 mod c_guest;
 mod demo;
 mod first_extension;

@@ -58,7 +58,6 @@ fn docs() -> Result<()> {
     run(doc.env("RUSTDOCFLAGS", "--deny warnings"))
 }
 
-
 fn unit_and_integration() -> Result<()> {
     cargo_run(&["test", "--workspace", "--quiet"])
 }

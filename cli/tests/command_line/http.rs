@@ -1,5 +1,10 @@
 //! The control interface as it is on the wire, for whoever does not use `weir`.
 
+use std::{
+    io::{Read, Write},
+    os::unix::net::UnixStream,
+};
+
 use super::support::{PUPPETS, Running};
 
 fn get(main: &Running, route: &str) -> (String, String) {
@@ -74,6 +79,27 @@ fn a_refusal_is_json_with_a_code_and_a_status_that_fits() {
     insta::with_settings!({ snapshot_path => "../golden", prepend_module_to_snapshot => false }, {
         insta::assert_snapshot!("http-refusals", refusals);
     });
+}
+
+#[test]
+fn streams_leave_connections_to_all_else() {
+    let main = Running::with("");
+    let open = || {
+        let mut stream = UnixStream::connect(main.socket()).unwrap();
+        stream.write_all(b"GET /v1/main-events HTTP/1.1\r\nHost: weir\r\n\r\n").unwrap();
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).unwrap();
+        (stream, String::from_utf8(head.to_vec()).unwrap())
+    };
+    let open: Vec<_> =
+        (0..64).map(|_| open()).inspect(|(_, head)| assert_eq!(head, "HTTP/1.1 200")).collect();
+    let (head, body) = get(&main, "/v1/logs?follow=true");
+    assert!(head.starts_with("HTTP/1.1 503 "), "{head}");
+    assert!(body.contains(r#""code":"too-many-streams""#), "{body}");
+    main.weir(&["ps"]).good();
+    drop(open);
+    // Main learns of it when it looks at the connections again.
+    while !get(&main, "/v1/logs?follow=false").0.starts_with("HTTP/1.1 200 ") {}
 }
 
 #[test]

@@ -82,7 +82,9 @@ impl Inbox {
         if lanes.stop == Stop::Told {
             return if lanes.expected == 0 { Taken::Stop } else { Taken::Empty };
         }
-        while !lanes.holds_requests && let Some(request) = lanes.requests.pop() {
+        while !lanes.holds_requests
+            && let Some(request) = lanes.requests.pop()
+        {
             if !request.answer.is_done() {
                 return Taken::Message(Incoming::Request(request));
             }

@@ -11,9 +11,7 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    Error, Incoming, InboxLimits, OperationId, PeerId, Request, Taken,
-    error::truncated,
-    inbox::Inbox,
+    Error, InboxLimits, Incoming, OperationId, PeerId, Request, Taken, error::truncated, inbox::Inbox,
 };
 use crate::names::{ContractName, OperationName, TopicPattern};
 

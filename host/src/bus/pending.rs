@@ -185,10 +185,11 @@ impl Waiter {
 
     /// Ends it without an answer: nobody wants it any more.
     pub(crate) fn cancel(&self) {
-        if self.end()
-            && let ReplyTo::Lane(sender) = &self.to
-        {
-            sender.inbox().expect_no_reply();
+        if self.end() {
+            self.give_room();
+            if let ReplyTo::Lane(sender) = &self.to {
+                sender.inbox().expect_no_reply();
+            }
         }
     }
 
@@ -217,11 +218,20 @@ impl Waiter {
     }
 
     fn expire(&self) {
-        self.complete(Err(if self.receiver.is_starting() {
+        let error = if self.receiver.is_starting() {
             Error::NotReady(format!("`{}` is still starting", self.receiver.name()))
         } else {
             Error::Timeout
-        }));
+        };
+        if self.complete(Err(error)) {
+            self.give_room();
+        }
+    }
+
+    /// The receiver may have as many requests in hand as it can, this one among them, and wait for
+    /// another: it is to look again.
+    fn give_room(&self) {
+        self.receiver.inbox().hold_requests(false);
     }
 
     /// Marks it ended and takes it out of the queue; true for the first caller alone.

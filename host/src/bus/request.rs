@@ -17,6 +17,8 @@ use crate::names::{ContractName, OperationName};
 pub(crate) struct Target {
     operation: Arc<OperationId>,
     receiver: Arc<Peer>,
+    /// Whether the caller named the receiver, who need not be the owner.
+    is_named: bool,
     /// The operation's number, and the receiver's instance for which it holds.
     number: u32,
     generation: u64,
@@ -26,7 +28,10 @@ impl Target {
     pub(crate) fn is(&self, contract: &str, operation: &str, provider: Option<&str>) -> bool {
         self.operation.contract.as_str() == contract
             && self.operation.name.as_str() == operation
-            && provider.is_none_or(|name| self.receiver.name() == name)
+            && match provider {
+                None => !self.is_named,
+                Some(name) => self.is_named && self.receiver.name() == name,
+            }
     }
 }
 
@@ -70,8 +75,13 @@ impl Bus {
         let name: OperationName = parsed(operation)?;
         caller.may_call(&contract)?;
         let receiver = self.route(&contract, provider)?;
-        let mut target =
-            Target { operation: Arc::new(OperationId { contract, name }), receiver, number: 0, generation: 0 };
+        let mut target = Target {
+            operation: Arc::new(OperationId { contract, name }),
+            receiver,
+            is_named: provider.is_some(),
+            number: 0,
+            generation: 0,
+        };
         if target.receiver.phase() == Phase::Ready {
             target.refresh()?;
         }
@@ -117,7 +127,12 @@ impl Bus {
     }
 
     /// When a request ends: after `timeout`, else the receiver's default, and never after `parent`.
-    pub(crate) fn deadline(&self, target: &Target, timeout: Option<Duration>, parent: Option<Instant>) -> Instant {
+    pub(crate) fn deadline(
+        &self,
+        target: &Target,
+        timeout: Option<Duration>,
+        parent: Option<Instant>,
+    ) -> Instant {
         let timeout = timeout.unwrap_or(target.receiver.limits().request_timeout).min(MAX_TIMEOUT);
         let deadline = Self::now() + timeout;
         parent.map_or(deadline, |parent| parent.min(deadline))
@@ -141,8 +156,12 @@ impl Bus {
                 Phase::Interrupted(reason) => {
                     return Err(Error::NotReady(format!("`{}` is interrupted: {reason}", receiver.name())));
                 }
-                Phase::Draining => return Err(Error::NoProvider(format!("`{}` is stopping", receiver.name()))),
-                Phase::Down => return Err(Error::NoProvider(format!("`{}` is not running", receiver.name()))),
+                Phase::Draining => {
+                    return Err(Error::NoProvider(format!("`{}` is stopping", receiver.name())));
+                }
+                Phase::Down => {
+                    return Err(Error::NoProvider(format!("`{}` is not running", receiver.name())));
+                }
             },
         }
         let waiter = self.pending.register(Waiter::new(

@@ -56,7 +56,11 @@ impl Bus {
     }
 
     /// Main serves `contract` from now on, unless an extension owns it.
-    pub(crate) fn serve_from_main(&self, contract: &ContractName, operations: &[String]) -> Result<(), Error> {
+    pub(crate) fn serve_from_main(
+        &self,
+        contract: &ContractName,
+        operations: &[String],
+    ) -> Result<(), Error> {
         self.main().serve(contract.as_str(), operations)?;
         self.routes.write().of_main.push(contract.clone());
         Ok(())

@@ -59,6 +59,11 @@ impl Subscription {
         sequence.saturating_sub(before).saturating_sub(1)
     }
 
+    /// Takes that back: whoever took it, and was told of `lost`, has died with it.
+    pub(crate) fn untake(&self, sequence: u64, lost: u64) {
+        self.taken.store(sequence.saturating_sub(lost).saturating_sub(1), Ordering::Relaxed);
+    }
+
     fn deliver(self: &Arc<Self>, published: &Arc<Published>) -> Receipt {
         let mut matched = self.matched.lock().unwrap_or_else(PoisonError::into_inner);
         *matched += 1;

@@ -13,12 +13,14 @@ use crate::bus::{Answer, Error, Event, Incoming, MessageId, OperationId, PeerId,
 /// Requests that may be in hand at once; further ones stay in the inbox.
 pub(super) const MAX_IN_HAND: usize = 1024;
 
-/// The requests that one instance has received and not answered, and how far it is through a batch
-/// that it has promised to work through in order.
+/// The requests that one instance has received and not answered, and how far it is through what the
+/// last receive brought.
 #[derive(Debug, Default)]
 pub(super) struct InHand {
     requests: BTreeMap<MessageId, Held>,
     batch: VecDeque<Reached>,
+    /// Whether the guest has promised to work through the batch in order.
+    in_order: bool,
 }
 
 #[derive(Debug)]
@@ -31,33 +33,34 @@ struct Held {
     payload: Option<Bytes>,
 }
 
-/// A message of a batch in order.
+/// A message of the last receive.
 #[derive(Debug)]
 enum Reached {
     Request(MessageId),
-    Event(Event),
+    /// With how many were lost before it.
+    Event(Event, u64),
 }
 
 impl InHand {
+    /// A new receive: the guest is through with what the last one brought.
+    pub(super) fn begin_batch(&mut self, in_order: bool) {
+        self.batch.clear();
+        self.in_order = in_order;
+    }
+
     /// Takes over a request that is delivered now.
     pub(super) fn hold(&mut self, request: Request) {
-        self.insert(request, false);
+        let Request { sender, operation, sent, payload, answer, .. } = request;
+        let payload = self.in_order.then_some(payload);
+        if self.in_order {
+            self.batch.push_back(Reached::Request(answer.id()));
+        }
+        self.requests.insert(answer.id(), Held { answer, sender, operation, sent, payload });
     }
 
-    /// Takes over a request of a batch in order.
-    pub(super) fn hold_in_order(&mut self, request: Request) {
-        self.batch.push_back(Reached::Request(request.answer.id()));
-        self.insert(request, true);
-    }
-
-    /// Remembers an event of a batch in order.
-    pub(super) fn pass_in_order(&mut self, event: Event) {
-        self.batch.push_back(Reached::Event(event));
-    }
-
-    /// A new receive: the guest is through with the batch before.
-    pub(super) fn forget_batch(&mut self) {
-        self.batch.clear();
+    /// Remembers an event that is delivered now.
+    pub(super) fn pass(&mut self, event: Event, lost: u64) {
+        self.batch.push_back(Reached::Event(event, lost));
     }
 
     /// Takes a request out to answer it.
@@ -83,25 +86,42 @@ impl InHand {
         Some((*id, held.sender, &held.operation))
     }
 
-    /// The instance has died: what it had in hand is answered `trapped`; what it had not reached is
-    /// returned, for the next instance.
+    /// The instance has died: what it had in hand is answered `trapped`, or counted as lost with the
+    /// next event; what it had not reached is returned, for the next instance.
     pub(super) fn die(&mut self) -> Vec<Incoming> {
-        let first_unanswered = self
-            .batch
-            .iter()
-            .position(|reached| matches!(reached, Reached::Request(id) if self.requests.contains_key(id)));
+        let requests = &self.requests;
+        let is_answered = |id: &MessageId| !requests.contains_key(id);
+        let first_unanswered =
+            self.batch.iter().position(|reached| matches!(reached, Reached::Request(id) if !is_answered(id)));
         let unreached = match first_unanswered {
             Some(position) => self.batch.split_off(position + 1),
             None => VecDeque::new(),
         };
+        // What comes before an answered request of a batch in order was done with.
+        let last_answered =
+            self.batch.iter().rposition(|reached| matches!(reached, Reached::Request(id) if is_answered(id)));
+        let in_hand = self.batch.iter().skip(last_answered.map_or(0, |position| position + 1));
+        for reached in in_hand.chain(&unreached).rev() {
+            if let Reached::Event(event, lost) = reached {
+                event.subscription.untake(event.sequence, *lost);
+            }
+        }
         let back = unreached.into_iter().filter_map(|reached| match reached {
-            Reached::Event(event) => Some(Incoming::Event(event)),
+            Reached::Event(event, _) => Some(Incoming::Event(event)),
             Reached::Request(id) => {
                 let Held { answer, sender, operation, sent, payload } = self.requests.remove(&id)?;
                 // Generation 0 is nobody's: the next instance's number is looked up.
                 let (number, generation) = (0, 0);
                 let payload = payload?;
-                Some(Incoming::Request(Request { sender, operation, number, generation, sent, payload, answer }))
+                Some(Incoming::Request(Request {
+                    sender,
+                    operation,
+                    number,
+                    generation,
+                    sent,
+                    payload,
+                    answer,
+                }))
             }
         });
         let back = back.collect();
@@ -109,11 +129,5 @@ impl InHand {
             held.answer.give(Err(Error::Trapped));
         }
         back
-    }
-
-    fn insert(&mut self, request: Request, keep_payload: bool) {
-        let Request { sender, operation, sent, payload, answer, .. } = request;
-        let payload = keep_payload.then_some(payload);
-        self.requests.insert(answer.id(), Held { answer, sender, operation, sent, payload });
     }
 }

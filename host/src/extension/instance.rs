@@ -265,9 +265,11 @@ impl Instance {
 }
 
 async fn guest(program: &Program, store: &mut Store<State>) -> wasmtime::Result<Result<(), ()>> {
-    let command = program.pre.instantiate_async(&mut *store).await.map_err(|error| {
-        if error.is::<Trap>() { error } else { error.context(NotInstantiated) }
-    })?;
+    let command = program
+        .pre
+        .instantiate_async(&mut *store)
+        .await
+        .map_err(|error| if error.is::<Trap>() { error } else { error.context(NotInstantiated) })?;
     command.wasi_cli_run().call_run(store).await
 }
 
@@ -280,7 +282,7 @@ struct NotInstantiated;
 fn trace(error: &wasmtime::Error) -> Vec<String> {
     let frames = error.downcast_ref::<wasmtime::WasmBacktrace>().map(wasmtime::WasmBacktrace::frames);
     let name = |frame: &wasmtime::FrameInfo| match frame.func_name() {
-        Some(name) => harmless(name, 256),
+        Some(name) => harmless(&format!("{:#}", rustc_demangle::demangle(name)), 256),
         None => format!("function {}", frame.func_index()),
     };
     frames.unwrap_or_default().iter().take(32).map(name).collect()

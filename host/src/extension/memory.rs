@@ -34,7 +34,12 @@ impl Drop for MemoryLimiter {
 }
 
 impl ResourceLimiter for MemoryLimiter {
-    fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         self.growing = 0;
         let more = (desired as u64).saturating_sub(current as u64);
         let total = self.bytes.load(Ordering::Relaxed).saturating_add(more);
@@ -51,7 +56,12 @@ impl ResourceLimiter for MemoryLimiter {
         Ok(())
     }
 
-    fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         let total = self.table_elements.saturating_add(desired.saturating_sub(current));
         if total > MAX_TABLE_ELEMENTS || maximum.is_some_and(|maximum| desired > maximum) {
             return Ok(false);

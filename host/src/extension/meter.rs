@@ -69,7 +69,12 @@ pub(super) async fn deliver(store: &mut StoreContextMut<'_, State>, messages: us
     settle(store, left, budget, CROSSING * messages).await
 }
 
-async fn settle(store: &mut StoreContextMut<'_, State>, left: u64, new: u64, cost: u64) -> wasmtime::Result<()> {
+async fn settle(
+    store: &mut StoreContextMut<'_, State>,
+    left: u64,
+    new: u64,
+    cost: u64,
+) -> wasmtime::Result<()> {
     let meter = &mut store.data_mut().meter;
     meter.since_yield += meter.set.saturating_sub(left) + cost;
     meter.set = new;

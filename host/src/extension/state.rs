@@ -86,23 +86,22 @@ impl State {
 
     /// The next message without waiting, as the guest gets it: `Some(None)` is stop.
     pub(super) fn take(&mut self) -> Option<Option<abi::Message>> {
-        self.in_hand.forget_batch();
+        self.in_hand.begin_batch(false);
         match self.take_one() {
             Taken::Stop => Some(None),
             Taken::Empty => None,
-            Taken::Message(message) => Some(Some(self.delivered(message, false))),
+            Taken::Message(message) => Some(Some(self.delivered(message))),
         }
     }
 
     /// Up to `max` messages without waiting; empty is stop.
     pub(super) fn take_batch(&mut self, max: usize, order: abi::BatchOrder) -> Option<Vec<abi::Message>> {
-        self.in_hand.forget_batch();
-        let in_order = order == abi::BatchOrder::InOrder;
+        self.in_hand.begin_batch(order == abi::BatchOrder::InOrder);
         let mut batch = Vec::new();
         // Stop ends a batch, and is said by the next receive.
         while batch.len() < max && (batch.is_empty() || !self.peer.inbox().is_stopping()) {
             match self.take_one() {
-                Taken::Message(message) => batch.push(self.delivered(message, in_order)),
+                Taken::Message(message) => batch.push(self.delivered(message)),
                 Taken::Stop => return Some(batch),
                 Taken::Empty => break,
             }
@@ -130,7 +129,12 @@ impl State {
     }
 
     /// The guest's number for an operation; the same names give the same number.
-    pub(super) fn open(&mut self, contract: &str, operation: &str, provider: Option<&str>) -> Result<u32, Error> {
+    pub(super) fn open(
+        &mut self,
+        contract: &str,
+        operation: &str,
+        provider: Option<&str>,
+    ) -> Result<u32, Error> {
         if let Some(known) = self.targets.iter().position(|target| target.is(contract, operation, provider)) {
             return Ok(u32::try_from(known).unwrap_or(u32::MAX));
         }
@@ -166,7 +170,11 @@ impl State {
     /// Fails if no further request may be sent without waiting.
     pub(super) fn check_under_way(&self) -> Result<(), Error> {
         let (used, allowed) = (self.under_way.len() as u64 + 1, MAX_UNDER_WAY as u64);
-        if used > allowed { Err(Error::LimitExceeded { name: "requests-under-way", used, allowed }) } else { Ok(()) }
+        if used > allowed {
+            Err(Error::LimitExceeded { name: "requests-under-way", used, allowed })
+        } else {
+            Ok(())
+        }
     }
 
     pub(super) fn sent(&mut self, waiter: Arc<Waiter>) -> u64 {
@@ -196,18 +204,18 @@ impl State {
     }
 
     /// The message as it goes into the guest, and what must be remembered of it.
-    fn delivered(&mut self, message: Incoming, in_order: bool) -> abi::Message {
+    fn delivered(&mut self, message: Incoming) -> abi::Message {
         match message {
-            Incoming::Request(request) => self.deliver_request(request, in_order),
+            Incoming::Request(request) => self.deliver_request(request),
             Incoming::Reply(Reply { id, outcome }) => {
                 self.under_way.remove(&id);
                 abi::Message::Response(abi::Response { id: id.0, outcome: outcome.map_err(Into::into) })
             }
-            Incoming::Event(event) => self.deliver_event(event, in_order),
+            Incoming::Event(event) => self.deliver_event(event),
         }
     }
 
-    fn deliver_request(&mut self, request: Request, in_order: bool) -> abi::Message {
+    fn deliver_request(&mut self, request: Request) -> abi::Message {
         let now = Instant::now();
         let message = abi::Request {
             id: request.answer.id().0,
@@ -217,25 +225,20 @@ impl State {
             waited_us: microseconds(now.saturating_duration_since(request.sent)),
             payload: request.payload.clone(),
         };
-        if in_order {
-            self.in_hand.hold_in_order(request);
-        } else {
-            self.in_hand.hold(request);
-        }
+        self.in_hand.hold(request);
         abi::Message::Request(message)
     }
 
-    fn deliver_event(&mut self, event: Event, in_order: bool) -> abi::Message {
-        if in_order {
-            self.in_hand.pass_in_order(event.clone());
-        }
+    fn deliver_event(&mut self, event: Event) -> abi::Message {
+        let lost = event.subscription.take(event.sequence);
+        self.in_hand.pass(event.clone(), lost);
         let Event { subscription, sequence, published } = event;
         abi::Message::Event(abi::Event {
             sender: published.sender.0,
             subscription: subscription.number(),
             topic: (!subscription.is_topic()).then(|| published.topic.to_string()),
             sequence,
-            lost: subscription.take(sequence),
+            lost,
             waited_us: microseconds(published.at.elapsed()),
             payload: published.payload.clone(),
         })

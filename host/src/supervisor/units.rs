@@ -6,7 +6,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use futures_util::FutureExt;
 
 use crate::{
-    bus::PeerId,
+    bus::{PeerId, Phase},
     extension::{Exit, Handling, Instance, Programs, Signals},
     logs::harmless,
     names::{ContractName, ExtensionId},
@@ -57,7 +57,8 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text =
+        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     harmless(text.unwrap_or("panic"), 1024)
 }
 
@@ -120,22 +121,30 @@ impl Units {
             if std::mem::replace(seen.get_mut(index).unwrap_or(&mut true), true) {
                 continue;
             }
-            if let Some(slot) = self.slots.get_mut(index) {
+            if let (Some(unit), Some(slot)) = (self.units.get(index), self.slots.get_mut(index)) {
                 slot.wanted = true;
+                if slot.running.is_none() {
+                    // From now on requests wait for it.
+                    unit.peer.set_phase(Phase::Starting);
+                }
             }
             open.extend(self.required_by(index).into_iter().map(|(owner, _)| owner));
         }
     }
 
     pub(super) fn unwant(&mut self, index: usize) {
-        if let Some(slot) = self.slots.get_mut(index) {
-            slot.wanted = false;
+        if let (Some(unit), Some(slot)) = (self.units.get(index), self.slots.get_mut(index)) {
+            let was_waiting = std::mem::take(&mut slot.wanted) && slot.running.is_none();
+            if was_waiting {
+                unit.peer.set_phase(Phase::Down);
+                unit.peer.inbox().clear();
+            }
         }
     }
 
     pub(super) fn unwant_all(&mut self) {
-        for slot in &mut self.slots {
-            slot.wanted = false;
+        for index in 0..self.units.len() {
+            self.unwant(index);
         }
     }
 
@@ -173,8 +182,7 @@ impl Units {
 
     /// Whether nothing is on its way to being ready.
     pub(super) fn is_settled(&self) -> bool {
-        (0..self.units.len())
-            .all(|index| !self.is_waiting(index) && self.state(index) != State::Starting)
+        (0..self.units.len()).all(|index| !self.is_waiting(index) && self.state(index) != State::Starting)
     }
 
     pub(super) fn is_running(&self, index: usize) -> bool {
@@ -206,6 +214,10 @@ impl Units {
         let owner = |contract: &ContractName| {
             self.units.iter().position(|unit| unit.config.fulfills.contains(contract))
         };
-        unit.config.requires.iter().filter_map(|contract| Some((owner(contract)?, contract.clone()))).collect()
+        unit.config
+            .requires
+            .iter()
+            .filter_map(|contract| Some((owner(contract)?, contract.clone())))
+            .collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use weir_host::{Client, Error, ExtensionConfig, Main, State};
 
-use super::support::{Gate, builder, puppet_with, reached, set};
+use super::support::{Gate, builder, puppet_with, reached, set, taken, tell};
 
 /// A puppet that takes batches, and does so only when the gate lets it.
 fn batcher(order: &str) -> ExtensionConfig {
@@ -15,7 +15,10 @@ fn batcher(order: &str) -> ExtensionConfig {
 }
 
 /// Sends all at once, so that they are one batch when the gate opens.
-fn send(client: &Client, commands: &[&'static str]) -> Vec<tokio::task::JoinHandle<Result<bytes::Bytes, Error>>> {
+fn send(
+    client: &Client,
+    commands: &[&'static str],
+) -> Vec<tokio::task::JoinHandle<Result<bytes::Bytes, Error>>> {
     commands
         .iter()
         .map(|&command| {
@@ -78,4 +81,28 @@ async fn every_unanswered_request_of_a_batch_in_any_order_is_trapped() {
     assert_eq!(answers, [Ok("1".into()), Err(Error::Trapped), Err(Error::Trapped)]);
     reached(&main, "a", State::Failed).await;
     assert_eq!(main.control().status("a").unwrap().inbox_messages, 0);
+}
+
+#[tokio::test]
+async fn events_of_a_batch_that_an_extension_died_with_are_a_gap_for_the_next_instance() {
+    let gate = Gate::new();
+    let mut batcher = batcher("in-order");
+    batcher.subscribes = vec!["t".parse().unwrap()];
+    set(&mut batcher, "start", "all subscribe t; call gate@1 pass");
+    let main = builder(vec![batcher]).serve(gate.service()).start().await.unwrap();
+    let control = main.control().clone();
+    let starting = tokio::spawn(async move { control.start("a").await });
+    while main.control().status("a").unwrap().sent == 0 {
+        tokio::task::yield_now().await;
+    }
+    for payload in ["1", "trap", "3"] {
+        main.client().publish("t", payload).unwrap();
+    }
+    gate.open(2);
+    starting.await.unwrap().unwrap();
+    reached(&main, "a", State::Failed).await;
+    main.client().publish("t", "4").unwrap();
+    main.control().start("a").await.unwrap();
+    taken(&main, "a").await;
+    assert_eq!(tell(&main, "a", "heard").await.unwrap(), "event:  4 3 4");
 }

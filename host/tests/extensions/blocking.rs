@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use weir_host::{
-    Config, MainConfig, Service,
+    Service,
     blocking::{BlockingError, Client, Main},
 };
 
-use super::support::puppet;
+use super::support::{config, puppet};
 
 fn start(services: Vec<Service>) -> Main {
-    Main::start(Config::new(MainConfig::default(), vec![puppet("a")]), services).unwrap()
+    Main::start(config(vec![puppet("a")]), services).unwrap()
 }
 
 fn echo(client: &Client, text: &str) -> Result<bytes::Bytes, BlockingError<weir_host::Error>> {
@@ -69,7 +69,9 @@ fn inside_an_async_task_it_is_an_error_that_says_what_to_do() {
         let mut subscriber = client.subscribe("t").unwrap();
         assert!(subscriber.next(Duration::from_secs(1)).is_err());
     };
-    for mut builder in [tokio::runtime::Builder::new_current_thread(), tokio::runtime::Builder::new_multi_thread()] {
+    for mut builder in
+        [tokio::runtime::Builder::new_current_thread(), tokio::runtime::Builder::new_multi_thread()]
+    {
         let runtime = builder.build().unwrap();
         runtime.block_on(async { assert_refused() });
         let task = assert_refused.clone();
@@ -87,7 +89,9 @@ fn inside_a_handler_on_the_worker_it_is_an_error_and_on_the_pool_it_works() {
             let refused = matches!(echo(on_worker.get().unwrap(), "1"), Err(BlockingError::InAsync));
             async move { Ok(refused.to_string().into()) }
         })
-        .on_blocking("pool".parse().unwrap(), move |_| Ok(echo(on_pool.get().unwrap(), "from the pool").unwrap()));
+        .on_blocking("pool".parse().unwrap(), move |_| {
+            Ok(echo(on_pool.get().unwrap(), "from the pool").unwrap())
+        });
     let main = start(vec![service]);
     client.set(main.client()).unwrap();
     assert_eq!(main.client().call("service@1", "worker", "").unwrap(), "true");

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use weir_host::{CallOptions, ExtensionConfig};
+use weir_host::ExtensionConfig;
 
 use super::support::{Gate, builder, extension, start};
 
@@ -31,7 +31,6 @@ async fn three_extensions_in_a_circle_answer_100_000_requests_each_rightly() {
         .map(|_| {
             let (client, next) = (main.client().clone(), next.clone());
             tokio::spawn(async move {
-                let patient = CallOptions::default().timeout(std::time::Duration::from_secs(120));
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     if number >= FROM_OUTSIDE {
@@ -40,7 +39,7 @@ async fn three_extensions_in_a_circle_answer_100_000_requests_each_rightly() {
                     // Three times on, all the way round: the last one to add its name is the first.
                     let (contract, round) = [("a@1", "acba"), ("b@1", "bacb"), ("c@1", "cbac")][number % 3];
                     let payload = format!("\u{3}request {number}:");
-                    let answer = client.call_with(contract, "pass", payload, patient.clone()).await.unwrap();
+                    let answer = client.call(contract, "pass", payload).await.unwrap();
                     assert_eq!(answer, format!("\0request {number}:{round}"));
                 }
             })

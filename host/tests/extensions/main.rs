@@ -1,5 +1,7 @@
 //! Main with real extensions, from the outside: what an embedder and an operator can rely on.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod access;
 mod batches;
 mod blocking;

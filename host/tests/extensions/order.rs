@@ -31,8 +31,18 @@ async fn what_is_required_is_ready_before_and_stops_after() {
     assert_eq!(
         came,
         [
-            ("c", Starting), ("c", Ready), ("b", Starting), ("b", Ready), ("a", Starting), ("a", Ready),
-            ("a", Draining), ("a", Stopped), ("b", Draining), ("b", Stopped), ("c", Draining), ("c", Stopped),
+            ("c", Starting),
+            ("c", Ready),
+            ("b", Starting),
+            ("b", Ready),
+            ("a", Starting),
+            ("a", Ready),
+            ("a", Draining),
+            ("a", Stopped),
+            ("b", Draining),
+            ("b", Stopped),
+            ("c", Draining),
+            ("c", Stopped),
         ]
     );
 }

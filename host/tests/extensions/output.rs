@@ -17,10 +17,8 @@ async fn each_line_of_output_carries_the_id_and_no_control_characters() {
     tell(&main, "a", "log said\n\x1b[2J").await.unwrap();
     main.control().stop("a").await.unwrap();
     let lines = main.control().logs();
-    let lines: Vec<_> = lines
-        .iter()
-        .map(|line| (&*line.extension, line.source, line.level, &*line.message))
-        .collect();
+    let lines: Vec<_> =
+        lines.iter().map(|line| (&*line.extension, line.source, line.level, &*line.message)).collect();
     assert_eq!(
         lines,
         [

@@ -10,11 +10,15 @@ use super::support::start;
 fn renamed(from: &str, to: &str) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
     let mut bytes = fs::read(test_guests::path("echo-raw")).unwrap();
-    let places: Vec<_> =
-        bytes.windows(from.len()).enumerate().filter(|(_, window)| *window == from.as_bytes()).map(|(at, _)| at).collect();
+    let places: Vec<_> = bytes
+        .windows(from.len())
+        .enumerate()
+        .filter(|(_, window)| *window == from.as_bytes())
+        .map(|(at, _)| at)
+        .collect();
     assert!(!places.is_empty(), "`{from}` is not in the component");
     for at in places {
-        bytes[at..at + from.len()].copy_from_slice(to.as_bytes());
+        bytes.splice(at..at + to.len(), to.bytes());
     }
     bytes
 }

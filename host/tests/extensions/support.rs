@@ -1,15 +1,19 @@
 //! What the tests have in common: extensions from guests, and waiting for what happens.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use tokio::sync::Semaphore;
-use weir_host::{
-    Builder, Config, Error, ExtensionConfig, Main, MainConfig, MainEvent, Service, State,
-};
+use weir_host::{Builder, Config, Error, ExtensionConfig, Main, MainConfig, MainEvent, Service, State};
 
-/// An extension that runs this guest and may reach nothing.
+/// Time enough for everything on a machine that is busy with other things.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// An extension that runs this guest, has time enough and may reach nothing.
 pub(crate) fn extension(id: &str, guest: &str) -> ExtensionConfig {
-    ExtensionConfig::new(id.parse().unwrap(), test_guests::path(guest))
+    let mut extension = ExtensionConfig::new(id.parse().unwrap(), test_guests::path(guest));
+    extension.limits.ready_timeout = PATIENCE;
+    extension.limits.stop_timeout = PATIENCE;
+    extension
 }
 
 /// A puppet that serves the contract `ID@1`.
@@ -31,8 +35,14 @@ pub(crate) fn set(extension: &mut ExtensionConfig, key: &str, value: &str) {
     extension.config.insert(key.to_owned(), value.to_owned());
 }
 
+pub(crate) fn config(extensions: Vec<ExtensionConfig>) -> Config {
+    let mut main = MainConfig::default();
+    main.request_timeout = PATIENCE;
+    Config::new(main, extensions)
+}
+
 pub(crate) fn builder(extensions: Vec<ExtensionConfig>) -> Builder {
-    Main::builder(Config::new(MainConfig::default(), extensions))
+    Main::builder(config(extensions))
 }
 
 pub(crate) async fn start(extensions: Vec<ExtensionConfig>) -> Main {

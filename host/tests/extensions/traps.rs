@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use weir_host::{Error, FailureRecord, Limits, Main, Service, Source, State};
+use weir_host::{Error, FailureRecord, Main, Service, Source, State};
 
 use super::support::{builder, puppet, puppet_with, reached, start, tell};
 
-fn last_failure(main: &Main, id: &str) -> FailureRecord {
+async fn last_failure(main: &Main, id: &str) -> FailureRecord {
+    reached(main, id, State::Failed).await;
     main.control().status(id).unwrap().failures.pop().unwrap()
 }
 
@@ -25,7 +26,7 @@ async fn a_trap_is_told_to_its_caller_and_the_others_answers_go_on() {
     assert_eq!(tell(&main, "caller", "echo still here").await.unwrap(), "still here");
 
     let reason = reached(&main, "faulty", State::Failed).await.unwrap();
-    let failure = last_failure(&main, "faulty");
+    let failure = last_failure(&main, "faulty").await;
     assert_eq!(failure.cause, "trapped: wasm `unreachable` instruction executed");
     assert_eq!(failure.cause, reason);
     let handling = failure.handling.unwrap();
@@ -33,24 +34,27 @@ async fn a_trap_is_told_to_its_caller_and_the_others_answers_go_on() {
     assert!(failure.trace.iter().any(|name| name.contains("commands::trap")), "{:?}", failure.trace);
     assert_eq!(failure.hash.unwrap().len(), 64);
     let line = main.control().logs().into_iter().find(|line| line.source == Source::Main).unwrap();
-    assert_eq!((&*line.extension, &*line.message), ("faulty", "failed: trapped: wasm `unreachable` instruction executed"));
+    assert_eq!(
+        (&*line.extension, &*line.message),
+        ("faulty", "failed: trapped: wasm `unreachable` instruction executed")
+    );
     assert!(line.fields.contains(&("message".to_owned(), handling.message.to_string())), "{line:?}");
 }
 
 #[tokio::test]
 async fn an_endless_loop_ends_at_its_fuel_while_others_are_served() {
-    let spinner = puppet_with("spinner", |s| s.limits = Limits::min());
+    let spinner = puppet_with("spinner", |s| s.limits.fuel_per_message = 50_000_000);
     let main = start(vec![spinner, puppet("other")]).await;
     let (spun, echoed) = tokio::join!(tell(&main, "spinner", "spin"), tell(&main, "other", "echo 1"));
     assert_eq!((spun, echoed), (Err("Trapped".to_owned()), Ok("1".to_owned())));
-    let failure = last_failure(&main, "spinner");
+    let failure = last_failure(&main, "spinner").await;
     assert_eq!(failure.cause, "`fuel-per-message` of 50000000 used up");
     assert!(failure.trace.iter().any(|name| name.contains("commands::spin")), "{:?}", failure.trace);
 }
 
 #[tokio::test]
 async fn memory_beyond_the_limit_is_refused_and_the_extension_goes_on() {
-    let main = start(vec![puppet_with("a", |a| a.limits = Limits::min())]).await;
+    let main = start(vec![puppet_with("a", |a| a.limits.memory = 4 << 20)]).await;
     assert_eq!(tell(&main, "a", "reserve 8000000").await.unwrap(), "refused");
     assert_eq!(tell(&main, "a", "reserve 1000000").await.unwrap(), "reserved");
     let status = main.control().status("a").unwrap();
@@ -63,7 +67,7 @@ async fn memory_beyond_the_limit_is_refused_and_the_extension_goes_on() {
 async fn endless_recursion_that_calls_the_host_at_every_depth_is_a_trap() {
     let main = start(vec![puppet("deep"), puppet("other")]).await;
     assert_eq!(tell(&main, "deep", "recurse").await, Err("Trapped".to_owned()));
-    assert_eq!(last_failure(&main, "deep").cause, "trapped: call stack exhausted");
+    assert_eq!(last_failure(&main, "deep").await.cause, "trapped: call stack exhausted");
     assert_eq!(tell(&main, "other", "echo 1").await.unwrap(), "1");
     main.control().start("deep").await.unwrap();
     assert_eq!(tell(&main, "deep", "echo 1").await.unwrap(), "1");
@@ -75,7 +79,10 @@ async fn what_a_panicking_extension_says_is_in_its_log() {
     assert_eq!(tell(&main, "a", "panic out of cheese").await, Err("Trapped".to_owned()));
     reached(&main, "a", State::Failed).await;
     let logs = main.control().logs();
-    assert!(logs.iter().any(|l| l.source == Source::Stderr && l.message.contains("out of cheese")), "{logs:?}");
+    assert!(
+        logs.iter().any(|l| l.source == Source::Stderr && l.message.contains("out of cheese")),
+        "{logs:?}"
+    );
 }
 
 #[tokio::test]
@@ -105,7 +112,7 @@ async fn a_panic_in_a_handler_of_mains_own_is_peer_gone_and_main_lives() {
 #[tokio::test]
 async fn a_loop_before_ready_fails_at_the_fuel_limit_or_the_ready_deadline() {
     let hungry = puppet_with("hungry", |p| {
-        p.limits = Limits::min();
+        p.limits.fuel_per_message = 50_000_000;
         super::support::set(p, "start", "spin");
     });
     let slow = puppet_with("slow", |p| {

@@ -63,7 +63,7 @@ pub struct Os {
     pub id: String,
     /// For people, such as `Debian GNU/Linux`.
     pub name: String,
-    /// Its version, such as `12 (bookworm)`.
+    /// Its version, such as `12 (bookworm)`; if it only has a number, that.
     pub version: String,
     /// Name and version.
     pub pretty_name: String,

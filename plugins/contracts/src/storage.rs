@@ -7,7 +7,7 @@ use weir_sdk::{Contract, Empty, Operation};
 /// The contract.
 pub const CONTRACT: Contract = Contract::new("local.storage@1");
 
-/// The value of a key.
+/// The value of a key, as far as it is on disk.
 pub const GET: Operation<Key, Found> = CONTRACT.operation("get");
 /// Gives a key a value. Answered when the value is on disk.
 pub const SET: Operation<Entry, Empty> = CONTRACT.operation("set");
@@ -30,7 +30,7 @@ pub struct Key {
 pub struct Entry {
     /// The key.
     pub key: String,
-    /// Any value.
+    /// Any value. A `null` reads as if there were none.
     pub value: Value,
 }
 

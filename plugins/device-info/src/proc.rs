@@ -68,12 +68,12 @@ fn arm_model(text: &str) -> Option<String> {
 /// `processor : 0`, on s390 `processor 0: version = …`; on older ARM kernels `Processor` is the model.
 fn begins_core(line: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    line.strip_prefix("processor").and_then(|rest| rest.split_once(':')).is_some_and(
-        |(before, after)| match before.trim() {
+    line.strip_prefix("processor").and_then(|rest| rest.split_once(':')).is_some_and(|(before, after)| {
+        match before.trim() {
             "" => is_number(after.trim()),
             number => is_number(number),
-        },
-    )
+        }
+    })
 }
 
 /// What stands behind `key` and a colon in the first line that has something there.
@@ -132,7 +132,11 @@ mod tests {
     fn the_model_is_found_on_every_architecture() {
         for (text, model, cores) in [
             ("processor\t: 0\nmodel name\t: A: B\n\nprocessor\t: 1\nmodel name\t: A: B\n", "A: B", 2),
-            ("Processor\t: ARMv7 rev 1\nprocessor\t: 0\nprocessor\t: 1\nHardware\t: Board\n", "ARMv7 rev 1", 2),
+            (
+                "Processor\t: ARMv7 rev 1\nprocessor\t: 0\nprocessor\t: 1\nHardware\t: Board\n",
+                "ARMv7 rev 1",
+                2,
+            ),
             ("processor: 0\nCPU implementer: 0x41\nCPU part: 0xd08\n", "ARM implementer 0x41 part 0xd08", 1),
             ("processor: 0\nCPU part: 0xd08\nCPU implementer: 0x41\nModel : Pi 4\n", "Pi 4", 1),
             ("processor : 0\ncpu\t: POWER9, altivec supported\n", "POWER9, altivec supported", 1),

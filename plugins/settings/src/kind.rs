@@ -17,7 +17,10 @@ pub(crate) fn setting(value: Value, old: Option<&Setting>) -> Result<Setting, Er
     if fits(&setting) {
         Ok(setting)
     } else {
-        Err(Error::handler("wrong-type", format_args!("this setting is of the type {}, not {}", name(r#type), name(own))))
+        Err(Error::handler(
+            "wrong-type",
+            format_args!("this setting is of the type {}, not {}", name(r#type), name(own)),
+        ))
     }
 }
 

@@ -3,8 +3,6 @@
 //! JSON without newlines, so that whatever a damaged line holds, the next one begins after it; and
 //! nothing that a caller stores can look like the beginning of a line.
 
-use std::io::Write;
-
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -42,12 +40,12 @@ impl<K: AsRef<str> + Serialize, V: AsRef<RawValue> + Serialize> Change<K, V> {
     pub(crate) fn append_to(&self, lines: &mut Vec<u8>) -> serde_json::Result<()> {
         // At once: growing by and by would take three times the memory of a large value.
         lines.reserve(self.bytes().saturating_add(64));
-        let place = lines.len();
-        lines.extend_from_slice(&[b' '; CHECKSUM + 1]);
+        let line = lines.len();
+        let json = line.saturating_add(CHECKSUM + 1);
+        lines.resize(json, b' ');
         serde_json::to_writer(&mut *lines, self)?;
-        if let Some((checksum, json)) = lines.get_mut(place..).and_then(|line| line.split_at_mut_checked(CHECKSUM + 1)) {
-            write!(checksum, "{:0CHECKSUM$x}", crc32fast::hash(json)).map_err(serde_json::Error::io)?;
-        }
+        let checksum = crc32fast::hash(lines.get(json..).unwrap_or_default());
+        lines.splice(line..json, format!("{checksum:0CHECKSUM$x} ").into_bytes());
         lines.push(b'\n');
         Ok(())
     }
@@ -85,7 +83,8 @@ mod tests {
 
     #[test]
     fn a_value_on_several_lines_is_stored_on_one() {
-        let value = RawValue::from_string("{\r\n\t\"a\\n\":\n[1e400,\n18446744073709551616]\n}".into()).unwrap();
+        let value =
+            RawValue::from_string("{\r\n\t\"a\\n\":\n[1e400,\n18446744073709551616]\n}".into()).unwrap();
         let mut line = Vec::new();
         Change::set("k".into(), value.clone()).unwrap().append_to(&mut line).unwrap();
         assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);

@@ -136,9 +136,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
         let commits = Commits::new(Store::open(directory.path(), 1_000_000).unwrap().0);
-        let change = |number: u32| {
-            Change::set((number % 10).to_string(), to_raw_value(&number).unwrap()).unwrap()
-        };
+        let change =
+            |number: u32| Change::set((number % 10).to_string(), to_raw_value(&number).unwrap()).unwrap();
         let mut all = pin!(join_all((0..500).map(|number| commits.commit(change(number)))));
         let mut lengths = vec![0];
         let outcomes = loop {

@@ -2,7 +2,7 @@
 //!
 //! All values are in memory and, as a log of changes, in the one directory that the operator grants,
 //! which no other extension may be granted. A change is answered when it is on disk. `max-bytes` of the
-//! `config` table says how much is kept, 4 MiB by default: a good quarter of the memory limit.
+//! `config` table says how much is kept, 4 MiB by default: a quarter of the memory of the class `medium`.
 //!
 //! Keys are any strings of 1 to 256 bytes, values any JSON of up to 1 MiB. A `null` reads as no value.
 //! Errors of its own: `full`, `too-large`, `invalid-argument`, and `io` after which it is open whether
@@ -115,13 +115,18 @@ impl Storage {
 fn check(key: &str) -> Result<(), Error> {
     match key.len() {
         1..=MAX_KEY => Ok(()),
-        bytes => Err(Error::invalid_argument(format_args!("a key of {bytes} bytes; 1 to {MAX_KEY} are possible"))),
+        bytes => {
+            Err(Error::invalid_argument(format_args!("a key of {bytes} bytes; 1 to {MAX_KEY} are possible")))
+        }
     }
 }
 
 fn report(damage: &Damage, directory: &Path) {
     if damage.torn_bytes > 0 {
-        log::warn("a change that was under way when storage ended is dropped", &[("bytes", &damage.torn_bytes)]);
+        log::warn(
+            "a change that was under way when storage ended is dropped",
+            &[("bytes", &damage.torn_bytes)],
+        );
     }
     if let Some(kept) = &damage.kept_as {
         log::warn(

@@ -140,7 +140,8 @@ mod tests {
             set("c", 1),
             set("d", 1),
         ]);
-        let [Ok(false), Ok(true), Ok(false), Ok(false), Ok(true), Ok(false), Err(CommitError::Full(_))] = *outcomes
+        let [Ok(false), Ok(true), Ok(false), Ok(false), Ok(true), Ok(false), Err(CommitError::Full(_))] =
+            *outcomes
         else {
             panic!("{outcomes:?}")
         };

@@ -117,8 +117,9 @@ fn a_thousand_changes_that_nobody_waits_for_are_all_made_in_order() {
     let (directory, main) = storage();
     main.start().unwrap();
     let entry = |number: u32| Entry { key: format!("{}", number % 10), value: json!(number) };
-    let pending: Vec<_> =
-        (0..1000).map(|number| main.send(SET, &entry(number), Some(Duration::from_secs(60))).unwrap()).collect();
+    let pending: Vec<_> = (0..1000)
+        .map(|number| main.send(SET, &entry(number), Some(Duration::from_secs(60))).unwrap())
+        .collect();
     for answer in pending {
         answer.wait().unwrap();
     }

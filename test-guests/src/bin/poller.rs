@@ -31,7 +31,7 @@ mod wasm {
     };
     use weir_sdk::raw::{
         channel::{self, Message},
-        config, events,
+        config, events, lifecycle,
     };
 
     const HOUR: u64 = 3_600_000_000_000;
@@ -40,6 +40,7 @@ mod wasm {
         channel::serve("poller@1", &["ask".to_owned()]).map_err(text)?;
         let address = config::get("address").ok().flatten().ok_or("no `address`")?;
         let (_socket, input, _output) = connect(&address)?;
+        lifecycle::ready();
         let (inbox, data, timer) = (channel::subscribe_inbox(), input.subscribe(), subscribe_duration(HOUR));
         loop {
             for ready in poll(&[&inbox, &data, &timer]) {
@@ -51,7 +52,13 @@ mod wasm {
                         Ok(Some(_)) | Err(_) => {}
                         Ok(None) => return woken("stop", b""),
                     },
-                    1 => woken("socket", &input.read(64).map_err(text)?)?,
+                    1 => {
+                        let data = input.read(64).map_err(text)?;
+                        // A socket may look readable until it has been read dry.
+                        if !data.is_empty() {
+                            woken("socket", &data)?;
+                        }
+                    }
                     _ => woken("timer", b"")?,
                 }
             }
@@ -65,8 +72,7 @@ mod wasm {
     fn connect(address: &str) -> Result<(TcpSocket, InputStream, OutputStream), String> {
         let address: SocketAddrV4 = address.parse().map_err(text)?;
         let [a, b, c, d] = Ipv4Addr::octets(address.ip());
-        let remote =
-            IpSocketAddress::Ipv4(Ipv4SocketAddress { port: address.port(), address: (a, b, c, d) });
+        let remote = IpSocketAddress::Ipv4(Ipv4SocketAddress { port: address.port(), address: (a, b, c, d) });
         let socket = create_tcp_socket(IpAddressFamily::Ipv4).map_err(text)?;
         socket.start_connect(&instance_network(), remote).map_err(text)?;
         let connected = socket.subscribe();

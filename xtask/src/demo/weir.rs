@@ -45,7 +45,7 @@ impl RunningWeir {
             .with_context(|| format!("cannot start `{}`", weir.display()))?;
         let mut main = Self { weir: weir.to_owned(), socket, child };
         let deadline = Instant::now() + UP_WITHIN;
-        while main.command(&["ps"]).stderr(Stdio::null()).stdout(Stdio::null()).status().is_ok_and(|s| !s.success()) {
+        while !main.is_up() {
             if let Some(status) = main.child.try_wait()? {
                 bail!("Main ended before it answered: {status}");
             }
@@ -53,6 +53,12 @@ impl RunningWeir {
             pause();
         }
         Ok(main)
+    }
+
+    /// Whether it answers, and every extension has started or failed.
+    fn is_up(&self) -> bool {
+        let Ok(extensions) = self.run(&["ps", "--json"]) else { return false };
+        !["\"loaded\"", "\"starting\""].iter().any(|state| extensions.contains(state))
     }
 
     /// Where it listens.

@@ -27,7 +27,10 @@ async fn only_what_fulfills_lists_is_served() {
     let peer = narrow(&bus);
     let operations = ["do".to_owned()];
     assert_eq!(peer.serve("mine@1", &operations), Ok(0));
-    assert_eq!(denied(peer.serve("other@1", &operations)), "`a` may not serve `other@1`; `fulfills` would grant it");
+    assert_eq!(
+        denied(peer.serve("other@1", &operations)),
+        "`a` may not serve `other@1`; `fulfills` would grant it"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -41,7 +44,10 @@ async fn only_what_requires_or_wants_lists_is_called_whether_or_not_it_exists() 
             format!("`a` may not call `{contract}`; `requires` or `wants` would grant it")
         );
     }
-    assert_eq!(bus.open(&peer, "theirs@1", "do", None).unwrap_err(), Error::UnknownContract("theirs@1".to_owned()));
+    assert_eq!(
+        bus.open(&peer, "theirs@1", "do", None).unwrap_err(),
+        Error::UnknownContract("theirs@1".to_owned())
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,7 +104,8 @@ async fn a_contract_is_served_once_with_1_to_256_operations_each_named_once() {
     let peer = bus.add("a", &["c@1", "d@1"], &[]);
     peer.begin_instance();
     let names = |count: usize| (0..count).map(|number| format!("op-{number}")).collect::<Vec<_>>();
-    let invalid = |operations: &[String]| assert!(matches!(peer.serve("c@1", operations), Err(Error::Invalid(_))));
+    let invalid =
+        |operations: &[String]| assert!(matches!(peer.serve("c@1", operations), Err(Error::Invalid(_))));
     invalid(&[]);
     invalid(&names(257));
     invalid(&["do".to_owned(), "do".to_owned()]);

@@ -118,7 +118,11 @@ async fn subscriptions_and_what_waits_outlive_an_instance() {
     a.set_phase(Phase::Down);
     publish(&bus, "t", "between");
     start(&a, &[]);
-    assert_eq!(bus.subscribe(&a, a.inbox(), "t").unwrap().number(), number, "the same pattern, the same number");
+    assert_eq!(
+        bus.subscribe(&a, a.inbox(), "t").unwrap().number(),
+        number,
+        "the same pattern, the same number"
+    );
     publish(&bus, "t", "after");
     assert_eq!(drain(a.inbox()), [(1, 0, "before".into()), (2, 0, "between".into()), (3, 0, "after".into())]);
 }

@@ -81,6 +81,36 @@ async fn requests_that_are_held_back_stay_while_events_and_replies_pass() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_in_hand_that_ends_by_itself_lets_those_held_back_be_looked_at_again() {
+    let bus = TestBus::new();
+    let peer = bus.ready("a", &["a@1"], &[]);
+    let client = bus.main();
+    let in_hand = bus.call(&client, "a@1", "in hand").unwrap();
+    let request = take_request(&peer);
+    for given_up in [true, false] {
+        peer.inbox().hold_requests(true);
+        let held_back = bus.call(&client, "a@1", "held back").unwrap();
+        let inbox = peer.inbox().clone();
+        let waiting = tokio::spawn(async move { inbox.readable().await });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        if given_up {
+            drop(bus.call(&client, "a@1", "given up").unwrap());
+            waiting.await.unwrap();
+            drop(held_back);
+        } else {
+            let mut target = bus.open(&client, "a@1", "do", None).unwrap();
+            let later = bus.deadline(&target, Some(Duration::from_secs(60)), None);
+            let patient = bus.bus.call(&client, &mut target, Bytes::new(), later, false).unwrap();
+            waiting.await.unwrap();
+            drop((held_back, patient));
+        }
+    }
+    assert_eq!(in_hand.answer().await, Err(Error::Timeout));
+    assert!(request.answer.is_done());
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_abandoned_request_does_not_make_an_inbox_readable() {
     let bus = TestBus::new();
     let peer = bus.ready("a", &["a@1"], &[]);

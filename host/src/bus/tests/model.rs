@@ -1,10 +1,11 @@
 //! Random sequences of what peers do, against a model that says what must come of it.
 
-use std::collections::VecDeque;
+mod reference;
 
 use futures_util::FutureExt;
 use proptest::prelude::*;
 
+use self::reference::{Found, Life, Model, Modelled};
 use super::*;
 
 const PEERS: usize = 3;
@@ -54,121 +55,6 @@ proptest! {
             }
             world.finish().await;
         });
-    }
-}
-
-type Outcome = Result<Bytes, Error>;
-
-/// What must come of it.
-#[derive(Default)]
-struct Model {
-    now_ms: u64,
-    requests: Vec<Modelled>,
-    peers: [ModelPeer; PEERS],
-}
-
-struct Modelled {
-    from: usize,
-    to: usize,
-    deadline_ms: u64,
-    /// A caller that waits for just this; else the answer goes to the caller's inbox.
-    slot: bool,
-    ended: bool,
-    outcome: Option<Outcome>,
-}
-
-#[derive(Default)]
-struct ModelPeer {
-    life: Life,
-    told: bool,
-    /// Requests that wait, by number.
-    waiting: VecDeque<usize>,
-    in_hand: Vec<usize>,
-    replies: VecDeque<usize>,
-    /// Replies that are still to come or to be taken.
-    expected: usize,
-}
-
-#[derive(Clone, Copy, Default, PartialEq)]
-enum Life {
-    #[default]
-    Down,
-    Up,
-    Draining,
-}
-
-/// What a look into an inbox must find.
-#[derive(Debug, PartialEq)]
-enum Found {
-    Stop,
-    Empty,
-    Reply(usize),
-    Request(usize),
-}
-
-impl Model {
-    fn live(&self) -> usize {
-        self.requests.iter().filter(|request| !request.ended).count()
-    }
-
-    fn end(&mut self, number: usize, outcome: Option<Outcome>) -> bool {
-        let request = &mut self.requests[number];
-        if std::mem::replace(&mut request.ended, true) {
-            return false;
-        }
-        let (from, to, slot) = (request.from, request.to, request.slot);
-        let gave_up = outcome.is_none();
-        request.outcome = outcome;
-        self.peers[to].waiting.retain(|&waiting| waiting != number);
-        match (slot, gave_up) {
-            (true, _) => {}
-            (false, true) => self.peers[from].expected -= 1,
-            (false, false) => self.peers[from].replies.push_back(number),
-        }
-        true
-    }
-
-    fn advance(&mut self, ms: u64) {
-        self.now_ms += ms;
-        let mut due: Vec<_> = (0..self.requests.len())
-            .filter(|&number| !self.requests[number].ended && self.requests[number].deadline_ms <= self.now_ms)
-            .collect();
-        due.sort_by_key(|&number| (self.requests[number].deadline_ms, number));
-        for number in due {
-            self.end(number, Some(Err(Error::Timeout)));
-        }
-    }
-
-    fn take(&mut self, index: usize) -> Found {
-        let peer = &mut self.peers[index];
-        if peer.life == Life::Draining && !std::mem::replace(&mut peer.told, true) {
-            return Found::Stop;
-        }
-        if let Some(number) = peer.replies.pop_front() {
-            peer.expected -= 1;
-            return Found::Reply(number);
-        }
-        if peer.told {
-            return if peer.expected == 0 { Found::Stop } else { Found::Empty };
-        }
-        match peer.waiting.pop_front() {
-            Some(number) => {
-                peer.in_hand.push(number);
-                Found::Request(number)
-            }
-            None => Found::Empty,
-        }
-    }
-
-    fn refusal(&self, from: usize, to: usize, slot: bool) -> Option<Error> {
-        let name = name(to);
-        match self.peers[to].life {
-            _ if from == to && !slot => Some(Error::Invalid(format!("`{name}` sends a request to itself"))),
-            Life::Down => Some(Error::NoProvider(format!("`{name}` is not running"))),
-            Life::Draining => Some(Error::NoProvider(format!("`{name}` is stopping"))),
-            Life::Up if self.peers[to].waiting.len() >= ROOM => Some(Error::Overloaded(name)),
-            Life::Up => None,
-        }
     }
 }
 

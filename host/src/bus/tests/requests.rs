@@ -275,9 +275,10 @@ async fn what_the_next_instance_does_not_serve_is_answered_for_it() {
     let unknown = Error::Invalid("`d@1` has no operation `do` in `p`".to_owned());
     assert_eq!(call.answer().await, Err(unknown.clone()));
     assert_eq!(bus.bus.call(&caller, &mut target, Bytes::new(), deadline, false).unwrap_err(), unknown);
-    assert_eq!(bus.open(&caller, "c@1", "undo", None).unwrap_err(), Error::Invalid(
-        "`c@1` has no operation `undo` in `p`".to_owned()
-    ));
+    assert_eq!(
+        bus.open(&caller, "c@1", "undo", None).unwrap_err(),
+        Error::Invalid("`c@1` has no operation `undo` in `p`".to_owned())
+    );
 }
 
 #[tokio::test(start_paused = true)]

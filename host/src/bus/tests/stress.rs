@@ -24,9 +24,8 @@ async fn every_call_ends_and_none_is_answered_twice_while_receivers_come_and_go(
         })
         .collect();
     let heard = Arc::new(AtomicUsize::new(0));
-    let callers: Vec<_> = (0..CALLERS)
-        .map(|number| tokio::spawn(call_all(bus.clone(), number, heard.clone())))
-        .collect();
+    let callers: Vec<_> =
+        (0..CALLERS).map(|number| tokio::spawn(call_all(bus.clone(), number, heard.clone()))).collect();
     for caller in callers {
         caller.await.unwrap();
     }

@@ -3,9 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use super::*;
-use crate::config::{
-    DirGrant, ExtensionConfig, Limits, MainConfig, NetGrant, main::default_control_socket,
-};
+use crate::config::{DirGrant, ExtensionConfig, Limits, MainConfig, NetGrant, main::default_control_socket};
 
 fn extension(id: &str) -> ExtensionConfig {
     ExtensionConfig::new(id.parse().unwrap(), format!("{id}.wasm"))

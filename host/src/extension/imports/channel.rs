@@ -28,10 +28,15 @@ pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime:
     linker.func_wrap_async("receive-batch", |store, (max, order, timeout_ms)| {
         receive_batch(store, max, order, timeout_ms)
     })?;
-    linker.func_wrap_async("respond", |mut store, (id, answer): (u64, Answer)| -> Async<'_, Fallible<()>> {
-        Box::new(async move { outcome(respond(&mut store, id, answer).await?) })
+    linker.func_wrap_async(
+        "respond",
+        |mut store, (id, answer): (u64, Answer)| -> Async<'_, Fallible<()>> {
+            Box::new(async move { outcome(respond(&mut store, id, answer).await?) })
+        },
+    )?;
+    linker.func_wrap_async("respond-and-receive", |store, (id, answer)| {
+        respond_and_receive(store, id, answer)
     })?;
-    linker.func_wrap_async("respond-and-receive", |store, (id, answer)| respond_and_receive(store, id, answer))?;
     linker.func_wrap("subscribe-inbox", |mut store: Store<'_>, ()| Ok((subscribe_inbox(store.data_mut())?,)))
 }
 
@@ -72,7 +77,8 @@ async fn wait_for<T>(
             }
             Some(0) => false,
             Some(ms) => {
-                let deadline = *deadline.get_or_insert_with(|| Instant::now() + Duration::from_millis(ms.into()));
+                let deadline =
+                    *deadline.get_or_insert_with(|| Instant::now() + Duration::from_millis(ms.into()));
                 timeout_at(deadline, readable).await.is_ok()
             }
         };
@@ -104,7 +110,9 @@ fn receive_batch(
     Box::new(async move {
         if !(1..=MAX_BATCH).contains(&max) {
             meter::charge(&mut store, 0).await?;
-            return outcome(Err(Error::Invalid(format!("a batch of {max}; from 1 to {MAX_BATCH} are possible"))));
+            return outcome(Err(Error::Invalid(format!(
+                "a batch of {max}; from 1 to {MAX_BATCH} are possible"
+            ))));
         }
         let max = usize::try_from(max)?;
         let batch = wait_for(&mut store, timeout_ms, |state| {

@@ -22,7 +22,11 @@ pub(super) fn narrow(linker: &mut Linker<State>) -> wasmtime::Result<()> {
         "resolve-addresses",
         |mut store: Store<'_>, (network, name): (Resource<Network>, String)| {
             let state = store.data_mut();
-            Ok((if state.may_look_up(&name) { resolve(state, network, name)? } else { Err(ErrorCode::AccessDenied) },))
+            Ok((if state.may_look_up(&name) {
+                resolve(state, network, name)?
+            } else {
+                Err(ErrorCode::AccessDenied)
+            },))
         },
     )?;
     linker.allow_shadowing(false);

@@ -13,8 +13,10 @@ pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime:
     linker.func_wrap_async("open", |store, (contract, operation, provider)| {
         open(store, contract, operation, provider)
     })?;
-    linker.func_wrap_async("call", |store, (target, payload, options)| call(store, target, payload, options))?;
-    linker.func_wrap_async("send", |store, (target, payload, options)| send(store, target, payload, options))?;
+    linker
+        .func_wrap_async("call", |store, (target, payload, options)| call(store, target, payload, options))?;
+    linker
+        .func_wrap_async("send", |store, (target, payload, options)| send(store, target, payload, options))?;
     linker.func_wrap_async("cancel", |mut store, (id,): (u64,)| {
         Box::new(async move {
             meter::charge(&mut store, 0).await?;
@@ -36,7 +38,12 @@ fn open(
     })
 }
 
-fn call(mut store: Store<'_>, target: u32, payload: Bytes, options: abi::Options) -> Async<'_, Fallible<Bytes>> {
+fn call(
+    mut store: Store<'_>,
+    target: u32,
+    payload: Bytes,
+    options: abi::Options,
+) -> Async<'_, Fallible<Bytes>> {
     Box::new(async move {
         meter::charge(&mut store, payload.len()).await?;
         let answer = match store.data_mut().call(target, payload, &options) {
@@ -50,7 +57,12 @@ fn call(mut store: Store<'_>, target: u32, payload: Bytes, options: abi::Options
     })
 }
 
-fn send(mut store: Store<'_>, target: u32, payload: Bytes, options: abi::Options) -> Async<'_, Fallible<u64>> {
+fn send(
+    mut store: Store<'_>,
+    target: u32,
+    payload: Bytes,
+    options: abi::Options,
+) -> Async<'_, Fallible<u64>> {
     Box::new(async move {
         meter::charge(&mut store, payload.len()).await?;
         outcome(store.data_mut().send(target, payload, &options))

@@ -4,34 +4,41 @@ use bytes::Bytes;
 use wasmtime::component::LinkerInstance;
 
 use super::{Async, Fallible, Store, abi, meter, outcome};
-use crate::{
-    bus::PeerId,
-    extension::state::State,
-    logs::harmless,
-};
+use crate::{bus::PeerId, extension::state::State, logs::harmless};
 
 pub(super) fn add_events(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
-    linker.func_wrap_async("subscribe", |mut store: Store<'_>, (pattern,): (String,)| -> Async<'_, Fallible<u32>> {
-        Box::new(async move {
-            meter::charge(&mut store, pattern.len()).await?;
-            let State { bus, peer, .. } = store.data();
-            outcome(bus.subscribe(peer, peer.inbox(), &pattern).map(|subscription| subscription.number()))
-        })
-    })?;
-    linker.func_wrap_async("unsubscribe", |mut store: Store<'_>, (number,): (u32,)| -> Async<'_, Fallible<()>> {
-        Box::new(async move {
-            meter::charge(&mut store, 0).await?;
-            let State { bus, peer, .. } = store.data();
-            outcome(bus.unsubscribe(peer, number))
-        })
-    })?;
+    linker.func_wrap_async(
+        "subscribe",
+        |mut store: Store<'_>, (pattern,): (String,)| -> Async<'_, Fallible<u32>> {
+            Box::new(async move {
+                meter::charge(&mut store, pattern.len()).await?;
+                let State { bus, peer, .. } = store.data();
+                outcome(bus.subscribe(peer, peer.inbox(), &pattern).map(|subscription| subscription.number()))
+            })
+        },
+    )?;
+    linker.func_wrap_async(
+        "unsubscribe",
+        |mut store: Store<'_>, (number,): (u32,)| -> Async<'_, Fallible<()>> {
+            Box::new(async move {
+                meter::charge(&mut store, 0).await?;
+                let State { bus, peer, .. } = store.data();
+                outcome(bus.unsubscribe(peer, number))
+            })
+        },
+    )?;
     linker.func_wrap_async("publish", |store, (topic, payload)| publish(store, None, topic, payload))?;
     linker.func_wrap_async("publish-to", |store, (extension, topic, payload)| {
         publish(store, Some(extension), topic, payload)
     })
 }
 
-fn publish(mut store: Store<'_>, to: Option<String>, topic: String, payload: Bytes) -> Async<'_, Fallible<abi::Receipt>> {
+fn publish(
+    mut store: Store<'_>,
+    to: Option<String>,
+    topic: String,
+    payload: Bytes,
+) -> Async<'_, Fallible<abi::Receipt>> {
     Box::new(async move {
         meter::charge(&mut store, payload.len()).await?;
         let State { bus, peer, .. } = store.data();
@@ -88,4 +95,3 @@ pub(super) fn add_log(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Resul
         },
     )
 }
-

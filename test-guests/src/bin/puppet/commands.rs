@@ -32,16 +32,20 @@ pub(crate) fn run(line: &str) -> Result<String, String> {
         }
         "name-of" => Ok(format!("{:?}", peers::name_of(u32::try_from(number(rest)?).unwrap_or(u32::MAX)))),
         "own-name" => Ok(peers::own_name()),
-        "ready" => done(lifecycle::ready()),
-        "interrupted" => done(lifecycle::interrupted(rest)),
+        "ready" => done(lifecycle::ready),
+        "interrupted" => done(|| lifecycle::interrupted(rest)),
         "error" => Err(rest.to_owned()),
 
         "log" => {
             let field = log::Field { name: "na\nme".to_owned(), value: "va\x1b[2Jlue".to_owned() };
-            done(log::write(log::Level::Warn, rest, &[field]))
+            done(|| log::write(log::Level::Warn, rest, &[field]))
         }
-        "print" => done(std::io::stdout().write_all(rest.as_bytes()).and_then(|()| std::io::stdout().flush())),
-        "eprint" => done(std::io::stderr().write_all(rest.as_bytes())),
+        "print" => {
+            let written =
+                std::io::stdout().write_all(rest.as_bytes()).and_then(|()| std::io::stdout().flush());
+            said(written.map(|()| String::new()))
+        }
+        "eprint" => said(std::io::stderr().write_all(rest.as_bytes()).map(|()| String::new())),
         "read" => said(fs::read_to_string(rest)),
         "write" => {
             let (path, text) = word(rest);
@@ -68,7 +72,8 @@ pub(crate) fn run(line: &str) -> Result<String, String> {
 /// `call CONTRACT OPERATION PAYLOAD`, waiting for the answer.
 fn call(rest: &str) -> Result<String, String> {
     let (target, payload) = open(rest)?;
-    let answer = requests::call(target, payload.as_bytes(), requests::Options { timeout_ms: None, parent: None });
+    let answer =
+        requests::call(target, payload.as_bytes(), requests::Options { timeout_ms: None, parent: None });
     answer.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(text)
 }
 
@@ -126,6 +131,7 @@ fn said(result: std::io::Result<String>) -> Result<String, String> {
     result.map_err(|error| format!("{:?}", error.kind()))
 }
 
-fn done<T>(_: T) -> Result<String, String> {
+fn done(act: impl FnOnce()) -> Result<String, String> {
+    act();
     Ok(String::new())
 }
