@@ -11,7 +11,7 @@ use std::{
 use serde_json::Value;
 
 /// Programs that are built: those of this crate, and the plugins that tests run, too.
-const PACKAGES: [&str; 2] = ["test-guests", "echo"];
+const PACKAGES: [&str; 3] = ["test-guests", "echo", "storage"];
 
 /// The component of that name. The first call of a process builds all of them.
 ///
