@@ -18,7 +18,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::net::UnixStream;
 
-use crate::{args::Target, exit::Usage, locate};
+use crate::{args::Target, exit::Usage, locate, output};
 
 /// Time for what Main answers out of its own head.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -178,6 +178,21 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
+    /// Hands each line, without its end, to `print`, until Main ends the stream or whoever reads
+    /// what is printed has gone.
+    pub(crate) async fn print(mut self, print: impl Fn(&[u8]) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let mut reader_left = std::pin::pin!(output::reader_left());
+        loop {
+            tokio::select! {
+                line = self.next() => match line? {
+                    Some(line) => print(&line)?,
+                    None => return Ok(()),
+                },
+                closed = &mut reader_left => return Err(closed.into()),
+            }
+        }
+    }
+
     /// The next line, without its end; none when Main has ended the stream.
     pub(crate) async fn next(&mut self) -> anyhow::Result<Option<Bytes>> {
         loop {

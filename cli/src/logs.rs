@@ -15,17 +15,18 @@ pub(crate) async fn logs(args: LogsArgs) -> anyhow::Result<()> {
         .with("extension", args.id.as_deref())
         .with("lines", args.lines.map(|lines| lines.to_string()).as_deref())
         .with("follow", args.follow.then_some("true"));
-    let mut lines = client.stream(&route).await?;
+    let lines = client.stream(&route).await?;
     let color =
         std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    while let Some(line) = lines.next().await? {
-        if args.json {
-            output::write(&[&line, b"\n".as_slice()].concat())?;
-        } else {
-            output::line(&human(&serde_json::from_slice(&line)?, color))?;
-        }
-    }
-    Ok(())
+    lines
+        .print(|line| {
+            if args.json {
+                output::line_of(line)
+            } else {
+                output::line(&human(&serde_json::from_slice(line)?, color))
+            }
+        })
+        .await
 }
 
 fn human(entry: &LogEntry, color: bool) -> String {

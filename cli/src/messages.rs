@@ -71,15 +71,16 @@ pub(crate) async fn publish(args: PublishArgs) -> anyhow::Result<()> {
 pub(crate) async fn tail(args: TailArgs) -> anyhow::Result<()> {
     let mut client = Client::connect(&args.target).await?;
     let route = Route::new(&["events"]).with("pattern", Some(&args.pattern));
-    let mut lines = client.stream(&route).await?;
-    while let Some(line) = lines.next().await? {
-        if args.json {
-            output::write(&[&line, b"\n".as_slice()].concat())?;
-        } else {
-            output::line(&human(&serde_json::from_slice(&line)?))?;
-        }
-    }
-    Ok(())
+    let lines = client.stream(&route).await?;
+    lines
+        .print(|line| {
+            if args.json {
+                output::line_of(line)
+            } else {
+                output::line(&human(&serde_json::from_slice(line)?))
+            }
+        })
+        .await
 }
 
 fn human(event: &model::Event<'_>) -> String {

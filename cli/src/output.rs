@@ -1,7 +1,12 @@
 //! What goes to stdout: a reader that leaves is no error, and nothing from outside can play with the
 //! terminal.
 
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::{
+    io::{self, ErrorKind, IsTerminal, Write},
+    os::fd::AsFd,
+};
+
+use tokio::{io::Interest, net::unix::pipe};
 
 /// Whoever read stdout has gone.
 #[derive(Debug, thiserror::Error)]
@@ -17,9 +22,26 @@ pub(crate) fn write(bytes: &[u8]) -> anyhow::Result<()> {
     }
 }
 
+/// Waits until whoever reads stdout has gone, which a write would notice only when there is something
+/// to write.
+pub(crate) async fn reader_left() -> OutputClosed {
+    // A clone, only to watch it: that it is in blocking mode does not matter.
+    let stdout = io::stdout().as_fd().try_clone_to_owned().and_then(pipe::Sender::from_owned_fd_unchecked);
+    match stdout {
+        Ok(stdout) if stdout.ready(Interest::ERROR).await.is_ok_and(|ready| ready.is_error()) => OutputClosed,
+        // A file, which nobody reads along.
+        _ => std::future::pending().await,
+    }
+}
+
 /// Writes a line.
 pub(crate) fn line(text: &str) -> anyhow::Result<()> {
-    write(format!("{text}\n").as_bytes())
+    line_of(text.as_bytes())
+}
+
+/// Writes a line of bytes as they are.
+pub(crate) fn line_of(bytes: &[u8]) -> anyhow::Result<()> {
+    write(&[bytes, b"\n"].concat())
 }
 
 /// Whether a person reads along.

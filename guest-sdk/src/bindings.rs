@@ -951,7 +951,7 @@ pub mod weir {
             /// Stop comes before responses, responses before requests, requests before events. Each delivered
             /// message renews the `fuel-per-message` of this extension. While 1024 requests are received and
             /// not answered, further ones stay in the inbox. The first receive of any form implies
-            /// `lifecycle.ready`.
+            /// `lifecycle.ready`, unless `lifecycle.interrupted` was called before.
             #[allow(async_fn_in_trait)]
             pub fn receive() -> ::core::option::Option<Message> {
                 unsafe {
@@ -3485,7 +3485,8 @@ pub mod weir {
             }
             #[allow(unused_unsafe, clippy::all)]
             /// A pollable that is ready when a receive would not wait: a message is there, or stop was
-            /// asked for. Wait on it together with sockets and timers.
+            /// asked for. Wait on it together with sockets and timers. Implies `lifecycle.ready` as a receive
+            /// does.
             #[allow(async_fn_in_trait)]
             pub fn subscribe_inbox() -> Pollable {
                 unsafe {

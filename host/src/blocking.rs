@@ -18,9 +18,7 @@ use bytes::Bytes;
 use crate::{
     bus::{Error, Receipt},
     client::{CallOptions, ReceivedEvent},
-    config::Config,
     host::StartError,
-    service::Service,
     supervisor::ControlError,
 };
 
@@ -54,14 +52,12 @@ pub struct Control(crate::Control);
 pub struct Subscriber(crate::Subscriber);
 
 impl Main {
-    /// Starts Main and the extensions that start with it, and these services of the program's own;
-    /// returns when each is ready or has failed.
+    /// Starts Main and the extensions that start with it; returns when each is ready or has failed.
     ///
     /// # Errors
     ///
     /// As [`Builder::start`](crate::Builder::start).
-    pub fn start(config: Config, services: Vec<Service>) -> Result<Self, BlockingError<StartError>> {
-        let builder = services.into_iter().fold(crate::Main::builder(config), crate::Builder::serve);
+    pub fn start(builder: crate::Builder) -> Result<Self, BlockingError<StartError>> {
         wait(builder.start()).map(Self)
     }
 

@@ -38,8 +38,11 @@ pub enum MainEvent {
         /// Messages that found no room since Main started.
         total: u64,
     },
-    /// This listener was too slow: as many events passed unseen.
-    Lagged(u64),
+    /// This listener was too slow: events passed unseen.
+    Lagged {
+        /// How many.
+        missed: u64,
+    },
 }
 
 /// A stream of [`MainEvent`]s from the moment it was asked for.
@@ -51,7 +54,7 @@ impl MainEvents {
     pub async fn next(&mut self) -> Option<MainEvent> {
         match self.0.recv().await {
             Ok(event) => Some(event),
-            Err(broadcast::error::RecvError::Lagged(missed)) => Some(MainEvent::Lagged(missed)),
+            Err(broadcast::error::RecvError::Lagged(missed)) => Some(MainEvent::Lagged { missed }),
             Err(broadcast::error::RecvError::Closed) => None,
         }
     }

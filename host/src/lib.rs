@@ -54,3 +54,8 @@ pub use crate::{
     service::{Answer, ServedRequest, Service},
     supervisor::ControlError,
 };
+
+/// The guide's examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/embedders.md")]
+struct EmbeddersGuide;

@@ -213,13 +213,11 @@ impl Supervisor {
             return;
         }
         match notice {
-            Notice::Ready => {
-                self.set_state(index, State::Ready, None);
-                self.settle_starters(index, None);
-                self.start_what_can();
-            }
+            Notice::Ready => self.set_state(index, State::Ready, None),
             Notice::Interrupted(reason) => self.set_state(index, State::Interrupted, Some(reason)),
         }
+        self.settle_starters(index, None);
+        self.start_what_can();
     }
 
     fn end(&mut self, ended: Ended) {

@@ -80,3 +80,15 @@ fn what_an_extension_says_cannot_look_like_another_line() {
     assert!(logged.contains("[puppet] a\\u{1b}[1A\\n2026"), "{logged}");
     assert_eq!(main.weir(&["logs"]).good().lines().count(), 1);
 }
+
+#[test]
+fn who_follows_for_somebody_that_has_left_ends_without_a_word() {
+    let main = Running::with(PUPPETS);
+    for args in [&["logs", "-f"][..], &["tail", ">"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let child = main.command(args).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+        drop(reader);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+    }
+}

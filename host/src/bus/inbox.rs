@@ -32,6 +32,23 @@ pub(crate) enum Taken {
     Message(Incoming),
 }
 
+/// A request that did not get into an inbox.
+#[derive(Debug)]
+pub(super) struct Refused {
+    /// Held so that it is dropped by the caller, outside the lock.
+    pub(super) request: Request,
+    pub(super) because: Refusal,
+}
+
+/// Why a request did not get into an inbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The lane is full.
+    Full,
+    /// The peer takes no requests.
+    Down,
+}
+
 /// What waits for one peer.
 #[derive(Debug)]
 pub(crate) struct Inbox {
@@ -45,7 +62,13 @@ struct Lanes {
     stop: Stop,
     /// Replies that are still to come.
     expected: u32,
+    /// Which instance of the peer reads: replies to an earlier one are not for it.
+    reader: u64,
     holds_requests: bool,
+    /// The peer takes no requests.
+    refuses_requests: bool,
+    /// Somebody may have given up waiting for a request of the lane.
+    has_abandoned: bool,
     replies: Lane<Reply>,
     requests: Lane<Request>,
     events: Lane<Event>,
@@ -142,6 +165,7 @@ impl Inbox {
         let mut lanes = self.lanes();
         lanes.stop = Stop::No;
         lanes.expected = 0;
+        lanes.reader += 1;
         lanes.holds_requests = false;
         lanes.replies = Lane::default();
     }
@@ -156,24 +180,44 @@ impl Inbox {
         }
     }
 
-    /// One more reply will come, or one fewer.
-    pub(super) fn expect_reply(&self) {
-        self.lanes().expected += 1;
+    /// Whether requests that come are refused, because the peer is down or about to be.
+    pub(super) fn refuse_requests(&self, refuse: bool) {
+        self.lanes().refuses_requests = refuse;
     }
 
-    pub(super) fn expect_no_reply(&self) {
+    /// Nobody waits any more for some request that the peer has in hand or in its inbox.
+    pub(super) fn note_abandoned(&self) {
+        self.lanes().has_abandoned = true;
+        // It may have as many in hand as it can, and wait for another: it is to look again.
+        self.hold_requests(false);
+    }
+
+    /// One more reply will come; returns for which reader.
+    pub(super) fn expect_reply(&self) -> u64 {
         let mut lanes = self.lanes();
-        lanes.expected = lanes.expected.saturating_sub(1);
-        drop(lanes);
-        self.arrival.notify(1);
+        lanes.expected += 1;
+        lanes.reader
+    }
+
+    /// One fewer will come for that reader.
+    pub(super) fn expect_no_reply(&self, reader: u64) {
+        let mut lanes = self.lanes();
+        if lanes.reader == reader {
+            lanes.expected = lanes.expected.saturating_sub(1);
+            drop(lanes);
+            self.arrival.notify(1);
+        }
     }
 
     /// Drops all that waits; whoever waits for an answer gets `peer-gone`.
     pub(crate) fn clear(&self) {
         let dropped = {
             let mut lanes = self.lanes();
-            let (stop, expected, holds_requests) = (lanes.stop, lanes.expected, lanes.holds_requests);
-            std::mem::replace(&mut *lanes, Lanes { stop, expected, holds_requests, ..Lanes::default() })
+            (
+                std::mem::take(&mut lanes.replies),
+                std::mem::take(&mut lanes.requests),
+                std::mem::take(&mut lanes.events),
+            )
         };
         // Outside the lock: dropping a request answers it, and the answer may go into this inbox.
         drop(dropped);
@@ -193,17 +237,21 @@ impl Inbox {
         self.arrival.notify(1);
     }
 
-    /// Appends a request, or gives it back when the lane is full.
-    pub(super) fn push_request(&self, request: Request) -> Result<(), Box<Request>> {
+    /// Appends a request, or gives it back.
+    pub(super) fn push_request(&self, request: Request) -> Result<(), Refused> {
         let mut lanes = self.lanes();
-        if !lanes.requests.has_room(&request, self.limits) {
+        if lanes.refuses_requests {
+            return Err(Refused { request, because: Refusal::Down });
+        }
+        let mut abandoned = Vec::new();
+        if !lanes.requests.has_room(&request, self.limits) && std::mem::take(&mut lanes.has_abandoned) {
             // Requests that nobody waits for any more must not keep others out.
-            let abandoned = lanes.requests.retain(|waiting| !waiting.answer.is_done());
-            if !lanes.requests.has_room(&request, self.limits) {
-                drop(lanes);
-                drop(abandoned);
-                return Err(Box::new(request));
-            }
+            abandoned = lanes.requests.retain(|waiting| !waiting.answer.is_done());
+        }
+        if !lanes.requests.has_room(&request, self.limits) {
+            drop(lanes);
+            drop(abandoned);
+            return Err(Refused { request, because: Refusal::Full });
         }
         lanes.requests.push_back(request);
         drop(lanes);
@@ -225,8 +273,12 @@ impl Inbox {
         lost
     }
 
-    pub(super) fn push_reply(&self, mut reply: Reply) {
+    /// Appends the reply that `reader` expects; one that has ended gets none.
+    pub(super) fn push_reply(&self, mut reply: Reply, reader: u64) {
         let mut lanes = self.lanes();
+        if lanes.reader != reader {
+            return;
+        }
         if !lanes.replies.has_bytes(&reply, self.limits) {
             reply.outcome = Err(Error::LimitExceeded {
                 name: "inbox.bytes",

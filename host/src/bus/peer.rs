@@ -141,6 +141,7 @@ impl Peer {
             Phase::Draining => DRAINING,
         };
         self.phase.store(code, Ordering::Release);
+        self.inbox.refuse_requests(matches!(code, DOWN | DRAINING));
     }
 
     /// What the peer says of itself, which does not undo a stop.

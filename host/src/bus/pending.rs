@@ -127,8 +127,8 @@ pub(crate) struct Waiter {
 pub(super) enum ReplyTo {
     /// A caller that waits for just this.
     Slot(Slot),
-    /// The replies lane of whoever sent the request.
-    Lane(Arc<Peer>),
+    /// The replies lane of whoever sent the request, for the instance that did.
+    Lane { sender: Arc<Peer>, reader: u64 },
 }
 
 /// Where a caller waits for just one answer.
@@ -178,7 +178,9 @@ impl Waiter {
                 let _already_set = slot.outcome.set(outcome);
                 slot.waker.wake();
             }
-            ReplyTo::Lane(sender) => sender.inbox().push_reply(Reply { id: self.id, outcome }),
+            ReplyTo::Lane { sender, reader } => {
+                sender.inbox().push_reply(Reply { id: self.id, outcome }, *reader);
+            }
         }
         true
     }
@@ -186,9 +188,9 @@ impl Waiter {
     /// Ends it without an answer: nobody wants it any more.
     pub(crate) fn cancel(&self) {
         if self.end() {
-            self.give_room();
-            if let ReplyTo::Lane(sender) = &self.to {
-                sender.inbox().expect_no_reply();
+            self.receiver.inbox().note_abandoned();
+            if let ReplyTo::Lane { sender, reader } = &self.to {
+                sender.inbox().expect_no_reply(*reader);
             }
         }
     }
@@ -213,7 +215,7 @@ impl Waiter {
     pub(super) fn slot(&self) -> Option<&Slot> {
         match &self.to {
             ReplyTo::Slot(slot) => Some(slot),
-            ReplyTo::Lane(_) => None,
+            ReplyTo::Lane { .. } => None,
         }
     }
 
@@ -224,14 +226,8 @@ impl Waiter {
             Error::Timeout
         };
         if self.complete(Err(error)) {
-            self.give_room();
+            self.receiver.inbox().note_abandoned();
         }
-    }
-
-    /// The receiver may have as many requests in hand as it can, this one among them, and wait for
-    /// another: it is to look again.
-    fn give_room(&self) {
-        self.receiver.inbox().hold_requests(false);
     }
 
     /// Marks it ended and takes it out of the queue; true for the first caller alone.

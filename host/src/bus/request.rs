@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     Answer, Bus, Error, OperationId, Peer, PeerId, Phase, Request, Waiter,
+    inbox::{Refusal, Refused},
     peer::parsed,
     pending::{ReplyTo, Slot},
 };
@@ -121,9 +122,10 @@ impl Bus {
         if target.receiver.id() == caller.id() {
             return Err(Error::Invalid(format!("`{}` sends a request to itself", caller.name())));
         }
-        caller.inbox().expect_reply();
-        self.submit(caller, target, payload, deadline, ReplyTo::Lane(caller.clone()))
-            .inspect_err(|_| caller.inbox().expect_no_reply())
+        let reader = caller.inbox().expect_reply();
+        let reply_to = ReplyTo::Lane { sender: caller.clone(), reader };
+        self.submit(caller, target, payload, deadline, reply_to)
+            .inspect_err(|_| caller.inbox().expect_no_reply(reader))
     }
 
     /// When a request ends: after `timeout`, else the receiver's default, and never after `parent`.
@@ -151,18 +153,7 @@ impl Bus {
         receiver.check_size(&payload)?;
         match receiver.is_ready() {
             true => target.refresh()?,
-            false => match receiver.phase() {
-                Phase::Ready | Phase::Starting => {}
-                Phase::Interrupted(reason) => {
-                    return Err(Error::NotReady(format!("`{}` is interrupted: {reason}", receiver.name())));
-                }
-                Phase::Draining => {
-                    return Err(Error::NoProvider(format!("`{}` is stopping", receiver.name())));
-                }
-                Phase::Down => {
-                    return Err(Error::NoProvider(format!("`{}` is not running", receiver.name())));
-                }
-            },
+            false => receiver.takes_requests()?,
         }
         let waiter = self.pending.register(Waiter::new(
             self.next_message_id(),
@@ -183,9 +174,15 @@ impl Bus {
         };
         if let Err(refused) = receiver.inbox().push_request(request) {
             waiter.withdraw();
-            drop(refused);
-            self.count_lost(&receiver, 1);
-            return Err(Error::Overloaded(receiver.name().to_owned()));
+            let Refused { request, because } = refused;
+            drop(request);
+            return Err(match because {
+                Refusal::Down => not_running(&receiver),
+                Refusal::Full => {
+                    self.count_lost(&receiver, 1);
+                    Error::Overloaded(receiver.name().to_owned())
+                }
+            });
         }
         caller.stats().sent.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Ok(waiter)
@@ -204,6 +201,24 @@ impl Bus {
         }
         Ok(())
     }
+}
+
+impl Peer {
+    /// Fails with the reason if requests to this peer are refused.
+    fn takes_requests(&self) -> Result<(), Error> {
+        match self.phase() {
+            Phase::Ready | Phase::Starting => Ok(()),
+            Phase::Interrupted(reason) => {
+                Err(Error::NotReady(format!("`{}` is interrupted: {reason}", self.name())))
+            }
+            Phase::Draining => Err(Error::NoProvider(format!("`{}` is stopping", self.name()))),
+            Phase::Down => Err(not_running(self)),
+        }
+    }
+}
+
+fn not_running(peer: &Peer) -> Error {
+    Error::NoProvider(format!("`{}` is not running", peer.name()))
 }
 
 impl Target {

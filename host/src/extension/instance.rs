@@ -79,9 +79,8 @@ impl Signals {
     }
 
     pub(super) async fn notify(&self, notice: Notice) {
-        if notice == Notice::Ready {
-            self.ready.notify_one();
-        }
+        // Either way it has started.
+        self.ready.notify_one();
         // It fails only as Main ends, and nobody listens any more.
         let _main_ends = self.notices.send(Noted { peer: self.peer, run: self.run, notice }).await;
     }

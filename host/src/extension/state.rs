@@ -120,6 +120,8 @@ impl State {
 
     pub(super) async fn declare_interrupted(&mut self, reason: String) {
         let reason = harmless(&reason, MAX_REASON);
+        // It has said how it is: the first receive implies nothing else.
+        self.is_ready = true;
         self.peer.set_phase_if_up(Phase::Interrupted(reason.clone()));
         self.signals.notify(Notice::Interrupted(reason)).await;
     }

@@ -23,7 +23,7 @@ use super::{
 use crate::{
     client::{ReceivedEvent, Subscriber},
     control::{LogLines, NextLine},
-    events::{MainEvent, MainEvents},
+    events::MainEvents,
     logs::LogLine,
 };
 
@@ -140,10 +140,7 @@ impl Source for LogSource {
 
 impl Source for MainEvents {
     async fn next_line(&mut self) -> Option<String> {
-        Some(match self.next().await? {
-            MainEvent::Lagged(missed) => to_json(&json!({ "event": "lagged", "missed": missed })),
-            event => to_json(&event),
-        })
+        Some(to_json(&self.next().await?))
     }
 }
 

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use weir_host::{
-    Service,
+    Builder, Service,
     blocking::{BlockingError, Client, Main},
 };
 
 use super::support::{config, puppet};
 
 fn start(services: Vec<Service>) -> Main {
-    Main::start(config(vec![puppet("a")]), services).unwrap()
+    let builder = weir_host::Main::builder(config(vec![puppet("a")]));
+    Main::start(services.into_iter().fold(builder, Builder::serve)).unwrap()
 }
 
 fn echo(client: &Client, text: &str) -> Result<bytes::Bytes, BlockingError<weir_host::Error>> {

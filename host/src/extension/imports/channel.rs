@@ -37,7 +37,16 @@ pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime:
     linker.func_wrap_async("respond-and-receive", |store, (id, answer)| {
         respond_and_receive(store, id, answer)
     })?;
-    linker.func_wrap("subscribe-inbox", |mut store: Store<'_>, ()| Ok((subscribe_inbox(store.data_mut())?,)))
+    linker.func_wrap_async("subscribe-inbox", |mut store, ()| -> Async<'_, Resource<DynPollable>> {
+        Box::new(async move {
+            meter::charge(&mut store, 0).await?;
+            // Whoever waits on it may wait for the first message.
+            if !store.data().is_ready() {
+                store.data_mut().declare_ready().await;
+            }
+            Ok((subscribe_inbox(store.data_mut())?,))
+        })
+    })
 }
 
 fn serve(mut store: Store<'_>, contract: String, operations: Vec<String>) -> Async<'_, Fallible<u32>> {
