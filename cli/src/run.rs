@@ -5,6 +5,7 @@
 use std::process;
 
 use anyhow::Context;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use weir_host::{Config, Control, ExtensionStatus, Main, Started, State};
 
@@ -16,6 +17,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
+    allow_all_descriptors();
     let socket =
         locate::overridden(args.socket.as_deref()).unwrap_or_else(|| config.main.control_socket.clone());
     tokio::runtime::Builder::new_current_thread()
@@ -31,6 +33,15 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
             tracing::info!("stopped");
             Ok(())
         })
+}
+
+/// Raises the soft limit on open files to the hard one: all extensions share it, and many systems set
+/// it for programs that still use `select`.
+fn allow_all_descriptors() {
+    let limits = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, ..limits }) {
+        tracing::warn!("cannot raise the limit on open files: {error}");
+    }
 }
 
 /// Ends when Main has ended, which a signal asks it to.

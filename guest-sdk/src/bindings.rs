@@ -2530,7 +2530,8 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Answers a request. An answer that comes after the deadline is discarded and is no error here.
+            /// Answers a request. An answer that comes after the deadline is discarded and is no error here,
+            /// unless the request was forgotten for it: with 1024 in hand, those past their deadline are.
             ///
             /// Fails with `invalid` if the request was never received or is answered already, and with
             /// `too-large` if the payload exceeds this extension's `message-size`: it can then still be
@@ -4482,7 +4483,7 @@ pub mod weir {
             pub struct Receipt {
                 /// Subscriptions in whose inbox it is.
                 pub delivered: u32,
-                /// Subscriptions that lost it, or an older one in its place, because their inbox was full.
+                /// Events that were lost for want of room in an inbox: this one, or older ones in its place.
                 pub shed: u32,
             }
             impl ::core::fmt::Debug for Receipt {
@@ -5707,7 +5708,8 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// The name behind a sender's number: an extension's id, or `main`.
+            /// The name behind the number of somebody who has sent something to this instance: an
+            /// extension's id, or `main`. None for any other number.
             #[allow(async_fn_in_trait)]
             pub fn name_of(peer: Peer) -> ::core::option::Option<_rt::String> {
                 unsafe {

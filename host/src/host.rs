@@ -187,7 +187,7 @@ impl Builder {
 
         let (events, _) = broadcast::channel(KEPT_EVENTS);
         let bus = Arc::new(Bus::new(main_limits(&config), losses(events.clone())));
-        let services = Services::new(bus.clone(), self.services).map_err(StartError::Service)?;
+        let services = Services::new(bus.clone(), self.services, part_of(config.blocking_threads)).map_err(StartError::Service)?;
         let units: Arc<[Arc<Unit>]> = extensions
             .into_iter()
             .map(|extension| {
@@ -197,7 +197,7 @@ impl Builder {
             })
             .collect();
         let runtime = Runtime::new().map_err(|error| StartError::Engine(format!("{error:#}")))?;
-        let programs = Arc::new(Programs::new(runtime));
+        let programs = Arc::new(Programs::new(runtime, part_of(config.blocking_threads)));
         let logs = Arc::new(Logs::default());
         let (commands, orders) = async_channel::bounded(COMMANDS);
         let supervisor =
@@ -241,6 +241,11 @@ impl Builder {
             .map_err(StartError::Thread)?;
         Ok((Main { client, control, worker: Some(worker) }, Started(started)))
     }
+}
+
+/// How many threads of the blocking pool one kind of work may take, so that others find some left.
+fn part_of(blocking_threads: u16) -> usize {
+    usize::from(blocking_threads / 2).max(1)
 }
 
 fn main_limits(config: &MainConfig) -> PeerLimits {

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use tokio::{task::JoinSet, time::Instant};
+use tokio::{sync::Semaphore, task::JoinSet, time::Instant};
 
 use crate::{
     bus::{Bus, Error, HandlerError, Incoming, MessageId, Request, Taken},
@@ -117,17 +117,20 @@ impl Service {
 pub(crate) struct Services {
     bus: Arc<Bus>,
     by_contract: HashMap<ContractName, Service>,
+    /// Threads of the blocking pool that handlers may take: not all, or a handler that waits for an
+    /// extension's files would wait for itself.
+    threads: Arc<Semaphore>,
 }
 
 impl Services {
-    /// Declares what Main serves.
-    pub(crate) fn new(bus: Arc<Bus>, services: Vec<Service>) -> Result<Self, Error> {
+    /// Declares what Main serves; its blocking handlers take at most so many threads.
+    pub(crate) fn new(bus: Arc<Bus>, services: Vec<Service>, threads: usize) -> Result<Self, Error> {
         for service in &services {
             let operations: Vec<String> = service.handlers.keys().map(ToString::to_string).collect();
             bus.serve_from_main(&service.contract, &operations)?;
         }
         let by_contract = services.into_iter().map(|service| (service.contract.clone(), service)).collect();
-        Ok(Self { bus, by_contract })
+        Ok(Self { bus, by_contract, threads: Arc::new(Semaphore::new(threads)) })
     }
 
     pub(crate) async fn run(self) {
@@ -168,8 +171,17 @@ impl Services {
                 });
             }
             Some(Handler::Blocking(handler)) => {
-                handlers.spawn_blocking(move || {
-                    answer.give(handler(served).map_err(Error::from));
+                let threads = self.threads.clone();
+                handlers.spawn(async move {
+                    let Ok(_thread) = threads.acquire().await else { return };
+                    if answer.is_done() {
+                        return;
+                    }
+                    let work = tokio::task::spawn_blocking(move || {
+                        answer.give(handler(served).map_err(Error::from));
+                    });
+                    // A handler that panicked has dropped its duty to answer, which answers.
+                    let _panicked = work.await;
                 });
             }
             None => drop(answer),

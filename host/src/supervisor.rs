@@ -119,7 +119,8 @@ impl Supervisor {
         self.start_what_can();
         let mut started = Some(started);
         loop {
-            if self.units.is_settled()
+            if started.is_some()
+                && self.units.is_settled()
                 && let Some(started) = started.take()
             {
                 // It fails only if whoever started Main has given up.
@@ -195,6 +196,10 @@ impl Supervisor {
         } else {
             self.settle_starters(index, Some("it was stopped"));
             self.fail_dependents(index);
+            if self.units.state(index) == State::Failed {
+                self.forget(index);
+                self.set_state(index, State::Stopped, None);
+            }
             answer(vec![reply], &Ok(()));
         }
     }
@@ -231,10 +236,8 @@ impl Supervisor {
             self.record_failure(&unit, &exit, handling, hash);
         }
         let state = if as_it_should || was_draining { State::Stopped } else { State::Failed };
-        if state == State::Stopped {
-            // Nobody will read on: whoever waits hears it now.
-            self.bus.unsubscribe_all(&unit.peer);
-            unit.peer.inbox().clear();
+        if state == State::Stopped || matches!(exit, Exit::Start(_) | Exit::NotReady(_)) {
+            self.forget(index);
         }
         self.set_state(index, state, reason.clone());
         answer(self.stopping.remove(&index).unwrap_or_default(), &Ok(()));
@@ -242,6 +245,14 @@ impl Supervisor {
         self.fail_dependents(index);
         if self.shutting_down {
             self.shut_down();
+        }
+    }
+
+    /// Nobody will read on: whoever waits for an answer hears it now.
+    fn forget(&self, index: usize) {
+        if let Some(unit) = self.units.unit(index) {
+            self.bus.unsubscribe_all(&unit.peer);
+            unit.peer.inbox().clear();
         }
     }
 

@@ -173,8 +173,8 @@ impl Inbox {
     /// Whether requests stay in the inbox for now, because enough of them are in hand.
     pub(crate) fn hold_requests(&self, hold: bool) {
         let mut lanes = self.lanes();
-        if lanes.holds_requests != hold {
-            lanes.holds_requests = hold;
+        let released = std::mem::replace(&mut lanes.holds_requests, hold) && !hold;
+        if released {
             drop(lanes);
             self.arrival.notify(1);
         }
@@ -376,7 +376,13 @@ trait Weigh {
 
 impl Weigh for Reply {
     fn bytes(&self) -> u64 {
-        ENVELOPE_BYTES + self.outcome.as_ref().map_or(0, |payload| payload.len() as u64)
+        let length = match &self.outcome {
+            Ok(payload) => payload.len(),
+            Err(Error::Handler(error)) => error.code.len() + error.message.len(),
+            // Texts of Main's own, and short.
+            Err(_) => 0,
+        };
+        ENVELOPE_BYTES + length as u64
     }
 }
 

@@ -36,7 +36,7 @@ impl PeerId {
 pub struct Receipt {
     /// Subscriptions in whose inbox it is.
     pub delivered: u32,
-    /// Subscriptions that lost it, or an older one in its place, because their inbox was full.
+    /// Events that were lost for want of room: this one, or older ones in its place.
     pub shed: u32,
 }
 

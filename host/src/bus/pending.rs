@@ -185,14 +185,17 @@ impl Waiter {
         true
     }
 
-    /// Ends it without an answer: nobody wants it any more.
-    pub(crate) fn cancel(&self) {
-        if self.end() {
+    /// Ends it without an answer: nobody wants it any more. False if it was ended before: its answer
+    /// is on its way.
+    pub(crate) fn cancel(&self) -> bool {
+        let first = self.end();
+        if first {
             self.receiver.inbox().note_abandoned();
             if let ReplyTo::Lane { sender, reader } = &self.to {
                 sender.inbox().expect_no_reply(*reader);
             }
         }
+        first
     }
 
     /// Ends what was never sent.

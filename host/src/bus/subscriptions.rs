@@ -150,6 +150,11 @@ impl Bus {
         }
     }
 
+    /// Patterns with which the topic of every event is compared.
+    pub(crate) fn patterns(&self) -> u32 {
+        u32::try_from(self.subscriptions.read().by_pattern.len()).unwrap_or(u32::MAX)
+    }
+
     /// Publishes to every subscription that matches, or to those of one peer alone.
     pub(crate) fn publish(
         &self,
@@ -162,8 +167,9 @@ impl Bus {
         sender.may_publish(&topic.clone().into())?;
         sender.check_size(&payload)?;
         let published = Arc::new(Published { sender: sender.id(), topic, at: Self::now(), payload });
+        let table = self.subscriptions.read();
         let mut receipt = Receipt::default();
-        for subscription in self.subscriptions.read().matching(&published.topic) {
+        for subscription in table.matching(&published.topic) {
             if to.is_none_or(|name| subscription.peer.name() == name && subscription.peer.is_up()) {
                 let one = subscription.deliver(&published);
                 if one.shed > 0 {

@@ -51,6 +51,7 @@ fn config() -> Config {
         // What no extension needs is surface that no extension gets.
         .wasm_threads(false)
         .wasm_memory64(false)
+        .wasm_custom_page_sizes(false)
         .wasm_gc(false)
         .wasm_function_references(false)
         .wasm_exceptions(false)

@@ -44,7 +44,14 @@ enum Reached {
 impl InHand {
     /// A new receive: the guest is through with what the last one brought.
     pub(super) fn begin_batch(&mut self, in_order: bool) {
-        self.batch.clear();
+        for reached in self.batch.drain(..) {
+            if let Reached::Request(id) = reached
+                && let Some(held) = self.requests.get_mut(&id)
+            {
+                // It cannot go back any more.
+                held.payload = None;
+            }
+        }
         self.in_order = in_order;
     }
 
@@ -63,9 +70,10 @@ impl InHand {
         self.batch.push_back(Reached::Event(event, lost));
     }
 
-    /// Takes a request out to answer it.
-    pub(super) fn take(&mut self, id: MessageId) -> Option<Answer> {
-        Some(self.requests.remove(&id)?.answer)
+    /// Takes a request out to answer it; whether there was no room for another until now.
+    pub(super) fn take(&mut self, id: MessageId) -> Option<(Answer, bool)> {
+        let was_full = self.requests.len() >= MAX_IN_HAND;
+        Some((self.requests.remove(&id)?.answer, was_full))
     }
 
     pub(super) fn deadline_of(&self, id: MessageId) -> Option<Instant> {
@@ -80,9 +88,9 @@ impl InHand {
         self.requests.len() >= MAX_IN_HAND
     }
 
-    /// What is in hand, as the instance dies: the request in hand first, for the record of it.
+    /// The oldest request in hand that somebody waits for.
     pub(super) fn handling(&self) -> Option<(MessageId, PeerId, &OperationId)> {
-        let (id, held) = self.requests.first_key_value()?;
+        let (id, held) = self.requests.iter().find(|(_, held)| !held.answer.is_done())?;
         Some((*id, held.sender, &held.operation))
     }
 

@@ -157,7 +157,11 @@ impl Instance {
     }
 
     async fn run_untimed(self, program: Arc<Program>) -> (Exit, Option<Handling>) {
-        let mut store = match self.store(&program) {
+        let store = match self.surroundings().await {
+            Ok((output, wasi)) => self.store(&program, output, wasi),
+            Err(error) => Err(error),
+        };
+        let mut store = match store {
             Ok(store) => store,
             Err(error) => return (Exit::Start(harmless(&format!("{error:#}"), 1024)), None),
         };
@@ -236,14 +240,25 @@ impl Instance {
         }
     }
 
-    fn store(&self, program: &Program) -> wasmtime::Result<Store<State>> {
-        let limits = &self.config.limits;
+    /// What the guest sees of the machine. Directories are opened off the worker: a dead network
+    /// file system would hold it up.
+    async fn surroundings(&self) -> wasmtime::Result<(Output, WasiCtx)> {
         let output = Output::new(self.peer.name().into(), self.logs.clone());
+        let wasi = if self.config.grants.dirs.is_empty() {
+            wasi::context(&self.config, &output)?
+        } else {
+            let (config, output) = (self.config.clone(), output.clone());
+            tokio::task::spawn_blocking(move || wasi::context(&config, &output)).await??
+        };
+        Ok((output, wasi))
+    }
+
+    fn store(&self, program: &Program, output: Output, wasi: WasiCtx) -> wasmtime::Result<Store<State>> {
+        let limits = &self.config.limits;
         let meter = Meter::new(limits.fuel_per_message);
         let start_budget = meter.start_budget();
         self.memory.store(0, Ordering::Relaxed);
         let memory = MemoryLimiter::new(limits.memory, self.memory.clone());
-        let wasi: WasiCtx = wasi::context(&self.config, &output)?;
         let state = State::new(
             self.bus.clone(),
             self.peer.clone(),

@@ -17,6 +17,9 @@ const START_FACTOR: u64 = 10;
 /// Fuel that crossing into the host costs, about the time it takes.
 const CROSSING: u64 = 500;
 
+/// Fuel that comparing a topic with one pattern takes.
+const COMPARISON: u64 = 100;
+
 /// Bytes that are copied for one unit of fuel.
 const BYTES_PER_FUEL: u64 = 16;
 
@@ -89,11 +92,12 @@ async fn settle(
     Ok(())
 }
 
-/// Counts the deliveries of one publish as work of the publisher's: it yields the sooner, and is
-/// never trapped for them.
-pub(super) async fn fan_out(store: &mut StoreContextMut<'_, State>, deliveries: u32) {
+/// Counts what one publish took the host as work of the publisher's: it yields the sooner, and is
+/// never trapped for it. A delivery takes about as long as a crossing.
+pub(super) async fn fan_out(store: &mut StoreContextMut<'_, State>, deliveries: u32, compared: u32) {
     let meter = &mut store.data_mut().meter;
-    meter.since_yield = meter.since_yield.saturating_add(CROSSING * u64::from(deliveries));
+    let cost = CROSSING * u64::from(deliveries) + COMPARISON * u64::from(compared);
+    meter.since_yield = meter.since_yield.saturating_add(cost);
     if meter.since_yield >= SLICE {
         meter.since_yield = 0;
         tokio::task::yield_now().await;

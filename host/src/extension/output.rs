@@ -1,6 +1,6 @@
 //! What a guest writes: standard output and error become log lines, as `weir:iec/log` does.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use tokio::io::AsyncWrite;
@@ -12,8 +12,8 @@ use wasmtime_wasi::{
 use super::abi;
 use crate::logs::{Level, Logs, Source};
 
-/// Bytes that a guest may write at once.
-const PERMIT: usize = 4096;
+/// Bytes that a guest may write before it lets others run: each line of them is work for the host.
+const PERMIT: usize = 1024;
 
 /// Bytes after which a line ends, whether or not it has a line feed.
 const MAX_LINE: usize = 4096;
@@ -36,7 +36,7 @@ impl Output {
 
     /// A stream whose lines are logged.
     pub(super) fn stream(&self, source: Source) -> LineStream {
-        LineStream(Arc::new(Line { output: self.clone(), source, text: Mutex::default() }))
+        LineStream(Arc::new(Line { output: self.clone(), source, written: Mutex::new(Written { text: Vec::new(), permit: PERMIT }) }))
     }
 
     fn line(&self, source: Source, text: &[u8]) {
@@ -68,46 +68,64 @@ pub(super) struct LineStream(Arc<Line>);
 struct Line {
     output: Output,
     source: Source,
-    text: Mutex<Vec<u8>>,
+    written: Mutex<Written>,
+}
+
+#[derive(Debug)]
+struct Written {
+    /// The line so far.
+    text: Vec<u8>,
+    /// Bytes that may still be written before others run.
+    permit: usize,
 }
 
 impl Line {
-    fn append(&self, bytes: &[u8]) {
-        let mut text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Appends, if so much is permitted. Empty lines say nothing and are left out.
+    fn append(&self, bytes: &[u8]) -> bool {
+        let mut written = self.written();
+        let Some(permit) = written.permit.checked_sub(bytes.len()) else { return false };
+        written.permit = permit;
         for &byte in bytes {
-            if byte == b'\n' || text.len() >= MAX_LINE {
-                self.output.line(self.source, &text);
-                text.clear();
+            let ends = byte == b'\n' || written.text.len() >= MAX_LINE;
+            if ends && !written.text.is_empty() {
+                self.output.line(self.source, &written.text);
+                written.text.clear();
             }
             if byte != b'\n' {
-                text.push(byte);
+                written.text.push(byte);
             }
         }
+        true
+    }
+
+    fn written(&self) -> MutexGuard<'_, Written> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What is left without a line feed is logged as the guest ends.
 impl Drop for Line {
     fn drop(&mut self) {
-        let text = self.text.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if !text.is_empty() {
-            self.output.line(self.source, text);
+        let written = self.written.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if !written.text.is_empty() {
+            self.output.line(self.source, &written.text);
         }
     }
 }
 
 #[wasmtime_wasi::async_trait]
 impl Pollable for LineStream {
-    async fn ready(&mut self) {}
+    async fn ready(&mut self) {
+        if self.0.written().permit == 0 {
+            tokio::task::yield_now().await;
+            self.0.written().permit = PERMIT;
+        }
+    }
 }
 
 impl OutputStream for LineStream {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
-        if bytes.len() > PERMIT {
-            return Err(StreamError::trap("wrote more than was permitted"));
-        }
-        self.0.append(&bytes);
-        Ok(())
+        if self.0.append(&bytes) { Ok(()) } else { Err(StreamError::trap("wrote more than was permitted")) }
     }
 
     fn flush(&mut self) -> StreamResult<()> {
@@ -115,7 +133,7 @@ impl OutputStream for LineStream {
     }
 
     fn check_write(&mut self) -> StreamResult<usize> {
-        Ok(PERMIT)
+        Ok(self.0.written().permit)
     }
 }
 

@@ -10,8 +10,12 @@ use std::{
     sync::{Arc, Weak},
 };
 
+use rustix::{
+    fs::{Mode, OFlags},
+    io::Errno,
+};
 use sha2::{Digest, Sha256};
-use tokio::sync::{Mutex, OnceCell};
+use tokio::sync::{Mutex, OnceCell, Semaphore};
 use wasmtime::component::Component;
 use wasmtime_wasi::p2::bindings::CommandPre;
 
@@ -98,17 +102,21 @@ type Slot = OnceCell<Arc<Program>>;
 #[derive(Debug)]
 pub(crate) struct Programs {
     runtime: Runtime,
+    /// Files that are read and compiled at once: each is held in memory meanwhile, and takes a thread
+    /// of the blocking pool.
+    loading: Semaphore,
     by_hash: Mutex<HashMap<[u8; 32], Weak<Slot>>>,
 }
 
 impl Programs {
-    pub(crate) fn new(runtime: Runtime) -> Self {
-        Self { runtime, by_hash: Mutex::default() }
+    pub(crate) fn new(runtime: Runtime, at_once: usize) -> Self {
+        Self { runtime, loading: Semaphore::new(at_once), by_hash: Mutex::default() }
     }
 
     /// Loads the file, off the worker thread. The same bytes are compiled once. The slot keeps the
     /// program for others as long as somebody holds it.
     pub(crate) async fn load(&self, path: &Path) -> Result<(Arc<Program>, Arc<Slot>), LoadError> {
+        let _turn = self.loading.acquire().await.map_err(|_| LoadError::CutOff(path.to_owned()))?;
         let owned = path.to_owned();
         let (bytes, hash) = blocking(path, move || read(&owned)).await?;
         let slot = {
@@ -157,7 +165,14 @@ async fn blocking<T: Send + 'static>(
 /// The file's bytes and their SHA-256. What is not a regular file, or too large, is not opened.
 pub(super) fn read(path: &Path) -> Result<(Vec<u8>, [u8; 32]), LoadError> {
     let failed = |source| LoadError::Read { path: path.to_owned(), source };
-    let metadata = fs::symlink_metadata(path).map_err(failed)?;
+    // What follows no symlink and waits for no writer cannot be led elsewhere, or hang.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match rustix::fs::open(path, OFlags::RDONLY | flags, Mode::empty()) {
+        Ok(file) => fs::File::from(file),
+        Err(Errno::LOOP | Errno::NXIO) => return Err(LoadError::NotAFile(path.to_owned())),
+        Err(error) => return Err(failed(error.into())),
+    };
+    let metadata = file.metadata().map_err(failed)?;
     if !metadata.is_file() {
         return Err(LoadError::NotAFile(path.to_owned()));
     }
@@ -165,7 +180,7 @@ pub(super) fn read(path: &Path) -> Result<(Vec<u8>, [u8; 32]), LoadError> {
         return Err(LoadError::TooLarge { path: path.to_owned(), bytes: metadata.len() });
     }
     let mut bytes = Vec::new();
-    fs::File::open(path).map_err(failed)?.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > MAX_FILE {
         return Err(LoadError::TooLarge { path: path.to_owned(), bytes: bytes.len() as u64 });
     }

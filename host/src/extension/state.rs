@@ -1,6 +1,10 @@
 //! What a guest's Store holds: everything that ends with the instance.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use tokio::time::Instant;
 use wasmtime::component::ResourceTable;
@@ -9,14 +13,14 @@ use wasmtime_wasi_config::WasiConfigVariables;
 
 use super::{
     abi,
-    in_hand::{InHand, MAX_IN_HAND},
+    in_hand::InHand,
     instance::{Notice, Signals},
     memory::MemoryLimiter,
     meter::Meter,
     output::Output,
 };
 use crate::{
-    bus::{Bus, Error, Event, Incoming, MessageId, Peer, Phase, Reply, Request, Taken, Target, Waiter},
+    bus::{Bus, Error, Event, Incoming, MessageId, Peer, PeerId, Phase, Reply, Request, Taken, Target, Waiter},
     config::{ExtensionConfig, Grants},
     logs::harmless,
 };
@@ -49,7 +53,8 @@ pub(super) struct State {
     targets: Vec<Target>,
     under_way: BTreeMap<MessageId, Arc<Waiter>>,
     is_ready: bool,
-    holds_requests: bool,
+    /// Peers whose messages it received: those whose names it may know.
+    met: BTreeSet<PeerId>,
 }
 
 impl State {
@@ -80,7 +85,7 @@ impl State {
             targets: Vec::new(),
             under_way: BTreeMap::new(),
             is_ready: false,
-            holds_requests: false,
+            met: BTreeSet::new(),
         }
     }
 
@@ -107,6 +112,13 @@ impl State {
             }
         }
         (!batch.is_empty()).then_some(batch)
+    }
+
+    /// The name of a peer, for those who have met it.
+    pub(super) fn name_of(&self, peer: PeerId) -> Option<String> {
+        let knows = peer == PeerId::MAIN || peer == self.peer.id() || self.met.contains(&peer);
+        let peer = knows.then(|| self.bus.peer(peer))?;
+        peer.map(|peer| peer.name().to_owned())
     }
 
     /// Declares the extension ready, once.
@@ -186,22 +198,16 @@ impl State {
     }
 
     pub(super) fn cancel(&mut self, id: u64) {
-        if let Some(waiter) = self.under_way.remove(&MessageId(id)) {
-            waiter.cancel();
-        }
-    }
-
-    /// Whether further requests stay in the inbox.
-    pub(super) fn hold_requests(&mut self, hold: bool) {
-        if self.holds_requests != hold {
-            self.holds_requests = hold;
-            self.peer.inbox().hold_requests(hold);
+        // Once its reply is on its way, it counts until that is received.
+        if self.under_way.get(&MessageId(id)).is_some_and(|waiter| waiter.cancel()) {
+            self.under_way.remove(&MessageId(id));
         }
     }
 
     fn take_one(&mut self) -> Taken {
         let full = self.in_hand.is_full();
-        self.hold_requests(full);
+        // Said each time: the inbox forgets it when somebody gives up on a request.
+        self.peer.inbox().hold_requests(full);
         self.peer.take()
     }
 
@@ -218,6 +224,7 @@ impl State {
     }
 
     fn deliver_request(&mut self, request: Request) -> abi::Message {
+        self.met.insert(request.sender);
         let now = Instant::now();
         let message = abi::Request {
             id: request.answer.id().0,
@@ -232,6 +239,7 @@ impl State {
     }
 
     fn deliver_event(&mut self, event: Event) -> abi::Message {
+        self.met.insert(event.published.sender);
         let lost = event.subscription.take(event.sequence);
         self.in_hand.pass(event.clone(), lost);
         let Event { subscription, sequence, published } = event;
@@ -266,7 +274,7 @@ pub(super) fn not_in_hand(id: u64) -> Error {
 }
 
 /// Descriptors, streams and pollables that one instance may hold together.
-const MAX_RESOURCES: usize = MAX_IN_HAND * 4;
+const MAX_RESOURCES: usize = 512;
 
 fn resource_table() -> ResourceTable {
     let mut table = ResourceTable::new();

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Bytes of randomness that one call may ask for.
-const MAX_RANDOM: u64 = 64 * 1024;
+const MAX_RANDOM: u64 = 4 * 1024;
 
 /// The WASI context of one instance.
 pub(super) fn context(config: &ExtensionConfig, output: &Output) -> wasmtime::Result<WasiCtx> {

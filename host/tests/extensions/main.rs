@@ -9,6 +9,7 @@ mod concurrency;
 mod files;
 mod lifecycle;
 mod messages;
+mod network;
 mod order;
 mod output;
 mod refused;

@@ -50,6 +50,17 @@ async fn more_unanswered_requests_than_can_be_in_hand_keep_no_later_one_out() {
 }
 
 #[tokio::test]
+async fn giving_up_on_requests_makes_no_room_for_replies_without_end() {
+    let hoarder = caller("a", &["b@1"]);
+    let forgetful = puppet_with("b", |b| b.limits.inbox_messages = 2048);
+    let main = start(vec![hoarder, forgetful]).await;
+    assert_eq!(tell(&main, "a", "hoard b@1 run forget").await.unwrap(), "1024");
+    // The puppet has received what was there since.
+    taken(&main, "a").await;
+    assert_eq!(tell(&main, "a", "echo on").await.unwrap(), "on");
+}
+
+#[tokio::test]
 async fn a_circle_of_blocking_calls_is_refused_and_names_who_waits() {
     let main = start(vec![caller("a", &["b@1", "a@1"]), caller("b", &["a@1"])]).await;
     let told = tell(&main, "a", "call b@1 run call a@1 run echo").await.unwrap_err();

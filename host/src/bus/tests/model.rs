@@ -151,7 +151,7 @@ impl World {
         self.model.end(number, None);
         match &mut self.waiting[number] {
             Real::Slot(call) => drop(call.take()),
-            Real::Lane(waiter) => waiter.cancel(),
+            Real::Lane(waiter) => drop(waiter.cancel()),
         }
     }
 

@@ -51,7 +51,8 @@ pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime:
 
 fn serve(mut store: Store<'_>, contract: String, operations: Vec<String>) -> Async<'_, Fallible<u32>> {
     Box::new(async move {
-        meter::charge(&mut store, contract.len()).await?;
+        let names = operations.iter().map(String::len).sum::<usize>();
+        meter::charge(&mut store, contract.len() + names).await?;
         outcome(store.data().peer.serve(&contract, &operations))
     })
 }
@@ -158,11 +159,13 @@ impl State {
         {
             return Err(Error::TooLarge { bytes: payload.len() as u64, allowed });
         }
-        let duty = self.in_hand.take(MessageId(id)).ok_or_else(|| not_in_hand(id))?;
+        let (duty, was_full) = self.in_hand.take(MessageId(id)).ok_or_else(|| not_in_hand(id))?;
         if !duty.give(answer.map_err(Into::into)) {
             self.peer.count_late();
         }
-        self.hold_requests(false);
+        if was_full {
+            self.peer.inbox().hold_requests(false);
+        }
         Ok(())
     }
 }

@@ -33,7 +33,8 @@ fn open(
     provider: Option<String>,
 ) -> Async<'_, Fallible<u32>> {
     Box::new(async move {
-        meter::charge(&mut store, contract.len() + operation.len()).await?;
+        let names = contract.len() + operation.len() + provider.as_ref().map_or(0, String::len);
+        meter::charge(&mut store, names).await?;
         outcome(store.data_mut().open(&contract, &operation, provider.as_deref()))
     })
 }

@@ -40,12 +40,13 @@ fn publish(
     payload: Bytes,
 ) -> Async<'_, Fallible<abi::Receipt>> {
     Box::new(async move {
-        meter::charge(&mut store, payload.len()).await?;
+        let names = topic.len() + to.as_ref().map_or(0, String::len);
+        meter::charge(&mut store, payload.len() + names).await?;
         let State { bus, peer, .. } = store.data();
         let published = bus.publish(peer, to.as_deref(), &topic, payload);
+        let compared = bus.patterns();
         if let Ok(receipt) = &published {
-            // Each delivery takes the host about as long as a crossing.
-            meter::fan_out(&mut store, receipt.delivered + receipt.shed).await;
+            meter::fan_out(&mut store, receipt.delivered + receipt.shed, compared).await;
         }
         outcome::<abi::Receipt>(published.map(Into::into))
     })
@@ -78,7 +79,7 @@ pub(super) fn add_lifecycle(linker: &mut LinkerInstance<'_, State>) -> wasmtime:
 pub(super) fn add_peers(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
     linker.func_wrap("own-name", |store: Store<'_>, ()| Ok((store.data().peer.name().to_owned(),)))?;
     linker.func_wrap("name-of", |store: Store<'_>, (peer,): (u32,)| {
-        Ok((store.data().bus.peer(PeerId(peer)).map(|peer| peer.name().to_owned()),))
+        Ok((store.data().name_of(PeerId(peer)),))
     })
 }
 
@@ -87,7 +88,8 @@ pub(super) fn add_log(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Resul
         "write",
         |mut store: Store<'_>, (level, message, fields): (abi::Level, String, Vec<abi::Field>)| {
             Box::new(async move {
-                meter::charge(&mut store, message.len()).await?;
+                let bytes = fields.iter().map(|field| field.name.len() + field.value.len()).sum::<usize>();
+                meter::charge(&mut store, message.len() + bytes).await?;
                 let fields = fields.into_iter().map(|field| (field.name, field.value));
                 store.data().output.log(level.into(), &message, fields);
                 Ok(())

@@ -16,6 +16,7 @@ pub(crate) fn run(line: &str) -> Result<String, String> {
 
         "call" => call(rest),
         "send" => send(rest),
+        "hoard" => hoard(rest),
         "serve" => shown(channel::serve(rest, &["run".to_owned()])),
         "respond" => shown(channel::respond(number(rest)?, Ok(b""))),
         "large" => Ok("x".repeat(usize::try_from(number(rest)?).unwrap_or_default())),
@@ -81,6 +82,22 @@ fn call(rest: &str) -> Result<String, String> {
 fn send(rest: &str) -> Result<String, String> {
     let (target, payload) = open(rest)?;
     shown(requests::send(target, payload.as_bytes(), requests::Options { timeout_ms: None, parent: None }))
+}
+
+/// `hoard CONTRACT OPERATION`: sends until it is refused, lets all of it time out, gives up on it, and
+/// sends again; how often it was not refused.
+fn hoard(rest: &str) -> Result<String, String> {
+    let (target, payload) = open(rest)?;
+    let options = requests::Options { timeout_ms: Some(1), parent: None };
+    let mut sent = 0;
+    for _ in 0..3 {
+        let round: Vec<u64> =
+            std::iter::from_fn(|| requests::send(target, payload.as_bytes(), options).ok()).collect();
+        sent += round.len();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        round.into_iter().for_each(requests::cancel);
+    }
+    Ok(sent.to_string())
 }
 
 fn open(rest: &str) -> Result<(u32, &str), String> {
