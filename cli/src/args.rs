@@ -169,7 +169,8 @@ pub(crate) struct IdArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-Main keeps the last 1000 lines.
+Main keeps 256 KiB of lines. When there would be more, the extension that has most of it loses its
+oldest line first.
 
 Examples:
   weir logs -n 50

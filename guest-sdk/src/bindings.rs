@@ -5836,7 +5836,7 @@ pub mod weir {
             }
             #[allow(unused_unsafe, clippy::all)]
             /// Writes one line to Main's log, under this extension's id. At most 4096 bytes of the message and
-            /// 32 fields are kept; control characters are escaped.
+            /// 32 fields of 4096 bytes together are kept; control characters are escaped.
             #[allow(async_fn_in_trait)]
             pub fn write(level: Level, message: &str, fields: &[Field]) -> () {
                 unsafe {

@@ -7,7 +7,7 @@
 //! log::warn("the battery is low", &[]);
 //! ```
 //!
-//! At most 4096 bytes of a message and 32 fields are kept, of each 64 bytes of the name and 1024 of
+//! At most 4096 bytes of a message and 32 fields of 4096 bytes together are kept, of each 64 bytes of the name and 1024 of
 //! the value. What is printed to stdout or stderr ends up in Main's log, too, without its structure.
 
 use std::fmt::Display;

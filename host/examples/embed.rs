@@ -22,7 +22,7 @@ async fn main() -> anyhow::Result<()> {
         tracing::info!("{} is {:?} {}", extension.id, extension.state, extension.reason.unwrap_or_default());
     }
 
-    // What happens from here on, for as long as the program listens.
+    // What happens from here on, until Main has ended.
     let mut events = main.control().events();
     let listener = tokio::spawn(async move {
         while let Some(event) = events.next().await {
@@ -37,6 +37,6 @@ async fn main() -> anyhow::Result<()> {
     }
 
     main.shutdown().await;
-    listener.abort();
+    listener.await?;
     Ok(())
 }

@@ -23,6 +23,6 @@ fn main() -> anyhow::Result<()> {
             tracing::info!("{contract} {operation} answered {}", String::from_utf8_lossy(&answer));
         }
     }
-    main.shutdown();
+    main.shutdown()?;
     Ok(())
 }

@@ -6,6 +6,7 @@
 
 use std::{
     cell::Cell,
+    convert::Infallible,
     pin::pin,
     sync::Arc,
     task::{Context, Poll, Wake, Waker},
@@ -74,8 +75,16 @@ impl Main {
     }
 
     /// Stops every extension, dependents first, and returns when the last has ended.
-    pub fn shutdown(self) {
-        drop(self.0);
+    ///
+    /// # Errors
+    ///
+    /// Fails only inside an async task, where it cannot wait: Main then shuts down by itself.
+    pub fn shutdown(self) -> Result<(), BlockingError<Infallible>> {
+        let refused = refuse_in_async();
+        if refused.is_err() {
+            self.0.abandon();
+        }
+        refused
     }
 }
 
@@ -175,6 +184,11 @@ pub(crate) fn mark_worker_thread() {
     IS_WORKER.set(true);
 }
 
+/// Whether this is a worker thread, of whichever Main.
+pub(crate) fn is_worker_thread() -> bool {
+    IS_WORKER.get()
+}
+
 /// Drives `work` on this thread to its end.
 fn wait<T, E>(work: impl Future<Output = Result<T, E>>) -> Result<T, BlockingError<E>> {
     refuse_in_async()?;
@@ -183,7 +197,7 @@ fn wait<T, E>(work: impl Future<Output = Result<T, E>>) -> Result<T, BlockingErr
 }
 
 fn refuse_in_async<E>() -> Result<(), BlockingError<E>> {
-    if IS_WORKER.get() || in_async_task() { Err(BlockingError::InAsync) } else { Ok(()) }
+    if is_worker_thread() || in_async_task() { Err(BlockingError::InAsync) } else { Ok(()) }
 }
 
 /// Polls `work` until it is done, or until `deadline`; parks the thread between.

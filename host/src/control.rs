@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::{broadcast, oneshot};
 
 use crate::{
-    events::{MainEvent, MainEvents},
+    events::{MainEvent, MainEvents, UntilEnded},
     logs::{LogLine, Logs},
     names::ExtensionId,
     roster::{ExtensionStatus, Unit},
@@ -75,10 +75,12 @@ impl Control {
     /// What happens from now on.
     #[must_use]
     pub fn events(&self) -> MainEvents {
-        MainEvents(self.events.subscribe())
+        MainEvents(UntilEnded::new(self.events.subscribe(), self.ended.clone()))
     }
 
-    /// The last log lines of all extensions, oldest first, at most 1000.
+    /// The last log lines of all extensions, oldest first: up to 256 KiB of them. When there would be
+    /// more, the extension that has most of it loses its oldest line first; what Main says about an
+    /// extension is counted apart from what the extension says itself.
     #[must_use]
     pub fn logs(&self) -> Vec<Arc<LogLine>> {
         self.logs.follow().0
@@ -88,7 +90,7 @@ impl Control {
     #[must_use]
     pub fn follow_logs(&self) -> (Vec<Arc<LogLine>>, LogLines) {
         let (kept, next) = self.logs.follow();
-        (kept, LogLines(next))
+        (kept, LogLines(UntilEnded::new(next, self.ended.clone())))
     }
 
     /// Asks Main to stop every extension and end; ends when it was asked, not when it has ended.
@@ -114,15 +116,20 @@ impl Control {
         command: impl FnOnce(ExtensionId, oneshot::Sender<Result<(), ControlError>>) -> Command,
     ) -> Result<(), ControlError> {
         let id: ExtensionId = id.parse().map_err(|_| ControlError::Unknown(id.to_owned()))?;
-        let (reply, answer) = oneshot::channel();
+        let (reply, mut answer) = oneshot::channel();
         self.commands.send(command(id, reply)).await.map_err(|_| ControlError::ShuttingDown)?;
-        answer.await.unwrap_or(Err(ControlError::ShuttingDown))
+        tokio::select! {
+            biased;
+            answer = &mut answer => answer.unwrap_or(Err(ControlError::ShuttingDown)),
+            // A command that came as the supervisor ended is read by nobody, and dropped by nobody.
+            () = self.ended() => answer.try_recv().unwrap_or(Err(ControlError::ShuttingDown)),
+        }
     }
 }
 
 /// Log lines as they come.
 #[derive(Debug)]
-pub struct LogLines(broadcast::Receiver<Arc<LogLine>>);
+pub struct LogLines(UntilEnded<Arc<LogLine>>);
 
 /// What a follower of log lines gets.
 #[derive(Clone, Debug)]
@@ -134,12 +141,26 @@ pub enum NextLine {
 }
 
 impl LogLines {
-    /// The next line; none once Main has ended.
+    /// The next line; none once Main has ended and all that came before has been read. Dropping the
+    /// future loses none.
     pub async fn next(&mut self) -> Option<NextLine> {
-        match self.0.recv().await {
-            Ok(line) => Some(NextLine::Line(line)),
-            Err(broadcast::error::RecvError::Lagged(missed)) => Some(NextLine::Missed(missed)),
-            Err(broadcast::error::RecvError::Closed) => None,
-        }
+        Some(self.0.next().await?.map_or_else(NextLine::Missed, NextLine::Line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_command_that_nobody_reads_any_more_is_answered_at_the_end() {
+        let (commands, _unread) = async_channel::bounded(1);
+        let (ending, ended) = async_channel::bounded(1);
+        let (events, _) = broadcast::channel(1);
+        let control = Control::new(Arc::new([]), commands, events, Arc::default(), ended);
+        let start = tokio::spawn(async move { control.start("a").await });
+        tokio::task::yield_now().await;
+        drop(ending);
+        assert_eq!(start.await.unwrap(), Err(ControlError::ShuttingDown));
     }
 }

@@ -1,7 +1,10 @@
 //! What happens to extensions, as a stream for whoever embeds Main.
 
 use serde::Serialize;
-use tokio::sync::broadcast;
+use tokio::sync::broadcast::{
+    self,
+    error::{RecvError, TryRecvError},
+};
 
 use crate::{
     names::ExtensionId,
@@ -47,15 +50,76 @@ pub enum MainEvent {
 
 /// A stream of [`MainEvent`]s from the moment it was asked for.
 #[derive(Debug)]
-pub struct MainEvents(pub(crate) broadcast::Receiver<MainEvent>);
+pub struct MainEvents(pub(crate) UntilEnded<MainEvent>);
 
 impl MainEvents {
-    /// The next event; none once Main has shut down.
+    /// The next event; none once Main has ended and all that came before has been read. Dropping the
+    /// future loses none.
     pub async fn next(&mut self) -> Option<MainEvent> {
-        match self.0.recv().await {
-            Ok(event) => Some(event),
-            Err(broadcast::error::RecvError::Lagged(missed)) => Some(MainEvent::Lagged { missed }),
-            Err(broadcast::error::RecvError::Closed) => None,
+        Some(self.0.next().await?.unwrap_or_else(|missed| MainEvent::Lagged { missed }))
+    }
+}
+
+/// What Main says, for as long as it lives: handles that outlive it keep the channel itself open.
+#[derive(Debug)]
+pub(crate) struct UntilEnded<T> {
+    said: broadcast::Receiver<T>,
+    ended: async_channel::Receiver<()>,
+}
+
+impl<T: Clone> UntilEnded<T> {
+    /// `ended` closes when Main has ended.
+    pub(crate) fn new(said: broadcast::Receiver<T>, ended: async_channel::Receiver<()>) -> Self {
+        Self { said, ended }
+    }
+
+    /// The next that was said, or how many passed unseen.
+    pub(crate) async fn next(&mut self) -> Option<Result<T, u64>> {
+        tokio::select! {
+            biased;
+            said = self.said.recv() => match said {
+                Ok(said) => Some(Ok(said)),
+                Err(RecvError::Lagged(missed)) => Some(Err(missed)),
+                Err(RecvError::Closed) => None,
+            },
+            // The last words may have come just before the end, and after the look above.
+            _ended = self.ended.recv() => match self.said.try_recv() {
+                Ok(said) => Some(Ok(said)),
+                Err(TryRecvError::Lagged(missed)) => Some(Err(missed)),
+                Err(TryRecvError::Empty | TryRecvError::Closed) => None,
+            },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_said_before_the_end_is_read_and_then_the_stream_ends() {
+        let (say, said) = broadcast::channel(2);
+        let (ending, ended) = async_channel::bounded(1);
+        let mut stream = UntilEnded::new(said, ended);
+        for number in 1..=3 {
+            say.send(number).unwrap();
+        }
+        drop(ending);
+        assert_eq!(stream.next().await, Some(Err(1)));
+        assert_eq!(stream.next().await, Some(Ok(2)));
+        assert_eq!(stream.next().await, Some(Ok(3)));
+        assert_eq!(stream.next().await, None);
+        drop(say);
+    }
+
+    #[tokio::test]
+    async fn the_end_wakes_whoever_waits_while_others_could_still_speak() {
+        let (say, said) = broadcast::channel::<u32>(2);
+        let (ending, ended) = async_channel::bounded(1);
+        let waiting = tokio::spawn(async move { UntilEnded::new(said, ended).next().await });
+        tokio::task::yield_now().await;
+        drop(ending);
+        assert_eq!(waiting.await.unwrap(), None);
+        drop(say);
     }
 }

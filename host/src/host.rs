@@ -1,13 +1,12 @@
 //! Main: the worker thread, all that runs on it, and the handles that the embedding program holds.
 
-use std::{
-    sync::Arc,
-    thread::{self, JoinHandle},
-    time::Duration,
-};
+mod worker;
+
+use std::sync::Arc;
 
 use tokio::sync::{broadcast, oneshot};
 
+use self::worker::{OpenBus, Worker};
 use crate::{
     bus::{Access, Bus, InboxLimits, OnLoss, PeerLimits},
     client::Client,
@@ -22,17 +21,11 @@ use crate::{
     supervisor::Supervisor,
 };
 
-/// The name of the worker thread, as `ps -L` shows it.
-const THREAD_NAME: &str = "weir-main";
-
 /// What may wait for Main's own services.
 const MAIN_INBOX: InboxLimits = InboxLimits { messages: 1024, bytes: 16 * 1024 * 1024 };
 
 /// Commands that may wait for the supervisor; whoever gives one more waits for room.
 const COMMANDS: usize = 64;
-
-/// Time that blocking work, such as a file operation, may go on after all else has ended.
-const BLOCKING_GRACE: Duration = Duration::from_millis(100);
 
 /// Why Main did not start.
 #[derive(Debug, thiserror::Error)]
@@ -61,13 +54,14 @@ pub enum StartError {
 
 /// The process that hosts extensions: one worker thread, and every extension on it.
 ///
-/// Dropped, it shuts down and waits until all has ended, which the stop deadlines bound; to wait
-/// from async code, call [`shutdown`](Self::shutdown).
+/// Dropped, it shuts down and waits until all has ended, which the stop deadlines bound. In async code
+/// that blocks the thread for as long: call [`shutdown`](Self::shutdown) there. Dropped on its own
+/// worker thread, as by a handler of a [`Service`], it does not wait.
 #[derive(Debug)]
 pub struct Main {
     client: Client,
     control: Control,
-    worker: Option<JoinHandle<()>>,
+    worker: Worker,
 }
 
 /// Gathers what Main is started with.
@@ -119,22 +113,19 @@ impl Main {
     pub async fn shutdown(mut self) {
         self.control.begin_shutdown().await;
         self.control.ended().await;
-        self.join();
+        self.worker.join();
     }
 
-    fn join(&mut self) {
-        if let Some(worker) = self.worker.take()
-            && worker.join().is_err()
-        {
-            tracing::error!("the worker thread panicked");
-        }
+    /// Lets it shut down by itself.
+    pub(crate) fn abandon(mut self) {
+        self.worker.detach();
     }
 }
 
 impl Drop for Main {
     fn drop(&mut self) {
         self.control.begin_shutdown_now();
-        self.join();
+        self.worker.join();
     }
 }
 
@@ -187,7 +178,8 @@ impl Builder {
 
         let (events, _) = broadcast::channel(KEPT_EVENTS);
         let bus = Arc::new(Bus::new(main_limits(&config), losses(events.clone())));
-        let services = Services::new(bus.clone(), self.services, part_of(config.blocking_threads)).map_err(StartError::Service)?;
+        let services = Services::new(bus.clone(), self.services, part_of(config.blocking_threads))
+            .map_err(StartError::Service)?;
         let units: Arc<[Arc<Unit>]> = extensions
             .into_iter()
             .map(|extension| {
@@ -203,43 +195,33 @@ impl Builder {
         let supervisor =
             Supervisor::new(bus.clone(), units.clone(), programs, logs.clone(), events.clone(), orders);
 
-        let worker_runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .thread_name("weir-blocking")
-            .max_blocking_threads(config.blocking_threads.into())
-            .build()
-            .map_err(StartError::Thread)?;
         let (ending, ended) = async_channel::bounded(1);
         let control = Control::new(units, commands, events, logs, ended);
         let (started_sender, started) = oneshot::channel();
-        let worker_bus = bus.clone();
-        let client = Client::new(bus);
+        let client = Client::new(bus.clone());
         #[cfg(feature = "control")]
         let closing = crate::http::Closing::default();
         #[cfg(feature = "control")]
-        if let Some(socket) = socket {
-            let serving = crate::http::serve(socket, client.clone(), control.clone(), closing.closed());
-            worker_runtime.spawn(serving);
-        }
-        let worker = thread::Builder::new()
-            .name(THREAD_NAME.to_owned())
-            .spawn(move || {
-                crate::blocking::mark_worker_thread();
-                worker_runtime.block_on(async move {
-                    let deadlines = tokio::spawn(worker_bus.clone().run_deadlines());
-                    let served = tokio::spawn(services.run());
-                    supervisor.run(started_sender).await;
-                    worker_bus.close();
-                    #[cfg(feature = "control")]
-                    closing.close().await;
-                    served.abort();
-                    deadlines.abort();
-                });
-                worker_runtime.shutdown_timeout(BLOCKING_GRACE);
-                drop::<async_channel::Sender<()>>(ending);
-            })
-            .map_err(StartError::Thread)?;
-        Ok((Main { client, control, worker: Some(worker) }, Started(started)))
+        let serving = socket
+            .map(|socket| crate::http::serve(socket, client.clone(), control.clone(), closing.closed()));
+        let open = OpenBus(bus.clone());
+        let work = async move {
+            #[cfg(feature = "control")]
+            if let Some(serving) = serving {
+                tokio::spawn(serving);
+            }
+            let deadlines = tokio::spawn(bus.run_deadlines());
+            let served = tokio::spawn(services.run());
+            supervisor.run(started_sender).await;
+            drop(open);
+            #[cfg(feature = "control")]
+            closing.close().await;
+            served.abort();
+            deadlines.abort();
+        };
+        let worker =
+            Worker::start(config.blocking_threads.into(), work, ending).map_err(StartError::Thread)?;
+        Ok((Main { client, control, worker }, Started(started)))
     }
 }
 

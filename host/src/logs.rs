@@ -3,8 +3,9 @@
 //!
 //! Lines are made harmless here, once: control characters are escaped, lengths cut.
 
+mod kept;
+
 use std::{
-    collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::SystemTime,
 };
@@ -12,13 +13,12 @@ use std::{
 use serde::Serialize;
 use tokio::sync::broadcast;
 
-/// Lines that are kept for who asks later.
-const KEPT_LINES: usize = 1000;
+use self::kept::Kept;
 
 /// Lines that a slow follower may lag behind.
 const FOLLOWER_LINES: usize = 256;
 
-/// Bytes of one line; the rest is cut off.
+/// Bytes of one line's text; the rest is cut off.
 const MAX_LINE: usize = 4096;
 /// Bytes of a field's name.
 const MAX_FIELD_NAME: usize = 64;
@@ -26,6 +26,8 @@ const MAX_FIELD_NAME: usize = 64;
 const MAX_FIELD_VALUE: usize = 1024;
 /// Fields of one line.
 const MAX_FIELDS: usize = 32;
+/// Bytes of the names and values of one line's fields; what does not fit is left out.
+const MAX_FIELD_BYTES: usize = 4096;
 
 /// How much a line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -72,7 +74,7 @@ pub struct LogLine {
     pub source: Source,
     /// The text, at most 4096 bytes.
     pub message: String,
-    /// At most 32 named values.
+    /// At most 32 named values of at most 4096 bytes altogether.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<(String, String)>,
 }
@@ -80,7 +82,7 @@ pub struct LogLine {
 /// The last lines of all extensions, and those who follow them.
 #[derive(Debug)]
 pub(crate) struct Logs {
-    kept: Mutex<VecDeque<Arc<LogLine>>>,
+    kept: Mutex<Kept>,
     followers: broadcast::Sender<Arc<LogLine>>,
 }
 
@@ -105,17 +107,11 @@ impl Logs {
             level,
             source,
             message: harmless(message, MAX_LINE),
-            fields: fields
-                .take(MAX_FIELDS)
-                .map(|(name, value)| (harmless(&name, MAX_FIELD_NAME), harmless(&value, MAX_FIELD_VALUE)))
-                .collect(),
+            fields: harmless_fields(fields),
         });
         trace(&line);
         let mut kept = self.kept();
-        if kept.len() >= KEPT_LINES {
-            kept.pop_front();
-        }
-        kept.push_back(line.clone());
+        kept.add(line.clone());
         // An error says only that nobody follows.
         let _nobody = self.followers.send(line);
     }
@@ -123,12 +119,24 @@ impl Logs {
     /// The lines kept so far, and those that follow them, with none missed between.
     pub(crate) fn follow(&self) -> (Vec<Arc<LogLine>>, broadcast::Receiver<Arc<LogLine>>) {
         let kept = self.kept();
-        (kept.iter().cloned().collect(), self.followers.subscribe())
+        (kept.in_order(), self.followers.subscribe())
     }
 
-    fn kept(&self) -> MutexGuard<'_, VecDeque<Arc<LogLine>>> {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn harmless_fields(fields: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
+    let mut bytes = 0;
+    fields
+        .take(MAX_FIELDS)
+        .map(|(name, value)| (harmless(&name, MAX_FIELD_NAME), harmless(&value, MAX_FIELD_VALUE)))
+        .take_while(|(name, value)| {
+            bytes += name.len() + value.len();
+            bytes <= MAX_FIELD_BYTES
+        })
+        .collect()
 }
 
 /// `text` with control characters escaped, cut to about `max` bytes.
@@ -197,16 +205,22 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_lines_are_kept_and_a_follower_misses_none() {
+    fn fields_that_come_to_too_many_bytes_are_left_out() {
+        let value = "x".repeat(2 * MAX_FIELD_VALUE);
+        let fields = harmless_fields((0..MAX_FIELDS).map(|number| (number.to_string(), value.clone())));
+        assert_eq!(fields.len(), 3);
+        assert!(fields.iter().all(|(_, value)| value.len() <= MAX_FIELD_VALUE + '…'.len_utf8()));
+    }
+
+    #[test]
+    fn a_follower_misses_no_line_between_those_kept_and_the_next() {
         let logs = Logs::default();
-        let id: Arc<str> = "a".into();
-        for number in 0..KEPT_LINES + 10 {
-            logs.write(&id, Level::Info, Source::Log, &number.to_string(), std::iter::empty());
-        }
+        let write = |text| logs.write(&"a".into(), Level::Info, Source::Log, text, std::iter::empty());
+        write("before");
         let (kept, mut next) = logs.follow();
-        assert_eq!(kept.len(), KEPT_LINES);
-        assert_eq!(kept[0].message, "10");
-        logs.write(&id, Level::Info, Source::Log, "next", std::iter::empty());
-        assert_eq!(next.try_recv().unwrap().message, "next");
+        write("after");
+        assert_eq!(kept.len(), 1);
+        assert_eq!(kept[0].message, "before");
+        assert_eq!(next.try_recv().unwrap().message, "after");
     }
 }

@@ -36,7 +36,11 @@ impl Output {
 
     /// A stream whose lines are logged.
     pub(super) fn stream(&self, source: Source) -> LineStream {
-        LineStream(Arc::new(Line { output: self.clone(), source, written: Mutex::new(Written { text: Vec::new(), permit: PERMIT }) }))
+        LineStream(Arc::new(Line {
+            output: self.clone(),
+            source,
+            written: Mutex::new(Written { text: Vec::new(), permit: PERMIT }),
+        }))
     }
 
     fn line(&self, source: Source, text: &[u8]) {

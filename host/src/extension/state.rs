@@ -20,7 +20,9 @@ use super::{
     output::Output,
 };
 use crate::{
-    bus::{Bus, Error, Event, Incoming, MessageId, Peer, PeerId, Phase, Reply, Request, Taken, Target, Waiter},
+    bus::{
+        Bus, Error, Event, Incoming, MessageId, Peer, PeerId, Phase, Reply, Request, Taken, Target, Waiter,
+    },
     config::{ExtensionConfig, Grants},
     logs::harmless,
 };

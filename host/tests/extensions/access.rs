@@ -81,9 +81,12 @@ async fn topics_outside_the_grant_are_neither_published_nor_subscribed_to() {
 
 #[tokio::test]
 async fn an_extension_knows_itself_and_those_it_hears_from_by_name() {
-    let main = start(vec![puppet("a"), puppet("b")]).await;
+    let a = puppet_with("a", |a| a.wants = vec!["b@1".parse().unwrap()]);
+    let main = start(vec![a, puppet("b")]).await;
     assert_eq!(tell(&main, "b", "own-name").await.unwrap(), "b");
-    for (number, name) in [(0, "Some(\"main\")"), (1, "Some(\"a\")"), (3, "None"), (u32::MAX, "None")] {
+    for (number, name) in [(0, "Some(\"main\")"), (1, "None"), (2, "Some(\"b\")"), (u32::MAX, "None")] {
         assert_eq!(tell(&main, "b", &format!("name-of {number}")).await.unwrap(), name);
     }
+    tell(&main, "a", "call b@1 run echo").await.unwrap();
+    assert_eq!(tell(&main, "b", "name-of 1").await.unwrap(), "Some(\"a\")");
 }

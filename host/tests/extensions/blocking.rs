@@ -1,6 +1,9 @@
 //! Main for programs without async code: from plain loops, beside async code, and never inside it.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex, OnceLock},
+    time::Duration,
+};
 
 use weir_host::{
     Builder, Service,
@@ -26,7 +29,7 @@ fn a_plain_loop_calls_ten_thousand_times() {
         let text = number.to_string();
         assert_eq!(echo(&client, &text).unwrap(), text);
     }
-    main.shutdown();
+    main.shutdown().unwrap();
     assert!(matches!(echo(&client, ""), Err(BlockingError::Call(weir_host::Error::NoProvider(_)))));
 }
 
@@ -82,8 +85,34 @@ fn inside_an_async_task_it_is_an_error_that_says_what_to_do() {
 }
 
 #[test]
+fn a_shutdown_inside_an_async_task_is_an_error_and_main_ends_by_itself() {
+    let main = start(Vec::new());
+    let control = main.control();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        assert!(matches!(main.shutdown(), Err(BlockingError::InAsync)));
+        control.as_async().ended().await;
+    });
+}
+
+#[test]
+fn main_dropped_on_its_own_worker_ends_without_waiting_for_itself() {
+    let slot = Arc::new(Mutex::new(None::<Main>));
+    let in_handler = slot.clone();
+    let service = Service::new("service@1".parse().unwrap()).on("drop".parse().unwrap(), move |_| {
+        drop(in_handler.lock().unwrap().take());
+        async { Ok("dropped".into()) }
+    });
+    let main = start(vec![service]);
+    let (client, control) = (main.client(), main.control());
+    *slot.lock().unwrap() = Some(main);
+    assert_eq!(client.call("service@1", "drop", "").unwrap(), "dropped");
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(control.as_async().ended());
+}
+
+#[test]
 fn inside_a_handler_on_the_worker_it_is_an_error_and_on_the_pool_it_works() {
-    let client = std::sync::Arc::new(std::sync::OnceLock::<Client>::new());
+    let client = Arc::new(OnceLock::<Client>::new());
     let (on_worker, on_pool) = (client.clone(), client.clone());
     let service = Service::new("service@1".parse().unwrap())
         .on("worker".parse().unwrap(), move |_| {

@@ -2,7 +2,7 @@
 
 use weir_host::{Error, State};
 
-use super::support::{Gate, builder, puppet, puppet_with, reached, set, start, taken, tell};
+use super::support::{Gate, builder, puppet, puppet_with, reached, set, start, states, taken, tell};
 
 #[tokio::test]
 async fn a_stopped_extension_is_no_provider_until_it_is_started_again() {
@@ -108,4 +108,16 @@ async fn a_main_that_is_dropped_has_ended_and_clients_hear_it() {
     );
     assert!(control.start("a").await.is_err());
     assert_eq!(client.waiters(), 0);
+}
+
+#[tokio::test]
+async fn streams_end_with_main_though_its_handles_live_on() {
+    let main = start(vec![puppet("a")]).await;
+    let (client, control) = (main.client().clone(), main.control().clone());
+    let (_, mut lines) = control.follow_logs();
+    let seen = tokio::spawn(states(control.events()));
+    main.shutdown().await;
+    assert_eq!(seen.await.unwrap(), [("a".to_owned(), State::Draining), ("a".to_owned(), State::Stopped)]);
+    assert!(lines.next().await.is_none());
+    drop((client, control));
 }

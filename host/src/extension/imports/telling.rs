@@ -78,9 +78,7 @@ pub(super) fn add_lifecycle(linker: &mut LinkerInstance<'_, State>) -> wasmtime:
 
 pub(super) fn add_peers(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
     linker.func_wrap("own-name", |store: Store<'_>, ()| Ok((store.data().peer.name().to_owned(),)))?;
-    linker.func_wrap("name-of", |store: Store<'_>, (peer,): (u32,)| {
-        Ok((store.data().name_of(PeerId(peer)),))
-    })
+    linker.func_wrap("name-of", |store: Store<'_>, (peer,): (u32,)| Ok((store.data().name_of(PeerId(peer)),)))
 }
 
 pub(super) fn add_log(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
