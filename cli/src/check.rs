@@ -58,12 +58,12 @@ impl<'a> Components<'a> {
 
 fn print_components(config: &Config, components: &Components<'_>, warnings: &[String]) -> anyhow::Result<()> {
     for warning in warnings {
-        eprintln!("warning: {}", printable(warning));
+        output::complain(&format!("warning: {}", printable(warning)));
     }
     for extension in &config.extensions {
         match components.error(&extension.path) {
             None => output::line(&format!("`{}` is ok", extension.id))?,
-            Some(error) => eprintln!("error: `{}`: {error}", extension.id),
+            Some(error) => output::complain(&format!("error: `{}`: {error}", extension.id)),
         }
     }
     if config.extensions.is_empty() {

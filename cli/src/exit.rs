@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use crate::{
     client::{Refused, Unanswered, Unreachable},
-    output::{OutputClosed, printable},
+    output::{self, OutputClosed, printable},
 };
 
 /// Arguments that make no sense, found only after clap was content with them.
@@ -25,7 +25,7 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if !error.is::<Said>() {
-        eprintln!("error: {}", chain(error));
+        output::complain(&format!("error: {}", chain(error)));
     }
     ExitCode::from(code(error))
 }

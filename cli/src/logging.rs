@@ -24,7 +24,11 @@ use crate::args::LogFormat;
 /// Sets up the process's log. `RUST_LOG` chooses what is in it; `info` and above, if not set.
 pub(crate) fn init(format: LogFormat) -> anyhow::Result<()> {
     let filter = EnvFilter::builder().with_default_directive(Level::INFO.into()).from_env()?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        // It would panic where stderr has no reader any more, and take Main down with it.
+        .log_internal_errors(false);
     match format {
         LogFormat::Json => log.json().flatten_event(true).init(),
         LogFormat::Human => {

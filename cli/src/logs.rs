@@ -21,7 +21,7 @@ pub(crate) async fn logs(args: LogsArgs) -> anyhow::Result<()> {
     lines
         .print(|line| {
             if args.json {
-                output::line_of(line)
+                output::json_line(line)
             } else {
                 output::line(&human(&serde_json::from_slice(line)?, color))
             }

@@ -36,12 +36,20 @@ pub(crate) async fn reader_left() -> OutputClosed {
 
 /// Writes a line.
 pub(crate) fn line(text: &str) -> anyhow::Result<()> {
-    line_of(text.as_bytes())
+    write(format!("{text}\n").as_bytes())
 }
 
-/// Writes a line of bytes as they are.
-pub(crate) fn line_of(bytes: &[u8]) -> anyhow::Result<()> {
-    write(&[bytes, b"\n"].concat())
+/// Writes a line of JSON: as it is, or with its characters escaped for a person's terminal.
+pub(crate) fn json_line(json: &[u8]) -> anyhow::Result<()> {
+    match is_terminal() {
+        true => line(&printable_json(&String::from_utf8_lossy(json))),
+        false => write(&[json, b"\n"].concat()),
+    }
+}
+
+/// Says something on stderr; that nobody reads it changes nothing.
+pub(crate) fn complain(text: &str) {
+    let _nobody_reads = writeln!(io::stderr(), "{text}");
 }
 
 /// Whether a person reads along.
@@ -51,23 +59,58 @@ pub(crate) fn is_terminal() -> bool {
 
 /// Writes JSON: laid out for a person, on one line for a program.
 pub(crate) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
-    line(&if is_terminal() { serde_json::to_string_pretty(value)? } else { serde_json::to_string(value)? })
+    if is_terminal() {
+        line(&printable_json(&serde_json::to_string_pretty(value)?))
+    } else {
+        line(&serde_json::to_string(value)?)
+    }
+}
+
+/// JSON with all escaped that `printable` escapes, and still the same JSON: such characters stand only
+/// in its strings, but for the line feeds between its lines.
+fn printable_json(json: &str) -> String {
+    let mut clean = String::with_capacity(json.len());
+    for character in json.chars() {
+        if character != '\n' && is_harmful(character) {
+            clean.push_str(&format!("\\u{:04x}", u32::from(character)));
+        } else {
+            clean.push(character);
+        }
+    }
+    clean
 }
 
 /// `text` with all escaped that could move the cursor, forge a line or turn text around.
 pub(crate) fn printable(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for character in text.chars() {
-        match character {
-            '\u{2028}'
-            | '\u{2029}'
-            | '\u{200e}'
-            | '\u{200f}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}' => clean.extend(character.escape_default()),
-            character if character.is_control() => clean.extend(character.escape_default()),
-            character => clean.push(character),
+        if is_harmful(character) {
+            clean.extend(character.escape_default());
+        } else {
+            clean.push(character);
         }
     }
     clean
+}
+
+fn is_harmful(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_for_a_terminal_is_the_same_json_without_harmful_characters() {
+        let json = "{\"a\":\"\u{9b}2J\u{202e}é\"}";
+        let clean = printable_json(json);
+        assert_eq!(clean, r#"{"a":"\u009b2J\u202eé"}"#);
+        let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        assert_eq!(value(&clean), value(json));
+    }
 }

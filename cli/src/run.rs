@@ -53,12 +53,12 @@ async fn watch(control: &Control, started: Started, signals: &mut Signals) {
             () = control.ended() => return,
             name = signals.next() => {
                 if is_stopping {
-                    tracing::warn!("{name} again: ending at once");
+                    // Saying so first would wait for whoever reads stderr.
                     process::exit(1);
                 }
                 is_stopping = true;
-                tracing::info!("{name}: stopping the extensions; again, to end at once");
                 control.begin_shutdown().await;
+                tracing::info!("{name}: stopping the extensions; again, to end at once");
             }
             () = &mut started, if !is_started => {
                 is_started = true;

@@ -45,7 +45,7 @@ pub(crate) fn demo(check: bool) -> Result<()> {
         "logs --follow",
         "shutdown",
     ] {
-        println!("    {} --socket {socket} {command}", weir.display());
+        println!("    {} {command} --socket {socket}", weir.display());
     }
     println!("\nCtrl-C stops Main.");
     main.wait()

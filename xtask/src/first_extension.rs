@@ -32,8 +32,13 @@ pub(crate) fn check() -> Result<()> {
     let patch = format!("patch.crates-io.weir-sdk.path={sdk:?}");
     let build = shown(&page, "build")?;
     let build: Vec<&str> = build.split_whitespace().skip(1).collect();
-    run(Command::new("cargo").args(&build).args(["--config", &patch]).current_dir(&project))?;
-    run(Command::new("cargo").args(["test", "--config", &patch]).current_dir(&project))?;
+    let cargo_outside = |arguments: &[&str]| {
+        let mut command = Command::new("cargo");
+        command.args(arguments).args(["--config", &patch]).current_dir(&project);
+        run(command.env("CARGO_TARGET_DIR", project.join("target")))
+    };
+    cargo_outside(&build)?;
+    cargo_outside(&["test"])?;
 
     let mut main = RunningWeir::start(&weir, &project.join("weir.toml"))?;
     let call = shown(&page, "call")?;

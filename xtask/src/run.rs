@@ -14,16 +14,15 @@ pub(crate) fn root() -> Result<&'static Path> {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in no workspace")
 }
 
-/// Where cargo puts what it builds.
+/// Where cargo puts what it builds: always here, since the demo's configuration names it.
 pub(crate) fn target_dir() -> Result<PathBuf> {
-    let root = root()?;
-    Ok(env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir)))
+    Ok(root()?.join("target"))
 }
 
 /// A cargo command in the workspace.
 pub(crate) fn cargo<I: AsRef<OsStr>>(arguments: impl IntoIterator<Item = I>) -> Result<Command> {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(arguments).current_dir(root()?);
+    command.args(arguments).current_dir(root()?).env("CARGO_TARGET_DIR", target_dir()?);
     Ok(command)
 }
 

@@ -34,6 +34,9 @@ const MAX_SETTINGS: usize = 1024;
 /// The longest key: a topic with it is well within the 256 bytes that a topic can have.
 const MAX_KEY: usize = 128;
 
+/// Bytes that all keys and texts may have together: all of them can be listed at once.
+const MAX_BYTES: usize = 256 * 1024;
+
 /// The longest text that is a value.
 const MAX_TEXT: usize = 4096;
 
@@ -61,7 +64,7 @@ struct Device {
 impl Device {
     async fn load(&self, context: &Context) -> Result<(), Error> {
         let stored = context.call(storage::LIST, &storage::Prefix { prefix: STORED.into() }).await?;
-        for stored_key in stored.keys {
+        for stored_key in stored.keys.into_iter().take(MAX_SETTINGS) {
             let found = context.call(storage::GET, &storage::Key { key: stored_key.clone() }).await?;
             let setting = found.value.and_then(|value| serde_json::from_value(value).ok());
             let key = stored_key.strip_prefix(STORED).filter(|key| is_key(key));
@@ -95,6 +98,15 @@ impl Device {
         if old.is_none() && self.settings.borrow().len() >= MAX_SETTINGS {
             return Err(Error::handler("full", format_args!("there are {MAX_SETTINGS} settings already")));
         }
+        let more = key.len() + text_length(&value);
+        let others =
+            self.settings.borrow().iter().filter(|(other, _)| **other != key).map(size).sum::<usize>();
+        if others + more > MAX_BYTES {
+            return Err(Error::handler(
+                "full",
+                format_args!("all settings may have {MAX_BYTES} bytes together"),
+            ));
+        }
         let setting = kind::setting(value, old.as_ref())?;
         // Also where it is the same: an earlier change may have been stored though it failed here.
         let stored = storage::Entry { key: format!("{STORED}{key}"), value: serde_json::to_value(&setting)? };
@@ -113,6 +125,14 @@ impl Device {
         let with_prefix = settings.range(prefix.clone()..).take_while(|(key, _)| key.starts_with(prefix));
         Settings { settings: with_prefix.map(|(key, setting)| (key.clone(), setting.clone())).collect() }
     }
+}
+
+fn size((key, setting): (&String, &Setting)) -> usize {
+    key.len() + text_length(&setting.value)
+}
+
+fn text_length(value: &serde_json::Value) -> usize {
+    value.as_str().map_or(0, str::len)
 }
 
 /// The change has been made, and cannot fail any more: that nobody hears of it is for the log.

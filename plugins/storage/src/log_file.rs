@@ -70,6 +70,11 @@ impl LogFile {
         Ok((log, damage))
     }
 
+    /// Whether it is known to say what the entries say.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.is_sound
+    }
+
     /// Writes lines to disk, whose changes are in `entries` already.
     ///
     /// # Errors

@@ -45,6 +45,9 @@ const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// The longest key.
 const MAX_KEY: usize = 256;
 
+/// Bytes of all keys that one answer lists: well within a message.
+const MAX_LIST: usize = 512 * 1024;
+
 /// The longest value, as JSON.
 const MAX_VALUE: usize = 1024 * 1024;
 
@@ -104,7 +107,13 @@ impl Storage {
     }
 
     fn list(&self, Prefix { prefix }: &Prefix) -> Result<Keys, Error> {
-        Ok(Keys { keys: self.commits()?.read(|entries| entries.keys(prefix)) })
+        let keys = self.commits()?.read(|entries| entries.keys(prefix));
+        let bytes: usize = keys.iter().map(String::len).sum();
+        if bytes > MAX_LIST {
+            let text = format!("keys of {bytes} bytes in all begin so; {MAX_LIST} can be listed");
+            return Err(Error::handler("too-large", text));
+        }
+        Ok(Keys { keys })
     }
 
     fn commits(&self) -> Result<&Commits, Error> {

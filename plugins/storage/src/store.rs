@@ -58,7 +58,9 @@ impl Store {
                 Ok(existed)
             })
             .collect();
-        if undo.is_empty() {
+        // Of a log that could not be written, some may be there all the same: it says something else
+        // than the entries until it is written anew.
+        if undo.is_empty() && self.log.is_sound() {
             return outcomes;
         }
         if let Err(error) = self.log.append(&lines, &self.entries) {
@@ -125,6 +127,21 @@ mod tests {
         let (store, damage) = Store::open(directory.path(), 1000).unwrap();
         assert_eq!(entries(&store), expected);
         assert_eq!(damage, Damage::default());
+    }
+
+    #[test]
+    fn a_value_that_is_there_already_is_not_acknowledged_while_the_log_may_say_another() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut store, _) = Store::open(directory.path(), 1000).unwrap();
+        store.commit(vec![set("a", 1)]);
+        store.log.break_file();
+        assert!(matches!(*store.commit(vec![set("a", 3)]), [Err(CommitError::Io(_))]));
+        assert!(!store.log.is_sound());
+
+        assert!(matches!(*store.commit(vec![set("a", 1)]), [Ok(true)]));
+        assert!(store.log.is_sound());
+        let (store, _) = Store::open(directory.path(), 1000).unwrap();
+        assert_eq!(entries(&store), all(&[("a", "1")]));
     }
 
     #[test]
