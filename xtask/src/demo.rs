@@ -1,5 +1,6 @@
 //! The demo: Main with every extension of `plugins/`, and calls that cross several of them.
 
+mod idle;
 pub(crate) mod weir;
 
 use std::{fs, path::Path};
@@ -30,8 +31,9 @@ pub(crate) fn demo(check: bool) -> Result<()> {
     let answers = Answers::gather(&main)?;
     if check {
         answers.compare()?;
-        main.shut_down()?;
         println!("\nAll answers agree with what this machine says itself.");
+        idle::check(main.process())?;
+        main.shut_down()?;
         return Ok(());
     }
     println!("\nTry from a second terminal, in this directory:\n");

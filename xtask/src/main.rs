@@ -27,7 +27,8 @@ enum Task {
     Plugins,
     /// Build Main and its extensions, start them, and make a few calls across them.
     Demo {
-        /// Compare the answers with what this machine says itself, and end.
+        /// Compare the answers with what this machine says itself, see that Main does nothing when idle,
+        /// and end.
         #[arg(long)]
         check: bool,
     },

@@ -66,6 +66,11 @@ impl RunningWeir {
         &self.socket
     }
 
+    /// The number of its process.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Runs a `weir` command against it and returns what that printed.
     pub(crate) fn run(&self, arguments: &[&str]) -> Result<String> {
         output(&mut self.command(arguments))
