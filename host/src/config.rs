@@ -26,7 +26,6 @@ pub use extension::ExtensionConfig;
 pub use grants::{DirGrant, DirMode, GrantError, Grants, GuestPath, NetGrant};
 pub use limits::Limits;
 pub use main::MainConfig;
-pub use order::start_order;
 
 /// Main and its extensions, as configured.
 ///

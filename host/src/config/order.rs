@@ -42,19 +42,6 @@ pub(super) fn order(dependencies: &[Vec<usize>]) -> Order {
     Order { sorted, cycles: cycles(dependencies, stuck) }
 }
 
-/// The order in which to start extensions: whoever fulfills a contract before whoever requires it,
-/// otherwise as they stand. Extensions in a round of `requires`, which [`Config::check`] refuses,
-/// come last.
-///
-/// [`Config::check`]: super::Config::check
-#[must_use]
-pub fn start_order(extensions: &[ExtensionConfig]) -> Vec<usize> {
-    let Order { mut sorted, .. } = order(&dependencies(extensions));
-    let done: BTreeSet<usize> = sorted.iter().copied().collect();
-    sorted.extend((0..extensions.len()).filter(|index| !done.contains(index)));
-    sorted
-}
-
 /// For each extension those that own a contract that it requires.
 pub(super) fn dependencies(extensions: &[ExtensionConfig]) -> Vec<Vec<usize>> {
     let owners: BTreeMap<_, usize> = extensions

@@ -163,15 +163,14 @@ impl State {
         Ok(u32::try_from(self.targets.len() - 1).unwrap_or(u32::MAX))
     }
 
-    pub(super) fn target(&mut self, number: u32) -> Result<&mut Target, Error> {
-        usize::try_from(number)
-            .ok()
-            .and_then(|place| self.targets.get_mut(place))
-            .ok_or_else(|| Error::Invalid(format!("operation {number} was never opened")))
-    }
-
-    /// When a request with these options ends.
-    pub(super) fn deadline(&self, target: &Target, options: &abi::Options) -> Result<Instant, Error> {
+    /// Sends to an opened operation in the way that `send` does, with the deadline that the options
+    /// make.
+    pub(super) fn send_to<T>(
+        &mut self,
+        number: u32,
+        options: &abi::Options,
+        send: impl FnOnce(&Bus, &Arc<Peer>, &mut Target, Instant) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let timeout = match options.timeout_ms {
             Some(0) => return Err(Error::Invalid("a timeout of 0 ms".into())),
             timeout => timeout.map(|ms| Duration::from_millis(ms.into())),
@@ -180,7 +179,12 @@ impl State {
             None => None,
             Some(id) => Some(self.in_hand.deadline_of(MessageId(id)).ok_or_else(|| not_in_hand(id))?),
         };
-        Ok(self.bus.deadline(target, timeout, parent))
+        let target = usize::try_from(number)
+            .ok()
+            .and_then(|place| self.targets.get_mut(place))
+            .ok_or_else(|| Error::Invalid(format!("operation {number} was never opened")))?;
+        let deadline = self.bus.deadline(target, timeout, parent);
+        send(&self.bus, &self.peer, target, deadline)
     }
 
     /// Fails if no further request may be sent without waiting.

@@ -3,7 +3,6 @@
 use std::{fs, path::Path};
 
 use super::*;
-use crate::config::start_order;
 
 #[test]
 fn every_broken_file_is_refused_with_its_golden_message() {
@@ -53,16 +52,6 @@ fn an_unmet_want_is_a_warning() {
         config.warnings(),
         ["`telemetry` wants `nobody@1`, but no extension fulfills it and `main.serves` does not list it"]
     );
-}
-
-#[test]
-fn who_fulfills_starts_before_who_requires_and_others_as_they_stand() {
-    let config = Config::load(&golden().join("valid/weir.toml")).unwrap();
-    let ids: Vec<_> = start_order(&config.extensions)
-        .into_iter()
-        .map(|index| config.extensions[index].id.as_str())
-        .collect();
-    assert_eq!(ids, ["storage", "settings", "telemetry"]);
 }
 
 #[test]

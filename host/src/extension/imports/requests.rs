@@ -72,21 +72,16 @@ fn send(
 
 impl State {
     fn call(&mut self, target: u32, payload: Bytes, options: &abi::Options) -> Result<PendingCall, Error> {
-        let (bus, peer) = (self.bus.clone(), self.peer.clone());
-        let mut found = self.target(target)?.clone();
-        let deadline = self.deadline(&found, options)?;
-        let pending = bus.call(&peer, &mut found, payload, deadline, true)?;
-        *self.target(target)? = found;
-        Ok(pending)
+        self.send_to(target, options, |bus, peer, target, deadline| {
+            bus.call(peer, target, payload, deadline, true)
+        })
     }
 
     fn send(&mut self, target: u32, payload: Bytes, options: &abi::Options) -> Result<u64, Error> {
-        let (bus, peer) = (self.bus.clone(), self.peer.clone());
-        let mut found = self.target(target)?.clone();
         self.check_under_way()?;
-        let deadline = self.deadline(&found, options)?;
-        let waiter = bus.send(&peer, &mut found, payload, deadline)?;
-        *self.target(target)? = found;
+        let waiter = self.send_to(target, options, |bus, peer, target, deadline| {
+            bus.send(peer, target, payload, deadline)
+        })?;
         Ok(self.sent(waiter))
     }
 }
