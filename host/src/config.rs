@@ -24,7 +24,9 @@ use std::path::Path;
 pub use error::{ConfigError, ConfigErrors};
 pub use extension::ExtensionConfig;
 pub use grants::{DirGrant, DirMode, GrantError, Grants, GuestPath, NetGrant};
-pub use limits::Limits;
+pub use limits::{CpuShare, FixedLimits, LimitSource, Limits};
+#[expect(unused_imports, reason = "for the report on limits")]
+pub(crate) use limits::{KEYS, Key};
 pub use main::MainConfig;
 
 /// Main and its extensions, as configured.

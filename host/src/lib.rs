@@ -34,13 +34,14 @@ mod names;
 mod roster;
 mod service;
 mod supervisor;
+mod usage;
 
 #[cfg(feature = "control")]
 pub use crate::http::SocketError;
 pub use crate::{
     bus::{Error, HandlerError, MessageId, PeerId, Receipt},
     client::{CallOptions, Client, ClientOperation, ReceivedEvent, Subscriber},
-    config::{Config, ConfigErrors, ExtensionConfig, Grants, Limits, MainConfig},
+    config::{Config, ConfigErrors, CpuShare, ExtensionConfig, Grants, Limits, MainConfig},
     control::{Control, LogLines, NextLine},
     events::{MainEvent, MainEvents},
     extension::{
@@ -50,7 +51,7 @@ pub use crate::{
     host::{Builder, Main, StartError, Started},
     logs::{Level, LogLine, Source},
     names::{ContractName, ExtensionId, NameError, OperationName, Topic, TopicPattern},
-    roster::{ExtensionStatus, FailedRequest, FailureRecord, State},
+    roster::{ExtensionStatus, FailedRequest, FailureRecord, LimitHit, State},
     service::{Answer, ServedRequest, Service},
     supervisor::ControlError,
 };

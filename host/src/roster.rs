@@ -4,10 +4,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
     time::{Duration, SystemTime},
 };
 
@@ -18,6 +15,7 @@ use crate::{
     config::ExtensionConfig,
     logs::rfc3339,
     names::ExtensionId,
+    usage::Usage,
 };
 
 /// Failure records that are kept of each extension.
@@ -106,9 +104,24 @@ pub struct FailureRecord {
     /// The oldest request that it had in hand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handling: Option<FailedRequest>,
+    /// The limit that it hit, where that is why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<LimitHit>,
     /// Names of the functions that were running, innermost first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trace: Vec<String>,
+}
+
+/// A limit that an extension hit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct LimitHit {
+    /// The key that sets it, or the name under which it is documented.
+    pub name: String,
+    /// What was used, in the limit's own unit: nanoseconds where that is time.
+    pub used: u64,
+    /// What was allowed, in the same unit.
+    pub allowed: u64,
 }
 
 /// A request that an extension had in hand when it failed.
@@ -128,10 +141,7 @@ pub struct FailedRequest {
 pub(crate) struct Unit {
     pub(crate) config: Arc<ExtensionConfig>,
     pub(crate) peer: Arc<Peer>,
-    /// Processor time, in nanoseconds.
-    pub(crate) cpu: Arc<AtomicU64>,
-    /// Bytes of linear memory.
-    pub(crate) memory: Arc<AtomicU64>,
+    pub(crate) usage: Arc<Usage>,
     record: Mutex<Record>,
 }
 
@@ -149,8 +159,7 @@ impl Unit {
         Self {
             config,
             peer,
-            cpu: Arc::default(),
-            memory: Arc::default(),
+            usage: Arc::default(),
             record: Mutex::new(Record {
                 state: State::Loaded,
                 reason: None,
@@ -198,8 +207,8 @@ impl Unit {
             reason: record.reason.clone(),
             since: record.since,
             restarts: record.starts.saturating_sub(1),
-            cpu: Duration::from_nanos(self.cpu.load(Ordering::Relaxed)),
-            memory: self.memory.load(Ordering::Relaxed),
+            cpu: self.usage.cpu(),
+            memory: self.usage.memory.now(),
             memory_limit: self.config.limits.memory,
             inbox_messages,
             inbox_bytes,

@@ -277,8 +277,7 @@ impl Supervisor {
             config: unit.config.clone(),
             logs: self.logs.clone(),
             signals,
-            cpu: unit.cpu.clone(),
-            memory: unit.memory.clone(),
+            usage: unit.usage.clone(),
         };
         self.tasks.spawn(units::run(index, self.programs.clone(), instance));
     }
@@ -343,6 +342,7 @@ impl Supervisor {
             cause: exit.to_string(),
             hash: hash.map(|hash| hash.iter().map(|byte| format!("{byte:02x}")).collect()),
             handling,
+            limit: None,
             trace,
         };
         let mut fields = Vec::new();

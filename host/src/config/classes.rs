@@ -1,11 +1,11 @@
 //! The operator's own classes of limits: who inherits from whom, and what comes of it.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use super::{
     Limits,
     error::{ConfigError, Place, quote},
-    limits::BUILT_IN,
+    limits::{BUILT_IN, Key},
     order::{Order, order},
     section::{At, nearest},
 };
@@ -24,42 +24,25 @@ pub(super) struct Class {
 /// The limits that differ from those of a class, each with where it says so.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Changes {
-    pub(super) memory: Option<At<u64>>,
-    pub(super) fuel_per_message: Option<At<u64>>,
-    pub(super) message_size: Option<At<u64>>,
-    pub(super) inbox_messages: Option<At<u32>>,
-    pub(super) inbox_bytes: Option<At<u64>>,
-    pub(super) ready_timeout: Option<At<Duration>>,
-    pub(super) request_timeout: Option<At<Duration>>,
-    pub(super) stop_timeout: Option<At<Duration>>,
+    set: Vec<(&'static Key, At<u64>)>,
     /// Whether some are left out because something is wrong with them.
     pub(super) incomplete: bool,
 }
 
 impl Changes {
+    pub(super) fn add(&mut self, key: &'static Key, value: Option<At<u64>>) {
+        self.set.extend(value.map(|value| (key, value)));
+    }
+
     fn apply(&self, limits: &mut Limits) {
-        set(&mut limits.memory, self.memory.as_ref());
-        set(&mut limits.fuel_per_message, self.fuel_per_message.as_ref());
-        set(&mut limits.message_size, self.message_size.as_ref());
-        set(&mut limits.inbox_messages, self.inbox_messages.as_ref());
-        set(&mut limits.inbox_bytes, self.inbox_bytes.as_ref());
-        set(&mut limits.ready_timeout, self.ready_timeout.as_ref());
-        set(&mut limits.stop_timeout, self.stop_timeout.as_ref());
-        if let Some(timeout) = &self.request_timeout {
-            limits.request_timeout = Some(timeout.value);
+        for (key, At { value, place }) in &self.set {
+            limits.set(key, *value, place.source());
         }
     }
 
-    /// Where one of the keys that can contradict each other is changed.
-    fn place(&self, key: &str) -> Option<Place> {
-        match key {
-            "memory" => self.memory.as_ref(),
-            "fuel-per-message" => self.fuel_per_message.as_ref(),
-            "message-size" => self.message_size.as_ref(),
-            "inbox.bytes" => self.inbox_bytes.as_ref(),
-            _ => None,
-        }
-        .map(|at| at.place.clone())
+    /// Where that key is changed.
+    fn place(&self, name: &str) -> Option<Place> {
+        self.set.iter().find(|(key, _)| key.name == name).map(|(_, at)| at.place.clone())
     }
 
     /// What contradicts itself in `limits` since these changes.
@@ -205,10 +188,4 @@ fn cycle_error(classes: &[Class], cycle: &[usize]) -> ConfigError {
         .fold(ConfigError::new(key, message, round.first().and_then(|class| place(class))), |error, class| {
             error.note(place(class), format!("{} inherits here", quote(&class.name.value)))
         })
-}
-
-fn set<T: Copy>(limit: &mut T, change: Option<&At<T>>) {
-    if let Some(change) = change {
-        *limit = change.value;
-    }
 }

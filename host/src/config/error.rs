@@ -4,6 +4,8 @@
 
 use std::{fmt, ops::Range, path::PathBuf, sync::Arc};
 
+use super::limits::LimitSource;
+
 /// As many errors as are kept, the first ones of the files.
 pub(super) const ERRORS_MAX: usize = 20;
 
@@ -135,6 +137,11 @@ impl Place {
     /// The number of the line, from 1.
     pub(super) fn line(&self) -> usize {
         self.before().bytes().filter(|byte| *byte == b'\n').count() + 1
+    }
+
+    /// As the source of what stands there.
+    pub(super) fn source(&self) -> LimitSource {
+        LimitSource::File { file: self.source.name.clone(), line: self.line() }
     }
 
     fn line_and_column(&self) -> (usize, usize) {

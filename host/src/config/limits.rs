@@ -1,23 +1,22 @@
-//! The limits of one extension: ranges, the built-in classes, and what must hold between them.
+//! The limits of one extension: the built-in classes, and what must hold between the values.
 //!
-//! Knows nothing of files.
+//! Knows nothing of files. `key.rs` has the names and ranges, `fixed.rs` what no operator sets.
 
-use std::{ops::RangeInclusive, time::Duration};
+mod fixed;
+mod key;
+mod share;
+mod source;
 
-use super::shape::{Shape, bytes};
+use std::time::Duration;
+
+pub use self::{fixed::FixedLimits, share::CpuShare, source::LimitSource};
+pub(crate) use self::key::{KEYS, Key};
+pub(super) use self::key::TIMEOUT;
+use self::source::Sources;
+use super::shape::bytes;
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
-const GIB: u64 = 1024 * MIB;
-
-pub(super) const MEMORY: RangeInclusive<u64> = 64 * KIB..=4 * GIB;
-pub(super) const FUEL: RangeInclusive<u64> = 1_000..=1_000_000_000_000_000;
-pub(super) const MESSAGE_SIZE: RangeInclusive<u64> = KIB..=64 * MIB;
-pub(super) const INBOX_MESSAGES: RangeInclusive<u32> = 1..=1_000_000;
-pub(super) const INBOX_BYTES: RangeInclusive<u64> = KIB..=GIB;
-/// Of every timeout: what a request carries counts milliseconds in 32 bits.
-pub(super) const TIMEOUT: RangeInclusive<Duration> =
-    Duration::from_millis(1)..=Duration::from_secs(24 * 60 * 60);
 
 /// The names of the built-in classes, which an operator's own inherit from and cannot redefine.
 pub(super) const BUILT_IN: [&str; 3] = ["min", "medium", "max"];
@@ -31,16 +30,28 @@ pub struct Limits {
     pub class: String,
     /// Bytes of linear memory, over all memories of the extension: 64 KiB to 4 GiB.
     pub memory: u64,
+    /// Bytes of stack: 64 KiB to 16 MiB. The functions that the extension calls of the host have
+    /// [`FixedLimits::host_stack`] on top of it.
+    pub stack: u64,
     /// Units of fuel that every delivered message brings, about one for each WebAssembly instruction
     /// and for each byte of a bulk operation: 1,000 to 10^15, and not less than `message_size`.
     pub fuel_per_message: u64,
+    /// Units of fuel from the start to the first message: 1,000 to 10^15.
+    pub fuel_to_start: u64,
+    /// Share of the worker thread's time, measured over seconds. Who is over it is delayed.
+    pub cpu_share: CpuShare,
     /// Bytes of the payload of one message, sent or received: 1 KiB to 64 MiB, and neither more than
     /// `memory` nor more than `inbox_bytes`.
     pub message_size: u64,
-    /// Messages that may wait in the inbox: 1 to 1,000,000.
+    /// Messages that may wait in the inbox, of each kind: 1 to 1,000,000.
     pub inbox_messages: u32,
-    /// Bytes of payload that may wait in the inbox: 1 KiB to 1 GiB.
+    /// Bytes that may wait in the inbox: for requests, and for replies and events: 1 KiB to 1 GiB.
     pub inbox_bytes: u64,
+    /// Requests that the extension has received and not answered, and requests that it has sent
+    /// without waiting and whose reply it has not received: each 1 to 65,536.
+    pub in_flight: u32,
+    /// Lines that it may log each second; ten times as many at once: 1 to 100,000.
+    pub log_rate: u32,
     /// From the start until the extension must be ready: 1 ms to 1 day.
     pub ready_timeout: Duration,
     /// For requests to the contracts that the extension fulfills, where the call sets no timeout:
@@ -48,54 +59,77 @@ pub struct Limits {
     pub request_timeout: Option<Duration>,
     /// From a stop until the extension must have ended: 1 ms to 1 day.
     pub stop_timeout: Duration,
+    fixed: FixedLimits,
+    sources: Sources,
 }
 
 impl Limits {
-    /// The class `min`: 4 MiB of memory, messages of 64 KiB.
+    /// The class `min`: 4 MiB of memory, messages of 64 KiB, a tenth of the worker thread.
     #[must_use]
     pub fn min() -> Self {
         Self {
             class: "min".to_owned(),
             memory: 4 * MIB,
+            stack: 512 * KIB,
             fuel_per_message: 50_000_000,
+            fuel_to_start: 500_000_000,
+            cpu_share: CpuShare::percent(10),
             message_size: 64 * KIB,
             inbox_messages: 64,
             inbox_bytes: 256 * KIB,
+            in_flight: 64,
+            log_rate: 10,
             ready_timeout: Duration::from_secs(5),
             request_timeout: None,
             stop_timeout: Duration::from_secs(2),
+            fixed: FixedLimits::MIN,
+            sources: Sources::default(),
         }
     }
 
-    /// The class `medium`: 16 MiB of memory, messages of 1 MiB.
+    /// The class `medium`: 16 MiB of memory, messages of 1 MiB, half of the worker thread.
     #[must_use]
     pub fn medium() -> Self {
         Self {
             class: "medium".to_owned(),
             memory: 16 * MIB,
+            stack: MIB,
             fuel_per_message: 500_000_000,
+            fuel_to_start: 5_000_000_000,
+            cpu_share: CpuShare::percent(50),
             message_size: MIB,
             inbox_messages: 256,
-            inbox_bytes: 2 * MIB,
+            inbox_bytes: MIB,
+            in_flight: 1024,
+            log_rate: 100,
             ready_timeout: Duration::from_secs(10),
             request_timeout: None,
             stop_timeout: Duration::from_secs(5),
+            fixed: FixedLimits::MEDIUM,
+            sources: Sources::default(),
         }
     }
 
-    /// The class `max`: 64 MiB of memory, messages of 8 MiB.
+    /// The class `max`: 64 MiB of memory, messages of 8 MiB, all of the worker thread.
     #[must_use]
     pub fn max() -> Self {
         Self {
             class: "max".to_owned(),
             memory: 64 * MIB,
+            stack: 2 * MIB,
             fuel_per_message: 5_000_000_000,
+            fuel_to_start: 50_000_000_000,
+            cpu_share: CpuShare::percent(100),
             message_size: 8 * MIB,
             inbox_messages: 1024,
             inbox_bytes: 16 * MIB,
+            in_flight: 4096,
+            log_rate: 1000,
             ready_timeout: Duration::from_secs(30),
             request_timeout: None,
             stop_timeout: Duration::from_secs(10),
+            fixed: FixedLimits::MAX,
+            sources: Sources::default(),
         }
     }
 
@@ -110,26 +144,38 @@ impl Limits {
         }
     }
 
+    /// What is bounded beside these, and set by nobody: it comes with the built-in class.
+    #[must_use]
+    pub fn fixed(&self) -> &FixedLimits {
+        &self.fixed
+    }
+
+    /// Bytes that the extension may take of this machine's memory while it runs: `memory`, `stack` and
+    /// what may wait in its inbox. The sum over all extensions is what
+    /// [`MainConfig::memory_budget`](super::MainConfig::memory_budget) bounds.
+    #[must_use]
+    pub fn memory_sum(&self) -> u64 {
+        // One for requests, one for replies and events.
+        let inbox = self.inbox_bytes.saturating_mul(2);
+        self.memory.saturating_add(self.stack).saturating_add(inbox)
+    }
+
+    /// Changes one limit, and notes down where that comes from.
+    pub(super) fn set(&mut self, key: &'static Key, value: u64, source: LimitSource) {
+        (key.set)(self, value);
+        self.sources.note(key, value, source);
+    }
+
+    /// Where the value of one limit comes from.
+    pub(crate) fn source(&self, key: &'static Key) -> LimitSource {
+        self.sources.of(key, self)
+    }
+
     /// Every value that is out of its range: the key and what it must be. Files are checked as they
     /// are read; this is for limits made in Rust.
     pub(super) fn out_of_range(&self) -> Vec<(&'static str, String)> {
-        let size = |range: RangeInclusive<u64>| Shape::Size(range);
-        let timeout = |timeout: Duration| TIMEOUT.contains(&timeout);
-        let messages = Shape::Count(u64::from(*INBOX_MESSAGES.start())..=u64::from(*INBOX_MESSAGES.end()));
-        [
-            ("memory", MEMORY.contains(&self.memory), size(MEMORY)),
-            ("fuel-per-message", FUEL.contains(&self.fuel_per_message), Shape::Count(FUEL)),
-            ("message-size", MESSAGE_SIZE.contains(&self.message_size), size(MESSAGE_SIZE)),
-            ("inbox.messages", INBOX_MESSAGES.contains(&self.inbox_messages), messages),
-            ("inbox.bytes", INBOX_BYTES.contains(&self.inbox_bytes), size(INBOX_BYTES)),
-            ("ready-timeout", timeout(self.ready_timeout), Shape::Time(TIMEOUT)),
-            ("request-timeout", self.request_timeout.is_none_or(timeout), Shape::Time(TIMEOUT)),
-            ("stop-timeout", timeout(self.stop_timeout), Shape::Time(TIMEOUT)),
-        ]
-        .into_iter()
-        .filter(|(_, within, _)| !within)
-        .map(|(key, _, shape)| (key, shape.to_string()))
-        .collect()
+        let is_wrong = |key: &&Key| (key.get)(self).is_some_and(|value| !key.shape.has(value));
+        KEYS.iter().filter(is_wrong).map(|key| (key.name, key.shape.to_string())).collect()
     }
 
     /// Every value that contradicts another: both keys and what is wrong.

@@ -20,6 +20,9 @@ pub struct MainConfig {
     /// The directory that holds the component of every extension. None: they may be anywhere; a
     /// configuration from a file always has one.
     pub plugin_dir: Option<PathBuf>,
+    /// Bytes that the limits of all extensions may come to, each with
+    /// [`Limits::memory_sum`](super::Limits::memory_sum): 1 MiB to 1 TiB. None: any number.
+    pub memory_budget: Option<u64>,
     /// For a request where neither the call nor its contract sets a timeout: 1 ms to 1 day, at first
     /// 5 seconds.
     pub request_timeout: Duration,
@@ -52,6 +55,7 @@ impl Default for MainConfig {
             serves: Vec::new(),
             control_socket: default_control_socket(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from)),
             plugin_dir: None,
+            memory_budget: None,
             request_timeout: Duration::from_secs(5),
             blocking_threads: 4,
         }

@@ -108,13 +108,8 @@ impl Section<'_, '_> {
         T: Copy + Into<u64> + TryFrom<u64>,
     {
         let range = (*range.start()).into()..=(*range.end()).into();
-        let At { value, place } =
-            self.value(key, &Shape::Count(range.clone()), |v| shape::count(v, &range))?;
+        let At { value, place } = self.number(key, &Shape::Count(range))?;
         T::try_from(value).ok().map(|value| At { value, place })
-    }
-
-    pub(super) fn size(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<At<u64>> {
-        self.value(key, &Shape::Size(range.clone()), |value| shape::size(value, &range))
     }
 
     pub(super) fn time(
@@ -122,7 +117,13 @@ impl Section<'_, '_> {
         key: &'static str,
         range: RangeInclusive<Duration>,
     ) -> Option<At<Duration>> {
-        self.value(key, &Shape::Time(range.clone()), |value| shape::time(value, &range))
+        let At { value, place } = self.number(key, &Shape::Time(range))?;
+        Some(At { value: Duration::from_nanos(value), place })
+    }
+
+    /// A number, in nanoseconds where it is a time.
+    pub(super) fn number(&mut self, key: &'static str, shape: &Shape) -> Option<At<u64>> {
+        self.value(key, shape, |value| shape.number(value))
     }
 
     /// A string that `parse` makes something of.

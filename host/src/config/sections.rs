@@ -11,7 +11,7 @@ use super::{
     error::{Place, quote},
     extension::ExtensionConfig,
     grants::{DirGrant, Grants, check_variable},
-    limits,
+    limits::{KEYS, TIMEOUT},
     main::BLOCKING_THREADS,
     section::{At, Section},
 };
@@ -81,7 +81,7 @@ impl Draft {
         if let Some(socket) = socket {
             config.control_socket = socket.value;
         }
-        if let Some(timeout) = main.time("request-timeout", limits::TIMEOUT) {
+        if let Some(timeout) = main.time("request-timeout", TIMEOUT) {
             config.request_timeout = timeout.value;
         }
         if let Some(threads) = main.count("blocking-threads", BLOCKING_THREADS) {
@@ -156,18 +156,18 @@ fn extension(section: &mut Section<'_, '_>, plugin_dir: &Path) -> Option<(Extens
 /// The keys that a class and an extension's own limits share.
 fn changes(section: &mut Section<'_, '_>) -> Changes {
     let errors = section.error_count();
-    let mut changes = Changes {
-        memory: section.size("memory", limits::MEMORY),
-        fuel_per_message: section.count("fuel-per-message", limits::FUEL),
-        message_size: section.size("message-size", limits::MESSAGE_SIZE),
-        ready_timeout: section.time("ready-timeout", limits::TIMEOUT),
-        request_timeout: section.time("request-timeout", limits::TIMEOUT),
-        stop_timeout: section.time("stop-timeout", limits::TIMEOUT),
-        ..Changes::default()
-    };
+    let mut changes = Changes::default();
+    for key in &KEYS {
+        if !key.name.contains('.') {
+            changes.add(key, section.number(key.name, &key.shape));
+        }
+    }
     section.table("inbox", |inbox| {
-        changes.inbox_messages = inbox.count("messages", limits::INBOX_MESSAGES);
-        changes.inbox_bytes = inbox.size("bytes", limits::INBOX_BYTES);
+        for key in &KEYS {
+            if let Some(name) = key.name.strip_prefix("inbox.") {
+                changes.add(key, inbox.number(name, &key.shape));
+            }
+        }
     });
     changes.incomplete = section.error_count() > errors;
     changes

@@ -8,11 +8,11 @@ use std::{fmt, ops::RangeInclusive, time::Duration};
 use bytesize::ByteSize;
 use toml::de::DeValue;
 
-use super::error::quote;
+use super::{error::quote, limits::CpuShare};
 
 /// What a value must be. Displayed, it completes "must be".
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     /// A boolean.
     Flag,
     /// A whole number within a range.
@@ -21,6 +21,8 @@ pub(super) enum Shape {
     Size(RangeInclusive<u64>),
     /// A length of time within a range.
     Time(RangeInclusive<Duration>),
+    /// A share within a range, in hundredths of a percent.
+    Share(RangeInclusive<u64>),
     /// A string; the text says what it is.
     Text(&'static str),
     /// A list of strings; the text says what each is.
@@ -48,6 +50,10 @@ impl fmt::Display for Shape {
                     (humantime::format_duration(*range.start()), humantime::format_duration(*range.end()));
                 write!(f, "a time from `{min}` to `{max}`")
             }
+            Self::Share(range) => {
+                let share = CpuShare::from_basis_points;
+                write!(f, "a share from `{}` to `{}`", share(*range.start()), share(*range.end()))
+            }
             Self::Text(what) => write!(f, "a string: {what}"),
             Self::Texts(what) => write!(f, "a list of strings, each {what}"),
             Self::Values => f.write_str("a table of strings, numbers or booleans"),
@@ -64,8 +70,49 @@ impl Shape {
         match self {
             Self::Size(_) => Some("`\"16 MiB\"`"),
             Self::Time(_) => Some("`\"250ms\"`"),
+            Self::Share(_) => Some("`\"5%\"`"),
             Self::Tables => Some("`[{ … }]`, or each under a header in double brackets"),
             _ => None,
+        }
+    }
+
+    /// Whether a number is in the range, in nanoseconds where that is one of times.
+    pub(super) fn has(&self, number: u64) -> bool {
+        match self {
+            Self::Count(range) | Self::Size(range) | Self::Share(range) => range.contains(&number),
+            Self::Time(range) => range.contains(&Duration::from_nanos(number)),
+            _ => false,
+        }
+    }
+
+    /// A number of this shape as a file writes it: a count, or a string with a unit.
+    pub(super) fn number(&self, value: &DeValue<'_>) -> Result<u64, Found> {
+        match (self, value.as_str()) {
+            (Self::Count(range), _) | (Self::Size(range), None) => count(value, range),
+            (_, None) => Err(Found::kind(value)),
+            (_, Some(text)) => self.number_in(text).ok_or_else(|| Found::text(text)),
+        }
+    }
+
+    /// The same from a text alone, in which a count may be grouped as in a file.
+    pub(super) fn number_in(&self, text: &str) -> Option<u64> {
+        let number = match self {
+            Self::Count(_) => text.replace('_', "").parse().ok()?,
+            Self::Size(_) => text.parse::<ByteSize>().ok()?.0,
+            Self::Time(_) => u64::try_from(humantime::parse_duration(text).ok()?.as_nanos()).ok()?,
+            Self::Share(_) => text.parse::<CpuShare>().ok()?.basis_points(),
+            _ => return None,
+        };
+        self.has(number).then_some(number)
+    }
+
+    /// A number as a file would write it.
+    pub(crate) fn text(&self, number: u64) -> String {
+        match self {
+            Self::Size(_) => bytes(number),
+            Self::Time(_) => humantime::format_duration(Duration::from_nanos(number)).to_string(),
+            Self::Share(_) => CpuShare::from_basis_points(number).to_string(),
+            _ => number.to_string(),
         }
     }
 }
@@ -104,24 +151,6 @@ pub(super) fn count(value: &DeValue<'_>, range: &RangeInclusive<u64>) -> Result<
         .ok()
         .filter(|number| range.contains(number))
         .ok_or_else(|| Found::text(&integer.to_string()))
-}
-
-/// A number of bytes: an integer, or a string with a unit.
-pub(super) fn size(value: &DeValue<'_>, range: &RangeInclusive<u64>) -> Result<u64, Found> {
-    let Some(text) = value.as_str() else {
-        return count(value, range);
-    };
-    text.parse()
-        .ok()
-        .map(|ByteSize(bytes)| bytes)
-        .filter(|bytes| range.contains(bytes))
-        .ok_or_else(|| Found::text(text))
-}
-
-/// A string with a number and a unit of time.
-pub(super) fn time(value: &DeValue<'_>, range: &RangeInclusive<Duration>) -> Result<Duration, Found> {
-    let text = value.as_str().ok_or_else(|| Found::kind(value))?;
-    humantime::parse_duration(text).ok().filter(|time| range.contains(time)).ok_or_else(|| Found::text(text))
 }
 
 /// A string, number or boolean as the string that an extension reads. Numbers are written in

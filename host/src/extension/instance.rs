@@ -1,10 +1,7 @@
 //! One run of one extension: the task that owns its Store, from instantiation to exit.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 
@@ -28,6 +25,7 @@ use crate::{
     bus::{Bus, MessageId, Peer, PeerId},
     config::ExtensionConfig,
     logs::{Logs, harmless},
+    usage::Usage,
 };
 
 /// Bytes that a guest may hand to the host in one call, beside a message of the largest size.
@@ -143,17 +141,14 @@ pub(crate) struct Instance {
     pub(crate) config: Arc<ExtensionConfig>,
     pub(crate) logs: Arc<Logs>,
     pub(crate) signals: Arc<Signals>,
-    /// Processor time, in nanoseconds, over all instances.
-    pub(crate) cpu: Arc<AtomicU64>,
-    /// Bytes of linear memory now.
-    pub(crate) memory: Arc<AtomicU64>,
+    pub(crate) usage: Arc<Usage>,
 }
 
 impl Instance {
     /// Runs the program to its end, its deadlines included.
     pub(crate) async fn run(self, program: Arc<Program>) -> (Exit, Option<Handling>) {
-        let cpu = self.cpu.clone();
-        Timed::new(self.run_untimed(program), cpu).await
+        let usage = self.usage.clone();
+        Timed::new(self.run_untimed(program), usage).await
     }
 
     async fn run_untimed(self, program: Arc<Program>) -> (Exit, Option<Handling>) {
@@ -257,8 +252,7 @@ impl Instance {
         let limits = &self.config.limits;
         let meter = Meter::new(limits.fuel_per_message);
         let start_budget = meter.start_budget();
-        self.memory.store(0, Ordering::Relaxed);
-        let memory = MemoryLimiter::new(limits.memory, self.memory.clone());
+        let memory = MemoryLimiter::new(limits, self.usage.clone());
         let state = State::new(
             self.bus.clone(),
             self.peer.clone(),

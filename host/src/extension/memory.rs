@@ -1,35 +1,36 @@
 //! The cap on a guest's memory: the sum over all of its linear memories.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
 
 use wasmtime::ResourceLimiter;
 
-/// Elements that all tables of a guest may hold together.
-const MAX_TABLE_ELEMENTS: usize = 1 << 20;
+use crate::{
+    config::{FixedLimits, Limits},
+    usage::Usage,
+};
 
 /// Counts what a guest has of memory and tables, and says no at the cap.
 #[derive(Debug)]
 pub(super) struct MemoryLimiter {
     max_bytes: u64,
-    bytes: Arc<AtomicU64>,
+    fixed: FixedLimits,
+    usage: Arc<Usage>,
     /// What the growth now under way adds: `memory_grow_failed` names no size.
     growing: u64,
-    table_elements: usize,
+    table_elements: u64,
 }
 
 impl MemoryLimiter {
-    /// Caps the sum at `max_bytes` and shows it in `bytes`.
-    pub(super) fn new(max_bytes: u64, bytes: Arc<AtomicU64>) -> Self {
-        Self { max_bytes, bytes, growing: 0, table_elements: 0 }
+    /// Caps the sum as `limits` say and shows it in `usage`.
+    pub(super) fn new(limits: &Limits, usage: Arc<Usage>) -> Self {
+        usage.memory.set(0);
+        Self { max_bytes: limits.memory, fixed: *limits.fixed(), usage, growing: 0, table_elements: 0 }
     }
 }
 
 impl Drop for MemoryLimiter {
     fn drop(&mut self) {
-        self.bytes.store(0, Ordering::Relaxed);
+        self.usage.memory.set(0);
     }
 }
 
@@ -42,17 +43,18 @@ impl ResourceLimiter for MemoryLimiter {
     ) -> wasmtime::Result<bool> {
         self.growing = 0;
         let more = (desired as u64).saturating_sub(current as u64);
-        let total = self.bytes.load(Ordering::Relaxed).saturating_add(more);
+        let total = self.usage.memory.now().saturating_add(more);
         if total > self.max_bytes || maximum.is_some_and(|maximum| desired > maximum) {
             return Ok(false);
         }
         self.growing = more;
-        self.bytes.store(total, Ordering::Relaxed);
+        self.usage.memory.set(total);
         Ok(true)
     }
 
     fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
-        self.bytes.fetch_sub(std::mem::take(&mut self.growing), Ordering::Relaxed);
+        let grown = std::mem::take(&mut self.growing);
+        self.usage.memory.set(self.usage.memory.now().saturating_sub(grown));
         Ok(())
     }
 
@@ -62,8 +64,9 @@ impl ResourceLimiter for MemoryLimiter {
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let total = self.table_elements.saturating_add(desired.saturating_sub(current));
-        if total > MAX_TABLE_ELEMENTS || maximum.is_some_and(|maximum| desired > maximum) {
+        let more = (desired as u64).saturating_sub(current as u64);
+        let total = self.table_elements.saturating_add(more);
+        if total > self.fixed.table_elements || maximum.is_some_and(|maximum| desired > maximum) {
             return Ok(false);
         }
         self.table_elements = total;
@@ -71,14 +74,18 @@ impl ResourceLimiter for MemoryLimiter {
     }
 
     fn instances(&self) -> usize {
-        64
+        size(self.fixed.instances)
     }
 
     fn tables(&self) -> usize {
-        64
+        size(self.fixed.tables)
     }
 
     fn memories(&self) -> usize {
-        64
+        size(self.fixed.memories)
     }
+}
+
+pub(super) fn size(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }

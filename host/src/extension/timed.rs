@@ -2,23 +2,22 @@
 
 use std::{
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     task::{Context, Poll},
     time::Instant,
 };
 
-/// A future that adds the time of each poll to a counter, in nanoseconds.
+use crate::usage::Usage;
+
+/// A future that adds the time of each poll to what the extension has used.
 pub(super) struct Timed<F> {
     inner: Pin<Box<F>>,
-    nanoseconds: Arc<AtomicU64>,
+    usage: Arc<Usage>,
 }
 
 impl<F: Future> Timed<F> {
-    pub(super) fn new(inner: F, nanoseconds: Arc<AtomicU64>) -> Self {
-        Self { inner: Box::pin(inner), nanoseconds }
+    pub(super) fn new(inner: F, usage: Arc<Usage>) -> Self {
+        Self { inner: Box::pin(inner), usage }
     }
 }
 
@@ -29,7 +28,7 @@ impl<F: Future> Future for Timed<F> {
         let start = Instant::now();
         let poll = self.inner.as_mut().poll(context);
         let spent = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.nanoseconds.fetch_add(spent, Ordering::Relaxed);
+        self.usage.add_cpu(spent);
         poll
     }
 }

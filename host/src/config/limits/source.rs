@@ -1,0 +1,67 @@
+//! Where the value of a limit comes from.
+
+use std::{collections::BTreeMap, fmt};
+
+use super::{Key, Limits};
+
+/// Where the value of a limit comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LimitSource {
+    /// The built-in class of that name.
+    Class(String),
+    /// A line of a file.
+    File {
+        /// The file, as it was named.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+    },
+    /// A variable of the environment.
+    Environment(String),
+    /// The program in which Main runs.
+    Program,
+}
+
+impl fmt::Display for LimitSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Class(name) => write!(f, "built in, `{name}`"),
+            Self::File { file, line } => write!(f, "{file}:{line}"),
+            Self::Environment(name) => f.write_str(name),
+            Self::Program => f.write_str("the embedding program"),
+        }
+    }
+}
+
+/// Where those values come from that are not of a built-in class.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(super) struct Sources {
+    /// By the name of the limit, with the value that was set there.
+    set: BTreeMap<&'static str, (u64, LimitSource)>,
+}
+
+impl Sources {
+    pub(super) fn note(&mut self, key: &'static Key, value: u64, source: LimitSource) {
+        self.set.insert(key.name, (value, source));
+    }
+
+    /// Judged by the value that is there: a program may have changed it since.
+    pub(super) fn of(&self, key: &'static Key, limits: &Limits) -> LimitSource {
+        let value = (key.get)(limits);
+        if let Some((set, source)) = self.set.get(key.name) {
+            return if value == Some(*set) { source.clone() } else { LimitSource::Program };
+        }
+        let built_in = limits.fixed.class;
+        match Limits::built_in(built_in) {
+            Some(class) if (key.get)(&class) == value => LimitSource::Class(built_in.to_owned()),
+            _ => LimitSource::Program,
+        }
+    }
+}
+
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.set.iter().map(|(key, (_, source))| (key, source.to_string()))).finish()
+    }
+}
