@@ -10,18 +10,21 @@ mod imports;
 mod in_hand;
 mod inspect;
 mod instance;
+mod limit;
 mod memory;
 mod meter;
 mod output;
 mod program;
 mod state;
-mod timed;
+mod turn;
 mod wasi;
 
 pub(crate) use self::{
     engine::Runtime,
     instance::{Exit, Handling, Instance, Noted, Notice, Signals},
+    output::Output,
     program::Programs,
+    turn::Turns,
 };
 pub use self::{
     inspect::{DirNeed, InspectError, Inspection, Manifest, Needs, inspect},

@@ -24,6 +24,9 @@ use crate::{
 /// What may wait for Main's own services.
 const MAIN_INBOX: InboxLimits = InboxLimits { messages: 1024, bytes: 16 * 1024 * 1024 };
 
+/// Subscriptions of all clients together.
+const MAIN_SUBSCRIPTIONS: u64 = 256;
+
 /// Commands that may wait for the supervisor; whoever gives one more waits for room.
 const COMMANDS: usize = 64;
 
@@ -180,17 +183,17 @@ impl Builder {
         let bus = Arc::new(Bus::new(main_limits(&config), losses(events.clone())));
         let services = Services::new(bus.clone(), self.services, part_of(config.blocking_threads))
             .map_err(StartError::Service)?;
+        let logs = Arc::new(Logs::default());
         let units: Arc<[Arc<Unit>]> = extensions
             .into_iter()
             .map(|extension| {
                 let (limits, access) = (limits_of(&extension, &config), access_of(&extension));
                 let peer = bus.add_peer(&extension.id, limits, access);
-                Arc::new(Unit::new(Arc::new(extension), peer))
+                Arc::new(Unit::new(Arc::new(extension), peer, logs.clone()))
             })
             .collect();
         let runtime = Runtime::new().map_err(|error| StartError::Engine(format!("{error:#}")))?;
         let programs = Arc::new(Programs::new(runtime, part_of(config.blocking_threads)));
-        let logs = Arc::new(Logs::default());
         let (commands, orders) = async_channel::bounded(COMMANDS);
         let supervisor =
             Supervisor::new(bus.clone(), units.clone(), programs, logs.clone(), events.clone(), orders);
@@ -231,7 +234,12 @@ fn part_of(blocking_threads: u16) -> usize {
 }
 
 fn main_limits(config: &MainConfig) -> PeerLimits {
-    PeerLimits { message_size: u64::MAX, inbox: MAIN_INBOX, request_timeout: config.request_timeout }
+    PeerLimits {
+        message_size: u64::MAX,
+        inbox: MAIN_INBOX,
+        request_timeout: config.request_timeout,
+        subscriptions: MAIN_SUBSCRIPTIONS,
+    }
 }
 
 fn limits_of(extension: &crate::config::ExtensionConfig, main: &MainConfig) -> PeerLimits {
@@ -240,6 +248,7 @@ fn limits_of(extension: &crate::config::ExtensionConfig, main: &MainConfig) -> P
         message_size: limits.message_size,
         inbox: InboxLimits { messages: limits.inbox_messages, bytes: limits.inbox_bytes },
         request_timeout: limits.request_timeout.unwrap_or(main.request_timeout),
+        subscriptions: limits.fixed().subscriptions,
     }
 }
 

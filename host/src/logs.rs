@@ -19,7 +19,7 @@ use self::kept::Kept;
 const FOLLOWER_LINES: usize = 256;
 
 /// Bytes of one line's text; the rest is cut off.
-const MAX_LINE: usize = 4096;
+pub(crate) const MAX_LINE: usize = 4096;
 /// Bytes of a field's name.
 const MAX_FIELD_NAME: usize = 64;
 /// Bytes of a field's value.

@@ -13,7 +13,8 @@ use serde::Serialize;
 use crate::{
     bus::{MessageId, Peer},
     config::ExtensionConfig,
-    logs::rfc3339,
+    extension::Output,
+    logs::{Logs, rfc3339},
     names::ExtensionId,
     usage::Usage,
 };
@@ -142,6 +143,8 @@ pub(crate) struct Unit {
     pub(crate) config: Arc<ExtensionConfig>,
     pub(crate) peer: Arc<Peer>,
     pub(crate) usage: Arc<Usage>,
+    /// Where its lines go, over all its instances.
+    pub(crate) output: Output,
     record: Mutex<Record>,
 }
 
@@ -155,11 +158,13 @@ struct Record {
 }
 
 impl Unit {
-    pub(crate) fn new(config: Arc<ExtensionConfig>, peer: Arc<Peer>) -> Self {
+    pub(crate) fn new(config: Arc<ExtensionConfig>, peer: Arc<Peer>, logs: Arc<Logs>) -> Self {
+        let usage = Arc::<Usage>::default();
         Self {
+            output: Output::new(peer.name().into(), logs, config.limits.log_rate, usage.clone()),
             config,
             peer,
-            usage: Arc::default(),
+            usage,
             record: Mutex::new(Record {
                 state: State::Loaded,
                 reason: None,

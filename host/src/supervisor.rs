@@ -16,7 +16,7 @@ use self::units::{Ended, Units};
 use crate::{
     bus::Bus,
     events::MainEvent,
-    extension::{Exit, Handling, Instance, Noted, Notice, Programs, Signals},
+    extension::{Exit, Handling, Instance, Noted, Notice, Programs, Signals, Turns},
     logs::{Level, Logs, Source},
     names::ExtensionId,
     roster::{FailedRequest, FailureRecord, State, Unit},
@@ -70,6 +70,7 @@ pub(crate) struct Supervisor {
     units: Units,
     programs: Arc<Programs>,
     logs: Arc<Logs>,
+    turns: Arc<Turns>,
     events: broadcast::Sender<MainEvent>,
     commands: async_channel::Receiver<Command>,
     notices: (async_channel::Sender<Noted>, async_channel::Receiver<Noted>),
@@ -100,6 +101,7 @@ impl Supervisor {
             units: Units::new(units),
             programs,
             logs,
+            turns: Arc::default(),
             events,
             commands,
             notices: async_channel::bounded(NOTICES),
@@ -275,7 +277,8 @@ impl Supervisor {
             bus: self.bus.clone(),
             peer: unit.peer.clone(),
             config: unit.config.clone(),
-            logs: self.logs.clone(),
+            output: unit.output.clone(),
+            turns: self.turns.clone(),
             signals,
             usage: unit.usage.clone(),
         };
@@ -342,7 +345,7 @@ impl Supervisor {
             cause: exit.to_string(),
             hash: hash.map(|hash| hash.iter().map(|byte| format!("{byte:02x}")).collect()),
             handling,
-            limit: None,
+            limit: exit.limit(),
             trace,
         };
         let mut fields = Vec::new();

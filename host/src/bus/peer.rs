@@ -34,6 +34,8 @@ pub(crate) struct PeerLimits {
     pub(crate) inbox: InboxLimits,
     /// The default deadline of requests to this peer.
     pub(crate) request_timeout: Duration,
+    /// Subscriptions at once.
+    pub(crate) subscriptions: u64,
 }
 
 /// Whether a peer takes requests.

@@ -13,9 +13,6 @@ use bytes::Bytes;
 use super::{Bus, Error, Event, Peer, PeerId, Receipt, inbox::Inbox, message::Published, peer::parsed};
 use crate::names::{Topic, TopicPattern};
 
-/// Subscriptions that one peer may hold.
-const MAX_SUBSCRIPTIONS: usize = 256;
-
 /// Every subscription: by topic where it names one, the others in a list.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions(RwLock<Table>);
@@ -96,12 +93,9 @@ impl Bus {
         if let Some(known) = own.iter().find(|s| s.pattern == pattern && Arc::ptr_eq(&s.inbox, inbox)) {
             return Ok(known.clone());
         }
-        if own.len() >= MAX_SUBSCRIPTIONS {
-            return Err(Error::LimitExceeded {
-                name: "subscriptions",
-                used: own.len() as u64 + 1,
-                allowed: MAX_SUBSCRIPTIONS as u64,
-            });
+        let (used, allowed) = (own.len() as u64 + 1, peer.limits().subscriptions);
+        if used > allowed {
+            return Err(Error::LimitExceeded { name: "subscriptions", used, allowed });
         }
         table.last_number = table.last_number.wrapping_add(1);
         let topic = pattern.as_topic();

@@ -24,6 +24,7 @@ const LIMITS: PeerLimits = PeerLimits {
     message_size: 1024,
     inbox: InboxLimits { messages: 8, bytes: 4096 },
     request_timeout: Duration::from_secs(5),
+    subscriptions: 256,
 };
 
 /// A bus whose deadlines are watched, and that must have no waiter left when the test is over.

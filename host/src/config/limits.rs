@@ -9,10 +9,10 @@ mod source;
 
 use std::time::Duration;
 
-pub use self::{fixed::FixedLimits, share::CpuShare, source::LimitSource};
-pub(crate) use self::key::{KEYS, Key};
 pub(super) use self::key::TIMEOUT;
+pub(crate) use self::key::{KEYS, Key};
 use self::source::Sources;
+pub use self::{fixed::FixedLimits, share::CpuShare, source::LimitSource};
 use super::shape::bytes;
 
 const KIB: u64 = 1024;

@@ -1,22 +1,33 @@
 //! The one place that configures wasmtime.
 
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use wasmtime::{Config, Engine, WasmBacktraceDetails, component::Linker};
 
-use super::{imports, state::State};
+use super::{imports, memory::size, state::State};
+use crate::config::Limits;
 
-/// Stack of a guest, in bytes.
-const GUEST_STACK: usize = 1024 * 1024;
-
-/// Stack that host functions have on top of a guest at its deepest, in bytes. Overrunning it would
-/// abort the process, and frames of unoptimised builds are large.
-const HOST_STACK: usize = 1024 * 1024;
-
-/// The engine that compiles and runs extensions, with all that a guest may import.
-#[derive(Clone)]
+/// The engines that compile and run extensions, with all that a guest may import: one for each size
+/// of stack, since that belongs to the engine.
+#[derive(Clone, Default)]
 pub(crate) struct Runtime {
-    linker: Arc<Linker<State>>,
+    by_stack: Arc<Mutex<HashMap<Stack, Arc<Linker<State>>>>>,
+}
+
+/// Bytes of stack of a guest, and of host functions on top of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Stack {
+    guest: usize,
+    host: usize,
+}
+
+impl Stack {
+    pub(super) fn of(limits: &Limits) -> Self {
+        Self { guest: size(limits.stack), host: size(limits.fixed().host_stack) }
+    }
 }
 
 impl std::fmt::Debug for Runtime {
@@ -26,25 +37,37 @@ impl std::fmt::Debug for Runtime {
 }
 
 impl Runtime {
+    /// Fails if this machine cannot run WebAssembly.
     pub(crate) fn new() -> wasmtime::Result<Self> {
-        let engine = Engine::new(&config())?;
-        let mut linker = Linker::new(&engine);
-        imports::add_to_linker(&mut linker)?;
-        Ok(Self { linker: Arc::new(linker) })
+        let runtime = Self::default();
+        runtime.linker(Stack::of(&Limits::default()))?;
+        Ok(runtime)
     }
 
-    pub(super) fn linker(&self) -> &Linker<State> {
-        &self.linker
+    /// The engine for that stack, and what a guest may import in it.
+    pub(super) fn linker(&self, stack: Stack) -> wasmtime::Result<Arc<Linker<State>>> {
+        let mut by_stack = self.by_stack.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(linker) = by_stack.get(&stack) {
+            return Ok(linker.clone());
+        }
+        let engine = Engine::new(&config(stack))?;
+        let mut linker = Linker::new(&engine);
+        imports::add_to_linker(&mut linker)?;
+        let linker = Arc::new(linker);
+        by_stack.insert(stack, linker.clone());
+        Ok(linker)
     }
 }
 
-/// What every engine of Weir has in common. Anything here is part of an artifact's compatibility.
-fn config() -> Config {
+/// What every engine of Weir has in common, but for the stack. All else here is part of an artifact's
+/// compatibility.
+fn config(stack: Stack) -> Config {
     let mut config = Config::new();
     config
         .consume_fuel(true)
-        .max_wasm_stack(GUEST_STACK)
-        .async_stack_size(GUEST_STACK + HOST_STACK)
+        .max_wasm_stack(stack.guest)
+        // Overrunning what the host has of it would abort the process.
+        .async_stack_size(stack.guest.saturating_add(stack.host))
         // Else a variable of the environment decides, and artifacts of one Main fail in another.
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
         .concurrency_support(false)

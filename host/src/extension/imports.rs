@@ -3,7 +3,7 @@
 //! `weir:iec` is linked by hand: only so do its functions reach the Store, to charge and renew fuel.
 
 mod channel;
-mod names;
+mod narrowed;
 mod requests;
 mod telling;
 
@@ -23,7 +23,7 @@ const PACKAGE: (&str, &str) = ("weir:iec", "0.1.0");
 /// Defines every import that an extension may have.
 pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
-    names::narrow(linker)?;
+    narrowed::add_to_linker(linker)?;
     wasmtime_wasi_config::add_to_linker(linker, |state: &mut State| WasiConfig::from(&state.config))?;
     linker.instance(&interface("types"))?;
     channel::add_to_linker(&mut linker.instance(&interface("channel"))?)?;

@@ -10,13 +10,12 @@ use tokio::time::Instant;
 
 use crate::bus::{Answer, Error, Event, Incoming, MessageId, OperationId, PeerId, Request};
 
-/// Requests that may be in hand at once; further ones stay in the inbox.
-pub(super) const MAX_IN_HAND: usize = 1024;
-
 /// The requests that one instance has received and not answered, and how far it is through what the
 /// last receive brought.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct InHand {
+    /// Requests that may be in hand at once; further ones stay in the inbox.
+    max: usize,
     requests: BTreeMap<MessageId, Held>,
     batch: VecDeque<Reached>,
     /// Whether the guest has promised to work through the batch in order.
@@ -42,6 +41,14 @@ enum Reached {
 }
 
 impl InHand {
+    pub(super) fn new(max: usize) -> Self {
+        Self { max, requests: BTreeMap::new(), batch: VecDeque::new(), in_order: false }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.requests.len()
+    }
+
     /// A new receive: the guest is through with what the last one brought.
     pub(super) fn begin_batch(&mut self, in_order: bool) {
         for reached in self.batch.drain(..) {
@@ -72,7 +79,7 @@ impl InHand {
 
     /// Takes a request out to answer it; whether there was no room for another until now.
     pub(super) fn take(&mut self, id: MessageId) -> Option<(Answer, bool)> {
-        let was_full = self.requests.len() >= MAX_IN_HAND;
+        let was_full = self.requests.len() >= self.max;
         Some((self.requests.remove(&id)?.answer, was_full))
     }
 
@@ -82,10 +89,10 @@ impl InHand {
 
     /// Whether no further request may be delivered. Forgets those that nobody waits for any more.
     pub(super) fn is_full(&mut self) -> bool {
-        if self.requests.len() >= MAX_IN_HAND {
+        if self.requests.len() >= self.max {
             self.requests.retain(|_, held| !held.answer.is_done());
         }
-        self.requests.len() >= MAX_IN_HAND
+        self.requests.len() >= self.max
     }
 
     /// The oldest request in hand that somebody waits for.

@@ -1,9 +1,6 @@
 //! One run of one extension: the task that owns its Store, from instantiation to exit.
 
-use std::{
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use tokio::{
     sync::Notify,
@@ -13,23 +10,22 @@ use wasmtime::{Store, Trap};
 use wasmtime_wasi::{I32Exit, WasiCtx};
 
 use super::{
-    memory::MemoryLimiter,
-    meter::{Meter, SLICE},
+    limit,
+    memory::{MemoryLimiter, size},
+    meter::{self, Meter},
     output::Output,
     program::Program,
     state::State,
-    timed::Timed,
+    turn::{Activity, InTurn, Turns},
     wasi,
 };
 use crate::{
     bus::{Bus, MessageId, Peer, PeerId},
     config::ExtensionConfig,
-    logs::{Logs, harmless},
+    logs::harmless,
+    roster::LimitHit,
     usage::Usage,
 };
-
-/// Bytes that a guest may hand to the host in one call, beside a message of the largest size.
-const TRANSFER_MARGIN: u64 = 64 * 1024;
 
 /// What an instance tells its supervisor while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,14 +97,16 @@ pub(crate) enum Exit {
     Trapped {
         /// The trap, in words.
         cause: String,
+        /// The limit that it hit.
+        limit: Option<LimitHit>,
         /// Function names, innermost first.
         trace: Vec<String>,
     },
     /// It used up its fuel.
-    #[error("{what} of {allowed} used up")]
+    #[error("`{limit}` of {allowed} used up")]
     OutOfFuel {
-        /// What the fuel was for.
-        what: &'static str,
+        /// The limit that the fuel came from.
+        limit: &'static str,
         /// What there was of it.
         allowed: u64,
         /// Function names, innermost first.
@@ -139,7 +137,8 @@ pub(crate) struct Instance {
     pub(crate) bus: Arc<Bus>,
     pub(crate) peer: Arc<Peer>,
     pub(crate) config: Arc<ExtensionConfig>,
-    pub(crate) logs: Arc<Logs>,
+    pub(crate) output: Output,
+    pub(crate) turns: Arc<Turns>,
     pub(crate) signals: Arc<Signals>,
     pub(crate) usage: Arc<Usage>,
 }
@@ -147,26 +146,24 @@ pub(crate) struct Instance {
 impl Instance {
     /// Runs the program to its end, its deadlines included.
     pub(crate) async fn run(self, program: Arc<Program>) -> (Exit, Option<Handling>) {
-        let usage = self.usage.clone();
-        Timed::new(self.run_untimed(program), usage).await
-    }
-
-    async fn run_untimed(self, program: Arc<Program>) -> (Exit, Option<Handling>) {
+        let activity = Arc::new(Activity::new());
         let store = match self.surroundings().await {
-            Ok((output, wasi)) => self.store(&program, output, wasi),
+            Ok(wasi) => self.store(&program, wasi, activity.clone()),
             Err(error) => Err(error),
         };
         let mut store = match store {
             Ok(store) => store,
             Err(error) => return (Exit::Start(harmless(&format!("{error:#}"), 1024)), None),
         };
-        let exit = self.watch(&program, &mut store).await;
+        let exit = self.watch(&program, &mut store, activity).await;
+        meter::finish(&store);
+        self.output.report_dropped();
         let state = store.data_mut();
         let exit = match (exit, state.fault.take()) {
             (Exit::Finished | Exit::Failed(_), Some(fault)) => Exit::Failed(Some(fault)),
             (Exit::OutOfFuel { trace, .. }, _) => {
-                let (what, allowed) = state.meter.budget();
-                Exit::OutOfFuel { what, allowed, trace }
+                let (limit, allowed) = state.meter.budget();
+                Exit::OutOfFuel { limit, allowed, trace }
             }
             (exit, _) => exit,
         };
@@ -183,18 +180,26 @@ impl Instance {
     }
 
     /// Drives the guest until it ends by itself or a deadline ends it.
-    async fn watch(&self, program: &Program, store: &mut Store<State>) -> Exit {
+    async fn watch(&self, program: &Program, store: &mut Store<State>, activity: Arc<Activity>) -> Exit {
         let limits = &self.config.limits;
-        let ready_by = Instant::now() + limits.ready_timeout;
+        let started = Instant::now();
+        let ready_by = started + limits.ready_timeout;
         let mut stop_by = None;
         let mut is_ready = false;
         let guest = guest(program, store);
-        tokio::pin!(guest);
+        let mut guest =
+            InTurn::new(guest, self.turns.clone(), limits.cpu_share, activity, self.usage.clone());
         loop {
             tokio::select! {
                 biased;
-                result = &mut guest => return self.exit(result),
-                () = self.signals.ready.notified(), if !is_ready => is_ready = true,
+                result = &mut guest => {
+                    self.note_stop(stop_by);
+                    return self.exit(result);
+                }
+                () = self.signals.ready.notified(), if !is_ready => {
+                    is_ready = true;
+                    self.usage.ready.set(nanoseconds(started.elapsed()));
+                }
                 () = self.signals.stopped(), if stop_by.is_none() => {
                     stop_by = Some(Instant::now() + limits.stop_timeout);
                 }
@@ -202,9 +207,18 @@ impl Instance {
                     return Exit::NotReady(limits.ready_timeout);
                 }
                 () = sleep_until(stop_by.unwrap_or(ready_by)), if stop_by.is_some() => {
+                    self.note_stop(stop_by);
                     return Exit::StopOverdue(limits.stop_timeout);
                 }
             }
+        }
+    }
+
+    /// Notes down how long the stop took, if there was one.
+    fn note_stop(&self, stop_by: Option<Instant>) {
+        if let Some(stop_by) = stop_by {
+            let took = (Instant::now() + self.config.limits.stop_timeout).saturating_duration_since(stop_by);
+            self.usage.stop.set(nanoseconds(took));
         }
     }
 
@@ -225,33 +239,41 @@ impl Instance {
         }
         let trace = trace(&error);
         match error.downcast_ref::<Trap>() {
-            Some(Trap::OutOfFuel) => Exit::OutOfFuel { what: "fuel", allowed: 0, trace },
+            Some(Trap::OutOfFuel) => Exit::OutOfFuel { limit: "fuel", allowed: 0, trace },
             Some(trap) => {
                 let text = trap.to_string();
                 let cause = text.strip_prefix("wasm trap: ").unwrap_or(&text);
-                Exit::Trapped { cause: cause.to_owned(), trace }
+                let limit = (*trap == Trap::StackOverflow).then(|| {
+                    let stack = self.config.limits.stack;
+                    LimitHit { name: "stack".to_owned(), used: stack, allowed: stack }
+                });
+                Exit::Trapped { cause: cause.to_owned(), limit, trace }
             }
-            None => Exit::Trapped { cause: harmless(&error.root_cause().to_string(), 1024), trace },
+            None => {
+                let cause = harmless(&error.root_cause().to_string(), 1024);
+                Exit::Trapped { cause, limit: limit::hit(&error, &self.config.limits), trace }
+            }
         }
     }
 
     /// What the guest sees of the machine. Directories are opened off the worker: a dead network
     /// file system would hold it up.
-    async fn surroundings(&self) -> wasmtime::Result<(Output, WasiCtx)> {
-        let output = Output::new(self.peer.name().into(), self.logs.clone());
-        let wasi = if self.config.grants.dirs.is_empty() {
-            wasi::context(&self.config, &output)?
-        } else {
-            let (config, output) = (self.config.clone(), output.clone());
-            tokio::task::spawn_blocking(move || wasi::context(&config, &output)).await??
-        };
-        Ok((output, wasi))
+    async fn surroundings(&self) -> wasmtime::Result<WasiCtx> {
+        if self.config.grants.dirs.is_empty() {
+            return wasi::context(&self.config, &self.output);
+        }
+        let (config, output) = (self.config.clone(), self.output.clone());
+        tokio::task::spawn_blocking(move || wasi::context(&config, &output)).await?
     }
 
-    fn store(&self, program: &Program, output: Output, wasi: WasiCtx) -> wasmtime::Result<Store<State>> {
+    fn store(
+        &self,
+        program: &Program,
+        wasi: WasiCtx,
+        activity: Arc<Activity>,
+    ) -> wasmtime::Result<Store<State>> {
         let limits = &self.config.limits;
-        let meter = Meter::new(limits.fuel_per_message);
-        let start_budget = meter.start_budget();
+        let meter = Meter::new(limits, self.usage.clone(), activity);
         let memory = MemoryLimiter::new(limits, self.usage.clone());
         let state = State::new(
             self.bus.clone(),
@@ -259,17 +281,35 @@ impl Instance {
             self.signals.clone(),
             meter,
             memory,
-            output,
+            self.output.clone(),
             wasi,
+            self.usage.clone(),
             &self.config,
         );
         let mut store = Store::new(program.pre.engine(), state);
         store.limiter(|state| &mut state.memory);
-        store.set_fuel(start_budget)?;
-        store.fuel_async_yield_interval(Some(SLICE))?;
-        store.set_hostcall_fuel(usize::try_from(limits.message_size + TRANSFER_MARGIN)?);
+        meter::install(&mut store)?;
+        store.set_hostcall_fuel(size(limit::transfer(limits)));
         Ok(store)
     }
+}
+
+impl Exit {
+    /// The limit that it hit, where that is why it ended.
+    pub(crate) fn limit(&self) -> Option<LimitHit> {
+        let hit = |name: &str, used, allowed| Some(LimitHit { name: name.to_owned(), used, allowed });
+        match self {
+            Self::Trapped { limit, .. } => limit.clone(),
+            Self::OutOfFuel { limit, allowed, .. } => hit(limit, *allowed, *allowed),
+            Self::NotReady(allowed) => hit("ready-timeout", nanoseconds(*allowed), nanoseconds(*allowed)),
+            Self::StopOverdue(allowed) => hit("stop-timeout", nanoseconds(*allowed), nanoseconds(*allowed)),
+            Self::Finished | Self::Failed(_) | Self::Start(_) | Self::Panicked(_) => None,
+        }
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 async fn guest(program: &Program, store: &mut Store<State>) -> wasmtime::Result<Result<(), ()>> {

@@ -1,20 +1,19 @@
 //! Fuel: what a guest may use for one message, and when it must let others run.
 //!
-//! wasmtime yields every [`SLICE`] of fuel that a guest burns, but setting a Store's fuel begins a
-//! new slice, so that a guest which calls imports all the time would never yield. Every import
-//! therefore counts here what was burnt since the last yield, and yields by itself past a slice.
+//! wasmtime takes a unit for each instruction and yields after a slice of them. What the guest has
+//! the host do is counted here, from the Store's call hook and the imports: it is taken out of the
+//! same fuel and shortens the same slice. Since setting a Store's fuel begins a new slice there, the
+//! rest of the one under way is set with it, or a guest that calls the host all the time would never
+//! yield.
 
-use wasmtime::{StoreContextMut, Trap};
+use std::{sync::Arc, time::Duration};
 
-use super::state::State;
+use wasmtime::{CallHook, Store, StoreContextMut, Trap};
 
-/// Fuel after which a guest lets others run: well under a millisecond of code.
-pub(super) const SLICE: u64 = 100_000;
+use super::{state::State, turn::Activity};
+use crate::{config::Limits, usage::Usage};
 
-/// Budget before the first message, as a multiple of `fuel-per-message`.
-const START_FACTOR: u64 = 10;
-
-/// Fuel that crossing into the host costs, about the time it takes.
+/// Fuel that a call into the host costs, about the time that a cheap one takes.
 const CROSSING: u64 = 500;
 
 /// Fuel that comparing a topic with one pattern takes.
@@ -23,83 +22,184 @@ const COMPARISON: u64 = 100;
 /// Bytes that are copied for one unit of fuel.
 const BYTES_PER_FUEL: u64 = 16;
 
+/// Fuel for the host's work up to which it is only counted: taking it out costs time itself.
+const MAX_OWED: u64 = 8 * CROSSING;
+
+/// Time after which a slice ends that is spent in the host: calls differ in what they cost.
+const SLICE_TIME: Duration = Duration::from_micros(250);
+
+/// Times that a guest may be charged though it should have yielded. It would at the next loop or
+/// function: only code that was made without any gets here.
+const MAX_OVERDUE: u32 = 400;
+
 /// What one guest has burnt.
 #[derive(Debug)]
 pub(super) struct Meter {
     per_message: u64,
-    /// Fuel in the Store when it was last set.
-    set: u64,
-    /// Fuel burnt since the guest last let others run.
-    since_yield: u64,
+    to_start: u64,
+    slice: u64,
+    usage: Arc<Usage>,
+    activity: Arc<Activity>,
     /// Messages of the last delivery; none yet while the guest starts.
     messages: u64,
+    /// Fuel that those brought.
+    budget: u64,
+    /// Fuel in the Store when it was last set, after how much of it wasmtime yields, and in which
+    /// activation of the guest that was.
+    set: u64,
+    interval: u64,
+    activation: u64,
+    /// Fuel burnt in that activation before it was set.
+    since_yield: u64,
+    /// Times that it was charged past the end of its slice.
+    overdue: u32,
+    /// Fuel for the host's work that has not been taken out of the Store yet.
+    owed: u64,
 }
 
 impl Meter {
-    pub(super) fn new(per_message: u64) -> Self {
-        Self { per_message, set: per_message.saturating_mul(START_FACTOR), since_yield: 0, messages: 0 }
+    pub(super) fn new(limits: &Limits, usage: Arc<Usage>, activity: Arc<Activity>) -> Self {
+        let slice = limits.fixed().fuel_slice;
+        Self {
+            per_message: limits.fuel_per_message,
+            to_start: limits.fuel_to_start,
+            slice,
+            usage,
+            activity,
+            messages: 0,
+            budget: limits.fuel_to_start,
+            set: limits.fuel_to_start,
+            interval: slice,
+            activation: 0,
+            since_yield: 0,
+            overdue: 0,
+            owed: 0,
+        }
     }
 
-    /// Fuel for the time before the first message.
-    pub(super) fn start_budget(&self) -> u64 {
-        self.set
-    }
-
-    /// What the fuel of this moment was given for, and how much it was.
+    /// The limit that the fuel of this moment comes from, and how much it was.
     pub(super) fn budget(&self) -> (&'static str, u64) {
         match self.messages {
-            0 => ("fuel to start (10 × `fuel-per-message`)", self.per_message.saturating_mul(START_FACTOR)),
-            1 => ("`fuel-per-message`", self.per_message),
-            more => ("`fuel-per-message` of a batch", self.per_message.saturating_mul(more)),
+            0 => ("fuel-to-start", self.to_start),
+            _ => ("fuel-per-message", self.per_message),
+        }
+    }
+
+    /// Shows what was used of the budget.
+    fn show(&self, left: u64) {
+        let used = self.budget.saturating_sub(left).saturating_add(self.owed);
+        match self.messages {
+            0 => self.usage.fuel_to_start.set(used),
+            messages => self.usage.fuel_per_message.set(used / messages),
+        }
+    }
+
+    /// How much of a slice was burnt by now, `left` being in the Store.
+    fn burnt(&self, left: u64) -> u64 {
+        let burnt = self.set.saturating_sub(left);
+        if self.activation == self.activity.number() {
+            self.since_yield.saturating_add(burnt)
+        } else {
+            // It has yielded since, after each `interval`.
+            burnt % self.interval.max(1)
         }
     }
 }
 
-/// Charges a crossing that moved `bytes`, and lets others run if the slice is used up.
-pub(super) async fn charge(store: &mut StoreContextMut<'_, State>, bytes: usize) -> wasmtime::Result<()> {
-    let left = store.get_fuel()?;
-    let cost = CROSSING + bytes as u64 / BYTES_PER_FUEL;
-    settle(store, left, left.checked_sub(cost).ok_or(Trap::OutOfFuel)?, cost).await
-}
-
-/// Charges a crossing that delivered `messages`, each of which brings its budget along.
-pub(super) async fn deliver(store: &mut StoreContextMut<'_, State>, messages: usize) -> wasmtime::Result<()> {
-    let left = store.get_fuel()?;
-    let messages = messages as u64;
-    let meter = &mut store.data_mut().meter;
-    meter.messages = messages;
-    let budget = meter.per_message.saturating_mul(messages);
-    settle(store, left, budget, CROSSING * messages).await
-}
-
-async fn settle(
-    store: &mut StoreContextMut<'_, State>,
-    left: u64,
-    new: u64,
-    cost: u64,
-) -> wasmtime::Result<()> {
-    let meter = &mut store.data_mut().meter;
-    meter.since_yield += meter.set.saturating_sub(left) + cost;
-    meter.set = new;
-    let yields = meter.since_yield >= SLICE;
-    if yields {
-        meter.since_yield = 0;
-    }
-    store.set_fuel(new)?;
-    if yields {
-        tokio::task::yield_now().await;
-    }
+/// Gives a new Store the fuel to start, and has its calls into the host metered.
+pub(super) fn install(store: &mut Store<State>) -> wasmtime::Result<()> {
+    let (start, slice) = (store.data().meter.set, store.data().meter.slice);
+    store.fuel_async_yield_interval(Some(slice))?;
+    store.set_fuel(start)?;
+    store.call_hook(|store, hook| match hook {
+        CallHook::CallingHost => charge_fuel(&mut { store }, CROSSING),
+        CallHook::ReturningFromHost => resume(&mut { store }),
+        CallHook::CallingWasm | CallHook::ReturningFromWasm => Ok(()),
+    });
     Ok(())
 }
 
-/// Counts what one publish took the host as work of the publisher's: it yields the sooner, and is
-/// never trapped for it. A delivery takes about as long as a crossing.
-pub(super) async fn fan_out(store: &mut StoreContextMut<'_, State>, deliveries: u32, compared: u32) {
-    let meter = &mut store.data_mut().meter;
-    let cost = CROSSING * u64::from(deliveries) + COMPARISON * u64::from(compared);
-    meter.since_yield = meter.since_yield.saturating_add(cost);
-    if meter.since_yield >= SLICE {
-        meter.since_yield = 0;
-        tokio::task::yield_now().await;
-    }
+/// Charges for `bytes` that the host copies.
+pub(super) fn charge(store: &mut StoreContextMut<'_, State>, bytes: usize) -> wasmtime::Result<()> {
+    charge_fuel(store, bytes as u64 / BYTES_PER_FUEL)
 }
+
+/// Charges for `messages` that were delivered, each of which brings its budget along.
+pub(super) fn deliver(store: &mut StoreContextMut<'_, State>, messages: usize) -> wasmtime::Result<()> {
+    let left = store.get_fuel()?;
+    let messages = messages as u64;
+    let meter = &mut store.data_mut().meter;
+    meter.show(left);
+    meter.messages = messages;
+    meter.budget = meter.per_message.saturating_mul(messages);
+    let budget = meter.budget;
+    let work = std::mem::take(&mut meter.owed).saturating_add(CROSSING.saturating_mul(messages));
+    set(store, left, budget, work)
+}
+
+/// Counts what one publish took the host as work of the publisher's: it yields the sooner, and is
+/// never trapped for it. A delivery takes about as long as a call into the host.
+pub(super) fn fan_out(
+    store: &mut StoreContextMut<'_, State>,
+    deliveries: u32,
+    compared: u32,
+) -> wasmtime::Result<()> {
+    let work = CROSSING * u64::from(deliveries) + COMPARISON * u64::from(compared);
+    let left = store.get_fuel()?;
+    set(store, left, left, work)
+}
+
+/// Shows what the guest has used to its end.
+pub(super) fn finish(store: &Store<State>) {
+    let left = store.get_fuel().unwrap_or_default();
+    store.data().meter.show(left);
+}
+
+/// Charges for `work` of the host, in units of fuel.
+pub(super) fn charge_fuel(store: &mut StoreContextMut<'_, State>, work: u64) -> wasmtime::Result<()> {
+    let meter = &mut store.data_mut().meter;
+    meter.owed = meter.owed.saturating_add(work);
+    if meter.owed < MAX_OWED {
+        return Ok(());
+    }
+    let work = std::mem::take(&mut meter.owed);
+    let left = store.get_fuel()?;
+    let new = left.checked_sub(work).ok_or(Trap::OutOfFuel)?;
+    set(store, left, new, work)
+}
+
+/// Begins a whole slice if the last one was cut short and is over.
+fn resume(store: &mut StoreContextMut<'_, State>) -> wasmtime::Result<()> {
+    let meter = &store.data().meter;
+    if meter.interval == meter.slice || meter.activation == meter.activity.number() {
+        return Ok(());
+    }
+    let left = store.get_fuel()?;
+    set(store, left, left, 0)
+}
+
+/// Sets the fuel of which there is `left` to `new`, and the rest of the slice, of which the host's
+/// `work` took a part, too.
+fn set(store: &mut StoreContextMut<'_, State>, left: u64, new: u64, work: u64) -> wasmtime::Result<()> {
+    let meter = &mut store.data_mut().meter;
+    let burnt = meter.burnt(left).saturating_add(work);
+    let is_over = burnt >= meter.slice || meter.activity.elapsed() >= SLICE_TIME;
+    let is_overdue = is_over && meter.interval == 1 && meter.activation == meter.activity.number();
+    meter.overdue = if is_overdue { meter.overdue + 1 } else { 0 };
+    if meter.overdue > MAX_OVERDUE {
+        return Err(wasmtime::Error::new(NeverYields));
+    }
+    meter.activation = meter.activity.number();
+    meter.since_yield = burnt;
+    // With one unit it yields at the next loop or function.
+    meter.interval = if is_over { 1 } else { meter.slice - burnt };
+    meter.set = new;
+    let interval = meter.interval;
+    store.fuel_async_yield_interval(Some(interval))?;
+    store.set_fuel(new)
+}
+
+/// A guest that calls the host again and again and never comes to where it would yield.
+#[derive(Debug, thiserror::Error)]
+#[error("calls the host without a loop or a function between, and lets nobody else run")]
+struct NeverYields;

@@ -1,6 +1,11 @@
 //! What a guest writes: standard output and error become log lines, as `weir:iec/log` does.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+mod rate;
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    time::Instant,
+};
 
 use bytes::Bytes;
 use tokio::io::AsyncWrite;
@@ -9,29 +14,73 @@ use wasmtime_wasi::{
     p2::{OutputStream, Pollable, StreamError, StreamResult},
 };
 
+use self::rate::Rate;
 use super::abi;
-use crate::logs::{Level, Logs, Source};
+use crate::{
+    logs::{Level, Logs, Source},
+    usage::Usage,
+};
 
 /// Bytes that a guest may write before it lets others run: each line of them is work for the host.
 const PERMIT: usize = 1024;
 
-/// Bytes after which a line ends, whether or not it has a line feed.
-const MAX_LINE: usize = 4096;
+/// Bytes of a line that are kept: one more than are shown, so that it shows that there were more.
+const MAX_LINE: usize = crate::logs::MAX_LINE + 1;
 
-/// Writes log lines under one extension's id.
+/// Writes log lines under one extension's id, at no more than its rate. All clones share that.
 #[derive(Clone, Debug)]
 pub(crate) struct Output {
     extension: Arc<str>,
     logs: Arc<Logs>,
+    rate: Arc<Mutex<Rate>>,
+    usage: Arc<Usage>,
 }
 
 impl Output {
-    pub(crate) fn new(extension: Arc<str>, logs: Arc<Logs>) -> Self {
-        Self { extension, logs }
+    /// With at most `rate` lines a second.
+    pub(crate) fn new(extension: Arc<str>, logs: Arc<Logs>, rate: u32, usage: Arc<Usage>) -> Self {
+        let rate = Arc::new(Mutex::new(Rate::new(rate, Instant::now())));
+        Self { extension, logs, rate, usage }
     }
 
     pub(super) fn log(&self, level: Level, message: &str, fields: impl Iterator<Item = (String, String)>) {
-        self.logs.write(&self.extension, level, Source::Log, message, fields);
+        if self.may_write() {
+            self.logs.write(&self.extension, level, Source::Log, message, fields);
+        }
+    }
+
+    /// Says how many lines were dropped and not reported yet.
+    pub(super) fn report_dropped(&self) {
+        let dropped = self.rate().take_dropped(Instant::now());
+        self.say_dropped(dropped);
+    }
+
+    /// Whether another line is within the rate; counts it, and reports those that were not.
+    fn may_write(&self) -> bool {
+        let now = Instant::now();
+        let mut rate = self.rate();
+        let is_within = rate.take(now);
+        self.usage.log_rate.set(rate.in_second());
+        if is_within {
+            return true;
+        }
+        self.usage.log_dropped.fetch_add(1, Ordering::Relaxed);
+        let dropped = if rate.is_report_due(now) { rate.take_dropped(now) } else { 0 };
+        drop(rate);
+        self.say_dropped(dropped);
+        false
+    }
+
+    fn say_dropped(&self, lines: u64) {
+        if lines > 0 {
+            let text =
+                format!("over `log-rate` of {} lines a second: {lines} dropped", self.rate().allowed());
+            self.logs.write(&self.extension, Level::Warn, Source::Main, &text, std::iter::empty());
+        }
+    }
+
+    fn rate(&self) -> MutexGuard<'_, Rate> {
+        self.rate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A stream whose lines are logged.
@@ -44,6 +93,9 @@ impl Output {
     }
 
     fn line(&self, source: Source, text: &[u8]) {
+        if !self.may_write() {
+            return;
+        }
         let level = if source == Source::Stderr { Level::Warn } else { Level::Info };
         let text = String::from_utf8_lossy(text);
         let text = text.strip_suffix('\r').unwrap_or(&text);
@@ -84,19 +136,20 @@ struct Written {
 }
 
 impl Line {
-    /// Appends, if so much is permitted. Empty lines say nothing and are left out.
+    /// Appends, if so much is permitted. Empty lines say nothing and are left out; what is beyond the
+    /// length of a line is cut off.
     fn append(&self, bytes: &[u8]) -> bool {
         let mut written = self.written();
         let Some(permit) = written.permit.checked_sub(bytes.len()) else { return false };
         written.permit = permit;
         for &byte in bytes {
-            let ends = byte == b'\n' || written.text.len() >= MAX_LINE;
-            if ends && !written.text.is_empty() {
+            if byte != b'\n' {
+                if written.text.len() < MAX_LINE {
+                    written.text.push(byte);
+                }
+            } else if !written.text.is_empty() {
                 self.output.line(self.source, &written.text);
                 written.text.clear();
-            }
-            if byte != b'\n' {
-                written.text.push(byte);
             }
         }
         true

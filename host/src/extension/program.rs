@@ -16,11 +16,14 @@ use rustix::{
 };
 use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex, OnceCell, Semaphore};
-use wasmtime::component::Component;
+use wasmtime::{Engine, component::Component};
 use wasmtime_wasi::p2::bindings::CommandPre;
 
-use super::{engine::Runtime, state::State};
-use crate::logs::harmless;
+use super::{
+    engine::{Runtime, Stack},
+    state::State,
+};
+use crate::{config::Limits, logs::harmless};
 
 /// Bytes that an extension's file may have: room for those that carry an interpreter along.
 const MAX_FILE: u64 = 64 * 1024 * 1024;
@@ -61,6 +64,14 @@ pub enum LoadError {
     /// Artifacts that are compiled elsewhere are not accepted.
     #[error("`{}` must be compiled, and this build has no compiler", .0.display())]
     NoCompiler(PathBuf),
+    /// This machine has no room for an engine with a stack of that size.
+    #[error("no engine for `{}`: {message}", path.display())]
+    Engine {
+        /// The file.
+        path: PathBuf,
+        /// What is missing.
+        message: String,
+    },
     /// It does not compile.
     #[error("cannot compile `{}`: {message}", path.display())]
     Compile {
@@ -105,7 +116,7 @@ pub(crate) struct Programs {
     /// Files that are read and compiled at once: each is held in memory meanwhile, and takes a thread
     /// of the blocking pool.
     loading: Semaphore,
-    by_hash: Mutex<HashMap<[u8; 32], Weak<Slot>>>,
+    by_hash: Mutex<HashMap<([u8; 32], Stack), Weak<Slot>>>,
 }
 
 impl Programs {
@@ -113,20 +124,24 @@ impl Programs {
         Self { runtime, loading: Semaphore::new(at_once), by_hash: Mutex::default() }
     }
 
-    /// Loads the file, off the worker thread. The same bytes are compiled once. The slot keeps the
-    /// program for others as long as somebody holds it.
-    pub(crate) async fn load(&self, path: &Path) -> Result<(Arc<Program>, Arc<Slot>), LoadError> {
+    /// Loads the file, off the worker thread. The same bytes are compiled once for each size of stack.
+    /// The slot keeps the program for others as long as somebody holds it.
+    pub(crate) async fn load(
+        &self,
+        path: &Path,
+        limits: &Limits,
+    ) -> Result<(Arc<Program>, Arc<Slot>), LoadError> {
         let _turn = self.loading.acquire().await.map_err(|_| LoadError::CutOff(path.to_owned()))?;
-        let owned = path.to_owned();
+        let (owned, stack) = (path.to_owned(), Stack::of(limits));
         let (bytes, hash) = blocking(path, move || read(&owned)).await?;
         let slot = {
             let mut by_hash = self.by_hash.lock().await;
             by_hash.retain(|_, slot| slot.strong_count() > 0);
-            match by_hash.get(&hash).and_then(Weak::upgrade) {
+            match by_hash.get(&(hash, stack)).and_then(Weak::upgrade) {
                 Some(slot) => slot,
                 None => {
                     let slot = Arc::new(Slot::default());
-                    by_hash.insert(hash, Arc::downgrade(&slot));
+                    by_hash.insert((hash, stack), Arc::downgrade(&slot));
                     slot
                 }
             }
@@ -134,7 +149,7 @@ impl Programs {
         let program = slot
             .get_or_try_init(|| {
                 let (owned, runtime) = (path.to_owned(), self.runtime.clone());
-                blocking(path, move || prepare(&runtime, &owned, &bytes, hash).map(Arc::new))
+                blocking(path, move || prepare(&runtime, stack, &owned, &bytes, hash).map(Arc::new))
             })
             .await?
             .clone();
@@ -152,7 +167,7 @@ pub fn check(path: &Path) -> Result<(), LoadError> {
     let runtime = Runtime::new()
         .map_err(|error| LoadError::World { path: path.to_owned(), message: format!("{error:#}") })?;
     let (bytes, hash) = read(path)?;
-    prepare(&runtime, path, &bytes, hash).map(drop)
+    prepare(&runtime, Stack::of(&Limits::default()), path, &bytes, hash).map(drop)
 }
 
 async fn blocking<T: Send + 'static>(
@@ -193,10 +208,18 @@ pub(super) fn read(path: &Path) -> Result<(Vec<u8>, [u8; 32]), LoadError> {
     Ok((bytes, hash))
 }
 
-fn prepare(runtime: &Runtime, path: &Path, bytes: &[u8], hash: [u8; 32]) -> Result<Program, LoadError> {
-    let component = compile(runtime, path, bytes)?;
-    let pre = runtime
-        .linker()
+fn prepare(
+    runtime: &Runtime,
+    stack: Stack,
+    path: &Path,
+    bytes: &[u8],
+    hash: [u8; 32],
+) -> Result<Program, LoadError> {
+    let linker = runtime
+        .linker(stack)
+        .map_err(|error| LoadError::Engine { path: path.to_owned(), message: said(&error) })?;
+    let component = compile(linker.engine(), path, bytes)?;
+    let pre = linker
         .instantiate_pre(&component)
         .and_then(CommandPre::new)
         .map_err(|error| LoadError::World { path: path.to_owned(), message: said(&error) })?;
@@ -204,13 +227,13 @@ fn prepare(runtime: &Runtime, path: &Path, bytes: &[u8], hash: [u8; 32]) -> Resu
 }
 
 #[cfg(feature = "compiler")]
-fn compile(runtime: &Runtime, path: &Path, bytes: &[u8]) -> Result<Component, LoadError> {
-    Component::from_binary(runtime.linker().engine(), bytes)
+fn compile(engine: &Engine, path: &Path, bytes: &[u8]) -> Result<Component, LoadError> {
+    Component::from_binary(engine, bytes)
         .map_err(|error| LoadError::Compile { path: path.to_owned(), message: said(&error) })
 }
 
 #[cfg(not(feature = "compiler"))]
-fn compile(_runtime: &Runtime, path: &Path, _bytes: &[u8]) -> Result<Component, LoadError> {
+fn compile(_engine: &Engine, path: &Path, _bytes: &[u8]) -> Result<Component, LoadError> {
     Err(LoadError::NoCompiler(path.to_owned()))
 }
 

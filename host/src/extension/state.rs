@@ -15,7 +15,7 @@ use super::{
     abi,
     in_hand::InHand,
     instance::{Notice, Signals},
-    memory::MemoryLimiter,
+    memory::{MemoryLimiter, size},
     meter::Meter,
     output::Output,
 };
@@ -25,16 +25,11 @@ use crate::{
     },
     config::{ExtensionConfig, Grants},
     logs::harmless,
+    usage::Usage,
 };
 
 /// Bytes of what a guest gives as a reason.
 const MAX_REASON: usize = 1024;
-
-/// Operations that one instance may hold open.
-const MAX_TARGETS: usize = 1024;
-
-/// Requests that one instance may have sent without waiting.
-const MAX_UNDER_WAY: usize = 1024;
 
 /// The state of one instance.
 pub(super) struct State {
@@ -45,6 +40,8 @@ pub(super) struct State {
     pub(super) memory: MemoryLimiter,
     pub(super) output: Output,
     pub(super) table: ResourceTable,
+    /// Bytes of randomness that one call gives.
+    pub(super) random_bytes: u64,
     pub(super) config: WasiConfigVariables,
     /// What the operator lets it reach.
     pub(super) grants: Grants,
@@ -53,7 +50,10 @@ pub(super) struct State {
     wasi: WasiCtx,
     signals: Arc<Signals>,
     targets: Vec<Target>,
+    max_targets: u64,
     under_way: BTreeMap<MessageId, Arc<Waiter>>,
+    in_flight: u64,
+    usage: Arc<Usage>,
     is_ready: bool,
     /// Peers whose messages it received: those whose names it may know.
     met: BTreeSet<PeerId>,
@@ -69,23 +69,31 @@ impl State {
         memory: MemoryLimiter,
         output: Output,
         wasi: WasiCtx,
+        usage: Arc<Usage>,
         config: &ExtensionConfig,
     ) -> Self {
+        let limits = &config.limits;
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(size(limits.fixed().resources));
         Self {
             bus,
             peer,
-            in_hand: InHand::default(),
+            in_hand: InHand::new(size(limits.in_flight.into())),
             meter,
             memory,
             output,
-            table: resource_table(),
+            table,
+            random_bytes: limits.fixed().random_bytes,
             config: WasiConfigVariables::from_iter(config.config.clone()),
             grants: config.grants.clone(),
             fault: None,
             wasi,
             signals,
             targets: Vec::new(),
+            max_targets: limits.fixed().open_operations,
             under_way: BTreeMap::new(),
+            in_flight: limits.in_flight.into(),
+            usage,
             is_ready: false,
             met: BTreeSet::new(),
         }
@@ -154,8 +162,8 @@ impl State {
         if let Some(known) = self.targets.iter().position(|target| target.is(contract, operation, provider)) {
             return Ok(u32::try_from(known).unwrap_or(u32::MAX));
         }
-        if self.targets.len() >= MAX_TARGETS {
-            let (used, allowed) = (self.targets.len() as u64 + 1, MAX_TARGETS as u64);
+        let (used, allowed) = (self.targets.len() as u64 + 1, self.max_targets);
+        if used > allowed {
             return Err(Error::LimitExceeded { name: "open-operations", used, allowed });
         }
         let target = self.bus.open(&self.peer, contract, operation, provider)?;
@@ -189,17 +197,14 @@ impl State {
 
     /// Fails if no further request may be sent without waiting.
     pub(super) fn check_under_way(&self) -> Result<(), Error> {
-        let (used, allowed) = (self.under_way.len() as u64 + 1, MAX_UNDER_WAY as u64);
-        if used > allowed {
-            Err(Error::LimitExceeded { name: "requests-under-way", used, allowed })
-        } else {
-            Ok(())
-        }
+        let (used, allowed) = (self.under_way.len() as u64 + 1, self.in_flight);
+        if used > allowed { Err(Error::LimitExceeded { name: "in-flight", used, allowed }) } else { Ok(()) }
     }
 
     pub(super) fn sent(&mut self, waiter: Arc<Waiter>) -> u64 {
         let id = waiter.id();
         self.under_way.insert(id, waiter);
+        self.show_in_flight();
         id.0
     }
 
@@ -207,7 +212,14 @@ impl State {
         // Once its reply is on its way, it counts until that is received.
         if self.under_way.get(&MessageId(id)).is_some_and(|waiter| waiter.cancel()) {
             self.under_way.remove(&MessageId(id));
+            self.show_in_flight();
         }
+    }
+
+    /// Shows how many requests are in hand and under way.
+    pub(super) fn show_in_flight(&self) {
+        self.usage.in_hand.set(self.in_hand.len() as u64);
+        self.usage.under_way.set(self.under_way.len() as u64);
     }
 
     fn take_one(&mut self) -> Taken {
@@ -223,6 +235,7 @@ impl State {
             Incoming::Request(request) => self.deliver_request(request),
             Incoming::Reply(Reply { id, outcome }) => {
                 self.under_way.remove(&id);
+                self.show_in_flight();
                 abi::Message::Response(abi::Response { id: id.0, outcome: outcome.map_err(Into::into) })
             }
             Incoming::Event(event) => self.deliver_event(event),
@@ -241,6 +254,7 @@ impl State {
             payload: request.payload.clone(),
         };
         self.in_hand.hold(request);
+        self.show_in_flight();
         abi::Message::Request(message)
     }
 
@@ -266,6 +280,8 @@ impl Drop for State {
         for waiter in self.under_way.values() {
             waiter.cancel();
         }
+        self.usage.in_hand.set(0);
+        self.usage.under_way.set(0);
     }
 }
 
@@ -277,15 +293,6 @@ impl WasiView for State {
 
 pub(super) fn not_in_hand(id: u64) -> Error {
     Error::Invalid(format!("request {id} is not in hand: never received, or answered already"))
-}
-
-/// Descriptors, streams and pollables that one instance may hold together.
-const MAX_RESOURCES: usize = 512;
-
-fn resource_table() -> ResourceTable {
-    let mut table = ResourceTable::new();
-    table.set_max_capacity(MAX_RESOURCES);
-    table
 }
 
 /// In whole milliseconds, at least 1 while any time is left.

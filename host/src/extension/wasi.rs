@@ -13,9 +13,6 @@ use crate::{
     logs::Source,
 };
 
-/// Bytes of randomness that one call may ask for.
-const MAX_RANDOM: u64 = 4 * 1024;
-
 /// The WASI context of one instance.
 pub(super) fn context(config: &ExtensionConfig, output: &Output) -> wasmtime::Result<WasiCtx> {
     let mut builder = WasiCtxBuilder::new();
@@ -23,7 +20,7 @@ pub(super) fn context(config: &ExtensionConfig, output: &Output) -> wasmtime::Re
         .arg(config.id.as_str())
         .stdout(output.stream(Source::Stdout))
         .stderr(output.stream(Source::Stderr))
-        .max_random_size(MAX_RANDOM)
+        .max_random_size(config.limits.fixed().random_bytes)
         .allow_udp(false)
         .allow_tcp(!config.grants.net.is_empty());
     for (name, value) in &config.grants.env {

@@ -119,6 +119,7 @@ mod tests {
             message_size: 1024,
             inbox: InboxLimits { messages: 8, bytes: 4096 },
             request_timeout: Duration::from_secs(60 * 60),
+            subscriptions: 8,
         };
         let bus = Arc::new(Bus::new(limits, Box::new(|_, _| {})));
         bus.serve_from_main(&"a@1".parse().unwrap(), &["do".to_owned()]).unwrap();

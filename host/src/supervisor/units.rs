@@ -25,9 +25,9 @@ pub(super) struct Ended {
 /// One instance, from its file to its end. A panic under it is its end, not Main's.
 pub(super) async fn run(index: usize, programs: Arc<Programs>, instance: Instance) -> Ended {
     let signals = instance.signals.clone();
-    let path = instance.config.path.clone();
+    let config = instance.config.clone();
     let loaded = tokio::select! {
-        loaded = programs.load(&path) => loaded,
+        loaded = programs.load(&config.path, &config.limits) => loaded,
         () = signals.stopped() => return Ended { index, exit: Exit::Finished, handling: None, hash: None },
     };
     let (program, _kept_for_others) = match loaded {

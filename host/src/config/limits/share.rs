@@ -82,7 +82,9 @@ mod tests {
 
     #[test]
     fn what_is_no_share_is_refused() {
-        for text in ["", "5", "%", "0%", "0.09%", "100.01%", "101%", "-5%", "1e1%", "nan%", "5.%", ".5%", "5.001%"] {
+        for text in
+            ["", "5", "%", "0%", "0.09%", "100.01%", "101%", "-5%", "1e1%", "nan%", "5.%", ".5%", "5.001%"]
+        {
             assert_eq!(text.parse::<CpuShare>(), Err(CpuShareError), "{text}");
         }
         assert!(format!("{}%", u64::MAX).parse::<CpuShare>().is_err());

@@ -20,7 +20,7 @@ type Answer = Result<Bytes, abi::HandlerError>;
 type Next = Option<abi::Message>;
 
 pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
-    linker.func_wrap_async("serve", |store, (contract, operations)| serve(store, contract, operations))?;
+    linker.func_wrap("serve", serve)?;
     linker.func_wrap_async("receive", |mut store, ()| -> Async<'_, Next> {
         Box::new(async move { Ok((receive(&mut store).await?,)) })
     })?;
@@ -28,18 +28,14 @@ pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime:
     linker.func_wrap_async("receive-batch", |store, (max, order, timeout_ms)| {
         receive_batch(store, max, order, timeout_ms)
     })?;
-    linker.func_wrap_async(
-        "respond",
-        |mut store, (id, answer): (u64, Answer)| -> Async<'_, Fallible<()>> {
-            Box::new(async move { outcome(respond(&mut store, id, answer).await?) })
-        },
-    )?;
+    linker.func_wrap("respond", |mut store: Store<'_>, (id, answer): (u64, Answer)| {
+        outcome(respond(&mut store, id, answer)?)
+    })?;
     linker.func_wrap_async("respond-and-receive", |store, (id, answer)| {
         respond_and_receive(store, id, answer)
     })?;
     linker.func_wrap_async("subscribe-inbox", |mut store, ()| -> Async<'_, Resource<DynPollable>> {
         Box::new(async move {
-            meter::charge(&mut store, 0).await?;
             // Whoever waits on it may wait for the first message.
             if !store.data().is_ready() {
                 store.data_mut().declare_ready().await;
@@ -49,12 +45,13 @@ pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime:
     })
 }
 
-fn serve(mut store: Store<'_>, contract: String, operations: Vec<String>) -> Async<'_, Fallible<u32>> {
-    Box::new(async move {
-        let names = operations.iter().map(String::len).sum::<usize>();
-        meter::charge(&mut store, contract.len() + names).await?;
-        outcome(store.data().peer.serve(&contract, &operations))
-    })
+fn serve(
+    mut store: Store<'_>,
+    (contract, operations): (String, Vec<String>),
+) -> wasmtime::Result<(Fallible<u32>,)> {
+    let names = operations.iter().map(String::len).sum::<usize>();
+    meter::charge(&mut store, contract.len() + names)?;
+    outcome(store.data().peer.serve(&contract, &operations))
 }
 
 /// Waits until `take` finds something; `None` when the time has passed.
@@ -72,9 +69,8 @@ async fn wait_for<T>(
     loop {
         if let Some((messages, taken)) = take(store.data_mut()) {
             // Stop brings no new budget.
-            match messages {
-                0 => meter::charge(store, 0).await?,
-                messages => meter::deliver(store, messages).await?,
+            if messages > 0 {
+                meter::deliver(store, messages)?;
             }
             return Ok(Some(taken));
         }
@@ -93,7 +89,6 @@ async fn wait_for<T>(
             }
         };
         if !in_time {
-            meter::charge(store, 0).await?;
             return Ok(None);
         }
     }
@@ -119,7 +114,6 @@ fn receive_batch(
 ) -> Async<'_, Fallible<Vec<abi::Message>>> {
     Box::new(async move {
         if !(1..=MAX_BATCH).contains(&max) {
-            meter::charge(&mut store, 0).await?;
             return outcome(Err(Error::Invalid(format!(
                 "a batch of {max}; from 1 to {MAX_BATCH} are possible"
             ))));
@@ -133,14 +127,14 @@ fn receive_batch(
     })
 }
 
-async fn respond(store: &mut Store<'_>, id: u64, answer: Answer) -> wasmtime::Result<Result<(), Error>> {
-    meter::charge(store, answer.as_ref().map_or(0, Bytes::len)).await?;
+fn respond(store: &mut Store<'_>, id: u64, answer: Answer) -> wasmtime::Result<Result<(), Error>> {
+    meter::charge(store, answer.as_ref().map_or(0, Bytes::len))?;
     Ok(store.data_mut().respond(id, answer))
 }
 
 fn respond_and_receive(mut store: Store<'_>, id: u64, answer: Answer) -> Async<'_, Fallible<Next>> {
     Box::new(async move {
-        match respond(&mut store, id, answer).await? {
+        match respond(&mut store, id, answer)? {
             Ok(()) => outcome(Ok(receive(&mut store).await?)),
             Err(error) => outcome(Err(error)),
         }
@@ -160,6 +154,7 @@ impl State {
             return Err(Error::TooLarge { bytes: payload.len() as u64, allowed });
         }
         let (duty, was_full) = self.in_hand.take(MessageId(id)).ok_or_else(|| not_in_hand(id))?;
+        self.show_in_flight();
         if !duty.give(answer.map_err(Into::into)) {
             self.peer.count_late();
         }

@@ -10,33 +10,23 @@ use crate::{
 };
 
 pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
-    linker.func_wrap_async("open", |store, (contract, operation, provider)| {
-        open(store, contract, operation, provider)
-    })?;
+    linker.func_wrap("open", open)?;
     linker
         .func_wrap_async("call", |store, (target, payload, options)| call(store, target, payload, options))?;
-    linker
-        .func_wrap_async("send", |store, (target, payload, options)| send(store, target, payload, options))?;
-    linker.func_wrap_async("cancel", |mut store, (id,): (u64,)| {
-        Box::new(async move {
-            meter::charge(&mut store, 0).await?;
-            store.data_mut().cancel(id);
-            Ok(())
-        })
+    linker.func_wrap("send", send)?;
+    linker.func_wrap("cancel", |mut store: Store<'_>, (id,): (u64,)| {
+        store.data_mut().cancel(id);
+        Ok(())
     })
 }
 
 fn open(
     mut store: Store<'_>,
-    contract: String,
-    operation: String,
-    provider: Option<String>,
-) -> Async<'_, Fallible<u32>> {
-    Box::new(async move {
-        let names = contract.len() + operation.len() + provider.as_ref().map_or(0, String::len);
-        meter::charge(&mut store, names).await?;
-        outcome(store.data_mut().open(&contract, &operation, provider.as_deref()))
-    })
+    (contract, operation, provider): (String, String, Option<String>),
+) -> wasmtime::Result<(Fallible<u32>,)> {
+    let names = contract.len() + operation.len() + provider.as_ref().map_or(0, String::len);
+    meter::charge(&mut store, names)?;
+    outcome(store.data_mut().open(&contract, &operation, provider.as_deref()))
 }
 
 fn call(
@@ -46,13 +36,13 @@ fn call(
     options: abi::Options,
 ) -> Async<'_, Fallible<Bytes>> {
     Box::new(async move {
-        meter::charge(&mut store, payload.len()).await?;
+        meter::charge(&mut store, payload.len())?;
         let answer = match store.data_mut().call(target, payload, &options) {
             Ok(pending) => pending.answer().await,
             Err(error) => Err(error),
         };
         if let Ok(payload) = &answer {
-            meter::charge(&mut store, payload.len()).await?;
+            meter::charge(&mut store, payload.len())?;
         }
         outcome(answer)
     })
@@ -60,14 +50,10 @@ fn call(
 
 fn send(
     mut store: Store<'_>,
-    target: u32,
-    payload: Bytes,
-    options: abi::Options,
-) -> Async<'_, Fallible<u64>> {
-    Box::new(async move {
-        meter::charge(&mut store, payload.len()).await?;
-        outcome(store.data_mut().send(target, payload, &options))
-    })
+    (target, payload, options): (u32, Bytes, abi::Options),
+) -> wasmtime::Result<(Fallible<u64>,)> {
+    meter::charge(&mut store, payload.len())?;
+    outcome(store.data_mut().send(target, payload, &options))
 }
 
 impl State {

@@ -3,76 +3,61 @@
 use bytes::Bytes;
 use wasmtime::component::LinkerInstance;
 
-use super::{Async, Fallible, Store, abi, meter, outcome};
+use super::{Fallible, Store, abi, meter, outcome};
 use crate::{bus::PeerId, extension::state::State, logs::harmless};
 
 pub(super) fn add_events(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
-    linker.func_wrap_async(
-        "subscribe",
-        |mut store: Store<'_>, (pattern,): (String,)| -> Async<'_, Fallible<u32>> {
-            Box::new(async move {
-                meter::charge(&mut store, pattern.len()).await?;
-                let State { bus, peer, .. } = store.data();
-                outcome(bus.subscribe(peer, peer.inbox(), &pattern).map(|subscription| subscription.number()))
-            })
-        },
-    )?;
-    linker.func_wrap_async(
-        "unsubscribe",
-        |mut store: Store<'_>, (number,): (u32,)| -> Async<'_, Fallible<()>> {
-            Box::new(async move {
-                meter::charge(&mut store, 0).await?;
-                let State { bus, peer, .. } = store.data();
-                outcome(bus.unsubscribe(peer, number))
-            })
-        },
-    )?;
-    linker.func_wrap_async("publish", |store, (topic, payload)| publish(store, None, topic, payload))?;
-    linker.func_wrap_async("publish-to", |store, (extension, topic, payload)| {
-        publish(store, Some(extension), topic, payload)
+    linker.func_wrap("subscribe", |mut store: Store<'_>, (pattern,): (String,)| {
+        meter::charge(&mut store, pattern.len())?;
+        let State { bus, peer, .. } = store.data();
+        outcome(bus.subscribe(peer, peer.inbox(), &pattern).map(|subscription| subscription.number()))
+    })?;
+    linker.func_wrap("unsubscribe", |store: Store<'_>, (number,): (u32,)| {
+        let State { bus, peer, .. } = store.data();
+        outcome(bus.unsubscribe(peer, number))
+    })?;
+    linker.func_wrap("publish", |store: Store<'_>, (topic, payload): (String, Bytes)| {
+        publish(store, None, &topic, payload)
+    })?;
+    linker.func_wrap("publish-to", |store: Store<'_>, (to, topic, payload): (String, String, Bytes)| {
+        publish(store, Some(&to), &topic, payload)
     })
 }
 
 fn publish(
     mut store: Store<'_>,
-    to: Option<String>,
-    topic: String,
+    to: Option<&str>,
+    topic: &str,
     payload: Bytes,
-) -> Async<'_, Fallible<abi::Receipt>> {
-    Box::new(async move {
-        let names = topic.len() + to.as_ref().map_or(0, String::len);
-        meter::charge(&mut store, payload.len() + names).await?;
-        let State { bus, peer, .. } = store.data();
-        let published = bus.publish(peer, to.as_deref(), &topic, payload);
-        let compared = bus.patterns();
-        if let Ok(receipt) = &published {
-            meter::fan_out(&mut store, receipt.delivered + receipt.shed, compared).await;
-        }
-        outcome::<abi::Receipt>(published.map(Into::into))
-    })
+) -> wasmtime::Result<(Fallible<abi::Receipt>,)> {
+    let names = topic.len() + to.map_or(0, str::len);
+    meter::charge(&mut store, payload.len() + names)?;
+    let State { bus, peer, .. } = store.data();
+    let published = bus.publish(peer, to, topic, payload);
+    let compared = bus.patterns();
+    let deliveries = published.as_ref().map_or(0, |receipt| receipt.delivered.saturating_add(receipt.shed));
+    meter::fan_out(&mut store, deliveries, compared)?;
+    outcome(published.map(Into::into))
 }
 
 pub(super) fn add_lifecycle(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
     linker.func_wrap_async("ready", |mut store: Store<'_>, ()| {
         Box::new(async move {
-            meter::charge(&mut store, 0).await?;
             store.data_mut().declare_ready().await;
             Ok(())
         })
     })?;
     linker.func_wrap_async("interrupted", |mut store: Store<'_>, (reason,): (String,)| {
         Box::new(async move {
-            meter::charge(&mut store, reason.len()).await?;
+            meter::charge(&mut store, reason.len())?;
             store.data_mut().declare_interrupted(reason).await;
             Ok(())
         })
     })?;
-    linker.func_wrap_async("error", |mut store: Store<'_>, (reason,): (String,)| {
-        Box::new(async move {
-            meter::charge(&mut store, reason.len()).await?;
-            store.data_mut().fault = Some(harmless(&reason, 1024));
-            Ok(())
-        })
+    linker.func_wrap("error", |mut store: Store<'_>, (reason,): (String,)| {
+        meter::charge(&mut store, reason.len())?;
+        store.data_mut().fault = Some(harmless(&reason, 1024));
+        Ok(())
     })
 }
 
@@ -82,16 +67,14 @@ pub(super) fn add_peers(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Res
 }
 
 pub(super) fn add_log(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
-    linker.func_wrap_async(
+    linker.func_wrap(
         "write",
         |mut store: Store<'_>, (level, message, fields): (abi::Level, String, Vec<abi::Field>)| {
-            Box::new(async move {
-                let bytes = fields.iter().map(|field| field.name.len() + field.value.len()).sum::<usize>();
-                meter::charge(&mut store, message.len() + bytes).await?;
-                let fields = fields.into_iter().map(|field| (field.name, field.value));
-                store.data().output.log(level.into(), &message, fields);
-                Ok(())
-            })
+            let bytes = fields.iter().map(|field| field.name.len() + field.value.len()).sum::<usize>();
+            meter::charge(&mut store, message.len() + bytes)?;
+            let fields = fields.into_iter().map(|field| (field.name, field.value));
+            store.data().output.log(level.into(), &message, fields);
+            Ok(())
         },
     )
 }

@@ -1,0 +1,87 @@
+//! Functions of WASI that are narrowed: names that a guest may look up, and how much randomness it
+//! gets at once.
+
+use wasmtime::component::{Linker, Resource};
+use wasmtime_wasi::{
+    p2::bindings::{
+        random::{insecure, random},
+        sockets::{
+            ip_name_lookup::{Host, ResolveAddressStream},
+            network::{ErrorCode, Network},
+        },
+    },
+    random::{WasiRandomCtx, WasiRandomView},
+    sockets::WasiSocketsView,
+};
+
+use super::{Store, meter};
+use crate::{
+    extension::{limit::OverLimit, state::State},
+    roster::LimitHit,
+};
+
+/// The version under which wasmtime's WASI defines the interfaces.
+const VERSION: &str = "0.2.12";
+
+/// Fuel that a byte of randomness takes.
+const FUEL_PER_RANDOM_BYTE: u64 = 4;
+
+/// Replaces what WASI defines.
+pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    linker.allow_shadowing(true);
+    linker.instance(&format!("wasi:sockets/ip-name-lookup@{VERSION}"))?.func_wrap(
+        "resolve-addresses",
+        |mut store: Store<'_>, (network, name): (Resource<Network>, String)| {
+            let state = store.data_mut();
+            Ok((if state.may_look_up(&name) {
+                resolve(state, network, name)?
+            } else {
+                Err(ErrorCode::AccessDenied)
+            },))
+        },
+    )?;
+    linker
+        .instance(&format!("wasi:random/random@{VERSION}"))?
+        .func_wrap("get-random-bytes", |store, (length,)| {
+            random_bytes(store, length, random::Host::get_random_bytes)
+        })?;
+    linker
+        .instance(&format!("wasi:random/insecure@{VERSION}"))?
+        .func_wrap("get-insecure-random-bytes", |store, (length,)| {
+            random_bytes(store, length, insecure::Host::get_insecure_random_bytes)
+        })?;
+    linker.allow_shadowing(false);
+    Ok(())
+}
+
+fn random_bytes(
+    mut store: Store<'_>,
+    length: u64,
+    make: fn(&mut WasiRandomCtx, u64) -> wasmtime::Result<Vec<u8>>,
+) -> wasmtime::Result<(Vec<u8>,)> {
+    let allowed = store.data().random_bytes;
+    if length > allowed {
+        let hit = LimitHit { name: "random-bytes".to_owned(), used: length, allowed };
+        return Err(OverLimit(hit).into());
+    }
+    meter::charge_fuel(&mut store, length * FUEL_PER_RANDOM_BYTE)?;
+    Ok((make(store.data_mut().random(), length)?,))
+}
+
+fn resolve(
+    state: &mut State,
+    network: Resource<Network>,
+    name: String,
+) -> wasmtime::Result<Result<Resource<ResolveAddressStream>, ErrorCode>> {
+    match state.sockets().resolve_addresses(network, name) {
+        Ok(stream) => Ok(Ok(stream)),
+        Err(error) => error.downcast().map(Err),
+    }
+}
+
+impl State {
+    /// Whether `name` is granted with some port. Names are the same whatever their case.
+    fn may_look_up(&self, name: &str) -> bool {
+        self.grants.net.iter().any(|grant| grant.host.eq_ignore_ascii_case(name))
+    }
+}

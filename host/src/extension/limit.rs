@@ -1,0 +1,39 @@
+//! A limit that ended a guest, as an error on its way out.
+
+use wasmtime::component::ResourceTableError;
+
+use crate::{config::Limits, roster::LimitHit};
+
+/// A guest asked for more than it may have, where there is no error that it could be given.
+#[derive(Debug, thiserror::Error)]
+#[error("asked for {} of `{}`, of which {} are allowed", .0.used, .0.name, .0.allowed)]
+pub(super) struct OverLimit(pub(super) LimitHit);
+
+/// What wasmtime says when a guest hands over more in one call than
+/// [`Store::set_hostcall_fuel`](wasmtime::Store::set_hostcall_fuel) allows: the error has no type.
+const TOO_MUCH_HANDED_OVER: &str = "fuel allocated for hostcalls has been exhausted";
+
+/// Bytes that a guest may hand to the host in one call, beside a message of the largest size.
+const TRANSFER_MARGIN: u64 = 64 * 1024;
+
+/// Bytes that a guest may hand to the host in one call.
+pub(super) fn transfer(limits: &Limits) -> u64 {
+    limits.message_size.saturating_add(TRANSFER_MARGIN)
+}
+
+/// The limit that an error of a guest comes from.
+pub(super) fn hit(error: &wasmtime::Error, limits: &Limits) -> Option<LimitHit> {
+    let used_up = |name: &str, allowed| LimitHit { name: name.to_owned(), used: allowed, allowed };
+    let is_full = |cause: &(dyn std::error::Error + 'static)| {
+        matches!(cause.downcast_ref(), Some(ResourceTableError::Full))
+    };
+    if let Some(OverLimit(hit)) = error.downcast_ref() {
+        Some(hit.clone())
+    } else if error.chain().any(is_full) {
+        Some(used_up("resources", limits.fixed().resources))
+    } else if error.root_cause().to_string().contains(TOO_MUCH_HANDED_OVER) {
+        Some(used_up("transfer", transfer(limits)))
+    } else {
+        None
+    }
+}

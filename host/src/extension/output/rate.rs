@@ -1,0 +1,106 @@
+//! How many lines a second: a token bucket, and a count of those that found it empty.
+
+use std::time::{Duration, Instant};
+
+/// Seconds whose lines may come at once.
+const BURST: u32 = 10;
+
+/// Between two reports of dropped lines: they are lines themselves.
+const REPORT_EVERY: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub(super) struct Rate {
+    per_second: u32,
+    lines: f64,
+    looked: Instant,
+    /// Dropped since the last report.
+    dropped: u64,
+    reported: Option<Instant>,
+    /// Written in the second that began then.
+    in_second: u64,
+    second: Instant,
+}
+
+impl Rate {
+    pub(super) fn new(per_second: u32, now: Instant) -> Self {
+        Self {
+            per_second,
+            lines: most(per_second),
+            looked: now,
+            dropped: 0,
+            reported: None,
+            in_second: 0,
+            second: now,
+        }
+    }
+
+    pub(super) fn allowed(&self) -> u32 {
+        self.per_second
+    }
+
+    /// Lines written in the present second.
+    pub(super) fn in_second(&self) -> u64 {
+        self.in_second
+    }
+
+    /// Takes one line out; else counts it as dropped.
+    pub(super) fn take(&mut self, now: Instant) -> bool {
+        let passed = now.saturating_duration_since(self.looked).as_secs_f64();
+        self.looked = now;
+        self.lines = (self.lines + passed * f64::from(self.per_second)).min(most(self.per_second));
+        if now.saturating_duration_since(self.second) >= Duration::from_secs(1) {
+            (self.second, self.in_second) = (now, 0);
+        }
+        let is_within = self.lines >= 1.0;
+        if is_within {
+            self.lines -= 1.0;
+            self.in_second += 1;
+        } else {
+            self.dropped += 1;
+        }
+        is_within
+    }
+
+    pub(super) fn is_report_due(&self, now: Instant) -> bool {
+        self.reported.is_none_or(|then| now.saturating_duration_since(then) >= REPORT_EVERY)
+    }
+
+    /// How many were dropped since this was last asked.
+    pub(super) fn take_dropped(&mut self, now: Instant) -> u64 {
+        self.reported = Some(now);
+        std::mem::take(&mut self.dropped)
+    }
+}
+
+fn most(per_second: u32) -> f64 {
+    f64::from(per_second) * f64::from(BURST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_gets_its_burst_and_then_its_rate_and_the_rest_is_counted() {
+        let start = Instant::now();
+        let mut rate = Rate::new(100, start);
+        let written = |rate: &mut Rate, now| (0..5000).filter(|_| rate.take(now)).count();
+        assert_eq!(written(&mut rate, start), 1000);
+        assert_eq!(written(&mut rate, start), 0);
+        assert_eq!(written(&mut rate, start + Duration::from_secs(1)), 100);
+        assert_eq!(rate.in_second(), 100);
+        assert_eq!(written(&mut rate, start + Duration::from_secs(3600)), 1000);
+        assert_eq!(rate.take_dropped(start), 4 * 5000 - 2100);
+        assert_eq!(rate.take_dropped(start), 0);
+    }
+
+    #[test]
+    fn dropped_lines_are_reported_at_once_and_then_every_ten_seconds() {
+        let start = Instant::now();
+        let mut rate = Rate::new(1, start);
+        assert!(rate.is_report_due(start));
+        rate.take_dropped(start);
+        assert!(!rate.is_report_due(start + Duration::from_secs(9)));
+        assert!(rate.is_report_due(start + Duration::from_secs(10)));
+    }
+}

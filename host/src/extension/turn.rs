@@ -1,0 +1,272 @@
+//! When an extension runs: the busy ones one after the other, behind those that were waiting, and
+//! none above its share.
+//!
+//! An extension that is woken by a message runs as soon as the worker thread comes to it. One that
+//! has used up its slice and could go on is *busy*: it waits for its turn. One busy extension runs
+//! at a time, and before each turn the worker looks at its timers and sockets, so that however many
+//! are busy, a message waits for one slice, not for one of each. Who is over its `cpu-share` is not
+//! run until it is under it again.
+
+mod share;
+
+use std::{
+    collections::VecDeque,
+    future::Future,
+    pin::{Pin, pin},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker, ready},
+    time::{Duration, Instant},
+};
+
+use futures_util::task::AtomicWaker;
+use tokio::time::{Sleep, sleep};
+
+use self::share::Share;
+use crate::{config::CpuShare, usage::Usage};
+
+/// The busy extensions of one Main, in the order of their turns.
+#[derive(Debug, Default)]
+pub(crate) struct Turns(Mutex<Queue>);
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: VecDeque<Arc<Ticket>>,
+    /// Somebody has the turn.
+    is_taken: bool,
+}
+
+/// A place in the queue.
+#[derive(Debug, Default)]
+struct Ticket {
+    is_called: AtomicBool,
+    waker: AtomicWaker,
+}
+
+impl Turns {
+    /// Takes a place at the end.
+    fn join(&self) -> Arc<Ticket> {
+        let ticket = Arc::new(Ticket::default());
+        let mut queue = self.queue();
+        queue.waiting.push_back(ticket.clone());
+        if !queue.is_taken {
+            queue.call_next();
+        }
+        ticket
+    }
+
+    /// Gives up a place, or the turn.
+    fn leave(&self, ticket: &Arc<Ticket>) {
+        let mut queue = self.queue();
+        if ticket.is_called.load(Ordering::Acquire) {
+            queue.call_next();
+        } else {
+            queue.waiting.retain(|other| !Arc::ptr_eq(other, ticket));
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    fn call_next(&mut self) {
+        let next = self.waiting.pop_front();
+        self.is_taken = next.is_some();
+        if let Some(ticket) = next {
+            ticket.is_called.store(true, Ordering::Release);
+            ticket.waker.take().iter().for_each(wake_last);
+        }
+    }
+}
+
+/// Wakes a task behind all that can run now, and after a look at timers and sockets: that is what
+/// tokio does with one that yields.
+fn wake_last(waker: &Waker) {
+    let yields = tokio::task::yield_now();
+    // Pending: it has put the waker there.
+    let _pending = pin!(yields).poll(&mut Context::from_waker(waker));
+}
+
+/// Which activation of an extension is under way, and since when.
+#[derive(Debug)]
+pub(super) struct Activity {
+    number: AtomicU64,
+    created: Instant,
+    started: AtomicU64,
+}
+
+impl Activity {
+    pub(super) fn new() -> Self {
+        Self { number: AtomicU64::new(0), created: Instant::now(), started: AtomicU64::new(0) }
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number.load(Ordering::Relaxed)
+    }
+
+    /// Since the activation began.
+    pub(super) fn elapsed(&self) -> Duration {
+        let started = Duration::from_nanos(self.started.load(Ordering::Relaxed));
+        self.created.elapsed().saturating_sub(started)
+    }
+
+    fn begin(&self, now: Instant) {
+        self.started.store(nanoseconds(now.saturating_duration_since(self.created)), Ordering::Relaxed);
+        self.number.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A guest that runs in turn and within its share. Dropped, it gives up its place.
+pub(super) struct InTurn<F> {
+    guest: Pin<Box<F>>,
+    wakeups: Arc<Wakeups>,
+    waker: Waker,
+    turns: Arc<Turns>,
+    ticket: Option<Arc<Ticket>>,
+    share: Share,
+    delay: Option<Delay>,
+    activity: Arc<Activity>,
+    usage: Arc<Usage>,
+}
+
+/// A wait until the guest is under its share again.
+struct Delay {
+    over: Pin<Box<Sleep>>,
+    began: Instant,
+}
+
+impl<F: Future> InTurn<F> {
+    pub(super) fn new(
+        guest: F,
+        turns: Arc<Turns>,
+        share: CpuShare,
+        activity: Arc<Activity>,
+        usage: Arc<Usage>,
+    ) -> Self {
+        let wakeups = Arc::new(Wakeups::default());
+        Self {
+            guest: Box::pin(guest),
+            waker: Waker::from(wakeups.clone()),
+            wakeups,
+            turns,
+            ticket: None,
+            share: Share::new(share, Instant::now()),
+            delay: None,
+            activity,
+            usage,
+        }
+    }
+
+    /// Ready when the guest may run.
+    fn poll_permission(&mut self, context: &mut Context<'_>) -> Poll<Instant> {
+        loop {
+            if let Some(delay) = &mut self.delay {
+                ready!(delay.over.as_mut().poll(context));
+                self.usage.add_delay(nanoseconds(delay.began.elapsed()));
+                self.delay = None;
+            }
+            let now = Instant::now();
+            let Some(wait) = self.share.wait(now) else {
+                return self.poll_turn(context).map(|()| now);
+            };
+            // A turn that cannot be used is somebody else's.
+            self.leave();
+            self.delay = Some(Delay { over: Box::pin(sleep(wait)), began: now });
+        }
+    }
+
+    fn poll_turn(&self, context: &Context<'_>) -> Poll<()> {
+        let Some(ticket) = &self.ticket else { return Poll::Ready(()) };
+        ticket.waker.register(context.waker());
+        if ticket.is_called.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    fn leave(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            self.turns.leave(&ticket);
+        }
+    }
+}
+
+impl<F: Future> Future for InTurn<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let this = &mut *self;
+        let start = ready!(this.poll_permission(context));
+        this.activity.begin(start);
+        this.wakeups.begin(context.waker());
+        let result = this.guest.as_mut().poll(&mut Context::from_waker(&this.waker));
+        let is_busy = this.wakeups.end();
+        let end = Instant::now();
+        let spent = nanoseconds(end.saturating_duration_since(start));
+        this.usage.add_cpu(spent);
+        this.usage.cpu_share.spend(end, spent);
+        this.share.spend(spent);
+        let had_turn = this.ticket.take();
+        if result.is_pending() && is_busy {
+            let ticket = this.turns.join();
+            ticket.waker.register(context.waker());
+            if ticket.is_called.load(Ordering::Acquire) {
+                wake_last(context.waker());
+            }
+            this.ticket = Some(ticket);
+        }
+        if let Some(ticket) = had_turn {
+            this.turns.leave(&ticket);
+        }
+        result
+    }
+}
+
+impl<F> Drop for InTurn<F> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            self.turns.leave(&ticket);
+        }
+    }
+}
+
+/// Tells a guest that was woken while it ran, and so could go on, from one that waits.
+#[derive(Debug, Default)]
+struct Wakeups {
+    task: AtomicWaker,
+    is_running: AtomicBool,
+    was_woken: AtomicBool,
+}
+
+impl Wakeups {
+    fn begin(&self, task: &Waker) {
+        self.task.register(task);
+        self.was_woken.store(false, Ordering::SeqCst);
+        self.is_running.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it was woken meanwhile.
+    fn end(&self) -> bool {
+        // In this order: a wake-up between the two goes to the task, or is seen here.
+        self.is_running.store(false, Ordering::SeqCst);
+        self.was_woken.load(Ordering::SeqCst)
+    }
+}
+
+impl Wake for Wakeups {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.was_woken.store(true, Ordering::SeqCst);
+        if !self.is_running.load(Ordering::SeqCst) {
+            self.task.wake();
+        }
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
