@@ -88,7 +88,7 @@ impl Output {
         LineStream(Arc::new(Line {
             output: self.clone(),
             source,
-            written: Mutex::new(Written { text: Vec::new(), permit: PERMIT }),
+            written: Mutex::new(Written { text: Vec::new(), is_cut: false, permit: PERMIT }),
         }))
     }
 
@@ -131,6 +131,8 @@ struct Line {
 struct Written {
     /// The line so far.
     text: Vec<u8>,
+    /// It has been logged, and the rest of it is left out.
+    is_cut: bool,
     /// Bytes that may still be written before others run.
     permit: usize,
 }
@@ -143,14 +145,16 @@ impl Line {
         let Some(permit) = written.permit.checked_sub(bytes.len()) else { return false };
         written.permit = permit;
         for &byte in bytes {
-            if byte != b'\n' {
-                if written.text.len() < MAX_LINE {
-                    written.text.push(byte);
-                }
-            } else if !written.text.is_empty() {
+            let ends = byte == b'\n';
+            if !ends && !written.is_cut {
+                written.text.push(byte);
+            }
+            if (ends || written.text.len() == MAX_LINE) && !written.text.is_empty() {
                 self.output.line(self.source, &written.text);
                 written.text.clear();
+                written.is_cut = true;
             }
+            written.is_cut &= !ends;
         }
         true
     }

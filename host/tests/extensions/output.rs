@@ -38,9 +38,10 @@ async fn a_line_without_end_is_cut_and_a_follower_misses_nothing_unsaid() {
     let main = start(vec![puppet("a")]).await;
     let (_, mut lines) = main.control().follow_logs();
     tell(&main, "a", &format!("print {}", "x".repeat(10_000))).await.unwrap();
-    for _ in 0..2 {
+    tell(&main, "a", "print still the same\nanother\n").await.unwrap();
+    for expected in [format!("{}…", "x".repeat(4096)), "another".to_owned()] {
         let Some(NextLine::Line(line)) = lines.next().await else { panic!("no line") };
-        assert_eq!(line.message, "x".repeat(4096));
+        assert_eq!(line.message, expected);
     }
 }
 

@@ -112,17 +112,17 @@ async fn a_panic_in_a_handler_of_mains_own_is_peer_gone_and_main_lives() {
 #[tokio::test]
 async fn a_loop_before_ready_fails_at_the_fuel_limit_or_the_ready_deadline() {
     let hungry = puppet_with("hungry", |p| {
-        p.limits.fuel_per_message = 50_000_000;
+        p.limits.fuel_to_start = 500_000_000;
         super::support::set(p, "start", "spin");
     });
     let slow = puppet_with("slow", |p| {
-        p.limits.fuel_per_message = 1_000_000_000_000;
+        p.limits.fuel_to_start = 1_000_000_000_000;
         p.limits.ready_timeout = Duration::from_millis(300);
         super::support::set(p, "start", "spin");
     });
     let main = start(vec![hungry, slow, puppet("other")]).await;
     let reason = |id: &str| main.control().status(id).unwrap().reason.unwrap();
-    assert_eq!(reason("hungry"), "fuel to start (10 × `fuel-per-message`) of 500000000 used up");
+    assert_eq!(reason("hungry"), "`fuel-to-start` of 500000000 used up");
     assert_eq!(reason("slow"), "not ready within `ready-timeout` of 300ms");
     assert_eq!(tell(&main, "other", "echo 1").await.unwrap(), "1");
 }
@@ -130,7 +130,7 @@ async fn a_loop_before_ready_fails_at_the_fuel_limit_or_the_ready_deadline() {
 #[tokio::test]
 async fn a_loop_after_stop_is_killed_at_the_stop_deadline() {
     let stubborn = puppet_with("stubborn", |p| {
-        p.limits.fuel_per_message = 1_000_000_000_000;
+        p.limits.fuel_to_start = 1_000_000_000_000;
         p.limits.stop_timeout = Duration::from_millis(300);
         super::support::set(p, "stop", "spin");
     });
