@@ -3,8 +3,10 @@
 //! Owns the keys, their ranges and defaults, and every message about them. Knows nothing of wasmtime,
 //! of the bus, and of whether the files, contracts and addresses that are named exist.
 
+mod changes;
 mod check;
 mod classes;
+mod environment;
 mod error;
 mod extension;
 mod file;
@@ -21,6 +23,7 @@ mod tests;
 
 use std::path::Path;
 
+use environment::Environment;
 pub use error::{ConfigError, ConfigErrors};
 pub use extension::ExtensionConfig;
 pub use grants::{DirGrant, DirMode, GrantError, Grants, GuestPath, NetGrant};
@@ -31,7 +34,8 @@ pub use main::MainConfig;
 
 /// Main and its extensions, as configured.
 ///
-/// From a file it is checked. One that is made in Rust is checked by [`Config::check`].
+/// From a file it is checked. One that is made in Rust is checked by [`Config::check`], and the
+/// environment does not change its limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Config {
@@ -50,21 +54,25 @@ impl Config {
 
     /// Reads a file, and those that it includes.
     ///
+    /// Variables of this process's environment that start with `WEIR_LIMITS_` go before what the files
+    /// say of a class: `WEIR_LIMITS_MEDIUM_STACK="2 MiB"` stands for `stack = "2 MiB"` in the class
+    /// `medium`, built in or not.
+    ///
     /// # Errors
     ///
     /// Fails with all that is wrong with them: syntax, keys, values, and what [`Config::check`] finds.
     pub fn load(path: &Path) -> Result<Self, ConfigErrors> {
-        file::load(path)
+        file::load(path, &Environment::of_process())
     }
 
     /// Reads a text as [`Config::load`] reads a file. Messages call it `name`, and paths in it are
-    /// relative to `base_dir`.
+    /// relative to `base_dir`. It heeds the same variables.
     ///
     /// # Errors
     ///
     /// As [`Config::load`].
     pub fn parse(text: &str, name: &str, base_dir: &Path) -> Result<Self, ConfigErrors> {
-        file::parse(text.to_owned(), name, base_dir)
+        file::parse(text.to_owned(), name, base_dir, &Environment::of_process())
     }
 
     /// Checks ranges, and what must hold between the parts.
@@ -73,10 +81,15 @@ impl Config {
     ///
     /// Fails with every value out of its range, limits that contradict each other, two extensions with
     /// one id, two owners of one contract, required contracts that nobody serves, rounds of
-    /// `requires`, doubled entries and guest directories, and paths outside the plugin directory.
+    /// `requires`, doubled entries and guest directories, paths outside the plugin directory, and if
+    /// there is nothing else, limits that come to more than the memory budget.
     pub fn check(&self) -> Result<(), ConfigErrors> {
         let mut errors = check::values(self);
-        errors.extend(check::between_parts(self, &check::Places::default(), true));
+        let places = check::Places::default();
+        errors.extend(check::between_parts(self, &places, true));
+        if errors.is_empty() {
+            errors.extend(check::memory_budget(self, &places));
+        }
         if errors.is_empty() { Ok(()) } else { Err(ConfigErrors::new(errors)) }
     }
 

@@ -1,5 +1,6 @@
 //! What must hold between the parts of a configuration, wherever they come from: a file or Rust.
 
+mod budget;
 mod cycles;
 
 use std::{
@@ -9,7 +10,7 @@ use std::{
 
 use super::{
     Config, ExtensionConfig,
-    error::{ConfigError, Place, quote},
+    error::{ConfigError, ERRORS_MAX, Place, quote},
     grants::check_variable,
     section::nearest,
 };
@@ -18,6 +19,7 @@ use crate::names::ContractName;
 /// Where the parts stand that are judged together; empty for a configuration made in Rust.
 #[derive(Debug, Default)]
 pub(super) struct Places {
+    pub(super) memory_budget: Option<Place>,
     pub(super) serves: Vec<Place>,
     pub(super) extensions: Vec<ExtensionPlaces>,
 }
@@ -48,6 +50,12 @@ pub(super) fn between_parts(config: &Config, places: &Places, complete: bool) ->
     }
     parts.cycles(&mut errors);
     errors
+}
+
+/// Whether the limits of all extensions fit into `main.memory-budget`. To be asked when nothing else is
+/// wrong: else they may come to something else once that is right.
+pub(super) fn memory_budget(config: &Config, places: &Places) -> Option<ConfigError> {
+    Parts { config, places }.memory_budget()
 }
 
 /// What is wrong with single values: a file is checked for that as it is read.
@@ -214,8 +222,10 @@ impl Parts<'_> {
                     continue;
                 }
                 let id = &extension.id;
-                let near = nearest(contract.as_str(), provided.iter().map(|contract| contract.as_str()));
-                let help = near.map_or_else(
+                // Each with each would take minutes in a file full of them, for messages that nobody sees.
+                let near = (errors.len() < ERRORS_MAX)
+                    .then(|| nearest(contract.as_str(), provided.iter().map(|contract| contract.as_str())));
+                let help = near.flatten().map_or_else(
                     || "add its provider, or move it to `wants`".to_owned(),
                     |near| format!("did you mean `{near}`?"),
                 );

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use super::{
     Limits,
-    error::{ConfigError, Place, quote},
-    limits::{BUILT_IN, Key},
+    changes::Changes,
+    environment::{Environment, Overrides},
+    error::{ConfigError, ERRORS_MAX, listed, quote},
+    limits::BUILT_IN,
     order::{Order, order},
     section::{At, nearest},
 };
@@ -21,51 +23,6 @@ pub(super) struct Class {
     pub(super) changes: Changes,
 }
 
-/// The limits that differ from those of a class, each with where it says so.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Changes {
-    set: Vec<(&'static Key, At<u64>)>,
-    /// Whether some are left out because something is wrong with them.
-    pub(super) incomplete: bool,
-}
-
-impl Changes {
-    pub(super) fn add(&mut self, key: &'static Key, value: Option<At<u64>>) {
-        self.set.extend(value.map(|value| (key, value)));
-    }
-
-    fn apply(&self, limits: &mut Limits) {
-        for (key, At { value, place }) in &self.set {
-            limits.set(key, *value, place.source());
-        }
-    }
-
-    /// Where that key is changed.
-    fn place(&self, name: &str) -> Option<Place> {
-        self.set.iter().find(|(key, _)| key.name == name).map(|(_, at)| at.place.clone())
-    }
-
-    /// What contradicts itself in `limits` since these changes.
-    pub(super) fn contradictions(&self, path: &str, limits: &Limits) -> Vec<ConfigError> {
-        let found = if self.incomplete { Vec::new() } else { limits.contradictions() };
-        found
-            .into_iter()
-            .filter_map(|found| {
-                let (key, other) = found.keys;
-                let (key, place, other) = match self.place(key) {
-                    Some(place) => (key, place, self.place(other)),
-                    None => (other, self.place(other)?, None),
-                };
-                let message = format!("in `{path}`: {}", found.message);
-                Some(
-                    ConfigError::new(format!("{path}.{key}"), message, Some(place))
-                        .note(other, "the other is here"),
-                )
-            })
-            .collect()
-    }
-}
-
 /// The limits of every class, by name, and what is wrong with the operator's own.
 #[derive(Debug)]
 pub(super) struct Classes {
@@ -73,8 +30,20 @@ pub(super) struct Classes {
 }
 
 impl Classes {
-    pub(super) fn new(classes: Vec<Class>, errors: &mut Vec<ConfigError>) -> Self {
-        let classes = without_doubles(classes, errors);
+    /// The classes as the files have them and the variables change them. Unless those of the files are
+    /// `complete`, variables for others are not reported.
+    pub(super) fn new(
+        classes: Vec<Class>,
+        environment: &Environment,
+        complete: bool,
+        errors: &mut Vec<ConfigError>,
+    ) -> Self {
+        let mut classes = without_doubles(classes, errors);
+        let names = BUILT_IN.into_iter().chain(classes.iter().map(|class| class.name.value.as_str()));
+        let mut overrides = Overrides::read(environment, names, complete, errors);
+        for class in &mut classes {
+            overrides.complete(&class.name.value, &mut class.changes);
+        }
         let index: BTreeMap<&str, usize> =
             classes.iter().enumerate().map(|(index, class)| (class.name.value.as_str(), index)).collect();
         let parents: Vec<Vec<usize>> = classes
@@ -86,9 +55,16 @@ impl Classes {
         let Order { sorted, cycles } = order(&parents);
         errors.extend(cycles.iter().map(|cycle| cycle_error(&classes, cycle)));
 
-        let built_in =
-            BUILT_IN.into_iter().filter_map(|name| Some((name.to_owned(), Limits::built_in(name)?)));
-        let mut resolved = Self { limits: built_in.collect() };
+        let mut resolved = Self { limits: BTreeMap::new() };
+        for (name, mut limits) in
+            BUILT_IN.into_iter().filter_map(|name| Some((name, Limits::built_in(name)?)))
+        {
+            let mut changes = Changes::default();
+            overrides.complete(name, &mut changes);
+            changes.apply(&mut limits);
+            errors.extend(changes.contradictions(&format!("limits.{name}"), &limits));
+            resolved.limits.insert(name.to_owned(), limits);
+        }
         // Until their turn comes, and where it never does, classes count as known and unchanged.
         resolved.limits.extend(classes.iter().map(|class| (class.name.value.clone(), Limits::default())));
         for class in sorted.into_iter().filter_map(|index| classes.get(index)) {
@@ -118,18 +94,21 @@ impl Classes {
 
     /// The class, or the default one, or after an error that, too.
     fn find(&self, name: Option<&At<String>>, key: &str, errors: &mut Vec<ConfigError>) -> Limits {
+        let default = || self.limits.get(DEFAULT).cloned().unwrap_or_default();
         let Some(name) = name else {
-            return Limits::built_in(DEFAULT).unwrap_or_default();
+            return default();
         };
         self.limits.get(&name.value).cloned().unwrap_or_else(|| {
             let known = self.limits.keys().map(String::as_str);
-            let help = match nearest(&name.value, known.clone()) {
+            // Each with each would take minutes in a file full of them, for messages that nobody sees.
+            let near = if errors.len() < ERRORS_MAX { nearest(&name.value, known.clone()) } else { None };
+            let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("there are {}", known.map(quote).collect::<Vec<_>>().join(", ")),
+                None => format!("there are {}", listed(known)),
             };
             let message = format!("in `{key}`: there is no class `{}`: {help}", name.value);
             errors.push(ConfigError::new(key, message, Some(name.place.clone())));
-            Limits::default()
+            default()
         })
     }
 }

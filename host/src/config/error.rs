@@ -2,7 +2,12 @@
 //!
 //! Knows nothing of which keys there are.
 
-use std::{fmt, ops::Range, path::PathBuf, sync::Arc};
+use std::{
+    fmt,
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use super::limits::LimitSource;
 
@@ -54,7 +59,7 @@ pub struct ConfigError {
     key: String,
     message: String,
     place: Option<Place>,
-    notes: Vec<(Place, String)>,
+    notes: Vec<(Option<Place>, String)>,
 }
 
 impl ConfigError {
@@ -63,13 +68,19 @@ impl ConfigError {
     }
 
     /// Points at another party to the error, if its place is known.
-    pub(super) fn note(mut self, place: Option<Place>, text: impl Into<String>) -> Self {
-        self.notes.extend(place.map(|place| (place, text.into())));
+    pub(super) fn note(self, place: Option<Place>, text: impl Into<String>) -> Self {
+        if place.is_some() { self.detail(place, text) } else { self }
+    }
+
+    /// Adds a line, which says enough without a place, too.
+    pub(super) fn detail(mut self, place: Option<Place>, text: impl Into<String>) -> Self {
+        self.notes.push((place, text.into()));
         self
     }
 
-    /// The full path of the key at fault, such as `extension[telemetry].limits.memory`; empty where
-    /// no key is at fault. An extension without a valid id stands there by its place, from 1.
+    /// The full path of the key at fault, such as `extension[telemetry].limits.memory`, or the name of
+    /// the variable; empty where neither is at fault. An extension without a valid id stands there by
+    /// its place, from 1.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
@@ -81,7 +92,16 @@ impl ConfigError {
         &self.message
     }
 
-    /// The file, as it was named; none for a configuration that was made in Rust.
+    /// The lines below the message: other parties to the error and details, each with its place if it
+    /// has one.
+    pub fn notes(&self) -> impl Iterator<Item = String> {
+        self.notes.iter().map(|(place, text)| match place {
+            Some(place) => format!("{place}: {text}"),
+            None => text.clone(),
+        })
+    }
+
+    /// The file, as it was named; none for a variable, and for a configuration that was made in Rust.
     #[must_use]
     pub fn file(&self) -> Option<&str> {
         self.place.as_ref().map(|place| place.source.name.as_str())
@@ -98,12 +118,12 @@ impl ConfigError {
     }
 
     fn report(&self) -> String {
-        let Some(place) = &self.place else {
-            return self.message.clone();
+        let mut report = match &self.place {
+            Some(place) => format!("{place}: {}\n{}", self.message, place.excerpt()),
+            None => self.message.clone(),
         };
-        let mut report = format!("{place}: {}\n{}", self.message, place.excerpt());
-        for (place, text) in &self.notes {
-            report.push_str(&format!("\n  {place}: {text}"));
+        for note in self.notes() {
+            report.push_str(&format!("\n  {note}"));
         }
         report
     }
@@ -119,6 +139,20 @@ pub(super) struct Source {
     pub(super) dir: PathBuf,
     /// Its place among the files, from 0.
     pub(super) order: usize,
+    /// Where its lines end: every limit notes down its line, and counting for each would be quadratic.
+    line_ends: Vec<usize>,
+}
+
+impl Source {
+    pub(super) fn new(name: &str, text: String, dir: &Path, order: usize) -> Self {
+        let line_ends = text.match_indices('\n').map(|(end, _)| end).collect();
+        Self { name: shorten(name, 1024), text, dir: dir.to_owned(), order, line_ends }
+    }
+
+    /// The number of the line, from 1, that the byte at this offset is part of.
+    pub(super) fn line(&self, offset: usize) -> usize {
+        self.line_ends.partition_point(|end| *end < offset) + 1
+    }
 }
 
 /// A piece of one file.
@@ -136,7 +170,7 @@ impl Place {
 
     /// The number of the line, from 1.
     pub(super) fn line(&self) -> usize {
-        self.before().bytes().filter(|byte| *byte == b'\n').count() + 1
+        self.source.line(self.span.start)
     }
 
     /// As the source of what stands there.
@@ -208,6 +242,15 @@ pub(super) fn shorten(text: &str, max: usize) -> String {
 /// `text` as a value in a message.
 pub(super) fn quote(text: &str) -> String {
     format!("`{}`", shorten(text, 100))
+}
+
+/// Names in a message, the first 20.
+pub(super) fn listed(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let mut names = names.into_iter();
+    let mut shown: Vec<String> = names.by_ref().take(20).map(|name| quote(name.as_ref())).collect();
+    let more = names.count();
+    shown.extend((more > 0).then(|| format!("and {more} more")));
+    shown.join(", ")
 }
 
 fn printable(c: char) -> impl Iterator<Item = char> {

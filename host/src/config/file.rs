@@ -11,9 +11,10 @@ use glob::{MatchOptions, Pattern};
 
 use super::{
     Config, ConfigErrors,
-    check::between_parts,
+    check::{between_parts, memory_budget},
     classes::Classes,
-    error::{ConfigError, ERRORS_MAX, Place, Source, quote, shorten},
+    environment::Environment,
+    error::{ConfigError, ERRORS_MAX, Place, Source, quote},
     read::Reader,
     section::At,
     sections::Draft,
@@ -42,7 +43,7 @@ enum ReadError {
     NotUtf8,
 }
 
-pub(super) fn load(path: &Path) -> Result<Config, ConfigErrors> {
+pub(super) fn load(path: &Path, environment: &Environment) -> Result<Config, ConfigErrors> {
     let name = path.display().to_string();
     let cannot = |error: ReadError| {
         let message = format!("cannot read {}: {error}", quote(&name));
@@ -51,24 +52,32 @@ pub(super) fn load(path: &Path) -> Result<Config, ConfigErrors> {
     let text = read(path).map_err(cannot)?;
     let path = path::absolute(path).map_err(|error| cannot(error.into()))?;
     let dir = path.parent().unwrap_or(&path);
-    build(text, &name, dir, Some(&path))
+    build(text, &name, dir, Some(&path), environment)
 }
 
-pub(super) fn parse(text: String, name: &str, dir: &Path) -> Result<Config, ConfigErrors> {
-    build(text, name, dir, None)
+pub(super) fn parse(
+    text: String,
+    name: &str,
+    dir: &Path,
+    environment: &Environment,
+) -> Result<Config, ConfigErrors> {
+    build(text, name, dir, None, environment)
 }
 
 /// Reads all files, then judges them together. `own_path` is that of the main file, if it is one.
-fn build(text: String, name: &str, dir: &Path, own_path: Option<&Path>) -> Result<Config, ConfigErrors> {
-    let source = |order: usize, name: &str, text: String, dir: &Path| {
-        Arc::new(Source { name: shorten(name, 1024), text, dir: dir.to_owned(), order })
-    };
+fn build(
+    text: String,
+    name: &str,
+    dir: &Path,
+    own_path: Option<&Path>,
+    environment: &Environment,
+) -> Result<Config, ConfigErrors> {
     let mut draft = Draft::default();
     if u64::try_from(text.len()).is_ok_and(|size| size > FILE_SIZE_MAX) {
         let message = format!("cannot read {}: {}", quote(name), ReadError::TooLarge);
         return Err(ConfigErrors::new(vec![ConfigError::new("", message, None)]));
     }
-    let mut reader = Reader::new(source(0, name, text, dir));
+    let mut reader = Reader::new(Arc::new(Source::new(name, text, dir, 0)));
     reader.read(|file| draft.main_file(file));
     let mut errors = reader.finish();
 
@@ -81,7 +90,8 @@ fn build(text: String, name: &str, dir: &Path, own_path: Option<&Path>) -> Resul
             Path::new(name).with_file_name(path.strip_prefix(dir).unwrap_or(&path)).display().to_string();
         match read(&path) {
             Ok(text) => {
-                let mut reader = Reader::new(source(order + 1, &name, text, path.parent().unwrap_or(dir)));
+                let source = Source::new(&name, text, path.parent().unwrap_or(dir), order + 1);
+                let mut reader = Reader::new(Arc::new(source));
                 reader.read(|file| draft.included_file(file));
                 errors.append(&mut reader.finish());
             }
@@ -91,13 +101,17 @@ fn build(text: String, name: &str, dir: &Path, own_path: Option<&Path>) -> Resul
             }
         }
     }
-    judge(draft, errors)
+    judge(draft, environment, errors)
 }
 
-fn judge(draft: Draft, mut errors: Vec<ConfigError>) -> Result<Config, ConfigErrors> {
+fn judge(
+    draft: Draft,
+    environment: &Environment,
+    mut errors: Vec<ConfigError>,
+) -> Result<Config, ConfigErrors> {
     let complete = errors.is_empty();
     let Draft { main, classes, extensions, places, .. } = draft;
-    let classes = Classes::new(classes, &mut errors);
+    let classes = Classes::new(classes, environment, complete, &mut errors);
     let extensions = extensions
         .into_iter()
         .map(|draft| {
@@ -109,6 +123,9 @@ fn judge(draft: Draft, mut errors: Vec<ConfigError>) -> Result<Config, ConfigErr
         .collect();
     let config = Config { main, extensions };
     errors.extend(between_parts(&config, &places, complete));
+    if errors.is_empty() {
+        errors.extend(memory_budget(&config, &places));
+    }
     if errors.is_empty() { Ok(config) } else { Err(ConfigErrors::new(errors)) }
 }
 

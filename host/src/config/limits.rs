@@ -228,3 +228,31 @@ pub(super) struct Contradiction {
     pub(super) keys: (&'static str, &'static str),
     pub(super) message: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn setting_a_limit_changes_that_one_and_says_where_it_comes_from() {
+        let source = LimitSource::Environment("X".to_owned());
+        for key in &KEYS {
+            let mut limits = Limits::medium();
+            limits.set(key, 77_000_000, source.clone());
+            for other in &KEYS {
+                let (value, is_set) = ((other.get)(&limits), other.name == key.name);
+                assert_eq!(value == Some(77_000_000), is_set, "{} after {}", other.name, key.name);
+                assert_eq!(limits.source(other) == source, is_set, "{} after {}", other.name, key.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_program_changes_is_said_to_come_from_it() {
+        let mut limits = Limits::min();
+        limits.memory += 1;
+        let sources = KEYS.each_ref().map(|key| limits.source(key));
+        assert_eq!(sources[0], LimitSource::Program);
+        assert!(sources[1..].iter().all(|source| *source == LimitSource::Class("min".to_owned())));
+    }
+}

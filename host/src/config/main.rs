@@ -7,6 +7,9 @@ use crate::names::ContractName;
 
 pub(super) const BLOCKING_THREADS: RangeInclusive<u16> = 1..=64;
 
+/// In bytes: 1 MiB to 1 TiB.
+pub(super) const MEMORY_BUDGET: Shape = Shape::Size(1 << 20..=1 << 40);
+
 /// What is configured of Main itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -34,7 +37,9 @@ impl MainConfig {
     /// Every value that is out of its range: the key and what is wrong.
     pub(super) fn out_of_range(&self) -> Vec<(String, String)> {
         let threads = u64::from(*BLOCKING_THREADS.start())..=u64::from(*BLOCKING_THREADS.end());
+        let budget = self.memory_budget.is_none_or(|budget| MEMORY_BUDGET.has(budget));
         [
+            ("main.memory-budget", budget, MEMORY_BUDGET),
             ("main.request-timeout", TIMEOUT.contains(&self.request_timeout), Shape::Time(TIMEOUT)),
             (
                 "main.blocking-threads",

@@ -58,8 +58,8 @@ impl Reader {
         if syntax.is_empty() {
             return;
         }
-        let ends: Vec<_> = self.source.text.match_indices('\n').map(|(at, _)| at).collect();
-        let line = |start: usize| ends.partition_point(|end| *end < start);
+        let source = Arc::clone(&self.source);
+        let line = |start: usize| source.line(start);
         let start = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
         syntax.sort_by_key(start);
         syntax.dedup_by_key(|error| line(start(error)));

@@ -19,7 +19,7 @@ use toml::{
 };
 
 use super::{
-    error::{ConfigError, Place, quote, shorten},
+    error::{ConfigError, Place, listed, quote, shorten},
     read::Reader,
     shape::{self, Found, Shape},
 };
@@ -229,8 +229,7 @@ impl<'t> Section<'_, 't> {
 
     fn wrong(&mut self, key: &'static str, shape: &Shape, value: &Spanned<DeValue<'_>>, found: &Found) {
         let path = self.path_of(key);
-        let example = shape.example().map(|text| format!(", as in {text}")).unwrap_or_default();
-        let message = format!("`{path}` must be {shape}{example}, not {found}");
+        let message = format!("`{path}` must be {}, not {found}", shape.with_example());
         self.error(path, message, self.reader.place(value.span()));
     }
 
@@ -276,8 +275,4 @@ pub(super) fn nearest<'c>(name: &str, candidates: impl Iterator<Item = &'c str>)
         .filter(|(distance, candidate)| *distance <= candidate.len().max(3) / 3)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
-}
-
-fn listed(keys: &[&str]) -> String {
-    keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
 }

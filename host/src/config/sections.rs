@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 
 use super::{
     MainConfig,
+    changes::Changes,
     check::{ExtensionPlaces, Places},
-    classes::{Changes, Class, class_name, own_class_name},
+    classes::{Class, class_name, own_class_name},
     error::{Place, quote},
     extension::ExtensionConfig,
     grants::{DirGrant, Grants, check_variable},
     limits::{KEYS, TIMEOUT},
-    main::BLOCKING_THREADS,
+    main::{BLOCKING_THREADS, MEMORY_BUDGET},
     section::{At, Section},
 };
 use crate::names::{ContractName, ExtensionId, TopicPattern};
@@ -80,6 +81,10 @@ impl Draft {
         config.plugin_dir = Some(plain_path(main, "plugin-dir", HOST_DIR).unwrap_or(dir));
         if let Some(socket) = socket {
             config.control_socket = socket.value;
+        }
+        if let Some(budget) = main.number("memory-budget", &MEMORY_BUDGET) {
+            config.memory_budget = Some(budget.value);
+            self.places.memory_budget = Some(budget.place);
         }
         if let Some(timeout) = main.time("request-timeout", TIMEOUT) {
             config.request_timeout = timeout.value;

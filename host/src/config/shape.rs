@@ -65,15 +65,16 @@ impl fmt::Display for Shape {
 }
 
 impl Shape {
-    /// What a value of this shape looks like, where that is not plain.
-    pub(super) fn example(&self) -> Option<&'static str> {
-        match self {
-            Self::Size(_) => Some("`\"16 MiB\"`"),
-            Self::Time(_) => Some("`\"250ms\"`"),
-            Self::Share(_) => Some("`\"5%\"`"),
-            Self::Tables => Some("`[{ … }]`, or each under a header in double brackets"),
-            _ => None,
-        }
+    /// What a value must be, and what it looks like where that is not plain.
+    pub(super) fn with_example(&self) -> String {
+        let example = match self {
+            Self::Size(_) => "`\"16 MiB\"`",
+            Self::Time(_) => "`\"250ms\"`",
+            Self::Share(_) => "`\"5%\"`",
+            Self::Tables => "`[{ … }]`, or each under a header in double brackets",
+            _ => return self.to_string(),
+        };
+        format!("{self}, as in {example}")
     }
 
     /// Whether a number is in the range, in nanoseconds where that is one of times.
@@ -94,11 +95,16 @@ impl Shape {
         }
     }
 
-    /// The same from a text alone, in which a count may be grouped as in a file.
+    /// The same from a text alone, in which a count may be grouped as in a file, and a size be a bare
+    /// number of bytes.
     pub(super) fn number_in(&self, text: &str) -> Option<u64> {
+        // Some of those who parse it would accept blanks around it, and some not.
+        if text.trim() != text {
+            return None;
+        }
         let number = match self {
-            Self::Count(_) => text.replace('_', "").parse().ok()?,
-            Self::Size(_) => text.parse::<ByteSize>().ok()?.0,
+            Self::Count(_) => grouped(text)?,
+            Self::Size(_) => grouped(text).or_else(|| Some(text.parse::<ByteSize>().ok()?.0))?,
             Self::Time(_) => u64::try_from(humantime::parse_duration(text).ok()?.as_nanos()).ok()?,
             Self::Share(_) => text.parse::<CpuShare>().ok()?.basis_points(),
             _ => return None,
@@ -153,6 +159,12 @@ pub(super) fn count(value: &DeValue<'_>, range: &RangeInclusive<u64>) -> Result<
         .ok_or_else(|| Found::text(&integer.to_string()))
 }
 
+/// A whole number in decimal, with single underscores between digits.
+fn grouped(text: &str) -> Option<u64> {
+    let digits = |group: &str| !group.is_empty() && group.bytes().all(|byte| byte.is_ascii_digit());
+    text.split('_').all(digits).then(|| text.replace('_', "").parse().ok())?
+}
+
 /// A string, number or boolean as the string that an extension reads. Numbers are written in
 /// decimal.
 pub(super) fn scalar(value: &DeValue<'_>) -> Result<String, Found> {
@@ -175,7 +187,13 @@ pub(super) fn scalar(value: &DeValue<'_>) -> Result<String, Found> {
 
 /// A number of bytes in the largest unit that divides it.
 pub(super) fn bytes(bytes: u64) -> String {
-    let units = [(bytesize::GIB, "GiB"), (bytesize::MIB, "MiB"), (bytesize::KIB, "KiB"), (1, "bytes")];
+    let units = [
+        (bytesize::TIB, "TiB"),
+        (bytesize::GIB, "GiB"),
+        (bytesize::MIB, "MiB"),
+        (bytesize::KIB, "KiB"),
+        (1, "bytes"),
+    ];
     let (factor, unit) =
         units.into_iter().find(|(factor, _)| bytes.is_multiple_of(*factor)).unwrap_or((1, "bytes"));
     format!("{} {unit}", bytes / factor)

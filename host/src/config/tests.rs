@@ -1,6 +1,8 @@
 //! What is read from files, what is refused, and with which words.
 
+mod budget;
 mod cases;
+mod environment;
 mod hostile;
 mod keys;
 mod rust;

@@ -2,8 +2,11 @@
 
 use std::{collections::BTreeSet, fs, sync::Arc};
 
+use bytesize::ByteSize;
+
 use super::*;
 use crate::config::{
+    KEYS, Limits,
     error::Source,
     read::Reader,
     section::Key,
@@ -33,6 +36,7 @@ fn a_value_of_the_wrong_type_is_refused() {
             Shape::Count(_) => &["\"5\"", "1.5", "nan"],
             Shape::Size(_) => &["true", "1.5", "nan"],
             Shape::Time(_) => &["5", "[]"],
+            Shape::Share(_) => &["5", "0.05", "nan"],
             Shape::Text(_) => &["5"],
             Shape::Texts(_) => &["\"a\"", "[5]"],
             Shape::Values => &["\"a\"", "{ a = [] }"],
@@ -69,6 +73,9 @@ fn a_value_out_of_range_is_refused() {
             "\"99999999999999999999s\"".to_owned(),
             "\"soon\"".to_owned(),
         ],
+        Shape::Share(_) => ["0%", "-5%", "0.09%", "100.01%", "99999999999999999999%", "nan%", "5"]
+            .map(|share| format!("\"{share}\""))
+            .to_vec(),
         Shape::Text(_) => vec![r#""\u0000""#.to_owned(), "\"\"".to_owned()],
         Shape::Texts(_) => vec![r#"["\u0000"]"#.to_owned()],
         Shape::Values => vec!["{ a = nan }".to_owned(), "{ a = 99999999999999999999 }".to_owned()],
@@ -96,10 +103,21 @@ fn every_key_changes_the_configuration() {
 fn every_field_of_the_configuration_has_a_key() {
     let config = Config::load(&golden().join("valid/weir.toml")).unwrap();
     let keys = keys();
+    // Nobody sets what is under these.
+    let mut skipped_to: Option<usize> = None;
     for line in format!("{config:#?}").lines() {
+        let indent = line.len() - line.trim_start().len();
+        if skipped_to.is_some_and(|end| indent > end) {
+            continue;
+        }
+        skipped_to = None;
         let Some((field, _)) = line.trim().split_once(": ").filter(|(field, _)| !field.contains('"')) else {
             continue;
         };
+        if matches!(field, "fixed" | "sources") {
+            skipped_to = Some(indent);
+            continue;
+        }
         let key = match field {
             "extensions" => "extension".to_owned(),
             // Half of an address, which is one string in a file.
@@ -135,9 +153,36 @@ fn the_manual_has_no_key_that_is_not_one() {
     }
 }
 
+#[test]
+fn the_tables_of_the_manual_have_the_values_of_the_built_in_classes() {
+    let classes = [Limits::min(), Limits::medium(), Limits::max()];
+    for key in &KEYS {
+        let values = classes.each_ref().map(|limits| match (key.get)(limits) {
+            Some(value) => key.shape.text(value),
+            None => "none".to_owned(),
+        });
+        assert_eq!(manual_row(key.name), values, "{}", key.name);
+    }
+    let fixed = classes.map(|limits| serde_json::to_value(limits.fixed()).unwrap());
+    for bound in fixed[0].as_object().unwrap().keys().filter(|bound| *bound != "class") {
+        let written = manual_row(bound).map(|cell| cell.parse::<ByteSize>().unwrap().0);
+        assert_eq!(fixed.each_ref().map(|class| class[bound].as_u64().unwrap()), written, "{bound}");
+    }
+}
+
+/// What the manual says of a limit in each built-in class, without the grouping of digits.
+fn manual_row(name: &str) -> [String; 3] {
+    let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/configuration.md");
+    let manual = fs::read_to_string(manual).unwrap();
+    let mut rows = manual.lines().filter_map(|line| line.strip_prefix(&format!("| {name} | ")));
+    let row = rows.next().unwrap_or_else(|| panic!("`{name}` has no row in docs/configuration.md"));
+    let cells: Vec<String> = row.split(" |").take(3).map(|cell| cell.trim().replace(',', "")).collect();
+    cells.try_into().unwrap()
+}
+
 /// Every key that is asked for.
 fn keys() -> Vec<Key> {
-    let source = Source { name: String::new(), text: String::new(), dir: golden(), order: 0 };
+    let source = Source::new("", String::new(), &golden(), 0);
     let mut reader = Reader::new(Arc::new(source));
     reader.keys = Some(Vec::new());
     reader.read(|file| Draft::default().main_file(file));
@@ -167,8 +212,10 @@ fn valid(key: &Key) -> Option<String> {
         Shape::Flag => "false",
         Shape::Count(range) if range.contains(&77_000_000) => "77_000_000",
         Shape::Count(_) => "7",
+        Shape::Size(_) if name == "message-size" => "\"512 KiB\"",
         Shape::Size(_) => "\"1536 KiB\"",
         Shape::Time(_) => "\"77s\"",
+        Shape::Share(_) => "\"7%\"",
         Shape::Values => "{ a = \"b\" }",
         Shape::Text(_) => match name {
             "inherits" | "class" => "\"max\"",

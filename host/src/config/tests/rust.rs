@@ -26,12 +26,17 @@ fn every_value_out_of_its_range_is_refused() {
     let mut config = Config::default();
     config.main.blocking_threads = 0;
     config.main.request_timeout = Duration::ZERO;
+    config.main.memory_budget = Some(0);
     let mut a = extension("a");
     a.limits.memory = 0;
+    a.limits.stack = 0;
     a.limits.fuel_per_message = 0;
+    a.limits.fuel_to_start = u64::MAX;
     a.limits.message_size = u64::MAX;
     a.limits.inbox_messages = 0;
     a.limits.inbox_bytes = 0;
+    a.limits.in_flight = 0;
+    a.limits.log_rate = u32::MAX;
     a.limits.ready_timeout = Duration::ZERO;
     a.limits.request_timeout = Some(Duration::MAX);
     a.limits.stop_timeout = Duration::ZERO;

@@ -1,0 +1,101 @@
+//! Limits that differ from those of a class, each with where it says so.
+
+use super::{
+    Limits,
+    error::{ConfigError, Place},
+    limits::{KEYS, Key, LimitSource},
+    section::At,
+};
+
+/// The limits that differ from those of a class, each with where it says so.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Changes {
+    set: Vec<(&'static Key, u64, Origin)>,
+    /// Whether some are left out because something is wrong with them.
+    pub(super) incomplete: bool,
+}
+
+/// Where a change stands.
+#[derive(Clone, Debug)]
+enum Origin {
+    File(Place),
+    Variable(String),
+}
+
+impl Changes {
+    /// A change of a file, unless there was none or it was refused.
+    pub(super) fn add(&mut self, key: &'static Key, value: Option<At<u64>>) {
+        self.set.extend(value.map(|at| (key, at.value, Origin::File(at.place))));
+    }
+
+    /// A change by the variable of that name.
+    pub(super) fn add_variable(&mut self, key: &'static Key, value: u64, variable: &str) {
+        self.set.push((key, value, Origin::Variable(variable.to_owned())));
+    }
+
+    /// Adds changes that go before those that are there.
+    pub(super) fn override_with(&mut self, overrides: Self) {
+        self.set.retain(|(key, ..)| overrides.origin(key.name).is_none());
+        self.set.extend(overrides.set);
+        self.incomplete |= overrides.incomplete;
+    }
+
+    pub(super) fn apply(&self, limits: &mut Limits) {
+        for (key, value, origin) in &self.set {
+            let source = match origin {
+                Origin::File(place) => place.source(),
+                Origin::Variable(name) => LimitSource::Environment(name.clone()),
+            };
+            limits.set(key, *value, source);
+        }
+    }
+
+    fn origin(&self, name: &str) -> Option<&Origin> {
+        self.set.iter().find(|(key, ..)| key.name == name).map(|(.., origin)| origin)
+    }
+
+    /// What contradicts itself in `limits` since these changes, which are those of the table at `path`.
+    pub(super) fn contradictions(&self, path: &str, limits: &Limits) -> Vec<ConfigError> {
+        if self.incomplete {
+            return Vec::new();
+        }
+        let found = limits.contradictions().into_iter();
+        found.filter_map(|found| self.contradiction(path, limits, found.keys, &found.message)).collect()
+    }
+
+    /// None if neither limit is changed here: whoever is inherited from has reported it.
+    fn contradiction(
+        &self,
+        path: &str,
+        limits: &Limits,
+        (first, second): (&str, &str),
+        message: &str,
+    ) -> Option<ConfigError> {
+        let is_variable = |name| matches!(self.origin(name), Some(Origin::Variable(_)));
+        let swap = self.origin(first).is_none() || (is_variable(second) && !is_variable(first));
+        let (name, other) = if swap { (second, first) } else { (first, second) };
+        let because = set_by_variable(limits, other);
+        let error = match self.origin(name)? {
+            Origin::File(place) => {
+                let message = format!("in `{path}`: {message}{because}");
+                ConfigError::new(format!("{path}.{name}"), message, Some(place.clone()))
+            }
+            Origin::Variable(variable) => {
+                ConfigError::new(variable, format!("in `{variable}`: {message}{because}"), None)
+            }
+        };
+        Some(match self.origin(other) {
+            Some(Origin::File(place)) => error.note(Some(place.clone()), "the other is here"),
+            _ => error,
+        })
+    }
+}
+
+/// A clause that says that a limit is as it is, here or where it is inherited from, because of a variable.
+fn set_by_variable(limits: &Limits, name: &str) -> String {
+    let source = KEYS.iter().find(|key| key.name == name).map(|key| limits.source(key));
+    match source {
+        Some(LimitSource::Environment(variable)) => format!("; `{name}` is set by `{variable}`"),
+        _ => String::new(),
+    }
+}

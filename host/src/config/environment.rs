@@ -1,0 +1,187 @@
+//! Variables of the environment that change the limits of a class: `WEIR_LIMITS_<CLASS>_<KEY>`.
+//!
+//! Every variable under the prefix must mean something: one that is set and changes nothing would leave
+//! the operator with a limit that does not hold.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::{OsStr, OsString},
+};
+
+use super::{
+    changes::Changes,
+    error::{ConfigError, ERRORS_MAX, listed, quote, shorten},
+    limits::{KEYS, Key},
+    section::nearest,
+};
+
+const PREFIX: &str = "WEIR_LIMITS_";
+
+/// The variables under the prefix.
+#[derive(Debug)]
+pub(super) struct Environment(Vec<(OsString, OsString)>);
+
+impl Environment {
+    pub(super) fn of_process() -> Self {
+        std::env::vars_os().collect()
+    }
+}
+
+impl FromIterator<(OsString, OsString)> for Environment {
+    fn from_iter<I: IntoIterator<Item = (OsString, OsString)>>(variables: I) -> Self {
+        let is_ours = |name: &OsStr| name.as_encoded_bytes().starts_with(PREFIX.as_bytes());
+        Self(variables.into_iter().filter(|(name, _)| is_ours(name)).collect())
+    }
+}
+
+/// What the variables change, by class.
+#[derive(Debug, Default)]
+pub(super) struct Overrides(BTreeMap<String, Changes>);
+
+impl Overrides {
+    /// Reads the variables. Unless the `classes` are `complete`, that one is missing may be because of
+    /// another error, and is not reported.
+    pub(super) fn read<'c>(
+        environment: &Environment,
+        classes: impl Iterator<Item = &'c str>,
+        complete: bool,
+        errors: &mut Vec<ConfigError>,
+    ) -> Self {
+        let names = Names(classes.map(|class| (part(class), class)).collect());
+        let mut overrides = Self::default();
+        let mut seen = BTreeSet::new();
+        for (name, value) in &environment.0 {
+            // One that is not UTF-8 is none that is known.
+            let variable = name.to_string_lossy();
+            let suggest = errors.len() < ERRORS_MAX;
+            let fault = match names.find(&variable) {
+                _ if !seen.insert(name) => Some("is set twice: set it once".to_owned()),
+                Ok((class, key)) => overrides.add(class, key, &variable, value).err(),
+                Err(Unknown::Class | Unknown::Both) if !complete => None,
+                Err(unknown) => Some(names.explain(&variable, &unknown, suggest)),
+            };
+            errors.extend(fault.map(|fault| {
+                ConfigError::new(shorten(&variable, 100), format!("{} {fault}", quote(&variable)), None)
+            }));
+        }
+        overrides
+    }
+
+    fn add(&mut self, class: &str, key: &'static Key, variable: &str, value: &OsStr) -> Result<(), String> {
+        let changes = self.0.entry(class.to_owned()).or_default();
+        let number = value.to_str().and_then(|text| key.shape.number_in(text));
+        if let Some(number) = number {
+            changes.add_variable(key, number, variable);
+            return Ok(());
+        }
+        changes.incomplete = true;
+        let found = value.to_str().map_or_else(|| "a text that is not UTF-8".to_owned(), quote);
+        Err(format!("must be {}, not {found}", key.shape.with_example()))
+    }
+
+    /// Makes the changes of a class those that its table and the variables come to.
+    pub(super) fn complete(&mut self, class: &str, changes: &mut Changes) {
+        if let Some(overrides) = self.0.remove(class) {
+            changes.override_with(overrides);
+        }
+    }
+}
+
+/// Every class, by how it is written in the name of a variable.
+struct Names<'c>(BTreeMap<String, &'c str>);
+
+/// What is wrong with the name of a variable.
+enum Unknown {
+    /// The class, before a limit that there is.
+    Class,
+    /// The limit, after a class that there is: what stands there.
+    Limit(String),
+    /// All of it.
+    Both,
+}
+
+impl<'c> Names<'c> {
+    /// No name of a limit ends with another, so that there is one way to take a variable apart.
+    fn find(&self, variable: &str) -> Result<(&'c str, &'static Key), Unknown> {
+        let rest = variable.strip_prefix(PREFIX).unwrap_or_default();
+        let key = KEYS.iter().find_map(|key| {
+            let class = rest.strip_suffix(&part(key.name))?.strip_suffix('_')?;
+            Some((class, key))
+        });
+        match key {
+            Some((class, key)) => self.0.get(class).map(|class| (*class, key)).ok_or(Unknown::Class),
+            // The longest class that it could be meant for.
+            None => Err(rest
+                .rmatch_indices('_')
+                .find(|(at, _)| rest.get(..*at).is_some_and(|class| self.0.contains_key(class)))
+                .and_then(|(at, _)| rest.get(at + 1..))
+                .map_or(Unknown::Both, |limit| Unknown::Limit(limit.to_owned()))),
+        }
+    }
+
+    /// Completes a sentence that starts with the name of the variable.
+    fn explain(&self, variable: &str, unknown: &Unknown, suggest: bool) -> String {
+        let near = if suggest { self.nearest(variable) } else { None };
+        let help = match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => match unknown {
+                Unknown::Class => format!("the classes are {}", listed(self.0.keys())),
+                Unknown::Limit(_) => {
+                    format!("the limits are {}", listed(KEYS.iter().map(|key| part(key.name))))
+                }
+                Unknown::Both => format!("it must be `{PREFIX}<CLASS>_<KEY>`, as in `{PREFIX}MEDIUM_MEMORY`"),
+            },
+        };
+        match unknown {
+            Unknown::Class => format!("is for a class that there is not: {help}"),
+            Unknown::Limit(limit) => format!("is for a limit that there is not, {}: {help}", quote(limit)),
+            Unknown::Both => format!("is for no class and no limit that there is: {help}"),
+        }
+    }
+
+    /// The variable that is most likely meant.
+    fn nearest(&self, variable: &str) -> Option<String> {
+        let rest = part(variable.strip_prefix(PREFIX)?);
+        let limits: Vec<String> = KEYS.iter().map(|key| part(key.name)).collect();
+        let meant = |at: usize| {
+            let class = nearest(rest.get(..at)?, self.0.keys().map(String::as_str))?;
+            let limit = nearest(rest.get(at + 1..)?, limits.iter().map(String::as_str))?;
+            Some(format!("{class}_{limit}"))
+        };
+        let near = rest.match_indices('_').filter_map(|(at, _)| meant(at));
+        near.min_by_key(|near| strsim::damerau_levenshtein(&rest, near)).map(|near| format!("{PREFIX}{near}"))
+    }
+}
+
+/// How the name of a class or a limit is written in the name of a variable. Neither has an underscore of
+/// its own, so that no two classes, and no two limits, become one.
+fn part(name: &str) -> String {
+    name.to_ascii_uppercase().replace(['-', '.'], "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_can_be_taken_apart_in_one_way() {
+        for key in &KEYS {
+            let name = part(key.name);
+            assert!(!key.name.contains('_'), "{name}");
+            for other in KEYS.iter().map(|key| part(key.name)).filter(|other| *other != name) {
+                assert!(!name.ends_with(&format!("_{other}")), "{name} ends with {other}");
+            }
+            let same = KEYS.iter().filter(|other| part(other.name) == name);
+            assert_eq!(same.count(), 1, "{name}");
+        }
+        // Even where a class is named as if it were part of a limit.
+        for class in ["a", "a-inbox", "a-fuel-per", "memory", "a-message"] {
+            let names = Names([(part("a"), "a"), (part(class), class)].into());
+            for key in &KEYS {
+                let (found, found_key) =
+                    names.find(&format!("{PREFIX}{}_{}", part(class), part(key.name))).ok().unwrap();
+                assert_eq!((found, found_key.name), (class, key.name));
+            }
+        }
+    }
+}
