@@ -108,8 +108,8 @@ pub(super) struct Field {
 #[derive(ComponentType, Lift, Lower, Debug)]
 #[component(record)]
 pub(super) struct HandlerError {
-    code: String,
-    message: String,
+    pub(super) code: String,
+    pub(super) message: String,
 }
 
 impl From<HandlerError> for bus::Error {

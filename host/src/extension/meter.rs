@@ -19,6 +19,9 @@ const CROSSING: u64 = 500;
 /// Fuel that comparing a topic with one pattern takes.
 const COMPARISON: u64 = 100;
 
+/// Fuel that a text takes beside its bytes, as one of a list.
+const TEXT: u64 = 50;
+
 /// Bytes that are copied for one unit of fuel.
 const BYTES_PER_FUEL: u64 = 16;
 
@@ -122,6 +125,14 @@ pub(super) fn install(store: &mut Store<State>) -> wasmtime::Result<()> {
 /// Charges for `bytes` that the host copies.
 pub(super) fn charge(store: &mut StoreContextMut<'_, State>, bytes: usize) -> wasmtime::Result<()> {
     charge_fuel(store, bytes as u64 / BYTES_PER_FUEL)
+}
+
+/// Charges for texts that the host copies, each on its own.
+pub(super) fn charge_texts<'t>(
+    store: &mut StoreContextMut<'_, State>,
+    texts: impl Iterator<Item = &'t String>,
+) -> wasmtime::Result<()> {
+    charge_fuel(store, texts.map(|text| TEXT + text.len() as u64 / BYTES_PER_FUEL).sum())
 }
 
 /// Charges for `messages` that were delivered, each of which brings its budget along.

@@ -8,6 +8,8 @@
 //! run until it is under it again.
 
 mod share;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::VecDeque,

@@ -49,8 +49,7 @@ fn serve(
     mut store: Store<'_>,
     (contract, operations): (String, Vec<String>),
 ) -> wasmtime::Result<(Fallible<u32>,)> {
-    let names = operations.iter().map(String::len).sum::<usize>();
-    meter::charge(&mut store, contract.len() + names)?;
+    meter::charge_texts(&mut store, operations.iter().chain([&contract]))?;
     outcome(store.data().peer.serve(&contract, &operations))
 }
 
@@ -128,7 +127,11 @@ fn receive_batch(
 }
 
 fn respond(store: &mut Store<'_>, id: u64, answer: Answer) -> wasmtime::Result<Result<(), Error>> {
-    meter::charge(store, answer.as_ref().map_or(0, Bytes::len))?;
+    let bytes = match &answer {
+        Ok(payload) => payload.len(),
+        Err(error) => error.code.len() + error.message.len(),
+    };
+    meter::charge(store, bytes)?;
     Ok(store.data_mut().respond(id, answer))
 }
 

@@ -70,8 +70,8 @@ pub(super) fn add_log(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Resul
     linker.func_wrap(
         "write",
         |mut store: Store<'_>, (level, message, fields): (abi::Level, String, Vec<abi::Field>)| {
-            let bytes = fields.iter().map(|field| field.name.len() + field.value.len()).sum::<usize>();
-            meter::charge(&mut store, message.len() + bytes)?;
+            let texts = fields.iter().flat_map(|field| [&field.name, &field.value]);
+            meter::charge_texts(&mut store, texts.chain([&message]))?;
             let fields = fields.into_iter().map(|field| (field.name, field.value));
             store.data().output.log(level.into(), &message, fields);
             Ok(())
