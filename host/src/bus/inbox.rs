@@ -3,7 +3,8 @@
 //!
 //! Requests and events are each bounded by count and by bytes. Replies are bounded by the requests
 //! that the peer has under way and are never shed; one that does not fit by bytes arrives as the
-//! error that says so. All lanes share one wake-up, so that waiting costs one registration.
+//! error that says so. They share the bytes of the events, and take them: the oldest events make room.
+//! All lanes share one wake-up, so that waiting costs one registration.
 
 use std::{
     collections::VecDeque,
@@ -72,6 +73,8 @@ struct Lanes {
     replies: Lane<Reply>,
     requests: Lane<Request>,
     events: Lane<Event>,
+    /// Events that made room for replies and were not reported as lost yet.
+    displaced: u32,
 }
 
 /// Whether the peer is to finish.
@@ -263,12 +266,18 @@ impl Inbox {
     /// were.
     pub(super) fn push_event(&self, event: Event) -> u32 {
         let mut lanes = self.lanes();
-        let mut lost = 0;
-        while !lanes.events.has_room(&event, self.limits) && lanes.events.pop().is_some() {
+        let mut lost = std::mem::take(&mut lanes.displaced);
+        let mut dropped = Vec::new();
+        let beside = InboxLimits { bytes: self.limits.bytes.saturating_sub(lanes.replies.bytes), ..self.limits };
+        while !lanes.events.has_room(&event, beside)
+            && let Some(oldest) = lanes.events.pop()
+        {
             lost += 1;
+            dropped.push(oldest);
         }
         lanes.events.push_back(event);
         drop(lanes);
+        drop(dropped);
         self.arrival.notify(1);
         lost
     }
@@ -287,7 +296,15 @@ impl Inbox {
             });
         }
         lanes.replies.push_back(reply);
+        let mut dropped = Vec::new();
+        while lanes.replies.bytes + lanes.events.bytes > self.limits.bytes
+            && let Some(oldest) = lanes.events.pop()
+        {
+            lanes.displaced += 1;
+            dropped.push(oldest);
+        }
         drop(lanes);
+        drop(dropped);
         self.arrival.notify(1);
     }
 

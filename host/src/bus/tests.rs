@@ -1,6 +1,7 @@
 //! The promises of the bus, without WebAssembly and with a clock that stands still.
 
 mod access;
+mod cancel;
 mod circles;
 mod events;
 mod inbox;

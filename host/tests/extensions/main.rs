@@ -5,6 +5,7 @@
 mod access;
 mod batches;
 mod blocking;
+mod cancel;
 mod concurrency;
 mod files;
 mod lifecycle;

@@ -179,3 +179,21 @@ async fn the_depth_of_an_inbox_counts_every_lane_and_returns_to_nothing() {
     assert_eq!(peer.inbox().depth(), (0, 0));
     assert_eq!(call.answer().await, ok(""));
 }
+
+#[tokio::test(start_paused = true)]
+async fn replies_take_the_room_of_the_oldest_events_and_those_are_counted() {
+    let bus = TestBus::new();
+    let (peer, provider) = (bus.ready("a", &[], &["c@1"]), bus.ready("p", &["c@1"], &[]));
+    let client = bus.main();
+    bus.subscribe(&peer, peer.inbox(), "t").unwrap();
+    let publish = |text: &str| bus.publish(&client, None, "t", Bytes::from(text.repeat(872))).unwrap();
+    let delivered: Vec<_> = ["1", "2", "3", "4"].into_iter().map(publish).map(|receipt| receipt.shed).collect();
+    assert_eq!(delivered, [0; 4], "four of 1000 bytes each fit into 4096");
+    bus.send(&peer, "c@1", "").unwrap();
+    take_request(&provider).answer.give(ok("a reply"));
+    assert!(peer.inbox().depth().1 <= LIMITS.inbox.bytes);
+    take_reply(&peer);
+    assert_eq!(publish("5").shed, 1, "the one that went for the reply");
+    let next = take_event(peer.inbox());
+    assert_eq!((next.sequence, &next.published.payload[..1]), (2, &b"2"[..]));
+}

@@ -1,0 +1,131 @@
+//! A request that is given up at any moment of its life leaves nothing behind.
+
+use std::{
+    future::Future,
+    pin::pin,
+    sync::atomic::{AtomicUsize, Ordering},
+    task::{Context, Poll, Waker},
+};
+
+use super::*;
+
+/// A payload that counts itself out when nobody holds it any more.
+struct Counted(Arc<AtomicUsize>);
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        b"payload"
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn counted(held: &Arc<AtomicUsize>) -> Bytes {
+    held.fetch_add(1, Ordering::Relaxed);
+    Bytes::from_owner(Counted(held.clone()))
+}
+
+/// Polls what `life` makes `n` times and drops it, for every `n` until it ends by itself; calls
+/// `check` after each.
+async fn for_every_poll<F: Future>(mut life: impl FnMut() -> F, mut check: impl FnMut(usize)) -> usize {
+    for n in 0.. {
+        let ends = {
+            let mut life = pin!(life());
+            let mut ends = false;
+            for _ in 0..n {
+                ends = life.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+                tokio::task::yield_now().await;
+            }
+            ends
+        };
+        check(n);
+        if ends {
+            return n;
+        }
+    }
+    unreachable!("a life that never ends")
+}
+
+/// Lets the other side of a request go on in between.
+async fn step() {
+    let mut polled = false;
+    std::future::poll_fn(|_| if std::mem::replace(&mut polled, true) { Poll::Ready(()) } else { Poll::Pending })
+        .await;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Call,
+    Send,
+}
+
+/// A request from its sending to its answer in the sender's hands, both sides with a pause at each
+/// place where they could be cut off.
+async fn life(bus: &TestBus, caller: &Arc<Peer>, provider: &Arc<Peer>, way: Way, held: &Arc<AtomicUsize>) {
+    let mut target = bus.open(caller, "c@1", "do", None).unwrap();
+    let deadline = bus.deadline(&target, None, None);
+    step().await;
+    let asking = async {
+        let payload = counted(held);
+        match way {
+            Way::Call => {
+                let call = bus.bus.call(caller, &mut target, payload, deadline, true).unwrap();
+                step().await;
+                call.answer().await.unwrap();
+            }
+            Way::Send => {
+                let waiter = bus.bus.send(caller, &mut target, payload, deadline).unwrap();
+                let _cancels = CancelOnDrop(waiter);
+                step().await;
+                caller.inbox().readable().await;
+                step().await;
+                take_reply(caller).outcome.unwrap();
+            }
+        }
+        step().await;
+    };
+    let answering = async {
+        provider.inbox().readable().await;
+        step().await;
+        let request = take_request(provider);
+        step().await;
+        request.answer.give(Ok(counted(held)));
+        step().await;
+    };
+    tokio::join!(asking, answering);
+}
+
+/// What an extension's Store does with what it has under way.
+struct CancelOnDrop(Arc<Waiter>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_cut_off_after_any_poll_leaves_no_waiter_no_slot_and_no_memory() {
+    for way in [Way::Call, Way::Send] {
+        let bus = TestBus::new();
+        let (caller, provider) = (bus.ready("a", &[], &["c@1"]), bus.ready("p", &["c@1"], &[]));
+        let held = Arc::new(AtomicUsize::new(0));
+        let check = |n| {
+            assert_eq!(bus.waiters(), 0, "{way:?} after {n} polls");
+            // What is left in an inbox is found to be given up when it is looked at.
+            assert!(matches!(provider.take(), Taken::Empty), "{way:?} after {n} polls");
+            // Each instance begins without the replies to its predecessor.
+            caller.begin_instance();
+            caller.set_phase_if_up(Phase::Ready);
+            assert_eq!((caller.inbox().depth(), provider.inbox().depth()), ((0, 0), (0, 0)));
+            assert_eq!(held.load(Ordering::Relaxed), 0, "{way:?} after {n} polls");
+            assert_eq!(caller.waits_for(), None);
+        };
+        let polls = for_every_poll(|| life(&bus, &caller, &provider, way, &held), check).await;
+        assert!(polls >= 6, "{way:?} ends after {polls} polls: it was not cut off everywhere");
+    }
+}
