@@ -90,7 +90,7 @@ impl Config {
         if errors.is_empty() {
             errors.extend(check::memory_budget(self, &places));
         }
-        if errors.is_empty() { Ok(()) } else { Err(ConfigErrors::new(errors)) }
+        if errors.is_empty() { Ok(()) } else { Err(ConfigErrors::new(errors, 0)) }
     }
 
     /// What is likely to be a mistake and is no error: contracts that somebody wants and nobody is

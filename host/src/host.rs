@@ -1,5 +1,6 @@
 //! Main: the worker thread, all that runs on it, and the handles that the embedding program holds.
 
+mod mappings;
 mod worker;
 
 use std::sync::Arc;
@@ -47,6 +48,21 @@ pub enum StartError {
     #[cfg(feature = "control")]
     #[error(transparent)]
     Control(#[from] crate::http::SocketError),
+    /// There are more extensions than the kernel has memory mappings for.
+    #[error(
+        "{extensions} extensions are configured, and only {fit} fit: each takes memory mappings, of which \
+         `vm.max_map_count` allows this process {allowed}; raise it with `sysctl -w vm.max_map_count={needed}`"
+    )]
+    Mappings {
+        /// Extensions that are configured.
+        extensions: u64,
+        /// Extensions that fit.
+        fit: u64,
+        /// Mappings that this process may have.
+        allowed: u64,
+        /// Mappings that would be enough.
+        needed: u64,
+    },
     /// The machine does not have what Main needs.
     #[error("cannot start the worker thread")]
     Thread(#[source] std::io::Error),
@@ -170,6 +186,7 @@ impl Builder {
     /// As [`start`](Self::start).
     pub fn launch(self) -> Result<(Main, Started), StartError> {
         self.config.check()?;
+        mappings::check(self.config.extensions.len(), mappings::allowed())?;
         let Config { main: config, extensions, .. } = self.config;
         let served = |contract: &ContractName| self.services.iter().any(|s| s.contract() == contract);
         if let Some(missing) = config.serves.iter().find(|contract| !served(contract)) {

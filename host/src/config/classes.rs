@@ -99,14 +99,15 @@ impl Classes {
             return default();
         };
         self.limits.get(&name.value).cloned().unwrap_or_else(|| {
-            let known = self.limits.keys().map(String::as_str);
+            let mut message = format!("in `{key}`: there is no class `{}`", name.value);
             // Each with each would take minutes in a file full of them, for messages that nobody sees.
-            let near = if errors.len() < ERRORS_MAX { nearest(&name.value, known.clone()) } else { None };
-            let help = match near {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("there are {}", listed(known)),
-            };
-            let message = format!("in `{key}`: there is no class `{}`: {help}", name.value);
+            if errors.len() < ERRORS_MAX {
+                let known = self.limits.keys().map(String::as_str);
+                message += &match nearest(&name.value, known.clone()) {
+                    Some(near) => format!(": did you mean `{near}`?"),
+                    None => format!(": there are {}", listed(known, ", ")),
+                };
+            }
             errors.push(ConfigError::new(key, message, Some(name.place.clone())));
             default()
         })
@@ -156,11 +157,10 @@ fn without_doubles(classes: Vec<Class>, errors: &mut Vec<ConfigError>) -> Vec<Cl
 
 fn cycle_error(classes: &[Class], cycle: &[usize]) -> ConfigError {
     let round: Vec<&Class> = cycle.iter().filter_map(|index| classes.get(*index)).collect();
-    let names: Vec<String> =
-        round.iter().chain(round.first()).map(|class| quote(&class.name.value)).collect();
+    let names = round.iter().chain(round.first()).map(|class| class.name.value.as_str());
     let place = |class: &Class| class.inherits.as_ref().map(|name| name.place.clone());
     let key = round.first().map(|class| format!("limits.{}.inherits", class.name.value)).unwrap_or_default();
-    let message = format!("`inherits` goes round: {}", names.join(" -> "));
+    let message = format!("`inherits` goes round: {}", listed(names, " -> "));
     round
         .iter()
         .skip(1)

@@ -125,9 +125,9 @@ impl<'c> Names<'c> {
         let help = match near {
             Some(near) => format!("did you mean `{near}`?"),
             None => match unknown {
-                Unknown::Class => format!("the classes are {}", listed(self.0.keys())),
+                Unknown::Class => format!("the classes are {}", listed(self.0.keys(), ", ")),
                 Unknown::Limit(_) => {
-                    format!("the limits are {}", listed(KEYS.iter().map(|key| part(key.name))))
+                    format!("the limits are {}", listed(KEYS.iter().map(|key| part(key.name)), ", "))
                 }
                 Unknown::Both => format!("it must be `{PREFIX}<CLASS>_<KEY>`, as in `{PREFIX}MEDIUM_MEMORY`"),
             },

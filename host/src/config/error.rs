@@ -14,6 +14,9 @@ use super::limits::LimitSource;
 /// As many errors as are kept, the first ones of the files.
 pub(super) const ERRORS_MAX: usize = 20;
 
+/// As many names as one error lists, and as many lines below its message.
+const LISTED_MAX: usize = 64;
+
 /// As many characters of a source line as are shown on either side of an error.
 const LINE_CONTEXT: usize = 80;
 
@@ -30,10 +33,10 @@ pub struct ConfigErrors {
 
 impl ConfigErrors {
     /// Sorts by position, which leaves those without one in their order at the front, and keeps
-    /// [`ERRORS_MAX`] of them.
-    pub(super) fn new(mut errors: Vec<ConfigError>) -> Self {
-        errors.sort_by_key(|error| error.place.as_ref().map(Place::order));
-        let more = errors.len().saturating_sub(ERRORS_MAX);
+    /// [`ERRORS_MAX`] of them. There are as many `more`.
+    pub(super) fn new(mut errors: Vec<ConfigError>, more: usize) -> Self {
+        errors.sort_by_key(ConfigError::order);
+        let more = errors.len().saturating_sub(ERRORS_MAX).saturating_add(more);
         errors.truncate(ERRORS_MAX);
         Self { errors, more }
     }
@@ -60,11 +63,13 @@ pub struct ConfigError {
     message: String,
     place: Option<Place>,
     notes: Vec<(Option<Place>, String)>,
+    /// Notes that were left out.
+    more: usize,
 }
 
 impl ConfigError {
     pub(super) fn new(key: impl Into<String>, message: impl Into<String>, place: Option<Place>) -> Self {
-        Self { key: key.into(), message: message.into(), place, notes: Vec::new() }
+        Self { key: key.into(), message: message.into(), place, notes: Vec::new(), more: 0 }
     }
 
     /// Points at another party to the error, if its place is known.
@@ -74,7 +79,11 @@ impl ConfigError {
 
     /// Adds a line, which says enough without a place, too.
     pub(super) fn detail(mut self, place: Option<Place>, text: impl Into<String>) -> Self {
-        self.notes.push((place, text.into()));
+        if self.notes.len() < LISTED_MAX {
+            self.notes.push((place, text.into()));
+        } else {
+            self.more += 1;
+        }
         self
     }
 
@@ -95,10 +104,11 @@ impl ConfigError {
     /// The lines below the message: other parties to the error and details, each with its place if it
     /// has one.
     pub fn notes(&self) -> impl Iterator<Item = String> {
-        self.notes.iter().map(|(place, text)| match place {
+        let notes = self.notes.iter().map(|(place, text)| match place {
             Some(place) => format!("{place}: {text}"),
             None => text.clone(),
-        })
+        });
+        notes.chain((self.more > 0).then(|| format!("and {} more", self.more)))
     }
 
     /// The file, as it was named; none for a variable, and for a configuration that was made in Rust.
@@ -111,6 +121,11 @@ impl ConfigError {
     #[must_use]
     pub fn line_and_column(&self) -> Option<(usize, usize)> {
         self.place.as_ref().map(Place::line_and_column)
+    }
+
+    /// Its position in the files.
+    pub(super) fn order(&self) -> Option<(usize, usize)> {
+        self.place.as_ref().map(Place::order)
     }
 
     pub(super) fn place(&self) -> Option<&Place> {
@@ -244,13 +259,13 @@ pub(super) fn quote(text: &str) -> String {
     format!("`{}`", shorten(text, 100))
 }
 
-/// Names in a message, the first 20.
-pub(super) fn listed(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+/// Names in a message, the first [`LISTED_MAX`].
+pub(super) fn listed(names: impl IntoIterator<Item = impl AsRef<str>>, separator: &str) -> String {
     let mut names = names.into_iter();
-    let mut shown: Vec<String> = names.by_ref().take(20).map(|name| quote(name.as_ref())).collect();
+    let mut shown: Vec<String> = names.by_ref().take(LISTED_MAX).map(|name| quote(name.as_ref())).collect();
     let more = names.count();
     shown.extend((more > 0).then(|| format!("and {more} more")));
-    shown.join(", ")
+    shown.join(separator)
 }
 
 fn printable(c: char) -> impl Iterator<Item = char> {

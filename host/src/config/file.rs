@@ -26,6 +26,10 @@ const FILE_SIZE_MAX: u64 = 1024 * 1024;
 /// Files that are included, all in all.
 const INCLUDED_FILES_MAX: usize = 64;
 
+/// Patterns that say which, and names with a wildcard in each: more might search all disks.
+const PATTERNS_MAX: usize = 64;
+const WILD_NAMES_MAX: usize = 2;
+
 /// A name that starts with a dot is not included by a `*`: editors keep their copies under such.
 const GLOB_OPTIONS: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
@@ -47,7 +51,7 @@ pub(super) fn load(path: &Path, environment: &Environment) -> Result<Config, Con
     let name = path.display().to_string();
     let cannot = |error: ReadError| {
         let message = format!("cannot read {}: {error}", quote(&name));
-        ConfigErrors::new(vec![ConfigError::new("", message, None)])
+        ConfigErrors::new(vec![ConfigError::new("", message, None)], 0)
     };
     let text = read(path).map_err(cannot)?;
     let path = path::absolute(path).map_err(|error| cannot(error.into()))?;
@@ -75,11 +79,11 @@ fn build(
     let mut draft = Draft::default();
     if u64::try_from(text.len()).is_ok_and(|size| size > FILE_SIZE_MAX) {
         let message = format!("cannot read {}: {}", quote(name), ReadError::TooLarge);
-        return Err(ConfigErrors::new(vec![ConfigError::new("", message, None)]));
+        return Err(ConfigErrors::new(vec![ConfigError::new("", message, None)], 0));
     }
     let mut reader = Reader::new(Arc::new(Source::new(name, text, dir, 0)));
     reader.read(|file| draft.main_file(file));
-    let mut errors = reader.finish();
+    let (mut errors, mut more) = reader.finish();
 
     let included = find_included(&draft.include, dir, own_path, &mut errors);
     for (order, (path, place)) in included.into_iter().enumerate() {
@@ -93,7 +97,9 @@ fn build(
                 let source = Source::new(&name, text, path.parent().unwrap_or(dir), order + 1);
                 let mut reader = Reader::new(Arc::new(source));
                 reader.read(|file| draft.included_file(file));
-                errors.append(&mut reader.finish());
+                let (found, left_out) = reader.finish();
+                errors.extend(found);
+                more += left_out;
             }
             Err(error) => {
                 let message = format!("in `include`: cannot read {}: {error}", quote(&name));
@@ -101,13 +107,14 @@ fn build(
             }
         }
     }
-    judge(draft, environment, errors)
+    judge(draft, environment, errors, more)
 }
 
 fn judge(
     draft: Draft,
     environment: &Environment,
     mut errors: Vec<ConfigError>,
+    more: usize,
 ) -> Result<Config, ConfigErrors> {
     let complete = errors.is_empty();
     let Draft { main, classes, extensions, places, .. } = draft;
@@ -126,7 +133,7 @@ fn judge(
     if errors.is_empty() {
         errors.extend(memory_budget(&config, &places));
     }
-    if errors.is_empty() { Ok(config) } else { Err(ConfigErrors::new(errors)) }
+    if errors.is_empty() { Ok(config) } else { Err(ConfigErrors::new(errors, more)) }
 }
 
 /// The files that the patterns match, in the order of the patterns and then of the names, each once.
@@ -137,11 +144,22 @@ fn find_included(
     errors: &mut Vec<ConfigError>,
 ) -> Vec<(PathBuf, Place)> {
     let mut found: Vec<(PathBuf, Place)> = Vec::new();
-    for At { value: pattern, place } in patterns {
+    for (index, At { value: pattern, place }) in patterns.iter().enumerate() {
         let mut report = |fault: String| {
             let message = format!("in `include`: {} {fault}", quote(pattern));
             errors.push(ConfigError::new("include", message, Some(place.clone())));
         };
+        if index == PATTERNS_MAX {
+            report(format!("is one too many: at most {PATTERNS_MAX} can be listed"));
+            break;
+        }
+        let is_wild = |name: &&str| name.contains(['*', '?', '[']);
+        if pattern.contains("**") || pattern.split('/').filter(is_wild).count() > WILD_NAMES_MAX {
+            report(format!(
+                "could match anything: at most {WILD_NAMES_MAX} of its names can have a `*`, and none `**`"
+            ));
+            continue;
+        }
         let full = match Path::new(pattern).is_absolute() {
             true => pattern.clone(),
             false => format!("{}/{pattern}", Pattern::escape(&dir.display().to_string())),
@@ -166,8 +184,7 @@ fn find_included(
                 Err(error) => report(format!("cannot be looked for: {}", error.error())),
             }
         }
-        let names_one = !pattern.contains(['*', '?', '[']);
-        if names_one && !matched {
+        if !is_wild(&pattern.as_str()) && !matched {
             report("is not there".to_owned());
         }
     }

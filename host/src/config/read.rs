@@ -5,18 +5,28 @@ use std::{collections::BTreeSet, ops::Range, sync::Arc};
 use toml::de::DeTable;
 
 use super::{
-    error::{ConfigError, Place, Source, shorten},
+    error::{ConfigError, ERRORS_MAX, Place, Source, shorten},
     section::Section,
 };
+
+/// As many errors as are kept before those that will not be shown are left out: a mebibyte has room for
+/// half a million.
+const ERRORS_KEPT: usize = 1000;
+
+/// Levels of brackets, and names of a dotted key before its last: a bound of the parser.
+const LEVELS_MAX: usize = 80;
+const NESTED: &str = "this nests too deep: 80 levels are the most";
 
 /// One file being read.
 #[derive(Debug)]
 pub(super) struct Reader {
     pub(super) source: Arc<Source>,
     /// What is wrong with what is there.
-    pub(super) errors: Vec<ConfigError>,
+    errors: Vec<ConfigError>,
     /// What should be there.
-    pub(super) missing: Vec<ConfigError>,
+    missing: Vec<ConfigError>,
+    /// Errors of either kind that were not kept.
+    more: usize,
     /// Notes down every key that is asked for, where that is wanted.
     #[cfg(test)]
     pub(super) keys: Option<Vec<super::section::Key>>,
@@ -28,6 +38,7 @@ impl Reader {
             source,
             errors: Vec::new(),
             missing: Vec::new(),
+            more: 0,
             #[cfg(test)]
             keys: None,
         }
@@ -42,10 +53,27 @@ impl Reader {
         result
     }
 
-    /// All that is wrong with the file.
-    pub(super) fn finish(mut self) -> Vec<ConfigError> {
+    /// All that is wrong with the file, and how much is left out.
+    pub(super) fn finish(mut self) -> (Vec<ConfigError>, usize) {
         self.errors.append(&mut self.missing);
-        self.errors
+        (self.errors, self.more)
+    }
+
+    /// Adds something that is wrong.
+    pub(super) fn add(&mut self, error: ConfigError) {
+        self.errors.push(error);
+        self.more += cut(&mut self.errors);
+    }
+
+    /// Adds something that should be there.
+    pub(super) fn add_missing(&mut self, error: ConfigError) {
+        self.missing.push(error);
+        self.more += cut(&mut self.missing);
+    }
+
+    /// How much is wrong with what is there, so far.
+    pub(super) fn error_count(&self) -> usize {
+        self.errors.len().saturating_add(self.more)
     }
 
     pub(super) fn place(&self, span: Range<usize>) -> Place {
@@ -60,7 +88,10 @@ impl Reader {
         }
         let source = Arc::clone(&self.source);
         let line = |start: usize| source.line(start);
-        let start = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
+        // The parser leaves out the place of one error.
+        let long_key = long_key(&source.text).unwrap_or_default();
+        let span = |error: &toml::de::Error| error.span().unwrap_or_else(|| long_key.clone());
+        let start = |error: &toml::de::Error| span(error).start;
         syntax.sort_by_key(start);
         syntax.dedup_by_key(|error| line(start(error)));
 
@@ -69,10 +100,35 @@ impl Reader {
         self.missing.clear();
         self.errors.retain(|error| !error.place().is_some_and(broken));
         for error in syntax {
-            // Where nothing else could stand, the parser expects "nothing".
-            let message = error.message().trim_end_matches(", expected nothing");
-            let place = self.place(error.span().unwrap_or_default());
-            self.errors.push(ConfigError::new("", shorten(message, 200), Some(place)));
+            let message = match error.message() {
+                message if message.contains("recurs") => NESTED,
+                // Where nothing else could stand, the parser expects "nothing".
+                message => message.trim_end_matches(", expected nothing"),
+            };
+            let place = self.place(span(&error));
+            self.add(ConfigError::new("", shorten(message, 200), Some(place)));
         }
     }
+}
+
+/// Leaves out all but the first errors, where there are many, and says how many.
+fn cut(errors: &mut Vec<ConfigError>) -> usize {
+    if errors.len() < ERRORS_KEPT {
+        return 0;
+    }
+    errors.sort_by_key(ConfigError::order);
+    errors.drain(ERRORS_MAX..).count()
+}
+
+/// Where the first key is that has more names than the parser reads.
+fn long_key(text: &str) -> Option<Range<usize>> {
+    let ends_key = |c: char| !c.is_alphanumeric() && !"-_.\"' \t".contains(c);
+    let mut end = 0;
+    text.split_inclusive(ends_key).find_map(|piece| {
+        let start = end + piece.len() - piece.trim_start().len();
+        end += piece.len();
+        let key = piece.trim_end_matches(ends_key).trim();
+        let names = key.split('.').filter(|name| !name.trim().is_empty());
+        (names.count() > LEVELS_MAX).then_some(start..start + key.len())
+    })
 }

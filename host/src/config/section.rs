@@ -86,12 +86,12 @@ impl Section<'_, '_> {
 
     /// How many errors there are so far.
     pub(super) fn error_count(&self) -> usize {
-        self.reader.errors.len()
+        self.reader.error_count()
     }
 
     /// Reports what is wrong at a place of this file.
     pub(super) fn error(&mut self, path: impl Into<String>, message: String, place: Place) {
-        self.reader.errors.push(ConfigError::new(path, message, Some(place)));
+        self.reader.add(ConfigError::new(path, message, Some(place)));
     }
 
     /// Where the table starts.
@@ -161,7 +161,8 @@ impl Section<'_, '_> {
         if !self.table.contains_key(key) {
             let path = self.path_of(key);
             let message = format!("`{path}` is missing: it must be {what}");
-            self.reader.missing.push(ConfigError::new(path, message, Some(self.place())));
+            let place = self.place();
+            self.reader.add_missing(ConfigError::new(path, message, Some(place)));
         }
     }
 
@@ -247,7 +248,7 @@ impl<'t> Section<'_, 't> {
             };
             let help = match nearest(name, self.asked.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the keys there are {}", listed(&self.asked)),
+                None => format!("the keys there are {}", listed(&self.asked, ", ")),
             };
             self.error(
                 path,

@@ -1,9 +1,11 @@
 //! Rounds of extensions that each require the next.
 
+use std::collections::BTreeSet;
+
 use super::Parts;
 use crate::{
     config::{
-        error::{ConfigError, Place},
+        error::{ConfigError, Place, listed},
         order::{dependencies, order},
     },
     names::{ContractName, ExtensionId},
@@ -25,8 +27,8 @@ impl Parts<'_> {
                 )
             } else {
                 let names = round.iter().filter_map(|index| self.config.extensions.get(*index));
-                let names: Vec<_> = names.map(|extension| format!("`{}`", extension.id)).collect();
-                format!("`requires` goes round: {}: move one of them to `wants`", names.join(" -> "))
+                let names = listed(names.map(|extension| extension.id.as_str()), " -> ");
+                format!("`requires` goes round: {names}: move one of them to `wants`")
             };
             let error = ConfigError::new(format!("extension[{}].requires", first.from), message, first.place);
             errors.push(waits.fold(error, |error, wait| {
@@ -41,8 +43,9 @@ impl Parts<'_> {
     /// The first contract of `to` that `from` requires.
     fn wait(&self, from: usize, to: usize) -> Option<Wait<'_>> {
         let (waiting, owner) = (self.config.extensions.get(from)?, self.config.extensions.get(to)?);
+        let fulfilled: BTreeSet<&ContractName> = owner.fulfills.iter().collect();
         let mut required = waiting.requires.iter().enumerate();
-        let (item, contract) = required.find(|(_, contract)| owner.fulfills.contains(contract))?;
+        let (item, contract) = required.find(|(_, contract)| fulfilled.contains(contract))?;
         let place = self.place(from, |at| at.requires.get(item));
         Some(Wait { from: &waiting.id, to: &owner.id, contract, place })
     }

@@ -19,40 +19,135 @@ fn a_file_over_one_mebibyte_is_refused_unread() {
 
 #[test]
 fn deep_nesting_is_refused() {
-    for deep in [
-        format!("config = {}", "[".repeat(500_000)),
-        format!("config = {}", "{ a = ".repeat(150_000)),
-        format!("[{}a]", "a.".repeat(500_000)),
-        format!("{}a = 1", "a.".repeat(500_000)),
-    ] {
-        let errors = parse_error(&deep);
-        assert!(errors.contains("recurs"), "{errors}");
-        assert!(errors.len() < 20_000);
-    }
+    let dotted = |times: usize| "a.".repeat(times);
+    let report = refused([
+        ("brackets", "a = ".to_owned() + &"[".repeat(500_000)),
+        ("closed brackets", format!("a = {}{}", "[".repeat(10_000), "]".repeat(10_000))),
+        ("inline tables", "a = ".to_owned() + &"{ a = ".repeat(150_000)),
+        ("closed inline tables", format!("a = {}{}", "{ a = ".repeat(10_000), "}".repeat(10_000))),
+        ("dotted key", dotted(10_000) + "a = 1"),
+        ("long dotted key", dotted(500_000) + "a = 1"),
+        ("header", format!("[{}a]", dotted(10_000))),
+        ("long header", format!("[{}a]", dotted(500_000))),
+        ("header of a list", format!("[[{}a]]", dotted(10_000))),
+        ("key in an inline table", format!("a = {{ {}a = 1 }}", dotted(10_000))),
+        ("behind a mistake", format!("[main]\nserve = []\n{}a = 1", dotted(10_000))),
+    ]);
+    assert_golden("hostile-nesting", &report);
+}
+
+/// As deep as brackets and dots together can go: thousands of levels.
+#[test]
+fn the_deepest_nesting_that_is_read_fits_on_the_stack() {
+    let dotted = "a.".repeat(78);
+    let value = (0..78).fold("1".to_owned(), |value, _| format!("{{ {dotted}a = {value} }}"));
+    assert!(
+        parse_error(&format!("[{dotted}a]\n{dotted}b = {value}"))
+            .contains("unknown key `a` at the top level")
+    );
 }
 
 #[test]
-fn errors_by_the_hundred_thousand_are_cut_to_twenty() {
-    for many in
-        ["=\n".repeat(500_000), "a=1\n".repeat(250_000), "[[a]]\n".repeat(170_000), "=".repeat(1_000_000)]
-    {
-        let errors = parse(&many).unwrap_err();
-        assert!(errors.iter().count() <= 20);
-        assert!(errors.to_string().len() < 20_000);
-    }
+fn lines_and_lists_that_fill_a_file_are_refused() {
     let unknown: String = (0..100_000).map(|number| format!("k{number}=1\n")).collect();
-    let errors = parse_error(&unknown);
-    assert!(errors.ends_with("and 99980 more"), "{errors}");
+    let many: String = (0..70_000).map(|number| format!("memory{number}=1\n")).collect();
+    let report = refused([
+        ("100,000 unknown keys", unknown),
+        ("70,000 misspelt keys", "[limits.small]\n".to_owned() + &many),
+        ("extensions without anything", "[[extension]]\n".repeat(70_000)),
+        ("numbers for contracts", format!("main.serves=[{}]", "1,".repeat(500_000))),
+        ("numbers for extensions", format!("extension=[{}]", "1,".repeat(500_000))),
+        ("one key", "a".repeat(1_000_000) + "=1"),
+        ("one string", format!("main.memory-budget='{}'", "1".repeat(1_000_000))),
+        ("one number", format!("main.memory-budget={}", "1".repeat(1_000_000))),
+        ("quotes", "\"".repeat(1_000_000)),
+        ("equals signs", "=".repeat(1_000_000)),
+        ("lines of equals signs", "=\n".repeat(500_000)),
+        ("one key again and again", "a=1\n".repeat(250_000)),
+        ("one list again and again", "[[a]]\n".repeat(170_000)),
+    ]);
+    assert_golden("hostile-size", &report);
+}
+
+/// Each of them would take minutes if names were compared each with each, or lines counted for each.
+#[test]
+fn files_full_of_names_are_judged_at_once() {
+    let many =
+        |range: std::ops::Range<usize>, each: &dyn Fn(usize) -> String| range.map(each).collect::<String>();
+    let names = |prefix: &str| many(0..40_000, &|n| format!("'{prefix}{n}@1',"));
+    let classes = many(0..20_000, &|n| format!("[limits.c{n}]\nmemory='1 GiB'\n"));
+    let report = refused([
+        (
+            "classes that there are not",
+            classes + &many(0..8_000, &|n| format!("[[extension]]\nid='e{n}'\npath='a'\nclass='x{n}'\n")),
+        ),
+        (
+            "contracts that nobody fulfills",
+            format!(
+                "[[extension]]\nid='a'\npath='a'\nfulfills=[{}]\nrequires=[{}]\n",
+                names("f"),
+                names("r")
+            ),
+        ),
+        (
+            "two who wait for each other",
+            format!(
+                "main.serves=[{}]\n[[extension]]\nid='a'\npath='a'\nfulfills=['a@1']\nrequires=['b@1']\n\
+                 [[extension]]\nid='b'\npath='b'\nfulfills=[{}'b@1']\nrequires=[{0}'a@1']\n",
+                many(0..20_000, &|n| format!("'s{n}@1',")),
+                many(0..20_000, &|n| format!("'f{n}@1',")),
+            ),
+        ),
+        (
+            "a round of classes",
+            many(0..25_000, &|n| format!("[limits.c{n}]\ninherits='c{}'\n", (n + 1) % 25_000)),
+        ),
+        (
+            "a round of extensions",
+            many(0..10_000, &|n| {
+                let next = (n + 1) % 10_000;
+                format!("[[extension]]\nid='e{n}'\npath='a'\nfulfills=['c{n}@1']\nrequires=['c{next}@1']\n")
+            }),
+        ),
+        (
+            "a chain of extensions",
+            many(0..10_000, &|n| {
+                format!(
+                    "[[extension]]\nid='e{n}'\npath='a'\nfulfills=['c{n}@1']\nrequires=['c{}@1']\n",
+                    n + 1
+                )
+            }),
+        ),
+        ("one id", "[[extension]]\nid='e'\npath='a'\n".repeat(30_000)),
+        (
+            "one budget",
+            "main.memory-budget='1 GiB'\n".to_owned()
+                + &many(0..20_000, &|n| format!("[[extension]]\nid='e{n}'\npath='a'\n")),
+        ),
+    ]);
+    assert_golden("hostile-names", &report);
 }
 
 #[test]
-fn a_long_chain_of_requires_is_no_burden() {
-    let chain: String = (0..10_000)
-        .map(|n| {
-            format!("[[extension]]\nid='e{n}'\npath='a'\nfulfills=['c{n}@1']\nrequires=['c{}@1']\n", n + 1)
-        })
-        .collect();
-    assert!(parse_error(&chain).contains("`e9999` requires `c10000@1`"));
+fn a_pattern_that_would_search_the_disk_is_refused() {
+    let report = refused([
+        ("all directories", "include = ['/**/*.toml']".to_owned()),
+        ("three wildcards", "include = ['/*/*/*.toml']".to_owned()),
+        ("a list of patterns", format!("include = [{}]", "'conf.d/*/*.none', ".repeat(10_000))),
+    ]);
+    assert_golden("hostile-patterns", &report);
+}
+
+/// What each of those files is refused with: not much, whatever they are full of.
+fn refused<const N: usize>(files: [(&str, String); N]) -> String {
+    let mut report = String::new();
+    for (name, text) in files {
+        assert!(text.len() <= 1024 * 1024, "{name}: {}", text.len());
+        let errors = parse_error(&text);
+        assert!(errors.len() < 20_000, "{name}: {}", errors.len());
+        report.push_str(&format!("# {name}\n{errors}\n\n"));
+    }
+    report
 }
 
 proptest! {
