@@ -24,6 +24,13 @@ pub(crate) struct InboxLimits {
     pub(crate) bytes: u64,
 }
 
+/// How full an inbox is: as its limits count, of each that is bounded by itself the fuller one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Filling {
+    pub(crate) messages: u64,
+    pub(crate) bytes: u64,
+}
+
 /// What a look into the inbox found.
 #[derive(Debug)]
 pub(crate) enum Taken {
@@ -72,6 +79,8 @@ struct Lanes {
     replies: Lane<Reply>,
     requests: Lane<Request>,
     events: Lane<Event>,
+    /// The fullest that they were, in messages and in bytes.
+    peak: Filling,
 }
 
 /// Whether the peer is to finish.
@@ -233,6 +242,7 @@ impl Inbox {
                 Incoming::Reply(_) => {}
             }
         }
+        lanes.note_peak();
         drop(lanes);
         self.arrival.notify(1);
     }
@@ -254,6 +264,7 @@ impl Inbox {
             return Err(Refused { request, because: Refusal::Full });
         }
         lanes.requests.push_back(request);
+        lanes.note_peak();
         drop(lanes);
         self.arrival.notify(1);
         Ok(())
@@ -268,6 +279,7 @@ impl Inbox {
             lost += 1;
         }
         lanes.events.push_back(event);
+        lanes.note_peak();
         drop(lanes);
         self.arrival.notify(1);
         lost
@@ -287,6 +299,7 @@ impl Inbox {
             });
         }
         lanes.replies.push_back(reply);
+        lanes.note_peak();
         drop(lanes);
         self.arrival.notify(1);
     }
@@ -307,8 +320,28 @@ impl Inbox {
         (u64::try_from(messages).unwrap_or(u64::MAX), bytes)
     }
 
+    /// How full it is, and at most was.
+    pub(crate) fn filling(&self) -> (Filling, Filling) {
+        let lanes = self.lanes();
+        (lanes.filling(), lanes.peak)
+    }
+
     fn lanes(&self) -> MutexGuard<'_, Lanes> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lanes {
+    fn filling(&self) -> Filling {
+        let messages = self.requests.items.len().max(self.events.items.len());
+        // Replies have no number of their own, and are counted with the events in bytes.
+        let bytes = self.requests.bytes.max(self.replies.bytes + self.events.bytes);
+        Filling { messages: u64::try_from(messages).unwrap_or(u64::MAX), bytes }
+    }
+
+    fn note_peak(&mut self) {
+        let Filling { messages, bytes } = self.filling();
+        self.peak = Filling { messages: messages.max(self.peak.messages), bytes: bytes.max(self.peak.bytes) };
     }
 }
 

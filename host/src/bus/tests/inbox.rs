@@ -1,6 +1,9 @@
 //! Lanes: what comes first, what is held back, what goes back.
 
+use std::sync::atomic::Ordering;
+
 use super::*;
+use crate::bus::inbox::Filling;
 
 #[tokio::test(start_paused = true)]
 async fn stop_comes_first_and_then_replies_until_none_is_to_come() {
@@ -178,4 +181,32 @@ async fn the_depth_of_an_inbox_counts_every_lane_and_returns_to_nothing() {
     take_event(peer.inbox());
     assert_eq!(peer.inbox().depth(), (0, 0));
     assert_eq!(call.answer().await, ok(""));
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_full_an_inbox_is_counts_the_fuller_lane_and_is_remembered() {
+    let bus = TestBus::new();
+    let peer = bus.ready("a", &["a@1"], &["c@1"]);
+    let provider = bus.ready("p", &["c@1"], &[]);
+    let client = bus.main();
+    bus.subscribe(&peer, peer.inbox(), ">").unwrap();
+    for _ in 0..3 {
+        bus.publish(&client, None, "t", Bytes::from_static(b"12")).unwrap();
+    }
+    let calls: Vec<_> = (0..2).map(|_| bus.call(&client, "a@1", "").unwrap()).collect();
+    bus.send(&peer, "c@1", "").unwrap();
+    take_request(&provider).answer.give(ok("1234"));
+    let full = peer.inbox().filling().0;
+    assert_eq!((full.messages, full.bytes), (3, 3 * 130 + 132), "replies are counted with the events");
+    assert_eq!(peer.stats().largest.load(Ordering::Relaxed), 2, "the reply was not received yet");
+
+    take_reply(&peer);
+    take_request(&peer).answer.give(ok(""));
+    let (now, peak) = peer.inbox().filling();
+    assert_eq!((now.messages, now.bytes), (3, 3 * 130));
+    assert_eq!(peak, full);
+    assert_eq!(peer.stats().largest.load(Ordering::Relaxed), 4);
+    drop(calls);
+    peer.inbox().clear();
+    assert_eq!(peer.inbox().filling(), (Filling::default(), full));
 }
