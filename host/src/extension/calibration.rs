@@ -38,8 +38,9 @@ mod spin {
 
 #[cfg(feature = "compiler")]
 mod spin {
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
+    use rustix::time::{ClockId, clock_gettime};
     use wasmtime::{Instance, Module, Store, TypedFunc};
 
     use super::NotMeasured;
@@ -48,10 +49,9 @@ mod spin {
     /// `spin.wat` beside it, assembled.
     pub(super) const MODULE: &[u8] = include_bytes!("calibration/spin.wasm");
 
-    /// Of each, their median is the result: short enough that few are interrupted.
+    /// Processor time of one of those whose median is the result.
     const SPELL: Duration = Duration::from_millis(1);
 
-    /// An odd number of them.
     const SPELLS: usize = 5;
 
     /// Rounds of the loop between two looks at the clock: some ten microseconds.
@@ -91,10 +91,10 @@ mod spin {
         }
 
         fn fuel_per_ms(&mut self) -> wasmtime::Result<u64> {
-            let (before, start) = (self.store.get_fuel()?, Instant::now());
+            let (before, start) = (self.store.get_fuel()?, processor_time()?);
             let elapsed = loop {
                 self.spin.call(&mut self.store, ROUNDS)?;
-                let elapsed = start.elapsed();
+                let elapsed = processor_time()?.saturating_sub(start);
                 if elapsed >= SPELL {
                     break elapsed;
                 }
@@ -102,6 +102,11 @@ mod spin {
             let burnt = u128::from(before.saturating_sub(self.store.get_fuel()?));
             Ok(u64::try_from(burnt * 1_000_000 / elapsed.as_nanos())?)
         }
+    }
+
+    /// Of this thread: what a busy machine does meanwhile must not count, since the result is kept.
+    fn processor_time() -> wasmtime::Result<Duration> {
+        Ok(Duration::try_from(clock_gettime(ClockId::ThreadCPUTime))?)
     }
 }
 
