@@ -42,6 +42,8 @@ Examples:
   weir status storage
   weir status --json storage | jq '.failures[-1].trace'")]
     Status(IdArgs),
+    /// Show the limits of extensions: where each comes from, and what is used of it
+    Limits(LimitsArgs),
     /// Show what extensions have logged
     Logs(LogsArgs),
     /// Call an operation of a contract and print the answer
@@ -160,6 +162,32 @@ pub(crate) struct IdArgs {
     /// The extension
     #[arg(value_name = "ID")]
     pub(crate) id: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+USED is now and PEAK the most since Main started, over all instances; of ready-timeout and stop-timeout,
+what the last start and stop took. FROM is where the limit is set. The time beside fuel is what plain
+arithmetic takes on this machine.
+
+Examples:
+  weir limits
+  weir limits telemetry
+  weir limits --file weir.toml
+  weir limits --json | jq -r '.extensions[] | [.id, .\"memory-sum\"] | @tsv'")]
+pub(crate) struct LimitsArgs {
+    /// Only of this extension
+    #[arg(value_name = "ID")]
+    pub(crate) id: Option<String>,
+    /// Show what this configuration sets, and ask no Main
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["socket", "config"])]
+    pub(crate) file: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -3,6 +3,8 @@
 
 use std::process::ExitCode;
 
+use weir_host::ControlError;
+
 use crate::{
     client::{Refused, Unanswered, Unreachable},
     output::{self, OutputClosed, printable},
@@ -43,6 +45,8 @@ fn code(error: &anyhow::Error) -> u8 {
         3
     } else if error.is::<Unanswered>() {
         6
+    } else if let Some(ControlError::Unknown(_)) = error.downcast_ref() {
+        4
     } else {
         error.downcast_ref::<Refused>().map_or(1, |refused| of_code(&refused.code))
     }

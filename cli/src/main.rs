@@ -1,7 +1,8 @@
 //! `weir`: runs extensions, and talks to the Main that runs them.
 //!
 //! Every command is a module. Those that talk to Main do so over its control socket, as any program
-//! could; only `run`, `check` and `inspect` use the library.
+//! could; only `run`, `check`, `inspect` and
+//! `limits --file` use the library.
 
 mod args;
 mod check;
@@ -9,6 +10,7 @@ mod client;
 mod control;
 mod exit;
 mod inspect;
+mod limits;
 mod locate;
 mod logging;
 mod logs;
@@ -37,6 +39,7 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Check(args) => check::check(&args),
         Command::Ps(args) => client::block_on(control::ps(args)),
         Command::Status(args) => client::block_on(control::status(args)),
+        Command::Limits(args) => client::block_on(limits::limits(args)),
         Command::Logs(args) => client::block_on(logs::logs(args)),
         Command::Call(args) => client::block_on(messages::call(args)),
         Command::Publish(args) => client::block_on(messages::publish(args)),

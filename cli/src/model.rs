@@ -1,6 +1,7 @@
 //! What Main says, as far as people are shown it. What a newer Main adds is passed over.
 
 use serde::Deserialize;
+use serde_json::{Map, Number, Value};
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Extensions {
@@ -47,6 +48,43 @@ pub(crate) struct Handling {
     pub(crate) message: u64,
     pub(crate) sender: String,
     pub(crate) operation: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Limits {
+    pub(crate) memory_budget: Option<u64>,
+    pub(crate) memory_sum: u64,
+    pub(crate) fuel_per_ms: Option<u64>,
+    pub(crate) extensions: Vec<ExtensionLimits>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct ExtensionLimits {
+    pub(crate) id: String,
+    pub(crate) class: String,
+    pub(crate) memory_sum: u64,
+    pub(crate) delayed_seconds: Option<f64>,
+    pub(crate) log_dropped: Option<u64>,
+    pub(crate) limits: Vec<Limit>,
+    pub(crate) fixed: Map<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Limit {
+    pub(crate) key: String,
+    pub(crate) unit: String,
+    pub(crate) allowed: Number,
+    pub(crate) text: String,
+    pub(crate) used: Option<Number>,
+    pub(crate) peak: Option<Number>,
+    pub(crate) source: LimitSource,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct LimitSource {
+    pub(crate) text: String,
 }
 
 /// A line of `logs`.

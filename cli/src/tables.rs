@@ -1,10 +1,13 @@
-//! Extensions and their failures as text for people.
+//! Extensions, their failures and their limits as text for people.
+
+mod limits;
 
 use std::time::Duration;
 
 use bytesize::ByteSize;
 use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
 
+pub(crate) use self::limits::limits;
 use crate::{
     model::{Extension, Failure, Handling},
     output::printable,
@@ -17,7 +20,7 @@ pub(crate) fn extensions(extensions: &[Extension]) -> String {
         vec![
             Cell::new(printable(&extension.id)),
             state(&extension.state),
-            Cell::new(cpu(extension.cpu_seconds)),
+            Cell::new(time(extension.cpu_seconds)),
             Cell::new(format!("{} / {}", size(extension.memory), size(extension.memory_limit))),
             Cell::new(format!("{} / {}", extension.inbox_messages, size(extension.inbox_bytes))),
             Cell::new(extension.shed),
@@ -59,7 +62,7 @@ pub(crate) fn status(extension: &Extension) -> String {
         ("since", extension.since.clone()),
         ("class", extension.class.clone()),
         ("fulfills", fulfills),
-        ("cpu", cpu(extension.cpu_seconds)),
+        ("cpu", time(extension.cpu_seconds)),
         ("memory", format!("{} of {}", size(extension.memory), size(extension.memory_limit))),
         ("inbox", format!("{} messages, {}", extension.inbox_messages, size(extension.inbox_bytes))),
         ("messages", format!("{} received, {} sent", extension.received, extension.sent)),
@@ -119,8 +122,8 @@ fn size(bytes: u64) -> String {
     ByteSize::b(bytes).display().iec().to_string()
 }
 
-/// Processor time, with as many digits as mean something.
-fn cpu(seconds: f64) -> String {
+/// A length of time, with as many digits as mean something.
+fn time(seconds: f64) -> String {
     let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
     match time.as_secs() {
         0 => format!("{:.1} ms", time.as_secs_f64() * 1000.0),
@@ -140,7 +143,7 @@ mod tests {
         serde_json::from_str::<Extensions>(json).unwrap().extensions
     }
 
-    fn assert_golden(name: &str, text: &str) {
+    pub(super) fn assert_golden(name: &str, text: &str) {
         insta::with_settings!({ snapshot_path => "../tests/golden", prepend_module_to_snapshot => false, omit_expression => true }, {
             insta::assert_snapshot!(name, text);
         });

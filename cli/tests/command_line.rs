@@ -5,6 +5,7 @@ mod command_line {
     mod files;
     mod http;
     mod lifecycle;
+    mod limits;
     mod messages;
     mod observing;
     mod support;

@@ -20,6 +20,7 @@ use crate::{
     bus::{Error, Receipt},
     client::{CallOptions, ReceivedEvent},
     host::StartError,
+    limits::LimitsReport,
     supervisor::ControlError,
 };
 
@@ -166,6 +167,24 @@ impl Control {
     /// As there.
     pub fn stop(&self, id: &str) -> Result<(), BlockingError<ControlError>> {
         wait(self.0.stop(id))
+    }
+
+    /// [`crate::Control::limits`], for blocking code.
+    ///
+    /// # Errors
+    ///
+    /// Fails only inside an async task.
+    pub fn limits(&self) -> Result<LimitsReport, BlockingError<Infallible>> {
+        wait(async { Ok(self.0.limits().await) })
+    }
+
+    /// [`crate::Control::limits_of`], for blocking code.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn limits_of(&self, id: &str) -> Result<LimitsReport, BlockingError<ControlError>> {
+        wait(self.0.limits_of(id))
     }
 
     /// All else of [`crate::Control`], which never waits.

@@ -28,9 +28,9 @@ pub use error::{ConfigError, ConfigErrors};
 pub use extension::ExtensionConfig;
 pub use grants::{DirGrant, DirMode, GrantError, Grants, GuestPath, NetGrant};
 pub use limits::{CpuShare, FixedLimits, LimitSource, Limits};
-#[expect(unused_imports, reason = "for the report on limits")]
 pub(crate) use limits::{KEYS, Key};
 pub use main::MainConfig;
+pub(crate) use shape::Shape;
 
 /// Main and its extensions, as configured.
 ///

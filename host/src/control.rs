@@ -5,7 +5,9 @@ use std::sync::Arc;
 use tokio::sync::{broadcast, oneshot};
 
 use crate::{
+    config::MainConfig,
     events::{MainEvent, MainEvents, UntilEnded},
+    limits::LimitsReport,
     logs::{LogLine, Logs},
     names::ExtensionId,
     roster::{ExtensionStatus, Unit},
@@ -15,6 +17,7 @@ use crate::{
 /// Starts and stops extensions and says how they are. Cheap to clone; usable from any thread.
 #[derive(Clone, Debug)]
 pub struct Control {
+    main: Arc<MainConfig>,
     units: Arc<[Arc<Unit>]>,
     commands: async_channel::Sender<Command>,
     events: broadcast::Sender<MainEvent>,
@@ -25,13 +28,14 @@ pub struct Control {
 
 impl Control {
     pub(crate) fn new(
+        main: Arc<MainConfig>,
         units: Arc<[Arc<Unit>]>,
         commands: async_channel::Sender<Command>,
         events: broadcast::Sender<MainEvent>,
         logs: Arc<Logs>,
         ended: async_channel::Receiver<()>,
     ) -> Self {
-        Self { units, commands, events, logs, ended }
+        Self { main, units, commands, events, logs, ended }
     }
 
     /// Every extension, in the order of the configuration.
@@ -51,6 +55,23 @@ impl Control {
             .find(|unit| unit.id().as_str() == id)
             .map(|unit| unit.status())
             .ok_or_else(|| ControlError::Unknown(id.to_owned()))
+    }
+
+    /// The limits of every extension, in the order of the configuration, with where each comes from and
+    /// what is used of it. The first time this measures what fuel takes in time on this machine, for
+    /// some ten milliseconds on a thread of its own.
+    pub async fn limits(&self) -> LimitsReport {
+        LimitsReport::running(&self.units, &self.main, |_| true).await
+    }
+
+    /// [`limits`](Self::limits) of one extension alone.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::Unknown`] if no extension has this id.
+    pub async fn limits_of(&self, id: &str) -> Result<LimitsReport, ControlError> {
+        let report = LimitsReport::running(&self.units, &self.main, |other| other.as_str() == id).await;
+        if report.extensions.is_empty() { Err(ControlError::Unknown(id.to_owned())) } else { Ok(report) }
     }
 
     /// Starts an extension, after what it requires; ends when it is ready. One that runs already is
@@ -157,7 +178,7 @@ mod tests {
         let (commands, _unread) = async_channel::bounded(1);
         let (ending, ended) = async_channel::bounded(1);
         let (events, _) = broadcast::channel(1);
-        let control = Control::new(Arc::new([]), commands, events, Arc::default(), ended);
+        let control = Control::new(Arc::default(), Arc::new([]), commands, events, Arc::default(), ended);
         let start = tokio::spawn(async move { control.start("a").await });
         tokio::task::yield_now().await;
         drop(ending);

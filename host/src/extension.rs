@@ -5,6 +5,7 @@
 //! started, or why: it hands messages to the [`bus`](crate::bus) and its exit to whoever started it.
 
 mod abi;
+mod calibration;
 mod engine;
 mod imports;
 mod in_hand;
@@ -20,6 +21,7 @@ mod turn;
 mod wasi;
 
 pub(crate) use self::{
+    calibration::fuel_per_ms,
     engine::Runtime,
     instance::{Exit, Handling, Instance, Noted, Notice, Signals},
     output::Output,

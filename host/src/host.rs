@@ -188,6 +188,7 @@ impl Builder {
         self.config.check()?;
         mappings::check(self.config.extensions.len(), mappings::allowed())?;
         let Config { main: config, extensions, .. } = self.config;
+        let config = Arc::new(config);
         let served = |contract: &ContractName| self.services.iter().any(|s| s.contract() == contract);
         if let Some(missing) = config.serves.iter().find(|contract| !served(contract)) {
             return Err(StartError::NotServed(missing.clone()));
@@ -216,7 +217,7 @@ impl Builder {
             Supervisor::new(bus.clone(), units.clone(), programs, logs.clone(), events.clone(), orders);
 
         let (ending, ended) = async_channel::bounded(1);
-        let control = Control::new(units, commands, events, logs, ended);
+        let control = Control::new(config.clone(), units, commands, events, logs, ended);
         let (started_sender, started) = oneshot::channel();
         let client = Client::new(bus.clone());
         #[cfg(feature = "control")]

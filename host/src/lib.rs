@@ -29,6 +29,7 @@ mod extension;
 mod host;
 #[cfg(feature = "control")]
 mod http;
+mod limits;
 mod logs;
 mod names;
 mod roster;
@@ -49,6 +50,7 @@ pub use crate::{
         inspect as inspect_component,
     },
     host::{Builder, Main, StartError, Started},
+    limits::{EffectiveLimit, ExtensionLimits, LimitValue, LimitsReport},
     logs::{Level, LogLine, Source},
     names::{ContractName, ExtensionId, NameError, OperationName, Topic, TopicPattern},
     roster::{ExtensionStatus, FailedRequest, FailureRecord, LimitHit, State},

@@ -55,6 +55,7 @@ fn a_refusal_is_json_with_a_code_and_a_status_that_fits() {
         "/v1/nothing",
         "/v1/call/a@1/b",
         "/v1/extensions/nobody",
+        "/v1/limits/nobody",
         "/v1/events",
         "/v1/events?pattern=a..b",
     ] {
@@ -79,6 +80,22 @@ fn a_refusal_is_json_with_a_code_and_a_status_that_fits() {
     insta::with_settings!({ snapshot_path => "../golden", prepend_module_to_snapshot => false }, {
         insta::assert_snapshot!("http-refusals", refusals);
     });
+}
+
+#[test]
+fn limits_are_of_all_or_of_one_with_the_memory_of_all() {
+    let main = Running::with(PUPPETS);
+    let limits = |route: &str| -> serde_json::Value {
+        let (head, body) = get(&main, route);
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+        serde_json::from_str(&body).unwrap()
+    };
+    let (all, one) = (limits("/v1/limits"), limits("/v1/limits/puppet"));
+    assert_eq!(all["extensions"].as_array().unwrap().len(), 3);
+    assert_eq!(one["extensions"].as_array().unwrap().len(), 1);
+    assert_eq!(one["extensions"][0]["id"], "puppet");
+    assert_eq!(one["memory-sum"], all["memory-sum"]);
+    assert_eq!(one["fuel-per-ms"], all["fuel-per-ms"], "it is measured once");
 }
 
 #[test]

@@ -7,11 +7,12 @@ use std::{
 
 use super::support::{Done, done, weir};
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "run",
     "check",
     "ps",
     "status",
+    "limits",
     "logs",
     "call",
     "publish",
@@ -57,6 +58,8 @@ fn mistakes_in_the_arguments_are_named_with_an_exit_code() {
         &["ps", "--socket", "/nowhere/weir.sock"],
         &["ps", "--socket", "/etc/hostname"],
         &["ps", "--config", "/nowhere/weir.toml"],
+        &["limits", "--file", "a", "--socket", "b"],
+        &["limits", "--file", "/nowhere/weir.toml"],
         &["run", "/nowhere/weir.toml"],
         &["inspect", "/nowhere/a.wasm"],
         &["inspect", "/dev/null"],

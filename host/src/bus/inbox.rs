@@ -25,6 +25,13 @@ pub(crate) struct InboxLimits {
     pub(crate) bytes: u64,
 }
 
+/// How full an inbox is: as its limits count, of each that is bounded by itself the fuller one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Filling {
+    pub(crate) messages: u64,
+    pub(crate) bytes: u64,
+}
+
 /// What a look into the inbox found.
 #[derive(Debug)]
 pub(crate) enum Taken {
@@ -75,6 +82,8 @@ struct Lanes {
     events: Lane<Event>,
     /// Events that made room for replies and were not reported as lost yet.
     displaced: u32,
+    /// The fullest that they were, in messages and in bytes.
+    peak: Filling,
 }
 
 /// Whether the peer is to finish.
@@ -236,6 +245,7 @@ impl Inbox {
                 Incoming::Reply(_) => {}
             }
         }
+        lanes.note_peak();
         drop(lanes);
         self.arrival.notify(1);
     }
@@ -257,6 +267,7 @@ impl Inbox {
             return Err(Refused { request, because: Refusal::Full });
         }
         lanes.requests.push_back(request);
+        lanes.note_peak();
         drop(lanes);
         self.arrival.notify(1);
         Ok(())
@@ -268,7 +279,8 @@ impl Inbox {
         let mut lanes = self.lanes();
         let mut lost = std::mem::take(&mut lanes.displaced);
         let mut dropped = Vec::new();
-        let beside = InboxLimits { bytes: self.limits.bytes.saturating_sub(lanes.replies.bytes), ..self.limits };
+        let beside =
+            InboxLimits { bytes: self.limits.bytes.saturating_sub(lanes.replies.bytes), ..self.limits };
         while !lanes.events.has_room(&event, beside)
             && let Some(oldest) = lanes.events.pop()
         {
@@ -276,6 +288,7 @@ impl Inbox {
             dropped.push(oldest);
         }
         lanes.events.push_back(event);
+        lanes.note_peak();
         drop(lanes);
         drop(dropped);
         self.arrival.notify(1);
@@ -303,6 +316,7 @@ impl Inbox {
             lanes.displaced += 1;
             dropped.push(oldest);
         }
+        lanes.note_peak();
         drop(lanes);
         drop(dropped);
         self.arrival.notify(1);
@@ -324,8 +338,28 @@ impl Inbox {
         (u64::try_from(messages).unwrap_or(u64::MAX), bytes)
     }
 
+    /// How full it is, and at most was.
+    pub(crate) fn filling(&self) -> (Filling, Filling) {
+        let lanes = self.lanes();
+        (lanes.filling(), lanes.peak)
+    }
+
     fn lanes(&self) -> MutexGuard<'_, Lanes> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lanes {
+    fn filling(&self) -> Filling {
+        let messages = self.requests.items.len().max(self.events.items.len());
+        // Replies have no number of their own, and are counted with the events in bytes.
+        let bytes = self.requests.bytes.max(self.replies.bytes + self.events.bytes);
+        Filling { messages: u64::try_from(messages).unwrap_or(u64::MAX), bytes }
+    }
+
+    fn note_peak(&mut self) {
+        let Filling { messages, bytes } = self.filling();
+        self.peak = Filling { messages: messages.max(self.peak.messages), bytes: bytes.max(self.peak.bytes) };
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    Error, InboxLimits, Incoming, OperationId, PeerId, Request, Taken, error::truncated, inbox::Inbox,
+    Error, InboxLimits, Incoming, OperationId, PeerId, Reply, Request, Taken, error::truncated, inbox::Inbox,
 };
 use crate::names::{ContractName, OperationName, TopicPattern};
 
@@ -64,6 +64,8 @@ pub(crate) struct PeerStats {
     pub(crate) late: AtomicU64,
     /// Messages for it that found no room.
     pub(crate) shed: AtomicU64,
+    /// Bytes of the largest payload that it sent or received.
+    pub(crate) largest: AtomicU64,
 }
 
 /// One who sends and receives. Lives as long as the bus, whatever happens to its instances.
@@ -235,6 +237,9 @@ impl Peer {
                     }
                 },
                 Taken::Message(message) => {
+                    if let Incoming::Reply(Reply { outcome: Ok(payload), .. }) = &message {
+                        self.note_size(payload);
+                    }
                     self.stats.received.fetch_add(1, Ordering::Relaxed);
                     return Taken::Message(message);
                 }
@@ -297,10 +302,24 @@ impl Peer {
         }
     }
 
-    pub(super) fn check_size(&self, payload: &Bytes) -> Result<(), Error> {
+    /// Fails if the peer may neither send nor receive a payload of that size.
+    pub(crate) fn check_size(&self, payload: &Bytes) -> Result<(), Error> {
         let bytes = payload.len() as u64;
         let allowed = self.limits.message_size;
-        if bytes > allowed { Err(Error::TooLarge { bytes, allowed }) } else { Ok(()) }
+        if bytes > allowed {
+            return Err(Error::TooLarge { bytes, allowed });
+        }
+        self.note_size(payload);
+        Ok(())
+    }
+
+    /// Counts a payload that the peer sent or received.
+    pub(crate) fn note_size(&self, payload: &Bytes) {
+        let bytes = payload.len() as u64;
+        // Nearly always a read is all that it takes.
+        if bytes > self.stats.largest.load(Ordering::Relaxed) {
+            self.stats.largest.fetch_max(bytes, Ordering::Relaxed);
+        }
     }
 
     /// Whom this peer waits for with everything else stopped, as in a blocking call.

@@ -59,6 +59,12 @@ impl Runtime {
     }
 }
 
+/// An engine in which code runs as that of extensions does, for whoever measures it.
+#[cfg(feature = "compiler")]
+pub(super) fn engine() -> wasmtime::Result<Engine> {
+    Engine::new(&config(Stack::of(&Limits::default())))
+}
+
 /// What every engine of Weir has in common, but for the stack. All else here is part of an artifact's
 /// compatibility.
 fn config(stack: Stack) -> Config {

@@ -22,6 +22,7 @@ use crate::{
     bus::Receipt,
     client::{CallOptions, Client},
     control::Control,
+    limits::LimitsReport,
     roster::ExtensionStatus,
 };
 
@@ -54,6 +55,8 @@ pub(super) fn router(client: Client, control: Control, closed: Closed) -> Router
         .route("/extensions/{id}", get(extension))
         .route("/extensions/{id}/start", post(start))
         .route("/extensions/{id}/stop", post(stop))
+        .route("/limits", get(limits))
+        .route("/limits/{id}", get(limits_of))
         .route("/call/{contract}/{operation}", post(call))
         .route("/publish/{topic}", post(publish))
         .route("/events", get(streams::events))
@@ -79,6 +82,15 @@ async fn extensions(State(served): State<Served>) -> Json<Value> {
 async fn extension(State(served): State<Served>, id: PathOf<String>) -> Answered<ExtensionStatus> {
     let Path(id) = id?;
     Ok(Json(served.control.status(&id)?))
+}
+
+async fn limits(State(served): State<Served>) -> Json<LimitsReport> {
+    Json(served.control.limits().await)
+}
+
+async fn limits_of(State(served): State<Served>, id: PathOf<String>) -> Answered<LimitsReport> {
+    let Path(id) = id?;
+    Ok(Json(served.control.limits_of(&id).await?))
 }
 
 async fn start(State(served): State<Served>, id: PathOf<String>) -> Answered<ExtensionStatus> {

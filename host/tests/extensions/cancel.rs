@@ -11,7 +11,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use weir_host::Main;
+use weir_host::{LimitValue, Main};
 
 use super::support::{puppet, puppet_with, start, tell};
 
@@ -67,9 +67,9 @@ async fn given_up_at_every_moment(main: &Main, told: &'static str) {
     for id in ["a", "b"] {
         let status = main.control().status(id).unwrap();
         assert_eq!((status.inbox_messages, status.inbox_bytes), (0, 0), "{id}");
-        let limits = main.control().limits_of(id).unwrap();
-        let in_flight = limits.limits.iter().find(|limit| limit.key == "in-flight").unwrap();
-        assert_eq!(in_flight.used, Some(0.0), "{id}");
+        let report = main.control().limits_of(id).await.unwrap();
+        let in_flight = report.extensions[0].limits.iter().find(|limit| limit.key == "in-flight").unwrap();
+        assert_eq!(in_flight.used, Some(LimitValue::Count(0)), "{id}");
     }
 }
 

@@ -53,8 +53,10 @@ async fn for_every_poll<F: Future>(mut life: impl FnMut() -> F, mut check: impl 
 /// Lets the other side of a request go on in between.
 async fn step() {
     let mut polled = false;
-    std::future::poll_fn(|_| if std::mem::replace(&mut polled, true) { Poll::Ready(()) } else { Poll::Pending })
-        .await;
+    std::future::poll_fn(
+        |_| if std::mem::replace(&mut polled, true) { Poll::Ready(()) } else { Poll::Pending },
+    )
+    .await;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,6 +1,9 @@
 //! Lanes: what comes first, what is held back, what goes back.
 
+use std::sync::atomic::Ordering;
+
 use super::*;
+use crate::bus::inbox::Filling;
 
 #[tokio::test(start_paused = true)]
 async fn stop_comes_first_and_then_replies_until_none_is_to_come() {
@@ -187,7 +190,8 @@ async fn replies_take_the_room_of_the_oldest_events_and_those_are_counted() {
     let client = bus.main();
     bus.subscribe(&peer, peer.inbox(), "t").unwrap();
     let publish = |text: &str| bus.publish(&client, None, "t", Bytes::from(text.repeat(872))).unwrap();
-    let delivered: Vec<_> = ["1", "2", "3", "4"].into_iter().map(publish).map(|receipt| receipt.shed).collect();
+    let delivered: Vec<_> =
+        ["1", "2", "3", "4"].into_iter().map(publish).map(|receipt| receipt.shed).collect();
     assert_eq!(delivered, [0; 4], "four of 1000 bytes each fit into 4096");
     bus.send(&peer, "c@1", "").unwrap();
     take_request(&provider).answer.give(ok("a reply"));
@@ -196,4 +200,32 @@ async fn replies_take_the_room_of_the_oldest_events_and_those_are_counted() {
     assert_eq!(publish("5").shed, 1, "the one that went for the reply");
     let next = take_event(peer.inbox());
     assert_eq!((next.sequence, &next.published.payload[..1]), (2, &b"2"[..]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_full_an_inbox_is_counts_the_fuller_lane_and_is_remembered() {
+    let bus = TestBus::new();
+    let peer = bus.ready("a", &["a@1"], &["c@1"]);
+    let provider = bus.ready("p", &["c@1"], &[]);
+    let client = bus.main();
+    bus.subscribe(&peer, peer.inbox(), ">").unwrap();
+    for _ in 0..3 {
+        bus.publish(&client, None, "t", Bytes::from_static(b"12")).unwrap();
+    }
+    let calls: Vec<_> = (0..2).map(|_| bus.call(&client, "a@1", "").unwrap()).collect();
+    bus.send(&peer, "c@1", "").unwrap();
+    take_request(&provider).answer.give(ok("1234"));
+    let full = peer.inbox().filling().0;
+    assert_eq!((full.messages, full.bytes), (3, 3 * 130 + 132), "replies are counted with the events");
+    assert_eq!(peer.stats().largest.load(Ordering::Relaxed), 2, "the reply was not received yet");
+
+    take_reply(&peer);
+    take_request(&peer).answer.give(ok(""));
+    let (now, peak) = peer.inbox().filling();
+    assert_eq!((now.messages, now.bytes), (3, 3 * 130));
+    assert_eq!(peak, full);
+    assert_eq!(peer.stats().largest.load(Ordering::Relaxed), 4);
+    drop(calls);
+    peer.inbox().clear();
+    assert_eq!(peer.inbox().filling(), (Filling::default(), full));
 }

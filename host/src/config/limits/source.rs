@@ -19,6 +19,8 @@ pub enum LimitSource {
     },
     /// A variable of the environment.
     Environment(String),
+    /// The key of that name under `[main]`, which holds where a limit is left out.
+    Main(&'static str),
     /// The program in which Main runs.
     Program,
 }
@@ -29,6 +31,7 @@ impl fmt::Display for LimitSource {
             Self::Class(name) => write!(f, "built in, `{name}`"),
             Self::File { file, line } => write!(f, "{file}:{line}"),
             Self::Environment(name) => f.write_str(name),
+            Self::Main(key) => write!(f, "`main.{key}`"),
             Self::Program => f.write_str("the embedding program"),
         }
     }

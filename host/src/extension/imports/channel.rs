@@ -150,11 +150,8 @@ impl State {
     }
 
     fn respond(&mut self, id: u64, answer: Answer) -> Result<(), Error> {
-        let allowed = self.peer.limits().message_size;
-        if let Ok(payload) = &answer
-            && payload.len() as u64 > allowed
-        {
-            return Err(Error::TooLarge { bytes: payload.len() as u64, allowed });
+        if let Ok(payload) = &answer {
+            self.peer.check_size(payload)?;
         }
         let (duty, was_full) = self.in_hand.take(MessageId(id)).ok_or_else(|| not_in_hand(id))?;
         self.show_in_flight();

@@ -42,6 +42,7 @@ fn call(
             Err(error) => Err(error),
         };
         if let Ok(payload) = &answer {
+            store.data().peer.note_size(payload);
             meter::charge(&mut store, payload.len())?;
         }
         outcome(answer)

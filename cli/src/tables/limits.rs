@@ -1,0 +1,138 @@
+//! Limits as text for people.
+
+use std::time::Duration;
+
+use serde_json::Number;
+
+use super::{finish, size, table, time};
+use crate::{
+    model::{ExtensionLimits, Limit, Limits},
+    output::printable,
+};
+
+/// What stands where nothing is known or measured.
+const NOTHING: &str = "-";
+
+/// All of `weir limits`: a table for each extension, and what their memory comes to.
+pub(crate) fn limits(report: &Limits) -> String {
+    let mut text: String =
+        report.extensions.iter().map(|extension| of_one(extension, report.fuel_per_ms)).collect();
+    text.push_str(&memory(report));
+    text
+}
+
+fn of_one(extension: &ExtensionLimits, fuel_per_ms: Option<u64>) -> String {
+    let mut table = table(["LIMIT", "ALLOWED", "USED", "PEAK", "FROM"]);
+    for limit in &extension.limits {
+        let used = |value: &Option<Number>| value.as_ref().map_or(NOTHING.to_owned(), |n| value_of(limit, n));
+        table.add_row([
+            printable(&limit.key),
+            allowed(limit, fuel_per_ms),
+            used(&limit.used),
+            used(&limit.peak) + &consequence(extension, limit),
+            printable(&limit.source.text),
+        ]);
+    }
+    let class = extension.fixed.get("class").and_then(|class| class.as_str()).unwrap_or_default();
+    let from = format!("fixed, `{}`", printable(class));
+    for (key, value) in &extension.fixed {
+        if let Some(bound) = value.as_u64() {
+            let bound = match key.as_str() {
+                "host-stack" | "random-bytes" => size(bound),
+                _ => bound.to_string(),
+            };
+            table.add_row([&printable(key), &bound, NOTHING, NOTHING, &from]);
+        }
+    }
+    format!("{}: class `{}`\n\n{}\n", printable(&extension.id), printable(&extension.class), finish(&table))
+}
+
+/// What is allowed, of fuel with what it takes in time.
+fn allowed(limit: &Limit, fuel_per_ms: Option<u64>) -> String {
+    let text = printable(&limit.text);
+    match (limit.unit.as_str(), limit.allowed.as_u64(), fuel_per_ms) {
+        ("fuel", Some(fuel), Some(rate)) if rate > 0 => {
+            let nanoseconds = u128::from(fuel) * 1_000_000 / u128::from(rate);
+            let took = Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX));
+            format!("{text} (≈ {})", time(took.as_secs_f64()))
+        }
+        _ => text,
+    }
+}
+
+/// A number in the unit of its limit.
+fn value_of(limit: &Limit, number: &Number) -> String {
+    match (limit.unit.as_str(), number.as_u64(), number.as_f64()) {
+        ("bytes", Some(bytes), _) => size(bytes),
+        ("s", _, Some(seconds)) => time(seconds),
+        ("share", _, Some(share)) => format!("{:.1}%", share * 100.0),
+        _ => number.to_string(),
+    }
+}
+
+/// What an extension's being over its limit has led to.
+fn consequence(extension: &ExtensionLimits, limit: &Limit) -> String {
+    match limit.key.as_str() {
+        "cpu-share" => match extension.delayed_seconds {
+            Some(seconds) if seconds > 0.0 => format!(", delayed {}", time(seconds)),
+            _ => String::new(),
+        },
+        "log-rate" => match extension.log_dropped {
+            Some(lines) if lines > 0 => format!(", {lines} dropped"),
+            _ => String::new(),
+        },
+        _ => String::new(),
+    }
+}
+
+/// What the limits of each extension come to, against what they may come to together.
+fn memory(report: &Limits) -> String {
+    let mut table = table(["ID", "MEMORY, STACK AND INBOX"]);
+    for extension in &report.extensions {
+        table.add_row([printable(&extension.id), size(extension.memory_sum)]);
+    }
+    let sum = size(report.memory_sum);
+    let sum = match report.memory_budget {
+        Some(budget) => format!("{sum} of {}, the `main.memory-budget`", size(budget)),
+        None => format!("{sum}; `main.memory-budget` is not set"),
+    };
+    // In brackets it is no extension's id.
+    table.add_row(["(all)".to_owned(), sum]);
+    finish(&table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::tests::assert_golden, *};
+
+    fn fixture() -> Limits {
+        serde_json::from_str(include_str!("../../tests/golden/limits.json")).unwrap()
+    }
+
+    #[test]
+    fn limits_line_up_with_their_use_and_their_origin() {
+        assert_golden("limits", &limits(&fixture()));
+    }
+
+    #[test]
+    fn limits_of_no_running_main_show_no_use() {
+        let mut report = fixture();
+        (report.fuel_per_ms, report.memory_budget) = (None, None);
+        report.extensions.truncate(1);
+        for extension in &mut report.extensions {
+            (extension.delayed_seconds, extension.log_dropped) = (None, None);
+            for limit in &mut extension.limits {
+                (limit.used, limit.peak) = (None, None);
+            }
+        }
+        assert_golden("limits-of-a-file", &limits(&report));
+    }
+
+    #[test]
+    fn names_from_outside_cannot_play_with_the_terminal() {
+        let mut report = fixture();
+        report.extensions[0].limits[0].source.text = "a\x1b[2J\n.toml:1".to_owned();
+        let text = limits(&report);
+        assert!(!text.contains('\x1b') && text.contains("\\n.toml:1"), "{text}");
+    }
+}

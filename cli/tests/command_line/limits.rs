@@ -1,0 +1,100 @@
+//! `weir limits`, of a Main and of a file.
+
+use serde_json::Value;
+
+use super::support::{PUPPETS, Running, configured, done, weir};
+
+/// A class of its own, and a limit of its own.
+const LIMITED: &str = r#"
+[limits.small]
+inherits = "min"
+memory = "3 MiB"
+
+[[extension]]
+id = "puppet"
+path = "puppet.wasm"
+class = "small"
+fulfills = ["puppet@1"]
+limits.stop-timeout = "250ms"
+
+[[extension]]
+id = "spare"
+path = "puppet.wasm"
+autostart = false
+"#;
+
+/// The words of the row of a table that starts with `key`, the columns apart.
+fn row<'a>(table: &'a str, key: &str) -> Vec<&'a str> {
+    let is_it = |line: &&str| line.split_whitespace().next() == Some(key);
+    let line = table.lines().find(is_it).unwrap_or_else(|| panic!("no `{key}` in:\n{table}"));
+    line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect()
+}
+
+fn limit<'a>(report: &'a Value, key: &str) -> &'a Value {
+    let limits = report["extensions"][0]["limits"].as_array().unwrap();
+    limits.iter().find(|limit| limit["key"] == key).unwrap()
+}
+
+#[test]
+fn limits_of_a_running_main_show_what_is_used_and_where_they_are_set() {
+    let main = Running::with(LIMITED);
+    main.weir(&["call", "puppet@1", "run", "--raw", &format!("echo {}", "x".repeat(5000))]).good();
+
+    let table = main.weir(&["limits", "puppet"]).good();
+    assert!(table.starts_with("puppet: class `small`\n"), "{table}");
+    let memory = row(&table, "memory");
+    assert_eq!((memory[1], memory[4]), ("3 MiB", "weir.toml:6"));
+    assert!(memory[2].ends_with("iB") && memory[3].ends_with("iB"), "{memory:?}");
+    assert_eq!(row(&table, "stop-timeout")[4], "weir.toml:13");
+    assert_eq!(row(&table, "cpu-share")[4], "built in, `min`");
+    assert_eq!(row(&table, "request-timeout")[1..], ["5s", "-", "-", "`main.request-timeout`"]);
+    assert_eq!(row(&table, "message-size")[3], "4.9 KiB");
+    assert!(row(&table, "fuel-per-message")[1].starts_with("50000000 (≈ "), "{table}");
+    assert_eq!(row(&table, "fuel-slice")[4], "fixed, `min`");
+    assert!(!table.contains("spare"), "{table}");
+
+    let all = main.weir(&["limits"]).good();
+    assert!(all.contains("puppet: class `small`\n") && all.contains("\nspare: class `medium`\n"), "{all}");
+    assert!(row(&all, "(all)")[1].ends_with("; `main.memory-budget` is not set"), "{all}");
+
+    let unknown = main.weir(&["limits", "nobody"]);
+    assert_eq!((unknown.code, unknown.stderr.as_str()), (4, "error: no extension `nobody` is configured\n"));
+}
+
+#[test]
+fn limits_for_programs_are_numbers() {
+    let main = Running::with(LIMITED);
+    let report = main.json(&["limits", "--json", "puppet"]);
+    assert_eq!(report["extensions"].as_array().unwrap().len(), 1);
+    assert!(report["fuel-per-ms"].as_u64().unwrap() > 0, "{report}");
+    assert_eq!(limit(&report, "memory")["allowed"], 3 * 1024 * 1024);
+    assert!(limit(&report, "memory")["peak"].as_u64().unwrap() > 0, "{report}");
+    assert_eq!(limit(&report, "stop-timeout")["allowed"], 0.25);
+    assert_eq!(limit(&report, "memory")["source"]["kind"], "file");
+    assert_eq!(main.json(&["limits", "--json"])["extensions"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn limits_of_a_file_need_no_main() {
+    let dir = configured(LIMITED);
+    let limits = |args: &[&str]| done(weir(dir.path()).args(["limits", "--file", "weir.toml"]).args(args));
+    let table = limits(&[]).good();
+    assert_eq!(row(&table, "memory")[1..], ["3 MiB", "-", "-", "weir.toml:6"]);
+    assert!(table.contains("\nspare: class `medium`\n"), "{table}");
+    let report: Value = serde_json::from_str(&limits(&["--json", "spare"]).good()).unwrap();
+    assert_eq!(report["extensions"][0]["id"], "spare");
+    assert!(limit(&report, "memory")["used"].is_null(), "{report}");
+    let unknown = limits(&["nobody"]);
+    assert_eq!((unknown.code, unknown.stderr.as_str()), (4, "error: no extension `nobody` is configured\n"));
+    assert_eq!(done(weir(dir.path()).arg("limits")).code, 3, "without a file it is Main that is asked");
+}
+
+#[test]
+fn what_is_not_started_has_used_nothing() {
+    let main = Running::with(PUPPETS);
+    let report = main.json(&["limits", "--json", "absent"]);
+    for limit in report["extensions"][0]["limits"].as_array().unwrap() {
+        let peak = limit["peak"].as_f64();
+        assert!(peak.is_none_or(|peak| peak == 0.0), "{limit}");
+    }
+}
