@@ -159,7 +159,7 @@ pub(crate) fn harmless(text: &str, max: usize) -> String {
 /// Whether a character could move the cursor, forge a line or turn text around.
 pub(crate) fn is_harmful(character: char) -> bool {
     character.is_control()
-        || matches!(character, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(character, '\u{61c}' | '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 fn trace(line: &LogLine) {

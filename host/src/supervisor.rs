@@ -238,7 +238,7 @@ impl Supervisor {
             self.record_failure(&unit, &exit, handling, hash);
         }
         let state = if as_it_should || was_draining { State::Stopped } else { State::Failed };
-        if state == State::Stopped || matches!(exit, Exit::Start(_) | Exit::NotReady(_)) {
+        if state == State::Stopped || matches!(exit, Exit::Start { .. } | Exit::NotReady(_)) {
             self.forget(index);
         }
         self.set_state(index, state, reason.clone());

@@ -90,8 +90,13 @@ pub(crate) enum Exit {
     #[error("{}", .0.as_deref().unwrap_or("`main` returned an error"))]
     Failed(Option<String>),
     /// It cannot be started.
-    #[error("cannot start: {0}")]
-    Start(String),
+    #[error("cannot start: {reason}")]
+    Start {
+        /// Why.
+        reason: String,
+        /// The limit that it hit.
+        limit: Option<LimitHit>,
+    },
     /// It trapped.
     #[error("trapped: {cause}")]
     Trapped {
@@ -153,7 +158,7 @@ impl Instance {
         };
         let mut store = match store {
             Ok(store) => store,
-            Err(error) => return (Exit::Start(harmless(&format!("{error:#}"), 1024)), None),
+            Err(error) => return (cannot_start(&error, None), None),
         };
         let exit = self.watch(&program, &mut store, activity).await;
         meter::finish(&store);
@@ -164,6 +169,9 @@ impl Instance {
             (Exit::OutOfFuel { trace, .. }, _) => {
                 let (limit, allowed) = state.meter.budget();
                 Exit::OutOfFuel { limit, allowed, trace }
+            }
+            (Exit::Start { reason, limit: None }, _) => {
+                Exit::Start { reason, limit: state.memory.refused() }
             }
             (exit, _) => exit,
         };
@@ -235,7 +243,7 @@ impl Instance {
             };
         }
         if error.is::<NotInstantiated>() {
-            return Exit::Start(harmless(&format!("{error:#}"), 1024));
+            return cannot_start(&error, limit::counted(&error, &self.config.limits));
         }
         let trace = trace(&error);
         match error.downcast_ref::<Trap>() {
@@ -299,11 +307,11 @@ impl Exit {
     pub(crate) fn limit(&self) -> Option<LimitHit> {
         let hit = |name: &str, used, allowed| Some(LimitHit { name: name.to_owned(), used, allowed });
         match self {
-            Self::Trapped { limit, .. } => limit.clone(),
+            Self::Trapped { limit, .. } | Self::Start { limit, .. } => limit.clone(),
             Self::OutOfFuel { limit, allowed, .. } => hit(limit, *allowed, *allowed),
             Self::NotReady(allowed) => hit("ready-timeout", nanoseconds(*allowed), nanoseconds(*allowed)),
             Self::StopOverdue(allowed) => hit("stop-timeout", nanoseconds(*allowed), nanoseconds(*allowed)),
-            Self::Finished | Self::Failed(_) | Self::Start(_) | Self::Panicked(_) => None,
+            Self::Finished | Self::Failed(_) | Self::Panicked(_) => None,
         }
     }
 }
@@ -319,6 +327,10 @@ async fn guest(program: &Program, store: &mut Store<State>) -> wasmtime::Result<
         .await
         .map_err(|error| if error.is::<Trap>() { error } else { error.context(NotInstantiated) })?;
     command.wasi_cli_run().call_run(store).await
+}
+
+fn cannot_start(error: &wasmtime::Error, limit: Option<LimitHit>) -> Exit {
+    Exit::Start { reason: harmless(&format!("{error:#}"), 1024), limit }
 }
 
 /// Marks an error that came before the guest ran at all.

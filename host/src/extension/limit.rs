@@ -37,3 +37,18 @@ pub(super) fn hit(error: &wasmtime::Error, limits: &Limits) -> Option<LimitHit> 
         None
     }
 }
+
+/// The limit on a number of things that kept a component from being instantiated. wasmtime says it in
+/// words alone.
+pub(super) fn counted(error: &wasmtime::Error, limits: &Limits) -> Option<LimitHit> {
+    let text = error.root_cause().to_string();
+    let (what, number) = text.strip_prefix("resource limit exceeded: ")?.split_once(" count too high at ")?;
+    let fixed = limits.fixed();
+    let (name, allowed) = match what {
+        "instance" => ("instances", fixed.instances),
+        "table" => ("tables", fixed.tables),
+        "memory" => ("memories", fixed.memories),
+        _ => return None,
+    };
+    Some(LimitHit { name: name.to_owned(), used: number.parse().ok()?, allowed })
+}

@@ -6,6 +6,7 @@ use wasmtime::ResourceLimiter;
 
 use crate::{
     config::{FixedLimits, Limits},
+    roster::LimitHit,
     usage::Usage,
 };
 
@@ -18,13 +19,25 @@ pub(super) struct MemoryLimiter {
     /// What the growth now under way adds: `memory_grow_failed` names no size.
     growing: u64,
     table_elements: u64,
+    refused: Option<LimitHit>,
 }
 
 impl MemoryLimiter {
     /// Caps the sum as `limits` say and shows it in `usage`.
     pub(super) fn new(limits: &Limits, usage: Arc<Usage>) -> Self {
         usage.memory.set(0);
-        Self { max_bytes: limits.memory, fixed: *limits.fixed(), usage, growing: 0, table_elements: 0 }
+        Self { max_bytes: limits.memory, fixed: *limits.fixed(), usage, growing: 0, table_elements: 0, refused: None }
+    }
+}
+
+impl MemoryLimiter {
+    /// The last growth that was refused.
+    pub(super) fn refused(&self) -> Option<LimitHit> {
+        self.refused.clone()
+    }
+
+    fn refuse(&mut self, name: &str, used: u64, allowed: u64) {
+        self.refused = Some(LimitHit { name: name.to_owned(), used, allowed });
     }
 }
 
@@ -44,7 +57,11 @@ impl ResourceLimiter for MemoryLimiter {
         self.growing = 0;
         let more = (desired as u64).saturating_sub(current as u64);
         let total = self.usage.memory.now().saturating_add(more);
-        if total > self.max_bytes || maximum.is_some_and(|maximum| desired > maximum) {
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            return Ok(false);
+        }
+        if total > self.max_bytes {
+            self.refuse("memory", total, self.max_bytes);
             return Ok(false);
         }
         self.growing = more;
@@ -66,7 +83,11 @@ impl ResourceLimiter for MemoryLimiter {
     ) -> wasmtime::Result<bool> {
         let more = (desired as u64).saturating_sub(current as u64);
         let total = self.table_elements.saturating_add(more);
-        if total > self.fixed.table_elements || maximum.is_some_and(|maximum| desired > maximum) {
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            return Ok(false);
+        }
+        if total > self.fixed.table_elements {
+            self.refuse("table-elements", total, self.fixed.table_elements);
             return Ok(false);
         }
         self.table_elements = total;

@@ -33,7 +33,7 @@ pub(super) async fn run(index: usize, programs: Arc<Programs>, instance: Instanc
     let (program, _kept_for_others) = match loaded {
         Ok(loaded) => loaded,
         Err(error) => {
-            let exit = Exit::Start(chain(&error));
+            let exit = Exit::Start { reason: chain(&error), limit: None };
             return Ended { index, exit, handling: None, hash: None };
         }
     };
