@@ -170,9 +170,7 @@ impl Instance {
                 let (limit, allowed) = state.meter.budget();
                 Exit::OutOfFuel { limit, allowed, trace }
             }
-            (Exit::Start { reason, limit: None }, _) => {
-                Exit::Start { reason, limit: state.memory.refused() }
-            }
+            (Exit::Start { reason, limit: None }, _) => Exit::Start { reason, limit: state.memory.refused() },
             (exit, _) => exit,
         };
         let handling = state.in_hand.handling().map(|(message, sender, operation)| Handling {

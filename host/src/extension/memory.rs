@@ -26,7 +26,14 @@ impl MemoryLimiter {
     /// Caps the sum as `limits` say and shows it in `usage`.
     pub(super) fn new(limits: &Limits, usage: Arc<Usage>) -> Self {
         usage.memory.set(0);
-        Self { max_bytes: limits.memory, fixed: *limits.fixed(), usage, growing: 0, table_elements: 0, refused: None }
+        Self {
+            max_bytes: limits.memory,
+            fixed: *limits.fixed(),
+            usage,
+            growing: 0,
+            table_elements: 0,
+            refused: None,
+        }
     }
 }
 

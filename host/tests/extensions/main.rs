@@ -9,6 +9,7 @@ mod cancel;
 mod concurrency;
 mod files;
 mod lifecycle;
+mod limits;
 mod messages;
 mod network;
 mod order;

@@ -62,6 +62,8 @@ pub(crate) fn run(line: &str) -> Result<String, String> {
             Ok(Vec::<u8>::new().try_reserve_exact(bytes).map_or("refused", |()| "reserved").to_owned())
         }
         "spin" => spin(),
+        "burn" => Ok(burn(number(rest)?).to_string()),
+        "nest" => Ok(nest(number(rest)?).to_string()),
         "recurse" => Ok(recurse(0).to_string()),
         "trap" => trap(),
         "panic" => panic!("{rest}"),
@@ -115,6 +117,17 @@ fn spin() -> ! {
     loop {
         count = black_box(count.wrapping_add(1));
     }
+}
+
+/// A few instructions, `times` times.
+fn burn(times: u64) -> u64 {
+    (0..times).fold(0, |sum, number| black_box(sum ^ number))
+}
+
+/// Calls as deep as `depth`.
+#[inline(never)]
+fn nest(depth: u64) -> u64 {
+    if depth == 0 { 0 } else { black_box(nest(black_box(depth - 1))) + 1 }
 }
 
 #[inline(never)]
