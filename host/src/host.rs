@@ -186,7 +186,7 @@ impl Builder {
     /// As [`start`](Self::start).
     pub fn launch(self) -> Result<(Main, Started), StartError> {
         self.config.check()?;
-        mappings::check(self.config.extensions.len(), mappings::allowed())?;
+        mappings::check(&self.config.extensions, mappings::allowed())?;
         let Config { main: config, extensions, .. } = self.config;
         let config = Arc::new(config);
         let served = |contract: &ContractName| self.services.iter().any(|s| s.contract() == contract);

@@ -38,6 +38,28 @@ fn check_points_at_the_line_for_people_and_for_programs() {
 }
 
 #[test]
+fn limits_of_the_environment_are_heeded_and_those_that_are_none_refused() {
+    let dir = configured("memory-budget = \"64 MiB\"\n[[extension]]\nid = \"a\"\npath = \"a.wasm\"\n");
+    let checked =
+        |name: &str, value: &str| done(weir(dir.path()).args(["check", "weir.toml"]).env(name, value));
+    let without = checked("OTHER", "");
+    assert!(without.stderr.starts_with("error: `a`: cannot read `"), "{}", without.stderr);
+
+    let over = checked("WEIR_LIMITS_MEDIUM_MEMORY", "128 MiB");
+    assert_eq!(over.code, 1);
+    let expected = "`main.memory-budget` is 64 MiB, but the limits of all extensions come to 131 MiB";
+    assert!(over.stderr.contains(expected), "{}", over.stderr);
+    assert!(over.stderr.contains(": `a` comes to 131 MiB: `memory` 128 MiB + "), "{}", over.stderr);
+
+    for command in ["check", "run"] {
+        let unknown =
+            done(weir(dir.path()).args([command, "weir.toml"]).env("WEIR_LIMITS_MEDIUM_STAK", "2 MiB"));
+        assert_eq!(unknown.code, 1);
+        assert!(unknown.stderr.ends_with("did you mean `WEIR_LIMITS_MEDIUM_STACK`?\n"), "{}", unknown.stderr);
+    }
+}
+
+#[test]
 fn run_refuses_what_check_refuses() {
     let dir = configured("[limits.small]\nmemroy = \"4 MiB\"\n");
     let run = done(weir(dir.path()).args(["run", "weir.toml"]));
