@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::support::{PUPPETS, Running, configured, done, weir};
 
-/// A class of its own, and a limit of its own.
-const LIMITED: &str = r#"
+/// A budget, as the rest of `[main]`, a class of its own, and a limit of its own.
+const LIMITED: &str = r#"memory-budget = "64 MiB"
 [limits.small]
 inherits = "min"
 memory = "3 MiB"
@@ -55,7 +55,7 @@ fn limits_of_a_running_main_show_what_is_used_and_where_they_are_set() {
 
     let all = main.weir(&["limits"]).good();
     assert!(all.contains("puppet: class `small`\n") && all.contains("\nspare: class `medium`\n"), "{all}");
-    assert!(row(&all, "(all)")[1].ends_with("; `main.memory-budget` is not set"), "{all}");
+    assert!(row(&all, "(all)")[1].ends_with(" of 64.0 MiB, the `main.memory-budget`"), "{all}");
 
     let unknown = main.weir(&["limits", "nobody"]);
     assert_eq!((unknown.code, unknown.stderr.as_str()), (4, "error: no extension `nobody` is configured\n"));
@@ -81,6 +81,10 @@ fn limits_of_a_file_need_no_main() {
     let table = limits(&[]).good();
     assert_eq!(row(&table, "memory")[1..], ["3 MiB", "-", "-", "weir.toml:6"]);
     assert!(table.contains("\nspare: class `medium`\n"), "{table}");
+    let mut overridden = weir(dir.path());
+    overridden.args(["limits", "--file", "weir.toml"]).env("WEIR_LIMITS_SMALL_MEMORY", "2 MiB");
+    let table = done(&mut overridden).good();
+    assert_eq!(row(&table, "memory")[1..], ["2 MiB", "-", "-", "WEIR_LIMITS_SMALL_MEMORY"]);
     let report: Value = serde_json::from_str(&limits(&["--json", "spare"]).good()).unwrap();
     assert_eq!(report["extensions"][0]["id"], "spare");
     assert!(limit(&report, "memory")["used"].is_null(), "{report}");

@@ -6,7 +6,7 @@ use std::{
 };
 
 use weir_host::{
-    Builder, Service,
+    Builder, ControlError, LimitValue, Service,
     blocking::{BlockingError, Client, Main},
 };
 
@@ -31,6 +31,19 @@ fn a_plain_loop_calls_ten_thousand_times() {
     }
     main.shutdown().unwrap();
     assert!(matches!(echo(&client, ""), Err(BlockingError::Call(weir_host::Error::NoProvider(_)))));
+}
+
+#[test]
+fn limits_are_reported_without_a_runtime() {
+    let main = start(Vec::new());
+    let control = main.control();
+    let (all, one) = (control.limits().unwrap(), control.limits_of("a").unwrap());
+    assert_eq!(all.extensions.len(), 1);
+    assert!(all.fuel_per_ms.is_some_and(|fuel| fuel > 0), "{all:?}");
+    let ready = one.extensions[0].limits.iter().find(|limit| limit.key == "ready-timeout").unwrap();
+    assert_ne!(ready.used, Some(LimitValue::Time(Duration::ZERO)), "it has started");
+    let unknown = control.limits_of("nobody");
+    assert!(matches!(unknown, Err(BlockingError::Call(ControlError::Unknown(_)))), "{unknown:?}");
 }
 
 #[test]
