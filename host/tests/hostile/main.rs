@@ -1,0 +1,13 @@
+//! Hostile and faulty extensions.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod crafted;
+mod memory;
+mod processor;
+mod stage;
+mod storms;
+#[expect(dead_code, reason = "shared with the tests of extensions")]
+#[path = "../extensions/support.rs"]
+mod support;
+mod turns;
