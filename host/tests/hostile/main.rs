@@ -4,10 +4,14 @@
 
 mod crafted;
 mod memory;
+mod messages;
+mod output;
+mod pollables;
 mod processor;
 mod stage;
 mod storms;
 #[expect(dead_code, reason = "shared with the tests of extensions")]
 #[path = "../extensions/support.rs"]
 mod support;
+mod surroundings;
 mod turns;

@@ -41,7 +41,7 @@ impl Stage {
             match select(happens, echo).await {
                 Either::Left((happened, echo)) => {
                     assert_eq!(echo.await, Ok("here".to_owned()), "the neighbour is served");
-                    return (happened, answers);
+                    return (happened, answers + 1);
                 }
                 Either::Right((echoed, unfinished)) => {
                     assert_eq!(echoed, Ok("here".to_owned()), "the neighbour is served");
@@ -67,7 +67,11 @@ impl Stage {
         let handling = record.handling.as_ref();
         assert_eq!(handling.map(|h| (&*h.operation, &*h.sender)), fault.handling);
 
-        let lines = self.said_by_main(id);
+        let limit = record.limit.as_ref();
+        assert_eq!(limit.map(|hit| (&*hit.name, hit.used, hit.allowed)), fault.limit, "of `{id}`");
+
+        let mut lines = self.said_by_main(id);
+        lines.retain(|(_, message, _)| message.starts_with("failed: "));
         assert_eq!(lines.len(), 1, "{lines:?}");
         let (level, message, fields) = &lines[0];
         assert_eq!((*level, &**message), (Level::Error, &*format!("failed: {}", fault.cause)));
@@ -112,6 +116,7 @@ pub(crate) struct Fault<'a> {
     cause: &'a str,
     handling: Option<(&'a str, &'a str)>,
     within: Option<&'a str>,
+    limit: Option<(&'a str, u64, u64)>,
 }
 
 impl<'a> Fault<'a> {
@@ -122,6 +127,11 @@ impl<'a> Fault<'a> {
     /// With a request of Main's client in hand.
     pub(crate) fn asked(self) -> Self {
         Self { handling: Some(("hostile@1 run", "main")), ..self }
+    }
+
+    /// At a limit, with so much used of so much.
+    pub(crate) fn limit(self, name: &'a str, used: u64, allowed: u64) -> Self {
+        Self { limit: Some((name, used, allowed)), ..self }
     }
 
     /// In a function of such a name.

@@ -12,6 +12,7 @@ use crate::Outcome;
 pub(crate) fn run(command: &str, rest: &str, request: u64) -> Outcome {
     Some(match command {
         "echo" => Ok(rest.to_owned()),
+        "subscribe" => events::subscribe(rest).map(text).map_err(text),
         "publish" => publish(rest),
         "call" => call(rest),
         "send" => send(rest),

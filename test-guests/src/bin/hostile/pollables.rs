@@ -6,7 +6,7 @@ use wasip2::{
     clocks::monotonic_clock::subscribe_duration,
     io::poll::{Pollable, poll},
 };
-use weir_sdk::raw::{channel, events};
+use weir_sdk::raw::{channel, events, lifecycle};
 
 use crate::Outcome;
 
@@ -30,12 +30,19 @@ pub(crate) fn run(command: &str, rest: &str) -> Outcome {
             drop(child);
             Ok(String::new())
         }
-        "sleep" => {
-            subscribe_duration(DAY).block();
-            Ok(String::new())
-        }
+        "sleep" => sleep(rest),
         _ => return None,
     })
+}
+
+/// Subscribes to a topic, if one is given, says that it is ready, and never receives.
+fn sleep(topic: &str) -> Result<String, String> {
+    if !topic.is_empty() {
+        events::subscribe(topic).map_err(text)?;
+    }
+    lifecycle::ready();
+    subscribe_duration(DAY).block();
+    Ok(String::new())
 }
 
 /// Makes pollables of the inbox until that ends it.
