@@ -8,6 +8,7 @@ mod messages;
 mod output;
 mod pollables;
 mod processor;
+mod share;
 mod stage;
 mod storms;
 #[expect(dead_code, reason = "shared with the tests of extensions")]

@@ -1,9 +1,10 @@
 //! One cheap call without end: it yields every slice like any other loop, and is paid for.
 
-use weir_host::{ExtensionConfig, State, config::CpuShare};
+use futures_util::{FutureExt, future::join_all};
+use weir_host::{Error, ExtensionConfig, State, config::CpuShare};
 
 use super::{
-    stage::{Stage, hostile_with},
+    stage::{Fault, Stage, hostile_with},
     support::{puppet_with, reached},
     turns::Turns,
 };
@@ -94,4 +95,47 @@ async fn a_storm_of_any_call_yields_every_slice_and_ends_at_its_fuel() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     stage.stands().await;
+}
+
+/// Case 54.
+#[tokio::test]
+async fn a_spin_over_a_full_inbox_yields_every_slice_and_ends_at_its_fuel() {
+    let turns = Turns::default();
+    // With one in hand, the others wait.
+    let spinner = hostile_with(|h| {
+        h.limits.in_flight = 1;
+        h.limits.fuel_per_message = 10 * FUEL;
+        h.limits.cpu_share = CpuShare::WHOLE;
+    });
+    let stage = Stage::with(vec![spinner], Some(turns.service())).await;
+    let spin = stage.tell("storm receive");
+    let fill = async {
+        while stage.status("hostile").received == 0 {
+            tokio::task::yield_now().await;
+        }
+        let mut calls = Vec::new();
+        loop {
+            let mut call = Box::pin(stage.main.client().call("hostile@1", "run", "echo"));
+            match (&mut call).now_or_never() {
+                None => calls.push(call),
+                Some(refused) => {
+                    assert_eq!(refused, Err(Error::Overloaded("hostile".to_owned())));
+                    return calls;
+                }
+            }
+        }
+    };
+    let both = stage.beside(async { tokio::join!(spin, fill) });
+    let (((told, calls), _), waits) = turns.during(&stage.main, both).await;
+    assert_eq!(told, Err("Trapped".to_owned()));
+    assert!(waits.turns >= 5000 && waits.are_short(), "{waits:?}");
+    let fault = Fault::new("`fuel-per-message` of 500000000 used up");
+    let fault = fault.limit("fuel-per-message", 10 * FUEL, 10 * FUEL);
+    stage.failed("hostile", &fault.asked().within("storms")).await;
+    // What waited is for the next instance.
+    assert_eq!((calls.len(), stage.status("hostile").inbox_messages), (256, 256));
+    stage.main.control().start("hostile").await.unwrap();
+    for outcome in join_all(calls).await {
+        assert_eq!(outcome, Ok("".into()));
+    }
 }

@@ -40,9 +40,9 @@ fn file(rest: &str) -> Result<String, String> {
             .open_at(FOLLOW, path, OpenFlags::empty(), DescriptorFlags::WRITE)
             .and_then(|file| file.write(b"overwritten", 0))
             .map(drop),
-        "open-mutable" => {
-            dir.open_at(FOLLOW, path, OpenFlags::DIRECTORY, DescriptorFlags::MUTATE_DIRECTORY).map(drop)
-        }
+        "make-dir-in" => dir
+            .open_at(FOLLOW, path, OpenFlags::DIRECTORY, DescriptorFlags::MUTATE_DIRECTORY)
+            .and_then(|dir| dir.create_directory_at("new")),
         "set-size" => open(dir, path).and_then(|file| file.set_size(0)),
         "write-read-only" => open(dir, path).and_then(|file| file.write(b"overwritten", 0)).map(drop),
         "append-read-only" => open(dir, path).and_then(|file| file.append_via_stream()).map(drop),

@@ -1,5 +1,7 @@
 //! Messages: too many, too large, answered wrongly.
 
+use std::hint::black_box;
+
 use test_guests::words::{count, number, text, word};
 use weir_sdk::raw::{
     channel::{self, Message},
@@ -20,7 +22,11 @@ pub(crate) fn run(command: &str, rest: &str, request: u64) -> Outcome {
         "answer" => number(rest).and_then(|id| channel::respond(id, Ok(b"")).map(text).map_err(text)),
         "answer-late" => answer_late(request),
         "large-error" => count(rest).map(|bytes| large_error(request, bytes)),
-        "publish-and-receive" => publish_and_receive(rest),
+        "publish-and-receive" => publish_and_receive(rest, || {}),
+        "work-and-receive" => {
+            let (turns, topic) = word(rest);
+            count(turns).and_then(|turns| publish_and_receive(topic, || work(turns)))
+        }
         _ => return None,
     })
 }
@@ -86,22 +92,30 @@ fn large_error(request: u64, bytes: usize) -> String {
     String::new()
 }
 
-/// Publishes to itself and receives it again, until it is told to stop; how often goes to standard
-/// output.
-fn publish_and_receive(topic: &str) -> Result<String, String> {
+/// Publishes to itself and receives it again, with some work for each, until it is told to stop; how
+/// often that was.
+fn publish_and_receive(topic: &str, work: impl Fn()) -> Result<String, String> {
     events::subscribe(topic).map_err(text)?;
     let mut times = 0_u64;
     loop {
         events::publish(topic, b"").map_err(text)?;
         match channel::receive() {
-            Some(Message::Event(_)) => times += 1,
+            Some(Message::Event(_)) => {
+                times += 1;
+                work();
+            }
             Some(_) => {}
             None => break,
         }
     }
-    println!("{times}");
     Ok(times.to_string())
 }
 
 /// No timeout but the operator's.
 pub(crate) const PATIENT: Options = Options { timeout_ms: None, parent: None };
+
+fn work(turns: usize) {
+    for turn in 0..turns {
+        black_box(turn);
+    }
+}
