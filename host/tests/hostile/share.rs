@@ -20,6 +20,8 @@ fn sharing(id: &str, share: &str, fuel: u64) -> ExtensionConfig {
     sharing.publishes = vec![id.parse().unwrap()];
     sharing.limits.cpu_share = share.parse().unwrap();
     sharing.limits.fuel_per_message = fuel;
+    // None of them listens.
+    sharing.limits.stop_timeout = Duration::from_millis(200);
     set(&mut sharing, "contract", &format!("{id}@1"));
     sharing
 }
@@ -28,13 +30,13 @@ fn sharing(id: &str, share: &str, fuel: u64) -> ExtensionConfig {
 #[tokio::test]
 async fn a_spin_on_receive_and_one_just_under_its_fuel_stay_within_their_share() {
     const ENDLESS: u64 = 1_000_000_000_000_000;
-    // What `work-and-receive` is told takes nine tenths of this.
+    // What `work-and-receive` is told to do takes nine tenths of this.
     const FUEL: u64 = 2_000_000;
     let kinds = [
         ("spin-5", "5%", ENDLESS, "storm receive", 0.05),
         ("spin-20", "20%", ENDLESS, "storm receive", 0.2),
-        ("under-5", "5%", FUEL, "work-and-receive 250000 under-5", 0.05),
-        ("under-20", "20%", FUEL, "work-and-receive 250000 under-20", 0.2),
+        ("under-5", "5%", FUEL, "work-and-receive 125000 under-5", 0.05),
+        ("under-20", "20%", FUEL, "work-and-receive 125000 under-20", 0.2),
     ];
     let stage = Stage::start(kinds.map(|(id, share, fuel, _, _)| sharing(id, share, fuel)).into()).await;
     let before = kinds.map(|(id, ..)| stage.status(id).cpu);

@@ -42,7 +42,7 @@ async fn one_to_which_an_address_was_granted_connects_to_it_and_does_nothing_els
         (format!("connect {granted}"), Ok("connected")),
         (format!("connect {other}"), Err("access-denied")),
         (format!("connect 127.0.0.2:{}", granted.port()), Err("access-denied")),
-        (format!("connect 0.0.0.0:{}", granted.port()), Err("access-denied")),
+        (format!("connect 0.0.0.0:{}", granted.port()), Err("invalid-argument")),
         ("bind 0.0.0.0:0".to_owned(), Ok("bound")),
         ("bind 127.0.0.1:0".to_owned(), Err("access-denied")),
         (format!("bind 0.0.0.0:{}", other.port()), Err("access-denied")),
