@@ -1,6 +1,8 @@
 //! Extensions for tests: some do what they are told, some what no extension should. The tests build
 //! them; [`path`] says where they are.
 
+pub mod words;
+
 use std::{
     collections::HashMap,
     path::PathBuf,

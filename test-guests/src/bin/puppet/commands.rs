@@ -2,6 +2,7 @@
 
 use std::{fmt::Debug, fs, hint::black_box, io::Write, net::TcpStream};
 
+use test_guests::words::{number, text, word};
 use weir_sdk::raw::{channel, events, lifecycle, log, peers, requests};
 
 use crate::HEARD;
@@ -141,18 +142,6 @@ pub(crate) fn trap() -> ! {
 fn recurse(depth: u64) -> u64 {
     lifecycle::ready();
     recurse(depth + 1).rotate_left(3) ^ depth
-}
-
-fn word(text: &str) -> (&str, &str) {
-    text.split_once(' ').unwrap_or((text, ""))
-}
-
-fn number(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("`{text}` is not a number"))
-}
-
-fn text(error: impl Debug) -> String {
-    format!("{error:?}")
 }
 
 fn shown<T: Debug, E: Debug>(result: Result<T, E>) -> Result<String, String> {

@@ -1,0 +1,341 @@
+//! Messages: what is wrong with them costs whoever sends them, and nobody else.
+
+use std::time::Duration;
+
+use futures_util::{FutureExt, future::join_all};
+use weir_host::{CallOptions, Error, ExtensionConfig, Source, State};
+
+use super::{
+    crafted::{Crafted, text},
+    stage::{Fault, Stage, hostile, hostile_with},
+    support::{self, Gate, extension, puppet_with, set, taken, tell},
+    turns::Turns,
+};
+
+/// One that subscribes to `t`, serves `sleeper@1`, and never receives.
+fn sleeper() -> ExtensionConfig {
+    let mut sleeper = extension("sleeper", "hostile");
+    sleeper.fulfills = vec!["sleeper@1".parse().unwrap()];
+    sleeper.subscribes = vec!["t".parse().unwrap()];
+    sleeper.limits.stop_timeout = Duration::from_millis(200);
+    set(&mut sleeper, "contract", "sleeper@1");
+    set(&mut sleeper, "start", "sleep t");
+    sleeper
+}
+
+/// One that may say everything to everybody here.
+fn sender() -> ExtensionConfig {
+    hostile_with(|h| {
+        h.wants =
+            ["hostile@1", "sleeper@1", "stopped@1", "nobody@1"].map(|name| name.parse().unwrap()).into();
+        h.publishes = vec![">".parse().unwrap()];
+        h.subscribes = vec![">".parse().unwrap()];
+    })
+}
+
+/// Case 11.
+#[tokio::test]
+async fn lists_and_strings_that_are_not_in_memory_are_a_trap() {
+    let crafted = Crafted::new();
+    let list = "trapped: list pointer/length out of bounds of memory";
+    let string = "trapped: string pointer/length out of bounds of memory";
+    let cases = [
+        ("past-the-end", [0, 5, 65_530, 7], list),
+        ("four-gigabytes", [0, 5, 0, -1], list),
+        ("two-gigabytes", [0, 5, 0, i32::MAX], list),
+        ("goes-round", [0, 5, -1, 2], list),
+        ("empty-past-the-end", [0, 5, 65_537, 0], list),
+        ("string-past-the-end", [65_530, 7, 0, 0], string),
+        ("string-of-four-gigabytes", [0, -1, 0, 0], string),
+        ("no-string", [0, 7, 0, 0], "trapped: invalid utf-8 sequence of 1 bytes from index 5"),
+    ];
+    let extensions = cases.map(|(id, arguments, _)| {
+        let arguments: String =
+            arguments.iter().chain(&[1024]).map(|number| format!("(i32.const {number})")).collect();
+        crafted.extension(id, &text("publish.wat", &[("@ARGUMENTS@", &arguments)]))
+    });
+    let stage = Stage::start(extensions.into()).await;
+    for (id, _, cause) in cases {
+        stage.failed(id, &Fault::new(cause)).await;
+    }
+}
+
+/// Case 12.
+#[tokio::test]
+async fn one_byte_over_the_message_limit_is_an_error_and_far_over_it_a_trap() {
+    const TRANSFER: u64 = (1 << 20) + (64 << 10);
+    let stage = Stage::start(vec![sender(), sleeper()]).await;
+    let too_large = "Error::TooLarge(Size { bytes: 1048577, allowed: 1048576 })";
+    assert_eq!(stage.tell("call 1048577 sleeper@1").await, Err(too_large.to_owned()));
+    assert_eq!(stage.tell("send 1048577 sleeper@1").await, Ok(format!("0, then {too_large}")));
+    assert_eq!(stage.tell("publish 1 1048577 t").await, Err(too_large.to_owned()));
+    assert_eq!(stage.tell("publish 1 1048576 t").await.unwrap(), "delivered 1, shed 0");
+    assert_eq!(stage.tell("publish 1 3000000 t").await, Err("Trapped".to_owned()));
+    let cause = "trapped: too much data is being copied between the host and the guest: fuel allocated for \
+                 hostcalls has been exhausted";
+    stage.failed("hostile", &Fault::new(cause).limit("transfer", TRANSFER, TRANSFER).asked()).await;
+}
+
+/// Case 12: an error is a message, too, and what is too long of it is cut off.
+#[tokio::test]
+async fn the_text_of_an_error_is_cut_off() {
+    let stage = Stage::start(vec![hostile()]).await;
+    let error = stage.main.client().call("hostile@1", "run", "large-error 300000").await.unwrap_err();
+    let Error::Handler(error) = error else { panic!("{error:?}") };
+    assert_eq!((error.code.len(), error.message.len()), (64, 4096));
+    assert_eq!(stage.tell("large-error 1000000").await, Err("Trapped".to_owned()));
+}
+
+/// Cases 13 and 15.
+#[tokio::test]
+async fn a_flood_to_one_that_never_receives_is_bounded_by_count_and_by_bytes() {
+    let stage = Stage::start(vec![sender(), sleeper()]).await;
+    let waits = || {
+        let status = stage.status("sleeper");
+        (status.inbox_messages, status.inbox_bytes)
+    };
+    // Events: the oldest are lost for the newest. An envelope counts 128 bytes.
+    assert_eq!(stage.tell("publish 10000 0 t").await.unwrap(), "delivered 10000, shed 9744");
+    assert_eq!(waits(), (256, 256 * 128));
+    assert_eq!(stage.tell("publish 100 99872 t").await.unwrap(), "delivered 100, shed 346");
+    assert_eq!(waits(), (10, 10 * 100_000));
+    // Requests: the sender is told.
+    let overloaded = "then Error::Overloaded(\"sleeper\")";
+    assert_eq!(stage.tell("send 99872 sleeper@1").await.unwrap(), format!("10, {overloaded}"));
+    assert_eq!(waits(), (20, 20 * 100_000));
+    assert_eq!(stage.tell("send 0 sleeper@1").await.unwrap(), format!("246, {overloaded}"));
+    assert_eq!(waits(), (266, 20 * 100_000 + 246 * 128));
+    let refused = stage.main.client().call("sleeper@1", "run", "").await;
+    assert_eq!(refused, Err(Error::Overloaded("sleeper".to_owned())));
+    assert_eq!(stage.status("sleeper").shed, 9744 + 346 + 3);
+    // None of it outlives the stop; each sender hears.
+    stage.main.control().stop("sleeper").await.unwrap();
+    assert_eq!(waits(), (0, 0));
+    assert_eq!(stage.main.client().waiters(), 0);
+    stage.stands().await;
+}
+
+/// Case 14.
+#[tokio::test]
+async fn to_nobody_to_oneself_and_to_one_that_is_stopped_are_errors_of_their_own() {
+    let stopped = puppet_with("stopped", |s| s.autostart = false);
+    let stage = Stage::start(vec![sender(), stopped]).await;
+    for (contract, called, sent) in [
+        ("nobody@1", r#"Error::UnknownContract("nobody@1")"#, r#"Error::UnknownContract("nobody@1")"#),
+        (
+            "hostile@1",
+            r#"Error::WouldDeadlock(["hostile", "hostile"])"#,
+            r#"0, then Error::Invalid("`hostile` sends a request to itself")"#,
+        ),
+        (
+            "stopped@1",
+            r#"Error::NoProvider("`stopped` is not running")"#,
+            r#"0, then Error::NoProvider("`stopped` is not running")"#,
+        ),
+        (
+            "good@1",
+            r#"Error::PermissionDenied("`hostile` may not call `good@1`; `requires` or `wants` would grant it")"#,
+            r#"Error::PermissionDenied("`hostile` may not call `good@1`; `requires` or `wants` would grant it")"#,
+        ),
+    ] {
+        assert_eq!(stage.tell(&format!("call 0 {contract}")).await, Err(called.to_owned()));
+        let told = stage.tell(&format!("send 0 {contract}")).await;
+        assert_eq!(told.unwrap_or_else(|error| error), sent);
+    }
+    assert_eq!(stage.main.client().waiters(), 0);
+}
+
+/// Case 16.
+#[tokio::test]
+async fn one_that_waits_for_ever_is_idle_and_stops_at_once() {
+    let stage = Stage::start(vec![hostile()]).await;
+    assert_eq!(stage.tell("echo 1").await.unwrap(), "1");
+    // By then it waits again.
+    stage.stands().await;
+    let cpu = stage.status("hostile").cpu;
+    for _ in 0..100 {
+        stage.stands().await;
+    }
+    assert_eq!(stage.status("hostile").cpu, cpu);
+    let asked = std::time::Instant::now();
+    stage.main.control().stop("hostile").await.unwrap();
+    assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
+    let status = stage.status("hostile");
+    assert_eq!((status.state, status.reason, status.failures), (State::Stopped, None, Vec::new()));
+}
+
+/// Case 17.
+#[tokio::test]
+async fn an_endless_exchange_of_two_costs_each_of_them_and_nobody_else() {
+    let echoing = |id: &str, other: &str| {
+        let mut one = extension(id, "hostile");
+        one.fulfills = vec![format!("{id}@1").parse().unwrap()];
+        one.subscribes = vec![id.parse().unwrap()];
+        one.publishes = vec![other.parse().unwrap()];
+        set(&mut one, "contract", &format!("{id}@1"));
+        set(&mut one, "start", &format!("subscribe {id}"));
+        set(&mut one, "echoes", other);
+        one
+    };
+    let turns = Turns::default();
+    let stage = Stage::with(vec![echoing("a", "b"), echoing("b", "a")], Some(turns.service())).await;
+    stage.main.client().publish("a", "ball").unwrap();
+    let received = |id: &str| stage.status(id).received;
+    let until = async {
+        while received("a") < 100_000 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let ((_, answers), waits) = turns.during(&stage.main, stage.beside(until)).await;
+    assert!(answers >= 100, "{answers}");
+    assert!(waits.are_short(), "{waits:?}");
+    let (a, b) = (stage.status("a"), stage.status("b"));
+    assert!(a.received.abs_diff(b.received) <= 100, "{} {}", a.received, b.received);
+    let ratio = a.cpu.as_secs_f64() / b.cpu.as_secs_f64();
+    assert!((0.5..2.0).contains(&ratio), "{ratio}");
+    for id in ["a", "b"] {
+        stage.main.control().stop(id).await.unwrap();
+        assert_eq!(stage.status(id).failures, []);
+    }
+}
+
+/// Case 18; for two see `a_circle_of_blocking_calls_is_refused_and_names_who_waits`.
+#[tokio::test]
+async fn a_circle_of_three_is_refused_and_names_all_of_them() {
+    let wants = |id: &str, contract: &str| puppet_with(id, |p| p.wants = vec![contract.parse().unwrap()]);
+    let stage = Stage::start(vec![wants("a", "b@1"), wants("b", "c@1"), wants("c", "a@1")]).await;
+    let (told, _) = stage.beside(tell(&stage.main, "a", "call b@1 run call c@1 run call a@1 run echo")).await;
+    let told = told.unwrap_err().replace('\\', "");
+    assert!(told.contains(r#"WouldDeadlock(["c", "a", "b", "c"])"#), "{told}");
+    for id in ["a", "b", "c"] {
+        assert_eq!(tell(&stage.main, id, "echo on").await.unwrap(), "on");
+    }
+    assert_eq!(stage.main.client().waiters(), 0);
+}
+
+/// Case 19.
+#[tokio::test]
+async fn whoever_waits_for_one_that_dies_hears_it_before_the_deadline() {
+    let gate = Gate::new();
+    let mortal = puppet_with("mortal", |m| m.wants = vec!["gate@1".parse().unwrap()]);
+    let caller = |id: &str| puppet_with(id, |c| c.wants = vec!["mortal@1".parse().unwrap()]);
+    let stage = Stage::with(vec![mortal, caller("first"), caller("second")], Some(gate.service())).await;
+    let in_hand = tell(&stage.main, "first", "call mortal@1 run all call gate@1 pass; trap");
+    let waiting = async {
+        while stage.status("mortal").received == 0 {
+            tokio::task::yield_now().await;
+        }
+        let waiting = tell(&stage.main, "second", "call mortal@1 run echo");
+        let die = async {
+            while stage.status("mortal").inbox_messages == 0 {
+                tokio::task::yield_now().await;
+            }
+            gate.open(1);
+            support::reached(&stage.main, "mortal", State::Failed).await;
+            // It has failed, and what waits for it waits for the next instance: now there is none.
+            stage.main.control().stop("mortal").await.unwrap();
+        };
+        tokio::join!(waiting, die).0
+    };
+    let (in_hand, waiting) = tokio::join!(in_hand, waiting);
+    assert_eq!(in_hand, Err("Error::Trapped".to_owned()));
+    assert_eq!(waiting, Err("Error::PeerGone".to_owned()));
+    assert_eq!(stage.main.client().waiters(), 0);
+}
+
+/// Case 20; for one that was never received see `another_extensions_request_cannot_be_answered`.
+#[tokio::test]
+async fn a_second_answer_is_an_error_and_the_first_stands() {
+    let stage = Stage::start(vec![hostile()]).await;
+    assert_eq!(stage.tell("answer-twice").await.unwrap(), "first");
+    let id = "18446744073709551615";
+    let refused = |id: &str| {
+        format!(r#"Error::Invalid("request {id} is not in hand: never received, or answered already")"#)
+    };
+    assert_eq!(stage.tell(&format!("answer {id}")).await, Err(refused(id)));
+    let written = stage.written_by("hostile", Source::Stdout);
+    assert_eq!(written, [format!("Ok(()), then Err({})", refused("1"))]);
+    assert_eq!(stage.status("hostile").late, 0);
+}
+
+/// Case 21.
+#[tokio::test]
+async fn a_late_answer_is_discarded_and_counted() {
+    let gate = Gate::new();
+    let late = hostile_with(|h| h.wants = vec!["gate@1".parse().unwrap()]);
+    let stage = Stage::with(vec![late], Some(gate.service())).await;
+    let soon = CallOptions::default().timeout(Duration::from_millis(50));
+    let called = stage.main.client().call_with("hostile@1", "run", "answer-late", soon).await;
+    assert_eq!(called, Err(Error::Timeout));
+    gate.open(1);
+    assert_eq!(stage.tell("echo next").await.unwrap(), "next");
+    assert_eq!(stage.written_by("hostile", Source::Stdout), ["Ok(())"]);
+    let status = stage.status("hostile");
+    assert_eq!((status.late, status.inbox_messages), (1, 0));
+    assert_eq!(stage.main.client().waiters(), 0);
+}
+
+/// Case 22, of the one that does not answer.
+#[tokio::test]
+async fn no_more_than_in_flight_requests_are_in_hand_and_every_requester_hears() {
+    let forgetful = puppet_with("forgetful", |f| f.limits.in_flight = 8);
+    let stage = Stage::start(vec![forgetful]).await;
+    let soon = CallOptions::default().timeout(Duration::from_secs(2));
+    let calls: Vec<_> = (0..200)
+        .map(|_| {
+            let mut call =
+                Box::pin(stage.main.client().call_with("forgetful@1", "run", "forget", soon.clone()));
+            assert_eq!((&mut call).now_or_never(), None, "it is sent, and waits");
+            call
+        })
+        .collect();
+    while stage.status("forgetful").received < 8 {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..20 {
+        stage.stands().await;
+    }
+    let status = stage.status("forgetful");
+    assert_eq!((status.received, status.inbox_messages), (8, 192));
+    let (outcomes, _) = stage.beside(join_all(calls)).await;
+    assert!(outcomes.iter().all(|outcome| *outcome == Err(Error::Timeout)), "{outcomes:?}");
+    assert_eq!(tell(&stage.main, "forgetful", "echo on").await.unwrap(), "on");
+    assert_eq!(stage.main.client().waiters(), 0);
+}
+
+/// Case 22, of the one that asks.
+#[tokio::test]
+async fn no_more_than_in_flight_requests_are_under_way() {
+    let mut sender = sender();
+    sender.limits.in_flight = 8;
+    let stage = Stage::start(vec![sender, sleeper()]).await;
+    let limit = r#"8, then Error::LimitExceeded(Limit { name: "in-flight", used: 9, allowed: 8 })"#;
+    assert_eq!(stage.tell("send 0 sleeper@1").await.unwrap(), limit);
+    stage.main.control().stop("sleeper").await.unwrap();
+    // The responses that say so make room again.
+    taken(&stage.main, "hostile").await;
+    assert_eq!(
+        stage.tell("send 0 sleeper@1").await.unwrap(),
+        r#"0, then Error::NoProvider("`sleeper` is not running")"#
+    );
+}
+
+/// Case 54: it goes on for as long as it has messages, and others have their turn after each slice.
+#[tokio::test]
+async fn one_that_publishes_to_itself_without_end_delays_nobody_and_stops() {
+    let turns = Turns::default();
+    let stage = Stage::with(vec![sender()], Some(turns.service())).await;
+    let storm = stage.tell("publish-and-receive own");
+    let stop = async {
+        while stage.status("hostile").received < 50_000 {
+            tokio::task::yield_now().await;
+        }
+        stage.main.control().stop("hostile").await.unwrap();
+    };
+    let both = stage.beside(async { tokio::join!(storm, stop) });
+    let (((told, ()), answers), waits) = turns.during(&stage.main, both).await;
+    assert!(answers >= 20, "{answers}");
+    assert!(waits.are_short(), "{waits:?}");
+    assert!(told.unwrap().parse::<u64>().unwrap() >= 49_999);
+    assert_eq!(stage.status("hostile").failures, []);
+}

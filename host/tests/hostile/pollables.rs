@@ -1,0 +1,55 @@
+//! Pollables: kept, repeated, dropped in the wrong order, and far too many.
+
+use super::stage::{Fault, Stage, hostile_with};
+
+fn poller() -> weir_host::ExtensionConfig {
+    hostile_with(|h| {
+        h.subscribes = vec!["own".parse().unwrap()];
+        h.publishes = vec!["own".parse().unwrap()];
+    })
+}
+
+/// Case 53.
+#[tokio::test]
+async fn a_pollable_of_the_inbox_outlives_its_subscription_and_says_what_is() {
+    let stage = Stage::start(vec![poller()]).await;
+    let (told, _) = stage.beside(stage.tell("poll-kept 20000 own")).await;
+    assert_eq!(told.unwrap(), "2 ready with an event, 0 of 20000 without, at last false");
+    assert_eq!(stage.tell("echo on").await.unwrap(), "on");
+}
+
+/// Case 53: many at once, the same one and different ones.
+#[tokio::test]
+async fn thousands_in_one_poll_are_polled() {
+    let stage = Stage::start(vec![poller()]).await;
+    assert_eq!(stage.tell("poll-repeated 10000").await.unwrap(), "10000");
+    assert_eq!(stage.tell("poll-distinct 200").await.unwrap(), "[199]");
+    // A handle for a list of handles is 16 bytes in the host: these are more than may be handed over.
+    assert_eq!(stage.tell("poll-repeated 1000000").await, Err("Trapped".to_owned()));
+    stage.stands().await;
+}
+
+/// Case 53: each is a trap of the guest, and of nobody else.
+#[tokio::test]
+async fn pollables_used_wrongly_are_a_trap() {
+    for (command, fault) in [
+        ("poll-nothing", Fault::new("trapped: empty poll list")),
+        ("drop-parent-first", Fault::new("trapped: resource has children")),
+        (
+            "hoard-pollables",
+            Fault::new("trapped: resource table has no free keys").limit("resources", 512, 512),
+        ),
+        (
+            "poll-distinct 300",
+            Fault::new("trapped: resource table has no free keys").limit("resources", 512, 512),
+        ),
+    ] {
+        let stage = Stage::start(vec![poller()]).await;
+        let (told, _) = stage.beside(stage.tell(command)).await;
+        assert_eq!(told, Err("Trapped".to_owned()), "{command}");
+        stage.failed("hostile", &fault.asked()).await;
+        // Nothing is left of it.
+        stage.main.control().start("hostile").await.unwrap();
+        assert_eq!(stage.tell("poll-distinct 200").await.unwrap(), "[199]");
+    }
+}

@@ -1,0 +1,300 @@
+//! Endless work: it costs the extension its instance, and the neighbour nothing.
+
+use std::time::Duration;
+
+use weir_host::{State, config::CpuShare};
+
+use super::{
+    crafted::{Crafted, component, program, text},
+    stage::{Fault, Stage, hostile_with},
+    support::reached,
+    turns::Turns,
+};
+
+const FUEL: u64 = 50_000_000;
+/// Slices of that fuel.
+const SLICES: u32 = 500;
+/// Stack of the class `medium`.
+const STACK: u64 = 1 << 20;
+const USED_UP: &str = "`fuel-per-message` of 50000000 used up";
+
+/// Case 1.
+#[tokio::test]
+async fn an_endless_loop_is_ended_at_its_fuel_and_the_record_says_all() {
+    let turns = Turns::default();
+    let spinner = hostile_with(|h| h.limits.fuel_per_message = FUEL);
+    let stage = Stage::with(vec![spinner], Some(turns.service())).await;
+    let (spun, waits) = turns.during(&stage.main, stage.tell("spin")).await;
+    assert_eq!(spun, Err("Trapped".to_owned()));
+    assert!(waits.turns >= SLICES, "one after each slice: {waits:?}");
+    assert!(waits.are_short(), "{waits:?}");
+    stage
+        .failed(
+            "hostile",
+            &Fault::new(USED_UP).limit("fuel-per-message", FUEL, FUEL).asked().within("work::spin"),
+        )
+        .await;
+}
+
+/// Case 1: whoever asked hears at the deadline, while the loop goes on to its own end.
+#[tokio::test]
+async fn whoever_asked_for_an_endless_loop_hears_at_the_deadline() {
+    let stage = Stage::start(vec![hostile_with(|h| {
+        h.limits.fuel_per_message = 1_000_000_000_000_000;
+        h.limits.request_timeout = Some(Duration::from_millis(200));
+        h.limits.stop_timeout = Duration::from_millis(200);
+    })])
+    .await;
+    assert_eq!(stage.tell("spin").await, Err("Timeout".to_owned()));
+    assert_eq!(stage.status("hostile").state, State::Ready);
+    assert_eq!(stage.main.client().waiters(), 0);
+    stage.main.control().stop("hostile").await.unwrap();
+    assert_eq!(
+        stage.status("hostile").reason.as_deref(),
+        Some("did not stop within `stop-timeout` of 200ms")
+    );
+}
+
+/// Case 2.
+#[tokio::test]
+async fn a_start_function_that_loops_is_ended_at_the_fuel_or_the_deadline_of_the_start() {
+    let looping =
+        program(r#"(func $loop (loop (br 0))) (start $loop) (func (export "run") (result i32) i32.const 0)"#);
+    let crafted = Crafted::new();
+    let mut hungry = crafted.extension("hungry", &looping);
+    hungry.limits.fuel_to_start = FUEL;
+    let mut slow = crafted.extension("slow", &looping);
+    slow.limits.fuel_to_start = 1_000_000_000_000;
+    slow.limits.ready_timeout = Duration::from_millis(300);
+    let stage = Stage::start(vec![hungry, slow]).await;
+    stage
+        .failed(
+            "hungry",
+            &Fault::new("`fuel-to-start` of 50000000 used up")
+                .limit("fuel-to-start", FUEL, FUEL)
+                .within("loop"),
+        )
+        .await;
+    stage.failed("slow", &overdue()).await;
+}
+
+/// Of a start that took longer than its 300 ms.
+fn overdue() -> Fault<'static> {
+    Fault::new("not ready within `ready-timeout` of 300ms").limit("ready-timeout", 300_000_000, 300_000_000)
+}
+
+/// Case 4: also where the host has just renewed nothing and waits for the guest to make room.
+#[tokio::test]
+async fn a_loop_in_cabi_realloc_is_a_trap() {
+    let crafted = Crafted::new();
+    for call in ["own-name", "subscribe"] {
+        let mut hungry = crafted.extension("hungry", &realloc("(loop (br 0)) unreachable", call));
+        hungry.limits.fuel_to_start = FUEL;
+        let mut slow = crafted.extension("slow", &realloc("(loop (br 0)) unreachable", call));
+        slow.limits.fuel_to_start = 1_000_000_000_000;
+        slow.limits.ready_timeout = Duration::from_millis(300);
+        let stage = Stage::start(vec![hungry, slow]).await;
+        let cause = "`fuel-to-start` of 50000000 used up";
+        stage.failed("hungry", &Fault::new(cause).limit("fuel-to-start", FUEL, FUEL).within("realloc")).await;
+        stage.failed("slow", &overdue()).await;
+    }
+}
+
+/// Cases 4 and 8.
+#[tokio::test]
+async fn a_cabi_realloc_that_recurses_calls_the_host_or_returns_nonsense_is_a_trap() {
+    let crafted = Crafted::new();
+    for (body, cause) in [
+        (
+            "(call $realloc (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 1))",
+            "trapped: call stack exhausted",
+        ),
+        ("(call $ready) (i32.const 8)", "trapped: cannot leave component instance"),
+        ("(i32.const 65535)", "trapped: realloc return: beyond end of memory"),
+        ("(i32.const -1)", "trapped: realloc return: beyond end of memory"),
+    ] {
+        for call in ["own-name", "subscribe"] {
+            let stage = Stage::start(vec![crafted.extension("crafted", &realloc(body, call))]).await;
+            let fault = Fault::new(cause);
+            let is_stack = cause.contains("stack exhausted");
+            stage.failed("crafted", &if is_stack { fault.limit("stack", STACK, STACK) } else { fault }).await;
+        }
+    }
+}
+
+/// A program that makes a call whose result needs room, and makes room in its own way.
+fn realloc(body: &str, call: &str) -> String {
+    text("realloc.wat", &[("@BODY@", body), ("@CALL@", call)])
+}
+
+/// Case 8: recursion in a start function, and with frames of thousands of variables.
+#[tokio::test]
+async fn recursion_of_every_kind_is_a_trap() {
+    let crafted = Crafted::new();
+    let run = r#"(func (export "run") (result i32) i32.const 0)"#;
+    let locals = "(local i64)".repeat(10_000);
+    let uses: String =
+        (0..10_000).map(|n| format!("(local.set {n} (i64.add (local.get {n}) (call $deep)))")).collect();
+    let sum: String = (0..10_000).map(|n| format!("(local.get {n}) i64.add ")).collect();
+    let large = format!("(func $deep (result i64) {locals} {uses} (i64.const 0) {sum})");
+    let mutual = "(table 2 funcref) (elem (i32.const 0) $even $odd) (type $f (func)) \
+         (func $even (call_indirect (type $f) (i32.const 1))) (func $odd (call_indirect (type $f) (i32.const 0)))";
+    let stage = Stage::start(vec![
+        crafted.extension("start", &program(&format!("(func $deep (call $deep)) (start $deep) {run}"))),
+        crafted.extension(
+            "large-frames",
+            &program(&format!("{large} (func $main (drop (call $deep))) (start $main) {run}")),
+        ),
+        crafted.extension("mutual", &program(&format!("{mutual} (start $even) {run}"))),
+    ])
+    .await;
+    for id in ["start", "large-frames", "mutual"] {
+        let fault = Fault::new("trapped: call stack exhausted").limit("stack", STACK, STACK);
+        stage.failed(id, &fault).await;
+    }
+}
+
+/// Case 9.
+#[tokio::test]
+async fn filling_the_whole_memory_again_and_again_is_ended_at_the_fuel() {
+    let turns = Turns::default();
+    let filler = hostile_with(|h| {
+        h.limits.memory = 16 << 20;
+        h.limits.fuel_per_message = 500_000_000;
+    });
+    let stage = Stage::with(vec![filler], Some(turns.service())).await;
+    let (filled, waits) = turns.during(&stage.main, stage.tell("fill 12000000")).await;
+    assert_eq!(filled, Err("Trapped".to_owned()));
+    // After each of 41 fills.
+    assert!(waits.turns >= 41, "{waits:?}");
+    let fault = Fault::new("`fuel-per-message` of 500000000 used up");
+    let fault = fault.limit("fuel-per-message", 500_000_000, 500_000_000).asked().within("work::fill");
+    stage.failed("hostile", &fault).await;
+}
+
+/// Case 9: the bulk operations of tables and of data segments are paid for, too.
+#[tokio::test]
+async fn every_bulk_operation_in_a_loop_is_ended_at_the_fuel() {
+    let crafted = Crafted::new();
+    let loops = [
+        ("memory-fill", "(memory.fill (i32.const 0) (i32.const 1) (i32.const 1048576))"),
+        ("memory-copy", "(memory.copy (i32.const 0) (i32.const 65536) (i32.const 983040))"),
+        ("memory-init", "(memory.init $data (i32.const 0) (i32.const 0) (i32.const 60000))"),
+        ("table-fill", "(table.fill $t (i32.const 0) (ref.func $f) (i32.const 250000))"),
+        ("table-copy", "(table.copy $t $t (i32.const 0) (i32.const 10) (i32.const 200000))"),
+        ("table-init", "(table.init $t $elem (i32.const 0) (i32.const 0) (i32.const 1000))"),
+    ];
+    let data = "x".repeat(60_000);
+    let elem = "$f ".repeat(1000);
+    let extensions = loops
+        .iter()
+        .map(|(id, operation)| {
+            let module = format!(
+                r#"(memory 16) (table $t 250000 funcref) (data $data "{data}") (elem $elem func {elem})
+                (func $f) (func $main (loop {operation} (br 0))) (start $main)
+                (func (export "run") (result i32) i32.const 0)"#
+            );
+            let mut extension = crafted.extension(id, &program(&module));
+            extension.limits.fuel_to_start = 10 * FUEL;
+            extension
+        })
+        .collect();
+    let stage = Stage::start(extensions).await;
+    for (id, _) in loops {
+        let fault = Fault::new("`fuel-to-start` of 500000000 used up");
+        stage.failed(id, &fault.limit("fuel-to-start", 10 * FUEL, 10 * FUEL)).await;
+        // 500 million units of a plain loop take well under a second.
+        let cpu = stage.status(id).cpu;
+        assert!(cpu < Duration::from_secs(10), "{id}: {cpu:?}");
+    }
+}
+
+/// Case 9: without a loop, in which wasmtime would look at the fuel.
+#[tokio::test]
+async fn bulk_operations_one_after_the_other_let_others_run_after_each() {
+    let crafted = Crafted::new();
+    let fills = "(memory.fill (i32.const 0) (i32.const 1) (i32.const 12582912))".repeat(200);
+    let mut filler = crafted.extension(
+        "filler",
+        &program(&format!(r#"(memory 192) (func (export "run") (result i32) {fills} i32.const 0)"#)),
+    );
+    filler.limits.fuel_to_start = 10_000_000_000;
+    filler.limits.cpu_share = CpuShare::WHOLE;
+    filler.autostart = false;
+    let turns = Turns::default();
+    let stage = Stage::with(vec![filler], Some(turns.service())).await;
+    let run = async {
+        // It may end before it is ready: that is no failure.
+        drop(stage.main.control().start("filler").await);
+        reached(&stage.main, "filler", State::Stopped).await
+    };
+    let (_, waits) = turns.during(&stage.main, run).await;
+    assert!(waits.turns >= 200 && waits.longest < 4 * FILL, "{waits:?}");
+}
+
+/// Time that filling 12 MiB takes at the most, in a debug build on a slow machine.
+const FILL: Duration = Duration::from_millis(12);
+
+/// Cases 1 and 54: code without a loop or a function, in which wasmtime would yield.
+#[tokio::test]
+async fn host_calls_without_a_loop_between_let_others_run_or_are_a_trap() {
+    let crafted = Crafted::new();
+    let imports = r#"(import "weir:iec/lifecycle@0.1.0" (instance $lifecycle (export "ready" (func))))"#;
+    let calls = "(call $ready)".repeat(200_000);
+    let cores = format!(
+        r#"(core func $ready (canon lower (func $lifecycle "ready")))
+        (core module $m (import "host" "ready" (func $ready)) (func (export "run") (result i32) {calls} i32.const 0))
+        (core instance $main (instantiate $m (with "host" (instance (export "ready" (func $ready))))))"#
+    );
+    let mut caller = crafted.extension("caller", &component(imports, &cores));
+    caller.limits.cpu_share = CpuShare::WHOLE;
+    caller.autostart = false;
+    let turns = Turns::default();
+    let stage = Stage::with(vec![caller], Some(turns.service())).await;
+    let run = async {
+        drop(stage.main.control().start("caller").await);
+        reached(&stage.main, "caller", State::Failed).await
+    };
+    let (cause, waits) = turns.during(&stage.main, run).await;
+    let expected = "trapped: calls the host without a loop or a function between, and lets nobody else run";
+    assert_eq!(cause.as_deref(), Some(expected));
+    assert!(waits.longest < Duration::from_millis(20), "{waits:?}");
+    stage.stands().await;
+}
+
+/// Case 3: see `a_loop_after_stop_is_killed_at_the_stop_deadline`; here the guest spins in host calls.
+#[tokio::test]
+async fn a_storm_of_host_calls_is_killed_at_the_stop_deadline() {
+    for storm in ["receive", "clock", "log"] {
+        let stage = Stage::start(vec![hostile_with(|h| {
+            h.limits.fuel_per_message = 1_000_000_000_000_000;
+            h.limits.stop_timeout = Duration::from_millis(200);
+        })])
+        .await;
+        let command = format!("storm {storm}");
+        let storming = stage.tell(&command);
+        let stop = async {
+            while stage.status("hostile").received == 0 {
+                tokio::task::yield_now().await;
+            }
+            stage.main.control().stop("hostile").await.unwrap();
+        };
+        let (told, ()) = tokio::join!(storming, stop);
+        assert_eq!(told, Err("Trapped".to_owned()), "{storm}");
+        let status = stage.status("hostile");
+        assert_eq!(status.reason.as_deref(), Some("did not stop within `stop-timeout` of 200ms"), "{storm}");
+        stage.stands().await;
+    }
+}
+
+/// A program without imports needs none.
+#[tokio::test]
+async fn a_component_of_nothing_but_run_finishes() {
+    let crafted = Crafted::new();
+    let text = component(
+        "",
+        r#"(core module $m (func (export "run") (result i32) i32.const 0)) (core instance $main (instantiate $m))"#,
+    );
+    let stage = Stage::start(vec![crafted.extension("crafted", &text)]).await;
+    reached(&stage.main, "crafted", State::Stopped).await;
+}

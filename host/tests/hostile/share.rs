@@ -1,0 +1,61 @@
+//! `cpu-share`: what a guest takes of the worker thread over time.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use weir_host::{CallOptions, Error, ExtensionConfig};
+
+use super::{
+    stage::Stage,
+    support::{extension, set},
+};
+
+const TEN_SECONDS: Duration = Duration::from_secs(10);
+
+/// Runs the guest `hostile` with that share, and with fuel that only a message renews.
+fn sharing(id: &str, share: &str, fuel: u64) -> ExtensionConfig {
+    let mut sharing = extension(id, "hostile");
+    sharing.fulfills = vec![format!("{id}@1").parse().unwrap()];
+    sharing.subscribes = vec![id.parse().unwrap()];
+    sharing.publishes = vec![id.parse().unwrap()];
+    sharing.limits.cpu_share = share.parse().unwrap();
+    sharing.limits.fuel_per_message = fuel;
+    // None of them listens.
+    sharing.limits.stop_timeout = Duration::from_millis(200);
+    set(&mut sharing, "contract", &format!("{id}@1"));
+    sharing
+}
+
+/// Case 52.
+#[tokio::test]
+async fn a_spin_on_receive_and_one_just_under_its_fuel_stay_within_their_share() {
+    const ENDLESS: u64 = 1_000_000_000_000_000;
+    // What `work-and-receive` is told to do takes nine tenths of this.
+    const FUEL: u64 = 2_000_000;
+    let kinds = [
+        ("spin-5", "5%", ENDLESS, "storm receive", 0.05),
+        ("spin-20", "20%", ENDLESS, "storm receive", 0.2),
+        ("under-5", "5%", FUEL, "work-and-receive 125000 under-5", 0.05),
+        ("under-20", "20%", FUEL, "work-and-receive 125000 under-20", 0.2),
+    ];
+    let stage = Stage::start(kinds.map(|(id, share, fuel, _, _)| sharing(id, share, fuel)).into()).await;
+    let before = kinds.map(|(id, ..)| stage.status(id).cpu);
+    let began = std::time::Instant::now();
+    // None of them answers: the deadline is the clock.
+    let calls = kinds.map(|(id, _, _, command, _)| {
+        let (contract, patience) = (format!("{id}@1"), CallOptions::default().timeout(TEN_SECONDS));
+        let client = stage.main.client().clone();
+        async move { client.call_with(&contract, "run", command, patience).await }
+    });
+    let (outcomes, answers) = stage.beside(join_all(calls)).await;
+    let cpu = kinds.map(|(id, ..)| stage.status(id).cpu);
+    let took = began.elapsed();
+    for (kind, outcome) in outcomes.into_iter().enumerate() {
+        let (id, .., share) = kinds[kind];
+        assert_eq!(outcome, Err(Error::Timeout), "{id}");
+        let used = (cpu[kind] - before[kind]).as_secs_f64() / took.as_secs_f64();
+        assert!((0.8..1.2).contains(&(used / share)), "`{id}` had {used} for {share}");
+    }
+    // Half of the thread is left.
+    assert!(answers >= 1000, "{answers}");
+}

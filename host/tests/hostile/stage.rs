@@ -1,0 +1,160 @@
+//! The general promise, in one place: Main stays up, the neighbour is served, one line and one record
+//! say what happened.
+
+use std::pin::pin;
+
+use futures_util::future::{Either, select};
+use weir_host::{Config, ExtensionConfig, FailureRecord, Level, Main, Service, Source, State};
+
+use super::support::{self, puppet};
+
+/// Main with extensions that misbehave, and a good one beside them.
+pub(crate) struct Stage {
+    pub(crate) main: Main,
+}
+
+impl Stage {
+    pub(crate) async fn start(extensions: Vec<ExtensionConfig>) -> Self {
+        Self::with(extensions, None).await
+    }
+
+    /// With a contract of Main's own beside.
+    pub(crate) async fn with(mut extensions: Vec<ExtensionConfig>, service: Option<Service>) -> Self {
+        extensions.push(puppet("good"));
+        let builder = Main::builder(config(extensions));
+        let main = service.into_iter().fold(builder, weir_host::Builder::serve).start().await.unwrap();
+        Self { main }
+    }
+
+    /// Tells the extension `hostile` what to do; what came of it.
+    pub(crate) async fn tell(&self, command: &str) -> Result<String, String> {
+        support::tell(&self.main, "hostile", command).await
+    }
+
+    /// Has the neighbour work while something happens; what came of that, and how much the neighbour
+    /// did until then.
+    pub(crate) async fn beside<T>(&self, happens: impl Future<Output = T>) -> (T, u32) {
+        let mut answers = 0;
+        let mut happens = pin!(happens);
+        loop {
+            let echo = pin!(support::tell(&self.main, "good", "echo here"));
+            match select(happens, echo).await {
+                Either::Left((happened, echo)) => {
+                    assert_eq!(echo.await, Ok("here".to_owned()), "the neighbour is served");
+                    return (happened, answers + 1);
+                }
+                Either::Right((echoed, unfinished)) => {
+                    assert_eq!(echoed, Ok("here".to_owned()), "the neighbour is served");
+                    answers += 1;
+                    happens = unfinished;
+                }
+            }
+        }
+    }
+
+    /// Waits until an extension has failed, and sees that all is said of it that should be.
+    pub(crate) async fn failed(&self, id: &str, fault: &Fault<'_>) -> FailureRecord {
+        support::reached(&self.main, id, State::Failed).await;
+        let status = self.main.control().status(id).unwrap();
+        assert_eq!(status.failures.len(), 1, "{:?}", status.failures);
+        let record = status.failures.into_iter().next().unwrap();
+        assert_eq!(record.cause, fault.cause, "of `{id}`");
+        assert_eq!(record.extension.as_str(), id);
+        assert_eq!(record.hash.as_deref().map(str::len), Some(64));
+        if let Some(within) = fault.within {
+            assert!(record.trace.iter().any(|name| name.contains(within)), "{:?}", record.trace);
+        }
+        let handling = record.handling.as_ref();
+        assert_eq!(handling.map(|h| (&*h.operation, &*h.sender)), fault.handling);
+
+        let limit = record.limit.as_ref();
+        assert_eq!(limit.map(|hit| (&*hit.name, hit.used, hit.allowed)), fault.limit, "of `{id}`");
+
+        let mut lines = self.said_by_main(id);
+        lines.retain(|(_, message, _)| message.starts_with("failed: "));
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        let (level, message, fields) = &lines[0];
+        assert_eq!((*level, &**message), (Level::Error, &*format!("failed: {}", fault.cause)));
+        let field = |name| fields.iter().find(|(known, _)| known == name).map(|(_, value)| &**value);
+        assert_eq!(field("handling"), fault.handling.map(|(operation, _)| operation));
+        assert_eq!(field("sender"), fault.handling.map(|(_, sender)| sender));
+        assert_eq!(field("message"), handling.map(|h| h.message.to_string()).as_deref());
+        assert_eq!(field("in"), record.trace.first().map(String::as_str));
+
+        self.stands().await;
+        record
+    }
+
+    /// Main answers, and so does the neighbour.
+    pub(crate) async fn stands(&self) {
+        assert_eq!(support::tell(&self.main, "good", "echo still here").await.unwrap(), "still here");
+        assert_eq!(self.main.control().status("good").unwrap().failures, []);
+    }
+
+    /// What Main has said of an extension.
+    pub(crate) fn said_by_main(&self, id: &str) -> Vec<(Level, String, Vec<(String, String)>)> {
+        let lines = self.main.control().logs();
+        let lines = lines.iter().filter(|line| line.source == Source::Main && &*line.extension == id);
+        lines.map(|line| (line.level, line.message.clone(), line.fields.clone())).collect()
+    }
+
+    /// What an extension has written.
+    pub(crate) fn written_by(&self, id: &str, source: Source) -> Vec<String> {
+        let lines = self.main.control().logs();
+        let lines = lines.iter().filter(|line| line.source == source && &*line.extension == id);
+        lines.map(|line| line.message.clone()).collect()
+    }
+
+    pub(crate) fn status(&self, id: &str) -> weir_host::ExtensionStatus {
+        self.main.control().status(id).unwrap()
+    }
+}
+
+/// What must be said of a failure.
+#[derive(Default)]
+pub(crate) struct Fault<'a> {
+    cause: &'a str,
+    handling: Option<(&'a str, &'a str)>,
+    within: Option<&'a str>,
+    limit: Option<(&'a str, u64, u64)>,
+}
+
+impl<'a> Fault<'a> {
+    pub(crate) fn new(cause: &'a str) -> Self {
+        Self { cause, ..Self::default() }
+    }
+
+    /// With a request of Main's client in hand.
+    pub(crate) fn asked(self) -> Self {
+        Self { handling: Some(("hostile@1 run", "main")), ..self }
+    }
+
+    /// At a limit, with so much used of so much.
+    pub(crate) fn limit(self, name: &'a str, used: u64, allowed: u64) -> Self {
+        Self { limit: Some((name, used, allowed)), ..self }
+    }
+
+    /// In a function of such a name.
+    pub(crate) fn within(self, function: &'a str) -> Self {
+        Self { within: Some(function), ..self }
+    }
+}
+
+fn config(extensions: Vec<ExtensionConfig>) -> Config {
+    support::config(extensions)
+}
+
+/// The guest `hostile`, under that name.
+pub(crate) fn hostile() -> ExtensionConfig {
+    let mut hostile = support::extension("hostile", "hostile");
+    hostile.fulfills = vec!["hostile@1".parse().unwrap()];
+    support::set(&mut hostile, "contract", "hostile@1");
+    hostile
+}
+
+/// The same with more to say about it.
+pub(crate) fn hostile_with(change: impl FnOnce(&mut ExtensionConfig)) -> ExtensionConfig {
+    let mut hostile = hostile();
+    change(&mut hostile);
+    hostile
+}

@@ -1,0 +1,141 @@
+//! One cheap call without end: it yields every slice like any other loop, and is paid for.
+
+use futures_util::{FutureExt, future::join_all};
+use weir_host::{Error, ExtensionConfig, State, config::CpuShare};
+
+use super::{
+    stage::{Fault, Stage, hostile_with},
+    support::{puppet_with, reached},
+    turns::Turns,
+};
+
+const FUEL: u64 = 50_000_000;
+
+/// Every storm that the guest `hostile` knows: calls of `weir:iec`, of WASI, and no call at all.
+const STORMS: [&str; 43] = [
+    "nothing",
+    "receive",
+    "receive-batch",
+    "respond",
+    "respond-error",
+    "serve",
+    "inbox-pollable",
+    "open",
+    "open-unknown",
+    "cancel",
+    "call-itself",
+    "send-itself",
+    "subscribe",
+    "publish-itself",
+    "publish-patterns",
+    "ready",
+    "interrupted",
+    "fault",
+    "own-name",
+    "name-of",
+    "config",
+    "log",
+    "log-fields",
+    "log-controls",
+    "stdout",
+    "check-write",
+    "write-nothing",
+    "stdout-handles",
+    "terminal",
+    "clock",
+    "wall-clock",
+    "timers",
+    "ready-timer",
+    "poll",
+    "environment",
+    "arguments",
+    "directories",
+    "random",
+    "insecure-random",
+    "tcp",
+    "resolve",
+    "random-numbers",
+    "insecure-seed",
+];
+
+/// An extension that may do all that the storms do, and has the worker thread to itself.
+fn stormy() -> Vec<ExtensionConfig> {
+    let hostile = hostile_with(|h| {
+        h.limits.fuel_per_message = FUEL;
+        h.limits.cpu_share = CpuShare::WHOLE;
+        h.wants = ["hostile@1", "down@1", "nobody@1"].map(|name| name.parse().unwrap()).to_vec();
+        h.subscribes = vec!["own.>".parse().unwrap()];
+        h.publishes = vec!["own.>".parse().unwrap()];
+    });
+    vec![hostile, puppet_with("down", |down| down.autostart = false)]
+}
+
+/// Cases 52 and 54: nobody waits long for a turn, whatever is called without end, and it ends with the
+/// fuel.
+#[tokio::test]
+async fn a_storm_of_any_call_yields_every_slice_and_ends_at_its_fuel() {
+    let turns = Turns::default();
+    let stage = Stage::with(stormy(), Some(turns.service())).await;
+    let mut wrong = Vec::new();
+    for storm in STORMS {
+        stage.main.control().start("hostile").await.unwrap();
+        let before = stage.status("hostile").cpu;
+        let (told, waits) = turns.during(&stage.main, stage.tell(&format!("storm {storm}"))).await;
+        if told != Err("Trapped".to_owned()) {
+            wrong.push(format!("{storm}: {told:?}"));
+            continue;
+        }
+        let cause = reached(&stage.main, "hostile", State::Failed).await.unwrap();
+        let cpu = stage.status("hostile").cpu - before;
+        let said = format!("{storm}: {cause}, {cpu:?}, {waits:?}");
+        let ended = cause == "`fuel-per-message` of 50000000 used up";
+        if !ended || !waits.are_short() {
+            wrong.push(said);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    stage.stands().await;
+}
+
+/// Case 54.
+#[tokio::test]
+async fn a_spin_over_a_full_inbox_yields_every_slice_and_ends_at_its_fuel() {
+    let turns = Turns::default();
+    // With one in hand, the others wait.
+    let spinner = hostile_with(|h| {
+        h.limits.in_flight = 1;
+        h.limits.fuel_per_message = 10 * FUEL;
+        h.limits.cpu_share = CpuShare::WHOLE;
+    });
+    let stage = Stage::with(vec![spinner], Some(turns.service())).await;
+    let spin = stage.tell("storm receive");
+    let fill = async {
+        while stage.status("hostile").received == 0 {
+            tokio::task::yield_now().await;
+        }
+        let mut calls = Vec::new();
+        loop {
+            let mut call = Box::pin(stage.main.client().call("hostile@1", "run", "echo"));
+            match (&mut call).now_or_never() {
+                None => calls.push(call),
+                Some(refused) => {
+                    assert_eq!(refused, Err(Error::Overloaded("hostile".to_owned())));
+                    return calls;
+                }
+            }
+        }
+    };
+    let both = stage.beside(async { tokio::join!(spin, fill) });
+    let (((told, calls), _), waits) = turns.during(&stage.main, both).await;
+    assert_eq!(told, Err("Trapped".to_owned()));
+    assert!(waits.turns >= 5000 && waits.are_short(), "{waits:?}");
+    let fault = Fault::new("`fuel-per-message` of 500000000 used up");
+    let fault = fault.limit("fuel-per-message", 10 * FUEL, 10 * FUEL);
+    stage.failed("hostile", &fault.asked().within("storms")).await;
+    // What waited is for the next instance.
+    assert_eq!((calls.len(), stage.status("hostile").inbox_messages), (256, 256));
+    stage.main.control().start("hostile").await.unwrap();
+    for outcome in join_all(calls).await {
+        assert_eq!(outcome, Ok("".into()));
+    }
+}

@@ -1,0 +1,81 @@
+//! Does one thing after the other that no extension should, as it is told: `run` of its contract takes
+//! a command line.
+//!
+//! Its settings, in `wasi:config`:
+//!
+//! | key | meaning |
+//! | --- | --- |
+//! | `contract` | what it serves |
+//! | `start` | a command that runs before it is ready |
+//! | `echoes` | a topic: each event that comes is published again under it |
+
+mod files;
+mod messages;
+mod output;
+mod pollables;
+mod sockets;
+mod storms;
+mod work;
+
+use std::process::ExitCode;
+
+use test_guests::words::{text, word};
+use weir_sdk::raw::{
+    channel::{self, Message, Request},
+    config, events, lifecycle,
+    types::HandlerError,
+};
+
+/// What came of a command: none if there is no such command.
+type Outcome = Option<Result<String, String>>;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            lifecycle::error(&reason);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), String> {
+    channel::serve(&setting("contract").ok_or("no `contract`")?, &["run".to_owned()]).map_err(text)?;
+    if let Some(command) = setting("start") {
+        obey(&command, 0)?;
+    }
+    let echoes = setting("echoes");
+    while let Some(message) = channel::receive() {
+        match (message, &echoes) {
+            (Message::Request(request), _) => answer(&request),
+            (Message::Event(event), Some(topic)) => drop(events::publish(topic, &event.payload)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn answer(request: &Request) {
+    let outcome = obey(&String::from_utf8_lossy(&request.payload), request.id);
+    let refused = |message: String| HandlerError { code: "refused".to_owned(), message };
+    let answer = outcome.map_err(refused);
+    // It fails where the command itself has answered, or is to answer later.
+    let _answered = channel::respond(request.id, answer.as_ref().map(String::as_bytes));
+}
+
+/// Does what the command line says, for a request of that id.
+fn obey(line: &str, request: u64) -> Result<String, String> {
+    let (command, rest) = word(line);
+    work::run(command, rest)
+        .or_else(|| messages::run(command, rest, request))
+        .or_else(|| output::run(command, rest))
+        .or_else(|| pollables::run(command, rest))
+        .or_else(|| files::run(command, rest))
+        .or_else(|| sockets::run(command, rest))
+        .or_else(|| storms::run(command, rest))
+        .unwrap_or_else(|| Err(format!("unknown command `{command}`")))
+}
+
+fn setting(key: &str) -> Option<String> {
+    config::get(key).ok().flatten()
+}

@@ -1,0 +1,121 @@
+//! Messages: too many, too large, answered wrongly.
+
+use std::hint::black_box;
+
+use test_guests::words::{count, number, text, word};
+use weir_sdk::raw::{
+    channel::{self, Message},
+    events,
+    requests::{self, Options},
+};
+
+use crate::Outcome;
+
+pub(crate) fn run(command: &str, rest: &str, request: u64) -> Outcome {
+    Some(match command {
+        "echo" => Ok(rest.to_owned()),
+        "subscribe" => events::subscribe(rest).map(text).map_err(text),
+        "publish" => publish(rest),
+        "call" => call(rest),
+        "send" => send(rest),
+        "answer-twice" => Ok(answer_twice(request)),
+        "answer" => number(rest).and_then(|id| channel::respond(id, Ok(b"")).map(text).map_err(text)),
+        "answer-late" => answer_late(request),
+        "large-error" => count(rest).map(|bytes| large_error(request, bytes)),
+        "publish-and-receive" => publish_and_receive(rest, || {}),
+        "work-and-receive" => {
+            let (turns, topic) = word(rest);
+            count(turns).and_then(|turns| publish_and_receive(topic, || work(turns)))
+        }
+        _ => return None,
+    })
+}
+
+/// `publish TIMES BYTES TOPIC`: how many deliveries, and how many losses.
+fn publish(rest: &str) -> Result<String, String> {
+    let (times, rest) = word(rest);
+    let (bytes, topic) = word(rest);
+    let payload = vec![b'x'; count(bytes)?];
+    let (mut delivered, mut shed) = (0, 0);
+    for _ in 0..number(times)? {
+        let receipt = events::publish(topic, &payload).map_err(text)?;
+        delivered += receipt.delivered;
+        shed += receipt.shed;
+    }
+    Ok(format!("delivered {delivered}, shed {shed}"))
+}
+
+/// `call BYTES CONTRACT`.
+fn call(rest: &str) -> Result<String, String> {
+    let (target, payload) = open(rest)?;
+    requests::call(target, &payload, PATIENT).map(|answer| answer.len().to_string()).map_err(text)
+}
+
+/// `send BYTES CONTRACT`: sends until it is refused; how often it was not, and why then.
+fn send(rest: &str) -> Result<String, String> {
+    let (target, payload) = open(rest)?;
+    let mut sent = 0;
+    loop {
+        match requests::send(target, &payload, PATIENT) {
+            Ok(_) => sent += 1,
+            Err(error) => return Ok(format!("{sent}, then {error:?}")),
+        }
+    }
+}
+
+fn open(rest: &str) -> Result<(u32, Vec<u8>), String> {
+    let (bytes, contract) = word(rest);
+    Ok((requests::open(contract, "run", None).map_err(text)?, vec![b'x'; count(bytes)?]))
+}
+
+/// Answers the request twice; what came of the second answer goes to standard output.
+fn answer_twice(request: u64) -> String {
+    let first = channel::respond(request, Ok(b"first"));
+    let second = channel::respond(request, Ok(b"second"));
+    println!("{first:?}, then {second:?}");
+    String::new()
+}
+
+/// Waits until the requester has given up, then answers; what came of it goes to standard output.
+fn answer_late(request: u64) -> Result<String, String> {
+    // The answer of `gate@1` comes when the test lets it.
+    let gate = requests::open("gate@1", "pass", None).map_err(text)?;
+    requests::call(gate, b"", PATIENT).map_err(text)?;
+    println!("{:?}", channel::respond(request, Ok(b"late")));
+    Ok(String::new())
+}
+
+/// Answers with an error of that many bytes.
+fn large_error(request: u64, bytes: usize) -> String {
+    let error = weir_sdk::raw::types::HandlerError { code: "x".repeat(bytes), message: "y".repeat(bytes) };
+    println!("{:?}", channel::respond(request, Err(&error)));
+    String::new()
+}
+
+/// Publishes to itself and receives it again, with some work for each, until it is told to stop; how
+/// often that was.
+fn publish_and_receive(topic: &str, work: impl Fn()) -> Result<String, String> {
+    events::subscribe(topic).map_err(text)?;
+    let mut times = 0_u64;
+    loop {
+        events::publish(topic, b"").map_err(text)?;
+        match channel::receive() {
+            Some(Message::Event(_)) => {
+                times += 1;
+                work();
+            }
+            Some(_) => {}
+            None => break,
+        }
+    }
+    Ok(times.to_string())
+}
+
+/// No timeout but the operator's.
+pub(crate) const PATIENT: Options = Options { timeout_ms: None, parent: None };
+
+fn work(turns: usize) {
+    for turn in 0..turns {
+        black_box(turn);
+    }
+}
