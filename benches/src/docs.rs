@@ -17,8 +17,11 @@ pub(crate) fn write(
     let text = fs::read_to_string(page).with_context(|| format!("cannot read `{}`", page.display()))?;
     let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let date = now.split('T').next().unwrap_or_default();
-    let section =
-        format!("\nMeasured on {date}, {} run, on {machine}.\n\n{}\n", scale.name(), table::markdown(figures));
+    let section = format!(
+        "\nMeasured on {date}, {} run, on {machine}.\n\n{}\n",
+        scale.name(),
+        table::markdown(figures)
+    );
     let text = replaced(&text, scenario, &section)
         .with_context(|| format!("`{}` has no marks for `{scenario}`", page.display()))?;
     fs::write(page, text).with_context(|| format!("cannot write `{}`", page.display()))

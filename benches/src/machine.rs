@@ -37,7 +37,10 @@ impl Machine {
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { processor, cores, kernel, rustc, wasmtime, commit } = self;
-        write!(f, "{processor}, {cores} cores, Linux {kernel}; {rustc}, wasmtime {wasmtime}, Weir at {commit}")
+        write!(
+            f,
+            "{processor}, {cores} cores, Linux {kernel}; {rustc}, wasmtime {wasmtime}, Weir at {commit}"
+        )
     }
 }
 

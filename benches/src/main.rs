@@ -53,9 +53,9 @@ fn main() -> Result<()> {
         ensure!(names.contains(&name.as_str()), "there is no scenario `{name}`: {}", names.join(", "));
     }
     // Opened first: a measurement that cannot be kept is not begun.
-    let json = arguments.json.map(|path| {
-        File::create(&path).with_context(|| format!("cannot write `{}`", path.display()))
-    });
+    let json = arguments
+        .json
+        .map(|path| File::create(&path).with_context(|| format!("cannot write `{}`", path.display())));
     let mut json = json.transpose()?;
     let bench = Bench { scale: arguments.scale, guests: Guests::new(arguments.guests)? };
     let wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);

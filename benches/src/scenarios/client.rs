@@ -1,7 +1,7 @@
 //! A Main with a client of one of the two kinds that embedders have.
 
 use std::{
-    fmt,
+    fmt, thread,
     time::{Duration, Instant},
 };
 
@@ -9,6 +9,9 @@ use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use tokio::runtime::Runtime;
 use weir_host::{Builder, Control, ExtensionStatus, Main, State, blocking};
+
+/// Time between an answer and the next call.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// How the embedding program calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +115,10 @@ impl Host {
         Ok(())
     }
 
-    /// Calls the echo as often, one call after the other, with `before` each; what each call took.
+    /// Calls the echo as often, with a pause and `before` before each call; what each call took.
+    ///
+    /// Without the pause the next request would be there before the echo looks, and many calls would
+    /// go into one turn of the echo's.
     pub(super) fn echo(&self, calls: usize, before: impl Fn() -> Result<()>) -> Result<Vec<Duration>> {
         const REQUEST: &[u8] = b"sixteen bytes ok";
         let mut times = Vec::with_capacity(calls);
@@ -120,6 +126,7 @@ impl Host {
             Either::Blocking(main) => {
                 let client = main.client();
                 for _ in 0..calls {
+                    pause();
                     before()?;
                     let start = Instant::now();
                     let answer = client.call("echo@1", "echo", REQUEST);
@@ -129,6 +136,7 @@ impl Host {
             }
             Either::Async(main) => self.runtime.block_on(async {
                 for _ in 0..calls {
+                    tokio::time::sleep(PAUSE).await;
                     before()?;
                     let start = Instant::now();
                     let answer = main.client().call("echo@1", "echo", REQUEST).await;
@@ -139,6 +147,14 @@ impl Host {
             })?,
         }
         Ok(times)
+    }
+}
+
+/// What a waker left behind ends a park at once.
+fn pause() {
+    let end = Instant::now() + PAUSE;
+    while let Some(left) = end.checked_duration_since(Instant::now()) {
+        thread::park_timeout(left);
     }
 }
 

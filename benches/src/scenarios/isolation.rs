@@ -10,8 +10,9 @@ use anyhow::{Result, ensure};
 use weir_host::{Builder, Config, ExtensionConfig, Main, MainConfig, Service};
 
 use super::{
-    Bench, Scenario, progress,
+    Bench, Scenario,
     client::{Host, Kind},
+    progress,
 };
 use crate::{
     figure::{Figure, Unit},
@@ -69,17 +70,17 @@ const GROUPS: [&[&str]; 15] = [
 ];
 
 /// Events that may wait for `receive`, which takes one after the other without waiting.
-const FEED: u32 = 20_000;
-
-/// Events with which its inbox is topped up before each call.
-const TOP_UP: usize = 256;
+const FEED: u32 = 40_000;
 
 fn run(bench: &Bench) -> Result<Vec<Figure>> {
     progress("a slice and a stall alone", 0, 1);
     let pieces = pieces::measure(bench)?;
+    let filling = format!("filling {} KiB", pieces.filled / 1024);
     let mut figures = vec![
-        Figure::new(NAME, "alone", "slice", Unit::Microseconds, pieces.slice),
-        Figure::new(NAME, "alone", "stall", Unit::Microseconds, pieces.stall),
+        Figure::new(NAME, "counting", "slice", Unit::Microseconds, pieces.counting),
+        Figure::new(NAME, "dividing", "slice", Unit::Microseconds, pieces.dividing),
+        Figure::new(NAME, "chasing pointers", "slice", Unit::Microseconds, pieces.chasing),
+        Figure::new(NAME, filling, "stall", Unit::Microseconds, pieces.stall),
     ];
     for kind in [Kind::Blocking, Kind::Async] {
         let host = Host::start(kind, main(bench)?)?;
@@ -88,7 +89,7 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
         let (alone, beside) = measure(&host, &everybody, rounds, calls, &kind.to_string())?;
         let case = format!("{kind} beside all");
         figures.extend(latencies(&case, alone, beside));
-        let slices = (beside.p99 - pieces.stall) / pieces.slice;
+        let slices = (beside.p99 - pieces.stall) / pieces.slice();
         figures.push(
             Figure::new(NAME, &case, "p99 less one stall", Unit::Slices, slices).beside(ALLOWED_SLICES),
         );
@@ -117,22 +118,23 @@ fn measure(
         alone.push(Sorted::new(host.echo(calls, || Ok(()))?));
         host.start_all(hostile.iter().copied())?;
         let fed = hostile.contains(&"receive");
-        if fed {
-            host.publish("feed", usize::try_from(FEED)?)?;
-        }
+        let feed = || if fed { feed(host) } else { Ok(()) };
+        feed()?;
         let before = used(host, hostile)?;
-        let top_up = || if fed { host.publish("feed", TOP_UP) } else { Ok(()) };
-        beside.push(Sorted::new(host.echo(calls, top_up)?));
+        beside.push(Sorted::new(host.echo(calls, feed)?));
         // Who had ended, or slept, was not hostile.
         for ((id, before), after) in hostile.iter().zip(before).zip(used(host, hostile)?) {
             ensure!(after > before, "`{id}` did nothing meanwhile");
         }
-        if fed {
-            ensure!(host.running("receive")?.inbox_messages > 0, "the inbox of `receive` ran empty");
-        }
         host.stop_all(hostile.iter().copied())?;
     }
     Ok((Summary::of(&alone), Summary::of(&beside)))
+}
+
+/// Fills the inbox of `receive` again when half of it is gone.
+fn feed(host: &Host) -> Result<()> {
+    let waiting = host.running("receive")?.inbox_messages;
+    if waiting < u64::from(FEED / 2) { host.publish("feed", usize::try_from(FEED / 2)?) } else { Ok(()) }
 }
 
 /// Processor time of each, all of which must run.

@@ -72,8 +72,7 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
         }
         let native = Summary::of(&native);
         for (victim, killed) in VICTIMS.iter().zip(killed) {
-            let bound =
-                if victim.runs { pieces.slice + pieces.stall } else { microseconds(ASLEEP_BOUND) };
+            let bound = if victim.runs { pieces.slice() + pieces.stall } else { microseconds(ASLEEP_BOUND) };
             figures.extend(latencies(&format!("{} {surroundings}", victim.kind), native, &killed, bound));
         }
     }
