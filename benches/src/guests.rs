@@ -3,11 +3,12 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use anyhow::{Context, Result};
 use tempfile::TempDir;
-use weir_host::{ExtensionConfig, Limits};
+use weir_host::{CpuShare, ExtensionConfig, Limits};
 
 /// Fuel that outlasts every measurement.
 const MUCH_FUEL: u64 = 1_000_000_000_000_000;
@@ -58,10 +59,14 @@ fn extension(id: &str, path: &Path) -> Result<ExtensionConfig> {
     Ok(ExtensionConfig::new(id.parse()?, path))
 }
 
+/// The default class, in 4 MiB, with more of all else than can be used up: only slices hold it.
 fn unhindered() -> Limits {
-    let mut limits = Limits::min();
+    let mut limits = Limits::medium();
+    limits.memory = 4 * 1024 * 1024;
     limits.fuel_per_message = MUCH_FUEL;
-    limits.ready_timeout = std::time::Duration::from_secs(60);
-    limits.stop_timeout = std::time::Duration::from_millis(1);
+    limits.fuel_to_start = MUCH_FUEL;
+    limits.cpu_share = CpuShare::WHOLE;
+    limits.ready_timeout = Duration::from_secs(60);
+    limits.stop_timeout = Duration::from_millis(1);
     limits
 }

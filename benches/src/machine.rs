@@ -13,6 +13,8 @@ pub(crate) struct Machine {
     rustc: String,
     wasmtime: &'static str,
     commit: String,
+    /// Processes that ran in the last minute, this one included.
+    load: String,
 }
 
 impl Machine {
@@ -30,16 +32,18 @@ impl Machine {
             rustc: said(Command::new("rustc").arg("--version"))?,
             wasmtime: locked("wasmtime").context("`Cargo.lock` does not name wasmtime")?,
             commit: said(Command::new("git").args(["describe", "--always", "--dirty", "--abbrev=12"]))?,
+            load: file("/proc/loadavg")?.split(' ').next().unwrap_or_default().to_owned(),
         })
     }
 }
 
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { processor, cores, kernel, rustc, wasmtime, commit } = self;
+        let Self { processor, cores, kernel, rustc, wasmtime, commit, load } = self;
         write!(
             f,
-            "{processor}, {cores} cores, Linux {kernel}; {rustc}, wasmtime {wasmtime}, Weir at {commit}"
+            "{processor}, {cores} cores, Linux {kernel}, load average {load}; {rustc}, wasmtime {wasmtime}, \
+             Weir at {commit}"
         )
     }
 }

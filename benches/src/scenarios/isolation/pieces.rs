@@ -13,9 +13,6 @@ use crate::{
     statistics::{median, microseconds},
 };
 
-/// Fuel after which an extension lets others run: `docs/operators.md`.
-const SLICE: u32 = 100_000;
-
 /// In microseconds.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scenarios) struct Pieces {
@@ -50,6 +47,7 @@ fn slice(bench: &Bench, work: &str) -> Result<f64> {
     let fuel: u32 = bench.scale.pick(1_000_000_000, 200_000_000, 10_000_000);
     let mut burns = bench.guests.of_kind("burns", "probe")?;
     burns.limits.fuel_per_message = fuel.into();
+    let slice = u32::try_from(burns.limits.fixed().fuel_slice)?;
     let host = probe(burns)?;
     let times = (0..bench.scale.pick(5, 3, 1)).map(|_| {
         host.start_all(["burns"])?;
@@ -59,7 +57,7 @@ fn slice(bench: &Bench, work: &str) -> Result<f64> {
         let failures = host.control().status("burns")?.failures;
         let burnt = failures.last().is_some_and(|failure| failure.cause.contains("`fuel-per-message`"));
         ensure!(burnt, "the fuel was not used up: {outcome:?}, {:?}", failures.last());
-        Ok(microseconds(time) * f64::from(SLICE) / f64::from(fuel))
+        Ok(microseconds(time) * f64::from(slice) / f64::from(fuel))
     });
     Ok(median(times.collect::<Result<_>>()?))
 }
