@@ -9,7 +9,7 @@ use wasip2::{
 };
 use weir_sdk::raw::{
     channel::{self, Message},
-    config, events, lifecycle, log,
+    config, events, lifecycle, log, peers,
     requests::{self, Options},
 };
 
@@ -141,10 +141,16 @@ fn flooder() -> Result<Step, String> {
     }))
 }
 
-/// Its inbox is kept full from outside.
+/// Fills its inbox, and empties it without waiting.
 fn receiver() -> Result<Step, String> {
-    events::subscribe("feed").map_err(text)?;
-    Ok(Box::new(|| drop(channel::receive_within(0))))
+    events::subscribe("own").map_err(text)?;
+    let own = peers::own_name();
+    Ok(Box::new(move || {
+        for _ in 0..256 {
+            drop(events::publish_to(&own, "own", b""));
+        }
+        while channel::receive_within(0).is_ok() {}
+    }))
 }
 
 fn publisher() -> Result<Step, String> {

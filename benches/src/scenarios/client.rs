@@ -104,22 +104,11 @@ impl Host {
         })
     }
 
-    /// Publishes as many events without content.
-    pub(super) fn publish(&self, topic: &str, events: usize) -> Result<()> {
-        for _ in 0..events {
-            match &self.main {
-                Either::Blocking(main) => main.client().publish(topic, "")?,
-                Either::Async(main) => main.client().publish(topic, "")?,
-            };
-        }
-        Ok(())
-    }
-
-    /// Calls the echo as often, with a pause and `before` before each call; what each call took.
+    /// Calls the echo as often, with a pause before each call; what each call took.
     ///
     /// Without the pause the next request would be there before the echo looks, and many calls would
     /// go into one turn of the echo's.
-    pub(super) fn echo(&self, calls: usize, before: impl Fn() -> Result<()>) -> Result<Vec<Duration>> {
+    pub(super) fn echo(&self, calls: usize) -> Result<Vec<Duration>> {
         const REQUEST: &[u8] = b"sixteen bytes ok";
         let mut times = Vec::with_capacity(calls);
         match &self.main {
@@ -127,7 +116,6 @@ impl Host {
                 let client = main.client();
                 for _ in 0..calls {
                     pause();
-                    before()?;
                     let start = Instant::now();
                     let answer = client.call("echo@1", "echo", REQUEST);
                     times.push(start.elapsed());
@@ -137,7 +125,6 @@ impl Host {
             Either::Async(main) => self.runtime.block_on(async {
                 for _ in 0..calls {
                     tokio::time::sleep(PAUSE).await;
-                    before()?;
                     let start = Instant::now();
                     let answer = main.client().call("echo@1", "echo", REQUEST).await;
                     times.push(start.elapsed());

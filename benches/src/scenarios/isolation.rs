@@ -69,9 +69,6 @@ const GROUPS: [&[&str]; 15] = [
     &["output"],
 ];
 
-/// Events that may wait for `receive`, which takes one after the other without waiting.
-const FEED: u32 = 40_000;
-
 fn run(bench: &Bench) -> Result<Vec<Figure>> {
     progress("a slice and a stall alone", 0, 1);
     let pieces = pieces::measure(bench)?;
@@ -115,13 +112,10 @@ fn measure(
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
     for round in 0..rounds {
         progress(what, round, rounds);
-        alone.push(Sorted::new(host.echo(calls, || Ok(()))?));
+        alone.push(Sorted::new(host.echo(calls)?));
         host.start_all(hostile.iter().copied())?;
-        let fed = hostile.contains(&"receive");
-        let feed = || if fed { feed(host) } else { Ok(()) };
-        feed()?;
         let before = used(host, hostile)?;
-        beside.push(Sorted::new(host.echo(calls, feed)?));
+        beside.push(Sorted::new(host.echo(calls)?));
         // Who had ended, or slept, was not hostile.
         for ((id, before), after) in hostile.iter().zip(before).zip(used(host, hostile)?) {
             ensure!(after > before, "`{id}` did nothing meanwhile");
@@ -129,12 +123,6 @@ fn measure(
         host.stop_all(hostile.iter().copied())?;
     }
     Ok((Summary::of(&alone), Summary::of(&beside)))
-}
-
-/// Fills the inbox of `receive` again when half of it is gone.
-fn feed(host: &Host) -> Result<()> {
-    let waiting = host.running("receive")?.inbox_messages;
-    if waiting < u64::from(FEED / 2) { host.publish("feed", usize::try_from(FEED / 2)?) } else { Ok(()) }
 }
 
 /// Processor time of each, all of which must run.
@@ -178,11 +166,7 @@ fn hostile(bench: &Bench, id: &str, kind: &str) -> Result<ExtensionConfig> {
             hostile.publishes = vec!["ball".parse()?];
             hostile.subscribes = vec!["ball".parse()?];
         }
-        "receive" => {
-            hostile.subscribes = vec!["feed".parse()?];
-            hostile.limits.inbox_messages = FEED;
-        }
-        "publish" => {
+        "receive" | "publish" => {
             hostile.publishes = vec!["own".parse()?];
             hostile.subscribes = vec!["own".parse()?];
         }
