@@ -3,6 +3,7 @@
 
 #![expect(clippy::print_stdout, reason = "the demo talks to whoever runs it")]
 
+mod bench;
 mod c_guest;
 mod demo;
 mod first_extension;
@@ -32,6 +33,8 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// Measure, beside native code doing the same: `docs/benchmarks.md` says what.
+    Bench(bench::Arguments),
     /// Format, lints, and every test: what CI runs.
     Test {
         /// Run only the steps whose name contains this.
@@ -44,6 +47,7 @@ fn main() -> Result<()> {
     match Arguments::parse().task {
         Task::Plugins => guests::plugins().map(drop),
         Task::Demo { check } => demo::demo(check),
+        Task::Bench(arguments) => bench::bench(&arguments),
         Task::Test { only } => test::test(only.as_deref()),
     }
 }

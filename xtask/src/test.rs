@@ -5,17 +5,17 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::{
-    c_guest, demo, first_extension, guests,
+    bench, c_guest, demo, first_extension, guests,
     run::{cargo, run, target_dir},
 };
 
 /// Packages that are built for `wasm32-wasip2`, too.
-const GUEST_PACKAGES: [&str; 7] =
-    ["weir-sdk", "device-info", "storage", "settings", "telemetry", "echo", "test-guests"];
+const GUEST_PACKAGES: [&str; 8] =
+    ["weir-sdk", "device-info", "storage", "settings", "telemetry", "echo", "test-guests", "bench-guests"];
 
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     ("format", || cargo_run(&["fmt", "--all", "--check"])),
     ("plugins", || guests::plugins().map(drop)),
     ("lint", || cargo_run(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])),
@@ -28,6 +28,7 @@ const STEPS: [Step; 10] = [
     ("extension-in-c", extension_in_c),
     ("first-extension", || first_extension::check()),
     ("demo", || demo::demo(true)),
+    ("benches", bench::check),
 ];
 
 /// Runs the steps whose name contains `only`, in order, to the first that fails.

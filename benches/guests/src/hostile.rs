@@ -1,0 +1,163 @@
+//! Kinds that take all they can, each in its own way, and never stop.
+
+use std::{fmt::Debug, hint::black_box, io::Write};
+
+use wasip2::{
+    clocks::monotonic_clock::{self, subscribe_duration},
+    io::poll::{Pollable, poll},
+    random::random::get_random_bytes,
+};
+use weir_sdk::raw::{
+    channel::{self, Message},
+    config, events, lifecycle, log, peers,
+    requests::{self, Options},
+};
+
+/// A timer that is not seen to end.
+pub(crate) const HOUR: u64 = 3_600_000_000_000;
+
+/// What is done over and over again.
+type Step = Box<dyn FnMut()>;
+
+/// Prepares, says that it is ready, and goes on for ever.
+pub(crate) fn run(kind: &str) -> Result<(), String> {
+    let mut step: Step = match kind {
+        "spin" => Box::new(|| spin()),
+        "fill" => filler(),
+        "grow" => Box::new(grow),
+        "calls" => caller()?,
+        "balls" => player()?,
+        "output" => Box::new(output),
+        "random" => Box::new(|| {
+            black_box(get_random_bytes(4096));
+        }),
+        "poll" => poller(),
+        "recursion" => Box::new(|| {
+            black_box(recurse(2_000));
+        }),
+        "flood" => flooder()?,
+        "resources" => Box::new(|| drop((channel::subscribe_inbox(), subscribe_duration(HOUR)))),
+        "receive" => receiver()?,
+        "publish" => publisher()?,
+        "clock" => Box::new(|| {
+            black_box(monotonic_clock::now());
+        }),
+        _ => return Err(format!("unknown kind `{kind}`")),
+    };
+    lifecycle::ready();
+    loop {
+        step();
+    }
+}
+
+/// Counts for ever.
+pub(crate) fn spin() -> ! {
+    let mut count = 0_u64;
+    loop {
+        count = black_box(count.wrapping_add(1));
+    }
+}
+
+/// All the memory that is to be had, in one piece.
+pub(crate) fn all_memory() -> Vec<u8> {
+    const PAGE: usize = 64 * 1024;
+    let mut room = Vec::new();
+    let mut pages = 1024;
+    while room.try_reserve_exact(pages * PAGE).is_err() {
+        pages -= 1;
+    }
+    room.resize(room.capacity(), 0);
+    room
+}
+
+/// One `memory.fill`.
+pub(crate) fn fill(room: &mut [u8]) {
+    room.fill(black_box(1));
+    black_box(room);
+}
+
+fn filler() -> Step {
+    let mut room = all_memory();
+    Box::new(move || fill(&mut room))
+}
+
+/// A guest that calls nothing between is ended: nothing makes it yield.
+fn grow() {
+    for _ in 0..64 {
+        black_box(core::arch::wasm32::memory_grow::<0>(1));
+    }
+    black_box(monotonic_clock::now());
+}
+
+/// Main serves `sink@1`, on the worker.
+fn caller() -> Result<Step, String> {
+    let sink = requests::open("sink@1", "take", None).map_err(text)?;
+    Ok(Box::new(move || drop(requests::call(sink, b"", Options { timeout_ms: None, parent: None }))))
+}
+
+/// Throws back every ball that it catches; whoever of the two comes second throws the first ones.
+fn player() -> Result<Step, String> {
+    events::subscribe("ball").map_err(text)?;
+    let other = config::get("other").ok().flatten().ok_or("no `other`")?;
+    for _ in 0..8 {
+        drop(events::publish_to(&other, "ball", b""));
+    }
+    Ok(Box::new(move || {
+        if let Some(Message::Event(_)) = channel::receive() {
+            drop(events::publish_to(&other, "ball", b""));
+        }
+    }))
+}
+
+fn output() {
+    log::write(log::Level::Info, "a line that says nothing", &[]);
+    drop(writeln!(std::io::stdout(), "a line that says nothing"));
+}
+
+/// Waits for hundreds of timers, and for one that has passed.
+fn poller() -> Step {
+    let far = std::iter::repeat_with(|| subscribe_duration(HOUR)).take(200);
+    let pollables: Vec<Pollable> = far.chain([subscribe_duration(0)]).collect();
+    Box::new(move || {
+        let all: Vec<&Pollable> = pollables.iter().collect();
+        black_box(poll(&all));
+    })
+}
+
+#[inline(never)]
+fn recurse(depth: u64) -> u64 {
+    if depth == 0 { 0 } else { black_box(recurse(depth - 1)).rotate_left(3) ^ depth }
+}
+
+/// Sends to whoever never receives; the answers are that the time has passed.
+fn flooder() -> Result<Step, String> {
+    let mute = requests::open("mute@1", "hear", None).map_err(text)?;
+    Ok(Box::new(move || {
+        let options = Options { timeout_ms: Some(1), parent: None };
+        if requests::send(mute, b"", options).is_err() {
+            drop(requests::open("mute@1", "hear", None));
+            while channel::receive_within(0).is_ok_and(|next| next.is_some()) {}
+        }
+    }))
+}
+
+/// Fills its inbox, and empties it without waiting.
+fn receiver() -> Result<Step, String> {
+    events::subscribe("own").map_err(text)?;
+    let own = peers::own_name();
+    Ok(Box::new(move || {
+        for _ in 0..256 {
+            drop(events::publish_to(&own, "own", b""));
+        }
+        while channel::receive_within(0).is_ok() {}
+    }))
+}
+
+fn publisher() -> Result<Step, String> {
+    events::subscribe("own").map_err(text)?;
+    Ok(Box::new(|| drop(events::publish("own", b""))))
+}
+
+fn text(error: impl Debug) -> String {
+    format!("{error:?}")
+}

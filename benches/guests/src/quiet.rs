@@ -1,0 +1,93 @@
+//! Kinds that take little: they are measured, or measure something.
+
+use std::{fmt::Debug, hint::black_box};
+
+use wasip2::clocks::monotonic_clock::subscribe_duration;
+use weir_sdk::raw::{
+    channel::{self, Message},
+    lifecycle,
+    requests::{self, Options},
+};
+
+use crate::hostile;
+
+/// Runs the kind of that name, if it is one of these.
+pub(crate) fn run(kind: &str) -> Option<Result<(), String>> {
+    Some(match kind {
+        "asleep-in-receive" => asleep_in_receive(),
+        "asleep-in-poll" => asleep_in_poll(),
+        "asleep-in-call" => asleep_in_call(),
+        "mute" => mute(),
+        "probe" => probe(),
+        _ => return None,
+    })
+}
+
+fn asleep_in_receive() -> Result<(), String> {
+    while channel::receive().is_some() {}
+    Ok(())
+}
+
+fn asleep_in_poll() -> Result<(), String> {
+    lifecycle::ready();
+    loop {
+        subscribe_duration(hostile::HOUR).block();
+    }
+}
+
+/// Serves what it never receives.
+fn mute() -> Result<(), String> {
+    channel::serve("mute@1", &["hear".to_owned()]).map_err(text)?;
+    asleep_in_poll()
+}
+
+/// Main's `gate@1` never answers.
+fn asleep_in_call() -> Result<(), String> {
+    let gate = requests::open("gate@1", "pass", None).map_err(text)?;
+    lifecycle::ready();
+    loop {
+        drop(requests::call(gate, b"", Options { timeout_ms: None, parent: None }));
+    }
+}
+
+/// Serves operations that take a known amount of work; each answers how many bytes `fill` fills.
+fn probe() -> Result<(), String> {
+    let operations = ["nothing", "fill", "count", "divide", "chase"].map(str::to_owned);
+    let first = channel::serve("probe@1", &operations).map_err(text)?;
+    let mut room = hostile::all_memory();
+    while let Some(message) = channel::receive() {
+        let Message::Request(request) = message else { continue };
+        match request.operation - first {
+            1 => hostile::fill(&mut room),
+            2 => hostile::spin(),
+            3 => divide(),
+            4 => chase(&room),
+            _ => {}
+        }
+        channel::respond(request.id, Ok(room.len().to_string().as_bytes())).map_err(text)?;
+    }
+    Ok(())
+}
+
+fn divide() -> ! {
+    let mut value = u64::MAX;
+    loop {
+        value = u64::MAX / black_box(value | 3);
+    }
+}
+
+/// Each address depends on what stood at the one before.
+fn chase(room: &[u8]) -> ! {
+    const LINE: usize = 64;
+    let lines = (room.len() / LINE).next_power_of_two() / 2;
+    let mut line = 0_usize;
+    loop {
+        let found = room.get(line * LINE).copied().map_or(0, usize::from);
+        // A full period: the multiplier is 1 more than a multiple of 4, the increment odd.
+        line = black_box(line.wrapping_mul(1_664_525).wrapping_add(1_013_904_223 + 2 * found) & (lines - 1));
+    }
+}
+
+fn text(error: impl Debug) -> String {
+    format!("{error:?}")
+}

@@ -1,0 +1,72 @@
+//! The extensions that are measured, and limits under which nothing but slices holds them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use tempfile::TempDir;
+use weir_host::{CpuShare, ExtensionConfig, Limits};
+
+/// Fuel that outlasts every measurement.
+const MUCH_FUEL: u64 = 1_000_000_000_000_000;
+
+/// Where the components are.
+#[derive(Debug)]
+pub(crate) struct Guests {
+    built: PathBuf,
+    /// Those that are written as text.
+    assembled: TempDir,
+}
+
+impl Guests {
+    /// `built` is where cargo leaves what it builds for extensions.
+    pub(crate) fn new(built: PathBuf) -> Result<Self> {
+        let assembled = tempfile::tempdir().context("cannot make a directory")?;
+        let component = wat::parse_str(include_str!("../guests/wat/table.wat"))?;
+        fs::write(assembled.path().join("table.wasm"), component).context("cannot write a component")?;
+        Ok(Self { built, assembled })
+    }
+
+    /// The good one: it answers with what it was sent.
+    pub(crate) fn echo(&self) -> Result<ExtensionConfig> {
+        let mut echo = extension("echo", &self.built.join("echo-raw.wasm"))?;
+        echo.fulfills = vec!["echo@1".parse()?];
+        Ok(echo)
+    }
+
+    /// One that does what `kind` says (`benches/guests`), in 4 MiB, and is not started with Main.
+    pub(crate) fn of_kind(&self, id: &str, kind: &str) -> Result<ExtensionConfig> {
+        let mut guest = extension(id, &self.built.join("bench-guest.wasm"))?;
+        guest.config.insert("kind".to_owned(), kind.to_owned());
+        guest.limits = unhindered();
+        guest.autostart = false;
+        Ok(guest)
+    }
+
+    /// One that grows and fills its table; not started with Main either.
+    pub(crate) fn table(&self) -> Result<ExtensionConfig> {
+        let mut guest = extension("table", &self.assembled.path().join("table.wasm"))?;
+        guest.limits = unhindered();
+        guest.autostart = false;
+        Ok(guest)
+    }
+}
+
+fn extension(id: &str, path: &Path) -> Result<ExtensionConfig> {
+    Ok(ExtensionConfig::new(id.parse()?, path))
+}
+
+/// The default class, in 4 MiB, with more of all else than can be used up: only slices hold it.
+fn unhindered() -> Limits {
+    let mut limits = Limits::medium();
+    limits.memory = 4 * 1024 * 1024;
+    limits.fuel_per_message = MUCH_FUEL;
+    limits.fuel_to_start = MUCH_FUEL;
+    limits.cpu_share = CpuShare::WHOLE;
+    limits.ready_timeout = Duration::from_secs(60);
+    limits.stop_timeout = Duration::from_millis(1);
+    limits
+}

@@ -1,0 +1,74 @@
+//! What the figures were measured on.
+
+use std::{fmt, fs, process::Command, thread};
+
+use anyhow::{Context, Result};
+
+/// A machine and the versions of what runs on it.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    processor: String,
+    cores: usize,
+    kernel: String,
+    rustc: String,
+    wasmtime: &'static str,
+    commit: String,
+    /// Processes that ran in the last minute, this one included.
+    load: String,
+}
+
+impl Machine {
+    pub(crate) fn read() -> Result<Self> {
+        let file = |path: &str| fs::read_to_string(path).with_context(|| format!("cannot read `{path}`"));
+        let processors = file("/proc/cpuinfo")?;
+        let processor = processors.lines().find_map(|line| line.strip_prefix("model name"));
+        Ok(Self {
+            // Not every architecture names its processors there.
+            processor: processor
+                .map_or(std::env::consts::ARCH, |name| name.trim_start_matches(['\t', ' ', ':']))
+                .to_owned(),
+            cores: thread::available_parallelism()?.get(),
+            kernel: file("/proc/sys/kernel/osrelease")?.trim().to_owned(),
+            rustc: said(Command::new("rustc").arg("--version"))?,
+            wasmtime: locked("wasmtime").context("`Cargo.lock` does not name wasmtime")?,
+            commit: said(Command::new("git").args(["describe", "--always", "--dirty", "--abbrev=12"]))?,
+            load: file("/proc/loadavg")?.split(' ').next().unwrap_or_default().to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { processor, cores, kernel, rustc, wasmtime, commit, load } = self;
+        write!(
+            f,
+            "{processor}, {cores} cores, Linux {kernel}, load average {load}; {rustc}, wasmtime {wasmtime}, \
+             Weir at {commit}"
+        )
+    }
+}
+
+/// The version of a package that this program was built with.
+fn locked(package: &str) -> Option<&'static str> {
+    let lock = include_str!("../../Cargo.lock");
+    let (_, rest) = lock.split_once(&format!("name = \"{package}\"\nversion = \""))?;
+    rest.split('"').next()
+}
+
+fn said(command: &mut Command) -> Result<String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().with_context(|| format!("cannot run `{program}`"))?;
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_described_in_one_line() {
+        let machine = Machine::read().unwrap().to_string();
+        assert!(machine.contains(" cores, Linux ") && !machine.contains('\n'), "{machine}");
+        assert!(locked("wasmtime").unwrap().starts_with(|c: char| c.is_ascii_digit()));
+    }
+}

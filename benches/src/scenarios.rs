@@ -1,0 +1,34 @@
+//! What is measured. A scenario is a function in a file of its own, and one line of the list here.
+
+mod client;
+mod isolation;
+mod kill;
+
+use anyhow::Result;
+
+use crate::{figure::Figure, guests::Guests, scale::Scale};
+
+/// Every scenario, in the order in which they run.
+pub(crate) const SCENARIOS: [Scenario; 2] = [isolation::SCENARIO, kill::SCENARIO];
+
+/// One scenario.
+#[derive(Debug)]
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    /// In a few words, for whoever waits for it.
+    pub(crate) about: &'static str,
+    /// Measures. Fails if something does not work: never because it is slow.
+    pub(crate) run: fn(&Bench) -> Result<Vec<Figure>>,
+}
+
+/// What a scenario measures with.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    pub(crate) scale: Scale,
+    pub(crate) guests: Guests,
+}
+
+/// Tells whoever waits how far it is.
+pub(crate) fn progress(what: &str, step: usize, of: usize) {
+    eprintln!("  {what} ({}/{of})", step + 1);
+}

@@ -1,0 +1,150 @@
+//! A Main with a client of one of the two kinds that embedders have.
+
+use std::{
+    fmt, thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
+use tokio::runtime::Runtime;
+use weir_host::{Builder, Control, ExtensionStatus, Main, State, blocking};
+
+/// Time between an answer and the next call.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// How the embedding program calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// From a plain thread that waits.
+    Blocking,
+    /// From a task of a runtime of its own.
+    Async,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Blocking => "blocking client",
+            Self::Async => "async client",
+        })
+    }
+}
+
+/// A Main and how it is called. Dropped, it shuts down.
+#[derive(Debug)]
+pub(super) struct Host {
+    runtime: Runtime,
+    main: Either,
+}
+
+#[derive(Debug)]
+enum Either {
+    Blocking(blocking::Main),
+    Async(Main),
+}
+
+impl Host {
+    /// Starts Main; every extension that starts with it must be ready.
+    pub(super) fn start(kind: Kind, builder: Builder) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let main = match kind {
+            Kind::Blocking => Either::Blocking(blocking::Main::start(builder)?),
+            Kind::Async => Either::Async(runtime.block_on(builder.start())?),
+        };
+        let host = Self { runtime, main };
+        for extension in host.control().extensions() {
+            let waits = extension.state == State::Loaded;
+            ensure!(waits || runs(&extension), "`{}` did not start: {:?}", extension.id, extension.reason);
+        }
+        Ok(host)
+    }
+
+    pub(super) fn control(&self) -> Control {
+        match &self.main {
+            Either::Blocking(main) => main.control().as_async().clone(),
+            Either::Async(main) => main.control().clone(),
+        }
+    }
+
+    /// Starts extensions, one after the other.
+    pub(super) fn start_all<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Result<()> {
+        let control = self.control();
+        self.runtime.block_on(async {
+            for id in ids {
+                control.start(id).await?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Stops extensions, one after the other.
+    pub(super) fn stop_all<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Result<()> {
+        let control = self.control();
+        self.runtime.block_on(async {
+            for id in ids {
+                control.stop(id).await?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The extension, which must run.
+    pub(super) fn running(&self, id: &str) -> Result<ExtensionStatus> {
+        let status = self.control().status(id)?;
+        ensure!(runs(&status), "`{id}` is {:?}: {:?}", status.state, status.failures.last());
+        Ok(status)
+    }
+
+    /// Calls once.
+    pub(super) fn call(&self, contract: &str, operation: &str) -> Result<Bytes> {
+        Ok(match &self.main {
+            Either::Blocking(main) => main.client().call(contract, operation, "")?,
+            Either::Async(main) => self.runtime.block_on(main.client().call(contract, operation, ""))?,
+        })
+    }
+
+    /// Calls the echo as often, with a pause before each call; what each call took.
+    ///
+    /// Without the pause the next request would be there before the echo looks, and many calls would
+    /// go into one turn of the echo's.
+    pub(super) fn echo(&self, calls: usize) -> Result<Vec<Duration>> {
+        const REQUEST: &[u8] = b"sixteen bytes ok";
+        let mut times = Vec::with_capacity(calls);
+        match &self.main {
+            Either::Blocking(main) => {
+                let client = main.client();
+                for _ in 0..calls {
+                    pause();
+                    let start = Instant::now();
+                    let answer = client.call("echo@1", "echo", REQUEST);
+                    times.push(start.elapsed());
+                    ensure!(answer.context("the echo failed")? == REQUEST, "the echo answered otherwise");
+                }
+            }
+            Either::Async(main) => self.runtime.block_on(async {
+                for _ in 0..calls {
+                    tokio::time::sleep(PAUSE).await;
+                    let start = Instant::now();
+                    let answer = main.client().call("echo@1", "echo", REQUEST).await;
+                    times.push(start.elapsed());
+                    ensure!(answer.context("the echo failed")? == REQUEST, "the echo answered otherwise");
+                }
+                Ok(())
+            })?,
+        }
+        Ok(times)
+    }
+}
+
+/// What a waker left behind ends a park at once.
+fn pause() {
+    let end = Instant::now() + PAUSE;
+    while let Some(left) = end.checked_duration_since(Instant::now()) {
+        thread::park_timeout(left);
+    }
+}
+
+fn runs(extension: &ExtensionStatus) -> bool {
+    matches!(extension.state, State::Ready | State::Interrupted)
+}

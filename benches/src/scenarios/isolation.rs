@@ -1,0 +1,176 @@
+//! One good extension beside sixteen hostile ones on the single worker.
+//!
+//! The formula and what each figure means stand in `docs/benchmarks.md`.
+
+pub(super) mod pieces;
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use weir_host::{Builder, Config, ExtensionConfig, Main, MainConfig, Service};
+
+use super::{
+    Bench, Scenario,
+    client::{Host, Kind},
+    progress,
+};
+use crate::{
+    figure::{Figure, Unit},
+    statistics::{Sorted, Summary},
+};
+
+const NAME: &str = "isolation";
+
+pub(super) const SCENARIO: Scenario =
+    Scenario { name: NAME, about: "one good extension beside sixteen hostile ones", run };
+
+/// Slices for which the good one may wait, beside one bulk operation.
+const ALLOWED_SLICES: f64 = 20.0;
+
+/// The sixteen: the id of each and what it does (`benches/guests/src/hostile.rs`).
+const HOSTILE: [(&str, &str); 16] = [
+    ("spin", "spin"),
+    ("fill", "fill"),
+    ("grow", "grow"),
+    ("table", TABLE),
+    ("recursion", "recursion"),
+    ("calls", "calls"),
+    ("flood", "flood"),
+    ("ping", "balls"),
+    ("pong", "balls"),
+    ("receive", "receive"),
+    ("publish", "publish"),
+    ("clock", "clock"),
+    ("poll", "poll"),
+    ("resources", "resources"),
+    ("random", "random"),
+    ("output", "output"),
+];
+
+/// The one that is not written in Rust.
+const TABLE: &str = "table";
+
+/// Who is hostile together: a ball takes two.
+const GROUPS: [&[&str]; 15] = [
+    &["spin"],
+    &["fill"],
+    &["grow"],
+    &["table"],
+    &["recursion"],
+    &["calls"],
+    &["flood"],
+    &["ping", "pong"],
+    &["receive"],
+    &["publish"],
+    &["clock"],
+    &["poll"],
+    &["resources"],
+    &["random"],
+    &["output"],
+];
+
+fn run(bench: &Bench) -> Result<Vec<Figure>> {
+    progress("a slice and a stall alone", 0, 1);
+    let pieces = pieces::measure(bench)?;
+    let filling = format!("filling {} KiB", pieces.filled / 1024);
+    let mut figures = vec![
+        Figure::new(NAME, "counting", "slice", Unit::Microseconds, pieces.counting),
+        Figure::new(NAME, "dividing", "slice", Unit::Microseconds, pieces.dividing),
+        Figure::new(NAME, "chasing pointers", "slice", Unit::Microseconds, pieces.chasing),
+        Figure::new(NAME, filling, "stall", Unit::Microseconds, pieces.stall),
+    ];
+    for kind in [Kind::Blocking, Kind::Async] {
+        let host = Host::start(kind, main(bench)?)?;
+        let everybody: Vec<&str> = HOSTILE.iter().map(|(id, _)| *id).collect();
+        let (rounds, calls) = (bench.scale.pick(10, 3, 1), bench.scale.pick(1000, 300, 5));
+        let (alone, beside) = measure(&host, &everybody, rounds, calls, &kind.to_string())?;
+        let case = format!("{kind} beside all");
+        figures.extend(latencies(&case, alone, beside));
+        let slices = (beside.p99 - pieces.stall) / pieces.slice();
+        figures.push(
+            Figure::new(NAME, &case, "p99 less one stall", Unit::Slices, slices).beside(ALLOWED_SLICES),
+        );
+    }
+    let host = Host::start(Kind::Blocking, main(bench)?)?;
+    for group in GROUPS {
+        let case = format!("beside {}", group.join(" and "));
+        let calls = bench.scale.pick(1000, 100, 2);
+        let (alone, beside) = measure(&host, group, 1, calls, &case)?;
+        figures.extend(latencies(&case, alone, beside));
+    }
+    Ok(figures)
+}
+
+/// The echo alone and beside these, in turns.
+fn measure(
+    host: &Host,
+    hostile: &[&str],
+    rounds: usize,
+    calls: usize,
+    what: &str,
+) -> Result<(Summary, Summary)> {
+    let (mut alone, mut beside) = (Vec::new(), Vec::new());
+    for round in 0..rounds {
+        progress(what, round, rounds);
+        alone.push(Sorted::new(host.echo(calls)?));
+        host.start_all(hostile.iter().copied())?;
+        let before = used(host, hostile)?;
+        beside.push(Sorted::new(host.echo(calls)?));
+        // Who had ended, or slept, was not hostile.
+        for ((id, before), after) in hostile.iter().zip(before).zip(used(host, hostile)?) {
+            ensure!(after > before, "`{id}` did nothing meanwhile");
+        }
+        host.stop_all(hostile.iter().copied())?;
+    }
+    Ok((Summary::of(&alone), Summary::of(&beside)))
+}
+
+/// Processor time of each, all of which must run.
+fn used(host: &Host, ids: &[&str]) -> Result<Vec<Duration>> {
+    ids.iter().map(|id| Ok(host.running(id)?.cpu)).collect()
+}
+
+fn latencies(case: &str, alone: Summary, beside: Summary) -> [Figure; 4] {
+    let figure = |metric, value| Figure::new(NAME, case, metric, Unit::Microseconds, value);
+    [
+        figure("p50", beside.p50).beside(alone.p50),
+        figure("p99", beside.p99).beside(alone.p99),
+        figure("p99 spread", beside.p99_spread).beside(alone.p99_spread),
+        figure("max", beside.max).beside(alone.max),
+    ]
+}
+
+/// Main with the echo, the hostile ones at rest, and whom they call.
+fn main(bench: &Bench) -> Result<Builder> {
+    let hostile = HOSTILE.iter().map(|(id, kind)| hostile(bench, id, kind));
+    let mut extensions = hostile.collect::<Result<Vec<_>>>()?;
+    let mut mute = bench.guests.of_kind("mute", "mute")?;
+    mute.fulfills = vec!["mute@1".parse()?];
+    mute.autostart = true;
+    extensions.extend([bench.guests.echo()?, mute]);
+    let sink = Service::new("sink@1".parse()?).on("take".parse()?, async |request| Ok(request.payload));
+    Ok(Main::builder(Config::new(MainConfig::default(), extensions)).serve(sink))
+}
+
+fn hostile(bench: &Bench, id: &str, kind: &str) -> Result<ExtensionConfig> {
+    if kind == TABLE {
+        return bench.guests.table();
+    }
+    let mut hostile = bench.guests.of_kind(id, kind)?;
+    match id {
+        "calls" => hostile.wants = vec!["sink@1".parse()?],
+        "flood" => hostile.wants = vec!["mute@1".parse()?],
+        "ping" | "pong" => {
+            let other = if id == "ping" { "pong" } else { "ping" };
+            hostile.config.insert("other".to_owned(), other.to_owned());
+            hostile.publishes = vec!["ball".parse()?];
+            hostile.subscribes = vec!["ball".parse()?];
+        }
+        "receive" | "publish" => {
+            hostile.publishes = vec!["own".parse()?];
+            hostile.subscribes = vec!["own".parse()?];
+        }
+        _ => {}
+    }
+    Ok(hostile)
+}

@@ -1,0 +1,84 @@
+//! What becomes of many measured times.
+
+use std::time::Duration;
+
+/// Times of one round, in order.
+#[derive(Clone, Debug)]
+pub(crate) struct Sorted(Vec<Duration>);
+
+impl Sorted {
+    pub(crate) fn new(mut times: Vec<Duration>) -> Self {
+        times.sort_unstable();
+        Self(times)
+    }
+
+    /// The least time that as many per cent of all do not exceed, in microseconds.
+    pub(crate) fn percentile(&self, percent: usize) -> f64 {
+        let rank = (self.0.len() * percent).div_ceil(100).max(1);
+        self.0.get(rank - 1).map_or(f64::NAN, |time| microseconds(*time))
+    }
+}
+
+/// What rounds of the same measurement say together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Summary {
+    /// The median of the rounds' medians.
+    pub(crate) p50: f64,
+    /// The median of the rounds' 99th percentiles.
+    pub(crate) p99: f64,
+    /// The greatest 99th percentile of a round less the least.
+    pub(crate) p99_spread: f64,
+    /// The greatest of all times.
+    pub(crate) max: f64,
+}
+
+impl Summary {
+    /// Of at least one round.
+    pub(crate) fn of(rounds: &[Sorted]) -> Self {
+        let percentiles = |percent| rounds.iter().map(move |round| round.percentile(percent));
+        let p99: Vec<f64> = percentiles(99).collect();
+        Self {
+            p50: median(percentiles(50).collect()),
+            p99: median(p99.clone()),
+            p99_spread: greatest(p99.iter().copied()) - p99.iter().copied().fold(f64::INFINITY, f64::min),
+            max: greatest(percentiles(100)),
+        }
+    }
+}
+
+/// The middle value, of an even number the upper one.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+pub(crate) fn microseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+fn greatest(values: impl Iterator<Item = f64>) -> f64 {
+    values.fold(f64::NEG_INFINITY, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(micros: impl IntoIterator<Item = u64>) -> Sorted {
+        Sorted::new(micros.into_iter().map(Duration::from_micros).collect())
+    }
+
+    #[test]
+    fn a_percentile_is_a_time_that_was_measured() {
+        let hundred = round((1..=100).rev());
+        assert_eq!([50, 99, 100].map(|percent| hundred.percentile(percent)), [50.0, 99.0, 100.0]);
+        assert_eq!([50, 99, 100].map(|percent| round([7]).percentile(percent)), [7.0; 3]);
+        assert!(round([]).percentile(50).is_nan());
+    }
+
+    #[test]
+    fn one_round_out_of_line_moves_the_spread_and_not_the_median() {
+        let summary = Summary::of(&[round([1, 2, 3]), round([2, 3, 4]), round([50, 60, 70])]);
+        assert_eq!(summary, Summary { p50: 3.0, p99: 4.0, p99_spread: 67.0, max: 70.0 });
+    }
+}
