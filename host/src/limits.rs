@@ -14,7 +14,7 @@ use crate::{
     extension::fuel_per_ms,
     names::ExtensionId,
     roster::Unit,
-    usage::Gauge,
+    usage::{Gauge, PerSecond},
 };
 
 /// The limits of extensions, and what they are measured against.
@@ -199,6 +199,16 @@ impl Used {
         Self { now: Some(gauge.now()), peak: gauge.peak() }
     }
 
+    fn in_second(counter: &PerSecond) -> Self {
+        Self { now: Some(counter.now()), peak: counter.peak() }
+    }
+
+    /// Nanoseconds in a second as hundredths of a percent.
+    fn scaled_to_share(self) -> Self {
+        const NANOSECONDS: u64 = 100_000;
+        Self { now: self.now.map(|now| now / NANOSECONDS), peak: self.peak / NANOSECONDS }
+    }
+
     /// The fuller of two that the limit holds for each.
     fn or(self, other: Self) -> Self {
         Self { now: self.now.max(other.now), peak: self.peak.max(other.peak) }
@@ -212,7 +222,7 @@ fn used(key: &str, unit: &Unit) -> Option<Used> {
         "memory" => Some(Used::of(&usage.memory)),
         "fuel-per-message" => Some(Used::of(&usage.fuel_per_message)),
         "fuel-to-start" => Some(Used::of(&usage.fuel_to_start)),
-        "cpu-share" => Some(Used { now: Some(usage.cpu_share.now()), peak: usage.cpu_share.peak() }),
+        "cpu-share" => Some(Used::in_second(&usage.cpu_second).scaled_to_share()),
         "message-size" => Some(Used { now: None, peak: unit.peer.stats().largest.load(Ordering::Relaxed) }),
         "inbox.messages" => {
             let (now, peak) = unit.peer.inbox().filling();
@@ -223,7 +233,7 @@ fn used(key: &str, unit: &Unit) -> Option<Used> {
             Some(Used { now: Some(now.bytes), peak: peak.bytes })
         }
         "in-flight" => Some(Used::of(&usage.in_hand).or(Used::of(&usage.under_way))),
-        "log-rate" => Some(Used::of(&usage.log_rate)),
+        "log-rate" => Some(Used::in_second(&usage.log_rate)),
         "ready-timeout" => Some(Used::of(&usage.ready)),
         "stop-timeout" => Some(Used::of(&usage.stop)),
         // Of `stack` nothing counts how deep it goes, of `request-timeout` each request may have another.

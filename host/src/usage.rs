@@ -16,14 +16,14 @@ pub(crate) struct Usage {
     pub(crate) fuel_per_message: Gauge,
     /// Fuel before the first message.
     pub(crate) fuel_to_start: Gauge,
-    /// Share of the worker thread in a second, in hundredths of a percent.
-    pub(crate) cpu_share: ShareGauge,
+    /// Nanoseconds of processor time in a second.
+    pub(crate) cpu_second: PerSecond,
     /// Requests in hand.
     pub(crate) in_hand: Gauge,
     /// Requests sent without waiting, whose replies have not been received.
     pub(crate) under_way: Gauge,
     /// Lines logged in a second.
-    pub(crate) log_rate: Gauge,
+    pub(crate) log_rate: PerSecond,
     /// Lines that were over the rate, and are lost.
     pub(crate) log_dropped: AtomicU64,
     /// Nanoseconds that the last start took.
@@ -79,43 +79,48 @@ impl Gauge {
     }
 }
 
-/// A share of time, over the last second in which there was any.
+/// How much there was of something in a second: the last in which there was any, and the most.
 #[derive(Debug)]
-pub(crate) struct ShareGauge {
+pub(crate) struct PerSecond {
     gauge: Gauge,
     created: Instant,
-    /// When the second under way began, and what was used in it, in nanoseconds.
+    /// When the second under way began, in nanoseconds, and what there was in it.
     began: AtomicU64,
-    used: AtomicU64,
+    counted: AtomicU64,
 }
 
-/// Over which a share is measured.
 const SECOND: u64 = 1_000_000_000;
 
-impl ShareGauge {
-    /// In hundredths of a percent.
+impl PerSecond {
     pub(crate) fn now(&self) -> u64 {
-        let idle = self.nanoseconds(Instant::now()).saturating_sub(self.began.load(Ordering::Relaxed));
-        if idle > 2 * SECOND { 0 } else { self.gauge.now() }
+        let passed = self.nanoseconds(Instant::now()).saturating_sub(self.began.load(Ordering::Relaxed));
+        match passed / SECOND {
+            0 => self.gauge.now(),
+            1 => self.counted.load(Ordering::Relaxed),
+            _ => 0,
+        }
     }
 
-    /// In hundredths of a percent.
     pub(crate) fn peak(&self) -> u64 {
-        self.gauge.peak()
+        self.gauge.peak().max(self.counted.load(Ordering::Relaxed))
     }
 
-    /// Counts work that ended at `now`.
-    pub(crate) fn spend(&self, now: Instant, nanoseconds: u64) {
+    /// Counts what there was at `now`.
+    pub(crate) fn add(&self, now: Instant, amount: u64) {
         let now = self.nanoseconds(now);
-        let used = self.used.load(Ordering::Relaxed).saturating_add(nanoseconds);
+        let counted = self.counted.load(Ordering::Relaxed);
         let passed = now.saturating_sub(self.began.load(Ordering::Relaxed));
         if passed < SECOND {
-            self.used.store(used, Ordering::Relaxed);
-        } else {
-            self.gauge.set(used.saturating_mul(10_000) / passed);
-            self.began.store(now, Ordering::Relaxed);
-            self.used.store(0, Ordering::Relaxed);
+            self.counted.store(counted.saturating_add(amount), Ordering::Relaxed);
+            return;
         }
+        self.gauge.set(counted);
+        if passed >= 2 * SECOND {
+            // Between the two there was a second without any.
+            self.gauge.set(0);
+        }
+        self.began.store(now, Ordering::Relaxed);
+        self.counted.store(amount, Ordering::Relaxed);
     }
 
     fn nanoseconds(&self, now: Instant) -> u64 {
@@ -123,13 +128,32 @@ impl ShareGauge {
     }
 }
 
-impl Default for ShareGauge {
+impl Default for PerSecond {
     fn default() -> Self {
         Self {
             gauge: Gauge::default(),
             created: Instant::now(),
             began: AtomicU64::new(0),
-            used: AtomicU64::new(0),
+            counted: AtomicU64::new(0),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_burst_before_a_rest_is_the_peak_and_is_over() {
+        let (counter, start) = (PerSecond::default(), Instant::now());
+        counter.add(start + Duration::from_millis(900), 900);
+        assert_eq!(counter.peak(), 900);
+        counter.add(start + Duration::from_secs(100), 1);
+        counter.add(start + Duration::from_millis(100_500), 1);
+        assert_eq!((counter.gauge.now(), counter.peak()), (0, 900));
+        counter.add(start + Duration::from_millis(101_100), 7);
+        assert_eq!((counter.gauge.now(), counter.peak()), (2, 900));
     }
 }

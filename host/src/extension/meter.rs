@@ -90,7 +90,7 @@ impl Meter {
 
     /// Shows what was used of the budget.
     fn show(&self, left: u64) {
-        let used = self.budget.saturating_sub(left).saturating_add(self.owed);
+        let used = self.budget.saturating_sub(left).saturating_add(self.owed).min(self.budget);
         match self.messages {
             0 => self.usage.fuel_to_start.set(used),
             messages => self.usage.fuel_per_message.set(used / messages),

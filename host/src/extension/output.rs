@@ -60,8 +60,8 @@ impl Output {
         let now = Instant::now();
         let mut rate = self.rate();
         let is_within = rate.take(now);
-        self.usage.log_rate.set(rate.in_second());
         if is_within {
+            self.usage.log_rate.add(now, 1);
             return true;
         }
         self.usage.log_dropped.fetch_add(1, Ordering::Relaxed);

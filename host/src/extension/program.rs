@@ -106,6 +106,9 @@ impl fmt::Debug for Program {
     }
 }
 
+/// SHA-256 of a component, and the stack that its engine has.
+type Key = ([u8; 32], Stack);
+
 /// Where the first who loads some bytes leaves the program for the others.
 type Slot = OnceCell<Arc<Program>>;
 
@@ -116,7 +119,8 @@ pub(crate) struct Programs {
     /// Files that are read and compiled at once: each is held in memory meanwhile, and takes a thread
     /// of the blocking pool.
     loading: Semaphore,
-    by_hash: Mutex<HashMap<([u8; 32], Stack), Weak<Slot>>>,
+    /// By what was compiled, and for which stack.
+    by_hash: Mutex<HashMap<Key, Weak<Slot>>>,
 }
 
 impl Programs {

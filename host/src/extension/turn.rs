@@ -207,7 +207,7 @@ impl<F: Future> Future for InTurn<F> {
         let end = Instant::now();
         let spent = nanoseconds(end.saturating_duration_since(start));
         this.usage.add_cpu(spent);
-        this.usage.cpu_share.spend(end, spent);
+        this.usage.cpu_second.add(end, spent);
         this.share.spend(spent);
         let had_turn = this.ticket.take();
         if result.is_pending() && is_busy {

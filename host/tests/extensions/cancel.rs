@@ -68,7 +68,8 @@ async fn given_up_at_every_moment(main: &Main, told: &'static str) {
         let status = main.control().status(id).unwrap();
         assert_eq!((status.inbox_messages, status.inbox_bytes), (0, 0), "{id}");
         let report = main.control().limits_of(id).await.unwrap();
-        let in_flight = report.extensions[0].limits.iter().find(|limit| limit.key == "in-flight").unwrap();
+        let limits = &report.extensions.first().unwrap().limits;
+        let in_flight = limits.iter().find(|limit| limit.key == "in-flight").unwrap();
         assert_eq!(in_flight.used, Some(LimitValue::Count(0)), "{id}");
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use futures_util::FutureExt;
 use tokio::task::yield_now;
-use weir_host::{Config, LimitsReport, Main, State};
+use weir_host::{Config, ExtensionLimits, LimitsReport, Main, State};
 
 use super::support::{Gate, tell};
 
@@ -149,7 +149,7 @@ const CASES: [Case; 13] = [
 async fn every_key_has_its_guest() {
     let config = Config::parse(&file("", ""), "weir.toml", &guests()).unwrap();
     let report = LimitsReport::configured(&config).await;
-    let keys: BTreeSet<_> = report.extensions[0].limits.iter().map(|limit| limit.key).collect();
+    let keys: BTreeSet<_> = report.extensions.first().unwrap().limits.iter().map(|limit| limit.key).collect();
     assert_eq!(keys, CASES.iter().map(|case| case.key).collect());
 }
 
@@ -193,13 +193,13 @@ impl Act {
                 told(main, command).await;
                 // A delay is counted when it is over.
                 told(main, "echo").await;
-                let delayed = main.control().limits().await.extensions[0].delayed.unwrap();
+                let delayed = report(main).await.delayed.unwrap();
                 let text = if delayed > Duration::ZERO { "delayed" } else { "not delayed" };
                 text.to_owned()
             }
             Self::Log(command) => {
                 told(main, command).await;
-                let dropped = main.control().limits().await.extensions[0].log_dropped.unwrap();
+                let dropped = report(main).await.log_dropped.unwrap();
                 let text = if dropped > 0 { "dropped" } else { "not dropped" };
                 text.to_owned()
             }
@@ -243,6 +243,10 @@ async fn queued(main: &Main, gate: &Gate, times: u32, command: &str) -> String {
         outcome
     };
     tokio::join!(busy, flood).1
+}
+
+async fn report(main: &Main) -> ExtensionLimits {
+    main.control().limits_of("a").await.unwrap().extensions.pop().unwrap()
 }
 
 fn shown(state: State) -> String {

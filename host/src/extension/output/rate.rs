@@ -16,31 +16,15 @@ pub(super) struct Rate {
     /// Dropped since the last report.
     dropped: u64,
     reported: Option<Instant>,
-    /// Written in the second that began then.
-    in_second: u64,
-    second: Instant,
 }
 
 impl Rate {
     pub(super) fn new(per_second: u32, now: Instant) -> Self {
-        Self {
-            per_second,
-            lines: most(per_second),
-            looked: now,
-            dropped: 0,
-            reported: None,
-            in_second: 0,
-            second: now,
-        }
+        Self { per_second, lines: most(per_second), looked: now, dropped: 0, reported: None }
     }
 
     pub(super) fn allowed(&self) -> u32 {
         self.per_second
-    }
-
-    /// Lines written in the present second.
-    pub(super) fn in_second(&self) -> u64 {
-        self.in_second
     }
 
     /// Takes one line out; else counts it as dropped.
@@ -48,13 +32,9 @@ impl Rate {
         let passed = now.saturating_duration_since(self.looked).as_secs_f64();
         self.looked = now;
         self.lines = (self.lines + passed * f64::from(self.per_second)).min(most(self.per_second));
-        if now.saturating_duration_since(self.second) >= Duration::from_secs(1) {
-            (self.second, self.in_second) = (now, 0);
-        }
         let is_within = self.lines >= 1.0;
         if is_within {
             self.lines -= 1.0;
-            self.in_second += 1;
         } else {
             self.dropped += 1;
         }
@@ -88,7 +68,6 @@ mod tests {
         assert_eq!(written(&mut rate, start), 1000);
         assert_eq!(written(&mut rate, start), 0);
         assert_eq!(written(&mut rate, start + Duration::from_secs(1)), 100);
-        assert_eq!(rate.in_second(), 100);
         assert_eq!(written(&mut rate, start + Duration::from_secs(3600)), 1000);
         assert_eq!(rate.take_dropped(start), 4 * 5000 - 2100);
         assert_eq!(rate.take_dropped(start), 0);
