@@ -97,6 +97,7 @@ fn report_errors(errors: &ConfigErrors) -> anyhow::Result<()> {
             json!({
                 "key": error.key(), "message": error.message(),
                 "file": error.file(), "line": line, "column": column,
+                "notes": error.notes().collect::<Vec<_>>(),
             })
         })
         .collect();

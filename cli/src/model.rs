@@ -39,6 +39,7 @@ pub(crate) struct Failure {
     pub(crate) cause: String,
     pub(crate) hash: Option<String>,
     pub(crate) handling: Option<Handling>,
+    pub(crate) limit: Option<LimitHit>,
     #[serde(default)]
     pub(crate) trace: Vec<String>,
 }
@@ -48,6 +49,13 @@ pub(crate) struct Handling {
     pub(crate) message: u64,
     pub(crate) sender: String,
     pub(crate) operation: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct LimitHit {
+    pub(crate) name: String,
+    pub(crate) used: u64,
+    pub(crate) allowed: u64,
 }
 
 #[derive(Debug, Deserialize)]

@@ -9,7 +9,7 @@ use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
 
 pub(crate) use self::limits::limits;
 use crate::{
-    model::{Extension, Failure, Handling},
+    model::{Extension, Failure, Handling, LimitHit},
     output::printable,
 };
 
@@ -83,6 +83,9 @@ fn failure(failure: &Failure) -> String {
     if let Some(Handling { message, sender, operation }) = &failure.handling {
         fact("handling", &format!("{operation} for {sender}, message {message}"));
     }
+    if let Some(hit) = &failure.limit {
+        fact("limit", &format!("{}: {} used of {}", hit.name, amount(hit, hit.used), amount(hit, hit.allowed)));
+    }
     if let Some(hash) = &failure.hash {
         fact("sha-256", hash);
     }
@@ -90,6 +93,15 @@ fn failure(failure: &Failure) -> String {
         fact(if index == 0 { "trace" } else { "" }, function);
     }
     text
+}
+
+/// A number of a limit's own unit: nanoseconds where that is time.
+fn amount(hit: &LimitHit, number: u64) -> String {
+    if hit.name.ends_with("-timeout") {
+        humantime::format_duration(Duration::from_nanos(number)).to_string()
+    } else {
+        number.to_string()
+    }
 }
 
 fn table<const COLUMNS: usize>(header: [&str; COLUMNS]) -> Table {

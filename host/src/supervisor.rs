@@ -354,6 +354,11 @@ impl Supervisor {
             fields.push(("sender".to_owned(), handling.sender.clone()));
             fields.push(("message".to_owned(), handling.message.to_string()));
         }
+        if let Some(limit) = &failure.limit {
+            fields.push(("limit".to_owned(), limit.name.clone()));
+            fields.push(("used".to_owned(), limit.used.to_string()));
+            fields.push(("allowed".to_owned(), limit.allowed.to_string()));
+        }
         if let Some(innermost) = failure.trace.first() {
             fields.push(("in".to_owned(), innermost.clone()));
         }
