@@ -17,3 +17,4 @@ mod storms;
 mod support;
 mod surroundings;
 mod turns;
+mod uninterrupted;

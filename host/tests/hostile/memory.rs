@@ -1,6 +1,6 @@
 //! Memory, tables and instances: capped by their sums.
 
-use weir_host::State;
+use weir_host::{Limits, State};
 
 use super::{
     crafted::{Crafted, component, program},
@@ -31,8 +31,11 @@ async fn growth_beyond_the_cap_fails_in_the_guest_which_goes_on() {
     exact.limits.memory = 4 * MIB;
     let mut uneven = crafted.extension("uneven", &grow(63));
     uneven.limits.memory = 4 * MIB - 1;
-    let stage = Stage::start(vec![exact, uneven]).await;
-    for id in ["exact", "uneven"] {
+    let mut large = crafted.extension("large", &grow(16384));
+    large.limits = Limits::max();
+    large.limits.memory = 1 << 30;
+    let stage = Stage::start(vec![exact, uneven, large]).await;
+    for id in ["exact", "uneven", "large"] {
         assert_eq!(reached(&stage.main, id, State::Stopped).await, None, "{id}");
     }
     stage.stands().await;

@@ -1,0 +1,135 @@
+//! What a guest can have the host do in one piece: however much it is, others wait for one piece alone.
+
+use std::time::Duration;
+
+use weir_host::{ExtensionConfig, State, config::CpuShare};
+
+use super::{
+    crafted::{Crafted, component, program, text},
+    stage::Stage,
+    turns::{Turns, Waits},
+};
+
+/// Runs what is made as its start, with 50 million units of fuel, to its end; the longest waits.
+async fn run(mut extension: ExtensionConfig) -> (Option<String>, Duration, Waits) {
+    extension.limits.fuel_to_start = 50_000_000;
+    extension.limits.ready_timeout = Duration::from_secs(2);
+    extension.limits.cpu_share = CpuShare::WHOLE;
+    extension.autostart = false;
+    let id = extension.id.to_string();
+    let turns = Turns::default();
+    let stage = Stage::with(vec![extension], Some(turns.service())).await;
+    let ended = async {
+        drop(stage.main.control().start(&id).await);
+        loop {
+            let status = stage.status(&id);
+            if matches!(status.state, State::Failed | State::Stopped) {
+                return status.reason;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let (reason, waits) = turns.during(&stage.main, ended).await;
+    let cpu = stage.status(&id).cpu;
+    stage.stands().await;
+    (reason, cpu, waits)
+}
+
+const USED_UP: &str = "`fuel-to-start` of 50000000 used up";
+
+/// Longer than anything that a guest of 16 MiB can have done in one piece.
+const PIECE: Duration = Duration::from_millis(60);
+
+/// Case 9: instructions that the host carries out, but that are no calls for the compiled code.
+#[tokio::test]
+async fn no_instruction_brings_fuel_back() {
+    let crafted = Crafted::new();
+    let mut wrong = Vec::new();
+    for operation in [
+        "(drop (memory.grow (i32.const 0)))",
+        "(drop (memory.grow (i32.const 100000)))",
+        "(drop (table.grow $t (ref.null func) (i32.const 0)))",
+        "(drop (table.grow $t (ref.null func) (i32.const 10000000)))",
+        "(data.drop $d) (elem.drop $e)",
+        "(drop (ref.func $f))",
+        "(table.set $t (i32.const 0) (ref.func $f))",
+        "(table.fill $t (i32.const 0) (ref.null func) (i32.const 1))",
+        "(table.copy $t $t (i32.const 0) (i32.const 0) (i32.const 1))",
+        "(memory.init $d (i32.const 0) (i32.const 0) (i32.const 0))",
+        "(memory.copy (i32.const 0) (i32.const 0) (i32.const 0))",
+    ] {
+        // With a call between, at which the guest and the host tell each other what is left.
+        for between in ["", "(call $f)"] {
+            let module = format!(
+                r#"(memory 1) (table $t 1 funcref) (data $d "x") (elem $e func $f) (func $f)
+                (func (export "run") (result i32) (loop {operation} {between} (br 0)) (i32.const 0))"#
+            );
+            let (reason, cpu, waits) = run(crafted.extension("crafted", &program(&module))).await;
+            let said = format!("{operation} {between}: {reason:?} {cpu:?} {waits:?}");
+            if reason.as_deref() != Some(USED_UP) || !waits.are_short() {
+                wrong.push(said);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Case 54: strings that one component inside an extension passes to another are converted by the host.
+#[tokio::test]
+async fn what_components_inside_pass_to_each_other_holds_up_nobody() {
+    let crafted = Crafted::new();
+    for (kind, encoding, length) in [
+        ("string", "", 7_000_000),
+        ("string", "string-encoding=utf16", 3_000_000),
+        ("(list u8)", "", 7_000_000),
+        ("(list u16)", "", 3_500_000),
+    ] {
+        let length = length.to_string();
+        let words = [("@TYPE@", kind), ("@ENCODING@", encoding), ("@LENGTH@", &length), ("@PAGES@", "112")];
+        let (reason, cpu, waits) = run(crafted.extension("adapters", &text("adapters.wat", &words))).await;
+        let said = format!("{kind} {encoding}: {reason:?} {cpu:?} {waits:?}");
+        let reason = reason.unwrap();
+        assert!(reason == USED_UP || reason == "not ready within `ready-timeout` of 2s", "{said}");
+        assert!(waits.longest < PIECE, "{said}");
+    }
+}
+
+/// Cases 1 and 54: with as much in each call as one may hand over.
+#[tokio::test]
+async fn large_calls_without_a_loop_between_hold_up_nobody() {
+    let crafted = Crafted::new();
+    let imports = r#"(import "weir:iec/lifecycle@0.1.0"
+        (instance $lifecycle (export "error" (func (param "reason" string)))))"#;
+    let calls = "(call $error (i32.const 0) (i32.const 1000000))".repeat(5_000);
+    let cores = format!(
+        r#"(core module $memory (memory (export "memory") 160))
+        (core instance $memory (instantiate $memory))
+        (core func $error (canon lower (func $lifecycle "error") (memory (core memory $memory "memory"))))
+        (core module $m
+          (import "host" "error" (func $error (param i32 i32)))
+          (func (export "run") (result i32) {calls} i32.const 0))
+        (core instance $main (instantiate $m (with "host" (instance (export "error" (func $error))))))"#
+    );
+    let (reason, cpu, waits) = run(crafted.extension("straight", &component(imports, &cores))).await;
+    assert!(reason.is_some(), "it is ended");
+    assert!(waits.longest < PIECE, "{cpu:?} {waits:?}");
+}
+
+/// Case 7: each core instance writes a table of all that one may hold.
+#[tokio::test]
+async fn instances_that_fill_one_table_again_and_again_hold_up_nobody() {
+    let crafted = Crafted::new();
+    let elements = "$f ".repeat(250_000);
+    let module = format!(
+        r#"(core module $shared (table (export "t") 250000 funcref))
+        (core instance $shared (instantiate $shared))
+        (core module $m (import "s" "t" (table $t 250000 funcref)) (func $f)
+          (elem (table $t) (i32.const 0) func {elements})
+          (func (export "run") (result i32) i32.const 0))"#
+    );
+    let with = r#"(with "s" (instance $shared))"#;
+    let others = format!("(core instance (instantiate $m {with}))").repeat(125);
+    let text = component("", &format!("{module} {others} (core instance $main (instantiate $m {with}))"));
+    let (_, cpu, waits) = run(crafted.extension("elements", &text)).await;
+    assert!(waits.longest < PIECE, "{cpu:?} {waits:?}");
+}
