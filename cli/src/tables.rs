@@ -84,7 +84,10 @@ fn failure(failure: &Failure) -> String {
         fact("handling", &format!("{operation} for {sender}, message {message}"));
     }
     if let Some(hit) = &failure.limit {
-        fact("limit", &format!("{}: {} used of {}", hit.name, amount(hit, hit.used), amount(hit, hit.allowed)));
+        fact(
+            "limit",
+            &format!("{}: {} used of {}", hit.name, amount(hit, hit.used), amount(hit, hit.allowed)),
+        );
     }
     if let Some(hash) = &failure.hash {
         fact("sha-256", hash);

@@ -24,7 +24,10 @@ const PACKAGE: (&str, &str) = ("weir:iec", "0.1.0");
 pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
     narrowed::add_to_linker(linker)?;
-    wasmtime_wasi_config::add_to_linker(linker, |state: &mut State| WasiConfig::from(&state.config))?;
+    wasmtime_wasi_config::add_to_linker(linker, |state: &mut State| {
+        state.meter.enter_wasi();
+        WasiConfig::from(&state.config)
+    })?;
     linker.instance(&interface("types"))?;
     channel::add_to_linker(&mut linker.instance(&interface("channel"))?)?;
     requests::add_to_linker(&mut linker.instance(&interface("requests"))?)?;

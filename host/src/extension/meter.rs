@@ -1,10 +1,13 @@
 //! Fuel: what a guest may use for one message, and when it must let others run.
 //!
 //! wasmtime takes a unit for each instruction and yields after a slice of them. What the guest has
-//! the host do is counted here, from the Store's call hook and the imports: it is taken out of the
-//! same fuel and shortens the same slice. Since setting a Store's fuel begins a new slice there, the
-//! rest of the one under way is set with it, or a guest that calls the host all the time would never
-//! yield.
+//! the host do is counted here, import by import: it is taken out of the same fuel and shortens the
+//! same slice. Since setting a Store's fuel begins a new slice there, the rest of the one under way is
+//! set with it, or a guest that calls the host all the time would never yield.
+//!
+//! Fuel is set only where compiled code has stored what it has left and will read it again: in
+//! imports, and where it yields. The call hook, which sees the end of WASI's functions, is also called
+//! for instructions that the host carries out, such as `memory.grow`, around which it does neither.
 
 use std::{sync::Arc, time::Duration};
 
@@ -35,6 +38,10 @@ const SLICE_TIME: Duration = Duration::from_micros(250);
 /// function: only code that was made without any gets here.
 const MAX_OVERDUE: u32 = 400;
 
+/// The same where it takes long, too.
+const MAX_OVERDUE_FOR_LONG: u32 = 16;
+const LONG: Duration = Duration::from_millis(10);
+
 /// What one guest has burnt.
 #[derive(Debug)]
 pub(super) struct Meter {
@@ -58,6 +65,11 @@ pub(super) struct Meter {
     overdue: u32,
     /// Fuel for the host's work that has not been taken out of the Store yet.
     owed: u64,
+    /// A function of WASI is under way, or waits while the guest makes room for what it gives.
+    in_wasi: bool,
+    outer_wasi: bool,
+    /// The activation in which the guest last went into the host.
+    entered: u64,
 }
 
 impl Meter {
@@ -77,6 +89,9 @@ impl Meter {
             since_yield: 0,
             overdue: 0,
             owed: 0,
+            in_wasi: false,
+            outer_wasi: false,
+            entered: 0,
         }
     }
 
@@ -85,6 +100,13 @@ impl Meter {
         match self.messages {
             0 => ("fuel-to-start", self.to_start),
             _ => ("fuel-per-message", self.per_message),
+        }
+    }
+
+    /// Counts a call of WASI's, which asks for its part of the Store, once or more.
+    pub(super) fn enter_wasi(&mut self) {
+        if !std::mem::replace(&mut self.in_wasi, true) {
+            self.owed = self.owed.saturating_add(CROSSING);
         }
     }
 
@@ -114,25 +136,36 @@ pub(super) fn install(store: &mut Store<State>) -> wasmtime::Result<()> {
     let (start, slice) = (store.data().meter.set, store.data().meter.slice);
     store.fuel_async_yield_interval(Some(slice))?;
     store.set_fuel(start)?;
-    store.call_hook(|store, hook| match hook {
-        CallHook::CallingHost => charge_fuel(&mut { store }, CROSSING),
-        CallHook::ReturningFromHost => resume(&mut { store }),
-        CallHook::CallingWasm | CallHook::ReturningFromWasm => Ok(()),
+    store.call_hook(|mut store, hook| {
+        let meter = &mut store.data_mut().meter;
+        match hook {
+            CallHook::CallingHost => meter.entered = meter.activity.number(),
+            CallHook::ReturningFromHost => return leave(&mut store),
+            // What the guest has the host do while it makes room for an answer of WASI's is not WASI's.
+            CallHook::CallingWasm => meter.outer_wasi = std::mem::take(&mut meter.in_wasi),
+            CallHook::ReturningFromWasm => meter.in_wasi = std::mem::take(&mut meter.outer_wasi),
+        }
+        Ok(())
     });
     Ok(())
 }
 
-/// Charges for `bytes` that the host copies.
+/// Charges for the call of an import, and `bytes` that the host copies in it.
 pub(super) fn charge(store: &mut StoreContextMut<'_, State>, bytes: usize) -> wasmtime::Result<()> {
+    charge_fuel(store, CROSSING + bytes as u64 / BYTES_PER_FUEL)
+}
+
+/// Charges for bytes that the host copies in the same call.
+pub(super) fn charge_more(store: &mut StoreContextMut<'_, State>, bytes: usize) -> wasmtime::Result<()> {
     charge_fuel(store, bytes as u64 / BYTES_PER_FUEL)
 }
 
-/// Charges for texts that the host copies, each on its own.
+/// Charges for a call with texts that the host copies, each on its own.
 pub(super) fn charge_texts<'t>(
     store: &mut StoreContextMut<'_, State>,
     texts: impl Iterator<Item = &'t String>,
 ) -> wasmtime::Result<()> {
-    charge_fuel(store, texts.map(|text| TEXT + text.len() as u64 / BYTES_PER_FUEL).sum())
+    charge_fuel(store, CROSSING + texts.map(|text| TEXT + text.len() as u64 / BYTES_PER_FUEL).sum::<u64>())
 }
 
 /// Charges for `messages` that were delivered, each of which brings its budget along.
@@ -166,27 +199,32 @@ pub(super) fn finish(store: &Store<State>) {
     store.data().meter.show(left);
 }
 
-/// Charges for `work` of the host, in units of fuel.
+/// Charges for `work` of the host in an import, in units of fuel.
 pub(super) fn charge_fuel(store: &mut StoreContextMut<'_, State>, work: u64) -> wasmtime::Result<()> {
     let meter = &mut store.data_mut().meter;
     meter.owed = meter.owed.saturating_add(work);
-    if meter.owed < MAX_OWED {
-        return Ok(());
-    }
+    if meter.owed < MAX_OWED { Ok(()) } else { collect(store) }
+}
+
+/// Takes what the host's work costs out of the Store.
+fn collect(store: &mut StoreContextMut<'_, State>) -> wasmtime::Result<()> {
+    let meter = &mut store.data_mut().meter;
     let work = std::mem::take(&mut meter.owed);
     let left = store.get_fuel()?;
     let new = left.checked_sub(work).ok_or(Trap::OutOfFuel)?;
     set(store, left, new, work)
 }
 
-/// Begins a whole slice if the last one was cut short and is over.
-fn resume(store: &mut StoreContextMut<'_, State>) -> wasmtime::Result<()> {
-    let meter = &store.data().meter;
-    if meter.interval == meter.slice || meter.activation == meter.activity.number() {
-        return Ok(());
+/// Charges for WASI, and begins a whole slice if the last one was cut short and the guest has let
+/// others run in the host: only where it yields and in imports it can.
+fn leave(store: &mut StoreContextMut<'_, State>) -> wasmtime::Result<()> {
+    let meter = &mut store.data_mut().meter;
+    let was_wasi = std::mem::take(&mut meter.in_wasi);
+    if meter.interval != meter.slice && meter.entered != meter.activity.number() {
+        let left = store.get_fuel()?;
+        return set(store, left, left, 0);
     }
-    let left = store.get_fuel()?;
-    set(store, left, left, 0)
+    if was_wasi && meter.owed >= MAX_OWED { collect(store) } else { Ok(()) }
 }
 
 /// Sets the fuel of which there is `left` to `new`, and the rest of the slice, of which the host's
@@ -197,7 +235,8 @@ fn set(store: &mut StoreContextMut<'_, State>, left: u64, new: u64, work: u64) -
     let is_over = burnt >= meter.slice || meter.activity.elapsed() >= SLICE_TIME;
     let is_overdue = is_over && meter.interval == 1 && meter.activation == meter.activity.number();
     meter.overdue = if is_overdue { meter.overdue + 1 } else { 0 };
-    if meter.overdue > MAX_OVERDUE {
+    let takes_long = meter.overdue > MAX_OVERDUE_FOR_LONG && meter.activity.elapsed() > LONG;
+    if meter.overdue > MAX_OVERDUE || takes_long {
         return Err(wasmtime::Error::new(NeverYields));
     }
     meter.activation = meter.activity.number();

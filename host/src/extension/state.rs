@@ -287,6 +287,7 @@ impl Drop for State {
 
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
+        self.meter.enter_wasi();
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
     }
 }

@@ -36,6 +36,7 @@ pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime:
     })?;
     linker.func_wrap_async("subscribe-inbox", |mut store, ()| -> Async<'_, Resource<DynPollable>> {
         Box::new(async move {
+            meter::charge(&mut store, 0)?;
             // Whoever waits on it may wait for the first message.
             if !store.data().is_ready() {
                 store.data_mut().declare_ready().await;
@@ -68,8 +69,9 @@ async fn wait_for<T>(
     loop {
         if let Some((messages, taken)) = take(store.data_mut()) {
             // Stop brings no new budget.
-            if messages > 0 {
-                meter::deliver(store, messages)?;
+            match messages {
+                0 => meter::charge(store, 0)?,
+                messages => meter::deliver(store, messages)?,
             }
             return Ok(Some(taken));
         }
@@ -88,6 +90,7 @@ async fn wait_for<T>(
             }
         };
         if !in_time {
+            meter::charge(store, 0)?;
             return Ok(None);
         }
     }
@@ -113,6 +116,7 @@ fn receive_batch(
 ) -> Async<'_, Fallible<Vec<abi::Message>>> {
     Box::new(async move {
         if !(1..=MAX_BATCH).contains(&max) {
+            meter::charge(&mut store, 0)?;
             return outcome(Err(Error::Invalid(format!(
                 "a batch of {max}; from 1 to {MAX_BATCH} are possible"
             ))));

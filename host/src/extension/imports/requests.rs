@@ -15,6 +15,7 @@ pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime:
         .func_wrap_async("call", |store, (target, payload, options)| call(store, target, payload, options))?;
     linker.func_wrap("send", send)?;
     linker.func_wrap("cancel", |mut store: Store<'_>, (id,): (u64,)| {
+        meter::charge(&mut store, 0)?;
         store.data_mut().cancel(id);
         Ok(())
     })
@@ -43,7 +44,7 @@ fn call(
         };
         if let Ok(payload) = &answer {
             store.data().peer.note_size(payload);
-            meter::charge(&mut store, payload.len())?;
+            meter::charge_more(&mut store, payload.len())?;
         }
         outcome(answer)
     })

@@ -12,7 +12,8 @@ pub(super) fn add_events(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Re
         let State { bus, peer, .. } = store.data();
         outcome(bus.subscribe(peer, peer.inbox(), &pattern).map(|subscription| subscription.number()))
     })?;
-    linker.func_wrap("unsubscribe", |store: Store<'_>, (number,): (u32,)| {
+    linker.func_wrap("unsubscribe", |mut store: Store<'_>, (number,): (u32,)| {
+        meter::charge(&mut store, 0)?;
         let State { bus, peer, .. } = store.data();
         outcome(bus.unsubscribe(peer, number))
     })?;
@@ -43,6 +44,7 @@ fn publish(
 pub(super) fn add_lifecycle(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
     linker.func_wrap_async("ready", |mut store: Store<'_>, ()| {
         Box::new(async move {
+            meter::charge(&mut store, 0)?;
             store.data_mut().declare_ready().await;
             Ok(())
         })
@@ -62,8 +64,14 @@ pub(super) fn add_lifecycle(linker: &mut LinkerInstance<'_, State>) -> wasmtime:
 }
 
 pub(super) fn add_peers(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
-    linker.func_wrap("own-name", |store: Store<'_>, ()| Ok((store.data().peer.name().to_owned(),)))?;
-    linker.func_wrap("name-of", |store: Store<'_>, (peer,): (u32,)| Ok((store.data().name_of(PeerId(peer)),)))
+    linker.func_wrap("own-name", |mut store: Store<'_>, ()| {
+        meter::charge(&mut store, 0)?;
+        Ok((store.data().peer.name().to_owned(),))
+    })?;
+    linker.func_wrap("name-of", |mut store: Store<'_>, (peer,): (u32,)| {
+        meter::charge(&mut store, 0)?;
+        Ok((store.data().name_of(PeerId(peer)),))
+    })
 }
 
 pub(super) fn add_log(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
