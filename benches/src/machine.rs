@@ -15,6 +15,8 @@ pub(crate) struct Machine {
     commit: String,
     /// Processes that ran in the last minute, this one included.
     load: String,
+    /// The priority of this process, from 19 to -20.
+    nice: String,
 }
 
 impl Machine {
@@ -33,16 +35,17 @@ impl Machine {
             wasmtime: locked("wasmtime").context("`Cargo.lock` does not name wasmtime")?,
             commit: said(Command::new("git").args(["describe", "--always", "--dirty", "--abbrev=12"]))?,
             load: file("/proc/loadavg")?.split(' ').next().unwrap_or_default().to_owned(),
+            nice: nice(&file("/proc/self/stat")?).context("`/proc/self/stat` has no priority")?.to_owned(),
         })
     }
 }
 
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { processor, cores, kernel, rustc, wasmtime, commit, load } = self;
+        let Self { processor, cores, kernel, rustc, wasmtime, commit, load, nice } = self;
         write!(
             f,
-            "{processor}, {cores} cores, Linux {kernel}, load average {load}; {rustc}, wasmtime {wasmtime}, \
+            "{processor}, {cores} cores, Linux {kernel}, load average {load}, nice {nice}; {rustc}, wasmtime {wasmtime}, \
              Weir at {commit}"
         )
     }
@@ -53,6 +56,11 @@ fn locked(package: &str) -> Option<&'static str> {
     let lock = include_str!("../../Cargo.lock");
     let (_, rest) = lock.split_once(&format!("name = \"{package}\"\nversion = \""))?;
     rest.split('"').next()
+}
+
+/// The 19th field of proc_pid_stat(5); the second, a name in brackets, may hold spaces.
+fn nice(stat: &str) -> Option<&str> {
+    stat.rsplit_once(')')?.1.split_whitespace().nth(16)
 }
 
 fn said(command: &mut Command) -> Result<String> {
@@ -69,6 +77,7 @@ mod tests {
     fn a_machine_is_described_in_one_line() {
         let machine = Machine::read().unwrap().to_string();
         assert!(machine.contains(" cores, Linux ") && !machine.contains('\n'), "{machine}");
+        assert_eq!(nice("1 (a b) S 2 3 4 5 6 7 8 9 10 11 12 13 14 15 20 -5 1 0"), Some("-5"));
         assert!(locked("wasmtime").unwrap().starts_with(|c: char| c.is_ascii_digit()));
     }
 }
