@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use wasmtime::{Config, Engine, WasmBacktraceDetails, component::Linker};
+use wasmtime::{Config, Engine, OperatorCost, WasmBacktraceDetails, component::Linker};
 
 use super::{imports, memory::size, state::State};
 use crate::config::Limits;
@@ -71,6 +71,7 @@ fn config(stack: Stack) -> Config {
     let mut config = Config::new();
     config
         .consume_fuel(true)
+        .operator_cost(operator_cost())
         .max_wasm_stack(stack.guest)
         // Overrunning what the host has of it would abort the process.
         .async_stack_size(stack.guest.saturating_add(stack.host))
@@ -87,4 +88,19 @@ fn config(stack: Stack) -> Config {
         .wasm_tail_call(false)
         .wasm_relaxed_simd(false);
     config
+}
+
+/// Fuel for each instruction: one unit, but for those for which compiled code calls the host.
+fn operator_cost() -> OperatorCost {
+    const CALL: u8 = 200;
+    let mut cost = OperatorCost::new();
+    cost.MemoryGrow = CALL;
+    cost.MemoryInit = CALL;
+    cost.DataDrop = CALL;
+    cost.TableGrow = CALL;
+    cost.TableFill = CALL;
+    cost.TableCopy = CALL;
+    cost.TableInit = CALL;
+    cost.ElemDrop = CALL;
+    cost
 }
