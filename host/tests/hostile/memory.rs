@@ -36,7 +36,7 @@ async fn growth_beyond_the_cap_fails_in_the_guest_which_goes_on() {
     large.limits.memory = 1 << 30;
     let stage = Stage::start(vec![exact, uneven, large]).await;
     for id in ["exact", "uneven", "large"] {
-        assert_eq!(reached(&stage.main, id, State::Stopped).await, None, "{id}");
+        stage.finished(id).await;
     }
     stage.stands().await;
 }
@@ -78,7 +78,7 @@ async fn the_cap_is_on_the_sum_of_all_memories() {
             ),
         )
         .await;
-    assert_eq!(reached(&stage.main, "at", State::Stopped).await, None);
+    stage.finished("at").await;
 }
 
 /// Case 6: as they grow, across instances.
@@ -109,7 +109,7 @@ async fn the_cap_is_on_the_sum_of_all_memories_that_grow() {
     let mut parts = crafted.extension("parts", &text);
     parts.limits.memory = 16 * MIB;
     let stage = Stage::start(vec![parts]).await;
-    assert_eq!(reached(&stage.main, "parts", State::Stopped).await, None);
+    stage.finished("parts").await;
     assert_eq!(stage.status("parts").memory, 0, "given back");
 }
 
@@ -134,8 +134,8 @@ async fn tables_grow_to_their_cap_and_larger_ones_are_refused() {
         crafted.extension("wide", &program(&format!("(table i64 1 funcref) {run}"))),
     ])
     .await;
-    assert_eq!(reached(&stage.main, "grows", State::Stopped).await, None);
-    assert_eq!(reached(&stage.main, "at", State::Stopped).await, None);
+    stage.finished("grows").await;
+    stage.finished("at").await;
     let cannot = |why: &str| format!("cannot start: cannot be instantiated: {why}");
     for (id, cause) in [
         ("largest", cannot("table minimum size of 4294967295 elements exceeds table limits")),
@@ -172,7 +172,7 @@ async fn core_instances_are_counted() {
         crafted.extension("far-too-many", &many(900)),
     ])
     .await;
-    assert_eq!(reached(&stage.main, "enough", State::Stopped).await, None);
+    stage.finished("enough").await;
     let cannot = |count: usize| {
         format!(
             "cannot start: cannot be instantiated: resource limit exceeded: instance count too high at {count}"

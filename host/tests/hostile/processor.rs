@@ -296,5 +296,5 @@ async fn a_component_of_nothing_but_run_finishes() {
         r#"(core module $m (func (export "run") (result i32) i32.const 0)) (core instance $main (instantiate $m))"#,
     );
     let stage = Stage::start(vec![crafted.extension("crafted", &text)]).await;
-    reached(&stage.main, "crafted", State::Stopped).await;
+    stage.finished("crafted").await;
 }

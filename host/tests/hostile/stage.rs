@@ -85,6 +85,19 @@ impl Stage {
         record
     }
 
+    /// Waits until an extension has finished as it should.
+    pub(crate) async fn finished(&self, id: &str) {
+        let mut events = self.main.control().events();
+        loop {
+            let status = self.status(id);
+            assert_ne!(status.state, State::Failed, "`{id}`: {:?}", status.reason);
+            if status.state == State::Stopped {
+                return;
+            }
+            events.next().await.unwrap();
+        }
+    }
+
     /// Main answers, and so does the neighbour.
     pub(crate) async fn stands(&self) {
         assert_eq!(support::tell(&self.main, "good", "echo still here").await.unwrap(), "still here");
