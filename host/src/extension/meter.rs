@@ -5,9 +5,11 @@
 //! same slice. Since setting a Store's fuel begins a new slice there, the rest of the one under way is
 //! set with it, or a guest that calls the host all the time would never yield.
 //!
-//! Fuel is set only where compiled code has stored what it has left and will read it again: in
-//! imports, and where it yields. The call hook, which sees the end of WASI's functions, is also called
-//! for instructions that the host carries out, such as `memory.grow`, around which it does neither.
+//! Fuel is set where compiled code has stored what it has left and will read it again: in imports, and
+//! where it yields. The call hook, which sees the end of WASI's functions, is also called for
+//! instructions that the host carries out, such as `memory.grow`, around which it does neither, and
+//! for the strings that components inside one extension pass to each other, around which it does.
+//! There a slice is only cut short, in a way that gives no fuel back in either case: see [`cut`].
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,7 +33,7 @@ const BYTES_PER_FUEL: u64 = 16;
 /// Fuel for the host's work up to which it is only counted: taking it out costs time itself.
 const MAX_OWED: u64 = 8 * CROSSING;
 
-/// Time after which a slice ends that is spent in the host: calls differ in what they cost.
+/// Time after which a slice ends for a guest that has the host work: calls differ in what they cost.
 const SLICE_TIME: Duration = Duration::from_micros(250);
 
 /// Times that a guest may be charged though it should have yielded. It would at the next loop or
@@ -59,17 +61,20 @@ pub(super) struct Meter {
     set: u64,
     interval: u64,
     activation: u64,
+    /// Fuel of it that wasmtime keeps back until the guest yields.
+    reserve: u64,
     /// Fuel burnt in that activation before it was set.
     since_yield: u64,
     /// Times that it was charged past the end of its slice.
     overdue: u32,
     /// Fuel for the host's work that has not been taken out of the Store yet.
     owed: u64,
-    /// A function of WASI is under way, or waits while the guest makes room for what it gives.
-    in_wasi: bool,
-    outer_wasi: bool,
-    /// The activation in which the guest last went into the host.
+    /// An import is under way, or waits while the guest makes room for what it gives.
+    in_import: bool,
+    outer_import: bool,
+    /// The activation in which the guest last went into the host, and the last that was cut short.
     entered: u64,
+    cut: u64,
 }
 
 impl Meter {
@@ -86,12 +91,14 @@ impl Meter {
             set: limits.fuel_to_start,
             interval: slice,
             activation: 0,
+            reserve: limits.fuel_to_start.saturating_sub(slice),
             since_yield: 0,
             overdue: 0,
             owed: 0,
-            in_wasi: false,
-            outer_wasi: false,
+            in_import: false,
+            outer_import: false,
             entered: 0,
+            cut: 0,
         }
     }
 
@@ -105,7 +112,7 @@ impl Meter {
 
     /// Counts a call of WASI's, which asks for its part of the Store, once or more.
     pub(super) fn enter_wasi(&mut self) {
-        if !std::mem::replace(&mut self.in_wasi, true) {
+        if !std::mem::replace(&mut self.in_import, true) {
             self.owed = self.owed.saturating_add(CROSSING);
         }
     }
@@ -141,9 +148,9 @@ pub(super) fn install(store: &mut Store<State>) -> wasmtime::Result<()> {
         match hook {
             CallHook::CallingHost => meter.entered = meter.activity.number(),
             CallHook::ReturningFromHost => return leave(&mut store),
-            // What the guest has the host do while it makes room for an answer of WASI's is not WASI's.
-            CallHook::CallingWasm => meter.outer_wasi = std::mem::take(&mut meter.in_wasi),
-            CallHook::ReturningFromWasm => meter.in_wasi = std::mem::take(&mut meter.outer_wasi),
+            // What the guest has the host do while it makes room for an answer is not the import's.
+            CallHook::CallingWasm => meter.outer_import = std::mem::take(&mut meter.in_import),
+            CallHook::ReturningFromWasm => meter.in_import = std::mem::take(&mut meter.outer_import),
         }
         Ok(())
     });
@@ -174,6 +181,7 @@ pub(super) fn deliver(store: &mut StoreContextMut<'_, State>, messages: usize) -
     let messages = messages as u64;
     let meter = &mut store.data_mut().meter;
     meter.show(left);
+    meter.in_import = true;
     meter.messages = messages;
     meter.budget = meter.per_message.saturating_mul(messages);
     let budget = meter.budget;
@@ -202,6 +210,7 @@ pub(super) fn finish(store: &Store<State>) {
 /// Charges for `work` of the host in an import, in units of fuel.
 pub(super) fn charge_fuel(store: &mut StoreContextMut<'_, State>, work: u64) -> wasmtime::Result<()> {
     let meter = &mut store.data_mut().meter;
+    meter.in_import = true;
     meter.owed = meter.owed.saturating_add(work);
     if meter.owed < MAX_OWED { Ok(()) } else { collect(store) }
 }
@@ -215,16 +224,43 @@ fn collect(store: &mut StoreContextMut<'_, State>) -> wasmtime::Result<()> {
     set(store, left, new, work)
 }
 
-/// Charges for WASI, and begins a whole slice if the last one was cut short and the guest has let
-/// others run in the host: only where it yields and in imports it can.
+/// The guest goes on: with a whole slice if it has let others run in the host, which only imports and
+/// yields do.
 fn leave(store: &mut StoreContextMut<'_, State>) -> wasmtime::Result<()> {
     let meter = &mut store.data_mut().meter;
-    let was_wasi = std::mem::take(&mut meter.in_wasi);
-    if meter.interval != meter.slice && meter.entered != meter.activity.number() {
+    let was_import = std::mem::take(&mut meter.in_import);
+    if meter.entered != meter.activity.number() {
+        if was_import && meter.interval == meter.slice {
+            return Ok(());
+        }
         let left = store.get_fuel()?;
         return set(store, left, left, 0);
     }
-    if was_wasi && meter.owed >= MAX_OWED { collect(store) } else { Ok(()) }
+    match was_import {
+        true if meter.owed >= MAX_OWED => collect(store),
+        false if meter.cut != meter.entered && meter.activity.elapsed() >= SLICE_TIME => cut(store),
+        _ => Ok(()),
+    }
+}
+
+/// Has the guest yield at the next loop or function, at the cost of what it had left of the slice.
+///
+/// That part is in the guest's own hands. If it reads it again, it finds one unit. If it goes on with
+/// what it had, and stores that in its time, it has what is kept back and that, as before: it has
+/// gained nothing, but in its very last slice, where what it can gain becomes half as much each time.
+fn cut(store: &mut StoreContextMut<'_, State>) -> wasmtime::Result<()> {
+    let left = store.get_fuel()?;
+    let meter = &mut store.data_mut().meter;
+    meter.cut = meter.entered;
+    let new = match meter.reserve.min(left) {
+        0 => (left / 2).max(1),
+        reserve => reserve + 1,
+    };
+    meter.set = new;
+    meter.interval = 1;
+    meter.reserve = new - 1;
+    store.fuel_async_yield_interval(Some(1))?;
+    store.set_fuel(new)
 }
 
 /// Sets the fuel of which there is `left` to `new`, and the rest of the slice, of which the host's
@@ -244,6 +280,7 @@ fn set(store: &mut StoreContextMut<'_, State>, left: u64, new: u64, work: u64) -
     // With one unit it yields at the next loop or function.
     meter.interval = if is_over { 1 } else { meter.slice - burnt };
     meter.set = new;
+    meter.reserve = new.saturating_sub(meter.interval);
     let interval = meter.interval;
     store.fuel_async_yield_interval(Some(interval))?;
     store.set_fuel(new)

@@ -76,6 +76,9 @@ impl WorkerRuntime {
             .enable_all()
             .thread_name("weir-blocking")
             .max_blocking_threads(blocking_threads)
+            // Extensions that keep each other busy would hold up a wake-up from another thread for as
+            // many polls as this.
+            .global_queue_interval(2)
             .build()
             .map(|runtime| Self(Some(runtime)))
     }
