@@ -59,25 +59,17 @@ async fn the_cap_is_on_the_sum_of_all_memories() {
         declare("one-more", format!("{}(memory 1)", memories(50, 16)), 50 * MIB),
     ])
     .await;
-    let cannot =
-        "cannot start: cannot be instantiated: memory minimum size of 16 pages exceeds memory limits";
-    stage
-        .failed(
-            "hundred",
-            &Fault::new(
-                "cannot start: cannot be instantiated: resource limit exceeded: memory count too high at 100",
-            ),
-        )
-        .await;
-    stage.failed("over", &Fault::new(cannot)).await;
-    stage
-        .failed(
+    for (id, cause, limit) in [
+        ("hundred", "resource limit exceeded: memory count too high at 100", ("memories", 100, 64)),
+        ("over", "memory minimum size of 16 pages exceeds memory limits", ("memory", 50 * MIB, 50 * MIB - 1)),
+        (
             "one-more",
-            &Fault::new(
-                "cannot start: cannot be instantiated: memory minimum size of 1 pages exceeds memory limits",
-            ),
-        )
-        .await;
+            "memory minimum size of 1 pages exceeds memory limits",
+            ("memory", 50 * MIB + 65_536, 50 * MIB),
+        ),
+    ] {
+        assert_refused(&stage, id, cause, limit).await;
+    }
     stage.finished("at").await;
 }
 
@@ -136,13 +128,20 @@ async fn tables_grow_to_their_cap_and_larger_ones_are_refused() {
     .await;
     stage.finished("grows").await;
     stage.finished("at").await;
-    let cannot = |why: &str| format!("cannot start: cannot be instantiated: {why}");
-    for (id, cause) in [
-        ("largest", cannot("table minimum size of 4294967295 elements exceeds table limits")),
-        ("over", cannot("table minimum size of 262145 elements exceeds table limits")),
-        ("many", cannot("resource limit exceeded: table count too high at 65")),
+    for (id, cause, limit) in [
+        (
+            "largest",
+            "table minimum size of 4294967295 elements exceeds table limits",
+            ("table-elements", u64::from(u32::MAX), 262_144),
+        ),
+        (
+            "over",
+            "table minimum size of 262145 elements exceeds table limits",
+            ("table-elements", 262_145, 262_144),
+        ),
+        ("many", "resource limit exceeded: table count too high at 65", ("tables", 65, 64)),
     ] {
-        stage.failed(id, &Fault::new(&cause)).await;
+        assert_refused(&stage, id, cause, limit).await;
     }
     for (id, cause) in [
         ("astronomic", "invalid var_u32: integer representation too long (at offset 0x26)"),
@@ -173,11 +172,14 @@ async fn core_instances_are_counted() {
     ])
     .await;
     stage.finished("enough").await;
-    let cannot = |count: usize| {
-        format!(
-            "cannot start: cannot be instantiated: resource limit exceeded: instance count too high at {count}"
-        )
-    };
-    stage.failed("too-many", &Fault::new(&cannot(129))).await;
-    stage.failed("far-too-many", &Fault::new(&cannot(129))).await;
+    for id in ["too-many", "far-too-many"] {
+        let cause = "resource limit exceeded: instance count too high at 129";
+        assert_refused(&stage, id, cause, ("instances", 129, 128)).await;
+    }
+}
+
+/// It did not start, and its record says at which limit.
+async fn assert_refused(stage: &Stage, id: &str, why: &str, (name, used, allowed): (&str, u64, u64)) {
+    let cause = format!("cannot start: cannot be instantiated: {why}");
+    stage.failed(id, &Fault::new(&cause).limit(name, used, allowed)).await;
 }

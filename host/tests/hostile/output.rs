@@ -25,10 +25,10 @@ async fn a_flood_of_lines_is_kept_to_its_rate_and_the_rest_is_counted() {
         assert!((100..=most).contains(&kept), "{kept} of at most {most}");
         assert_eq!(written[..100], (0..100).map(|line| format!("line {line}")).collect::<Vec<_>>());
         let mut dropped = 0;
-        for (level, message, _) in stage.said_by_main("hostile") {
-            let number = message.strip_prefix("over `log-rate` of 10 lines a second: ").unwrap();
+        for line in stage.said_by_main("hostile") {
+            let number = line.message.strip_prefix("over `log-rate` of 10 lines a second: ").unwrap();
             dropped += number.strip_suffix(" dropped").unwrap().parse::<u64>().unwrap();
-            assert_eq!(level, Level::Warn);
+            assert_eq!(line.level, Level::Warn);
         }
         assert_eq!(kept + dropped, 50_000);
         // The neighbour's line is not crowded out.

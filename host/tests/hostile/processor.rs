@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use weir_host::{State, config::CpuShare};
+use weir_host::State;
 
 use super::{
     crafted::{Crafted, component, program, text},
     stage::{Fault, Stage, hostile_with},
-    support::reached,
     turns::Turns,
 };
 
@@ -83,7 +82,7 @@ fn overdue() -> Fault<'static> {
     Fault::new("not ready within `ready-timeout` of 300ms").limit("ready-timeout", 300_000_000, 300_000_000)
 }
 
-/// Case 4: also where the host has just renewed nothing and waits for the guest to make room.
+/// Case 4: the host waits for the guest to make room for an answer.
 #[tokio::test]
 async fn a_loop_in_cabi_realloc_is_a_trap() {
     let crafted = Crafted::new();
@@ -209,60 +208,8 @@ async fn every_bulk_operation_in_a_loop_is_ended_at_the_fuel() {
     }
 }
 
-/// Case 9: without a loop, in which wasmtime would look at the fuel.
-#[tokio::test]
-async fn bulk_operations_one_after_the_other_let_others_run_after_each() {
-    let crafted = Crafted::new();
-    let fills = "(memory.fill (i32.const 0) (i32.const 1) (i32.const 12582912))".repeat(200);
-    let mut filler = crafted.extension(
-        "filler",
-        &program(&format!(r#"(memory 192) (func (export "run") (result i32) {fills} i32.const 0)"#)),
-    );
-    filler.limits.fuel_to_start = 10_000_000_000;
-    filler.limits.cpu_share = CpuShare::WHOLE;
-    filler.autostart = false;
-    let turns = Turns::default();
-    let stage = Stage::with(vec![filler], Some(turns.service())).await;
-    let run = async {
-        // It may end before it is ready: that is no failure.
-        drop(stage.main.control().start("filler").await);
-        reached(&stage.main, "filler", State::Stopped).await
-    };
-    let (_, waits) = turns.during(&stage.main, run).await;
-    assert!(waits.turns >= 200 && waits.longest < 4 * FILL, "{waits:?}");
-}
-
-/// Time that filling 12 MiB takes at the most, in a debug build on a slow machine.
-const FILL: Duration = Duration::from_millis(12);
-
-/// Cases 1 and 54: code without a loop or a function, in which wasmtime would yield.
-#[tokio::test]
-async fn host_calls_without_a_loop_between_let_others_run_or_are_a_trap() {
-    let crafted = Crafted::new();
-    let imports = r#"(import "weir:iec/lifecycle@0.1.0" (instance $lifecycle (export "ready" (func))))"#;
-    let calls = "(call $ready)".repeat(200_000);
-    let cores = format!(
-        r#"(core func $ready (canon lower (func $lifecycle "ready")))
-        (core module $m (import "host" "ready" (func $ready)) (func (export "run") (result i32) {calls} i32.const 0))
-        (core instance $main (instantiate $m (with "host" (instance (export "ready" (func $ready))))))"#
-    );
-    let mut caller = crafted.extension("caller", &component(imports, &cores));
-    caller.limits.cpu_share = CpuShare::WHOLE;
-    caller.autostart = false;
-    let turns = Turns::default();
-    let stage = Stage::with(vec![caller], Some(turns.service())).await;
-    let run = async {
-        drop(stage.main.control().start("caller").await);
-        reached(&stage.main, "caller", State::Failed).await
-    };
-    let (cause, waits) = turns.during(&stage.main, run).await;
-    let expected = "trapped: calls the host without a loop or a function between, and lets nobody else run";
-    assert_eq!(cause.as_deref(), Some(expected));
-    assert!(waits.longest < Duration::from_millis(20), "{waits:?}");
-    stage.stands().await;
-}
-
-/// Case 3: see `a_loop_after_stop_is_killed_at_the_stop_deadline`; here the guest spins in host calls.
+/// Case 3, with calls of the host; for a plain loop see
+/// `a_loop_after_stop_is_killed_at_the_stop_deadline`.
 #[tokio::test]
 async fn a_storm_of_host_calls_is_killed_at_the_stop_deadline() {
     for storm in ["receive", "clock", "log"] {

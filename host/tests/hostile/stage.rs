@@ -1,10 +1,10 @@
 //! The general promise, in one place: Main stays up, the neighbour is served, one line and one record
 //! say what happened.
 
-use std::pin::pin;
+use std::{pin::pin, sync::Arc};
 
 use futures_util::future::{Either, select};
-use weir_host::{Config, ExtensionConfig, FailureRecord, Level, Main, Service, Source, State};
+use weir_host::{ExtensionConfig, FailureRecord, Level, LogLine, Main, Service, Source, State};
 
 use super::support::{self, puppet};
 
@@ -21,7 +21,7 @@ impl Stage {
     /// With a contract of Main's own beside.
     pub(crate) async fn with(mut extensions: Vec<ExtensionConfig>, service: Option<Service>) -> Self {
         extensions.push(puppet("good"));
-        let builder = Main::builder(config(extensions));
+        let builder = support::builder(extensions);
         let main = service.into_iter().fold(builder, weir_host::Builder::serve).start().await.unwrap();
         Self { main }
     }
@@ -71,11 +71,10 @@ impl Stage {
         assert_eq!(limit.map(|hit| (&*hit.name, hit.used, hit.allowed)), fault.limit, "of `{id}`");
 
         let mut lines = self.said_by_main(id);
-        lines.retain(|(_, message, _)| message.starts_with("failed: "));
-        assert_eq!(lines.len(), 1, "{lines:?}");
-        let (level, message, fields) = &lines[0];
-        assert_eq!((*level, &**message), (Level::Error, &*format!("failed: {}", fault.cause)));
-        let field = |name| fields.iter().find(|(known, _)| known == name).map(|(_, value)| &**value);
+        lines.retain(|line| line.message.starts_with("failed: "));
+        let [line] = lines.as_slice() else { panic!("{lines:?}") };
+        assert_eq!((line.level, &*line.message), (Level::Error, &*format!("failed: {}", fault.cause)));
+        let field = |name| line.fields.iter().find(|(known, _)| known == name).map(|(_, value)| &**value);
         assert_eq!(field("handling"), fault.handling.map(|(operation, _)| operation));
         assert_eq!(field("sender"), fault.handling.map(|(_, sender)| sender));
         assert_eq!(field("message"), handling.map(|h| h.message.to_string()).as_deref());
@@ -105,17 +104,19 @@ impl Stage {
     }
 
     /// What Main has said of an extension.
-    pub(crate) fn said_by_main(&self, id: &str) -> Vec<(Level, String, Vec<(String, String)>)> {
-        let lines = self.main.control().logs();
-        let lines = lines.iter().filter(|line| line.source == Source::Main && &*line.extension == id);
-        lines.map(|line| (line.level, line.message.clone(), line.fields.clone())).collect()
+    pub(crate) fn said_by_main(&self, id: &str) -> Vec<Arc<LogLine>> {
+        self.lines(id, Source::Main)
     }
 
     /// What an extension has written.
     pub(crate) fn written_by(&self, id: &str, source: Source) -> Vec<String> {
-        let lines = self.main.control().logs();
-        let lines = lines.iter().filter(|line| line.source == source && &*line.extension == id);
-        lines.map(|line| line.message.clone()).collect()
+        self.lines(id, source).iter().map(|line| line.message.clone()).collect()
+    }
+
+    fn lines(&self, id: &str, source: Source) -> Vec<Arc<LogLine>> {
+        let mut lines = self.main.control().logs();
+        lines.retain(|line| line.source == source && &*line.extension == id);
+        lines
     }
 
     pub(crate) fn status(&self, id: &str) -> weir_host::ExtensionStatus {
@@ -151,10 +152,6 @@ impl<'a> Fault<'a> {
     pub(crate) fn within(self, function: &'a str) -> Self {
         Self { within: Some(function), ..self }
     }
-}
-
-fn config(extensions: Vec<ExtensionConfig>) -> Config {
-    support::config(extensions)
 }
 
 /// The guest `hostile`, under that name.

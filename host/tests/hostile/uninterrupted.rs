@@ -94,6 +94,33 @@ async fn what_components_inside_pass_to_each_other_holds_up_nobody() {
     }
 }
 
+/// Case 9: without a loop, in which wasmtime would look at the fuel.
+#[tokio::test]
+async fn bulk_operations_one_after_the_other_let_others_run_after_each() {
+    let fills = "(memory.fill (i32.const 0) (i32.const 1) (i32.const 12582912))".repeat(200);
+    let module = format!(r#"(memory 192) (func (export "run") (result i32) {fills} i32.const 0)"#);
+    let (_, cpu, waits) = run(Crafted::new().extension("filler", &program(&module))).await;
+    // Fuel for three of them, and one for which there is none.
+    assert!(waits.turns >= 3 && waits.longest < PIECE, "{cpu:?} {waits:?}");
+}
+
+/// Cases 1 and 54: code without a loop or a function, in which wasmtime would yield.
+#[tokio::test]
+async fn host_calls_without_a_loop_between_let_others_run_or_are_a_trap() {
+    let imports = r#"(import "weir:iec/lifecycle@0.1.0" (instance $lifecycle (export "ready" (func))))"#;
+    let calls = "(call $ready)".repeat(200_000);
+    let cores = format!(
+        r#"(core func $ready (canon lower (func $lifecycle "ready")))
+        (core module $m
+          (import "host" "ready" (func $ready))
+          (func (export "run") (result i32) {calls} i32.const 0))
+        (core instance $main (instantiate $m (with "host" (instance (export "ready" (func $ready))))))"#
+    );
+    let (reason, cpu, waits) = run(Crafted::new().extension("caller", &component(imports, &cores))).await;
+    assert!(reason.is_some(), "it is ended");
+    assert!(waits.longest < PIECE, "{reason:?} {cpu:?} {waits:?}");
+}
+
 /// Cases 1 and 54: with as much in each call as one may hand over.
 #[tokio::test]
 async fn large_calls_without_a_loop_between_hold_up_nobody() {

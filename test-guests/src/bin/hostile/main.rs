@@ -9,6 +9,8 @@
 //! | `start` | a command that runs before it is ready |
 //! | `echoes` | a topic: each event that comes is published again under it |
 
+#![expect(clippy::print_stdout, reason = "what guests print is what the tests look at")]
+
 mod files;
 mod messages;
 mod output;

@@ -11,7 +11,7 @@ use crate::Outcome;
 pub(crate) fn run(command: &str, rest: &str) -> Outcome {
     Some(match command {
         "lines" => lines(rest),
-        "panic" => count(rest).and_then(|bytes| panic!("{}", "cheese ".repeat(bytes / 7))),
+        "panic" => count(rest).map(|bytes| panic!("{}", "cheese ".repeat(bytes / 7))),
         "log" => {
             log::write(Level::Warn, rest, &[]);
             Ok(String::new())

@@ -40,7 +40,7 @@ fn storm(name: &str) -> Result<String, String> {
             let names = vec![String::new(); 40_000];
             endless(|| channel::serve("hostile@1", &names))
         }
-        "inbox-pollable" => endless(|| channel::subscribe_inbox()),
+        "inbox-pollable" => endless(channel::subscribe_inbox),
         "open" => {
             for number in 0..1024 {
                 requests::open("down@1", &format!("operation-{number}"), None)
@@ -78,9 +78,9 @@ fn storm(name: &str) -> Result<String, String> {
             let reason = "x".repeat(100_000);
             endless(|| lifecycle::error(&reason))
         }
-        "own-name" => endless(|| peers::own_name()),
+        "own-name" => endless(peers::own_name),
         "name-of" => endless(|| peers::name_of(0)),
-        "config" => endless(|| config::get_all()),
+        "config" => endless(config::get_all),
 
         "log" => endless(|| log::write(log::Level::Info, "again", &[])),
         "log-fields" => {
@@ -100,11 +100,11 @@ fn storm(name: &str) -> Result<String, String> {
             let stdout = get_stdout();
             endless(|| stdout.write(b""))
         }
-        "stdout-handles" => endless(|| get_stdout()),
-        "terminal" => endless(|| get_terminal_stdout()),
+        "stdout-handles" => endless(get_stdout),
+        "terminal" => endless(get_terminal_stdout),
 
-        "clock" => endless(|| monotonic_clock::now()),
-        "wall-clock" => endless(|| wall_clock::now()),
+        "clock" => endless(monotonic_clock::now),
+        "wall-clock" => endless(wall_clock::now),
         "timers" => endless(|| monotonic_clock::subscribe_duration(0)),
         "ready-timer" => {
             let timer = monotonic_clock::subscribe_duration(0);
@@ -115,13 +115,13 @@ fn storm(name: &str) -> Result<String, String> {
             let all: Vec<_> = timers.iter().collect();
             endless(|| poll(&all))
         }
-        "environment" => endless(|| environment::get_environment()),
-        "arguments" => endless(|| environment::get_arguments()),
-        "directories" => endless(|| get_directories()),
+        "environment" => endless(environment::get_environment),
+        "arguments" => endless(environment::get_arguments),
+        "directories" => endless(get_directories),
         "random" => endless(|| get_random_bytes(4096)),
         "insecure-random" => endless(|| get_insecure_random_bytes(4096)),
-        "random-numbers" => endless(|| get_random_u64()),
-        "insecure-seed" => endless(|| insecure_seed()),
+        "random-numbers" => endless(get_random_u64),
+        "insecure-seed" => endless(insecure_seed),
         "tcp" => endless(|| create_tcp_socket(IpAddressFamily::Ipv4)),
         "resolve" => {
             let network = instance_network();

@@ -10,7 +10,7 @@ use crate::Outcome;
 pub(crate) fn run(command: &str, rest: &str) -> Outcome {
     Some(match command {
         "spin" => spin(),
-        "fill" => count(rest).and_then(|bytes| fill(bytes)),
+        "fill" => count(rest).map(|bytes| fill(bytes)),
         "random" => number(rest).map(|bytes| random::get_random_bytes(bytes).len().to_string()),
         "insecure-random" => {
             number(rest).map(|bytes| insecure::get_insecure_random_bytes(bytes).len().to_string())
