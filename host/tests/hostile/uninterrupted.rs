@@ -13,7 +13,6 @@ use super::{
 /// Runs what is made as its start, with 50 million units of fuel, to its end; the longest waits.
 async fn run(mut extension: ExtensionConfig) -> (Option<String>, Duration, Waits) {
     extension.limits.fuel_to_start = 50_000_000;
-    extension.limits.ready_timeout = Duration::from_secs(2);
     extension.limits.cpu_share = CpuShare::WHOLE;
     extension.autostart = false;
     let id = extension.id.to_string();
@@ -86,7 +85,9 @@ async fn what_components_inside_pass_to_each_other_holds_up_nobody() {
     ] {
         let length = length.to_string();
         let words = [("@TYPE@", kind), ("@ENCODING@", encoding), ("@LENGTH@", &length), ("@PAGES@", "112")];
-        let (reason, cpu, waits) = run(crafted.extension("adapters", &text("adapters.wat", &words))).await;
+        let mut adapters = crafted.extension("adapters", &text("adapters.wat", &words));
+        adapters.limits.ready_timeout = Duration::from_secs(2);
+        let (reason, cpu, waits) = run(adapters).await;
         let said = format!("{kind} {encoding}: {reason:?} {cpu:?} {waits:?}");
         let reason = reason.unwrap();
         assert!(reason == USED_UP || reason == "not ready within `ready-timeout` of 2s", "{said}");
