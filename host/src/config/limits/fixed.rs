@@ -38,7 +38,7 @@ impl FixedLimits {
         host_stack: 1024 * 1024,
         table_elements: 1 << 16,
         tables: 64,
-        memories: 16,
+        memories: 128,
         instances: 64,
         resources: 128,
         random_bytes: 4096,
@@ -49,7 +49,6 @@ impl FixedLimits {
     pub(super) const MEDIUM: Self = Self {
         class: "medium",
         table_elements: 1 << 18,
-        memories: 64,
         instances: 128,
         resources: 512,
         subscriptions: 256,
