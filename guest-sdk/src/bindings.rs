@@ -949,8 +949,8 @@ pub mod weir {
             /// come.
             ///
             /// Stop comes before responses, responses before requests, requests before events. Each delivered
-            /// message renews the `fuel-per-message` of this extension. While 1024 requests are received and
-            /// not answered, further ones stay in the inbox. The first receive of any form implies
+            /// message renews the `fuel-per-message` of this extension. While `in-flight` requests are received
+            /// and not answered, further ones stay in the inbox. The first receive of any form implies
             /// `lifecycle.ready`, unless `lifecycle.interrupted` was called before.
             #[allow(async_fn_in_trait)]
             pub fn receive() -> ::core::option::Option<Message> {
@@ -2531,7 +2531,7 @@ pub mod weir {
             }
             #[allow(unused_unsafe, clippy::all)]
             /// Answers a request. An answer that comes after the deadline is discarded and is no error here,
-            /// unless the request was forgotten for it: with 1024 in hand, those past their deadline are.
+            /// unless the request was forgotten for it: with `in-flight` in hand, those past their deadline are.
             ///
             /// Fails with `invalid` if the request was never received or is answered already, and with
             /// `too-large` if the payload exceeds this extension's `message-size`: it can then still be
@@ -3539,9 +3539,9 @@ pub mod weir {
             /// Looks up an operation of a contract once and returns the number under which it is called.
             ///
             /// `provider` names one extension, or `main`; none is whoever owns the contract, else Main itself.
-            /// The same names give the same number. At most 1024 can be open. Fails with `permission-denied`
-            /// if neither `requires` nor `wants` lists the contract, with `unknown-contract` if nobody is
-            /// configured to fulfil it, with `invalid` or with `limit-exceeded`.
+            /// The same names give the same number. As many can be open as `weir limits` says. Fails with
+            /// `permission-denied` if neither `requires` nor `wants` lists the contract, with `unknown-contract`
+            /// if nobody is configured to fulfil it, with `invalid` or with `limit-exceeded`.
             #[allow(async_fn_in_trait)]
             pub fn open(
                 contract: &str,
@@ -4148,7 +4148,7 @@ pub mod weir {
             }
             #[allow(unused_unsafe, clippy::all)]
             /// Sends a request without waiting. Exactly one `response` with the returned id comes through
-            /// `channel.receive`, by the deadline at the latest. At most 1024 can be under way.
+            /// `channel.receive`, by the deadline at the latest. At most `in-flight` can be under way.
             #[allow(async_fn_in_trait)]
             pub fn send(
                 target: u32,
@@ -4501,7 +4501,7 @@ pub mod weir {
             /// Subscribes to every topic that matches `pattern` and returns the number that its events carry.
             /// Subscribing again to the same pattern returns the same number.
             ///
-            /// Subscriptions belong to the extension: they outlive an instance that dies. At most 256. Fails
+            /// Subscriptions belong to the extension: they outlive an instance that dies. `weir limits` says how many are possible. Fails
             /// with `permission-denied` if `subscribes` does not cover the pattern, with `invalid` or with
             /// `limit-exceeded`.
             #[allow(async_fn_in_trait)]
@@ -5836,7 +5836,8 @@ pub mod weir {
             }
             #[allow(unused_unsafe, clippy::all)]
             /// Writes one line to Main's log, under this extension's id. At most 4096 bytes of the message and
-            /// 32 fields of 4096 bytes together are kept; control characters are escaped.
+            /// 32 fields of 4096 bytes together are kept; control characters are escaped. Lines over the
+            /// `log-rate` of this extension are dropped and counted.
             #[allow(async_fn_in_trait)]
             pub fn write(level: Level, message: &str, fields: &[Field]) -> () {
                 unsafe {

@@ -54,7 +54,6 @@ async fn the_cap_is_on_the_sum_of_all_memories() {
     };
     let stage = Stage::start(vec![
         declare("hundred", memories(100, 256), 64 * MIB),
-        declare("many", memories(129, 0), 64 * MIB),
         declare("over", memories(50, 16), 50 * MIB - 1),
         declare("at", memories(50, 16), 50 * MIB),
         declare("one-more", format!("{}(memory 1)", memories(50, 16)), 50 * MIB),
@@ -63,7 +62,6 @@ async fn the_cap_is_on_the_sum_of_all_memories() {
     for (id, cause, limit) in [
         // The fifth is one too many.
         ("hundred", "memory minimum size of 256 pages exceeds memory limits", ("memory", 80 * MIB, 64 * MIB)),
-        ("many", "resource limit exceeded: memory count too high at 129", ("memories", 129, 128)),
         ("over", "memory minimum size of 16 pages exceeds memory limits", ("memory", 50 * MIB, 50 * MIB - 1)),
         (
             "one-more",
