@@ -34,7 +34,7 @@
 //! | 49 probing | `surroundings.rs`: `one_to_which_…`; `extensions/files.rs`, `network.rs` |
 //! | 50 climbing out | `surroundings.rs`: `no_path_climbs_out_…`; `extensions/files.rs`: `nothing_leads_out_…` |
 //! | 51 writing where one may read | `surroundings.rs`: `nothing_changes_…`; `extensions/files.rs`: `a_directory_granted_read_only_…` |
-//! | 52 shares | `share.rs` |
+//! | 52 shares | `../share.rs` |
 //! | 53 pollables | `pollables.rs` |
 //! | 54 storms | `storms.rs`, `floods.rs`: `one_that_publishes_to_itself_…`; `uninterrupted.rs` |
 
@@ -48,7 +48,6 @@ mod messages;
 mod output;
 mod pollables;
 mod processor;
-mod share;
 mod stage;
 mod storms;
 #[expect(dead_code, reason = "shared with the tests of extensions")]

@@ -1,11 +1,21 @@
-//! `cpu-share`: what a guest takes of the worker thread over time.
+//! `cpu-share`: what a guest takes of the worker thread over time. Alone in its process, so that no
+//! other test takes the processors away.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[expect(dead_code, reason = "shared with the tests of hostile extensions")]
+#[path = "hostile/stage.rs"]
+mod stage;
+#[expect(dead_code, reason = "shared with the tests of extensions")]
+#[path = "extensions/support.rs"]
+mod support;
 
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use weir_host::{CallOptions, Error, ExtensionConfig};
 
-use super::{
+use self::{
     stage::Stage,
     support::{extension, set},
 };
@@ -26,7 +36,7 @@ fn sharing(id: &str, share: &str, fuel: u64) -> ExtensionConfig {
     sharing
 }
 
-/// Case 52.
+/// Case 52 of the hostile ones.
 #[tokio::test]
 async fn a_spin_on_receive_and_one_just_under_its_fuel_stay_within_their_share() {
     const ENDLESS: u64 = 1_000_000_000_000_000;
