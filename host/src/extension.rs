@@ -26,7 +26,7 @@ pub(crate) use self::{
     instance::{Exit, Handling, Instance, Noted, Notice, Signals},
     output::Output,
     program::Programs,
-    turn::Turns,
+    turn::{SharedShare, Turns},
 };
 pub use self::{
     inspect::{DirNeed, InspectError, Inspection, Manifest, Needs, inspect},

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::{
     bus::{MessageId, Peer},
     config::ExtensionConfig,
-    extension::Output,
+    extension::{Output, SharedShare},
     logs::{Logs, rfc3339},
     names::ExtensionId,
     usage::Usage,
@@ -143,6 +143,7 @@ pub(crate) struct Unit {
     pub(crate) config: Arc<ExtensionConfig>,
     pub(crate) peer: Arc<Peer>,
     pub(crate) usage: Arc<Usage>,
+    pub(crate) share: Arc<SharedShare>,
     /// Where its lines go, over all its instances.
     pub(crate) output: Output,
     record: Mutex<Record>,
@@ -162,6 +163,7 @@ impl Unit {
         let usage = Arc::<Usage>::default();
         Self {
             output: Output::new(peer.name().into(), logs, config.limits.log_rate, usage.clone()),
+            share: Arc::new(SharedShare::new(config.limits.cpu_share)),
             config,
             peer,
             usage,

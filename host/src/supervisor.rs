@@ -279,6 +279,7 @@ impl Supervisor {
             config: unit.config.clone(),
             output: unit.output.clone(),
             turns: self.turns.clone(),
+            share: unit.share.clone(),
             signals,
             usage: unit.usage.clone(),
         };

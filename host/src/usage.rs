@@ -70,6 +70,11 @@ impl Gauge {
         self.peak.load(Ordering::Relaxed)
     }
 
+    /// Nothing now; the largest so far stays.
+    pub(crate) fn clear(&self) {
+        self.now.store(0, Ordering::Relaxed);
+    }
+
     /// One thread writes, so that the two need not change at once.
     pub(crate) fn set(&self, value: u64) {
         self.now.store(value, Ordering::Relaxed);

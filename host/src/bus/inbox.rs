@@ -77,11 +77,11 @@ struct Lanes {
     refuses_requests: bool,
     /// Somebody may have given up waiting for a request of the lane.
     has_abandoned: bool,
+    /// Somebody may have given up waiting for a request that the peer has in hand.
+    has_abandoned_in_hand: bool,
     replies: Lane<Reply>,
     requests: Lane<Request>,
     events: Lane<Event>,
-    /// Events that made room for replies and were not reported as lost yet.
-    displaced: u32,
     /// The fullest that they were, in messages and in bytes.
     peak: Filling,
 }
@@ -199,9 +199,18 @@ impl Inbox {
 
     /// Nobody waits any more for some request that the peer has in hand or in its inbox.
     pub(super) fn note_abandoned(&self) {
-        self.lanes().has_abandoned = true;
+        {
+            let mut lanes = self.lanes();
+            lanes.has_abandoned = true;
+            lanes.has_abandoned_in_hand = true;
+        }
         // It may have as many in hand as it can, and wait for another: it is to look again.
         self.hold_requests(false);
+    }
+
+    /// Whether somebody may have given up on a request in hand since this was last asked.
+    pub(crate) fn take_abandoned_in_hand(&self) -> bool {
+        std::mem::take(&mut self.lanes().has_abandoned_in_hand)
     }
 
     /// One more reply will come; returns for which reader.
@@ -277,7 +286,7 @@ impl Inbox {
     /// were.
     pub(super) fn push_event(&self, event: Event) -> u32 {
         let mut lanes = self.lanes();
-        let mut lost = std::mem::take(&mut lanes.displaced);
+        let mut lost = 0;
         let mut dropped = Vec::new();
         let beside =
             InboxLimits { bytes: self.limits.bytes.saturating_sub(lanes.replies.bytes), ..self.limits };
@@ -295,11 +304,12 @@ impl Inbox {
         lost
     }
 
-    /// Appends the reply that `reader` expects; one that has ended gets none.
-    pub(super) fn push_reply(&self, mut reply: Reply, reader: u64) {
+    /// Appends the reply that `reader` expects; one that has ended gets none. The oldest events make room
+    /// for it; returns how many.
+    pub(super) fn push_reply(&self, mut reply: Reply, reader: u64) -> u32 {
         let mut lanes = self.lanes();
         if lanes.reader != reader {
-            return;
+            return 0;
         }
         if !lanes.replies.has_bytes(&reply, self.limits) {
             reply.outcome = Err(Error::LimitExceeded {
@@ -313,13 +323,12 @@ impl Inbox {
         while lanes.replies.bytes + lanes.events.bytes > self.limits.bytes
             && let Some(oldest) = lanes.events.pop()
         {
-            lanes.displaced += 1;
             dropped.push(oldest);
         }
         lanes.note_peak();
         drop(lanes);
-        drop(dropped);
         self.arrival.notify(1);
+        u32::try_from(dropped.len()).unwrap_or(u32::MAX)
     }
 
     /// Drops the events of one subscription.

@@ -23,6 +23,9 @@ use tokio::{
 
 use super::{Error, MessageId, Peer, Reply};
 
+/// Deadlines that end requests before others run.
+const AT_ONCE: usize = 64;
+
 /// Everybody who waits for an answer, by deadline.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
@@ -76,7 +79,12 @@ impl Pending {
         loop {
             // The timer stays armed when what it was armed for has been answered: under load the
             // next deadline is later, and re-arming for each request would cost a wakeup each.
-            match self.expire(Instant::now()) {
+            let (next, more) = self.expire(Instant::now());
+            if more {
+                tokio::task::yield_now().await;
+                continue;
+            }
+            match next {
                 None => self.earlier.notified().await,
                 Some(next) => tokio::select! {
                     () = sleep_until(next) => {}
@@ -86,9 +94,9 @@ impl Pending {
         }
     }
 
-    /// Ends what is due by `now` and returns the next deadline.
-    fn expire(&self, now: Instant) -> Option<Instant> {
-        loop {
+    /// Ends what is due by `now`, up to [`AT_ONCE`]; returns the next deadline, and whether more is due.
+    fn expire(&self, now: Instant) -> (Option<Instant>, bool) {
+        for _ in 0..AT_ONCE {
             let due = {
                 let mut queue = self.queue();
                 match queue.waiters.first_key_value() {
@@ -96,12 +104,13 @@ impl Pending {
                     next => {
                         let next = next.map(|(&(deadline, _), _)| deadline);
                         queue.armed = next;
-                        return next;
+                        return (next, false);
                     }
                 }
             };
             due.expire();
         }
+        (Some(now), true)
     }
 
     fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
@@ -179,7 +188,8 @@ impl Waiter {
                 slot.waker.wake();
             }
             ReplyTo::Lane { sender, reader } => {
-                sender.inbox().push_reply(Reply { id: self.id, outcome }, *reader);
+                let lost = sender.inbox().push_reply(Reply { id: self.id, outcome }, *reader);
+                sender.count_lost(lost);
             }
         }
         true

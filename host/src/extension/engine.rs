@@ -81,6 +81,7 @@ fn config(stack: Stack) -> Config {
         // What no extension needs is surface that no extension gets.
         .wasm_threads(false)
         .wasm_memory64(false)
+        // With these, growth could fail that the limiter was never asked for, and be taken back there.
         .wasm_custom_page_sizes(false)
         .wasm_gc(false)
         .wasm_function_references(false)

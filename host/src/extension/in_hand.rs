@@ -87,12 +87,14 @@ impl InHand {
         Some(self.requests.get(&id)?.answer.deadline())
     }
 
-    /// Whether no further request may be delivered. Forgets those that nobody waits for any more.
-    pub(super) fn is_full(&mut self) -> bool {
-        if self.requests.len() >= self.max {
-            self.requests.retain(|_, held| !held.answer.is_done());
-        }
+    /// Whether no further request may be delivered.
+    pub(super) fn is_full(&self) -> bool {
         self.requests.len() >= self.max
+    }
+
+    /// Forgets the requests that nobody waits for any more.
+    pub(super) fn forget_abandoned(&mut self) {
+        self.requests.retain(|_, held| !held.answer.is_done());
     }
 
     /// The oldest request in hand that somebody waits for.

@@ -16,7 +16,7 @@ use super::{
     output::Output,
     program::Program,
     state::State,
-    turn::{Activity, InTurn, Turns},
+    turn::{Activity, InTurn, SharedShare, Turns},
     wasi,
 };
 use crate::{
@@ -144,6 +144,7 @@ pub(crate) struct Instance {
     pub(crate) config: Arc<ExtensionConfig>,
     pub(crate) output: Output,
     pub(crate) turns: Arc<Turns>,
+    pub(crate) share: Arc<SharedShare>,
     pub(crate) signals: Arc<Signals>,
     pub(crate) usage: Arc<Usage>,
 }
@@ -170,6 +171,10 @@ impl Instance {
                 let (limit, allowed) = state.meter.budget();
                 Exit::OutOfFuel { limit, allowed, trace }
             }
+            // Most programs give up when they get no memory.
+            (Exit::Trapped { cause, limit: None, trace }, _) => {
+                Exit::Trapped { cause, limit: state.memory.refused(), trace }
+            }
             (Exit::Start { reason, limit: None }, _) => Exit::Start { reason, limit: state.memory.refused() },
             (exit, _) => exit,
         };
@@ -194,7 +199,7 @@ impl Instance {
         let mut is_ready = false;
         let guest = guest(program, store);
         let mut guest =
-            InTurn::new(guest, self.turns.clone(), limits.cpu_share, activity, self.usage.clone());
+            InTurn::new(guest, self.turns.clone(), self.share.clone(), activity, self.usage.clone());
         loop {
             tokio::select! {
                 biased;

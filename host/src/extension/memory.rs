@@ -14,6 +14,8 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct MemoryLimiter {
     max_bytes: u64,
+    /// Of all memories together.
+    bytes: u64,
     fixed: FixedLimits,
     usage: Arc<Usage>,
     /// What the growth now under way adds: `memory_grow_failed` names no size.
@@ -28,6 +30,7 @@ impl MemoryLimiter {
         usage.memory.set(0);
         Self {
             max_bytes: limits.memory,
+            bytes: 0,
             fixed: *limits.fixed(),
             usage,
             growing: 0,
@@ -38,6 +41,11 @@ impl MemoryLimiter {
 }
 
 impl MemoryLimiter {
+    /// The guest has gone on to another message since: it could do without.
+    pub(super) fn forget_refused(&mut self) {
+        self.refused = None;
+    }
+
     /// The last growth that was refused.
     pub(super) fn refused(&self) -> Option<LimitHit> {
         self.refused.clone()
@@ -63,7 +71,7 @@ impl ResourceLimiter for MemoryLimiter {
     ) -> wasmtime::Result<bool> {
         self.growing = 0;
         let more = (desired as u64).saturating_sub(current as u64);
-        let total = self.usage.memory.now().saturating_add(more);
+        let total = self.bytes.saturating_add(more);
         if maximum.is_some_and(|maximum| desired > maximum) {
             return Ok(false);
         }
@@ -72,13 +80,14 @@ impl ResourceLimiter for MemoryLimiter {
             return Ok(false);
         }
         self.growing = more;
+        self.bytes = total;
         self.usage.memory.set(total);
         Ok(true)
     }
 
     fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
-        let grown = std::mem::take(&mut self.growing);
-        self.usage.memory.set(self.usage.memory.now().saturating_sub(grown));
+        self.bytes = self.bytes.saturating_sub(std::mem::take(&mut self.growing));
+        self.usage.memory.set(self.bytes);
         Ok(())
     }
 

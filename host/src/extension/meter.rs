@@ -9,12 +9,15 @@
 //! where it yields. The call hook, which sees the end of WASI's functions, is also called for
 //! instructions that the host carries out, such as `memory.grow`, around which it does neither, and
 //! for the strings that components inside one extension pass to each other, around which it does.
-//! There a slice is only cut short, in a way that gives no fuel back in either case: see [`cut`].
+//! There a slice is only cut short, in a way that gives no fuel back in either case.
+
+mod slice;
 
 use std::{sync::Arc, time::Duration};
 
-use wasmtime::{CallHook, Store, StoreContextMut, Trap};
+use wasmtime::{CallHook, Store, StoreContextMut};
 
+use self::slice::{Fuel, Slice};
 use super::{state::State, turn::Activity};
 use crate::{config::Limits, usage::Usage};
 
@@ -36,69 +39,56 @@ const MAX_OWED: u64 = 8 * CROSSING;
 /// Time after which a slice ends for a guest that has the host work: calls differ in what they cost.
 const SLICE_TIME: Duration = Duration::from_micros(250);
 
-/// Times that a guest may be charged though it should have yielded. It would at the next loop or
-/// function: only code that was made without any gets here.
-const MAX_OVERDUE: u32 = 400;
-
-/// The same where it takes long, too.
-const MAX_OVERDUE_FOR_LONG: u32 = 16;
-const LONG: Duration = Duration::from_millis(10);
-
 /// What one guest has burnt.
 #[derive(Debug)]
 pub(super) struct Meter {
     per_message: u64,
     to_start: u64,
-    slice: u64,
     usage: Arc<Usage>,
     activity: Arc<Activity>,
     /// Messages of the last delivery; none yet while the guest starts.
     messages: u64,
     /// Fuel that those brought.
     budget: u64,
-    /// Fuel in the Store when it was last set, after how much of it wasmtime yields, and in which
-    /// activation of the guest that was.
-    set: u64,
-    interval: u64,
-    activation: u64,
-    /// Fuel of it that wasmtime keeps back until the guest yields.
-    reserve: u64,
-    /// Fuel burnt in that activation before it was set.
-    since_yield: u64,
-    /// Times that it was charged past the end of its slice.
-    overdue: u32,
+    slice: Slice,
     /// Fuel for the host's work that has not been taken out of the Store yet.
     owed: u64,
-    /// An import is under way, or waits while the guest makes room for what it gives.
-    in_import: bool,
-    outer_import: bool,
-    /// The activation in which the guest last went into the host, and the last that was cut short.
+    call: Call,
+    /// The import that waits while the guest makes room for what it gives.
+    outer: Call,
+}
+
+/// A call of the guest's into the host.
+#[derive(Clone, Copy, Debug, Default)]
+struct Call {
+    /// The activation in which it began.
     entered: u64,
-    cut: u64,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Kind {
+    /// An instruction, or an import that has not said so yet.
+    #[default]
+    Unknown,
+    /// Of `weir:iec`.
+    Own,
+    Wasi,
 }
 
 impl Meter {
     pub(super) fn new(limits: &Limits, usage: Arc<Usage>, activity: Arc<Activity>) -> Self {
-        let slice = limits.fixed().fuel_slice;
         Self {
             per_message: limits.fuel_per_message,
             to_start: limits.fuel_to_start,
-            slice,
             usage,
             activity,
             messages: 0,
             budget: limits.fuel_to_start,
-            set: limits.fuel_to_start,
-            interval: slice,
-            activation: 0,
-            reserve: limits.fuel_to_start.saturating_sub(slice),
-            since_yield: 0,
-            overdue: 0,
+            slice: Slice::new(limits.fixed().fuel_slice, limits.fuel_to_start),
             owed: 0,
-            in_import: false,
-            outer_import: false,
-            entered: 0,
-            cut: 0,
+            call: Call::default(),
+            outer: Call::default(),
         }
     }
 
@@ -112,7 +102,8 @@ impl Meter {
 
     /// Counts a call of WASI's, which asks for its part of the Store, once or more.
     pub(super) fn enter_wasi(&mut self) {
-        if !std::mem::replace(&mut self.in_import, true) {
+        if self.call.kind == Kind::Unknown {
+            self.call.kind = Kind::Wasi;
             self.owed = self.owed.saturating_add(CROSSING);
         }
     }
@@ -126,31 +117,27 @@ impl Meter {
         }
     }
 
-    /// How much of a slice was burnt by now, `left` being in the Store.
-    fn burnt(&self, left: u64) -> u64 {
-        let burnt = self.set.saturating_sub(left);
-        if self.activation == self.activity.number() {
-            self.since_yield.saturating_add(burnt)
-        } else {
-            // It has yielded since, after each `interval`.
-            burnt % self.interval.max(1)
-        }
+    /// Whether others ran since the guest called: it then has a whole slice before it.
+    fn has_waited(&self) -> bool {
+        self.call.entered != self.activity.number()
     }
 }
 
 /// Gives a new Store the fuel to start, and has its calls into the host metered.
 pub(super) fn install(store: &mut Store<State>) -> wasmtime::Result<()> {
-    let (start, slice) = (store.data().meter.set, store.data().meter.slice);
-    store.fuel_async_yield_interval(Some(slice))?;
-    store.set_fuel(start)?;
+    let fuel = store.data().meter.slice.whole(store.data().meter.to_start);
+    store.fuel_async_yield_interval(Some(fuel.interval))?;
+    store.set_fuel(fuel.fuel)?;
     store.call_hook(|mut store, hook| {
         let meter = &mut store.data_mut().meter;
         match hook {
-            CallHook::CallingHost => meter.entered = meter.activity.number(),
+            CallHook::CallingHost => {
+                meter.call = Call { entered: meter.activity.number(), kind: Kind::Unknown };
+            }
             CallHook::ReturningFromHost => return leave(&mut store),
             // What the guest has the host do while it makes room for an answer is not the import's.
-            CallHook::CallingWasm => meter.outer_import = std::mem::take(&mut meter.in_import),
-            CallHook::ReturningFromWasm => meter.in_import = std::mem::take(&mut meter.outer_import),
+            CallHook::CallingWasm => meter.outer = meter.call,
+            CallHook::ReturningFromWasm => meter.call = meter.outer,
         }
         Ok(())
     });
@@ -172,16 +159,23 @@ pub(super) fn charge_texts<'t>(
     store: &mut StoreContextMut<'_, State>,
     texts: impl Iterator<Item = &'t String>,
 ) -> wasmtime::Result<()> {
-    charge_fuel(store, CROSSING + texts.map(|text| TEXT + text.len() as u64 / BYTES_PER_FUEL).sum::<u64>())
+    let work: u64 = texts.map(|text| TEXT + text.len() as u64 / BYTES_PER_FUEL).sum();
+    charge_fuel(store, CROSSING + work)
 }
 
-/// Charges for `messages` that were delivered, each of which brings its budget along.
+/// Charges for a call that handles so many things, each of which takes about as long as a call.
+pub(super) fn charge_each(store: &mut StoreContextMut<'_, State>, things: usize) -> wasmtime::Result<()> {
+    charge_fuel(store, CROSSING.saturating_mul(things as u64 + 1))
+}
+
+/// Charges for messages that were delivered, each of which brings its budget along.
 pub(super) fn deliver(store: &mut StoreContextMut<'_, State>, messages: usize) -> wasmtime::Result<()> {
     let left = store.get_fuel()?;
     let messages = messages as u64;
+    store.data_mut().memory.forget_refused();
     let meter = &mut store.data_mut().meter;
     meter.show(left);
-    meter.in_import = true;
+    meter.call.kind = Kind::Own;
     meter.messages = messages;
     meter.budget = meter.per_message.saturating_mul(messages);
     let budget = meter.budget;
@@ -201,92 +195,73 @@ pub(super) fn fan_out(
     set(store, left, left, work)
 }
 
-/// Shows what the guest has used to its end.
-pub(super) fn finish(store: &Store<State>) {
-    let left = store.get_fuel().unwrap_or_default();
-    store.data().meter.show(left);
+/// Shows what the guest has used so far: it is about to wait.
+pub(super) fn show(store: &StoreContextMut<'_, State>) {
+    store.data().meter.show(store.get_fuel().unwrap_or_default());
 }
 
-/// Charges for `work` of the host in an import, in units of fuel.
+/// Shows what the guest has used to its end.
+pub(super) fn finish(store: &Store<State>) {
+    let meter = &store.data().meter;
+    meter.show(store.get_fuel().unwrap_or_default());
+    meter.usage.fuel_per_message.clear();
+    meter.usage.fuel_to_start.clear();
+}
+
+/// Charges for `work` of the host in an import of Weir's own, in units of fuel.
 pub(super) fn charge_fuel(store: &mut StoreContextMut<'_, State>, work: u64) -> wasmtime::Result<()> {
     let meter = &mut store.data_mut().meter;
-    meter.in_import = true;
+    meter.call.kind = Kind::Own;
     meter.owed = meter.owed.saturating_add(work);
     if meter.owed < MAX_OWED { Ok(()) } else { collect(store) }
 }
 
-/// Takes what the host's work costs out of the Store.
+/// Takes what the host's work costs out of the Store. With none left, the guest traps as it goes on.
 fn collect(store: &mut StoreContextMut<'_, State>) -> wasmtime::Result<()> {
-    let meter = &mut store.data_mut().meter;
-    let work = std::mem::take(&mut meter.owed);
+    let work = std::mem::take(&mut store.data_mut().meter.owed);
     let left = store.get_fuel()?;
-    let new = left.checked_sub(work).ok_or(Trap::OutOfFuel)?;
-    set(store, left, new, work)
+    set(store, left, left.saturating_sub(work), work)
 }
 
-/// The guest goes on: with a whole slice if it has let others run in the host, which only imports and
-/// yields do.
+/// The guest goes on: with a whole slice if others ran in the host, which only imports and yields let
+/// them.
 fn leave(store: &mut StoreContextMut<'_, State>) -> wasmtime::Result<()> {
-    let meter = &mut store.data_mut().meter;
-    let was_import = std::mem::take(&mut meter.in_import);
-    if meter.entered != meter.activity.number() {
-        if was_import && meter.interval == meter.slice {
-            return Ok(());
-        }
+    let meter = &store.data().meter;
+    let is_late = || meter.activity.elapsed() >= SLICE_TIME;
+    if meter.has_waited() {
         let left = store.get_fuel()?;
-        return set(store, left, left, 0);
+        let fuel = store.data_mut().meter.slice.begin(left);
+        return apply(store, fuel);
     }
-    match was_import {
-        true if meter.owed >= MAX_OWED => collect(store),
-        false if meter.cut != meter.entered && meter.activity.elapsed() >= SLICE_TIME => cut(store),
+    match meter.call.kind {
+        Kind::Wasi if meter.owed >= MAX_OWED || is_late() => collect(store),
+        Kind::Unknown if is_late() => {
+            let left = store.get_fuel()?;
+            match store.data_mut().meter.slice.cut(left) {
+                Some(fuel) => apply(store, fuel),
+                None => Ok(()),
+            }
+        }
         _ => Ok(()),
     }
-}
-
-/// Has the guest yield at the next loop or function, at the cost of what it had left of the slice.
-///
-/// That part is in the guest's own hands. If it reads it again, it finds one unit. If it goes on with
-/// what it had, and stores that in its time, it has what is kept back and that, as before: it has
-/// gained nothing, but in its very last slice, where what it can gain becomes half as much each time.
-fn cut(store: &mut StoreContextMut<'_, State>) -> wasmtime::Result<()> {
-    let left = store.get_fuel()?;
-    let meter = &mut store.data_mut().meter;
-    meter.cut = meter.entered;
-    let new = match meter.reserve.min(left) {
-        0 => (left / 2).max(1),
-        reserve => reserve + 1,
-    };
-    meter.set = new;
-    meter.interval = 1;
-    meter.reserve = new - 1;
-    store.fuel_async_yield_interval(Some(1))?;
-    store.set_fuel(new)
 }
 
 /// Sets the fuel of which there is `left` to `new`, and the rest of the slice, of which the host's
 /// `work` took a part, too.
 fn set(store: &mut StoreContextMut<'_, State>, left: u64, new: u64, work: u64) -> wasmtime::Result<()> {
     let meter = &mut store.data_mut().meter;
-    let burnt = meter.burnt(left).saturating_add(work);
-    let is_over = burnt >= meter.slice || meter.activity.elapsed() >= SLICE_TIME;
-    let is_overdue = is_over && meter.interval == 1 && meter.activation == meter.activity.number();
-    meter.overdue = if is_overdue { meter.overdue + 1 } else { 0 };
-    let takes_long = meter.overdue > MAX_OVERDUE_FOR_LONG && meter.activity.elapsed() > LONG;
-    if meter.overdue > MAX_OVERDUE || takes_long {
-        return Err(wasmtime::Error::new(NeverYields));
+    let (has_waited, elapsed) = (meter.has_waited(), meter.activity.elapsed());
+    if has_waited {
+        // What was burnt before is no part of this slice, and this call does not count twice.
+        meter.slice.begin(left);
+        meter.call.entered = meter.activity.number();
     }
-    meter.activation = meter.activity.number();
-    meter.since_yield = burnt;
-    // With one unit it yields at the next loop or function.
-    meter.interval = if is_over { 1 } else { meter.slice - burnt };
-    meter.set = new;
-    meter.reserve = new.saturating_sub(meter.interval);
-    let interval = meter.interval;
-    store.fuel_async_yield_interval(Some(interval))?;
-    store.set_fuel(new)
+    meter.show(left);
+    let fuel = meter.slice.go_on(left, new, work, elapsed >= SLICE_TIME, elapsed)?;
+    apply(store, fuel)
 }
 
-/// A guest that calls the host again and again and never comes to where it would yield.
-#[derive(Debug, thiserror::Error)]
-#[error("calls the host without a loop or a function between, and lets nobody else run")]
-struct NeverYields;
+fn apply(store: &mut StoreContextMut<'_, State>, fuel: Fuel) -> wasmtime::Result<()> {
+    store.fuel_async_yield_interval(Some(fuel.interval))?;
+    store.set_fuel(fuel.fuel)
+}

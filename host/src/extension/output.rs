@@ -15,7 +15,7 @@ use wasmtime_wasi::{
 };
 
 use self::rate::Rate;
-use super::abi;
+use super::{abi, turn::end_slice};
 use crate::{
     logs::{Level, Logs, Source},
     usage::Usage,
@@ -60,15 +60,15 @@ impl Output {
         let now = Instant::now();
         let mut rate = self.rate();
         let is_within = rate.take(now);
-        if is_within {
-            self.usage.log_rate.add(now, 1);
-            return true;
-        }
-        self.usage.log_dropped.fetch_add(1, Ordering::Relaxed);
         let dropped = if rate.is_report_due(now) { rate.take_dropped(now) } else { 0 };
         drop(rate);
         self.say_dropped(dropped);
-        false
+        if is_within {
+            self.usage.log_rate.add(now, 1);
+        } else {
+            self.usage.log_dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        is_within
     }
 
     fn say_dropped(&self, lines: u64) {
@@ -178,7 +178,7 @@ impl Drop for Line {
 impl Pollable for LineStream {
     async fn ready(&mut self) {
         if self.0.written().permit == 0 {
-            tokio::task::yield_now().await;
+            end_slice().await;
             self.0.written().permit = PERMIT;
         }
     }

@@ -40,6 +40,8 @@ pub(super) struct State {
     pub(super) memory: MemoryLimiter,
     pub(super) output: Output,
     pub(super) table: ResourceTable,
+    /// WASI resources that it may hold, and wait for at once.
+    pub(super) resources: u64,
     /// Bytes of randomness that one call gives.
     pub(super) random_bytes: u64,
     pub(super) config: WasiConfigVariables,
@@ -83,6 +85,7 @@ impl State {
             memory,
             output,
             table,
+            resources: limits.fixed().resources,
             random_bytes: limits.fixed().random_bytes,
             config: WasiConfigVariables::from_iter(config.config.clone()),
             grants: config.grants.clone(),
@@ -223,6 +226,10 @@ impl State {
     }
 
     fn take_one(&mut self) -> Taken {
+        if self.in_hand.is_full() && self.peer.inbox().take_abandoned_in_hand() {
+            self.in_hand.forget_abandoned();
+            self.show_in_flight();
+        }
         let full = self.in_hand.is_full();
         // Said each time: the inbox forgets it when somebody gives up on a request.
         self.peer.inbox().hold_requests(full);

@@ -4,8 +4,9 @@
 //! An extension that is woken by a message runs as soon as the worker thread comes to it. One that
 //! has used up its slice and could go on is *busy*: it waits for its turn. One busy extension runs
 //! at a time, and before each turn the worker looks at its timers and sockets, so that however many
-//! are busy, a message waits for one slice, not for one of each. Who is over its `cpu-share` is not
-//! run until it is under it again.
+//! are busy, a message waits for one slice, not for one of each. So that extensions that wake each
+//! other all the time keep nobody from it, one that is woken when there was no turn for long waits for
+//! one, too. Who is over its `cpu-share` is not run until it is under it again.
 
 mod share;
 #[cfg(test)]
@@ -13,7 +14,7 @@ mod tests;
 
 use std::{
     collections::VecDeque,
-    future::Future,
+    future::{Future, poll_fn},
     pin::{Pin, pin},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -29,9 +30,16 @@ use tokio::time::{Sleep, sleep};
 use self::share::Share;
 use crate::{config::CpuShare, usage::Usage};
 
+/// Time for which extensions may run before the worker looks at its timers and sockets.
+const LOOK_EVERY: Duration = Duration::from_micros(100);
+
 /// The busy extensions of one Main, in the order of their turns.
 #[derive(Debug, Default)]
-pub(crate) struct Turns(Mutex<Queue>);
+pub(crate) struct Turns {
+    queue: Mutex<Queue>,
+    /// Nanoseconds for which extensions ran since the worker last looked at timers and sockets.
+    since_look: AtomicU64,
+}
 
 #[derive(Debug, Default)]
 struct Queue {
@@ -70,7 +78,17 @@ impl Turns {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_look_due(&self) -> bool {
+        self.since_look.load(Ordering::Relaxed) >= nanoseconds(LOOK_EVERY)
+    }
+
+    /// Counts time for which an extension ran; from zero if the worker had looked just before.
+    fn ran(&self, time: u64, had_looked: bool) {
+        let before = if had_looked { 0 } else { self.since_look.load(Ordering::Relaxed) };
+        self.since_look.store(before.saturating_add(time), Ordering::Relaxed);
     }
 }
 
@@ -91,6 +109,19 @@ fn wake_last(waker: &Waker) {
     let yields = tokio::task::yield_now();
     // Pending: it has put the waker there.
     let _pending = pin!(yields).poll(&mut Context::from_waker(waker));
+}
+
+/// Lets others run, as a guest that has used up its slice.
+pub(super) async fn end_slice() {
+    let mut has_ended = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_ended, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Which activation of an extension is under way, and since when.
@@ -122,6 +153,20 @@ impl Activity {
     }
 }
 
+/// The share of one extension, which no restart renews.
+#[derive(Debug)]
+pub(crate) struct SharedShare(Mutex<Share>);
+
+impl SharedShare {
+    pub(crate) fn new(share: CpuShare) -> Self {
+        Self(Mutex::new(Share::new(share, Instant::now())))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Share> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// A guest that runs in turn and within its share. Dropped, it gives up its place.
 pub(super) struct InTurn<F> {
     guest: Pin<Box<F>>,
@@ -130,6 +175,8 @@ pub(super) struct InTurn<F> {
     turns: Arc<Turns>,
     ticket: Option<Arc<Ticket>>,
     share: Share,
+    /// Where the share is kept between instances.
+    kept: Arc<SharedShare>,
     delay: Option<Delay>,
     activity: Arc<Activity>,
     usage: Arc<Usage>,
@@ -145,18 +192,20 @@ impl<F: Future> InTurn<F> {
     pub(super) fn new(
         guest: F,
         turns: Arc<Turns>,
-        share: CpuShare,
+        share: Arc<SharedShare>,
         activity: Arc<Activity>,
         usage: Arc<Usage>,
     ) -> Self {
         let wakeups = Arc::new(Wakeups::default());
+        let own_share = *share.lock();
         Self {
             guest: Box::pin(guest),
             waker: Waker::from(wakeups.clone()),
             wakeups,
             turns,
             ticket: None,
-            share: Share::new(share, Instant::now()),
+            share: own_share,
+            kept: share,
             delay: None,
             activity,
             usage,
@@ -170,9 +219,16 @@ impl<F: Future> InTurn<F> {
                 ready!(delay.over.as_mut().poll(context));
                 self.usage.add_delay(nanoseconds(delay.began.elapsed()));
                 self.delay = None;
+                // Delays end together: without turns, so many would run at once.
+                self.join(context);
+                return Poll::Pending;
             }
             let now = Instant::now();
             let Some(wait) = self.share.wait(now) else {
+                if self.ticket.is_none() && self.turns.is_look_due() {
+                    self.join(context);
+                    return Poll::Pending;
+                }
                 return self.poll_turn(context).map(|()| now);
             };
             // A turn that cannot be used is somebody else's.
@@ -185,6 +241,16 @@ impl<F: Future> InTurn<F> {
         let Some(ticket) = &self.ticket else { return Poll::Ready(()) };
         ticket.waker.register(context.waker());
         if ticket.is_called.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// Takes a place in the queue, which may be its turn at once: behind all that can run now.
+    fn join(&mut self, context: &Context<'_>) {
+        let ticket = self.turns.join();
+        ticket.waker.register(context.waker());
+        if ticket.is_called.load(Ordering::Acquire) {
+            wake_last(context.waker());
+        }
+        self.ticket = Some(ticket);
     }
 
     fn leave(&mut self) {
@@ -210,13 +276,9 @@ impl<F: Future> Future for InTurn<F> {
         this.usage.cpu_second.add(end, spent);
         this.share.spend(spent);
         let had_turn = this.ticket.take();
+        this.turns.ran(spent, had_turn.is_some());
         if result.is_pending() && is_busy {
-            let ticket = this.turns.join();
-            ticket.waker.register(context.waker());
-            if ticket.is_called.load(Ordering::Acquire) {
-                wake_last(context.waker());
-            }
-            this.ticket = Some(ticket);
+            this.join(context);
         }
         if let Some(ticket) = had_turn {
             this.turns.leave(&ticket);
@@ -227,6 +289,7 @@ impl<F: Future> Future for InTurn<F> {
 
 impl<F> Drop for InTurn<F> {
     fn drop(&mut self) {
+        *self.kept.lock() = self.share;
         if let Some(ticket) = self.ticket.take() {
             self.turns.leave(&ticket);
         }

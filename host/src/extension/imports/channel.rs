@@ -75,6 +75,7 @@ async fn wait_for<T>(
             }
             return Ok(Some(taken));
         }
+        meter::show(store);
         let peer = store.data().peer.clone();
         let readable = peer.inbox().readable();
         let in_time = match timeout_ms {

@@ -1,20 +1,24 @@
-//! Functions of WASI that are narrowed: names that a guest may look up, and how much randomness it
-//! gets at once.
+//! Functions of WASI that are narrowed: names that a guest may look up, how much randomness it gets at
+//! once, and how much it can wait for at once.
 
 use wasmtime::component::{Linker, Resource};
 use wasmtime_wasi::{
-    p2::bindings::{
-        random::{insecure, random},
-        sockets::{
-            ip_name_lookup::{Host, ResolveAddressStream},
-            network::{ErrorCode, Network},
+    p2::{
+        DynPollable,
+        bindings::{
+            io::poll,
+            random::{insecure, random},
+            sockets::{
+                ip_name_lookup::{Host, ResolveAddressStream},
+                network::{ErrorCode, Network},
+            },
         },
     },
     random::{WasiRandomCtx, WasiRandomView},
     sockets::WasiSocketsView,
 };
 
-use super::{Store, meter};
+use super::{Async, Store, meter};
 use crate::{
     extension::{limit::OverLimit, state::State},
     roster::LimitHit,
@@ -50,6 +54,21 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
         .func_wrap("get-insecure-random-bytes", |store, (length,)| {
             random_bytes(store, length, insecure::Host::get_insecure_random_bytes)
         })?;
+    linker.instance(&format!("wasi:io/poll@{VERSION}"))?.func_wrap_async(
+        "poll",
+        |mut store: Store<'_>, (pollables,): (Vec<Resource<DynPollable>>,)| -> Async<'_, Vec<u32>> {
+            Box::new(async move {
+                let (used, allowed) = (pollables.len() as u64, store.data().resources);
+                if used > allowed {
+                    // One that it has can be listed again and again.
+                    let hit = LimitHit { name: "resources".to_owned(), used, allowed };
+                    return Err(OverLimit(hit).into());
+                }
+                meter::charge_each(&mut store, pollables.len())?;
+                Ok((poll::Host::poll(&mut store.data_mut().table, pollables).await?,))
+            })
+        },
+    )?;
     linker.allow_shadowing(false);
     Ok(())
 }

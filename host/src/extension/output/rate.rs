@@ -47,7 +47,9 @@ impl Rate {
 
     /// How many were dropped since this was last asked.
     pub(super) fn take_dropped(&mut self, now: Instant) -> u64 {
-        self.reported = Some(now);
+        if self.dropped > 0 {
+            self.reported = Some(now);
+        }
         std::mem::take(&mut self.dropped)
     }
 }
@@ -78,6 +80,9 @@ mod tests {
         let start = Instant::now();
         let mut rate = Rate::new(1, start);
         assert!(rate.is_report_due(start));
+        assert_eq!(rate.take_dropped(start), 0);
+        assert!(rate.is_report_due(start), "there was none");
+        assert!((0..20).any(|_| !rate.take(start)));
         rate.take_dropped(start);
         assert!(!rate.is_report_due(start + Duration::from_secs(9)));
         assert!(rate.is_report_due(start + Duration::from_secs(10)));

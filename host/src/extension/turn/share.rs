@@ -17,7 +17,7 @@ const WHOLE: i64 = 10_000;
 ///
 /// A token bucket: it fills by `share` nanoseconds each nanosecond, up to the share of [`BURST`], and
 /// is looked at only when the extension runs, so that an idle one costs nothing.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     points: i64,
     /// Nanoseconds of work; below zero it is over its share.

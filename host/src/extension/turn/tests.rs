@@ -1,6 +1,6 @@
 //! Whose turn it is, with guests that are futures.
 
-use std::{cell::RefCell, future::poll_fn, rc::Rc};
+use std::{cell::RefCell, rc::Rc};
 
 use tokio::{sync::Notify, task::LocalSet};
 
@@ -10,19 +10,18 @@ use super::*;
 type Log = Rc<RefCell<Vec<String>>>;
 
 fn in_turn<F: Future>(turns: &Arc<Turns>, guest: F) -> InTurn<F> {
-    InTurn::new(guest, turns.clone(), CpuShare::WHOLE, Arc::new(Activity::new()), Arc::default())
+    InTurn::new(guest, turns.clone(), share("100%"), Arc::new(Activity::new()), Arc::default())
+}
+
+fn share(text: &str) -> Arc<SharedShare> {
+    Arc::new(SharedShare::new(text.parse().unwrap()))
 }
 
 /// A guest that uses up a slice each time that it runs, `slices` times.
 async fn busy(name: &str, slices: u32, log: Log) {
     for _ in 0..slices {
         log.borrow_mut().push(name.to_owned());
-        let mut has_yielded = false;
-        poll_fn(|context| {
-            context.waker().wake_by_ref();
-            if std::mem::replace(&mut has_yielded, true) { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
+        end_slice().await;
     }
 }
 
@@ -101,12 +100,11 @@ async fn a_guest_that_ends_or_is_killed_passes_its_turn_on() {
 #[tokio::test]
 async fn whoever_is_over_its_share_keeps_no_turn_from_others() {
     let (turns, log) = (Arc::new(Turns::default()), Log::default());
-    let share = "0.1%".parse().unwrap();
     let usage = Arc::<Usage>::default();
     let greedy = InTurn::new(
         busy("greedy ", 100, log.clone()),
         turns.clone(),
-        share,
+        share("0.1%"),
         Arc::new(Activity::new()),
         usage.clone(),
     );
@@ -118,4 +116,90 @@ async fn whoever_is_over_its_share_keeps_no_turn_from_others() {
     LocalSet::new().run_until(all(vec![in_turn(&turns, busy("other ", 3, log.clone()))])).await;
     assert_eq!(log.borrow().concat(), "other other other ");
     assert!(greedy.delay.is_some());
+}
+
+/// Works without looking up for about as long as a slice.
+fn work() {
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_micros(250) {}
+}
+
+#[tokio::test]
+async fn guests_that_wake_each_other_all_the_time_keep_nobody_from_its_turn() {
+    let (turns, log) = (Arc::new(Turns::default()), Log::default());
+    let balls = [Rc::new(Notify::new()), Rc::new(Notify::new())];
+    let tasks = LocalSet::new();
+    for (from, to) in [(0, 1), (1, 0)] {
+        let (from, to, log) = (balls[from].clone(), balls[to].clone(), log.clone());
+        tasks.spawn_local(in_turn(&turns, async move {
+            loop {
+                from.notified().await;
+                work();
+                log.borrow_mut().push("ball".to_owned());
+                to.notify_one();
+            }
+        }));
+    }
+    let busy_log = log.clone();
+    tasks.spawn_local(in_turn(&turns, async move { busy("busy", u32::MAX, busy_log).await }));
+    balls[0].notify_one();
+    tasks
+        .run_until(async {
+            while log.borrow().len() < 200 {
+                tokio::task::yield_now().await
+            }
+        })
+        .await;
+    let turns = log.borrow().iter().filter(|entry| *entry == "busy").count();
+    assert!(turns > 50, "{turns} of 200");
+}
+
+#[tokio::test]
+async fn delays_that_end_together_are_followed_by_turns() {
+    let (turns, log) = (Arc::new(Turns::default()), Log::default());
+    let guests: Vec<_> = (0..8)
+        .map(|number| {
+            let guest = busy_for_ever(number.to_string(), log.clone());
+            let guest =
+                InTurn::new(guest, turns.clone(), share("50%"), Arc::new(Activity::new()), Arc::default());
+            // What they used before they came here.
+            let mut guest = Box::pin(guest);
+            guest.share.spend(260_000_000);
+            guest
+        })
+        .collect();
+    let tasks = LocalSet::new();
+    for guest in guests {
+        tasks.spawn_local(guest);
+    }
+    let looks = Rc::new(RefCell::new(Vec::new()));
+    let watch = async {
+        while looks.borrow().len() < 50 || log.borrow().is_empty() {
+            looks.borrow_mut().push(log.borrow().len());
+            tokio::task::yield_now().await;
+        }
+    };
+    tasks.run_until(watch).await;
+    let most = looks.borrow().windows(2).map(|two| two[1] - two[0]).max();
+    assert!(most.is_some_and(|most| most <= 2), "{most:?} ran between two looks");
+}
+
+async fn busy_for_ever(name: String, log: Log) {
+    busy(&name, u32::MAX, log).await;
+}
+
+#[tokio::test]
+async fn a_restart_does_not_renew_the_share() {
+    let (turns, kept) = (Arc::new(Turns::default()), share("0.1%"));
+    let run = |spent| {
+        let guest = std::future::pending::<()>();
+        let usage = Arc::default();
+        let mut run = InTurn::new(guest, turns.clone(), kept.clone(), Arc::new(Activity::new()), usage);
+        run.share.spend(spent);
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(Pin::new(&mut run).poll(&mut context).is_pending());
+        run.delay.is_some()
+    };
+    assert!(!run(400_000));
+    assert!(run(400_000), "together they are over half a second's share");
 }
