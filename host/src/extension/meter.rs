@@ -36,9 +36,6 @@ const BYTES_PER_FUEL: u64 = 16;
 /// Fuel for the host's work up to which it is only counted: taking it out costs time itself.
 const MAX_OWED: u64 = 8 * CROSSING;
 
-/// Time after which a slice ends for a guest that has the host work: calls differ in what they cost.
-const SLICE_TIME: Duration = Duration::from_micros(250);
-
 /// What one guest has burnt.
 #[derive(Debug)]
 pub(super) struct Meter {
@@ -227,7 +224,7 @@ fn collect(store: &mut StoreContextMut<'_, State>) -> wasmtime::Result<()> {
 /// them.
 fn leave(store: &mut StoreContextMut<'_, State>) -> wasmtime::Result<()> {
     let meter = &store.data().meter;
-    let is_late = || meter.activity.elapsed() >= SLICE_TIME;
+    let is_late = || meter.activity.elapsed() >= slice::TIME;
     if meter.has_waited() {
         let left = store.get_fuel()?;
         let fuel = store.data_mut().meter.slice.begin(left);
@@ -250,14 +247,16 @@ fn leave(store: &mut StoreContextMut<'_, State>) -> wasmtime::Result<()> {
 /// `work` took a part, too.
 fn set(store: &mut StoreContextMut<'_, State>, left: u64, new: u64, work: u64) -> wasmtime::Result<()> {
     let meter = &mut store.data_mut().meter;
-    let (has_waited, elapsed) = (meter.has_waited(), meter.activity.elapsed());
-    if has_waited {
-        // What was burnt before is no part of this slice, and this call does not count twice.
+    let elapsed = if meter.has_waited() {
+        // What was burnt before is no part of this slice, which has just begun.
         meter.slice.begin(left);
         meter.call.entered = meter.activity.number();
-    }
+        Duration::ZERO
+    } else {
+        meter.activity.elapsed()
+    };
     meter.show(left);
-    let fuel = meter.slice.go_on(left, new, work, elapsed >= SLICE_TIME, elapsed)?;
+    let fuel = meter.slice.go_on(left, new, work, elapsed)?;
     apply(store, fuel)
 }
 

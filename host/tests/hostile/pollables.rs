@@ -35,8 +35,11 @@ async fn pollables_used_wrongly_are_a_trap() {
     for (command, fault) in [
         (
             "poll-repeated 513",
-            Fault::new("trapped: asked for 513 of `resources`, of which 512 are allowed")
-                .limit("resources", 513, 512),
+            Fault::new("trapped: asked for 513 of `resources`, of which 512 are allowed").limit(
+                "resources",
+                513,
+                512,
+            ),
         ),
         ("poll-nothing", Fault::new("trapped: empty poll list")),
         ("drop-parent-first", Fault::new("trapped: resource has children")),

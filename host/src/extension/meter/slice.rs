@@ -4,6 +4,9 @@
 
 use std::time::Duration;
 
+/// Time after which a slice ends for a guest that has the host work: calls differ in what they cost.
+pub(super) const TIME: Duration = Duration::from_micros(250);
+
 /// Times that a guest may be charged though it should have yielded. It would at the next loop or
 /// function: only code that was made without any gets here.
 const MAX_OVERDUE: u32 = 400;
@@ -56,19 +59,18 @@ impl Slice {
         self.set
     }
 
-    /// The same slice with `new` in place of what is `left`, of which the host's `work` took a part;
-    /// ends it if it is used up or `is_late`.
+    /// The same slice, `elapsed` after it began, with `new` in place of what is `left`, and the host's
+    /// `work` in it; ends it if it is used up or takes too long.
     pub(super) fn go_on(
         &mut self,
         left: u64,
         new: u64,
         work: u64,
-        is_late: bool,
         elapsed: Duration,
     ) -> Result<Fuel, NeverYields> {
         self.burnt = self.burnt.saturating_add(self.set.fuel.saturating_sub(left)).saturating_add(work);
         let was_over = self.set.interval == 1;
-        let is_over = self.burnt >= self.length || is_late;
+        let is_over = self.burnt >= self.length || elapsed >= TIME;
         self.overdue = if is_over && was_over { self.overdue + 1 } else { 0 };
         if self.overdue > MAX_OVERDUE || (self.overdue > MAX_OVERDUE_FOR_LONG && elapsed > LONG) {
             return Err(NeverYields);
@@ -106,24 +108,24 @@ mod tests {
     #[test]
     fn what_the_host_did_and_what_was_burnt_shorten_the_same_slice() {
         let mut slice = Slice::new(100, 1000);
-        assert_eq!(slice.go_on(970, 960, 10, false, NOW).unwrap(), Fuel { fuel: 960, interval: 60 });
-        assert_eq!(slice.go_on(950, 2000, 0, false, NOW).unwrap(), Fuel { fuel: 2000, interval: 50 });
-        assert_eq!(slice.go_on(1960, 1950, 10, false, NOW).unwrap(), Fuel { fuel: 1950, interval: 1 });
+        assert_eq!(slice.go_on(970, 960, 10, NOW).unwrap(), Fuel { fuel: 960, interval: 60 });
+        assert_eq!(slice.go_on(950, 2000, 0, NOW).unwrap(), Fuel { fuel: 2000, interval: 50 });
+        assert_eq!(slice.go_on(1960, 1950, 10, NOW).unwrap(), Fuel { fuel: 1950, interval: 1 });
     }
 
     #[test]
     fn a_slice_ends_late_however_little_was_burnt() {
         let mut slice = Slice::new(100, 1000);
-        assert_eq!(slice.go_on(999, 999, 0, true, NOW).unwrap().interval, 1);
+        assert_eq!(slice.go_on(999, 999, 0, TIME).unwrap().interval, 1);
     }
 
     #[test]
     fn whoever_let_others_run_has_a_whole_slice_whatever_it_burnt_before() {
         let mut slice = Slice::new(100, 1000);
         for burnt in [3, 60, 99, 250] {
-            slice.go_on(1000 - burnt, 1000, 7, false, NOW).unwrap();
+            slice.go_on(1000 - burnt, 1000, 7, NOW).unwrap();
             assert_eq!(slice.begin(1000), Fuel { fuel: 1000, interval: 100 });
-            assert_eq!(slice.go_on(990, 990, 0, false, NOW).unwrap().interval, 90);
+            assert_eq!(slice.go_on(990, 990, 0, NOW).unwrap().interval, 90);
             slice.begin(1000);
         }
     }
@@ -132,9 +134,9 @@ mod tests {
     fn a_guest_that_never_comes_to_where_it_would_yield_is_found_out() {
         let calls = |elapsed| {
             let mut slice = Slice::new(100, 1000);
-            (0_u32..).find(|_| slice.go_on(0, 1000, 0, true, elapsed).is_err()).unwrap()
+            (0_u32..).find(|_| slice.go_on(0, 1000, 0, elapsed).is_err()).unwrap()
         };
-        assert_eq!(calls(NOW), MAX_OVERDUE + 1);
+        assert_eq!(calls(TIME), MAX_OVERDUE + 1);
         assert_eq!(calls(LONG * 2), MAX_OVERDUE_FOR_LONG + 1);
     }
 
