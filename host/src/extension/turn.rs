@@ -3,10 +3,10 @@
 //!
 //! An extension that is woken by a message runs as soon as the worker thread comes to it. One that
 //! has used up its slice and could go on is *busy*: it waits for its turn. One busy extension runs
-//! at a time, and before each turn the worker looks at its timers and sockets, so that however many
-//! are busy, a message waits for one slice, not for one of each. So that extensions that wake each
-//! other all the time keep nobody from it, one that is woken when there was no turn for long waits for
-//! one, too. Who is over its `cpu-share` is not run until it is under it again.
+//! at a time, so that however many are busy, a message waits for one slice, not for one of each. When
+//! extensions have run for [`LOOK_EVERY`], whoever is next runs after the worker has looked at its
+//! timers and sockets, whether it is busy or was woken: extensions that wake each other all the time
+//! would else keep it from that. Who is over its `cpu-share` is not run until it is under it again.
 
 mod share;
 #[cfg(test)]
@@ -52,7 +52,20 @@ struct Queue {
 #[derive(Debug, Default)]
 struct Ticket {
     is_called: AtomicBool,
+    /// Its turn comes after the worker has looked at timers and sockets.
+    is_after_look: AtomicBool,
     waker: AtomicWaker,
+}
+
+impl Ticket {
+    /// Wakes whoever has the turn, behind all that can run now.
+    fn wake(&self, waker: &Waker) {
+        if self.is_after_look.load(Ordering::Relaxed) {
+            wake_after_look(waker);
+        } else {
+            waker.wake_by_ref();
+        }
+    }
 }
 
 impl Turns {
@@ -62,7 +75,7 @@ impl Turns {
         let mut queue = self.queue();
         queue.waiting.push_back(ticket.clone());
         if !queue.is_taken {
-            queue.call_next();
+            queue.call_next(self.is_look_due());
         }
         ticket
     }
@@ -71,7 +84,7 @@ impl Turns {
     fn leave(&self, ticket: &Arc<Ticket>) {
         let mut queue = self.queue();
         if ticket.is_called.load(Ordering::Acquire) {
-            queue.call_next();
+            queue.call_next(self.is_look_due());
         } else {
             queue.waiting.retain(|other| !Arc::ptr_eq(other, ticket));
         }
@@ -93,19 +106,20 @@ impl Turns {
 }
 
 impl Queue {
-    fn call_next(&mut self) {
+    fn call_next(&mut self, after_look: bool) {
         let next = self.waiting.pop_front();
         self.is_taken = next.is_some();
         if let Some(ticket) = next {
+            ticket.is_after_look.store(after_look, Ordering::Relaxed);
             ticket.is_called.store(true, Ordering::Release);
-            ticket.waker.take().iter().for_each(wake_last);
+            ticket.waker.take().iter().for_each(|waker| ticket.wake(waker));
         }
     }
 }
 
 /// Wakes a task behind all that can run now, and after a look at timers and sockets: that is what
 /// tokio does with one that yields.
-fn wake_last(waker: &Waker) {
+fn wake_after_look(waker: &Waker) {
     let yields = tokio::task::yield_now();
     // Pending: it has put the waker there.
     let _pending = pin!(yields).poll(&mut Context::from_waker(waker));
@@ -248,7 +262,7 @@ impl<F: Future> InTurn<F> {
         let ticket = self.turns.join();
         ticket.waker.register(context.waker());
         if ticket.is_called.load(Ordering::Acquire) {
-            wake_last(context.waker());
+            ticket.wake(context.waker());
         }
         self.ticket = Some(ticket);
     }
@@ -276,7 +290,8 @@ impl<F: Future> Future for InTurn<F> {
         this.usage.cpu_second.add(end, spent);
         this.share.spend(spent);
         let had_turn = this.ticket.take();
-        this.turns.ran(spent, had_turn.is_some());
+        let had_looked = had_turn.as_ref().is_some_and(|turn| turn.is_after_look.load(Ordering::Relaxed));
+        this.turns.ran(spent, had_looked);
         if result.is_pending() && is_busy {
             this.join(context);
         }
