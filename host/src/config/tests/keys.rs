@@ -160,6 +160,8 @@ fn the_tables_of_the_manual_have_the_values_of_the_built_in_classes() {
         });
         assert_eq!(manual_row(key.name), values, "{}", key.name);
     }
+    let transfers = classes.each_ref().map(|limits| written(limits.transfer()));
+    assert_eq!(manual_row("transfer"), transfers);
     let fixed = classes.map(|limits| serde_json::to_value(limits.fixed()).unwrap());
     for bound in fixed[0].as_object().unwrap().keys().filter(|bound| *bound != "class") {
         let written = manual_row(bound).map(|cell| cell.parse::<ByteSize>().unwrap().0);
