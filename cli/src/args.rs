@@ -141,6 +141,8 @@ pub(crate) struct CheckArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 MEMORY is used and allowed, INBOX is messages and bytes that wait, SHED is messages that found no room.
+Of a failure, `weir status ID` and --json also show the component's hash and the functions that were
+running.
 
 Examples:
   weir ps
@@ -173,7 +175,7 @@ pub(crate) struct IdArgs {
 #[command(after_help = "\
 USED is now and PEAK the most since Main started, over all instances; of ready-timeout and stop-timeout,
 what the last start and stop took. FROM is where the limit is set. The time beside fuel is what plain
-arithmetic takes on this machine.
+arithmetic takes on this machine; other code takes up to ten times as long.
 
 Examples:
   weir limits

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, path::Path};
 
 use serde_json::json;
-use weir_host::{Config, config::ConfigErrors};
+use weir_host::{Config, StartError, check_mappings, config::ConfigErrors};
 
 use crate::{
     args::CheckArgs,
@@ -17,12 +17,7 @@ pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<()> {
         Err(errors) if args.json => return report_errors(&errors),
         Err(errors) => return Err(errors.into()),
     };
-    let mut warnings = config.warnings();
-    if !config.main.serves.is_empty() {
-        warnings.push(
-            "`main.serves` is for programs that embed Weir: `weir run` serves nothing itself".to_owned(),
-        );
-    }
+    let warnings = warnings(&config, check_mappings(&config));
     let components = Components::check(&config);
     if args.json {
         report_components(&config, &components, &warnings)?;
@@ -30,6 +25,18 @@ pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<()> {
         print_components(&config, &components, &warnings)?;
     }
     if components.failures() == 0 { Ok(()) } else { Err(Said.into()) }
+}
+
+/// What need not be wrong: also that they do not fit here, since they may be for another machine.
+fn warnings(config: &Config, mappings: Result<(), StartError>) -> Vec<String> {
+    let mut warnings = config.warnings();
+    if !config.main.serves.is_empty() {
+        warnings.push(
+            "`main.serves` is for programs that embed Weir: `weir run` serves nothing itself".to_owned(),
+        );
+    }
+    warnings.extend(mappings.err().map(|error| format!("on this machine `weir run` would fail: {error}")));
+    warnings
 }
 
 /// What is wrong with each component: with none of them checked twice.
@@ -103,4 +110,20 @@ fn report_errors(errors: &ConfigErrors) -> anyhow::Result<()> {
         .collect();
     output::json(&json!({ "ok": false, "errors": errors, "warnings": [], "extensions": [] }))?;
     Err(Said.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extensions_that_do_not_fit_on_this_machine_are_a_warning() {
+        let refused =
+            StartError::Mappings { extensions: 10_000, fit: 9_075, allowed: 65_530, needed: 72_003 };
+        let warnings = warnings(&Config::default(), Err(refused));
+        let [warning] = &warnings[..] else { panic!("{warnings:?}") };
+        let expected =
+            "on this machine `weir run` would fail: 10000 extensions are configured, and only 9075 fit";
+        assert!(warning.starts_with(expected), "{warning}");
+    }
 }

@@ -245,7 +245,10 @@ struct Error {
 async fn refused(response: Response<Incoming>) -> anyhow::Error {
     let status = response.status();
     match body(response).await.map(|body| serde_json::from_slice(&body)) {
-        Ok(Ok(Answer { error: Error { code, message } })) => Refused { code, message }.into(),
+        Ok(Ok(Answer { error: Error { code, message } })) => {
+            let hint = if code == "no-such-route" { "; is Main of another version?" } else { "" };
+            Refused { code, message: message + hint }.into()
+        }
         Ok(Err(_)) => unexplained(status),
         Err(error) => error,
     }

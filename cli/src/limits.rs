@@ -4,16 +4,20 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde_json::Value;
-use weir_host::{Config, ControlError, LimitsReport};
+use weir_host::{Config, ControlError, ExtensionId, LimitsReport};
 
 use crate::{
     args::{LimitsArgs, Target},
     client::{Client, Route},
+    exit::Usage,
     output, tables,
 };
 
 pub(crate) async fn limits(args: LimitsArgs) -> anyhow::Result<()> {
     let id = args.id.as_deref();
+    if id == Some("") {
+        return Err(Usage("a name cannot be empty".to_owned()).into());
+    }
     let report = match &args.file {
         Some(file) => configured(file, id).await?,
         None => running(&args.target, id).await?,
@@ -29,18 +33,20 @@ pub(crate) async fn limits(args: LimitsArgs) -> anyhow::Result<()> {
 async fn running(target: &Target, id: Option<&str>) -> anyhow::Result<Value> {
     let route = match id {
         None => Route::new(&["limits"]),
-        Some(id) => Route::named(&["limits", id])?,
+        Some(id) => Route::new(&["limits", id]),
     };
     Client::connect(target).await?.get(&route).await
 }
 
 async fn configured(file: &Path, id: Option<&str>) -> anyhow::Result<Value> {
-    let mut report = LimitsReport::configured(&Config::load(file)?).await;
-    if let Some(id) = id {
-        report.extensions.retain(|extension| extension.id.as_str() == id);
-        if report.extensions.is_empty() {
-            return Err(ControlError::Unknown(id.to_owned()).into());
-        }
+    let config = Config::load(file)?;
+    let is_asked_for = |other: &ExtensionId| id.is_none_or(|id| id == other.as_str());
+    if let Some(id) = id
+        && !config.extensions.iter().any(|extension| is_asked_for(&extension.id))
+    {
+        return Err(ControlError::Unknown(id.to_owned()).into());
     }
+    let mut report = LimitsReport::configured(&config).await;
+    report.extensions.retain(|extension| is_asked_for(&extension.id));
     Ok(serde_json::to_value(report)?)
 }

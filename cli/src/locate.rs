@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use weir_host::{Config, MainConfig};
+use weir_host::MainConfig;
 
 use crate::args::Target;
 
@@ -13,11 +13,11 @@ use crate::args::Target;
 const VARIABLE: &str = "WEIR_SOCKET";
 
 /// The socket of the Main that a command is for: what its arguments say, else the environment, else
-/// the default.
+/// the default. Of a file only this is read: it may have changed since Main did.
 pub(crate) fn socket(target: &Target) -> anyhow::Result<PathBuf> {
     match target {
         Target { socket: Some(socket), .. } => Ok(socket.clone()),
-        Target { config: Some(file), .. } => Ok(Config::load(file)?.main.control_socket),
+        Target { config: Some(file), .. } => Ok(MainConfig::control_socket_of(file)?),
         Target { socket: None, config: None } => Ok(overridden(None).unwrap_or_else(default)),
     }
 }

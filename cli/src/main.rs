@@ -1,8 +1,7 @@
 //! `weir`: runs extensions, and talks to the Main that runs them.
 //!
 //! Every command is a module. Those that talk to Main do so over its control socket, as any program
-//! could; only `run`, `check`, `inspect` and
-//! `limits --file` use the library.
+//! could; only `run`, `check`, `inspect` and `limits --file` use the library.
 
 mod args;
 mod check;

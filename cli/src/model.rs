@@ -54,8 +54,9 @@ pub(crate) struct Handling {
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct LimitHit {
     pub(crate) name: String,
-    pub(crate) used: u64,
-    pub(crate) allowed: u64,
+    pub(crate) unit: String,
+    pub(crate) used: Number,
+    pub(crate) allowed: Number,
 }
 
 #[derive(Debug, Deserialize)]
@@ -77,6 +78,7 @@ pub(crate) struct ExtensionLimits {
     pub(crate) log_dropped: Option<u64>,
     pub(crate) limits: Vec<Limit>,
     pub(crate) fixed: Map<String, Value>,
+    pub(crate) transfer: u64,
 }
 
 #[derive(Debug, Deserialize)]

@@ -6,12 +6,16 @@ use std::time::Duration;
 
 use bytesize::ByteSize;
 use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
+use serde_json::Number;
 
 pub(crate) use self::limits::limits;
 use crate::{
     model::{Extension, Failure, Handling, LimitHit},
     output::printable,
 };
+
+/// What stands where nothing is known or measured.
+const NOTHING: &str = "-";
 
 /// The table of `weir ps`.
 pub(crate) fn extensions(extensions: &[Extension]) -> String {
@@ -34,18 +38,22 @@ pub(crate) fn extensions(extensions: &[Extension]) -> String {
 pub(crate) fn failures(extensions: &[Extension]) -> String {
     let mut failures: Vec<&Failure> = extensions.iter().flat_map(|extension| &extension.failures).collect();
     failures.sort_by(|one, other| one.time.cmp(&other.time));
-    let mut table = table(["TIME", "ID", "HANDLING", "SENDER", "CAUSE"]);
+    let mut table = table(["TIME", "ID", "HANDLING", "MESSAGE", "SENDER", "LIMIT", "CAUSE"]);
     table.set_content_arrangement(ContentArrangement::Dynamic);
     table.add_rows(failures.into_iter().map(|failure| {
-        let (operation, sender) = match &failure.handling {
-            Some(Handling { operation, sender, .. }) => (printable(operation), printable(sender)),
-            None => (String::from("-"), String::from("-")),
+        let [operation, message, sender] = match &failure.handling {
+            Some(Handling { operation, message, sender }) => {
+                [printable(operation), message.to_string(), printable(sender)]
+            }
+            None => [NOTHING; 3].map(str::to_owned),
         };
         [
             printable(&failure.time),
             printable(&failure.extension),
             operation,
+            message,
             sender,
+            failure.limit.as_ref().map_or(NOTHING.to_owned(), |hit| printable(&limit_hit(hit))),
             printable(&failure.cause),
         ]
     }));
@@ -84,10 +92,7 @@ fn failure(failure: &Failure) -> String {
         fact("handling", &format!("{operation} for {sender}, message {message}"));
     }
     if let Some(hit) = &failure.limit {
-        fact(
-            "limit",
-            &format!("{}: {} used of {}", hit.name, amount(hit, hit.used), amount(hit, hit.allowed)),
-        );
+        fact("limit", &limit_hit(hit));
     }
     if let Some(hash) = &failure.hash {
         fact("sha-256", hash);
@@ -98,12 +103,18 @@ fn failure(failure: &Failure) -> String {
     text
 }
 
-/// A number of a limit's own unit: nanoseconds where that is time.
-fn amount(hit: &LimitHit, number: u64) -> String {
-    if hit.name.ends_with("-timeout") {
-        humantime::format_duration(Duration::from_nanos(number)).to_string()
-    } else {
-        number.to_string()
+fn limit_hit(hit: &LimitHit) -> String {
+    let [used, allowed] = [&hit.used, &hit.allowed].map(|number| amount(&hit.unit, number));
+    format!("{}: {used} used of {allowed}", hit.name)
+}
+
+/// A number in the unit of a limit.
+fn amount(unit: &str, number: &Number) -> String {
+    match (unit, number.as_u64(), number.as_f64()) {
+        ("bytes", Some(bytes), _) => size(bytes),
+        ("s", _, Some(seconds)) => time(seconds),
+        ("share", _, Some(share)) => format!("{:.1}%", share * 100.0),
+        _ => number.to_string(),
     }
 }
 

@@ -6,6 +6,7 @@
 mod changes;
 mod check;
 mod classes;
+mod control_socket;
 mod environment;
 mod error;
 mod extension;
@@ -19,7 +20,7 @@ mod section;
 mod sections;
 mod shape;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::path::Path;
 

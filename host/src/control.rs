@@ -7,6 +7,7 @@ use tokio::sync::{broadcast, oneshot};
 use crate::{
     config::MainConfig,
     events::{MainEvent, MainEvents, UntilEnded},
+    extension::fuel_per_ms,
     limits::LimitsReport,
     logs::{LogLine, Logs},
     names::ExtensionId,
@@ -50,18 +51,14 @@ impl Control {
     ///
     /// [`ControlError::Unknown`] if no extension has this id.
     pub fn status(&self, id: &str) -> Result<ExtensionStatus, ControlError> {
-        self.units
-            .iter()
-            .find(|unit| unit.id().as_str() == id)
-            .map(|unit| unit.status())
-            .ok_or_else(|| ControlError::Unknown(id.to_owned()))
+        self.unit(id).map(|unit| unit.status())
     }
 
     /// The limits of every extension, in the order of the configuration, with where each comes from and
     /// what is used of it. The first time this measures what fuel takes in time on this machine, for
     /// some ten milliseconds on a thread of its own.
     pub async fn limits(&self) -> LimitsReport {
-        LimitsReport::running(&self.units, &self.main, |_| true).await
+        self.limits_now(fuel_per_ms().await, None)
     }
 
     /// [`limits`](Self::limits) of one extension alone.
@@ -70,8 +67,14 @@ impl Control {
     ///
     /// [`ControlError::Unknown`] if no extension has this id.
     pub async fn limits_of(&self, id: &str) -> Result<LimitsReport, ControlError> {
-        let report = LimitsReport::running(&self.units, &self.main, |other| other.as_str() == id).await;
-        if report.extensions.is_empty() { Err(ControlError::Unknown(id.to_owned())) } else { Ok(report) }
+        self.unit(id)?;
+        Ok(self.limits_now(fuel_per_ms().await, Some(id)))
+    }
+
+    /// The same of all extensions or one, with what fuel takes in time as it was measured before.
+    pub(crate) fn limits_now(&self, fuel_per_ms: Option<u64>, id: Option<&str>) -> LimitsReport {
+        let wanted = |other: &ExtensionId| id.is_none_or(|id| other.as_str() == id);
+        LimitsReport::running(&self.units, &self.main, fuel_per_ms, wanted)
     }
 
     /// Starts an extension, after what it requires; ends when it is ready. One that runs already is
@@ -129,6 +132,11 @@ impl Control {
     pub(crate) fn begin_shutdown_now(&self) {
         // With the queue closed, the supervisor reads what is left and then shuts down.
         self.commands.close();
+    }
+
+    fn unit(&self, id: &str) -> Result<&Unit, ControlError> {
+        let unit = self.units.iter().find(|unit| unit.id().as_str() == id);
+        unit.map(AsRef::as_ref).ok_or_else(|| ControlError::Unknown(id.to_owned()))
     }
 
     async fn command(

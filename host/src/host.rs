@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::{broadcast, oneshot};
 
+pub use self::mappings::check_mappings;
 use self::worker::{OpenBus, Worker};
 use crate::{
     bus::{Access, Bus, InboxLimits, OnLoss, PeerLimits},
@@ -186,7 +187,7 @@ impl Builder {
     /// As [`start`](Self::start).
     pub fn launch(self) -> Result<(Main, Started), StartError> {
         self.config.check()?;
-        mappings::check(&self.config.extensions, mappings::allowed())?;
+        check_mappings(&self.config)?;
         let Config { main: config, extensions, .. } = self.config;
         let config = Arc::new(config);
         let served = |contract: &ContractName| self.services.iter().any(|s| s.contract() == contract);

@@ -7,6 +7,7 @@
 
 mod closing;
 mod error;
+mod limits;
 mod routes;
 mod socket;
 mod streams;

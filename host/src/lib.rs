@@ -49,7 +49,7 @@ pub use crate::{
         DirNeed, InspectError, Inspection, LoadError, Manifest, Needs, check as check_component,
         inspect as inspect_component,
     },
-    host::{Builder, Main, StartError, Started},
+    host::{Builder, Main, StartError, Started, check_mappings},
     limits::{EffectiveLimit, ExtensionLimits, LimitValue, LimitsReport},
     logs::{Level, LogLine, Source},
     names::{ContractName, ExtensionId, NameError, OperationName, Topic, TopicPattern},

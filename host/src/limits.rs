@@ -4,17 +4,20 @@
 
 #[cfg(test)]
 mod tests;
+mod value;
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use serde::{Serialize, Serializer, ser::SerializeStruct};
+use serde::Serialize;
 
+pub use self::value::LimitValue;
+use self::value::{seconds, source, unit};
 use crate::{
-    config::{Config, ExtensionConfig, FixedLimits, KEYS, Key, LimitSource, MainConfig, Shape},
+    config::{Config, ExtensionConfig, FixedLimits, KEYS, Key, LimitSource, MainConfig},
     extension::fuel_per_ms,
     names::ExtensionId,
     roster::Unit,
-    usage::{Gauge, PerSecond},
+    usage::{Gauge, PerSecond, nanoseconds},
 };
 
 /// The limits of extensions, and what they are measured against.
@@ -54,6 +57,9 @@ pub struct ExtensionLimits {
     pub limits: Vec<EffectiveLimit>,
     /// What comes with the class and nobody sets.
     pub fixed: FixedLimits,
+    /// Bytes that it can hand over to the host in one call:
+    /// [`Limits::transfer`](crate::Limits::transfer).
+    pub transfer: u64,
 }
 
 /// One limit of one extension.
@@ -70,7 +76,7 @@ pub struct EffectiveLimit {
     /// The same as a file would write it.
     pub text: String,
     /// What is used now; for `ready-timeout` and `stop-timeout`, what the last start and stop took. None:
-    /// it is not measured, or no Main was asked.
+    /// it is not measured, as before the first start and stop, or no Main was asked.
     pub used: Option<LimitValue>,
     /// The most that was used since Main started.
     pub peak: Option<LimitValue>,
@@ -79,44 +85,34 @@ pub struct EffectiveLimit {
     pub source: LimitSource,
 }
 
-/// What is allowed or used. In JSON each is a number: times are in seconds, shares go from 0 to 1.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum LimitValue {
-    /// Bytes, messages, requests, units of fuel or lines a second.
-    Count(u64),
-    /// A length of time.
-    Time(Duration),
-    /// A share of the worker thread's time, from 0 to 1.
-    Share(f64),
-}
-
 impl LimitsReport {
     /// The limits that extensions would have under this configuration; used is nothing of them. Not what
     /// a Main that runs has, whose configuration may be another: that is
     /// [`Control::limits`](crate::Control::limits).
     pub async fn configured(config: &Config) -> Self {
+        let fuel_per_ms = fuel_per_ms().await;
         let extensions = config.extensions.iter().map(|extension| Asked { extension, unit: None });
-        Self::of(extensions, &config.main, |_| true).await
+        Self::of(extensions, &config.main, fuel_per_ms, |_| true)
     }
 
     /// The limits of those of `units` that are `wanted`, and what is used of them.
-    pub(crate) async fn running(
+    pub(crate) fn running(
         units: &[impl AsRef<Unit>],
         main: &MainConfig,
+        fuel_per_ms: Option<u64>,
         wanted: impl Fn(&ExtensionId) -> bool,
     ) -> Self {
         let extensions = units.iter().map(AsRef::as_ref);
         let extensions = extensions.map(|unit| Asked { extension: &unit.config, unit: Some(unit) });
-        Self::of(extensions, main, wanted).await
+        Self::of(extensions, main, fuel_per_ms, wanted)
     }
 
-    async fn of<'a>(
+    fn of<'a>(
         extensions: impl Iterator<Item = Asked<'a>>,
         main: &MainConfig,
+        fuel_per_ms: Option<u64>,
         wanted: impl Fn(&ExtensionId) -> bool,
     ) -> Self {
-        let fuel_per_ms = fuel_per_ms().await;
         let mut memory_sum = 0_u64;
         let extensions = extensions
             .inspect(|asked| memory_sum = memory_sum.saturating_add(asked.extension.limits.memory_sum()))
@@ -145,6 +141,7 @@ impl Asked<'_> {
             log_dropped: self.unit.map(|unit| unit.usage.log_dropped.load(Ordering::Relaxed)),
             limits: KEYS.iter().map(|key| self.limit(key, main)).collect(),
             fixed: *limits.fixed(),
+            transfer: limits.transfer(),
         }
     }
 
@@ -156,33 +153,16 @@ impl Asked<'_> {
             None => (nanoseconds(main.request_timeout), LimitSource::Main("request-timeout")),
         };
         let used = self.unit.and_then(|unit| used(key.name, unit));
-        let value = |number| match key.shape {
-            Shape::Time(_) => LimitValue::Time(Duration::from_nanos(number)),
-            Shape::Share(_) => LimitValue::Share(fraction(number)),
-            _ => LimitValue::Count(number),
-        };
+        let value = |number| LimitValue::new(key.name, number);
         EffectiveLimit {
             key: key.name,
-            unit: unit(key),
+            unit: unit(key.name),
             allowed: value(allowed),
             text: key.shape.text(allowed),
             used: used.and_then(|used| used.now).map(value),
             peak: used.map(|used| value(used.peak)),
             source,
         }
-    }
-}
-
-/// What the numbers of a limit count, by the name that JSON has for it.
-fn unit(key: &Key) -> &'static str {
-    match (&key.shape, key.name) {
-        (Shape::Size(_), _) => "bytes",
-        (Shape::Time(_), _) => "s",
-        (Shape::Share(_), _) => "share",
-        (_, "fuel-per-message" | "fuel-to-start") => "fuel",
-        (_, "in-flight") => "requests",
-        (_, "log-rate") => "lines/s",
-        _ => "messages",
     }
 }
 
@@ -197,6 +177,11 @@ struct Used {
 impl Used {
     fn of(gauge: &Gauge) -> Self {
         Self { now: Some(gauge.now()), peak: gauge.peak() }
+    }
+
+    /// None as long as nothing has been measured, which takes some time itself.
+    fn of_measured(gauge: &Gauge) -> Option<Self> {
+        (gauge.peak() > 0).then(|| Self::of(gauge))
     }
 
     fn in_second(counter: &PerSecond) -> Self {
@@ -234,47 +219,9 @@ fn used(key: &str, unit: &Unit) -> Option<Used> {
         }
         "in-flight" => Some(Used::of(&usage.in_hand).or(Used::of(&usage.under_way))),
         "log-rate" => Some(Used::in_second(&usage.log_rate)),
-        "ready-timeout" => Some(Used::of(&usage.ready)),
-        "stop-timeout" => Some(Used::of(&usage.stop)),
+        "ready-timeout" => Used::of_measured(&usage.ready),
+        "stop-timeout" => Used::of_measured(&usage.stop),
         // Of `stack` nothing counts how deep it goes, of `request-timeout` each request may have another.
         _ => None,
     }
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Of hundredths of a percent.
-fn fraction(basis_points: u64) -> f64 {
-    f64::from(u32::try_from(basis_points).unwrap_or(u32::MAX)) / 10_000.0
-}
-
-impl Serialize for LimitValue {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Count(count) => serializer.serialize_u64(*count),
-            Self::Time(time) => serializer.serialize_f64(time.as_secs_f64()),
-            Self::Share(share) => serializer.serialize_f64(*share),
-        }
-    }
-}
-
-fn seconds<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
-    duration.map(|duration| duration.as_secs_f64()).serialize(serializer)
-}
-
-/// What kind it is, for programs, and all of it for people.
-fn source<S: Serializer>(source: &LimitSource, serializer: S) -> Result<S::Ok, S::Error> {
-    let kind = match source {
-        LimitSource::Class(_) => "class",
-        LimitSource::File { .. } => "file",
-        LimitSource::Environment(_) => "environment",
-        LimitSource::Main(_) => "main",
-        LimitSource::Program => "program",
-    };
-    let mut json = serializer.serialize_struct("LimitSource", 2)?;
-    json.serialize_field("kind", kind)?;
-    json.serialize_field("text", &source.to_string())?;
-    json.end()
 }

@@ -113,8 +113,9 @@ pub struct FailureRecord {
     pub trace: Vec<String>,
 }
 
-/// A limit that an extension hit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A limit that an extension hit. In JSON it has the unit of its numbers beside it, and times are in
+/// seconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitHit {
     /// The key that sets it, or the name under which it is documented.

@@ -98,7 +98,7 @@ const SECOND: u64 = 1_000_000_000;
 
 impl PerSecond {
     pub(crate) fn now(&self) -> u64 {
-        let passed = self.nanoseconds(Instant::now()).saturating_sub(self.began.load(Ordering::Relaxed));
+        let passed = self.age(Instant::now()).saturating_sub(self.began.load(Ordering::Relaxed));
         match passed / SECOND {
             0 => self.gauge.now(),
             1 => self.counted.load(Ordering::Relaxed),
@@ -112,7 +112,7 @@ impl PerSecond {
 
     /// Counts what there was at `now`.
     pub(crate) fn add(&self, now: Instant, amount: u64) {
-        let now = self.nanoseconds(now);
+        let now = self.age(now);
         let counted = self.counted.load(Ordering::Relaxed);
         let passed = now.saturating_sub(self.began.load(Ordering::Relaxed));
         if passed < SECOND {
@@ -128,8 +128,9 @@ impl PerSecond {
         self.counted.store(amount, Ordering::Relaxed);
     }
 
-    fn nanoseconds(&self, now: Instant) -> u64 {
-        u64::try_from(now.saturating_duration_since(self.created).as_nanos()).unwrap_or(u64::MAX)
+    /// In nanoseconds.
+    fn age(&self, now: Instant) -> u64 {
+        nanoseconds(now.saturating_duration_since(self.created))
     }
 }
 
@@ -142,6 +143,11 @@ impl Default for PerSecond {
             counted: AtomicU64::new(0),
         }
     }
+}
+
+/// A length of time as limits and their use count it; all that fits, where it is longer than 500 years.
+pub(crate) fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -4,14 +4,11 @@ use std::time::Duration;
 
 use serde_json::Number;
 
-use super::{finish, size, table, time};
+use super::{NOTHING, amount, finish, size, table, time};
 use crate::{
     model::{ExtensionLimits, Limit, Limits},
     output::printable,
 };
-
-/// What stands where nothing is known or measured.
-const NOTHING: &str = "-";
 
 /// All of `weir limits`: a table for each extension, and what their memory comes to.
 pub(crate) fn limits(report: &Limits) -> String {
@@ -24,7 +21,9 @@ pub(crate) fn limits(report: &Limits) -> String {
 fn of_one(extension: &ExtensionLimits, fuel_per_ms: Option<u64>) -> String {
     let mut table = table(["LIMIT", "ALLOWED", "USED", "PEAK", "FROM"]);
     for limit in &extension.limits {
-        let used = |value: &Option<Number>| value.as_ref().map_or(NOTHING.to_owned(), |n| value_of(limit, n));
+        let used = |value: &Option<Number>| {
+            value.as_ref().map_or(NOTHING.to_owned(), |number| amount(&limit.unit, number))
+        };
         table.add_row([
             printable(&limit.key),
             allowed(limit, fuel_per_ms),
@@ -44,6 +43,8 @@ fn of_one(extension: &ExtensionLimits, fuel_per_ms: Option<u64>) -> String {
             table.add_row([&printable(key), &bound, NOTHING, NOTHING, &from]);
         }
     }
+    let from = "fixed, 64 KiB over `message-size`";
+    table.add_row(["transfer", &size(extension.transfer), NOTHING, NOTHING, from]);
     format!("{}: class `{}`\n\n{}\n", printable(&extension.id), printable(&extension.class), finish(&table))
 }
 
@@ -57,16 +58,6 @@ fn allowed(limit: &Limit, fuel_per_ms: Option<u64>) -> String {
             format!("{text} (≈ {})", time(took.as_secs_f64()))
         }
         _ => text,
-    }
-}
-
-/// A number in the unit of its limit.
-fn value_of(limit: &Limit, number: &Number) -> String {
-    match (limit.unit.as_str(), number.as_u64(), number.as_f64()) {
-        ("bytes", Some(bytes), _) => size(bytes),
-        ("s", _, Some(seconds)) => time(seconds),
-        ("share", _, Some(share)) => format!("{:.1}%", share * 100.0),
-        _ => number.to_string(),
     }
 }
 

@@ -47,9 +47,9 @@ fn limits_of_the_environment_are_heeded_and_those_that_are_none_refused() {
 
     let over = checked("WEIR_LIMITS_MEDIUM_MEMORY", "128 MiB");
     assert_eq!(over.code, 1);
-    let expected = "`main.memory-budget` is 64 MiB, but the limits of all extensions come to 131 MiB";
+    let expected = "`main.memory-budget` is 64.0 MiB, but the limits of all extensions come to 131.0 MiB";
     assert!(over.stderr.contains(expected), "{}", over.stderr);
-    assert!(over.stderr.contains(": `a` comes to 131 MiB: `memory` 128 MiB + "), "{}", over.stderr);
+    assert!(over.stderr.contains(": `a` comes to 131.0 MiB: `memory` 128 MiB + "), "{}", over.stderr);
 
     for command in ["check", "run"] {
         let unknown =

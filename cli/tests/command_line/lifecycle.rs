@@ -144,6 +144,26 @@ fn main_is_found_by_argument_by_configuration_and_by_environment() {
 }
 
 #[test]
+fn main_can_be_stopped_with_a_file_that_is_wrong_by_now() {
+    let dir = configured("control-socket = \"/nowhere/weir.sock\"");
+    let other = dir.path().join("other.sock");
+    let file = dir.path().join("weir.toml");
+    let right = fs::read_to_string(&file).unwrap().replace("/nowhere/weir.sock", other.to_str().unwrap());
+    fs::write(&file, &right).unwrap();
+    let mut main = Running::start(dir);
+
+    fs::write(&file, format!("{right}\nmemroy-budget = 1\n[limits.small]\nstack = '1 B'\n[[extension]]\n"))
+        .unwrap();
+    let with_file = |command: &str| {
+        let mut command = main.command(&[command, "--config", "weir.toml"]);
+        done(command.env("WEIR_LIMITS_MEDIUM_MEMORY", "much")).good()
+    };
+    with_file("ps");
+    with_file("shutdown");
+    assert_eq!(main.wait().0.code(), Some(0));
+}
+
+#[test]
 fn extensions_are_started_and_stopped_one_by_one() {
     let main = Running::with(PUPPETS);
     let state = |id: &str| main.json(&["status", "--json", id])["state"].clone();

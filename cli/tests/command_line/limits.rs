@@ -51,6 +51,8 @@ fn limits_of_a_running_main_show_what_is_used_and_where_they_are_set() {
     assert_eq!(row(&table, "message-size")[3], "4.9 KiB");
     assert!(row(&table, "fuel-per-message")[1].starts_with("50000000 (≈ "), "{table}");
     assert_eq!(row(&table, "fuel-slice")[4], "fixed, `min`");
+    assert_eq!(row(&table, "transfer")[1], "128.0 KiB");
+    assert_eq!(row(&table, "stop-timeout")[2..4], ["-", "-"], "it has not been stopped yet");
     assert!(!table.contains("spare"), "{table}");
 
     let all = main.weir(&["limits"]).good();
@@ -70,7 +72,8 @@ fn limits_for_programs_are_numbers() {
     assert_eq!(limit(&report, "memory")["allowed"], 3 * 1024 * 1024);
     assert!(limit(&report, "memory")["peak"].as_u64().unwrap() > 0, "{report}");
     assert_eq!(limit(&report, "stop-timeout")["allowed"], 0.25);
-    assert_eq!(limit(&report, "memory")["source"]["kind"], "file");
+    let source = &limit(&report, "memory")["source"];
+    assert_eq!((&source["kind"], &source["line"]), (&"file".into(), &6.into()));
     assert_eq!(main.json(&["limits", "--json"])["extensions"].as_array().unwrap().len(), 2);
 }
 

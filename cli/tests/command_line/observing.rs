@@ -27,7 +27,9 @@ fn a_failure_is_shown_with_what_was_handled_and_where_it_happened() {
     assert_eq!(main.weir(&["call", "puppet@1", "run", "--raw", "trap"]).code, 8);
 
     let table = main.weir(&["ps", "--failures"]).good();
-    assert!(table.contains("puppet@1 run"), "{table}");
+    let row: Vec<&str> = table.lines().last().unwrap().split("  ").map(str::trim).collect();
+    let row: Vec<&str> = row.into_iter().filter(|cell| !cell.is_empty()).collect();
+    assert_eq!(row[1..6], ["puppet", "puppet@1 run", "1", "main", "-"], "{table}");
     let failures = main.json(&["ps", "--failures", "--json"]);
     assert_eq!(failures["failures"][0]["handling"]["sender"], "main", "{failures}");
     let status = main.weir(&["status", "puppet"]).good();

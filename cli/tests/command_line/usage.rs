@@ -1,8 +1,11 @@
 //! Help, mistakes in the arguments, and what surrounds the commands.
 
 use std::{
+    io::{BufRead, BufReader, Write},
+    os::unix::net::UnixListener,
     path::Path,
     process::{Command, Stdio},
+    thread,
 };
 
 use super::support::{Done, done, weir};
@@ -60,6 +63,8 @@ fn mistakes_in_the_arguments_are_named_with_an_exit_code() {
         &["ps", "--config", "/nowhere/weir.toml"],
         &["limits", "--file", "a", "--socket", "b"],
         &["limits", "--file", "/nowhere/weir.toml"],
+        &["limits", "--file", "/nowhere/weir.toml", ""],
+        &["limits", ""],
         &["run", "/nowhere/weir.toml"],
         &["inspect", "/nowhere/a.wasm"],
         &["inspect", "/dev/null"],
@@ -70,6 +75,25 @@ fn mistakes_in_the_arguments_are_named_with_an_exit_code() {
         mistakes.push_str(&format!("$ weir {}\n{stderr}-> {code}\n\n", args.join(" ")));
     }
     assert_golden("mistakes", &mistakes);
+}
+
+#[test]
+fn a_main_that_does_not_know_a_route_may_be_of_another_version() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = UnixListener::bind(dir.path().join("old.sock")).unwrap();
+    let old = thread::spawn(move || {
+        let (mut client, _) = socket.accept().unwrap();
+        // All of the request, which has no body.
+        let lines = BufReader::new(&client).lines().map_while(Result::ok);
+        lines.take_while(|line| !line.is_empty()).for_each(drop);
+        let body = r#"{"error":{"code":"no-such-route","message":"there is no route `/v1/limits`"}}"#;
+        let length = body.len();
+        write!(client, "HTTP/1.1 404 Not Found\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
+    });
+    let asked = done(weir(dir.path()).args(["limits", "--socket", "old.sock"]));
+    old.join().unwrap();
+    let expected = "error: there is no route `/v1/limits`; is Main of another version?\n";
+    assert_eq!((asked.code, asked.stderr.as_str()), (1, expected));
 }
 
 #[test]

@@ -17,8 +17,11 @@ use super::{
 
 const PREFIX: &str = "WEIR_LIMITS_";
 
-/// The variables under the prefix.
-#[derive(Debug)]
+/// Also a slip in the prefix must not leave a limit unset: nothing else of Weir's starts like this.
+const CLAIMED: &str = "WEIR_LIMIT";
+
+/// The variables that are meant for limits.
+#[derive(Debug, Default)]
 pub(super) struct Environment(Vec<(OsString, OsString)>);
 
 impl Environment {
@@ -29,7 +32,7 @@ impl Environment {
 
 impl FromIterator<(OsString, OsString)> for Environment {
     fn from_iter<I: IntoIterator<Item = (OsString, OsString)>>(variables: I) -> Self {
-        let is_ours = |name: &OsStr| name.as_encoded_bytes().starts_with(PREFIX.as_bytes());
+        let is_ours = |name: &OsStr| name.as_encoded_bytes().starts_with(CLAIMED.as_bytes());
         Self(variables.into_iter().filter(|(name, _)| is_ours(name)).collect())
     }
 }
@@ -76,7 +79,10 @@ impl Overrides {
         }
         changes.incomplete = true;
         let found = value.to_str().map_or_else(|| "a text that is not UTF-8".to_owned(), quote);
-        Err(format!("must be {}, not {found}", key.shape.with_example()))
+        let example = key.shape.with_bare_example();
+        let is_quoted = value.to_str().is_some_and(|text| text.starts_with(['"', '\'']));
+        let quotes = if is_quoted { ", without quotes" } else { "" };
+        Err(format!("must be {example}{quotes}, not {found}"))
     }
 
     /// Makes the changes of a class those that its table and the variables come to.
@@ -96,14 +102,16 @@ enum Unknown {
     Class,
     /// The limit, after a class that there is: what stands there.
     Limit(String),
-    /// All of it.
+    /// All of it after the prefix.
     Both,
+    /// The prefix itself.
+    Prefix,
 }
 
 impl<'c> Names<'c> {
     /// No name of a limit ends with another, so that there is one way to take a variable apart.
     fn find(&self, variable: &str) -> Result<(&'c str, &'static Key), Unknown> {
-        let rest = variable.strip_prefix(PREFIX).unwrap_or_default();
+        let rest = variable.strip_prefix(PREFIX).ok_or(Unknown::Prefix)?;
         let key = KEYS.iter().find_map(|key| {
             let class = rest.strip_suffix(&part(key.name))?.strip_suffix('_')?;
             Some((class, key))
@@ -129,19 +137,23 @@ impl<'c> Names<'c> {
                 Unknown::Limit(_) => {
                     format!("the limits are {}", listed(KEYS.iter().map(|key| part(key.name)), ", "))
                 }
-                Unknown::Both => format!("it must be `{PREFIX}<CLASS>_<KEY>`, as in `{PREFIX}MEDIUM_MEMORY`"),
+                Unknown::Both | Unknown::Prefix => {
+                    format!("it must be `{PREFIX}<CLASS>_<KEY>`, as in `{PREFIX}MEDIUM_MEMORY`")
+                }
             },
         };
         match unknown {
             Unknown::Class => format!("is for a class that there is not: {help}"),
             Unknown::Limit(limit) => format!("is for a limit that there is not, {}: {help}", quote(limit)),
             Unknown::Both => format!("is for no class and no limit that there is: {help}"),
+            Unknown::Prefix => format!("is no variable of Weir's, but looks like a limit: {help}"),
         }
     }
 
     /// The variable that is most likely meant.
     fn nearest(&self, variable: &str) -> Option<String> {
-        let rest = part(variable.strip_prefix(PREFIX)?);
+        let claimed = || variable.strip_prefix(CLAIMED).map(|rest| rest.trim_start_matches('_'));
+        let rest = part(variable.strip_prefix(PREFIX).or_else(claimed)?);
         let limits: Vec<String> = KEYS.iter().map(|key| part(key.name)).collect();
         let meant = |at: usize| {
             let class = nearest(rest.get(..at)?, self.0.keys().map(String::as_str))?;

@@ -48,6 +48,18 @@ enum ReadError {
 }
 
 pub(super) fn load(path: &Path, environment: &Environment) -> Result<Config, ConfigErrors> {
+    let (text, name, path) = main_file(path)?;
+    build(text, &name, dir_of(&path), Some(&path), environment)
+}
+
+/// The main file alone.
+pub(super) fn open(path: &Path) -> Result<Arc<Source>, ConfigErrors> {
+    let (text, name, path) = main_file(path)?;
+    Ok(Arc::new(Source::new(&name, text, dir_of(&path), 0)))
+}
+
+/// Its text, its name, and where it is, absolute.
+fn main_file(path: &Path) -> Result<(String, String, PathBuf), ConfigErrors> {
     let name = path.display().to_string();
     let cannot = |error: ReadError| {
         let message = format!("cannot read {}: {error}", quote(&name));
@@ -55,8 +67,11 @@ pub(super) fn load(path: &Path, environment: &Environment) -> Result<Config, Con
     };
     let text = read(path).map_err(cannot)?;
     let path = path::absolute(path).map_err(|error| cannot(error.into()))?;
-    let dir = path.parent().unwrap_or(&path);
-    build(text, &name, dir, Some(&path), environment)
+    Ok((text, name, path))
+}
+
+fn dir_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(path)
 }
 
 pub(super) fn parse(

@@ -1,8 +1,12 @@
 //! What is configured of Main itself.
 
-use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
+use std::{
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use super::{limits::TIMEOUT, shape::Shape};
+use super::{ConfigErrors, control_socket, limits::TIMEOUT, shape::Shape};
 use crate::names::ContractName;
 
 pub(super) const BLOCKING_THREADS: RangeInclusive<u16> = 1..=64;
@@ -34,6 +38,17 @@ pub struct MainConfig {
 }
 
 impl MainConfig {
+    /// Where the Main that runs with this file has its control socket. Nothing else of the file is
+    /// judged, no other file is read, and the environment changes nothing but the default: it answers,
+    /// whatever else keeps [`Config::load`](super::Config::load) from reading the file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read, or what it says of the socket cannot.
+    pub fn control_socket_of(file: &Path) -> Result<PathBuf, ConfigErrors> {
+        control_socket::of_file(file)
+    }
+
     /// Every value that is out of its range: the key and what is wrong.
     pub(super) fn out_of_range(&self) -> Vec<(String, String)> {
         let threads = u64::from(*BLOCKING_THREADS.start())..=u64::from(*BLOCKING_THREADS.end());

@@ -70,14 +70,7 @@ impl Draft {
         (config.serves, self.places.serves) =
             split(main.texts("serves", CONTRACT, str::parse::<ContractName>));
         let dir = main.dir().to_owned();
-        let socket = main.text("control-socket", "the path of a socket, of at most 107 bytes", |text| {
-            let path = dir.join(check_path(text)?);
-            let length = path.as_os_str().len();
-            if length > SOCKET_PATH_MAX {
-                return Err(format!("{} has {length} bytes, but a socket's path at most 107", quote(text)));
-            }
-            Ok(path)
-        });
+        let socket = control_socket(main);
         config.plugin_dir = Some(plain_path(main, "plugin-dir", HOST_DIR).unwrap_or(dir));
         if let Some(socket) = socket {
             config.control_socket = socket.value;
@@ -115,6 +108,18 @@ impl Draft {
             }
         });
     }
+}
+
+pub(super) fn control_socket(main: &mut Section<'_, '_>) -> Option<At<PathBuf>> {
+    let dir = main.dir().to_owned();
+    main.text("control-socket", "the path of a socket, of at most 107 bytes", |text| {
+        let path = dir.join(check_path(text)?);
+        let length = path.as_os_str().len();
+        if length > SOCKET_PATH_MAX {
+            return Err(format!("{} has {length} bytes, but a socket's path at most 107", quote(text)));
+        }
+        Ok(path)
+    })
 }
 
 fn extension(section: &mut Section<'_, '_>, plugin_dir: &Path) -> Option<(ExtensionDraft, ExtensionPlaces)> {

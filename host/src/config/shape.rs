@@ -65,16 +65,29 @@ impl fmt::Display for Shape {
 }
 
 impl Shape {
-    /// What a value must be, and what it looks like where that is not plain.
+    /// What a value must be, and what it looks like in a file where that is not plain.
     pub(super) fn with_example(&self) -> String {
-        let example = match self {
-            Self::Size(_) => "`\"16 MiB\"`",
-            Self::Time(_) => "`\"250ms\"`",
-            Self::Share(_) => "`\"5%\"`",
-            Self::Tables => "`[{ … }]`, or each under a header in double brackets",
-            _ => return self.to_string(),
-        };
-        format!("{self}, as in {example}")
+        match (self, self.example()) {
+            (Self::Tables, _) => {
+                format!("{self}, as in `[{{ … }}]`, or each under a header in double brackets")
+            }
+            (_, Some(example)) => format!("{self}, as in `\"{example}\"`"),
+            (_, None) => self.to_string(),
+        }
+    }
+
+    /// The same of the value of a variable, which has no quotes around it.
+    pub(super) fn with_bare_example(&self) -> String {
+        self.example().map_or_else(|| self.to_string(), |example| format!("{self}, as in `{example}`"))
+    }
+
+    fn example(&self) -> Option<&'static str> {
+        match self {
+            Self::Size(_) => Some("16 MiB"),
+            Self::Time(_) => Some("250ms"),
+            Self::Share(_) => Some("5%"),
+            _ => None,
+        }
     }
 
     /// Whether a number is in the range, in nanoseconds where that is one of times.
@@ -185,16 +198,42 @@ pub(super) fn scalar(value: &DeValue<'_>) -> Result<String, Found> {
     }
 }
 
-/// A number of bytes in the largest unit that divides it.
+/// A number of bytes in the largest unit that divides it, as a file may write it.
 pub(super) fn bytes(bytes: u64) -> String {
-    let units = [
-        (bytesize::TIB, "TiB"),
-        (bytesize::GIB, "GiB"),
-        (bytesize::MIB, "MiB"),
-        (bytesize::KIB, "KiB"),
-        (1, "bytes"),
-    ];
+    let units =
+        [(bytesize::TIB, "TiB"), (bytesize::GIB, "GiB"), (bytesize::MIB, "MiB"), (bytesize::KIB, "KiB")];
     let (factor, unit) =
-        units.into_iter().find(|(factor, _)| bytes.is_multiple_of(*factor)).unwrap_or((1, "bytes"));
+        units.into_iter().find(|(factor, _)| bytes.is_multiple_of(*factor)).unwrap_or((1, "B"));
     format!("{} {unit}", bytes / factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        config::{KEYS, main::MEMORY_BUDGET},
+        usage::nanoseconds,
+    };
+
+    #[test]
+    fn a_number_is_read_as_it_is_written() {
+        for key in &KEYS {
+            let (start, end) = match &key.shape {
+                Shape::Count(range) | Shape::Size(range) | Shape::Share(range) => {
+                    (*range.start(), *range.end())
+                }
+                Shape::Time(range) => (nanoseconds(*range.start()), nanoseconds(*range.end())),
+                shape => panic!("{shape}"),
+            };
+            let odd = [1_000_000, 1_000_003, 65_537, 1_048_575, 1_234_567_891, 61_001_001_001];
+            for number in odd.into_iter().chain([start, start + 1, end - 1, end, (start + end) / 2]) {
+                if key.shape.has(number) {
+                    let text = key.shape.text(number);
+                    assert_eq!(key.shape.number_in(&text), Some(number), "{} = {text}", key.name);
+                }
+            }
+        }
+        let odd = (1 << 40) - 1;
+        assert_eq!(MEMORY_BUDGET.number_in(&MEMORY_BUDGET.text(odd)), Some(odd));
+    }
 }

@@ -2,6 +2,7 @@
 
 mod budget;
 mod cases;
+mod control_socket;
 mod environment;
 mod hostile;
 mod keys;
@@ -9,7 +10,7 @@ mod rust;
 
 use std::path::{Path, PathBuf};
 
-use super::{Config, ConfigErrors};
+use super::{Config, ConfigErrors, environment::Environment, file, shape::Shape};
 
 /// Where the golden files are.
 fn golden() -> PathBuf {
@@ -17,7 +18,25 @@ fn golden() -> PathBuf {
 }
 
 fn parse(text: &str) -> Result<Config, ConfigErrors> {
-    Config::parse(text, "weir.toml", &golden())
+    parse_in(text, &golden())
+}
+
+/// As [`Config::parse`], but whatever limits are set where the tests run.
+pub(crate) fn parse_in(text: &str, dir: &Path) -> Result<Config, ConfigErrors> {
+    file::parse(text.to_owned(), "weir.toml", dir, &Environment::default())
+}
+
+/// The same of [`Config::load`].
+fn load(path: &Path) -> Result<Config, ConfigErrors> {
+    file::load(path, &Environment::default())
+}
+
+/// A size as files and variables may write it, if it were in the range.
+fn written(size: u64) -> String {
+    let shape = Shape::Size(0..=u64::MAX);
+    let text = shape.text(size);
+    assert_eq!(shape.number_in(&text), Some(size), "{text}");
+    text
 }
 
 fn parse_error(text: &str) -> String {

@@ -300,7 +300,7 @@ impl Instance {
         let mut store = Store::new(program.pre.engine(), state);
         store.limiter(|state| &mut state.memory);
         meter::install(&mut store)?;
-        store.set_hostcall_fuel(size(limit::transfer(limits)));
+        store.set_hostcall_fuel(size(limits.transfer()));
         Ok(store)
     }
 }

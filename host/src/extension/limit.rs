@@ -13,14 +13,6 @@ pub(super) struct OverLimit(pub(super) LimitHit);
 /// [`Store::set_hostcall_fuel`](wasmtime::Store::set_hostcall_fuel) allows: the error has no type.
 const TOO_MUCH_HANDED_OVER: &str = "fuel allocated for hostcalls has been exhausted";
 
-/// Bytes that a guest may hand to the host in one call, beside a message of the largest size.
-const TRANSFER_MARGIN: u64 = 64 * 1024;
-
-/// Bytes that a guest may hand to the host in one call.
-pub(super) fn transfer(limits: &Limits) -> u64 {
-    limits.message_size.saturating_add(TRANSFER_MARGIN)
-}
-
 /// The limit that an error of a guest comes from.
 pub(super) fn hit(error: &wasmtime::Error, limits: &Limits) -> Option<LimitHit> {
     let used_up = |name: &str, allowed| LimitHit { name: name.to_owned(), used: allowed, allowed };
@@ -32,7 +24,7 @@ pub(super) fn hit(error: &wasmtime::Error, limits: &Limits) -> Option<LimitHit> 
     } else if error.chain().any(is_full) {
         Some(used_up("resources", limits.fixed().resources))
     } else if error.root_cause().to_string().contains(TOO_MUCH_HANDED_OVER) {
-        Some(used_up("transfer", transfer(limits)))
+        Some(used_up("transfer", limits.transfer()))
     } else {
         None
     }

@@ -7,7 +7,7 @@
 use std::{collections::BTreeSet, fs};
 
 use super::StartError;
-use crate::config::ExtensionConfig;
+use crate::config::{Config, ExtensionConfig};
 
 /// Memory mappings of one running extension: its stack, its memory and its tables, with their guards.
 const OF_AN_EXTENSION: u64 = 7;
@@ -18,13 +18,24 @@ const OF_A_PROGRAM: u64 = 3;
 /// Left for all else: libraries, threads, the heap.
 const RESERVE: u64 = 2_000;
 
+/// Whether this machine has memory mappings for as many extensions, as [`Builder::launch`] asks it.
+///
+/// # Errors
+///
+/// [`StartError::Mappings`] if it has not.
+///
+/// [`Builder::launch`]: super::Builder::launch
+pub fn check_mappings(config: &Config) -> Result<(), StartError> {
+    check(&config.extensions, allowed())
+}
+
 /// Mappings that this process may have: `vm.max_map_count`. None where there is no such bound to read.
-pub(super) fn allowed() -> Option<u64> {
+fn allowed() -> Option<u64> {
     fs::read_to_string("/proc/sys/vm/max_map_count").ok()?.trim().parse().ok()
 }
 
 /// Refuses more extensions than fit.
-pub(super) fn check(extensions: &[ExtensionConfig], allowed: Option<u64>) -> Result<(), StartError> {
+fn check(extensions: &[ExtensionConfig], allowed: Option<u64>) -> Result<(), StartError> {
     let programs: BTreeSet<_> =
         extensions.iter().map(|extension| (&extension.path, extension.limits.stack)).collect();
     let count = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);

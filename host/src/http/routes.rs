@@ -17,12 +17,11 @@ use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use super::{closing::Closed, error::Refusal, streams};
+use super::{closing::Closed, error::Refusal, limits, streams};
 use crate::{
     bus::Receipt,
     client::{CallOptions, Client},
     control::Control,
-    limits::LimitsReport,
     roster::ExtensionStatus,
 };
 
@@ -35,6 +34,9 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Streams at once, so that they leave connections to all else.
 const MAX_STREAMS: usize = 64;
 
+/// Reports of limits at once: each has a thread while it is put together.
+const MAX_REPORTS: usize = 1;
+
 /// Bytes of an answer up to which it is looked at whether it is JSON: a longer one would keep the
 /// worker thread, and with it every extension, waiting for a millisecond or more.
 pub(super) const MAX_LOOKED_AT: usize = 256 * 1024;
@@ -46,6 +48,8 @@ pub(super) struct Served {
     pub(super) control: Control,
     pub(super) closed: Closed,
     pub(super) streams: Arc<Semaphore>,
+    /// Reports of limits that are being put together.
+    pub(super) reports: Arc<Semaphore>,
 }
 
 pub(super) fn router(client: Client, control: Control, closed: Closed) -> Router {
@@ -55,8 +59,8 @@ pub(super) fn router(client: Client, control: Control, closed: Closed) -> Router
         .route("/extensions/{id}", get(extension))
         .route("/extensions/{id}/start", post(start))
         .route("/extensions/{id}/stop", post(stop))
-        .route("/limits", get(limits))
-        .route("/limits/{id}", get(limits_of))
+        .route("/limits", get(limits::of_all))
+        .route("/limits/{id}", get(limits::of_one))
         .route("/call/{contract}/{operation}", post(call))
         .route("/publish/{topic}", post(publish))
         .route("/events", get(streams::events))
@@ -68,7 +72,13 @@ pub(super) fn router(client: Client, control: Control, closed: Closed) -> Router
         .fallback(no_such_route)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(MAX_BODY))
-        .with_state(Served { client, control, closed, streams: Arc::new(Semaphore::new(MAX_STREAMS)) })
+        .with_state(Served {
+            client,
+            control,
+            closed,
+            streams: Arc::new(Semaphore::new(MAX_STREAMS)),
+            reports: Arc::new(Semaphore::new(MAX_REPORTS)),
+        })
 }
 
 async fn version() -> Json<Value> {
@@ -82,15 +92,6 @@ async fn extensions(State(served): State<Served>) -> Json<Value> {
 async fn extension(State(served): State<Served>, id: PathOf<String>) -> Answered<ExtensionStatus> {
     let Path(id) = id?;
     Ok(Json(served.control.status(&id)?))
-}
-
-async fn limits(State(served): State<Served>) -> Json<LimitsReport> {
-    Json(served.control.limits().await)
-}
-
-async fn limits_of(State(served): State<Served>, id: PathOf<String>) -> Answered<LimitsReport> {
-    let Path(id) = id?;
-    Ok(Json(served.control.limits_of(&id).await?))
 }
 
 async fn start(State(served): State<Served>, id: PathOf<String>) -> Answered<ExtensionStatus> {
@@ -167,7 +168,7 @@ async fn wrong_method(method: Method, uri: Uri) -> Refusal {
 }
 
 type Answered<T> = Result<Json<T>, Refusal>;
-type PathOf<T> = Result<Path<T>, PathRejection>;
+pub(super) type PathOf<T> = Result<Path<T>, PathRejection>;
 pub(super) type QueryOf<T> = Result<Query<T>, QueryRejection>;
 
 /// The whole body of a request, within limits of size and time.

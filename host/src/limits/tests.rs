@@ -3,7 +3,10 @@
 use std::{path::Path, sync::Arc, time::Instant};
 
 use super::*;
-use crate::bus::{Access, Bus, InboxLimits, PeerLimits};
+use crate::{
+    bus::{Access, Bus, InboxLimits, PeerLimits},
+    config::tests::parse_in,
+};
 
 const FILE: &str = r#"
 [main]
@@ -30,7 +33,7 @@ class = "smaller"
 "#;
 
 fn parsed() -> Config {
-    Config::parse(FILE, "weir.toml", Path::new("/")).unwrap()
+    parse_in(FILE, Path::new("/")).unwrap()
 }
 
 fn unit(id: &str) -> Unit {
@@ -71,11 +74,11 @@ async fn every_limit_says_where_it_comes_from() {
     assert_eq!(source("embedded", "stack"), "1 MiB from built in, `medium`");
 }
 
-#[tokio::test]
-async fn memory_is_summed_over_all_whoever_is_asked_for() {
+#[test]
+fn memory_is_summed_over_all_whoever_is_asked_for() {
     let (units, mut main) = ([unit("a"), unit("b")].map(Arc::new), MainConfig::default());
     main.memory_budget = Some(64 * 1024 * 1024);
-    let report = LimitsReport::running(&units, &main, |id| id.as_str() == "b").await;
+    let report = LimitsReport::running(&units, &main, None, |id| id.as_str() == "b");
     let one = crate::Limits::medium().memory_sum();
     assert_eq!((report.memory_sum, report.memory_budget), (2 * one, main.memory_budget));
     let [b] = &report.extensions[..] else { panic!("{report:?}") };
@@ -85,13 +88,18 @@ async fn memory_is_summed_over_all_whoever_is_asked_for() {
 #[test]
 fn use_is_shown_of_each_limit_but_those_that_nothing_measures() {
     let unit = unit("a");
-    let unmeasured: Vec<&str> =
-        KEYS.iter().map(|key| key.name).filter(|name| used(name, &unit).is_none()).collect();
-    assert_eq!(unmeasured, ["stack", "request-timeout"]);
+    let unmeasured = || -> Vec<&str> {
+        KEYS.iter().map(|key| key.name).filter(|name| used(name, &unit).is_none()).collect()
+    };
+    // Of what has not happened yet there is no time that it took.
+    assert_eq!(unmeasured(), ["stack", "ready-timeout", "request-timeout", "stop-timeout"]);
+    unit.usage.ready.set(1);
+    unit.usage.stop.set(1);
+    assert_eq!(unmeasured(), ["stack", "request-timeout"]);
 }
 
-#[tokio::test]
-async fn use_is_what_the_extension_and_the_bus_count() {
+#[test]
+fn use_is_what_the_extension_and_the_bus_count() {
     let unit = unit("a");
     let usage = &unit.usage;
     usage.memory.set(300);
@@ -105,7 +113,7 @@ async fn use_is_what_the_extension_and_the_bus_count() {
     usage.log_dropped.store(4, Ordering::Relaxed);
     unit.peer.check_size(&vec![0; 1000].into()).unwrap();
     unit.peer.check_size(&vec![0; 1025].into()).unwrap_err();
-    let report = LimitsReport::running(&[Arc::new(unit)], &MainConfig::default(), |_| true).await;
+    let report = LimitsReport::running(&[Arc::new(unit)], &MainConfig::default(), None, |_| true);
     let json = serde_json::to_value(report).unwrap();
     let extension = &json["extensions"][0];
     let limits = extension["limits"].as_array().unwrap();
@@ -134,8 +142,34 @@ async fn programs_read_numbers_in_units_that_people_use() {
     assert_eq!(limit("memory")["allowed"], 16 * 1024 * 1024);
     assert_eq!(limit("stop-timeout")["allowed"], 5.0);
     assert_eq!(limit("cpu-share")["allowed"], 0.5);
-    assert_eq!(limit("cpu-share")["source"]["kind"], "class");
-    assert_eq!(limit("request-timeout")["source"]["kind"], "main");
+    let source = |key: &str| limit(key)["source"].to_string();
+    assert_eq!(source("cpu-share"), r#"{"kind":"class","name":"medium","text":"built in, `medium`"}"#);
+    assert_eq!(
+        source("request-timeout"),
+        r#"{"kind":"main","name":"request-timeout","text":"`main.request-timeout`"}"#
+    );
+    let of_file = &json["extensions"][1]["limits"][0]["source"];
+    assert_eq!(of_file.to_string(), r#"{"file":"weir.toml","kind":"file","line":6,"text":"weir.toml:6"}"#);
     assert!(limit("memory")["used"].is_null() && extension["delayed-seconds"].is_null());
     assert_eq!(extension["fixed"]["fuel-slice"], 100_000);
+    assert_eq!(extension["transfer"], 1088 * 1024);
+}
+
+#[test]
+fn the_limit_of_a_failure_is_in_the_same_units() {
+    let json = |name: &str, used, allowed| {
+        let hit = crate::LimitHit { name: name.to_owned(), used, allowed };
+        serde_json::to_value(hit).unwrap().to_string()
+    };
+    assert_eq!(json("stack", 1, 2), r#"{"allowed":2,"name":"stack","unit":"bytes","used":1}"#);
+    assert_eq!(
+        json("ready-timeout", 250_000_000, 250_000_000),
+        r#"{"allowed":0.25,"name":"ready-timeout","unit":"s","used":0.25}"#
+    );
+    assert_eq!(json("transfer", 1, 2), r#"{"allowed":2,"name":"transfer","unit":"bytes","used":1}"#);
+    assert_eq!(json("tables", 1, 2), r#"{"allowed":2,"name":"tables","unit":"count","used":1}"#);
+    assert_eq!(
+        json("fuel-per-message", 1, 2),
+        r#"{"allowed":2,"name":"fuel-per-message","unit":"fuel","used":1}"#
+    );
 }

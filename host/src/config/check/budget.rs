@@ -1,5 +1,7 @@
 //! What the limits of all extensions come to, against the memory that Main may use.
 
+use bytesize::ByteSize;
+
 use super::Parts;
 use crate::config::{ExtensionConfig, error::ConfigError, shape::bytes};
 
@@ -14,10 +16,13 @@ impl Parts<'_> {
         if total <= u128::from(budget) {
             return None;
         }
+        let (mut allowed, mut comes_to) = (shown(budget.into()), shown(total));
+        if allowed == comes_to {
+            (allowed, comes_to) = (format!("{budget} B"), format!("{total} B"));
+        }
         let message = format!(
-            "`main.memory-budget` is {}, but the limits of all extensions come to {}: raise it, or lower theirs",
-            bytes(budget),
-            shown(total)
+            "`main.memory-budget` is {allowed}, but the limits of all extensions come to {comes_to}: \
+             raise it, or lower theirs"
         );
         let place = self.places.memory_budget.clone();
         let error = ConfigError::new("main.memory-budget", message, place);
@@ -41,8 +46,10 @@ fn sum<'c>(extensions: impl Iterator<Item = &'c ExtensionConfig>) -> u128 {
     extensions.map(|extension| u128::from(extension.limits.memory_sum())).sum()
 }
 
+/// As `weir limits` shows sums.
 fn shown(total: u128) -> String {
-    u64::try_from(total).map_or_else(|_| format!("{total} bytes"), bytes)
+    u64::try_from(total)
+        .map_or_else(|_| format!("{total} B"), |total| ByteSize::b(total).display().iec().to_string())
 }
 
 fn parts(extension: &ExtensionConfig) -> String {
@@ -50,7 +57,7 @@ fn parts(extension: &ExtensionConfig) -> String {
     format!(
         "`{}` comes to {}: `memory` {} + `stack` {} + 2 × `inbox.bytes` {}",
         extension.id,
-        bytes(limits.memory_sum()),
+        shown(limits.memory_sum().into()),
         bytes(limits.memory),
         bytes(limits.stack),
         bytes(limits.inbox_bytes)

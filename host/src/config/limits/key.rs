@@ -5,7 +5,7 @@
 use std::{ops::RangeInclusive, time::Duration};
 
 use super::{CpuShare, KIB, Limits, MIB};
-use crate::config::shape::Shape;
+use crate::{config::shape::Shape, usage::nanoseconds};
 
 /// Of every timeout: what a request carries counts milliseconds in 32 bits.
 pub(in crate::config) const TIMEOUT: RangeInclusive<Duration> =
@@ -109,9 +109,4 @@ pub(crate) static KEYS: [Key; 13] = [
 /// A value that its range keeps small.
 fn small(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
-}
-
-/// Out of every range where it does not fit.
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

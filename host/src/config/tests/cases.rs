@@ -40,14 +40,14 @@ fn a_file_with_five_mistakes_reports_all_five_in_their_order() {
 #[test]
 fn a_file_and_those_that_it_includes_make_one_configuration() {
     let dir = golden().join("valid");
-    let config = Config::load(&dir.join("weir.toml")).unwrap();
+    let config = load(&dir.join("weir.toml")).unwrap();
     let text = format!("{config:#?}").replace(dir.to_str().unwrap(), "DIR");
     assert_golden("valid", &text);
 }
 
 #[test]
 fn an_unmet_want_is_a_warning() {
-    let config = Config::load(&golden().join("valid/weir.toml")).unwrap();
+    let config = load(&golden().join("valid/weir.toml")).unwrap();
     assert_eq!(
         config.warnings(),
         ["`telemetry` wants `nobody@1`, but no extension fulfills it and `main.serves` does not list it"]
@@ -64,16 +64,19 @@ fn an_empty_file_is_a_main_without_extensions() {
 #[test]
 fn a_main_file_that_cannot_be_read_is_named() {
     let dir = tempfile::tempdir().unwrap();
-    let load = |path: &Path| Config::load(path).unwrap_err().to_string();
+    let refused = |path: &Path| load(path).unwrap_err().to_string();
     let missing = dir.path().join("missing.toml");
     assert_eq!(
-        load(&missing),
+        refused(&missing),
         format!("cannot read `{}`: No such file or directory (os error 2)", missing.display())
     );
-    assert_eq!(load(dir.path()), format!("cannot read `{}`: it is not a regular file", dir.path().display()));
+    assert_eq!(
+        refused(dir.path()),
+        format!("cannot read `{}`: it is not a regular file", dir.path().display())
+    );
     let binary = dir.path().join("binary.toml");
     fs::write(&binary, [0xff, 0xfe]).unwrap();
-    assert_eq!(load(&binary), format!("cannot read `{}`: it is not UTF-8", binary.display()));
+    assert_eq!(refused(&binary), format!("cannot read `{}`: it is not UTF-8", binary.display()));
 }
 
 #[test]
@@ -82,6 +85,6 @@ fn a_pattern_that_matches_too_many_files_is_refused() {
     for number in 0..65 {
         fs::write(dir.path().join(format!("{number:02}.toml")), "").unwrap();
     }
-    let errors = Config::parse("include = ['*.toml']", "weir.toml", dir.path()).unwrap_err();
+    let errors = parse_in("include = ['*.toml']", dir.path()).unwrap_err();
     assert!(errors.to_string().contains("at most 64 can be included"), "{errors}");
 }

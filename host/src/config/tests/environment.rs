@@ -6,12 +6,7 @@ use std::{
 };
 
 use super::*;
-use crate::config::{
-    KEYS, LimitSource, Limits,
-    environment::Environment,
-    file,
-    shape::{Shape, bytes},
-};
+use crate::config::{KEYS, LimitSource, Limits, environment::Environment, file, shape::Shape};
 
 /// A class of the operator's own that inherits from a built-in one, one that inherits from that, and an
 /// extension of each kind.
@@ -124,6 +119,10 @@ fn a_variable_that_is_no_limit_is_refused() {
         ("WEIR_LIMITS__MEMORY", "2 MiB"),
         ("WEIR_LIMITS_\u{1b}[31m", "2 MiB"),
         ("WEIR_LIMITS_", "2 MiB"),
+        ("WEIR_LIMITS", "2 MiB"),
+        ("WEIR_LIMIT_SMALL_MEMORY", "2 MiB"),
+        ("WEIR_LIMITMEDUIM_STACK", "2 MiB"),
+        ("WEIR_LIMITED", "yes"),
     ] {
         let error = parse_with(CLASSES, &[(name, value)]).unwrap_err();
         let keys: Vec<_> = error.iter().map(|error| error.key()).collect();
@@ -161,11 +160,15 @@ fn a_variable_with_a_value_that_the_limit_cannot_have_is_refused() {
                 ]);
             }
             Shape::Size(range) => {
-                (low, high) = (bytes(range.start() - 1), bytes(range.end() + 1));
+                (low, high) = (written(range.start() - 1), written(range.end() + 1));
                 values.extend([
                     &low,
                     &high,
+                    low.trim_end_matches(" B"),
+                    high.trim_end_matches(" B"),
                     "0",
+                    "\"1 MiB\"",
+                    "'1 MiB'",
                     " 1 MiB",
                     "1 MiB ",
                     "1 mebi",
@@ -173,7 +176,17 @@ fn a_variable_with_a_value_that_the_limit_cannot_have_is_refused() {
                     "0x100000",
                 ]);
             }
-            Shape::Time(_) => values.extend(["5", "0s", "25h", " 5s", "5s ", "99999999999999999999s"]),
+            Shape::Time(_) => values.extend([
+                "5",
+                "0s",
+                "999us 999ns",
+                "1day 1ns",
+                "25h",
+                " 5s",
+                "5s ",
+                "'5s'",
+                "99999999999999999999s",
+            ]),
             Shape::Share(_) => values.extend(["5", "0.05", "0%", "0.09%", "101%", " 5%", "5% "]),
             shape => panic!("{shape}"),
         }
@@ -213,4 +226,7 @@ fn a_class_that_a_broken_file_may_define_is_not_reported_missing() {
     let errors =
         parse_with("[limits.small]\nmemroy = 1\n[", &[("WEIR_LIMITS_SMALL_MEMORY", "1 MiB")]).unwrap_err();
     assert!(!errors.to_string().contains("WEIR_LIMITS_"), "{errors}");
+
+    let errors = parse_with("[", &[("WEIR_LIMIT_SMALL_MEMORY", "1 MiB")]).unwrap_err();
+    assert!(errors.to_string().contains("`WEIR_LIMIT_SMALL_MEMORY` is no variable of Weir's"), "{errors}");
 }

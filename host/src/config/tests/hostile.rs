@@ -12,7 +12,7 @@ fn a_file_over_one_mebibyte_is_refused_unread() {
     let path = dir.path().join("weir.toml");
     // Sparse: it takes no room on the disk, but would take more memory than there is.
     fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
-    let errors = Config::load(&path).unwrap_err().to_string();
+    let errors = load(&path).unwrap_err().to_string();
     assert!(errors.ends_with("it is larger than 1 MiB"), "{errors}");
     assert!(parse_error(&" ".repeat(1024 * 1024 + 1)).ends_with("it is larger than 1 MiB"));
 }
@@ -188,7 +188,7 @@ proptest! {
 
 /// Reads the text, and writes down all that is wrong with it, without a file to include.
 fn report(text: &str) {
-    if let Err(errors) = Config::parse(text, "weir.toml", Path::new("/nonexistent")) {
+    if let Err(errors) = parse_in(text, Path::new("/nonexistent")) {
         assert!(errors.iter().count() > 0);
         let report = errors.to_string();
         assert!(!report.contains(|c: char| c.is_control() && c != '\n'), "{report:?}");

@@ -5,14 +5,7 @@ use std::{collections::BTreeSet, fs, sync::Arc};
 use bytesize::ByteSize;
 
 use super::*;
-use crate::config::{
-    KEYS, Limits,
-    error::Source,
-    read::Reader,
-    section::Key,
-    sections::Draft,
-    shape::{Shape, bytes},
-};
+use crate::config::{KEYS, Limits, error::Source, read::Reader, section::Key, sections::Draft, shape::Shape};
 
 #[test]
 fn a_misspelt_key_is_refused_and_the_right_one_suggested() {
@@ -61,14 +54,18 @@ fn a_value_out_of_range_is_refused() {
         Shape::Size(range) => vec![
             "0".to_owned(),
             "-1".to_owned(),
-            format!("\"{}\"", bytes(range.start() - 1)),
-            format!("\"{}\"", bytes(range.end() + 1)),
+            (range.start() - 1).to_string(),
+            (range.end() + 1).to_string(),
+            format!("\"{}\"", written(range.start() - 1)),
+            format!("\"{}\"", written(range.end() + 1)),
             "\"99999999999999999999 GiB\"".to_owned(),
             "\"much\"".to_owned(),
         ],
         Shape::Time(_) => vec![
             "\"0s\"".to_owned(),
             "\"-1s\"".to_owned(),
+            "\"999us 999ns\"".to_owned(),
+            "\"1day 1ns\"".to_owned(),
             "\"25h\"".to_owned(),
             "\"99999999999999999999s\"".to_owned(),
             "\"soon\"".to_owned(),
@@ -101,7 +98,7 @@ fn every_key_changes_the_configuration() {
 
 #[test]
 fn every_field_of_the_configuration_has_a_key() {
-    let config = Config::load(&golden().join("valid/weir.toml")).unwrap();
+    let config = load(&golden().join("valid/weir.toml")).unwrap();
     let keys = keys();
     // Nobody sets what is under these.
     let mut skipped_to: Option<usize> = None;
@@ -163,6 +160,8 @@ fn the_tables_of_the_manual_have_the_values_of_the_built_in_classes() {
         });
         assert_eq!(manual_row(key.name), values, "{}", key.name);
     }
+    let transfers = classes.each_ref().map(|limits| written(limits.transfer()));
+    assert_eq!(manual_row("transfer"), transfers);
     let fixed = classes.map(|limits| serde_json::to_value(limits.fixed()).unwrap());
     for bound in fixed[0].as_object().unwrap().keys().filter(|bound| *bound != "class") {
         let written = manual_row(bound).map(|cell| cell.parse::<ByteSize>().unwrap().0);

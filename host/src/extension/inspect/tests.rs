@@ -1,7 +1,7 @@
 //! Files made by hand, honest and not.
 
 use super::*;
-use crate::Config;
+use crate::config::tests::parse_in;
 
 const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 const MODULE: &[u8] = b"\0asm\x01\0\0\0";
@@ -87,7 +87,7 @@ fn a_manifest_inside_a_nested_module_becomes_a_stanza_that_the_operators_file_ac
     grants.net = ["example.com:443"]
     "#);
     let file = format!("[main]\nserves = [\"local.storage@1\"]\n{}", found.stanza());
-    let config = Config::parse(&file, "weir.toml", "/plugins".as_ref()).unwrap();
+    let config = parse_in(&file, "/plugins".as_ref()).unwrap();
     assert_eq!(config.extensions[0].grants.dirs.len(), 2);
 }
 

@@ -1,0 +1,48 @@
+//! Where a file says that the control socket is, and nothing else of it.
+
+use std::path::{Path, PathBuf};
+
+use super::{
+    ConfigErrors, MainConfig,
+    error::{ConfigError, Place},
+    file,
+    read::Reader,
+    section::{At, nearest},
+    sections::control_socket,
+};
+
+const KEY: &str = "control-socket";
+
+/// The path in `main.control-socket` of a file; the default if it has none.
+///
+/// Fails where the file cannot be read, and where what it says of the socket is wrong or may be lost in
+/// a mistake of syntax: whoever asks may be about to stop the Main that answers there.
+pub(super) fn of_file(path: &Path) -> Result<PathBuf, ConfigErrors> {
+    let mut reader = Reader::new(file::open(path)?);
+    let found = reader.read(|file| file.table("main", control_socket));
+    let (mut errors, more) = reader.finish();
+    errors.retain(|error| concerns(error, found.as_ref()));
+    if errors.is_empty() {
+        Ok(found.map_or_else(|| MainConfig::default().control_socket, At::into_value))
+    } else {
+        Err(ConfigErrors::new(errors, more))
+    }
+}
+
+/// Whether the error leaves open where the socket is.
+fn concerns(error: &ConfigError, found: Option<&At<PathBuf>>) -> bool {
+    match error.key() {
+        "" => found.is_none() || error.place().is_some_and(names_it),
+        "main" => true,
+        key => key.strip_prefix("main.").is_some_and(is_meant_for_it),
+    }
+}
+
+/// Whether the key is on the line of a mistake of syntax: broken there, or there once more.
+fn names_it(place: &Place) -> bool {
+    place.source.text.lines().nth(place.line() - 1).is_some_and(|line| line.contains(KEY))
+}
+
+fn is_meant_for_it(key: &str) -> bool {
+    nearest(key, [KEY].into_iter()).is_some()
+}
