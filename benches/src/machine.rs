@@ -4,7 +4,10 @@ use std::{fmt, fs, process::Command, thread};
 
 use anyhow::{Context, Result};
 
-/// A machine and the versions of what runs on it.
+/// Of a quiet machine the load average is below this.
+const QUIET: f64 = 0.5;
+
+/// A machine before a run, and the versions of what runs on it.
 #[derive(Debug)]
 pub(crate) struct Machine {
     processor: String,
@@ -13,8 +16,8 @@ pub(crate) struct Machine {
     rustc: String,
     wasmtime: &'static str,
     commit: String,
-    /// Processes that ran in the last minute, this one included.
-    load: String,
+    /// Processes that ran in the minute before.
+    load: f64,
     /// The priority of this process, from 19 to -20.
     nice: String,
 }
@@ -34,8 +37,15 @@ impl Machine {
             rustc: said(Command::new("rustc").arg("--version"))?,
             wasmtime: locked("wasmtime").context("`Cargo.lock` does not name wasmtime")?,
             commit: said(Command::new("git").args(["describe", "--always", "--dirty", "--abbrev=12"]))?,
-            load: file("/proc/loadavg")?.split(' ').next().unwrap_or_default().to_owned(),
+            load: load(&file("/proc/loadavg")?).context("`/proc/loadavg` has no average")?,
             nice: nice(&file("/proc/self/stat")?).context("`/proc/self/stat` has no priority")?.to_owned(),
+        })
+    }
+
+    /// Why the figures would be those of something else, too, if they would.
+    pub(crate) fn disturbance(&self) -> Option<String> {
+        (self.load >= QUIET).then(|| {
+            format!("the machine is not quiet: its load average is {}, and not below {QUIET}", self.load)
         })
     }
 }
@@ -45,7 +55,7 @@ impl fmt::Display for Machine {
         let Self { processor, cores, kernel, rustc, wasmtime, commit, load, nice } = self;
         write!(
             f,
-            "{processor}, {cores} cores, Linux {kernel}, load average {load}, nice {nice}; {rustc}, wasmtime {wasmtime}, \
+            "{processor}, {cores} cores, Linux {kernel}, load average {load} before, nice {nice}; {rustc}, wasmtime {wasmtime}, \
              Weir at {commit}"
         )
     }
@@ -56,6 +66,11 @@ fn locked(package: &str) -> Option<&'static str> {
     let lock = include_str!("../../Cargo.lock");
     let (_, rest) = lock.split_once(&format!("name = \"{package}\"\nversion = \""))?;
     rest.split('"').next()
+}
+
+/// The average over a minute, the first field of proc_loadavg(5).
+fn load(averages: &str) -> Option<f64> {
+    averages.split(' ').next()?.parse().ok()
 }
 
 /// The 19th field of proc_pid_stat(5); the second, a name in brackets, may hold spaces.
@@ -77,6 +92,7 @@ mod tests {
     fn a_machine_is_described_in_one_line() {
         let machine = Machine::read().unwrap().to_string();
         assert!(machine.contains(" cores, Linux ") && !machine.contains('\n'), "{machine}");
+        assert_eq!(load("0.08 0.03 0.05 1/467 9\n"), Some(0.08));
         assert_eq!(nice("1 (a b) S 2 3 4 5 6 7 8 9 10 11 12 13 14 15 20 -5 1 0"), Some("-5"));
         assert!(locked("wasmtime").unwrap().starts_with(|c: char| c.is_ascii_digit()));
     }

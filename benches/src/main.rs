@@ -1,4 +1,4 @@
-//! Measures Weir, beside native code doing the same work in the same run.
+//! Measures Weir: what its promises are made of, and whether they hold.
 //!
 //! `cargo xtask bench` builds this program and the extensions that it runs, and passes its arguments on.
 
@@ -57,6 +57,11 @@ fn main() -> Result<()> {
         .json
         .map(|path| File::create(&path).with_context(|| format!("cannot write `{}`", path.display())));
     let mut json = json.transpose()?;
+    // Before a run: its own work is part of the load after it.
+    let machine = Machine::read()?;
+    if let Some(disturbance) = machine.disturbance() {
+        eprintln!("warning: {disturbance}");
+    }
     let bench = Bench { scale: arguments.scale, guests: Guests::new(arguments.guests)? };
     let wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);
     for scenario in SCENARIOS.iter().filter(|scenario| wanted(scenario.name)) {
@@ -67,7 +72,7 @@ fn main() -> Result<()> {
             write_json(json, &figures)?;
         }
         if let Some(page) = &arguments.docs {
-            docs::write(page, scenario.name, &figures, bench.scale, &Machine::read()?)?;
+            docs::write(page, scenario.name, &figures, bench.scale, &machine)?;
         }
     }
     Ok(())

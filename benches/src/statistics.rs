@@ -26,21 +26,31 @@ pub(crate) struct Summary {
     pub(crate) p50: f64,
     /// The median of the rounds' 99th percentiles.
     pub(crate) p99: f64,
-    /// The greatest 99th percentile of a round less the least.
-    pub(crate) p99_spread: f64,
+    /// How the rounds differ, where there is more than one.
+    pub(crate) rounds: Option<Rounds>,
     /// The greatest of all times.
     pub(crate) max: f64,
+}
+
+/// How several rounds differ.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rounds {
+    /// The greatest 99th percentile of a round.
+    pub(crate) p99_worst: f64,
+    /// That less the least.
+    pub(crate) p99_spread: f64,
 }
 
 impl Summary {
     /// Of at least one round.
     pub(crate) fn of(rounds: &[Sorted]) -> Self {
         let percentiles = |percent| rounds.iter().map(move |round| round.percentile(percent));
-        let p99: Vec<f64> = percentiles(99).collect();
+        let p99_worst = greatest(percentiles(99));
+        let p99_spread = p99_worst - percentiles(99).fold(f64::INFINITY, f64::min);
         Self {
             p50: median(percentiles(50).collect()),
-            p99: median(p99.clone()),
-            p99_spread: greatest(p99.iter().copied()) - p99.iter().copied().fold(f64::INFINITY, f64::min),
+            p99: median(percentiles(99).collect()),
+            rounds: (rounds.len() > 1).then_some(Rounds { p99_worst, p99_spread }),
             max: greatest(percentiles(100)),
         }
     }
@@ -79,6 +89,12 @@ mod tests {
     #[test]
     fn one_round_out_of_line_moves_the_spread_and_not_the_median() {
         let summary = Summary::of(&[round([1, 2, 3]), round([2, 3, 4]), round([50, 60, 70])]);
-        assert_eq!(summary, Summary { p50: 3.0, p99: 4.0, p99_spread: 67.0, max: 70.0 });
+        let rounds = Some(Rounds { p99_worst: 70.0, p99_spread: 67.0 });
+        assert_eq!(summary, Summary { p50: 3.0, p99: 4.0, rounds, max: 70.0 });
+    }
+
+    #[test]
+    fn one_round_has_no_worst_and_no_spread() {
+        assert_eq!(Summary::of(&[round([1, 2, 3])]).rounds, None);
     }
 }

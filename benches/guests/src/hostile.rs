@@ -24,8 +24,12 @@ pub(crate) fn run(kind: &str) -> Result<(), String> {
     let mut step: Step = match kind {
         "spin" => Box::new(|| spin()),
         "fill" => filler(),
-        "grow" => Box::new(grow),
-        "calls" => caller()?,
+        "divide" => Box::new(|| divide()),
+        "chase" => {
+            let room = all_memory();
+            Box::new(move || chase(&room))
+        }
+        "grow" => Box::new(|| grow()),
         "balls" => player()?,
         "output" => Box::new(output),
         "random" => Box::new(|| {
@@ -36,7 +40,6 @@ pub(crate) fn run(kind: &str) -> Result<(), String> {
             black_box(recurse(2_000));
         }),
         "flood" => flooder()?,
-        "resources" => Box::new(|| drop((channel::subscribe_inbox(), subscribe_duration(HOUR)))),
         "receive" => receiver()?,
         "publish" => publisher()?,
         "clock" => Box::new(|| {
@@ -55,6 +58,26 @@ pub(crate) fn spin() -> ! {
     let mut count = 0_u64;
     loop {
         count = black_box(count.wrapping_add(1));
+    }
+}
+
+/// Divides for ever.
+pub(crate) fn divide() -> ! {
+    let mut value = u64::MAX;
+    loop {
+        value = u64::MAX / black_box(value | 3);
+    }
+}
+
+/// Follows pointers for ever: each address depends on what stood at the one before.
+pub(crate) fn chase(room: &[u8]) -> ! {
+    const LINE: usize = 64;
+    let lines = (room.len() / LINE).next_power_of_two() / 2;
+    let mut line = 0_usize;
+    loop {
+        let found = room.get(line * LINE).copied().map_or(0, usize::from);
+        // A full period: the multiplier is 1 more than a multiple of 4, the increment odd.
+        line = black_box(line.wrapping_mul(1_664_525).wrapping_add(1_013_904_223 + 2 * found) & (lines - 1));
     }
 }
 
@@ -81,18 +104,11 @@ fn filler() -> Step {
     Box::new(move || fill(&mut room))
 }
 
-/// A guest that calls nothing between is ended: nothing makes it yield.
-fn grow() {
-    for _ in 0..64 {
+/// Grows its memory for ever, and calls nothing else.
+fn grow() -> ! {
+    loop {
         black_box(core::arch::wasm32::memory_grow::<0>(1));
     }
-    black_box(monotonic_clock::now());
-}
-
-/// Main serves `sink@1`, on the worker.
-fn caller() -> Result<Step, String> {
-    let sink = requests::open("sink@1", "take", None).map_err(text)?;
-    Ok(Box::new(move || drop(requests::call(sink, b"", Options { timeout_ms: None, parent: None }))))
 }
 
 /// Throws back every ball that it catches; whoever of the two comes second throws the first ones.
@@ -141,7 +157,7 @@ fn flooder() -> Result<Step, String> {
     }))
 }
 
-/// Fills its inbox, and empties it without waiting.
+/// Fills its inbox, and empties it without waiting; the publisher fills it, too.
 fn receiver() -> Result<Step, String> {
     events::subscribe("own").map_err(text)?;
     let own = peers::own_name();

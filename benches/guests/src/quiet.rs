@@ -1,6 +1,6 @@
 //! Kinds that take little: they are measured, or measure something.
 
-use std::{fmt::Debug, hint::black_box};
+use std::fmt::Debug;
 
 use wasip2::clocks::monotonic_clock::subscribe_duration;
 use weir_sdk::raw::{
@@ -60,32 +60,13 @@ fn probe() -> Result<(), String> {
         match request.operation - first {
             1 => hostile::fill(&mut room),
             2 => hostile::spin(),
-            3 => divide(),
-            4 => chase(&room),
+            3 => hostile::divide(),
+            4 => hostile::chase(&room),
             _ => {}
         }
         channel::respond(request.id, Ok(room.len().to_string().as_bytes())).map_err(text)?;
     }
     Ok(())
-}
-
-fn divide() -> ! {
-    let mut value = u64::MAX;
-    loop {
-        value = u64::MAX / black_box(value | 3);
-    }
-}
-
-/// Each address depends on what stood at the one before.
-fn chase(room: &[u8]) -> ! {
-    const LINE: usize = 64;
-    let lines = (room.len() / LINE).next_power_of_two() / 2;
-    let mut line = 0_usize;
-    loop {
-        let found = room.get(line * LINE).copied().map_or(0, usize::from);
-        // A full period: the multiplier is 1 more than a multiple of 4, the increment odd.
-        line = black_box(line.wrapping_mul(1_664_525).wrapping_add(1_013_904_223 + 2 * found) & (lines - 1));
-    }
 }
 
 fn text(error: impl Debug) -> String {

@@ -115,7 +115,7 @@ impl Host {
             Either::Blocking(main) => {
                 let client = main.client();
                 for _ in 0..calls {
-                    pause();
+                    wait_until(Instant::now() + PAUSE);
                     let start = Instant::now();
                     let answer = client.call("echo@1", "echo", REQUEST);
                     times.push(start.elapsed());
@@ -137,9 +137,8 @@ impl Host {
     }
 }
 
-/// What a waker left behind ends a park at once.
-fn pause() {
-    let end = Instant::now() + PAUSE;
+/// Waits on this thread. What a waker left behind ends a park at once.
+pub(super) fn wait_until(end: Instant) {
     while let Some(left) = end.checked_duration_since(Instant::now()) {
         thread::park_timeout(left);
     }

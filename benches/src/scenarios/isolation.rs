@@ -7,7 +7,7 @@ pub(super) mod pieces;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use weir_host::{Builder, Config, ExtensionConfig, Main, MainConfig, Service};
+use weir_host::{Builder, Config, ExtensionConfig, Main, MainConfig};
 
 use super::{
     Bench, Scenario,
@@ -27,47 +27,28 @@ pub(super) const SCENARIO: Scenario =
 /// Slices for which the good one may wait, beside one bulk operation.
 const ALLOWED_SLICES: f64 = 20.0;
 
-/// The sixteen: the id of each and what it does (`benches/guests/src/hostile.rs`).
-const HOSTILE: [(&str, &str); 16] = [
-    ("spin", "spin"),
-    ("fill", "fill"),
-    ("grow", "grow"),
-    ("table", TABLE),
-    ("recursion", "recursion"),
-    ("calls", "calls"),
-    ("flood", "flood"),
-    ("ping", "balls"),
-    ("pong", "balls"),
-    ("receive", "receive"),
-    ("publish", "publish"),
-    ("clock", "clock"),
-    ("poll", "poll"),
-    ("resources", "resources"),
-    ("random", "random"),
-    ("output", "output"),
-];
-
-/// The one that is not written in Rust.
-const TABLE: &str = "table";
-
-/// Who is hostile together: a ball takes two.
-const GROUPS: [&[&str]; 15] = [
+/// The sixteen: ids that say what each does (`benches/guests/src/hostile.rs`), and who is hostile
+/// together: a ball takes two.
+const HOSTILE: [&[&str]; 15] = [
     &["spin"],
+    &["divide"],
+    &["chase"],
     &["fill"],
     &["grow"],
-    &["table"],
+    &[TABLE],
     &["recursion"],
-    &["calls"],
     &["flood"],
     &["ping", "pong"],
     &["receive"],
     &["publish"],
     &["clock"],
     &["poll"],
-    &["resources"],
     &["random"],
     &["output"],
 ];
+
+/// The one that is not written in Rust.
+const TABLE: &str = "table";
 
 fn run(bench: &Bench) -> Result<Vec<Figure>> {
     progress("a slice and a stall alone", 0, 1);
@@ -81,7 +62,7 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     ];
     for kind in [Kind::Blocking, Kind::Async] {
         let host = Host::start(kind, main(bench)?)?;
-        let everybody: Vec<&str> = HOSTILE.iter().map(|(id, _)| *id).collect();
+        let everybody = HOSTILE.concat();
         let (rounds, calls) = (bench.scale.pick(10, 3, 1), bench.scale.pick(1000, 300, 5));
         let (alone, beside) = measure(&host, &everybody, rounds, calls, &kind.to_string())?;
         let case = format!("{kind} beside all");
@@ -92,7 +73,7 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
         );
     }
     let host = Host::start(Kind::Blocking, main(bench)?)?;
-    for group in GROUPS {
+    for group in HOSTILE {
         let case = format!("beside {}", group.join(" and "));
         let calls = bench.scale.pick(1000, 100, 2);
         let (alone, beside) = measure(&host, group, 1, calls, &case)?;
@@ -130,35 +111,36 @@ fn used(host: &Host, ids: &[&str]) -> Result<Vec<Duration>> {
     ids.iter().map(|id| Ok(host.running(id)?.cpu)).collect()
 }
 
-fn latencies(case: &str, alone: Summary, beside: Summary) -> [Figure; 4] {
+fn latencies(case: &str, alone: Summary, beside: Summary) -> Vec<Figure> {
     let figure = |metric, value| Figure::new(NAME, case, metric, Unit::Microseconds, value);
-    [
-        figure("p50", beside.p50).beside(alone.p50),
-        figure("p99", beside.p99).beside(alone.p99),
-        figure("p99 spread", beside.p99_spread).beside(alone.p99_spread),
-        figure("max", beside.max).beside(alone.max),
-    ]
+    let mut figures =
+        vec![figure("p50", beside.p50).beside(alone.p50), figure("p99", beside.p99).beside(alone.p99)];
+    if let (Some(alone), Some(beside)) = (alone.rounds, beside.rounds) {
+        figures.push(figure("p99 of the worst round", beside.p99_worst).beside(alone.p99_worst));
+        figures.push(figure("p99 spread", beside.p99_spread).beside(alone.p99_spread));
+    }
+    figures.push(figure("max", beside.max).beside(alone.max));
+    figures
 }
 
 /// Main with the echo, the hostile ones at rest, and whom they call.
 fn main(bench: &Bench) -> Result<Builder> {
-    let hostile = HOSTILE.iter().map(|(id, kind)| hostile(bench, id, kind));
+    let hostile = HOSTILE.iter().copied().flatten().map(|id| hostile(bench, id));
     let mut extensions = hostile.collect::<Result<Vec<_>>>()?;
     let mut mute = bench.guests.of_kind("mute", "mute")?;
     mute.fulfills = vec!["mute@1".parse()?];
     mute.autostart = true;
     extensions.extend([bench.guests.echo()?, mute]);
-    let sink = Service::new("sink@1".parse()?).on("take".parse()?, async |request| Ok(request.payload));
-    Ok(Main::builder(Config::new(MainConfig::default(), extensions)).serve(sink))
+    Ok(Main::builder(Config::new(MainConfig::default(), extensions)))
 }
 
-fn hostile(bench: &Bench, id: &str, kind: &str) -> Result<ExtensionConfig> {
-    if kind == TABLE {
+fn hostile(bench: &Bench, id: &str) -> Result<ExtensionConfig> {
+    if id == TABLE {
         return bench.guests.table();
     }
+    let kind = if id == "ping" || id == "pong" { "balls" } else { id };
     let mut hostile = bench.guests.of_kind(id, kind)?;
     match id {
-        "calls" => hostile.wants = vec!["sink@1".parse()?],
         "flood" => hostile.wants = vec!["mute@1".parse()?],
         "ping" | "pong" => {
             let other = if id == "ping" { "pong" } else { "ping" };

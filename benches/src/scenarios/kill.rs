@@ -1,17 +1,17 @@
-//! How long after its stop deadline an extension is gone.
+//! How long after its stop deadline an extension is gone, by the worker's own clock.
 
-mod native;
+mod timers;
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, ensure};
 use weir_host::{Builder, Config, Main, MainConfig, Service, State, blocking};
 
-use self::native::NativeTask;
-use super::{Bench, Scenario, isolation::pieces, progress};
+use self::timers::Timers;
+use super::{Bench, Scenario, client::wait_until, isolation::pieces, progress};
 use crate::{
     figure::{Figure, Unit},
-    statistics::{Sorted, Summary, microseconds},
+    statistics::{Sorted, microseconds},
 };
 
 const NAME: &str = "kill";
@@ -46,66 +46,92 @@ struct Victim {
     obeys: bool,
 }
 
+/// One kill.
+#[derive(Clone, Copy, Debug)]
+struct Kill {
+    /// From the deadline to when its timer fired.
+    late: Duration,
+    /// From then, of one that obeys from when it was told to stop, to when it would not run again.
+    stopped: Duration,
+    /// From then to when all that it had was given back.
+    gone: Duration,
+}
+
 fn run(bench: &Bench) -> Result<Vec<Figure>> {
     progress("a slice and a stall alone", 0, 1);
     let pieces = pieces::measure(bench)?;
     let (rounds, kills) = (bench.scale.pick(10, 2, 1), bench.scale.pick(1000, 100, 3));
-    let native_task = NativeTask::start(STOP_TIMEOUT)?;
-    let main = blocking::Main::start(main(bench)?)?;
+    let (main, timers) = Timers::start(main(bench)?)?;
     let control = main.control();
+    control.start("holder")?;
     let mut figures = Vec::new();
     for (surroundings, neighbours) in [("alone", &[][..]), ("beside 4", &NEIGHBOURS)] {
         for id in neighbours {
             control.start(id)?;
         }
-        let mut native = Vec::new();
+        // In turns: what the machine does meanwhile happens to all of them.
         let mut killed = VICTIMS.map(|_| Vec::new());
         for round in 0..rounds {
             progress(surroundings, round, rounds);
-            native.push(Sorted::new(
-                (0..kills).map(|_| native_task.stop()).collect::<Result<_>>().context("the native task")?,
-            ));
             for (victim, killed) in VICTIMS.iter().zip(&mut killed) {
-                let times = (0..kills).map(|_| kill(&control, *victim)).collect::<Result<_>>();
-                killed.push(Sorted::new(times.with_context(|| format!("killing `{}`", victim.kind))?));
+                for _ in 0..kills {
+                    let kill = kill(&control, &timers, *victim);
+                    killed.push(kill.with_context(|| format!("killing `{}`", victim.kind))?);
+                }
             }
         }
-        let native = Summary::of(&native);
         for (victim, killed) in VICTIMS.iter().zip(killed) {
             let bound = if victim.runs { pieces.slice() + pieces.stall } else { microseconds(ASLEEP_BOUND) };
-            figures.extend(latencies(&format!("{} {surroundings}", victim.kind), native, &killed, bound));
+            figures.extend(latencies(&format!("{} {surroundings}", victim.kind), *victim, &killed, bound));
         }
     }
     Ok(figures)
 }
 
-/// Starts it and stops it; the time from its deadline to its end.
-fn kill(control: &blocking::Control, victim: Victim) -> Result<Duration> {
+/// Starts it and stops it.
+///
+/// The worker sees that it is told to stop some microseconds later, and so ends its deadline: in the same
+/// tick as a timer that counts from now, which fires together with the deadline's. Should the worker be
+/// held up so long that it is the next tick, the figure is too great, never too small.
+fn kill(control: &blocking::Control, timers: &Timers, victim: Victim) -> Result<Kill> {
     control.start(victim.kind)?;
-    let start = Instant::now();
+    wait_until(timers.early_in_a_tick());
+    let (told, told_at) = (Instant::now(), SystemTime::now());
+    let timer = timers.at(told + STOP_TIMEOUT)?;
     control.stop(victim.kind)?;
-    let stopped = start.elapsed();
     let status = control.as_async().status(victim.kind)?;
     ensure!(status.state == State::Stopped, "it is {:?}", status.state);
     if victim.obeys {
         ensure!(status.failures.is_empty(), "it failed: {:?}", status.failures);
-        return Ok(stopped);
+        // Of one that ends by itself nothing else is noted.
+        let gone = status.since.duration_since(told_at)?;
+        return Ok(Kill { late: Duration::ZERO, stopped: gone, gone });
     }
-    let overdue = status.failures.last().is_some_and(|failure| failure.cause.contains("`stop-timeout`"));
-    ensure!(overdue, "it ended by itself: {:?}", status.failures.last());
-    Ok(stopped.saturating_sub(STOP_TIMEOUT))
+    let failure = status.failures.last().context("it ended by itself")?;
+    ensure!(failure.cause.contains("`stop-timeout`"), "it ended by itself: {failure:?}");
+    let fired = timer.fired().context("it ended before its deadline")?;
+    Ok(Kill {
+        late: fired.duration_since(told_at + STOP_TIMEOUT)?,
+        stopped: failure.time.duration_since(fired)?,
+        gone: status.since.duration_since(fired)?,
+    })
 }
 
-fn latencies(case: &str, native: Summary, killed: &[Sorted], bound: f64) -> [Figure; 5] {
+/// Of all kills together, and not of rounds.
+fn latencies(case: &str, victim: Victim, killed: &[Kill], bound: f64) -> Vec<Figure> {
     let figure = |metric, value| Figure::new(NAME, case, metric, Unit::Microseconds, value);
-    let killed = Summary::of(killed);
-    [
-        figure("p50", killed.p50).beside(native.p50),
-        figure("p99", killed.p99).beside(native.p99),
-        figure("p99 spread", killed.p99_spread).beside(native.p99_spread),
-        figure("max", killed.max).beside(native.max),
-        figure("p99 less the timer's", killed.p99 - native.p99).beside(bound),
-    ]
+    let sorted = |time: fn(&Kill) -> Duration| Sorted::new(killed.iter().map(time).collect());
+    let stopped = sorted(|kill| kill.stopped);
+    let mut figures = vec![
+        figure("p50", stopped.percentile(50)).beside(bound),
+        figure("p99", stopped.percentile(99)).beside(bound),
+        figure("max", stopped.percentile(100)).beside(bound),
+    ];
+    if !victim.obeys {
+        figures.push(figure("p99 until gone", sorted(|kill| kill.gone).percentile(99)));
+        figures.push(figure("p99 of the timer", sorted(|kill| kill.late).percentile(99)));
+    }
+    figures
 }
 
 /// Main with the victims and neighbours at rest.
@@ -122,9 +148,7 @@ fn main(bench: &Bench) -> Result<Builder> {
         extension.limits.stop_timeout = STOP_TIMEOUT;
     }
     // Holds the compiled program for the others.
-    let mut holder = bench.guests.of_kind("holder", "asleep-in-poll")?;
-    holder.autostart = true;
-    extensions.push(holder);
+    extensions.push(bench.guests.of_kind("holder", "asleep-in-poll")?);
     let gate = Service::new("gate@1".parse()?).on("pass".parse()?, |_| std::future::pending());
     Ok(Main::builder(Config::new(MainConfig::default(), extensions)).serve(gate))
 }
