@@ -164,11 +164,12 @@ impl Line {
     }
 }
 
-/// What is left without a line feed is logged as the guest ends.
+/// What is left without a line feed is logged as the guest ends: but not in a panic, where another one,
+/// such as that of a `tracing` subscriber, would be the end of Main.
 impl Drop for Line {
     fn drop(&mut self) {
         let written = self.written.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if !written.text.is_empty() {
+        if !written.text.is_empty() && !std::thread::panicking() {
             self.output.line(self.source, &written.text);
         }
     }

