@@ -5,7 +5,7 @@
 
 mod units;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::SystemTime};
 
 use tokio::{
     sync::{broadcast, oneshot},
@@ -228,14 +228,14 @@ impl Supervisor {
     }
 
     fn end(&mut self, ended: Ended) {
-        let Ended { index, exit, handling, hash } = ended;
+        let Ended { index, exit, handling, hash, time } = ended;
         let Some(unit) = self.units.ended(index) else { return };
         let was_draining = unit.state() == State::Draining;
         unit.peer.set_phase(crate::bus::Phase::Down);
         let reason = (exit != Exit::Finished).then(|| exit.to_string());
         let as_it_should = exit == Exit::Finished || (was_draining && matches!(exit, Exit::Failed(_)));
         if !as_it_should {
-            self.record_failure(&unit, &exit, handling, hash);
+            self.record_failure(&unit, &exit, handling, hash, time);
         }
         let state = if as_it_should || was_draining { State::Stopped } else { State::Failed };
         if state == State::Stopped || matches!(exit, Exit::Start { .. } | Exit::NotReady(_)) {
@@ -330,7 +330,14 @@ impl Supervisor {
         }
     }
 
-    fn record_failure(&self, unit: &Unit, exit: &Exit, handling: Option<Handling>, hash: Option<[u8; 32]>) {
+    fn record_failure(
+        &self,
+        unit: &Unit,
+        exit: &Exit,
+        handling: Option<Handling>,
+        hash: Option<[u8; 32]>,
+        time: SystemTime,
+    ) {
         let handling = handling.map(|Handling { message, sender, operation }| FailedRequest {
             message,
             sender: self.bus.peer(sender).map(|peer| peer.name().to_owned()).unwrap_or_default(),
@@ -342,7 +349,7 @@ impl Supervisor {
         };
         let failure = FailureRecord {
             extension: unit.id().clone(),
-            time: std::time::SystemTime::now(),
+            time,
             cause: exit.to_string(),
             hash: hash.map(|hash| hash.iter().map(|byte| format!("{byte:02x}")).collect()),
             handling,

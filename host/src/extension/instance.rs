@@ -1,6 +1,9 @@
 //! One run of one extension: the task that owns its Store, from instantiation to exit.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use tokio::{
     sync::Notify,
@@ -150,8 +153,9 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// Runs the program to its end, its deadlines included.
-    pub(crate) async fn run(self, program: Arc<Program>) -> (Exit, Option<Handling>) {
+    /// Runs the program to its end, its deadlines included; says when that was, before all that the
+    /// guest had is given back.
+    pub(crate) async fn run(self, program: Arc<Program>) -> (Exit, Option<Handling>, SystemTime) {
         let activity = Arc::new(Activity::new());
         let store = match self.surroundings().await {
             Ok(wasi) => self.store(&program, wasi, activity.clone()),
@@ -159,9 +163,10 @@ impl Instance {
         };
         let mut store = match store {
             Ok(store) => store,
-            Err(error) => return (cannot_start(&error, None), None),
+            Err(error) => return (cannot_start(&error, None), None, SystemTime::now()),
         };
         let exit = self.watch(&program, &mut store, activity).await;
+        let ended = SystemTime::now();
         meter::finish(&store);
         self.output.report_dropped();
         let state = store.data_mut();
@@ -187,7 +192,7 @@ impl Instance {
             let unreached = state.in_hand.die();
             self.peer.inbox().give_back(unreached);
         }
-        (exit, handling)
+        (exit, handling, ended)
     }
 
     /// Drives the guest until it ends by itself or a deadline ends it.

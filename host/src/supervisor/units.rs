@@ -1,7 +1,7 @@
 //! The extensions of one Main as the supervisor sees them: who is wanted, who runs, who waits for
 //! whom. Decides nothing about a message and starts nothing.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::SystemTime};
 
 use futures_util::FutureExt;
 
@@ -20,6 +20,8 @@ pub(super) struct Ended {
     pub(super) exit: Exit,
     pub(super) handling: Option<Handling>,
     pub(super) hash: Option<[u8; 32]>,
+    /// When that was.
+    pub(super) time: SystemTime,
 }
 
 /// One instance, from its file to its end. A panic under it is its end, not Main's.
@@ -28,21 +30,23 @@ pub(super) async fn run(index: usize, programs: Arc<Programs>, instance: Instanc
     let config = instance.config.clone();
     let loaded = tokio::select! {
         loaded = programs.load(&config.path, &config.limits) => loaded,
-        () = signals.stopped() => return Ended { index, exit: Exit::Finished, handling: None, hash: None },
+        () = signals.stopped() => {
+            return Ended { index, exit: Exit::Finished, handling: None, hash: None, time: SystemTime::now() };
+        }
     };
     let (program, _kept_for_others) = match loaded {
         Ok(loaded) => loaded,
         Err(error) => {
             let exit = Exit::Start { reason: chain(&error), limit: None };
-            return Ended { index, exit, handling: None, hash: None };
+            return Ended { index, exit, handling: None, hash: None, time: SystemTime::now() };
         }
     };
     let hash = Some(program.hash);
-    let (exit, handling) = match AssertUnwindSafe(instance.run(program)).catch_unwind().await {
+    let (exit, handling, time) = match AssertUnwindSafe(instance.run(program)).catch_unwind().await {
         Ok(end) => end,
-        Err(panic) => (Exit::Panicked(panic_text(&*panic)), None),
+        Err(panic) => (Exit::Panicked(panic_text(&*panic)), None, SystemTime::now()),
     };
-    Ended { index, exit, handling, hash }
+    Ended { index, exit, handling, hash, time }
 }
 
 /// An error and its causes in one line.
