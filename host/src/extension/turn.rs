@@ -188,6 +188,8 @@ pub(super) struct InTurn<F> {
     waker: Waker,
     turns: Arc<Turns>,
     ticket: Option<Arc<Ticket>>,
+    /// It was woken and has let the worker look at timers and sockets first.
+    is_after_look: bool,
     share: Share,
     /// Where the share is kept between instances.
     kept: Arc<SharedShare>,
@@ -218,6 +220,7 @@ impl<F: Future> InTurn<F> {
             wakeups,
             turns,
             ticket: None,
+            is_after_look: false,
             share: own_share,
             kept: share,
             delay: None,
@@ -239,8 +242,9 @@ impl<F: Future> InTurn<F> {
             }
             let now = Instant::now();
             let Some(wait) = self.share.wait(now) else {
-                if self.ticket.is_none() && self.turns.is_look_due() {
-                    self.join(context);
+                if self.ticket.is_none() && !self.is_after_look && self.turns.is_look_due() {
+                    self.is_after_look = true;
+                    wake_after_look(context.waker());
                     return Poll::Pending;
                 }
                 return self.poll_turn(context).map(|()| now);
@@ -290,7 +294,11 @@ impl<F: Future> Future for InTurn<F> {
         this.usage.cpu_second.add(end, spent);
         this.share.spend(spent);
         let had_turn = this.ticket.take();
-        let had_looked = had_turn.as_ref().is_some_and(|turn| turn.is_after_look.load(Ordering::Relaxed));
+        let had_looked = match &had_turn {
+            Some(turn) => turn.is_after_look.load(Ordering::Relaxed),
+            None => this.is_after_look,
+        };
+        this.is_after_look = false;
         this.turns.ran(spent, had_looked);
         if result.is_pending() && is_busy {
             this.join(context);
