@@ -142,14 +142,17 @@ async fn programs_read_numbers_in_units_that_people_use() {
     assert_eq!(limit("memory")["allowed"], 16 * 1024 * 1024);
     assert_eq!(limit("stop-timeout")["allowed"], 5.0);
     assert_eq!(limit("cpu-share")["allowed"], 0.5);
-    let source = |key: &str| limit(key)["source"].to_string();
-    assert_eq!(source("cpu-share"), r#"{"kind":"class","name":"medium","text":"built in, `medium`"}"#);
+    let source = |key: &str| limit(key)["source"].clone();
+    assert_eq!(
+        source("cpu-share"),
+        serde_json::json!({"kind":"class","name":"medium","text":"built in, `medium`"})
+    );
     assert_eq!(
         source("request-timeout"),
-        r#"{"kind":"main","name":"request-timeout","text":"`main.request-timeout`"}"#
+        serde_json::json!({"kind":"main","name":"request-timeout","text":"`main.request-timeout`"})
     );
     let of_file = &json["extensions"][1]["limits"][0]["source"];
-    assert_eq!(of_file.to_string(), r#"{"file":"weir.toml","kind":"file","line":6,"text":"weir.toml:6"}"#);
+    assert_eq!(*of_file, serde_json::json!({"file":"weir.toml","kind":"file","line":6,"text":"weir.toml:6"}));
     assert!(limit("memory")["used"].is_null() && extension["delayed-seconds"].is_null());
     assert_eq!(extension["fixed"]["fuel-slice"], 100_000);
     assert_eq!(extension["transfer"], 1088 * 1024);
@@ -159,17 +162,23 @@ async fn programs_read_numbers_in_units_that_people_use() {
 fn the_limit_of_a_failure_is_in_the_same_units() {
     let json = |name: &str, used, allowed| {
         let hit = crate::LimitHit { name: name.to_owned(), used, allowed };
-        serde_json::to_value(hit).unwrap().to_string()
+        serde_json::to_value(hit).unwrap()
     };
-    assert_eq!(json("stack", 1, 2), r#"{"allowed":2,"name":"stack","unit":"bytes","used":1}"#);
+    assert_eq!(json("stack", 1, 2), serde_json::json!({"allowed":2,"name":"stack","unit":"bytes","used":1}));
     assert_eq!(
         json("ready-timeout", 250_000_000, 250_000_000),
-        r#"{"allowed":0.25,"name":"ready-timeout","unit":"s","used":0.25}"#
+        serde_json::json!({"allowed":0.25,"name":"ready-timeout","unit":"s","used":0.25})
     );
-    assert_eq!(json("transfer", 1, 2), r#"{"allowed":2,"name":"transfer","unit":"bytes","used":1}"#);
-    assert_eq!(json("tables", 1, 2), r#"{"allowed":2,"name":"tables","unit":"count","used":1}"#);
+    assert_eq!(
+        json("transfer", 1, 2),
+        serde_json::json!({"allowed":2,"name":"transfer","unit":"bytes","used":1})
+    );
+    assert_eq!(
+        json("tables", 1, 2),
+        serde_json::json!({"allowed":2,"name":"tables","unit":"count","used":1})
+    );
     assert_eq!(
         json("fuel-per-message", 1, 2),
-        r#"{"allowed":2,"name":"fuel-per-message","unit":"fuel","used":1}"#
+        serde_json::json!({"allowed":2,"name":"fuel-per-message","unit":"fuel","used":1})
     );
 }
