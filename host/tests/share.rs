@@ -69,12 +69,10 @@ async fn a_spin_on_receive_and_one_just_under_its_fuel_stay_within_their_share()
     // A thread that was never idle could not give each of them its share, nor can it be told from the
     // outside how it should have divided what it had.
     let was_idle = took.saturating_sub(ran.on_a_processor + ran.waiting_for_one) > took / 20;
-    println!("{took:?} {ran:?}");
     for (kind, outcome) in outcomes.into_iter().enumerate() {
         let (id, .., share) = kinds[kind];
         assert_eq!(outcome, Err(Error::Timeout), "{id}");
         let used = (cpu[kind] - before[kind]).as_secs_f64() / took.as_secs_f64();
-        println!("`{id}` had {used} for {share}");
         assert!(used < 1.2 * share, "`{id}` had {used} for {share}");
         assert!(used > 0.8 * share || !was_idle, "`{id}` had {used} for {share}; {ran:?}");
     }
