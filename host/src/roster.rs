@@ -60,7 +60,7 @@ pub struct ExtensionStatus {
     pub since: SystemTime,
     /// How often it was started after the first time.
     pub restarts: u64,
-    /// Processor time that it took, over all its instances.
+    /// Time for which it ran on the worker thread, by the clock, over all its instances.
     #[serde(rename = "cpu-seconds", serialize_with = "seconds")]
     pub cpu: Duration,
     /// Bytes of linear memory that it has.

@@ -16,7 +16,7 @@ pub(crate) struct Usage {
     pub(crate) fuel_per_message: Gauge,
     /// Fuel before the first message.
     pub(crate) fuel_to_start: Gauge,
-    /// Nanoseconds of processor time in a second.
+    /// Nanoseconds for which it ran on the worker thread in a second.
     pub(crate) cpu_second: PerSecond,
     /// Requests in hand.
     pub(crate) in_hand: Gauge,
@@ -30,7 +30,7 @@ pub(crate) struct Usage {
     pub(crate) ready: Gauge,
     /// Nanoseconds that the last stop took.
     pub(crate) stop: Gauge,
-    /// Nanoseconds of processor time.
+    /// Nanoseconds for which it ran on the worker thread, by the clock.
     cpu: AtomicU64,
     /// Nanoseconds for which it could have run and was delayed, being over its share.
     delayed: AtomicU64,

@@ -27,7 +27,7 @@ use crate::{
     config::ExtensionConfig,
     logs::harmless,
     roster::LimitHit,
-    usage::Usage,
+    usage::{Usage, nanoseconds},
 };
 
 /// What an instance tells its supervisor while it runs.
@@ -322,10 +322,6 @@ impl Exit {
             Self::Finished | Self::Failed(_) | Self::Panicked(_) => None,
         }
     }
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 async fn guest(program: &Program, store: &mut Store<State>) -> wasmtime::Result<Result<(), ()>> {

@@ -38,9 +38,7 @@ impl MemoryLimiter {
             refused: None,
         }
     }
-}
 
-impl MemoryLimiter {
     /// The guest has gone on to another message since: it could do without.
     pub(super) fn forget_refused(&mut self) {
         self.refused = None;

@@ -23,7 +23,7 @@ use crate::{
     bus::{
         Bus, Error, Event, Incoming, MessageId, Peer, PeerId, Phase, Reply, Request, Taken, Target, Waiter,
     },
-    config::{ExtensionConfig, Grants},
+    config::{ExtensionConfig, FixedLimits, Grants},
     logs::harmless,
     usage::Usage,
 };
@@ -40,10 +40,7 @@ pub(super) struct State {
     pub(super) memory: MemoryLimiter,
     pub(super) output: Output,
     pub(super) table: ResourceTable,
-    /// WASI resources that it may hold, and wait for at once.
-    pub(super) resources: u64,
-    /// Bytes of randomness that one call gives.
-    pub(super) random_bytes: u64,
+    pub(super) fixed: FixedLimits,
     pub(super) config: WasiConfigVariables,
     /// What the operator lets it reach.
     pub(super) grants: Grants,
@@ -52,7 +49,6 @@ pub(super) struct State {
     wasi: WasiCtx,
     signals: Arc<Signals>,
     targets: Vec<Target>,
-    max_targets: u64,
     under_way: BTreeMap<MessageId, Arc<Waiter>>,
     in_flight: u64,
     usage: Arc<Usage>,
@@ -85,15 +81,13 @@ impl State {
             memory,
             output,
             table,
-            resources: limits.fixed().resources,
-            random_bytes: limits.fixed().random_bytes,
+            fixed: *limits.fixed(),
             config: WasiConfigVariables::from_iter(config.config.clone()),
             grants: config.grants.clone(),
             fault: None,
             wasi,
             signals,
             targets: Vec::new(),
-            max_targets: limits.fixed().open_operations,
             under_way: BTreeMap::new(),
             in_flight: limits.in_flight.into(),
             usage,
@@ -165,7 +159,7 @@ impl State {
         if let Some(known) = self.targets.iter().position(|target| target.is(contract, operation, provider)) {
             return Ok(u32::try_from(known).unwrap_or(u32::MAX));
         }
-        let (used, allowed) = (self.targets.len() as u64 + 1, self.max_targets);
+        let (used, allowed) = (self.targets.len() as u64 + 1, self.fixed.open_operations);
         if used > allowed {
             return Err(Error::LimitExceeded { name: "open-operations", used, allowed });
         }

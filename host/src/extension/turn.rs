@@ -28,7 +28,10 @@ use futures_util::task::AtomicWaker;
 use tokio::time::{Sleep, sleep};
 
 use self::share::Share;
-use crate::{config::CpuShare, usage::Usage};
+use crate::{
+    config::CpuShare,
+    usage::{Usage, nanoseconds},
+};
 
 /// Time for which extensions may run before the worker looks at its timers and sockets.
 const LOOK_EVERY: Duration = Duration::from_micros(100);
@@ -48,30 +51,52 @@ struct Queue {
     is_taken: bool,
 }
 
-/// A place in the queue.
+/// A place in the queue, or a wait for the worker's next look at timers and sockets alone.
+///
+/// Its holder may be woken by anything at any time, and runs only when it is called.
 #[derive(Debug, Default)]
 struct Ticket {
+    has_turn: AtomicBool,
     is_called: AtomicBool,
-    /// Its turn comes after the worker has looked at timers and sockets.
+    /// It is called when the worker has looked.
     is_after_look: AtomicBool,
-    waker: AtomicWaker,
+    task: AtomicWaker,
 }
 
 impl Ticket {
-    /// Wakes whoever has the turn, behind all that can run now.
-    fn wake(&self, waker: &Waker) {
-        if self.is_after_look.load(Ordering::Relaxed) {
-            wake_after_look(waker);
+    /// Is called behind all that can run now.
+    fn call(self: Arc<Self>, after_look: bool) {
+        self.is_after_look.store(after_look, Ordering::Relaxed);
+        if after_look {
+            wake_after_look(&Waker::from(self));
         } else {
-            waker.wake_by_ref();
+            self.wake();
         }
+    }
+
+    fn has_looked(&self) -> bool {
+        self.is_after_look.load(Ordering::Relaxed)
+    }
+
+    /// Ready when it is called.
+    fn poll(&self, context: &Context<'_>) -> Poll<()> {
+        self.task.register(context.waker());
+        if self.is_called.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl Wake for Ticket {
+    fn wake(self: Arc<Self>) {
+        self.is_called.store(true, Ordering::Release);
+        self.task.wake();
     }
 }
 
 impl Turns {
-    /// Takes a place at the end.
-    fn join(&self) -> Arc<Ticket> {
-        let ticket = Arc::new(Ticket::default());
+    /// Takes a place at the end for a task.
+    fn join(&self, task: &Waker) -> Arc<Ticket> {
+        let ticket = Arc::<Ticket>::default();
+        ticket.task.register(task);
         let mut queue = self.queue();
         queue.waiting.push_back(ticket.clone());
         if !queue.is_taken {
@@ -83,7 +108,7 @@ impl Turns {
     /// Gives up a place, or the turn.
     fn leave(&self, ticket: &Arc<Ticket>) {
         let mut queue = self.queue();
-        if ticket.is_called.load(Ordering::Acquire) {
+        if ticket.has_turn.load(Ordering::Relaxed) {
             queue.call_next(self.is_look_due());
         } else {
             queue.waiting.retain(|other| !Arc::ptr_eq(other, ticket));
@@ -110,9 +135,8 @@ impl Queue {
         let next = self.waiting.pop_front();
         self.is_taken = next.is_some();
         if let Some(ticket) = next {
-            ticket.is_after_look.store(after_look, Ordering::Relaxed);
-            ticket.is_called.store(true, Ordering::Release);
-            ticket.waker.take().iter().for_each(|waker| ticket.wake(waker));
+            ticket.has_turn.store(true, Ordering::Relaxed);
+            ticket.call(after_look);
         }
     }
 }
@@ -188,8 +212,8 @@ pub(super) struct InTurn<F> {
     waker: Waker,
     turns: Arc<Turns>,
     ticket: Option<Arc<Ticket>>,
-    /// It was woken and has let the worker look at timers and sockets first.
-    is_after_look: bool,
+    /// It was woken, and lets the worker look at timers and sockets first.
+    look: Option<Arc<Ticket>>,
     share: Share,
     /// Where the share is kept between instances.
     kept: Arc<SharedShare>,
@@ -220,7 +244,7 @@ impl<F: Future> InTurn<F> {
             wakeups,
             turns,
             ticket: None,
-            is_after_look: false,
+            look: None,
             share: own_share,
             kept: share,
             delay: None,
@@ -238,16 +262,18 @@ impl<F: Future> InTurn<F> {
                 self.delay = None;
                 // Delays end together: without turns, so many would run at once.
                 self.join(context);
-                return Poll::Pending;
             }
             let now = Instant::now();
             let Some(wait) = self.share.wait(now) else {
-                if self.ticket.is_none() && !self.is_after_look && self.turns.is_look_due() {
-                    self.is_after_look = true;
-                    wake_after_look(context.waker());
-                    return Poll::Pending;
+                if self.ticket.is_none() && self.look.is_none() && self.turns.is_look_due() {
+                    let look = Arc::<Ticket>::default();
+                    look.clone().call(true);
+                    self.look = Some(look);
                 }
-                return self.poll_turn(context).map(|()| now);
+                return match self.ticket.as_ref().or(self.look.as_ref()) {
+                    Some(ticket) => ticket.poll(context).map(|()| now),
+                    None => Poll::Ready(now),
+                };
             };
             // A turn that cannot be used is somebody else's.
             self.leave();
@@ -255,22 +281,13 @@ impl<F: Future> InTurn<F> {
         }
     }
 
-    fn poll_turn(&self, context: &Context<'_>) -> Poll<()> {
-        let Some(ticket) = &self.ticket else { return Poll::Ready(()) };
-        ticket.waker.register(context.waker());
-        if ticket.is_called.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
-    }
-
-    /// Takes a place in the queue, which may be its turn at once: behind all that can run now.
+    /// Takes a place in the queue.
     fn join(&mut self, context: &Context<'_>) {
-        let ticket = self.turns.join();
-        ticket.waker.register(context.waker());
-        if ticket.is_called.load(Ordering::Acquire) {
-            ticket.wake(context.waker());
-        }
-        self.ticket = Some(ticket);
+        self.ticket = Some(self.turns.join(context.waker()));
     }
+}
 
+impl<F> InTurn<F> {
     fn leave(&mut self) {
         if let Some(ticket) = self.ticket.take() {
             self.turns.leave(&ticket);
@@ -294,11 +311,8 @@ impl<F: Future> Future for InTurn<F> {
         this.usage.cpu_second.add(end, spent);
         this.share.spend(spent);
         let had_turn = this.ticket.take();
-        let had_looked = match &had_turn {
-            Some(turn) => turn.is_after_look.load(Ordering::Relaxed),
-            None => this.is_after_look,
-        };
-        this.is_after_look = false;
+        let had_looked = had_turn.as_ref().or(this.look.as_ref()).is_some_and(|ticket| ticket.has_looked());
+        this.look = None;
         this.turns.ran(spent, had_looked);
         if result.is_pending() && is_busy {
             this.join(context);
@@ -313,9 +327,7 @@ impl<F: Future> Future for InTurn<F> {
 impl<F> Drop for InTurn<F> {
     fn drop(&mut self) {
         *self.kept.lock() = self.share;
-        if let Some(ticket) = self.ticket.take() {
-            self.turns.leave(&ticket);
-        }
+        self.leave();
     }
 }
 
@@ -353,8 +365,4 @@ impl Wake for Wakeups {
             self.task.wake();
         }
     }
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

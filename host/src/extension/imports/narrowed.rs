@@ -58,7 +58,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
         "poll",
         |mut store: Store<'_>, (pollables,): (Vec<Resource<DynPollable>>,)| -> Async<'_, Vec<u32>> {
             Box::new(async move {
-                let (used, allowed) = (pollables.len() as u64, store.data().resources);
+                let (used, allowed) = (pollables.len() as u64, store.data().fixed.resources);
                 if used > allowed {
                     // One that it has can be listed again and again.
                     let hit = LimitHit { name: "resources".to_owned(), used, allowed };
@@ -78,7 +78,7 @@ fn random_bytes(
     length: u64,
     make: fn(&mut WasiRandomCtx, u64) -> wasmtime::Result<Vec<u8>>,
 ) -> wasmtime::Result<(Vec<u8>,)> {
-    let allowed = store.data().random_bytes;
+    let allowed = store.data().fixed.random_bytes;
     if length > allowed {
         let hit = LimitHit { name: "random-bytes".to_owned(), used: length, allowed };
         return Err(OverLimit(hit).into());

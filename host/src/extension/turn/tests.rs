@@ -203,3 +203,19 @@ async fn a_restart_does_not_renew_the_share() {
     assert!(!run(400_000));
     assert!(run(400_000), "together they are over half a second's share");
 }
+
+#[tokio::test]
+async fn being_woken_again_brings_no_guest_past_a_look_that_is_due() {
+    let turns = Arc::new(Turns::default());
+    turns.ran(nanoseconds(LOOK_EVERY), false);
+    let mut guest = in_turn(&turns, async {});
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..3 {
+        assert!(Pin::new(&mut guest).poll(&mut context).is_pending());
+    }
+    assert!(turns.is_look_due());
+    // Comes back after the look.
+    tokio::task::yield_now().await;
+    assert!(Pin::new(&mut guest).poll(&mut context).is_ready());
+    assert!(!turns.is_look_due());
+}
