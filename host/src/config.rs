@@ -16,13 +16,14 @@ mod limits;
 mod main;
 mod order;
 mod read;
+mod restart;
 mod section;
 mod sections;
 mod shape;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use environment::Environment;
 pub use error::{ConfigError, ConfigErrors};
@@ -31,6 +32,7 @@ pub use grants::{DirGrant, DirMode, GrantError, Grants, GuestPath, NetGrant};
 pub use limits::{CpuShare, FixedLimits, LimitSource, Limits};
 pub(crate) use limits::{KEYS, Key};
 pub use main::MainConfig;
+pub use restart::{ReloadMode, RestartConfig, RestartPolicy};
 pub(crate) use shape::Shape;
 
 /// Main and its extensions, as configured.
@@ -44,13 +46,15 @@ pub struct Config {
     pub main: MainConfig,
     /// The extensions, as they stand in the files.
     pub extensions: Vec<ExtensionConfig>,
+    /// The main file that it was read from.
+    file: Option<PathBuf>,
 }
 
 impl Config {
     /// Main and its extensions, not checked.
     #[must_use]
     pub fn new(main: MainConfig, extensions: Vec<ExtensionConfig>) -> Self {
-        Self { main, extensions }
+        Self { main, extensions, file: None }
     }
 
     /// Reads a file, and those that it includes.
@@ -76,12 +80,18 @@ impl Config {
         file::parse(text.to_owned(), name, base_dir, &Environment::of_process())
     }
 
+    /// The file that [`Config::load`] read, absolute. None: it was parsed from a text, or made in Rust.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
     /// Checks ranges, and what must hold between the parts.
     ///
     /// # Errors
     ///
-    /// Fails with every value out of its range, limits that contradict each other, two extensions with
-    /// one id, two owners of one contract, required contracts that nobody serves, rounds of
+    /// Fails with every value out of its range, limits and delays that contradict each other, two
+    /// extensions with one id, two owners of one contract, required contracts that nobody serves, rounds of
     /// `requires`, doubled entries and guest directories, paths outside the plugin directory, and if
     /// there is nothing else, limits that come to more than the memory budget.
     pub fn check(&self) -> Result<(), ConfigErrors> {
@@ -95,9 +105,11 @@ impl Config {
     }
 
     /// What is likely to be a mistake and is no error: contracts that somebody wants and nobody is
-    /// configured to serve.
+    /// configured to serve, and delays of restarts that are so long that quarantine never comes.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        check::unmet_wants(self)
+        let mut warnings = check::unmet_wants(self);
+        warnings.extend(check::without_quarantine(self));
+        warnings
     }
 }

@@ -42,7 +42,10 @@ pub use crate::http::SocketError;
 pub use crate::{
     bus::{Error, HandlerError, MessageId, PeerId, Receipt},
     client::{CallOptions, Client, ClientOperation, ReceivedEvent, Subscriber},
-    config::{Config, ConfigErrors, CpuShare, ExtensionConfig, Grants, Limits, MainConfig},
+    config::{
+        Config, ConfigErrors, CpuShare, ExtensionConfig, Grants, Limits, MainConfig, ReloadMode,
+        RestartConfig, RestartPolicy,
+    },
     control::{Control, LogLines, NextLine},
     events::{MainEvent, MainEvents},
     extension::{

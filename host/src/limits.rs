@@ -45,7 +45,7 @@ pub struct ExtensionLimits {
     pub id: ExtensionId,
     /// The class that they come from.
     pub class: String,
-    /// Bytes that it counts against the memory budget: [`Limits::memory_sum`](crate::Limits::memory_sum).
+    /// Bytes that it counts against the memory budget: [`ExtensionConfig::memory_sum`].
     pub memory_sum: u64,
     /// How long it could have run and was delayed, being over its `cpu-share`, since Main started. None:
     /// no Main was asked.
@@ -115,7 +115,7 @@ impl LimitsReport {
     ) -> Self {
         let mut memory_sum = 0_u64;
         let extensions = extensions
-            .inspect(|asked| memory_sum = memory_sum.saturating_add(asked.extension.limits.memory_sum()))
+            .inspect(|asked| memory_sum = memory_sum.saturating_add(asked.extension.memory_sum()))
             .filter(|asked| wanted(&asked.extension.id))
             .map(|asked| asked.report(main))
             .collect();
@@ -136,7 +136,7 @@ impl Asked<'_> {
         ExtensionLimits {
             id: self.extension.id.clone(),
             class: limits.class.clone(),
-            memory_sum: limits.memory_sum(),
+            memory_sum: self.extension.memory_sum(),
             delayed: self.unit.map(|unit| unit.usage.delayed()),
             log_dropped: self.unit.map(|unit| unit.usage.log_dropped.load(Ordering::Relaxed)),
             limits: KEYS.iter().map(|key| self.limit(key, main)).collect(),

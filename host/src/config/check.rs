@@ -2,16 +2,17 @@
 
 mod budget;
 mod cycles;
+mod values;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Component, Path},
 };
 
+pub(super) use self::values::values;
 use super::{
     Config, ExtensionConfig,
     error::{ConfigError, ERRORS_MAX, Place, quote},
-    grants::check_variable,
     section::nearest,
 };
 use crate::names::ContractName;
@@ -56,32 +57,6 @@ pub(super) fn between_parts(config: &Config, places: &Places, complete: bool) ->
 /// wrong: else they may come to something else once that is right.
 pub(super) fn memory_budget(config: &Config, places: &Places) -> Option<ConfigError> {
     Parts { config, places }.memory_budget()
-}
-
-/// What is wrong with single values: a file is checked for that as it is read.
-pub(super) fn values(config: &Config) -> Vec<ConfigError> {
-    let mut faults = config.main.out_of_range();
-    for extension in &config.extensions {
-        let path = format!("extension[{}]", extension.id);
-        let out_of_range = extension.limits.out_of_range();
-        if out_of_range.is_empty() {
-            let contradictions = extension.limits.contradictions().into_iter();
-            faults.extend(contradictions.map(|found| {
-                let key = format!("{path}.limits.{}", found.keys.0);
-                (key, format!("in `{path}.limits`: {}", found.message))
-            }));
-        }
-        faults.extend(out_of_range.into_iter().map(|(key, shape)| {
-            let key = format!("{path}.limits.{key}");
-            let message = format!("`{key}` must be {shape}");
-            (key, message)
-        }));
-        faults.extend(extension.grants.env.iter().filter_map(|(name, value)| {
-            let fault = check_variable(name, value).err()?;
-            Some((format!("{path}.grants.env"), format!("in `{path}.grants.env`: {fault}")))
-        }));
-    }
-    faults.into_iter().map(|(key, message)| ConfigError::new(key, message, None)).collect()
 }
 
 struct Parts<'c> {
@@ -280,4 +255,12 @@ pub(super) fn unmet_wants(config: &Config) -> Vec<String> {
             )
         })
         .collect()
+}
+
+/// Extensions that are started again and again, and never put aside.
+pub(super) fn without_quarantine(config: &Config) -> impl Iterator<Item = String> {
+    config.extensions.iter().filter_map(|extension| {
+        let why = extension.restart.without_quarantine()?;
+        Some(format!("`{}` would never be quarantined: {why}", extension.id))
+    })
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use super::{Grants, Limits};
+use super::{Grants, Limits, ReloadMode, RestartConfig};
 use crate::names::{ContractName, ExtensionId, TopicPattern};
 
 /// One configured extension: which component it is, what it may use, and what it may reach.
@@ -33,6 +33,10 @@ pub struct ExtensionConfig {
     pub config: BTreeMap<String, String>,
     /// Whether it is started with Main.
     pub autostart: bool,
+    /// When it is started again after it has ended.
+    pub restart: RestartConfig,
+    /// How a new version takes its place.
+    pub reload: ReloadMode,
 }
 
 impl ExtensionConfig {
@@ -51,6 +55,119 @@ impl ExtensionConfig {
             grants: Grants::default(),
             config: BTreeMap::new(),
             autostart: true,
+            restart: RestartConfig::default(),
+            reload: ReloadMode::default(),
         }
+    }
+
+    /// Bytes that it may take of this machine's memory by what operators set: `memory`, `stack` and what
+    /// may wait in its inbox. A reload with [`ReloadMode::Overlap`] has two instances for a while, so
+    /// `memory` and `stack` count twice then. The sum over all extensions is what
+    /// [`MainConfig::memory_budget`](super::MainConfig::memory_budget) bounds.
+    ///
+    /// It may take more while it runs, which is not counted: of the host's stack, of which a page is
+    /// touched when it is used, up to [`FixedLimits::host_stack`](super::FixedLimits::host_stack); 8 bytes
+    /// for each of the [`FixedLimits::table_elements`](super::FixedLimits::table_elements); what it hands
+    /// over in one call, up to [`Limits::transfer`]; and its compiled code, which all that run one
+    /// component share.
+    #[must_use]
+    pub fn memory_sum(&self) -> u64 {
+        let Limits { memory, stack, inbox_bytes, .. } = &self.limits;
+        let instance = memory.saturating_add(*stack);
+        let instances = match self.reload {
+            ReloadMode::StopFirst => instance,
+            ReloadMode::Overlap => instance.saturating_mul(2),
+        };
+        // One inbox for both: one lane for requests, one for replies and events.
+        instances.saturating_add(inbox_bytes.saturating_mul(2))
+    }
+
+    /// Whether an instance of one is as good as an instance of the other: they differ at most in what
+    /// the supervisor alone heeds, and in where limits come from.
+    #[cfg_attr(not(test), expect(dead_code, reason = "reload asks for it"))]
+    pub(crate) fn runs_as(&self, other: &Self) -> bool {
+        self.of_an_instance() == other.of_an_instance()
+    }
+
+    /// With all else as in [`ExtensionConfig::new`], so that what is added to this structure counts.
+    fn of_an_instance(&self) -> Self {
+        let new = Self::new(self.id.clone(), &self.path);
+        Self {
+            limits: self.limits.without_sources(),
+            restart: new.restart,
+            reload: new.reload,
+            autostart: new.autostart,
+            ..self.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::{RestartPolicy, tests::parse_in};
+
+    #[test]
+    fn an_instance_is_as_good_for_whoever_differs_in_what_it_does_not_see() {
+        let a = ExtensionConfig::new("a".parse().unwrap(), "a.wasm");
+        // Whoever adds a field adds it to one of the lists below.
+        let ExtensionConfig {
+            id: _,
+            path: _,
+            limits: _,
+            fulfills: _,
+            requires: _,
+            wants: _,
+            publishes: _,
+            subscribes: _,
+            grants: _,
+            config: _,
+            autostart: _,
+            restart: _,
+            reload: _,
+        } = &a;
+        let runs_as_before = |change: fn(&mut ExtensionConfig)| {
+            let mut changed = a.clone();
+            change(&mut changed);
+            assert_ne!(changed, a);
+            changed.runs_as(&a)
+        };
+        let of_the_instance: [fn(&mut ExtensionConfig); 10] = [
+            |it| it.id = "b".parse().unwrap(),
+            |it| it.path.push("b"),
+            |it| it.limits.log_rate += 1,
+            |it| it.fulfills.push("a@1".parse().unwrap()),
+            |it| it.requires.push("a@1".parse().unwrap()),
+            |it| it.wants.push("a@1".parse().unwrap()),
+            |it| it.publishes.push("t".parse().unwrap()),
+            |it| it.subscribes.push("t".parse().unwrap()),
+            |it| it.grants.net.push("[::1]:80".parse().unwrap()),
+            |it| drop(it.config.insert("a".to_owned(), "b".to_owned())),
+        ];
+        assert_eq!(of_the_instance.map(runs_as_before), [false; 10]);
+        let of_the_supervisor: [fn(&mut ExtensionConfig); 3] = [
+            |it| it.autostart = false,
+            |it| it.restart.policy = RestartPolicy::Never,
+            |it| it.reload = ReloadMode::Overlap,
+        ];
+        assert_eq!(of_the_supervisor.map(runs_as_before), [true; 3]);
+    }
+
+    #[test]
+    fn an_instance_is_as_good_wherever_the_same_limits_come_from() {
+        let parsed = |text: &str| parse_in(text, Path::new("/")).unwrap().extensions.remove(0);
+        let text = "[limits.small]\nmemory = '8 MiB'\n[[extension]]\nid = 'a'\npath = 'a.wasm'\n";
+        let of_class = parsed(&format!("{text}class = 'small'"));
+        let moved = parsed(&format!("# A comment.\n{text}class = 'small'"));
+        let own = parsed(&format!("{text}limits.memory = '8 MiB'"));
+        let mut made = ExtensionConfig::new("a".parse().unwrap(), "/a.wasm");
+        made.limits.memory = 8 << 20;
+        for other in [moved, own, made] {
+            assert!(other != of_class && other.runs_as(&of_class), "{other:?}");
+        }
+        let other_class = parsed("[[extension]]\nid = 'a'\npath = 'a.wasm'\nclass = 'min'");
+        assert!(!other_class.runs_as(&of_class));
     }
 }

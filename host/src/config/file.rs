@@ -49,7 +49,8 @@ enum ReadError {
 
 pub(super) fn load(path: &Path, environment: &Environment) -> Result<Config, ConfigErrors> {
     let (text, name, path) = main_file(path)?;
-    build(text, &name, dir_of(&path), Some(&path), environment)
+    let config = build(text, &name, dir_of(&path), Some(&path), environment)?;
+    Ok(Config { file: Some(path), ..config })
 }
 
 /// The main file alone.
@@ -143,7 +144,7 @@ fn judge(
             config
         })
         .collect();
-    let config = Config { main, extensions };
+    let config = Config::new(main, extensions);
     errors.extend(between_parts(&config, &places, complete));
     if errors.is_empty() {
         errors.extend(memory_budget(&config, &places));

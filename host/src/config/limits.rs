@@ -150,21 +150,6 @@ impl Limits {
         &self.fixed
     }
 
-    /// Bytes that an extension may take of this machine's memory by what operators set: `memory`,
-    /// `stack` and what may wait in its inbox. The sum over all extensions is what
-    /// [`MainConfig::memory_budget`](super::MainConfig::memory_budget) bounds.
-    ///
-    /// It may take more while it runs, which is not counted: of the host's stack, of which a page is
-    /// touched when it is used, up to [`FixedLimits::host_stack`]; 8 bytes for each of the
-    /// [`FixedLimits::table_elements`]; what it hands over in one call, up to
-    /// [`transfer`](Self::transfer); and its compiled code, which all that run one component share.
-    #[must_use]
-    pub fn memory_sum(&self) -> u64 {
-        // One for requests, one for replies and events.
-        let inbox = self.inbox_bytes.saturating_mul(2);
-        self.memory.saturating_add(self.stack).saturating_add(inbox)
-    }
-
     /// Bytes that the extension can hand over to the host in one call, payload and all: `message_size`
     /// and 64 KiB. Who hands over more is ended.
     #[must_use]
@@ -181,6 +166,11 @@ impl Limits {
     /// Where the value of one limit comes from.
     pub(crate) fn source(&self, key: &'static Key) -> LimitSource {
         self.sources.of(key, self)
+    }
+
+    /// The same values, as if a program had set them.
+    pub(super) fn without_sources(&self) -> Self {
+        Self { class: String::new(), sources: Sources::default(), ..self.clone() }
     }
 
     /// Every value that is out of its range: the key and what it must be. Files are checked as they

@@ -28,7 +28,7 @@ pub struct MainConfig {
     /// configuration from a file always has one.
     pub plugin_dir: Option<PathBuf>,
     /// Bytes that the limits of all extensions may come to, each with
-    /// [`Limits::memory_sum`](super::Limits::memory_sum): 1 MiB to 1 TiB. None: any number.
+    /// [`ExtensionConfig::memory_sum`](super::ExtensionConfig::memory_sum): 1 MiB to 1 TiB. None: any number.
     pub memory_budget: Option<u64>,
     /// For a request where neither the call nor its contract sets a timeout: 1 ms to 1 day, at first
     /// 5 seconds.

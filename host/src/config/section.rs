@@ -94,6 +94,22 @@ impl Section<'_, '_> {
         self.reader.add(ConfigError::new(path, message, Some(place)));
     }
 
+    /// Reports two keys that cannot hold together, at the first of them that is set.
+    pub(super) fn contradiction(&mut self, keys: [(&str, Option<Place>); 2], message: &str) {
+        let [(first, first_at), (second, second_at)] = keys;
+        let (key, place, other, other_at) = match first_at {
+            Some(_) => (first, first_at, second, second_at),
+            None => (second, second_at, first, None),
+        };
+        let default = match other_at {
+            Some(_) => String::new(),
+            None => format!("; `{other}` has its default: set it, too"),
+        };
+        let message = format!("in `{}`: {message}{default}", self.path);
+        let error = ConfigError::new(self.path_of(key), message, place);
+        self.reader.add(error.note(other_at, "the other is here"));
+    }
+
     /// Where the table starts.
     fn place(&self) -> Place {
         self.reader.place(self.start.clone())

@@ -14,6 +14,7 @@ use super::{
     grants::{DirGrant, Grants, check_variable},
     limits::{KEYS, TIMEOUT},
     main::{BLOCKING_THREADS, MEMORY_BUDGET},
+    restart::{BACKOFF, FAILURES, ReloadMode, RestartConfig, RestartPolicy, WINDOW},
     section::{At, Section},
 };
 use crate::names::{ContractName, ExtensionId, TopicPattern};
@@ -24,6 +25,8 @@ const TOPIC: &str = "a topic pattern, as in `settings.changed.>`";
 const EXTENSION_ID: &str = "an extension id";
 const PLUGIN: &str = "the path of a component, as in `storage.wasm`";
 const HOST_DIR: &str = "the path of a directory";
+const POLICY: &str = "`never`, `on-failure` or `always`";
+const RELOAD: &str = "`stop-first` or `overlap`";
 const GUEST_DIR: &str = "an absolute path, as in `/data`";
 
 /// Bytes of a socket's path, without the closing NUL: `sun_path` of unix(7).
@@ -137,6 +140,8 @@ fn extension(section: &mut Section<'_, '_>, plugin_dir: &Path) -> Option<(Extens
     let (grants, guests_at) = section.table("grants", grants);
     let config = section.values("config", |_, _| Ok(()));
     let autostart = section.flag("autostart");
+    let restart = section.table("restart", restart);
+    let reload = section.text("reload", RELOAD, ReloadMode::named);
 
     let (id, path) = (id?, path?);
     let places = ExtensionPlaces {
@@ -149,6 +154,7 @@ fn extension(section: &mut Section<'_, '_>, plugin_dir: &Path) -> Option<(Extens
     };
     let new = ExtensionConfig::new(id.value, path.value);
     let autostart = autostart.unwrap_or(new.autostart);
+    let reload = reload.map_or(new.reload, At::into_value);
     let config = ExtensionConfig {
         fulfills,
         requires,
@@ -158,6 +164,8 @@ fn extension(section: &mut Section<'_, '_>, plugin_dir: &Path) -> Option<(Extens
         grants,
         config,
         autostart,
+        restart,
+        reload,
         ..new
     };
     Some((ExtensionDraft { config, class, changes }, places))
@@ -181,6 +189,30 @@ fn changes(section: &mut Section<'_, '_>) -> Changes {
     });
     changes.incomplete = section.error_count() > errors;
     changes
+}
+
+fn restart(section: &mut Section<'_, '_>) -> RestartConfig {
+    let errors = section.error_count();
+    let policy = section.text("policy", POLICY, RestartPolicy::named);
+    let backoff = section.time("backoff", BACKOFF);
+    let max_backoff = section.time("max-backoff", BACKOFF);
+    let failures = section.count("failures", FAILURES);
+    let window = section.time("window", WINDOW);
+
+    let new = RestartConfig::default();
+    let (backoff, backoff_at) = backoff.map(|at| (at.value, at.place)).unzip();
+    let (max_backoff, max_backoff_at) = max_backoff.map(|at| (at.value, at.place)).unzip();
+    let restart = RestartConfig {
+        policy: policy.map_or(new.policy, At::into_value),
+        backoff: backoff.unwrap_or(new.backoff),
+        max_backoff: max_backoff.unwrap_or(new.max_backoff),
+        failures: failures.map_or(new.failures, At::into_value),
+        window: window.map_or(new.window, At::into_value),
+    };
+    if let Some(message) = restart.contradiction().filter(|_| section.error_count() == errors) {
+        section.contradiction([("max-backoff", max_backoff_at), ("backoff", backoff_at)], &message);
+    }
+    restart
 }
 
 fn grants(section: &mut Section<'_, '_>) -> (Grants, Vec<Place>) {

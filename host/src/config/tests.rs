@@ -6,6 +6,7 @@ mod control_socket;
 mod environment;
 mod hostile;
 mod keys;
+mod restart;
 mod rust;
 
 use std::path::{Path, PathBuf};

@@ -79,7 +79,7 @@ fn memory_is_summed_over_all_whoever_is_asked_for() {
     let (units, mut main) = ([unit("a"), unit("b")].map(Arc::new), MainConfig::default());
     main.memory_budget = Some(64 * 1024 * 1024);
     let report = LimitsReport::running(&units, &main, None, |id| id.as_str() == "b");
-    let one = crate::Limits::medium().memory_sum();
+    let one = units[0].config.memory_sum();
     assert_eq!((report.memory_sum, report.memory_budget), (2 * one, main.memory_budget));
     let [b] = &report.extensions[..] else { panic!("{report:?}") };
     assert_eq!((b.id.as_str(), b.memory_sum), ("b", one));

@@ -32,7 +32,7 @@ fn traces(directory: &Path) -> usize {
 /// Case 10.
 #[tokio::test]
 async fn many_just_under_their_cap_are_refused_before_anything_runs() {
-    let each = hostile().limits.memory_sum();
+    let each = hostile().memory_sum();
     let directory = tempfile::tempdir().unwrap();
     let error = Main::builder(instances(4 * each - 1, directory.path())).start().await.unwrap_err();
     let StartError::Config(error) = error else { panic!("{error}") };

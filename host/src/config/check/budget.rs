@@ -3,7 +3,7 @@
 use bytesize::ByteSize;
 
 use super::Parts;
-use crate::config::{ExtensionConfig, error::ConfigError, shape::bytes};
+use crate::config::{ExtensionConfig, ReloadMode, error::ConfigError, shape::bytes};
 
 /// As many extensions as are shown, those with the largest sums.
 const SHOWN_MAX: usize = 20;
@@ -28,7 +28,7 @@ impl Parts<'_> {
         let error = ConfigError::new("main.memory-budget", message, place);
 
         let mut sorted: Vec<_> = self.extensions().collect();
-        sorted.sort_by_key(|(_, extension)| std::cmp::Reverse(extension.limits.memory_sum()));
+        sorted.sort_by_key(|(_, extension)| std::cmp::Reverse(extension.memory_sum()));
         let (largest, rest) = sorted.split_at(SHOWN_MAX.min(sorted.len()));
         let error = largest.iter().fold(error, |error, (index, extension)| {
             error.detail(self.place(*index, |at| Some(&at.id)), parts(extension))
@@ -43,7 +43,7 @@ impl Parts<'_> {
 
 /// Wider than the sums, of which there may be many.
 fn sum<'c>(extensions: impl Iterator<Item = &'c ExtensionConfig>) -> u128 {
-    extensions.map(|extension| u128::from(extension.limits.memory_sum())).sum()
+    extensions.map(|extension| u128::from(extension.memory_sum())).sum()
 }
 
 /// As `weir limits` shows sums.
@@ -54,12 +54,15 @@ fn shown(total: u128) -> String {
 
 fn parts(extension: &ExtensionConfig) -> String {
     let limits = &extension.limits;
+    let instance = format!("`memory` {} + `stack` {}", bytes(limits.memory), bytes(limits.stack));
+    let instances = match extension.reload {
+        ReloadMode::StopFirst => instance,
+        ReloadMode::Overlap => format!("2 × ({instance})"),
+    };
     format!(
-        "`{}` comes to {}: `memory` {} + `stack` {} + 2 × `inbox.bytes` {}",
+        "`{}` comes to {}: {instances} + 2 × `inbox.bytes` {}",
         extension.id,
-        shown(limits.memory_sum().into()),
-        bytes(limits.memory),
-        bytes(limits.stack),
+        shown(extension.memory_sum().into()),
         bytes(limits.inbox_bytes)
     )
 }

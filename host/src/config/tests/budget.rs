@@ -26,7 +26,7 @@ fn the_example_of_a_device_fits_into_its_budget() {
         path = 'uploader.wasm'
     ";
     let config = parse(text).unwrap();
-    let sum: u64 = config.extensions.iter().map(|extension| extension.limits.memory_sum()).sum();
+    let sum: u64 = config.extensions.iter().map(ExtensionConfig::memory_sum).sum();
     assert_eq!(sum, 47 << 20);
     parse(&text.replace("48 MiB", "47 MiB")).unwrap();
     let refused = parse(&text.replace("48 MiB", "49283071")).unwrap_err();

@@ -46,6 +46,16 @@ fn a_file_and_those_that_it_includes_make_one_configuration() {
 }
 
 #[test]
+fn a_configuration_remembers_the_file_that_was_loaded() {
+    let file = golden().join("valid/weir.toml");
+    assert_eq!(load(&file).unwrap().file(), Some(&*file));
+    // Tests run where the crate is.
+    assert_eq!(load(Path::new("tests/golden/config/valid/weir.toml")).unwrap().file(), Some(&*file));
+    assert_eq!(parse("").unwrap().file(), None);
+    assert_eq!(Config::default().file(), None);
+}
+
+#[test]
 fn an_unmet_want_is_a_warning() {
     let config = load(&golden().join("valid/weir.toml")).unwrap();
     assert_eq!(

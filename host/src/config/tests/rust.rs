@@ -40,6 +40,10 @@ fn every_value_out_of_its_range_is_refused() {
     a.limits.ready_timeout = Duration::ZERO;
     a.limits.request_timeout = Some(Duration::MAX);
     a.limits.stop_timeout = Duration::ZERO;
+    a.restart.backoff = Duration::ZERO;
+    a.restart.max_backoff = Duration::MAX;
+    a.restart.failures = 0;
+    a.restart.window = Duration::ZERO;
     a.grants.env.insert("A=B".to_owned(), String::new());
     config.extensions.push(a);
     assert_golden("rust-out-of-range", &config.check().unwrap_err().to_string());
@@ -49,6 +53,7 @@ fn every_value_out_of_its_range_is_refused() {
 fn parts_that_contradict_each_other_are_refused_as_in_a_file() {
     let mut a = extension("a");
     a.limits.message_size = 4 << 20;
+    a.restart.backoff = Duration::from_secs(90);
     a.fulfills = vec!["a@1".parse().unwrap()];
     a.requires = vec!["b@1".parse().unwrap()];
     a.grants.dirs = vec![

@@ -1,0 +1,52 @@
+//! What is wrong with single values of a configuration made in Rust, and between those of one table.
+
+use crate::config::{Config, ExtensionConfig, error::ConfigError, grants::check_variable};
+
+/// What is wrong with single values: a file is checked for that as it is read.
+pub(in crate::config) fn values(config: &Config) -> Vec<ConfigError> {
+    let mut faults = config.main.out_of_range();
+    for extension in &config.extensions {
+        let path = format!("extension[{}]", extension.id);
+        limits(extension, &path, &mut faults);
+        restart(extension, &path, &mut faults);
+        faults.extend(extension.grants.env.iter().filter_map(|(name, value)| {
+            let fault = check_variable(name, value).err()?;
+            Some((format!("{path}.grants.env"), format!("in `{path}.grants.env`: {fault}")))
+        }));
+    }
+    faults.into_iter().map(|(key, message)| ConfigError::new(key, message, None)).collect()
+}
+
+/// Keys, each with what is wrong.
+type Faults = Vec<(String, String)>;
+
+fn limits(extension: &ExtensionConfig, path: &str, faults: &mut Faults) {
+    let path = format!("{path}.limits");
+    let out_of_range = extension.limits.out_of_range();
+    if out_of_range.is_empty() {
+        let contradictions = extension.limits.contradictions().into_iter();
+        faults
+            .extend(contradictions.map(|found| {
+                (format!("{path}.{}", found.keys.0), format!("in `{path}`: {}", found.message))
+            }));
+    }
+    faults.extend(out_of_range.into_iter().map(|(key, shape)| must_be(&path, key, &shape)));
+}
+
+fn restart(extension: &ExtensionConfig, path: &str, faults: &mut Faults) {
+    let path = format!("{path}.restart");
+    let out_of_range = extension.restart.out_of_range();
+    if out_of_range.is_empty() {
+        let contradiction = extension.restart.contradiction();
+        faults.extend(
+            contradiction.map(|message| (format!("{path}.max-backoff"), format!("in `{path}`: {message}"))),
+        );
+    }
+    faults.extend(out_of_range.into_iter().map(|(key, shape)| must_be(&path, key, &shape)));
+}
+
+fn must_be(path: &str, key: &str, shape: &str) -> (String, String) {
+    let key = format!("{path}.{key}");
+    let message = format!("`{key}` must be {shape}");
+    (key, message)
+}
