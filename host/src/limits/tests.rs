@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc, time::Instant};
 use super::*;
 use crate::{
     bus::{Access, Bus, InboxLimits, PeerLimits},
-    config::tests::parse_in,
+    config::{ReloadMode, tests::parse_in},
 };
 
 const FILE: &str = r#"
@@ -76,13 +76,17 @@ async fn every_limit_says_where_it_comes_from() {
 
 #[test]
 fn memory_is_summed_over_all_whoever_is_asked_for() {
-    let (units, mut main) = ([unit("a"), unit("b")].map(Arc::new), MainConfig::default());
+    let (mut units, mut main) = ([unit("a"), unit("b")], MainConfig::default());
+    let mut overlapping = (*units[1].config).clone();
+    overlapping.reload = ReloadMode::Overlap;
+    units[1].config = overlapping.into();
     main.memory_budget = Some(64 * 1024 * 1024);
-    let report = LimitsReport::running(&units, &main, None, |id| id.as_str() == "b");
-    let one = units[0].config.memory_sum();
-    assert_eq!((report.memory_sum, report.memory_budget), (2 * one, main.memory_budget));
+    let report = LimitsReport::running(&units.map(Arc::new), &main, None, |id| id.as_str() == "b");
+    // 16 MiB of memory, 1 MiB of stack, and an inbox of twice 1 MiB.
+    let (one, overlapping) = (19 << 20, 36 << 20);
+    assert_eq!((report.memory_sum, report.memory_budget), (one + overlapping, main.memory_budget));
     let [b] = &report.extensions[..] else { panic!("{report:?}") };
-    assert_eq!((b.id.as_str(), b.memory_sum), ("b", one));
+    assert_eq!((b.id.as_str(), b.memory_sum), ("b", overlapping));
 }
 
 #[test]
