@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use tempfile::TempDir;
-use weir_host::{CpuShare, ExtensionConfig, Limits};
+use weir_host::{CpuShare, ExtensionConfig, Limits, RestartPolicy};
 
 /// Fuel that outlasts every measurement.
 const MUCH_FUEL: u64 = 1_000_000_000_000_000;
@@ -56,7 +56,10 @@ impl Guests {
 }
 
 fn extension(id: &str, path: &Path) -> Result<ExtensionConfig> {
-    Ok(ExtensionConfig::new(id.parse()?, path))
+    let mut extension = ExtensionConfig::new(id.parse()?, path);
+    // One that fails must not be measured.
+    extension.restart.policy = RestartPolicy::Never;
+    Ok(extension)
 }
 
 /// The default class, in 4 MiB, with more of all else than can be used up: only slices hold it.

@@ -19,6 +19,7 @@ id = "puppet"
 path = "puppet.wasm"
 fulfills = ["puppet@1"]
 publishes = ["told.>"]
+restart = { policy = "never" }
 
 [[extension]]
 id = "spare"
@@ -31,6 +32,7 @@ autostart = false
 id = "absent"
 path = "absent.wasm"
 autostart = false
+restart = { policy = "never" }
 "#;
 
 /// What a command did.

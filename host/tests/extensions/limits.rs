@@ -260,7 +260,7 @@ fn file(limits: &str, config: &str) -> String {
     format!(
         "[main]\nserves = [\"gate@1\"]\n\
          [[extension]]\nid = \"a\"\npath = \"{name}\"\nfulfills = [\"a@1\"]\nwants = [\"gate@1\"]\n\
-         limits = {{ {limits} }}\nconfig = {{ contract = \"a@1\"{}{config} }}\n",
+         restart = {{ policy = \"never\" }}\nlimits = {{ {limits} }}\nconfig = {{ contract = \"a@1\"{}{config} }}\n",
         if config.is_empty() { "" } else { ", " }
     )
 }

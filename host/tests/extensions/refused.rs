@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use weir_host::{ExtensionConfig, State};
+use weir_host::{ExtensionConfig, RestartPolicy, State};
 
 use super::support::start;
 
@@ -36,18 +36,20 @@ async fn each_refusal_names_the_file_and_what_is_wrong_with_it() {
         ("unknown-import", renamed("weir:iec/channel@0.1.0", "weir:iec/chimney@0.1.0")),
         ("other-version", renamed("weir:iec/channel@0.1.0", "weir:iec/channel@0.9.0")),
     ];
+    let extension = |name: &str| {
+        let mut extension = ExtensionConfig::new(name.parse().unwrap(), dir.path().join(name));
+        extension.restart.policy = RestartPolicy::Never;
+        extension
+    };
     let mut extensions = Vec::new();
     for (name, bytes) in files {
-        let path = dir.path().join(name);
-        fs::write(&path, bytes).unwrap();
-        extensions.push(ExtensionConfig::new(name.parse().unwrap(), path));
+        fs::write(dir.path().join(name), bytes).unwrap();
+        extensions.push(extension(name));
     }
     fs::create_dir(dir.path().join("directory")).unwrap();
     std::os::unix::fs::symlink(test_guests::path("echo-raw"), dir.path().join("symlink")).unwrap();
     fs::File::create(dir.path().join("huge")).unwrap().set_len(1 << 30).unwrap();
-    for name in ["directory", "symlink", "missing", "huge"] {
-        extensions.push(ExtensionConfig::new(name.parse().unwrap(), dir.path().join(name)));
-    }
+    extensions.extend(["directory", "symlink", "missing", "huge"].map(extension));
 
     let main = start(extensions).await;
     let mut text = String::new();

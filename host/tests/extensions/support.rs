@@ -3,16 +3,19 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::sync::Semaphore;
-use weir_host::{Builder, Config, Error, ExtensionConfig, Main, MainConfig, MainEvent, Service, State};
+use weir_host::{
+    Builder, Config, Error, ExtensionConfig, Main, MainConfig, MainEvent, RestartPolicy, Service, State,
+};
 
 /// Time enough for everything on a machine that is busy with other things.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// An extension that runs this guest, has time enough and may reach nothing.
+/// An extension that runs this guest, has time enough, is not started again and may reach nothing.
 pub(crate) fn extension(id: &str, guest: &str) -> ExtensionConfig {
     let mut extension = ExtensionConfig::new(id.parse().unwrap(), test_guests::path(guest));
     extension.limits.ready_timeout = PATIENCE;
     extension.limits.stop_timeout = PATIENCE;
+    extension.restart.policy = RestartPolicy::Never;
     extension
 }
 

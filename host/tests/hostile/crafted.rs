@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use tempfile::TempDir;
-use weir_host::ExtensionConfig;
+use weir_host::{ExtensionConfig, RestartPolicy};
 
 /// Where crafted components lie until the test ends.
 pub(crate) struct Crafted(TempDir);
@@ -13,13 +13,14 @@ impl Crafted {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// An extension that runs the component of this text.
+    /// An extension that runs the component of this text, and is not started again.
     pub(crate) fn extension(&self, id: &str, text: &str) -> ExtensionConfig {
         let path = self.0.path().join(format!("{id}.wasm"));
         fs::write(&path, wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))).unwrap();
         let mut extension = ExtensionConfig::new(id.parse().unwrap(), path);
         extension.limits.ready_timeout = PATIENCE;
         extension.limits.stop_timeout = PATIENCE;
+        extension.restart.policy = RestartPolicy::Never;
         extension
     }
 }
