@@ -72,13 +72,13 @@ impl Default for RestartConfig {
 }
 
 impl RestartConfig {
-    /// The longest delay of the restart after that many failures in a row, from 1:
-    /// min(`backoff` · 2^(failures - 1), `max-backoff`). The shortest is half of it.
+    /// The longest delay of the restart after the failure of that number within `window`, from 1:
+    /// min(`backoff` · 2^(number - 1), `max-backoff`). The shortest is half of it.
     ///
     /// This is "equal jitter" of Marc Brooker, "Exponential Backoff And Jitter", AWS Architecture
     /// Blog, 2015.
-    pub(crate) fn longest_delay(&self, failures: u32) -> Duration {
-        let doubled = 2_u32.checked_pow(failures.saturating_sub(1));
+    pub(crate) fn longest_delay(&self, number: u32) -> Duration {
+        let doubled = 2_u32.checked_pow(number.saturating_sub(1));
         let delay = doubled.and_then(|times| self.backoff.checked_mul(times));
         delay.map_or(self.max_backoff, |delay| delay.min(self.max_backoff))
     }
