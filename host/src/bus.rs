@@ -30,7 +30,7 @@ pub use self::{
     message::{MessageId, PeerId, Receipt},
 };
 pub(crate) use self::{
-    inbox::{Inbox, InboxLimits, Taken},
+    inbox::{Inbox, InboxLimits, ReaderId, Taken},
     message::{Answer, Event, Incoming, OperationId, Reply, Request},
     peer::{Access, Peer, PeerLimits, Phase},
     pending::{Pending, Waiter},

@@ -5,7 +5,9 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::bus::{Bus, Error, Event, Inbox, InboxLimits, Incoming, Receipt, Subscription, Taken, Target};
+use crate::bus::{
+    Bus, Error, Event, Inbox, InboxLimits, Incoming, ReaderId, Receipt, Subscription, Taken, Target,
+};
 
 /// What a subscription of Main's may hold unread.
 const SUBSCRIPTION_LIMITS: InboxLimits = InboxLimits { messages: 256, bytes: 2 * 1024 * 1024 };
@@ -190,10 +192,10 @@ impl Subscriber {
     /// Waits for the next event; none once Main has ended. Dropping the future loses none.
     pub async fn next(&mut self) -> Option<ReceivedEvent> {
         loop {
-            match self.inbox.take() {
+            match self.inbox.take(ReaderId::FIRST) {
                 Taken::Message(Incoming::Event(event)) => return Some(self.received(&event)),
                 Taken::Stop => return None,
-                _ => self.inbox.readable().await,
+                _ => self.inbox.readable(ReaderId::FIRST).await,
             }
         }
     }

@@ -5,21 +5,20 @@ use std::sync::Arc;
 use tokio::sync::{broadcast, oneshot};
 
 use crate::{
-    config::MainConfig,
+    config::Config,
     events::{MainEvent, MainEvents, UntilEnded},
     extension::fuel_per_ms,
     limits::LimitsReport,
     logs::{LogLine, Logs},
     names::ExtensionId,
-    roster::{ExtensionStatus, Unit},
-    supervisor::{Command, ControlError},
+    roster::{ExtensionStatus, Roster, Unit},
+    supervisor::{Command, ControlError, ReloadReport, ReplyTo},
 };
 
-/// Starts and stops extensions and says how they are. Cheap to clone; usable from any thread.
+/// Starts, stops and reloads extensions and says how they are. Cheap to clone; usable from any thread.
 #[derive(Clone, Debug)]
 pub struct Control {
-    main: Arc<MainConfig>,
-    units: Arc<[Arc<Unit>]>,
+    roster: Arc<Roster>,
     commands: async_channel::Sender<Command>,
     events: broadcast::Sender<MainEvent>,
     logs: Arc<Logs>,
@@ -29,20 +28,19 @@ pub struct Control {
 
 impl Control {
     pub(crate) fn new(
-        main: Arc<MainConfig>,
-        units: Arc<[Arc<Unit>]>,
+        roster: Arc<Roster>,
         commands: async_channel::Sender<Command>,
         events: broadcast::Sender<MainEvent>,
         logs: Arc<Logs>,
         ended: async_channel::Receiver<()>,
     ) -> Self {
-        Self { main, units, commands, events, logs, ended }
+        Self { roster, commands, events, logs, ended }
     }
 
     /// Every extension, in the order of the configuration.
     #[must_use]
     pub fn extensions(&self) -> Vec<ExtensionStatus> {
-        self.units.iter().map(|unit| unit.status()).collect()
+        self.roster.listed().iter().map(|unit| unit.status()).collect()
     }
 
     /// One extension.
@@ -74,7 +72,7 @@ impl Control {
     /// The same of all extensions or one, with what fuel takes in time as it was measured before.
     pub(crate) fn limits_now(&self, fuel_per_ms: Option<u64>, id: Option<&str>) -> LimitsReport {
         let wanted = |other: &ExtensionId| id.is_none_or(|id| other.as_str() == id);
-        LimitsReport::running(&self.units, &self.main, fuel_per_ms, wanted)
+        LimitsReport::running(&self.roster.listed(), &self.roster.main(), fuel_per_ms, wanted)
     }
 
     /// Starts an extension, after what it requires; ends when it is ready. One that runs already is
@@ -82,7 +80,7 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// [`ControlError::NotStarted`] with the reason if it does not become ready.
+    /// [`ControlError::NotStarted`] with the reason if it does not become ready, or is quarantined.
     pub async fn start(&self, id: &str) -> Result<(), ControlError> {
         self.command(id, Command::Start).await
     }
@@ -94,6 +92,64 @@ impl Control {
     /// [`ControlError::Unknown`] if no extension has this id.
     pub async fn stop(&self, id: &str) -> Result<(), ControlError> {
         self.command(id, Command::Stop).await
+    }
+
+    /// Stops an extension if it runs, and starts it with its component read anew and nothing held
+    /// against it: neither its failures nor that it is quarantined; ends when it is ready.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub async fn restart(&self, id: &str) -> Result<(), ControlError> {
+        self.command(id, Command::Restart).await
+    }
+
+    /// Loads an extension's component anew while it serves, and exchanges its instance in the way of its
+    /// [`ReloadMode`](crate::ReloadMode); ends when the new one is ready, and with
+    /// [`Overlap`](crate::ReloadMode::Overlap) the old one has ended. Requests wait meanwhile. One that
+    /// does not run is started with the new component the next time; one that waits for its restart, or
+    /// has failed, is started now. What is held against it stays: one that is quarantined is not started.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::NotReloaded`] with the reason if the new one does not come up: then the version
+    /// before serves on, or is started again. [`ControlError::Reloading`] if it is being reloaded already.
+    pub async fn reload_extension(&self, id: &str) -> Result<(), ControlError> {
+        self.command(id, Command::Reload).await
+    }
+
+    /// Reads the configuration again from the file that Main was started with, and applies what has
+    /// changed, in it or in the components that it names, and nothing else. First ends what it no longer
+    /// names, then starts what is new, then exchanges what has changed as
+    /// [`reload_extension`](Self::reload_extension) does; ends when all that is done.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::NotConfigured`] if something is wrong with what was read: nothing is applied then.
+    /// [`ControlError::NoFile`] if the configuration was made in Rust: see
+    /// [`reload_with`](Self::reload_with). That an extension does not come up is no error: the report
+    /// says so.
+    pub async fn reload(&self) -> Result<ReloadReport, ControlError> {
+        self.ask(|reply| Command::Configure(None, reply)).await?
+    }
+
+    /// The same with a configuration at hand.
+    ///
+    /// # Errors
+    ///
+    /// As [`reload`](Self::reload).
+    pub async fn reload_with(&self, config: Config) -> Result<ReloadReport, ControlError> {
+        self.ask(|reply| Command::Configure(Some(Box::new(config)), reply)).await?
+    }
+
+    /// Ends when the supervisor, on the worker thread, has answered: as long as extensions are looked
+    /// after, be it to stop them. So it says whether Main is live, to a watchdog for one.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::ShuttingDown`] when Main has ended.
+    pub async fn ping(&self) -> Result<(), ControlError> {
+        self.ask(Command::Ping).await
     }
 
     /// What happens from now on.
@@ -134,25 +190,29 @@ impl Control {
         self.commands.close();
     }
 
-    fn unit(&self, id: &str) -> Result<&Unit, ControlError> {
-        let unit = self.units.iter().find(|unit| unit.id().as_str() == id);
-        unit.map(AsRef::as_ref).ok_or_else(|| ControlError::Unknown(id.to_owned()))
+    fn unit(&self, id: &str) -> Result<Arc<Unit>, ControlError> {
+        self.roster.find(id).ok_or_else(|| ControlError::Unknown(id.to_owned()))
     }
 
     async fn command(
         &self,
         id: &str,
-        command: impl FnOnce(ExtensionId, oneshot::Sender<Result<(), ControlError>>) -> Command,
+        command: impl FnOnce(ExtensionId, ReplyTo<()>) -> Command,
     ) -> Result<(), ControlError> {
         let id: ExtensionId = id.parse().map_err(|_| ControlError::Unknown(id.to_owned()))?;
+        self.ask(|reply| command(id, reply)).await?
+    }
+
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, ControlError> {
         let (reply, mut answer) = oneshot::channel();
-        self.commands.send(command(id, reply)).await.map_err(|_| ControlError::ShuttingDown)?;
-        tokio::select! {
+        self.commands.send(command(reply)).await.map_err(|_| ControlError::ShuttingDown)?;
+        let answer = tokio::select! {
             biased;
-            answer = &mut answer => answer.unwrap_or(Err(ControlError::ShuttingDown)),
+            answer = &mut answer => answer.ok(),
             // A command that came as the supervisor ended is read by nobody, and dropped by nobody.
-            () = self.ended() => answer.try_recv().unwrap_or(Err(ControlError::ShuttingDown)),
-        }
+            () = self.ended() => answer.try_recv().ok(),
+        };
+        answer.ok_or(ControlError::ShuttingDown)
     }
 }
 
@@ -186,7 +246,13 @@ mod tests {
         let (commands, _unread) = async_channel::bounded(1);
         let (ending, ended) = async_channel::bounded(1);
         let (events, _) = broadcast::channel(1);
-        let control = Control::new(Arc::default(), Arc::new([]), commands, events, Arc::default(), ended);
+        let control = Control::new(
+            Arc::new(Roster::new(Arc::default(), Vec::new())),
+            commands,
+            events,
+            Arc::default(),
+            ended,
+        );
         let start = tokio::spawn(async move { control.start("a").await });
         tokio::task::yield_now().await;
         drop(ending);

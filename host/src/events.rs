@@ -14,7 +14,7 @@ use crate::{
 /// Events that a slow listener may lag behind.
 pub(crate) const KEPT_EVENTS: usize = 1024;
 
-/// Something that happened to an extension.
+/// Something that happened to an extension, or to Main.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 #[non_exhaustive]
@@ -41,6 +41,12 @@ pub enum MainEvent {
         /// Messages that found no room since Main started.
         total: u64,
     },
+    /// Main has begun to stop every extension, and ends when they have ended.
+    Stopping,
+    /// Main reads its configuration anew and applies it.
+    Reloading,
+    /// That is done, or was refused.
+    Reloaded,
     /// This listener was too slow: events passed unseen.
     Lagged {
         /// How many.

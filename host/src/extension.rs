@@ -25,7 +25,7 @@ pub(crate) use self::{
     engine::Runtime,
     instance::{Exit, Handling, Instance, Noted, Notice, Signals},
     output::Output,
-    program::Programs,
+    program::{Loaded, Programs},
     turn::{SharedShare, Turns},
 };
 pub use self::{

@@ -10,7 +10,7 @@ use tokio::sync::{broadcast, oneshot};
 pub use self::mappings::check_mappings;
 use self::worker::{OpenBus, Worker};
 use crate::{
-    bus::{Access, Bus, InboxLimits, OnLoss, PeerLimits},
+    bus::{Bus, InboxLimits, OnLoss, PeerLimits},
     client::Client,
     config::{Config, ConfigErrors, MainConfig},
     control::Control,
@@ -18,9 +18,9 @@ use crate::{
     extension::{Programs, Runtime},
     logs::Logs,
     names::ContractName,
-    roster::Unit,
+    roster::{Roster, Unit, on_the_bus},
     service::{Service, Services},
-    supervisor::Supervisor,
+    supervisor::{Charge, Supervisor},
 };
 
 /// What may wait for Main's own services.
@@ -188,6 +188,7 @@ impl Builder {
     pub fn launch(self) -> Result<(Main, Started), StartError> {
         self.config.check()?;
         check_mappings(&self.config)?;
+        let file = self.config.file().map(ToOwned::to_owned);
         let Config { main: config, extensions, .. } = self.config;
         let config = Arc::new(config);
         let served = |contract: &ContractName| self.services.iter().any(|s| s.contract() == contract);
@@ -203,22 +204,28 @@ impl Builder {
         let services = Services::new(bus.clone(), self.services, part_of(config.blocking_threads))
             .map_err(StartError::Service)?;
         let logs = Arc::new(Logs::default());
-        let units: Arc<[Arc<Unit>]> = extensions
-            .into_iter()
-            .map(|extension| {
-                let (limits, access) = (limits_of(&extension, &config), access_of(&extension));
-                let peer = bus.add_peer(&extension.id, limits, access);
-                Arc::new(Unit::new(Arc::new(extension), peer, logs.clone()))
-            })
-            .collect();
+        let units = extensions.into_iter().map(|extension| {
+            let (limits, access) = on_the_bus(&extension, &config);
+            let peer = bus.add_peer(&extension.id, limits, access);
+            Arc::new(Unit::new(Arc::new(extension), peer, logs.clone()))
+        });
+        let roster = Arc::new(Roster::new(config.clone(), units.collect()));
         let runtime = Runtime::new().map_err(|error| StartError::Engine(format!("{error:#}")))?;
         let programs = Arc::new(Programs::new(runtime, part_of(config.blocking_threads)));
         let (commands, orders) = async_channel::bounded(COMMANDS);
-        let supervisor =
-            Supervisor::new(bus.clone(), units.clone(), programs, logs.clone(), events.clone(), orders);
+        let supervisor = Supervisor::new(Charge {
+            bus: bus.clone(),
+            roster: roster.clone(),
+            programs,
+            logs: logs.clone(),
+            events: events.clone(),
+            commands: orders,
+            file,
+            serves: config.serves.clone(),
+        });
 
         let (ending, ended) = async_channel::bounded(1);
-        let control = Control::new(config.clone(), units, commands, events, logs, ended);
+        let control = Control::new(roster, commands, events, logs, ended);
         let (started_sender, started) = oneshot::channel();
         let client = Client::new(bus.clone());
         #[cfg(feature = "control")]
@@ -258,25 +265,6 @@ fn main_limits(config: &MainConfig) -> PeerLimits {
         inbox: MAIN_INBOX,
         request_timeout: config.request_timeout,
         subscriptions: MAIN_SUBSCRIPTIONS,
-    }
-}
-
-fn limits_of(extension: &crate::config::ExtensionConfig, main: &MainConfig) -> PeerLimits {
-    let limits = &extension.limits;
-    PeerLimits {
-        message_size: limits.message_size,
-        inbox: InboxLimits { messages: limits.inbox_messages, bytes: limits.inbox_bytes },
-        request_timeout: limits.request_timeout.unwrap_or(main.request_timeout),
-        subscriptions: limits.fixed().subscriptions,
-    }
-}
-
-fn access_of(extension: &crate::config::ExtensionConfig) -> Access {
-    Access {
-        fulfills: extension.fulfills.clone(),
-        calls: extension.requires.iter().chain(&extension.wants).cloned().collect(),
-        publishes: extension.publishes.clone(),
-        subscribes: extension.subscribes.clone(),
     }
 }
 

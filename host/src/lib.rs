@@ -58,7 +58,7 @@ pub use crate::{
     names::{ContractName, ExtensionId, NameError, OperationName, Topic, TopicPattern},
     roster::{ExtensionStatus, FailedRequest, FailureRecord, LimitHit, State},
     service::{Answer, ServedRequest, Service},
-    supervisor::ControlError,
+    supervisor::{ControlError, NotReloaded, ReloadReport},
 };
 
 /// The guide's examples compile.

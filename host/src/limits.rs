@@ -102,9 +102,10 @@ impl LimitsReport {
         fuel_per_ms: Option<u64>,
         wanted: impl Fn(&ExtensionId) -> bool,
     ) -> Self {
-        let extensions = units.iter().map(AsRef::as_ref);
-        let extensions = extensions.map(|unit| Asked { extension: &unit.config, unit: Some(unit) });
-        Self::of(extensions, main, fuel_per_ms, wanted)
+        let units: Vec<_> = units.iter().map(|unit| (unit.as_ref(), unit.as_ref().version())).collect();
+        let asked =
+            units.iter().map(|(unit, version)| Asked { extension: &version.config, unit: Some(*unit) });
+        Self::of(asked, main, fuel_per_ms, wanted)
     }
 
     fn of<'a>(
@@ -208,13 +209,15 @@ fn used(key: &str, unit: &Unit) -> Option<Used> {
         "fuel-per-message" => Some(Used::of(&usage.fuel_per_message)),
         "fuel-to-start" => Some(Used::of(&usage.fuel_to_start)),
         "cpu-share" => Some(Used::in_second(&usage.cpu_second).scaled_to_share()),
-        "message-size" => Some(Used { now: None, peak: unit.peer.stats().largest.load(Ordering::Relaxed) }),
+        "message-size" => {
+            Some(Used { now: None, peak: unit.version().peer.stats().largest.load(Ordering::Relaxed) })
+        }
         "inbox.messages" => {
-            let (now, peak) = unit.peer.inbox().filling();
+            let (now, peak) = unit.version().peer.inbox().filling();
             Some(Used { now: Some(now.messages), peak: peak.messages })
         }
         "inbox.bytes" => {
-            let (now, peak) = unit.peer.inbox().filling();
+            let (now, peak) = unit.version().peer.inbox().filling();
             Some(Used { now: Some(now.bytes), peak: peak.bytes })
         }
         "in-flight" => Some(Used::of(&usage.in_hand).or(Used::of(&usage.under_way))),

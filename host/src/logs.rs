@@ -190,6 +190,17 @@ pub(crate) fn rfc3339<S: serde::Serializer>(time: &SystemTime, serializer: S) ->
     serializer.collect_str(&humantime::format_rfc3339_millis(*time))
 }
 
+/// The same of a time that there may be.
+pub(crate) fn rfc3339_if_any<S: serde::Serializer>(
+    time: &Option<SystemTime>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match time {
+        Some(time) => rfc3339(time, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

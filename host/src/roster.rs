@@ -2,32 +2,27 @@
 //!
 //! The supervisor writes here; everybody else reads, from any thread.
 
+mod failure;
+mod unit;
+
 use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    fmt,
+    sync::{Arc, PoisonError, RwLock},
     time::{Duration, SystemTime},
 };
 
 use serde::Serialize;
 
-use crate::{
-    bus::{MessageId, Peer},
-    config::ExtensionConfig,
-    extension::{Output, SharedShare},
-    logs::{Logs, rfc3339},
-    names::ExtensionId,
-    usage::Usage,
-};
-
-/// Failure records that are kept of each extension.
-const KEPT_FAILURES: usize = 16;
+pub use self::failure::{FailedRequest, FailureRecord, LimitHit};
+pub(crate) use self::unit::{Unit, Version, on_the_bus};
+use crate::{config::MainConfig, logs::rfc3339, names::ExtensionId};
 
 /// Where an extension is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum State {
-    /// Configured, and not started yet.
+    /// Configured, and not started yet: it waits to be, or for what it requires.
     Loaded,
     /// Its program is loaded, compiled or at work before it is ready.
     Starting,
@@ -39,8 +34,30 @@ pub enum State {
     Draining,
     /// It has ended as it should.
     Stopped,
-    /// It has ended as it should not, or could not be started.
+    /// It has ended as it should not, or what it requires does not run. It is not restarted by itself,
+    /// but for the latter, when that runs.
     Failed,
+    /// It has failed, and is started again after a delay.
+    BackingOff,
+    /// It has failed too often, and is not started before
+    /// [`Control::restart`](crate::Control::restart).
+    Quarantined,
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Loaded => "loaded",
+            Self::Starting => "starting",
+            Self::Ready => "ready",
+            Self::Interrupted => "interrupted",
+            Self::Draining => "draining",
+            Self::Stopped => "stopped",
+            Self::Failed => "failed",
+            Self::BackingOff => "backing-off",
+            Self::Quarantined => "quarantined",
+        })
+    }
 }
 
 /// One extension at one moment.
@@ -88,150 +105,50 @@ pub struct ExtensionStatus {
     pub failures: Vec<FailureRecord>,
 }
 
-/// What is known of one failure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct FailureRecord {
-    /// The extension's id.
-    pub extension: ExtensionId,
-    /// When it failed.
-    #[serde(serialize_with = "rfc3339")]
-    pub time: SystemTime,
-    /// Why.
-    pub cause: String,
-    /// SHA-256 of the component, in hexadecimal, where it came so far.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hash: Option<String>,
-    /// The oldest request that it had in hand.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub handling: Option<FailedRequest>,
-    /// The limit that it hit, where that is why.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit: Option<LimitHit>,
-    /// Names of the functions that were running, innermost first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub trace: Vec<String>,
-}
-
-/// A limit that an extension hit. In JSON it has the unit of its numbers beside it, and times are in
-/// seconds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LimitHit {
-    /// The key that sets it, or the name under which it is documented.
-    pub name: String,
-    /// What was used, in the limit's own unit: nanoseconds where that is time.
-    pub used: u64,
-    /// What was allowed, in the same unit.
-    pub allowed: u64,
-}
-
-/// A request that an extension had in hand when it failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct FailedRequest {
-    /// The message's id.
-    pub message: MessageId,
-    /// Who sent it.
-    pub sender: String,
-    /// Contract and operation.
-    pub operation: String,
-}
-
-/// One extension: its configuration, its place on the bus, and what it has used.
+/// Every extension that there is or was, and what is configured of Main.
 #[derive(Debug)]
-pub(crate) struct Unit {
-    pub(crate) config: Arc<ExtensionConfig>,
-    pub(crate) peer: Arc<Peer>,
-    pub(crate) usage: Arc<Usage>,
-    pub(crate) share: Arc<SharedShare>,
-    /// Where its lines go, over all its instances.
-    pub(crate) output: Output,
-    record: Mutex<Record>,
-}
+pub(crate) struct Roster(RwLock<Table>);
 
 #[derive(Debug)]
-struct Record {
-    state: State,
-    reason: Option<String>,
-    since: SystemTime,
-    starts: u64,
-    failures: VecDeque<FailureRecord>,
+struct Table {
+    main: Arc<MainConfig>,
+    /// By the number of their peer; those that are no longer configured stay.
+    units: Vec<Arc<Unit>>,
+    /// Those that are configured, in the order of the configuration.
+    listed: Vec<Arc<Unit>>,
 }
 
-impl Unit {
-    pub(crate) fn new(config: Arc<ExtensionConfig>, peer: Arc<Peer>, logs: Arc<Logs>) -> Self {
-        let usage = Arc::<Usage>::default();
-        Self {
-            output: Output::new(peer.name().into(), logs, config.limits.log_rate, usage.clone()),
-            share: Arc::new(SharedShare::new(config.limits.cpu_share)),
-            config,
-            peer,
-            usage,
-            record: Mutex::new(Record {
-                state: State::Loaded,
-                reason: None,
-                since: SystemTime::now(),
-                starts: 0,
-                failures: VecDeque::new(),
-            }),
-        }
+impl Roster {
+    pub(crate) fn new(main: Arc<MainConfig>, units: Vec<Arc<Unit>>) -> Self {
+        Self(RwLock::new(Table { main, listed: units.clone(), units }))
     }
 
-    pub(crate) fn id(&self) -> &ExtensionId {
-        &self.config.id
+    pub(crate) fn main(&self) -> Arc<MainConfig> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).main.clone()
     }
 
-    pub(crate) fn state(&self) -> State {
-        self.record().state
+    /// The configured extensions, in the order of the configuration.
+    pub(crate) fn listed(&self) -> Vec<Arc<Unit>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).listed.clone()
     }
 
-    /// Changes the state; returns the one before.
-    pub(crate) fn set_state(&self, state: State, reason: Option<String>) -> State {
-        let mut record = self.record();
-        record.reason = reason;
-        record.since = SystemTime::now();
-        if state == State::Starting {
-            record.starts += 1;
-        }
-        std::mem::replace(&mut record.state, state)
+    /// A configured extension.
+    pub(crate) fn find(&self, id: &str) -> Option<Arc<Unit>> {
+        let table = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        table.listed.iter().find(|unit| unit.id().as_str() == id).cloned()
     }
 
-    pub(crate) fn add_failure(&self, failure: FailureRecord) {
-        let failures = &mut self.record().failures;
-        if failures.len() >= KEPT_FAILURES {
-            failures.pop_front();
-        }
-        failures.push_back(failure);
+    /// All that there ever were, by the number of their peer, from 1.
+    pub(crate) fn all(&self) -> Vec<Arc<Unit>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).units.clone()
     }
 
-    pub(crate) fn status(&self) -> ExtensionStatus {
-        let (inbox_messages, inbox_bytes) = self.peer.inbox().depth();
-        let stats = self.peer.stats();
-        let record = self.record();
-        ExtensionStatus {
-            id: self.config.id.clone(),
-            state: record.state,
-            reason: record.reason.clone(),
-            since: record.since,
-            restarts: record.starts.saturating_sub(1),
-            cpu: self.usage.cpu(),
-            memory: self.usage.memory.now(),
-            memory_limit: self.config.limits.memory,
-            inbox_messages,
-            inbox_bytes,
-            received: stats.received.load(Ordering::Relaxed),
-            sent: stats.sent.load(Ordering::Relaxed),
-            shed: stats.shed.load(Ordering::Relaxed),
-            late: stats.late.load(Ordering::Relaxed),
-            class: self.config.limits.class.clone(),
-            fulfills: self.config.fulfills.clone(),
-            failures: record.failures.iter().cloned().collect(),
-        }
-    }
-
-    fn record(&self) -> MutexGuard<'_, Record> {
-        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Another configuration: these are the extensions from now on, some of them new.
+    pub(crate) fn configure(&self, main: Arc<MainConfig>, listed: Vec<Arc<Unit>>, new: Vec<Arc<Unit>>) {
+        let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        table.main = main;
+        table.listed = listed;
+        table.units.extend(new);
     }
 }
 

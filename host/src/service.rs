@@ -138,7 +138,7 @@ impl Services {
         let mut handlers = JoinSet::new();
         loop {
             tokio::select! {
-                () = main.inbox().readable(), if handlers.len() < MAX_HANDLERS => {
+                () = main.readable(), if handlers.len() < MAX_HANDLERS => {
                     if let Taken::Message(Incoming::Request(request)) = main.take() {
                         self.handle(request, &mut handlers);
                     }

@@ -1,28 +1,43 @@
 //! The supervisor: when extensions start and stop, in which order, and what becomes of their ends.
 //!
 //! Owns every extension's task and the record of its state. It turns what happens (a command, a
-//! notice, an end) into an event and then decides; it never waits for an extension.
+//! notice, an end) into an event and then decides; it never waits for an extension. What an event means
+//! for one extension is decided by its [`Lifecycle`](lifecycle::Lifecycle); who waits for whom, here.
 
-mod units;
+mod apply;
+mod lifecycle;
+mod record;
+mod reload;
+mod run;
+mod slots;
 
-use std::{collections::HashMap, sync::Arc, time::SystemTime};
+use std::{sync::Arc, time::SystemTime};
 
 use tokio::{
     sync::{broadcast, oneshot},
     task::JoinSet,
+    time::{Instant, sleep_until},
 };
 
-use self::units::{Ended, Units};
+pub use self::apply::{NotReloaded, ReloadReport};
+use self::{
+    apply::Applying,
+    lifecycle::{Event as Happening, Step},
+    reload::LoadedAnew,
+    run::{Ended, Run},
+    slots::{Part, Slots},
+};
 use crate::{
-    bus::Bus,
+    bus::{Bus, Phase},
+    config::{Config, ConfigErrors},
     events::MainEvent,
-    extension::{Exit, Handling, Instance, Noted, Notice, Programs, Signals, Turns},
-    logs::{Level, Logs, Source},
-    names::ExtensionId,
-    roster::{FailedRequest, FailureRecord, State, Unit},
+    extension::{Exit, Instance, Noted, Notice, Programs, Signals, Turns},
+    logs::Logs,
+    names::{ContractName, ExtensionId},
+    roster::{Roster, State, Version},
 };
 
-/// Why an extension was not started or stopped.
+/// Why an extension was not started, stopped or reloaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControlError {
@@ -37,6 +52,23 @@ pub enum ControlError {
         /// Why.
         reason: String,
     },
+    /// The new version did not come up; the one before runs on, or was started again.
+    #[error("`{id}` was not reloaded: {reason}")]
+    NotReloaded {
+        /// The extension.
+        id: ExtensionId,
+        /// Why.
+        reason: String,
+    },
+    /// Another reload of the same has not ended.
+    #[error("{0} is being reloaded already: try again when that is done")]
+    Reloading(String),
+    /// What was read anew is wrong. Nothing of it was applied.
+    #[error("the configuration was not reloaded: {0}")]
+    NotConfigured(String),
+    /// Main was not started with a configuration that it could read again.
+    #[error("this Main was not started from a file: there is nothing to read again")]
+    NoFile,
     /// Main is shutting down, or has shut down.
     #[error("main is shutting down")]
     ShuttingDown,
@@ -49,11 +81,20 @@ pub(crate) enum Command {
     Start(ExtensionId, Reply),
     /// Stop an extension; answered when it has ended.
     Stop(ExtensionId, Reply),
+    /// Stop an extension and start it with nothing held against it; answered as `Start` is.
+    Restart(ExtensionId, Reply),
+    /// Load an extension's component anew and exchange its instance; answered when that is done.
+    Reload(ExtensionId, Reply),
+    /// Apply another configuration, or the file as it is now; answered when that is done.
+    Configure(Option<Box<Config>>, ReplyTo<ReloadReport>),
+    /// Say that somebody listens.
+    Ping(oneshot::Sender<()>),
     /// Stop all, dependents first, and return.
     Shutdown,
 }
 
-pub(crate) type Reply = oneshot::Sender<Result<(), ControlError>>;
+pub(crate) type ReplyTo<T> = oneshot::Sender<Result<T, ControlError>>;
+pub(crate) type Reply = ReplyTo<()>;
 
 /// What happens.
 #[derive(Debug)]
@@ -61,44 +102,68 @@ enum Event {
     Command(Command),
     Noted(Noted),
     Ended(Box<Ended>),
+    Loaded(LoadedAnew),
+    Read(Box<Result<Config, ConfigErrors>>),
+    Due,
+}
+
+/// What a task of the supervisor's ends with.
+#[derive(Debug)]
+enum Done {
+    Ran(Box<Ended>),
+    Loaded(LoadedAnew),
+    Read(Box<Result<Config, ConfigErrors>>),
+}
+
+/// What a supervisor is given.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    pub(crate) bus: Arc<Bus>,
+    pub(crate) roster: Arc<Roster>,
+    pub(crate) programs: Arc<Programs>,
+    pub(crate) logs: Arc<Logs>,
+    pub(crate) events: broadcast::Sender<MainEvent>,
+    pub(crate) commands: async_channel::Receiver<Command>,
+    /// The file that the configuration was read from.
+    pub(crate) file: Option<std::path::PathBuf>,
+    /// Contracts that the embedding program serves.
+    pub(crate) serves: Vec<ContractName>,
 }
 
 /// The supervisor of one Main.
 #[derive(Debug)]
 pub(crate) struct Supervisor {
     bus: Arc<Bus>,
-    units: Units,
+    roster: Arc<Roster>,
+    slots: Slots,
     programs: Arc<Programs>,
     logs: Arc<Logs>,
     turns: Arc<Turns>,
     events: broadcast::Sender<MainEvent>,
     commands: async_channel::Receiver<Command>,
     notices: (async_channel::Sender<Noted>, async_channel::Receiver<Noted>),
-    tasks: JoinSet<Ended>,
-    starting: HashMap<usize, Vec<Reply>>,
-    stopping: HashMap<usize, Vec<Reply>>,
+    tasks: JoinSet<Done>,
+    file: Option<std::path::PathBuf>,
+    serves: Vec<ContractName>,
+    applying: Option<Applying>,
     shutting_down: bool,
     /// Nobody is left who could command: Main was dropped.
     abandoned: bool,
     /// Runs begun so far, of all extensions.
     runs: u64,
+    began: Instant,
 }
 
 /// Notices that may wait for the supervisor; an extension that has one to give waits for room.
 const NOTICES: usize = 64;
 
 impl Supervisor {
-    pub(crate) fn new(
-        bus: Arc<Bus>,
-        units: Arc<[Arc<Unit>]>,
-        programs: Arc<Programs>,
-        logs: Arc<Logs>,
-        events: broadcast::Sender<MainEvent>,
-        commands: async_channel::Receiver<Command>,
-    ) -> Self {
+    pub(crate) fn new(charge: Charge) -> Self {
+        let Charge { bus, roster, programs, logs, events, commands, file, serves } = charge;
         Self {
+            slots: Slots::new(roster.all()),
             bus,
-            units: Units::new(units),
+            roster,
             programs,
             logs,
             turns: Arc::default(),
@@ -106,23 +171,33 @@ impl Supervisor {
             commands,
             notices: async_channel::bounded(NOTICES),
             tasks: JoinSet::new(),
-            starting: HashMap::new(),
-            stopping: HashMap::new(),
+            file,
+            serves,
+            applying: None,
             shutting_down: false,
             abandoned: false,
             runs: 0,
+            began: Instant::now(),
         }
     }
 
     /// Starts what is to be started, says so when all of it is ready or has failed, and goes on until
     /// it is asked to shut down and everything has ended.
     pub(crate) async fn run(mut self, started: oneshot::Sender<()>) {
-        self.units.want_autostart();
-        self.start_what_can();
+        let autostart: Vec<usize> = self
+            .slots
+            .iter()
+            .filter(|(_, slot)| slot.unit.version().config.autostart)
+            .map(|(index, _)| index)
+            .collect();
+        for index in autostart {
+            self.want(index);
+        }
+        self.settle();
         let mut started = Some(started);
         loop {
             if started.is_some()
-                && self.units.is_settled()
+                && !self.slots.iter().any(|(_, slot)| slot.life.is_coming())
                 && let Some(started) = started.take()
             {
                 // It fails only if whoever started Main has given up.
@@ -133,19 +208,24 @@ impl Supervisor {
             }
             let event = self.next().await;
             self.decide(event);
+            self.settle();
+            self.go_on_applying();
         }
     }
 
     async fn next(&mut self) -> Event {
+        let due = self.slots.iter().filter_map(|(_, slot)| slot.due).min();
         loop {
             tokio::select! {
                 biased;
                 // Before its end: what an extension said was said while it ran.
                 Ok(noted) = self.notices.1.recv() => return Event::Noted(noted),
-                Some(ended) = self.tasks.join_next() => match ended {
-                    Ok(ended) => return Event::Ended(Box::new(ended)),
+                Some(done) = self.tasks.join_next() => match done {
+                    Ok(Done::Ran(ended)) => return Event::Ended(ended),
+                    Ok(Done::Loaded(loaded)) => return Event::Loaded(loaded),
+                    Ok(Done::Read(read)) => return Event::Read(read),
                     // Tasks catch their panics and nobody aborts them.
-                    Err(error) => tracing::error!("an extension's task was lost: {error}"),
+                    Err(error) => tracing::error!("a task of the supervisor was lost: {error}"),
                 },
                 command = self.commands.recv(), if !self.abandoned => {
                     return Event::Command(command.unwrap_or_else(|_| {
@@ -153,233 +233,412 @@ impl Supervisor {
                         Command::Shutdown
                     }));
                 }
+                () = sleep_until(due.unwrap_or(self.began)), if due.is_some() => return Event::Due,
             }
         }
     }
 
     fn decide(&mut self, event: Event) {
         match event {
-            Event::Command(Command::Start(id, reply)) => self.start(&id, reply),
-            Event::Command(Command::Stop(id, reply)) => self.stop(&id, reply),
-            Event::Command(Command::Shutdown) => self.shut_down(),
+            Event::Command(command) => self.obey(command),
             Event::Noted(noted) => self.note(noted),
             Event::Ended(ended) => self.end(*ended),
+            Event::Loaded(loaded) => self.loaded(loaded),
+            Event::Read(read) => self.read(*read),
+            Event::Due => self.end_delays(),
         }
     }
 
-    fn start(&mut self, id: &ExtensionId, reply: Reply) {
-        let Some(index) = self.units.find(id) else {
-            return answer(vec![reply], &Err(ControlError::Unknown(id.to_string())));
-        };
-        if self.shutting_down {
-            return answer(vec![reply], &Err(ControlError::ShuttingDown));
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Start(id, reply) => {
+                self.with(&id, reply, |supervisor, index, reply| supervisor.start(index, reply));
+            }
+            Command::Stop(id, reply) => {
+                self.with(&id, reply, |supervisor, index, reply| supervisor.stop(index, Some(reply)));
+            }
+            Command::Restart(id, reply) => {
+                self.with(&id, reply, |supervisor, index, reply| supervisor.restart(index, reply));
+            }
+            Command::Reload(id, reply) => {
+                self.with(&id, reply, |supervisor, index, reply| supervisor.reload(index, reply));
+            }
+            Command::Configure(config, reply) => self.configure(config, reply),
+            Command::Ping(reply) => {
+                // It fails only if whoever asked has given up.
+                let _gave_up = reply.send(());
+            }
+            Command::Shutdown => self.shut_down(),
         }
-        match self.units.state(index) {
-            State::Ready | State::Interrupted => return answer(vec![reply], &Ok(())),
-            State::Draining => {
-                let reason = "it is still stopping".to_owned();
-                return answer(vec![reply], &Err(ControlError::NotStarted { id: id.clone(), reason }));
+    }
+
+    fn with<T>(
+        &mut self,
+        id: &ExtensionId,
+        reply: ReplyTo<T>,
+        act: impl FnOnce(&mut Self, usize, ReplyTo<T>),
+    ) {
+        match self.slots.find(id) {
+            None => answer([reply], || Err(ControlError::Unknown(id.to_string()))),
+            Some(index) => act(self, index, reply),
+        }
+    }
+
+    fn start(&mut self, index: usize, reply: Reply) {
+        if self.shutting_down {
+            return answer([reply], || Err(ControlError::ShuttingDown));
+        }
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        if slot.life.is_there() {
+            return answer([reply], || Ok(()));
+        }
+        slot.starters.push(reply);
+        if slot.life.state() == State::Quarantined {
+            let reason = slot.unit.status().reason.unwrap_or_default();
+            return self.settle_starters(index, &reason);
+        }
+        self.want(index);
+    }
+
+    fn stop(&mut self, index: usize, reply: Option<Reply>) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.stoppers.extend(reply);
+        slot.due = None;
+        let was = slot.life.state();
+        let step = slot.apply(Happening::Stop);
+        if slot.life.is_running() {
+            // One that was to come again is on its way out for good.
+            slot.unit.version().peer.set_phase(Phase::Draining);
+        }
+        slot.successor.iter().for_each(Run::stop);
+        match step {
+            Step::Drain => self.drain(index),
+            _ if was != State::Draining && was != State::Quarantined => {
+                let (peer, state) = (slot.unit.version().peer.clone(), slot.life.state());
+                peer.set_phase(Phase::Down);
+                self.bus.forget(&peer);
+                self.set_state(index, state, None);
             }
             _ => {}
         }
-        self.starting.entry(index).or_default().push(reply);
-        self.units.want(index);
-        self.start_what_can();
+        self.settle_starters(index, "it was stopped");
+        self.gave_up(index, "it was stopped");
+        self.settle_stoppers(index);
     }
 
-    fn stop(&mut self, id: &ExtensionId, reply: Reply) {
-        let Some(index) = self.units.find(id) else {
-            return answer(vec![reply], &Err(ControlError::Unknown(id.to_string())));
-        };
-        self.units.unwant(index);
-        if self.units.is_running(index) {
-            self.stopping.entry(index).or_default().push(reply);
-            self.drain(index);
-        } else {
-            self.settle_starters(index, Some("it was stopped"));
-            self.fail_dependents(index);
-            if self.units.state(index) == State::Failed {
-                self.forget(index);
-                self.set_state(index, State::Stopped, None);
+    fn restart(&mut self, index: usize, reply: Reply) {
+        if self.shutting_down {
+            return answer([reply], || Err(ControlError::ShuttingDown));
+        }
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.starters.push(reply);
+        slot.due = None;
+        // What starts is what is in the file by then.
+        slot.unit.version().forget_program();
+        let step = slot.apply(Happening::Restart);
+        self.come_again(index, step);
+        self.want(index);
+    }
+
+    /// It drains if it runs, and waits to be started otherwise.
+    fn come_again(&mut self, index: usize, step: Step) {
+        if step == Step::Drain {
+            return self.drain(index);
+        }
+        let Some(slot) = self.slots.get(index) else { return };
+        match slot.life.state() {
+            State::Draining => slot.unit.version().peer.set_phase(Phase::Replacing),
+            state => self.set_state(index, state, None),
+        }
+    }
+
+    /// Wants an extension to run, and what it requires. A delay of one that it requires goes on.
+    fn want(&mut self, index: usize) {
+        for needed in self.slots.with_required(index) {
+            let Some(slot) = self.slots.get_mut(needed) else { continue };
+            if needed != index && slot.life.state() == State::BackingOff {
+                continue;
             }
-            answer(vec![reply], &Ok(()));
+            slot.due = None;
+            let was = slot.life.state();
+            // That one is quarantined is seen by whoever waits for it.
+            let _quarantined = slot.apply(Happening::Start);
+            let state = slot.life.state();
+            if state == State::Draining {
+                slot.unit.version().peer.set_phase(Phase::Replacing);
+            } else if state != was {
+                self.set_state(needed, state, None);
+            }
         }
     }
 
     fn shut_down(&mut self) {
-        self.shutting_down = true;
-        self.units.unwant_all();
-        for index in self.units.stoppable() {
-            self.drain(index);
+        if !std::mem::replace(&mut self.shutting_down, true) {
+            let _nobody = self.events.send(MainEvent::Stopping);
+        }
+        let idle: Vec<usize> = self
+            .slots
+            .iter()
+            .filter(|(_, slot)| {
+                slot.runs().next().is_none() && (slot.life.is_waiting() || slot.due.is_some())
+            })
+            .map(|(index, _)| index)
+            .collect();
+        for index in idle.into_iter().chain(self.slots.stoppable()) {
+            self.stop(index, None);
         }
     }
 
     fn note(&mut self, Noted { peer, run, notice }: Noted) {
-        let Some(index) = self.units.of_run(peer, run) else { return };
-        if !matches!(self.units.state(index), State::Starting | State::Ready | State::Interrupted) {
-            return;
+        let Some((index, part)) = self.slots.of_run(peer, run) else { return };
+        let (happening, phase, reason) = match notice {
+            Notice::Ready => (Happening::Ready, Phase::Ready, None),
+            Notice::Interrupted(reason) => {
+                (Happening::Interrupted, Phase::Interrupted(reason.clone()), Some(reason))
+            }
+        };
+        match part {
+            Part::Predecessor => {}
+            Part::Successor => self.take_over(index, &phase, reason),
+            Part::Current => {
+                let Some(slot) = self.slots.get_mut(index) else { return };
+                slot.apply(happening);
+                if slot.life.is_there() {
+                    let state = slot.life.state();
+                    self.set_state(index, state, reason);
+                    let slot = self.slots.get_mut(index).map(|slot| std::mem::take(&mut slot.starters));
+                    answer(slot.unwrap_or_default(), || Ok(()));
+                    self.came_up(index);
+                }
+            }
         }
-        match notice {
-            Notice::Ready => self.set_state(index, State::Ready, None),
-            Notice::Interrupted(reason) => self.set_state(index, State::Interrupted, Some(reason)),
-        }
-        self.settle_starters(index, None);
-        self.start_what_can();
     }
 
     fn end(&mut self, ended: Ended) {
-        let Ended { index, exit, handling, hash, time } = ended;
-        let Some(unit) = self.units.ended(index) else { return };
-        let was_draining = unit.state() == State::Draining;
-        unit.peer.set_phase(crate::bus::Phase::Down);
-        let reason = (exit != Exit::Finished).then(|| exit.to_string());
-        let as_it_should = exit == Exit::Finished || (was_draining && matches!(exit, Exit::Failed(_)));
-        if !as_it_should {
-            self.record_failure(&unit, &exit, handling, hash, time);
+        ended.run.version.peer.end_instance();
+        let (peer, run) = (ended.run.version.peer.id(), ended.run.signals.run());
+        match self.slots.of_run(peer, run) {
+            Some((index, Part::Current)) => self.current_ended(index, &ended),
+            Some((index, Part::Successor)) => self.successor_ended(index, &ended),
+            Some((index, Part::Predecessor)) => self.predecessor_ended(index, &ended),
+            None => return,
         }
-        let state = if as_it_should || was_draining { State::Stopped } else { State::Failed };
-        if state == State::Stopped || matches!(exit, Exit::Start { .. } | Exit::NotReady(_)) {
-            self.forget(index);
-        }
-        self.set_state(index, state, reason.clone());
-        answer(self.stopping.remove(&index).unwrap_or_default(), &Ok(()));
-        self.settle_starters(index, Some(reason.as_deref().unwrap_or("it finished before it was ready")));
-        self.fail_dependents(index);
         if self.shutting_down {
             self.shut_down();
         }
     }
 
-    /// Nobody will read on: whoever waits for an answer hears it now.
-    fn forget(&self, index: usize) {
-        if let Some(unit) = self.units.unit(index) {
-            self.bus.unsubscribe_all(&unit.peer);
-            unit.peer.inbox().clear();
+    fn current_ended(&mut self, index: usize, ended: &Ended) {
+        let at = self.began.elapsed();
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.current = None;
+        let was = slot.life.state();
+        let clean = ended.end.exit == Exit::Finished;
+        let step = slot.apply(Happening::Ended { clean, at, draw: fastrand::f64() });
+        let state = slot.life.state();
+        let as_it_should = match (was, &ended.end.exit) {
+            (State::Draining, Exit::Failed(_)) => true,
+            // A restart counts against it, and is on record.
+            (_, Exit::Finished) => !matches!(state, State::BackingOff | State::Quarantined),
+            _ => false,
+        };
+        let reason = (!as_it_should || !clean).then(|| ended.end.exit.to_string());
+        let version = slot.unit.version();
+        let mut next_restart = None;
+        version.peer.set_phase(Phase::Down);
+        match (step, state) {
+            (Step::Delay(delay), _) => {
+                let due = Instant::now() + delay;
+                slot.due = Some(due);
+                next_restart = Some(SystemTime::now() + delay);
+                // Their deadlines would pass while they wait for nobody.
+                version.peer.inbox().drop_requests(|request| request.answer.deadline() <= due);
+            }
+            (_, State::Loaded) => version.peer.set_phase(Phase::Replacing),
+            (_, State::Stopped) => self.bus.forget(&version.peer),
+            _ => version.peer.inbox().drop_requests(|_| true),
+        }
+        if !matches!(state, State::Loaded | State::BackingOff) {
+            // Whoever starts it next means what is in the file then.
+            version.forget_program();
+        }
+        let unit = slot.unit.clone();
+        if !as_it_should {
+            self.record_failure(&unit, &ended.end, state, next_restart);
+        }
+        let reason = match state {
+            State::Quarantined => Some(self.why_quarantined(index, &ended.end.exit)),
+            State::Loaded => None,
+            _ => reason,
+        };
+        self.set_state(index, state, reason.clone());
+        match (step, state) {
+            (Step::FallBack, _) => self.fall_back(index, &ended.end.exit.to_string()),
+            (_, State::Loaded) => self.put_next(index),
+            _ => {
+                let reason = reason.unwrap_or_else(|| "it finished before it was ready".to_owned());
+                self.settle_starters(index, &reason);
+                self.gave_up(index, &reason);
+                self.adopt(index);
+            }
+        }
+        self.settle_stoppers(index);
+    }
+
+    fn why_quarantined(&self, index: usize, last: &Exit) -> String {
+        let Some(slot) = self.slots.get(index) else { return String::new() };
+        let (id, window) = (slot.unit.id(), slot.unit.version().config.restart.window);
+        format!(
+            "{} failures within {}, the last: {last}; `weir restart {id}` starts it again",
+            slot.life.failures(),
+            humantime::format_duration(window),
+        )
+    }
+
+    fn end_delays(&mut self) {
+        let now = Instant::now();
+        let over: Vec<usize> = self
+            .slots
+            .iter()
+            .filter(|(_, slot)| slot.due.is_some_and(|due| due <= now))
+            .map(|(index, _)| index)
+            .collect();
+        for index in over {
+            if let Some(slot) = self.slots.get_mut(index) {
+                slot.due = None;
+                slot.apply(Happening::Due);
+            }
         }
     }
 
-    /// Starts every extension that is wanted and whose requirements are met.
-    fn start_what_can(&mut self) {
-        for index in self.units.startable() {
-            self.launch(index);
+    /// Starts every extension that waits and whose requirements are met. One whose requirement does not
+    /// come has failed, until that does.
+    fn settle(&mut self) {
+        let mut waiting = self.slots.waiting();
+        loop {
+            let before = waiting.len();
+            let mut blocked = false;
+            waiting.retain(|&index| {
+                let missing = self
+                    .slots
+                    .required_by(index)
+                    .into_iter()
+                    .find(|(owner, _)| self.slots.get(*owner).is_none_or(|slot| !slot.life.is_there()));
+                let Some((owner, contract)) = missing else {
+                    self.launch(index);
+                    return false;
+                };
+                let is_coming = self.slots.get(owner).is_some_and(|slot| slot.life.is_coming());
+                match self.slots.get(index) {
+                    Some(slot) if is_coming && slot.life.state() != State::Failed => {
+                        // Requests wait for it.
+                        slot.unit.version().peer.set_phase(Phase::Starting);
+                    }
+                    Some(slot) if !is_coming && slot.life.state() != State::Failed => {
+                        self.block(index, owner, &contract);
+                        blocked = true;
+                    }
+                    _ => {}
+                }
+                true
+            });
+            if waiting.len() == before && !blocked {
+                return;
+            }
         }
+    }
+
+    /// What an extension requires does not come: whoever waits for it hears that.
+    fn block(&mut self, index: usize, owner: usize, contract: &ContractName) {
+        let owner = self.slots.get(owner).map(|slot| slot.unit.id().to_string()).unwrap_or_default();
+        let reason = format!("it requires `{contract}`, and `{owner}` does not run");
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.apply(Happening::Blocked);
+        let peer = slot.unit.version().peer.clone();
+        peer.set_phase(Phase::Down);
+        peer.inbox().drop_requests(|_| true);
+        self.set_state(index, State::Failed, Some(reason.clone()));
+        self.settle_starters(index, &reason);
+        self.gave_up(index, &reason);
     }
 
     fn launch(&mut self, index: usize) {
-        let Some(unit) = self.units.unit(index).cloned() else { return };
-        unit.peer.begin_instance();
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.apply(Happening::Launched);
+        let version = slot.unit.version();
+        slot.unit.count_start();
+        version.peer.begin_instance();
         // Whoever sees it start can send to it.
         self.set_state(index, State::Starting, None);
+        let run = self.spawn(index, version);
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.current = run;
+        }
+    }
+
+    /// A task for a new instance.
+    fn spawn(&mut self, index: usize, version: Arc<Version>) -> Option<Run> {
         self.runs += 1;
-        let signals = Arc::new(Signals::new(unit.peer.id(), self.runs, self.notices.0.clone()));
-        self.units.launched(index, signals.clone());
+        let signals = Arc::new(Signals::new(version.peer.id(), self.runs, self.notices.0.clone()));
         let instance = Instance {
             bus: self.bus.clone(),
-            peer: unit.peer.clone(),
-            config: unit.config.clone(),
-            output: unit.output.clone(),
+            peer: version.peer.clone(),
+            config: version.config.clone(),
+            output: version.output.clone(),
             turns: self.turns.clone(),
-            share: unit.share.clone(),
-            signals,
-            usage: unit.usage.clone(),
+            share: version.share.clone(),
+            signals: signals.clone(),
+            usage: self.slots.get(index)?.unit.usage.clone(),
         };
-        self.tasks.spawn(units::run(index, self.programs.clone(), instance));
+        let run = Run { version, signals };
+        let (task, programs) = (run.clone(), self.programs.clone());
+        self.tasks.spawn(async move { Done::Ran(Box::new(run::run(task, programs, instance).await)) });
+        Some(run)
     }
 
     fn drain(&mut self, index: usize) {
-        let Some((unit, signals)) = self.units.running(index) else { return };
-        if unit.state() != State::Draining {
-            unit.peer.set_phase(crate::bus::Phase::Draining);
-            unit.peer.inbox().stop();
-            signals.stop();
-            self.set_state(index, State::Draining, None);
+        let Some(slot) = self.slots.get(index) else { return };
+        let phase = if slot.life.is_coming() { Phase::Replacing } else { Phase::Draining };
+        if let Some(run) = &slot.current {
+            run.version.peer.set_phase(phase);
+            run.stop();
         }
+        self.set_state(index, State::Draining, None);
     }
 
-    /// What waits to be started until `index` is ready will wait in vain.
-    fn fail_dependents(&mut self, index: usize) {
-        for (dependent, contract) in self.units.waiting_for(index) {
-            let owner = self.units.unit(index).map(|unit| unit.id().to_string()).unwrap_or_default();
-            let reason = format!("it requires `{contract}`, and `{owner}` does not run");
-            self.units.unwant(dependent);
-            self.set_state(dependent, State::Failed, Some(reason.clone()));
-            self.settle_starters(dependent, Some(&reason));
-            self.fail_dependents(dependent);
-        }
+    /// Those who wait for it to be ready wait no longer.
+    fn settle_starters(&mut self, index: usize, reason: &str) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        let id = slot.unit.id().clone();
+        answer(std::mem::take(&mut slot.starters), || {
+            Err(ControlError::NotStarted { id: id.clone(), reason: reason.to_owned() })
+        });
     }
 
-    fn settle_starters(&mut self, index: usize, failed: Option<&str>) {
-        let Some(replies) = self.starting.remove(&index) else { return };
-        let result = match (failed, self.units.unit(index)) {
-            (Some(reason), Some(unit)) => {
-                Err(ControlError::NotStarted { id: unit.id().clone(), reason: reason.to_owned() })
-            }
-            _ => Ok(()),
-        };
-        answer(replies, &result);
+    /// Those who wait for its end hear it, once nothing of it runs.
+    fn settle_stoppers(&mut self, index: usize) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        if slot.runs().next().is_none() {
+            answer(std::mem::take(&mut slot.stoppers), || Ok(()));
+        }
     }
 
     fn set_state(&self, index: usize, state: State, reason: Option<String>) {
-        let Some(unit) = self.units.unit(index) else { return };
-        let from = unit.set_state(state, reason.clone());
+        let Some(slot) = self.slots.get(index) else { return };
+        let from = slot.unit.set_state(state, reason.clone());
         if from != state {
-            tracing::debug!(target: "weir", extension = %unit.id(), ?from, to = ?state, "state");
-            let event = MainEvent::State { extension: unit.id().clone(), from, to: state, reason };
+            let id = slot.unit.id();
+            tracing::debug!(target: "weir", extension = %id, %from, to = %state, "state");
+            let event = MainEvent::State { extension: id.clone(), from, to: state, reason };
             // An error says only that nobody listens.
             let _nobody = self.events.send(event);
         }
     }
-
-    fn record_failure(
-        &self,
-        unit: &Unit,
-        exit: &Exit,
-        handling: Option<Handling>,
-        hash: Option<[u8; 32]>,
-        time: SystemTime,
-    ) {
-        let handling = handling.map(|Handling { message, sender, operation }| FailedRequest {
-            message,
-            sender: self.bus.peer(sender).map(|peer| peer.name().to_owned()).unwrap_or_default(),
-            operation,
-        });
-        let trace = match exit {
-            Exit::Trapped { trace, .. } | Exit::OutOfFuel { trace, .. } => trace.clone(),
-            _ => Vec::new(),
-        };
-        let failure = FailureRecord {
-            extension: unit.id().clone(),
-            time,
-            cause: exit.to_string(),
-            hash: hash.map(|hash| hash.iter().map(|byte| format!("{byte:02x}")).collect()),
-            handling,
-            limit: exit.limit(),
-            trace,
-        };
-        let mut fields = Vec::new();
-        if let Some(handling) = &failure.handling {
-            fields.push(("handling".to_owned(), handling.operation.clone()));
-            fields.push(("sender".to_owned(), handling.sender.clone()));
-            fields.push(("message".to_owned(), handling.message.to_string()));
-        }
-        if let Some(limit) = &failure.limit {
-            fields.push(("limit".to_owned(), limit.name.clone()));
-            fields.push(("used".to_owned(), limit.used.to_string()));
-            fields.push(("allowed".to_owned(), limit.allowed.to_string()));
-        }
-        if let Some(innermost) = failure.trace.first() {
-            fields.push(("in".to_owned(), innermost.clone()));
-        }
-        let text = format!("failed: {}", failure.cause);
-        self.logs.write(&unit.peer.name().into(), Level::Error, Source::Main, &text, fields.into_iter());
-        unit.add_failure(failure.clone());
-        let _nobody = self.events.send(MainEvent::Failed(Box::new(failure)));
-    }
 }
 
-fn answer(replies: Vec<Reply>, result: &Result<(), ControlError>) {
+fn answer<T>(replies: impl IntoIterator<Item = ReplyTo<T>>, result: impl Fn() -> Result<T, ControlError>) {
     for reply in replies {
         // It fails only if whoever asked has given up.
-        let _gave_up = reply.send(result.clone());
+        let _gave_up = reply.send(result());
     }
 }

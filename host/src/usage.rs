@@ -75,6 +75,16 @@ impl Gauge {
         self.now.store(0, Ordering::Relaxed);
     }
 
+    /// So much more now.
+    pub(crate) fn raise(&self, by: u64) {
+        self.set(self.now().saturating_add(by));
+    }
+
+    /// So much less now.
+    pub(crate) fn lower(&self, by: u64) {
+        self.set(self.now().saturating_sub(by));
+    }
+
     /// One thread writes, so that the two need not change at once.
     pub(crate) fn set(&self, value: u64) {
         self.now.store(value, Ordering::Relaxed);

@@ -71,7 +71,7 @@ async fn a_panic_in_a_host_function_costs_the_extension_that_called_it_and_not_m
         };
         let call = format!("call faulty@1 run {command}");
         let (told, ()) = tokio::join!(tell(&main, "caller", &call), others);
-        assert_eq!(told, Err("Error::PeerGone".to_owned()), "{command:?}");
+        assert_eq!(told, Err("Error::Trapped".to_owned()), "{command:?}");
         let reason = reached(&main, "faulty", State::Failed).await;
         assert_eq!(reason.as_deref(), Some("internal error: the subscriber's own fault"), "{command:?}");
         assert_eq!(main.client().waiters(), 0);
@@ -86,7 +86,11 @@ async fn a_panic_in_a_host_function_costs_the_extension_that_called_it_and_not_m
     }
     let failures = main.control().status("faulty").unwrap().failures;
     assert_eq!(failures.len(), 3);
-    assert!(failures.iter().all(|f| f.cause == "internal error: the subscriber's own fault"));
+    for failure in &failures {
+        assert_eq!(failure.cause, "internal error: the subscriber's own fault");
+        let handling = failure.handling.as_ref().unwrap();
+        assert_eq!((&*handling.operation, &*handling.sender), ("faulty@1 run", "caller"));
+    }
     assert_eq!(failures.first().unwrap().hash.as_deref().map(str::len), Some(64));
     let mut lines = main.control().logs();
     lines.retain(|line| line.source == Source::Main && line.message.starts_with("failed: internal error"));

@@ -5,18 +5,19 @@
 //! that the peer has under way and are never shed; one that does not fit by bytes arrives as the
 //! error that says so. They share the bytes of the events, and take them: the oldest events make room.
 //! All lanes share one wake-up, so that waiting costs one registration.
+//!
+//! The inbox belongs to the peer; its instances are **readers**. Requests and events go to the current
+//! one. Others may read beside it: one that is to take over, or one that finishes after it was relieved.
+//! They get the replies to what they have sent, and nothing else.
 
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+mod lane;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use event_listener::{Event as Arrival, listener};
 
+use self::lane::{Lane, Weigh};
 use super::{Error, Event, Incoming, Reply, Request};
-
-/// What an envelope is counted as, beside its payload: so that empty messages are bounded, too.
-const ENVELOPE_BYTES: u64 = 128;
 
 /// How much may wait in a lane.
 #[derive(Clone, Copy, Debug)]
@@ -57,138 +58,211 @@ pub(super) enum Refusal {
     Down,
 }
 
+/// One instance of a peer, by the order in which they began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ReaderId(pub(super) u64);
+
+impl ReaderId {
+    /// No instance at all.
+    pub(crate) const NOBODY: Self = Self(0);
+    /// The one that every inbox begins with.
+    pub(crate) const FIRST: Self = Self(1);
+}
+
 /// What waits for one peer.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     lanes: Mutex<Lanes>,
     arrival: Arrival,
-    limits: InboxLimits,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Lanes {
-    stop: Stop,
-    /// Replies that are still to come.
-    expected: u32,
-    /// Which instance of the peer reads: replies to an earlier one are not for it.
-    reader: u64,
-    holds_requests: bool,
+    limits: InboxLimits,
+    /// The instances that read, at most three: the current one, its successor, its predecessor.
+    readers: Vec<Reader>,
+    /// Who gets requests and events. It may have ended.
+    current: ReaderId,
+    last_reader: ReaderId,
     /// The peer takes no requests.
     refuses_requests: bool,
     /// Somebody may have given up waiting for a request of the lane.
     has_abandoned: bool,
-    /// Somebody may have given up waiting for a request that the peer has in hand.
-    has_abandoned_in_hand: bool,
-    replies: Lane<Reply>,
     requests: Lane<Request>,
     events: Lane<Event>,
     /// The fullest that they were, in messages and in bytes.
     peak: Filling,
 }
 
-/// Whether the peer is to finish.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What is one instance's own.
+#[derive(Debug)]
+struct Reader {
+    id: ReaderId,
+    stop: Stop,
+    /// Replies that are still to come.
+    expected: u32,
+    holds_requests: bool,
+    /// Somebody may have given up waiting for a request that the instance has in hand.
+    has_abandoned_in_hand: bool,
+    replies: Lane<Reply>,
+}
+
+/// Whether the instance is to finish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stop {
-    #[default]
     No,
     Asked,
     Told,
 }
 
 impl Inbox {
+    /// With one reader, who is the current one.
     pub(crate) fn new(limits: InboxLimits) -> Self {
-        Self { lanes: Mutex::default(), arrival: Arrival::new(), limits }
+        let lanes = Lanes {
+            limits,
+            readers: vec![Reader::new(ReaderId::FIRST)],
+            current: ReaderId::FIRST,
+            last_reader: ReaderId::FIRST,
+            refuses_requests: false,
+            has_abandoned: false,
+            requests: Lane::default(),
+            events: Lane::default(),
+            peak: Filling::default(),
+        };
+        Self { lanes: Mutex::new(lanes), arrival: Arrival::new() }
     }
 
     /// Takes the next message, without waiting: a stop, then replies, then requests, then events.
     ///
     /// Requests that nobody waits for any more are left out. Once stop has been said, only replies
-    /// follow, as long as some are still to come, and then stop again.
-    pub(crate) fn take(&self) -> Taken {
+    /// follow, as long as some are still to come, and then stop again. An instance that has ended, as
+    /// all others see it, is told to stop.
+    pub(crate) fn take(&self, reader: ReaderId) -> Taken {
         let mut lanes = self.lanes();
-        if lanes.stop == Stop::Asked {
-            lanes.stop = Stop::Told;
+        let is_current = lanes.current == reader;
+        let Some(own) = lanes.reader(reader) else { return Taken::Stop };
+        if own.stop == Stop::Asked {
+            own.stop = Stop::Told;
             return Taken::Stop;
         }
-        if let Some(reply) = lanes.replies.pop() {
-            lanes.expected = lanes.expected.saturating_sub(1);
+        if let Some(reply) = own.replies.pop() {
+            own.expected = own.expected.saturating_sub(1);
             return Taken::Message(Incoming::Reply(reply));
         }
-        if lanes.stop == Stop::Told {
-            return if lanes.expected == 0 { Taken::Stop } else { Taken::Empty };
+        if own.stop == Stop::Told {
+            return if own.expected == 0 { Taken::Stop } else { Taken::Empty };
         }
-        while !lanes.holds_requests
-            && let Some(request) = lanes.requests.pop()
-        {
+        if !is_current {
+            return Taken::Empty;
+        }
+        let holds_requests = own.holds_requests;
+        while !holds_requests && let Some(request) = lanes.requests.pop() {
             if !request.answer.is_done() {
                 return Taken::Message(Incoming::Request(request));
             }
         }
-        match lanes.events.pop() {
+        match lanes.events.pop_first(|event| event.subscription.is_for(reader)) {
             Some(event) => Taken::Message(Incoming::Event(event)),
             None => Taken::Empty,
         }
     }
 
     /// Waits until `take` finds something.
-    pub(crate) async fn readable(&self) {
+    pub(crate) async fn readable(&self, reader: ReaderId) {
         loop {
-            if self.is_readable() {
+            if self.is_readable(reader) {
                 return;
             }
             listener!(self.arrival => arrived);
-            if self.is_readable() {
+            if self.is_readable(reader) {
                 return;
             }
             arrived.await;
         }
     }
 
-    fn is_readable(&self) -> bool {
-        let lanes = self.lanes();
-        match lanes.stop {
+    fn is_readable(&self, reader: ReaderId) -> bool {
+        let mut lanes = self.lanes();
+        let is_current = lanes.current == reader;
+        let Some(own) = lanes.reader(reader) else { return true };
+        match own.stop {
             Stop::Asked => true,
-            Stop::Told => !lanes.replies.is_empty() || lanes.expected == 0,
+            Stop::Told => !own.replies.is_empty() || own.expected == 0,
             Stop::No => {
-                !lanes.replies.is_empty()
-                    || !lanes.events.is_empty()
-                    || (!lanes.holds_requests
-                        && lanes.requests.items.iter().any(|request| !request.answer.is_done()))
+                let has_replies = !own.replies.is_empty();
+                let holds_requests = own.holds_requests;
+                let waits = |request: &Request| !request.answer.is_done();
+                let is_own = |event: &Event| event.subscription.is_for(reader);
+                has_replies
+                    || (is_current
+                        && (lanes.events.items.iter().any(is_own)
+                            || (!holds_requests && lanes.requests.items.iter().any(waits))))
             }
         }
     }
 
-    /// From now on `take` says stop, until `reopen`.
-    pub(crate) fn stop(&self) {
+    /// From now on `take` says stop to this reader.
+    pub(crate) fn stop(&self, reader: ReaderId) {
+        if let Some(own) = self.lanes().reader(reader)
+            && own.stop == Stop::No
+        {
+            own.stop = Stop::Asked;
+        }
+        self.wake();
+    }
+
+    pub(crate) fn is_stopping(&self, reader: ReaderId) -> bool {
+        self.lanes().reader(reader).is_none_or(|own| own.stop != Stop::No)
+    }
+
+    /// A new instance begins to read, beside the others.
+    pub(super) fn open(&self) -> ReaderId {
         let mut lanes = self.lanes();
-        if lanes.stop == Stop::No {
-            lanes.stop = Stop::Asked;
+        lanes.last_reader = ReaderId(lanes.last_reader.0 + 1);
+        let id = lanes.last_reader;
+        lanes.readers.push(Reader::new(id));
+        id
+    }
+
+    /// From now on requests and events go to this reader. The one to whom they went is told to stop.
+    pub(super) fn hand_over(&self, reader: ReaderId, limits: InboxLimits) {
+        let mut lanes = self.lanes();
+        lanes.limits = limits;
+        let former = std::mem::replace(&mut lanes.current, reader);
+        if former != reader
+            && let Some(former) = lanes.reader(former)
+            && former.stop == Stop::No
+        {
+            former.stop = Stop::Asked;
         }
         drop(lanes);
-        self.arrival.notify(usize::MAX);
+        self.wake();
     }
 
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.lanes().stop != Stop::No
+    /// An instance has ended: replies to it are dropped, all else waits for another.
+    pub(super) fn close(&self, reader: ReaderId) {
+        let closed: Vec<_> = self.lanes().readers.extract_if(.., |own| own.id == reader).collect();
+        self.wake();
+        drop(closed);
     }
 
-    /// Ready for a new instance: replies to its predecessor are dropped, all else waits for it.
-    pub(super) fn reopen(&self) {
+    pub(super) fn is_current(&self, reader: ReaderId) -> bool {
+        self.lanes().current == reader
+    }
+
+    /// The instance to which requests and events go.
+    pub(super) fn current(&self) -> ReaderId {
+        self.lanes().current
+    }
+
+    /// Whether requests stay in the inbox for now, because this reader has enough of them in hand.
+    pub(crate) fn hold_requests(&self, reader: ReaderId, hold: bool) {
         let mut lanes = self.lanes();
-        lanes.stop = Stop::No;
-        lanes.expected = 0;
-        lanes.reader += 1;
-        lanes.holds_requests = false;
-        lanes.replies = Lane::default();
-    }
-
-    /// Whether requests stay in the inbox for now, because enough of them are in hand.
-    pub(crate) fn hold_requests(&self, hold: bool) {
-        let mut lanes = self.lanes();
-        let released = std::mem::replace(&mut lanes.holds_requests, hold) && !hold;
+        let Some(own) = lanes.reader(reader) else { return };
+        let released = std::mem::replace(&mut own.holds_requests, hold) && !hold;
+        drop(lanes);
         if released {
-            drop(lanes);
-            self.arrival.notify(1);
+            self.wake();
         }
     }
 
@@ -199,48 +273,54 @@ impl Inbox {
 
     /// Nobody waits any more for some request that the peer has in hand or in its inbox.
     pub(super) fn note_abandoned(&self) {
-        {
-            let mut lanes = self.lanes();
-            lanes.has_abandoned = true;
-            lanes.has_abandoned_in_hand = true;
-        }
-        // It may have as many in hand as it can, and wait for another: it is to look again.
-        self.hold_requests(false);
-    }
-
-    /// Whether somebody may have given up on a request in hand since this was last asked.
-    pub(crate) fn take_abandoned_in_hand(&self) -> bool {
-        std::mem::take(&mut self.lanes().has_abandoned_in_hand)
-    }
-
-    /// One more reply will come; returns for which reader.
-    pub(super) fn expect_reply(&self) -> u64 {
         let mut lanes = self.lanes();
-        lanes.expected += 1;
-        lanes.reader
+        lanes.has_abandoned = true;
+        let mut released = false;
+        for reader in &mut lanes.readers {
+            reader.has_abandoned_in_hand = true;
+            // It may have as many in hand as it can, and wait for another: it is to look again.
+            released |= std::mem::take(&mut reader.holds_requests);
+        }
+        drop(lanes);
+        if released {
+            self.wake();
+        }
     }
 
-    /// One fewer will come for that reader.
-    pub(super) fn expect_no_reply(&self, reader: u64) {
-        let mut lanes = self.lanes();
-        if lanes.reader == reader {
-            lanes.expected = lanes.expected.saturating_sub(1);
-            drop(lanes);
-            self.arrival.notify(1);
+    /// Whether somebody may have given up on a request in this reader's hand since this was last asked.
+    pub(crate) fn take_abandoned_in_hand(&self, reader: ReaderId) -> bool {
+        self.lanes().reader(reader).is_some_and(|own| std::mem::take(&mut own.has_abandoned_in_hand))
+    }
+
+    /// One more reply will come.
+    pub(super) fn expect_reply(&self, reader: ReaderId) {
+        if let Some(own) = self.lanes().reader(reader) {
+            own.expected += 1;
         }
+    }
+
+    /// One fewer will come.
+    pub(super) fn expect_no_reply(&self, reader: ReaderId) {
+        if let Some(own) = self.lanes().reader(reader) {
+            own.expected = own.expected.saturating_sub(1);
+        }
+        self.wake();
     }
 
     /// Drops all that waits; whoever waits for an answer gets `peer-gone`.
     pub(crate) fn clear(&self) {
-        let dropped = {
-            let mut lanes = self.lanes();
-            (
-                std::mem::take(&mut lanes.replies),
-                std::mem::take(&mut lanes.requests),
-                std::mem::take(&mut lanes.events),
-            )
-        };
+        let mut lanes = self.lanes();
+        let replies: Vec<_> =
+            lanes.readers.iter_mut().map(|reader| std::mem::take(&mut reader.replies)).collect();
+        let dropped = (replies, std::mem::take(&mut lanes.requests), std::mem::take(&mut lanes.events));
+        drop(lanes);
         // Outside the lock: dropping a request answers it, and the answer may go into this inbox.
+        drop(dropped);
+    }
+
+    /// Drops the requests for which `is_hopeless`; whoever waits for them gets `peer-gone`.
+    pub(crate) fn drop_requests(&self, is_hopeless: impl Fn(&Request) -> bool) {
+        let dropped = self.lanes().requests.retain(|request| !is_hopeless(request));
         drop(dropped);
     }
 
@@ -256,7 +336,7 @@ impl Inbox {
         }
         lanes.note_peak();
         drop(lanes);
-        self.arrival.notify(1);
+        self.wake();
     }
 
     /// Appends a request, or gives it back.
@@ -266,11 +346,12 @@ impl Inbox {
             return Err(Refused { request, because: Refusal::Down });
         }
         let mut abandoned = Vec::new();
-        if !lanes.requests.has_room(&request, self.limits) && std::mem::take(&mut lanes.has_abandoned) {
+        let limits = lanes.limits;
+        if !lanes.requests.has_room(&request, limits) && std::mem::take(&mut lanes.has_abandoned) {
             // Requests that nobody waits for any more must not keep others out.
             abandoned = lanes.requests.retain(|waiting| !waiting.answer.is_done());
         }
-        if !lanes.requests.has_room(&request, self.limits) {
+        if !lanes.requests.has_room(&request, limits) {
             drop(lanes);
             drop(abandoned);
             return Err(Refused { request, because: Refusal::Full });
@@ -278,7 +359,7 @@ impl Inbox {
         lanes.requests.push_back(request);
         lanes.note_peak();
         drop(lanes);
-        self.arrival.notify(1);
+        self.wake();
         Ok(())
     }
 
@@ -288,8 +369,8 @@ impl Inbox {
         let mut lanes = self.lanes();
         let mut lost = 0;
         let mut dropped = Vec::new();
-        let beside =
-            InboxLimits { bytes: self.limits.bytes.saturating_sub(lanes.replies.bytes), ..self.limits };
+        let limits = lanes.limits;
+        let beside = InboxLimits { bytes: limits.bytes.saturating_sub(lanes.reply_bytes()), ..limits };
         while !lanes.events.has_room(&event, beside)
             && let Some(oldest) = lanes.events.pop()
         {
@@ -300,34 +381,31 @@ impl Inbox {
         lanes.note_peak();
         drop(lanes);
         drop(dropped);
-        self.arrival.notify(1);
+        self.wake();
         lost
     }
 
     /// Appends the reply that `reader` expects; one that has ended gets none. The oldest events make room
     /// for it; returns how many.
-    pub(super) fn push_reply(&self, mut reply: Reply, reader: u64) -> u32 {
+    pub(super) fn push_reply(&self, mut reply: Reply, reader: ReaderId) -> u32 {
         let mut lanes = self.lanes();
-        if lanes.reader != reader {
-            return 0;
+        let (allowed, waiting) = (lanes.limits.bytes, lanes.reply_bytes());
+        let Some(own) = lanes.reader(reader) else { return 0 };
+        // The first is taken whatever its size: what is larger than the lane was refused as too large.
+        if waiting > 0 && waiting + reply.bytes() > allowed {
+            let used = waiting + reply.bytes();
+            reply.outcome = Err(Error::LimitExceeded { name: "inbox.bytes", used, allowed });
         }
-        if !lanes.replies.has_bytes(&reply, self.limits) {
-            reply.outcome = Err(Error::LimitExceeded {
-                name: "inbox.bytes",
-                used: lanes.replies.bytes + reply.bytes(),
-                allowed: self.limits.bytes,
-            });
-        }
-        lanes.replies.push_back(reply);
+        own.replies.push_back(reply);
         let mut dropped = Vec::new();
-        while lanes.replies.bytes + lanes.events.bytes > self.limits.bytes
+        while lanes.reply_bytes() + lanes.events.bytes > allowed
             && let Some(oldest) = lanes.events.pop()
         {
             dropped.push(oldest);
         }
         lanes.note_peak();
         drop(lanes);
-        self.arrival.notify(1);
+        self.wake();
         u32::try_from(dropped.len()).unwrap_or(u32::MAX)
     }
 
@@ -342,8 +420,9 @@ impl Inbox {
     /// Messages and bytes that wait in all lanes.
     pub(crate) fn depth(&self) -> (u64, u64) {
         let lanes = self.lanes();
-        let messages = lanes.replies.items.len() + lanes.requests.items.len() + lanes.events.items.len();
-        let bytes = lanes.replies.bytes + lanes.requests.bytes + lanes.events.bytes;
+        let replies: usize = lanes.readers.iter().map(|reader| reader.replies.items.len()).sum();
+        let messages = replies + lanes.requests.items.len() + lanes.events.items.len();
+        let bytes = lanes.reply_bytes() + lanes.requests.bytes + lanes.events.bytes;
         (u64::try_from(messages).unwrap_or(u64::MAX), bytes)
     }
 
@@ -353,107 +432,47 @@ impl Inbox {
         (lanes.filling(), lanes.peak)
     }
 
+    /// Wakes all who wait: they may be different instances, for which different messages come.
+    fn wake(&self) {
+        self.arrival.notify(usize::MAX);
+    }
+
     fn lanes(&self) -> MutexGuard<'_, Lanes> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+impl Reader {
+    fn new(id: ReaderId) -> Self {
+        Self {
+            id,
+            stop: Stop::No,
+            expected: 0,
+            holds_requests: false,
+            has_abandoned_in_hand: false,
+            replies: Lane::default(),
+        }
+    }
+}
+
 impl Lanes {
+    fn reader(&mut self, id: ReaderId) -> Option<&mut Reader> {
+        self.readers.iter_mut().find(|reader| reader.id == id)
+    }
+
+    fn reply_bytes(&self) -> u64 {
+        self.readers.iter().map(|reader| reader.replies.bytes).sum()
+    }
+
     fn filling(&self) -> Filling {
         let messages = self.requests.items.len().max(self.events.items.len());
         // Replies have no number of their own, and are counted with the events in bytes.
-        let bytes = self.requests.bytes.max(self.replies.bytes + self.events.bytes);
+        let bytes = self.requests.bytes.max(self.reply_bytes() + self.events.bytes);
         Filling { messages: u64::try_from(messages).unwrap_or(u64::MAX), bytes }
     }
 
     fn note_peak(&mut self) {
         let Filling { messages, bytes } = self.filling();
         self.peak = Filling { messages: messages.max(self.peak.messages), bytes: bytes.max(self.peak.bytes) };
-    }
-}
-
-/// Messages of one kind, in order, and what they count in bytes.
-#[derive(Debug)]
-struct Lane<T> {
-    items: VecDeque<T>,
-    bytes: u64,
-}
-
-impl<T: Weigh> Lane<T> {
-    fn is_empty(&self) -> bool {
-        self.items.is_empty()
-    }
-
-    fn has_room(&self, item: &T, limits: InboxLimits) -> bool {
-        u32::try_from(self.items.len()).is_ok_and(|count| count < limits.messages)
-            && self.has_bytes(item, limits)
-    }
-
-    /// An empty lane takes any message: what is larger than the lane was refused as too large.
-    fn has_bytes(&self, item: &T, limits: InboxLimits) -> bool {
-        self.items.is_empty() || self.bytes + item.bytes() <= limits.bytes
-    }
-
-    fn push_back(&mut self, item: T) {
-        self.bytes += item.bytes();
-        self.items.push_back(item);
-    }
-
-    fn push_front(&mut self, item: T) {
-        self.bytes += item.bytes();
-        self.items.push_front(item);
-    }
-
-    fn pop(&mut self) -> Option<T> {
-        let item = self.items.pop_front()?;
-        self.bytes -= item.bytes();
-        if self.items.is_empty() && self.items.capacity() > 64 {
-            // A burst must not be paid for with memory for ever after.
-            self.items = VecDeque::new();
-        }
-        Some(item)
-    }
-
-    /// Keeps what satisfies `keep`, in order, and returns the rest for the caller to drop.
-    fn retain(&mut self, keep: impl Fn(&T) -> bool) -> Vec<T> {
-        let (kept, dropped) = std::mem::take(&mut self.items).into_iter().partition(|item| keep(item));
-        self.items = kept;
-        self.bytes = self.items.iter().map(Weigh::bytes).sum();
-        Vec::from(dropped)
-    }
-}
-
-impl<T> Default for Lane<T> {
-    fn default() -> Self {
-        Self { items: VecDeque::new(), bytes: 0 }
-    }
-}
-
-/// What a message counts against its lane's bytes.
-trait Weigh {
-    fn bytes(&self) -> u64;
-}
-
-impl Weigh for Reply {
-    fn bytes(&self) -> u64 {
-        let length = match &self.outcome {
-            Ok(payload) => payload.len(),
-            Err(Error::Handler(error)) => error.code.len() + error.message.len(),
-            // Texts of Main's own, and short.
-            Err(_) => 0,
-        };
-        ENVELOPE_BYTES + length as u64
-    }
-}
-
-impl Weigh for Request {
-    fn bytes(&self) -> u64 {
-        ENVELOPE_BYTES + self.payload.len() as u64
-    }
-}
-
-impl Weigh for Event {
-    fn bytes(&self) -> u64 {
-        ENVELOPE_BYTES + self.published.payload.len() as u64
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::{Error, Waiter, subscriptions::Subscription};
+use super::{Error, Waiter, inbox::ReaderId, subscriptions::Subscription};
 use crate::names::{ContractName, OperationName, Topic};
 
 /// Identifies one message for as long as Main runs; never zero, never used twice.
@@ -67,9 +67,9 @@ pub(crate) struct OperationId {
 pub(crate) struct Request {
     pub(crate) sender: PeerId,
     pub(crate) operation: Arc<OperationId>,
-    /// The operation's number among those that the receiver served when `generation` was current.
+    /// The operation's number among those that this instance of the receiver serves.
     pub(crate) number: u32,
-    pub(crate) generation: u64,
+    pub(crate) reader: ReaderId,
     pub(crate) sent: Instant,
     pub(crate) payload: Bytes,
     pub(crate) answer: Answer,

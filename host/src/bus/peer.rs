@@ -1,4 +1,7 @@
 //! A peer: one who sends and receives, with its inbox, its grants and its limits.
+//!
+//! An extension keeps its inbox, its phase and its counts for as long as the bus lives. Grants and limits
+//! may change: then a [`Peer::renewed`] one with the same number and the same inbox takes its place.
 
 use std::{
     sync::{
@@ -11,7 +14,9 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    Error, InboxLimits, Incoming, OperationId, PeerId, Reply, Request, Taken, error::truncated, inbox::Inbox,
+    Error, InboxLimits, Incoming, OperationId, PeerId, Reply, Request, Taken,
+    error::truncated,
+    inbox::{Inbox, ReaderId},
 };
 use crate::names::{ContractName, OperationName, TopicPattern};
 
@@ -49,6 +54,8 @@ pub(crate) enum Phase {
     Ready,
     /// Requests are refused with the reason that the peer gave.
     Interrupted(String),
+    /// It is finishing, and another instance comes after it: requests wait in the inbox.
+    Replacing,
     /// It is finishing: requests are refused.
     Draining,
 }
@@ -68,37 +75,64 @@ pub(crate) struct PeerStats {
     pub(crate) largest: AtomicU64,
 }
 
-/// One who sends and receives. Lives as long as the bus, whatever happens to its instances.
+/// One who sends and receives, whatever happens to its instances.
 #[derive(Debug)]
 pub(crate) struct Peer {
     id: PeerId,
     name: Arc<str>,
     limits: PeerLimits,
     access: Option<Access>,
+    lasting: Arc<Lasting>,
+    served: Mutex<Vec<Arc<OperationId>>>,
+    /// Its instance, by its place among the readers of the inbox.
+    reader: AtomicU64,
+    waits_for: AtomicU32,
+}
+
+/// What stays when grants and limits change.
+#[derive(Debug)]
+struct Lasting {
     inbox: Arc<Inbox>,
     phase: AtomicU8,
     interruption: Mutex<String>,
-    served: Mutex<Vec<Arc<OperationId>>>,
-    generation: AtomicU64,
-    waits_for: AtomicU32,
     stats: PeerStats,
 }
 
 impl Peer {
     pub(super) fn new(id: PeerId, name: Arc<str>, limits: PeerLimits, access: Option<Access>) -> Self {
+        let lasting = Lasting {
+            inbox: Arc::new(Inbox::new(limits.inbox)),
+            phase: AtomicU8::new(DOWN),
+            interruption: Mutex::default(),
+            stats: PeerStats::default(),
+        };
+        Self::with(id, name, limits, access, Arc::new(lasting))
+    }
+
+    fn with(
+        id: PeerId,
+        name: Arc<str>,
+        limits: PeerLimits,
+        access: Option<Access>,
+        lasting: Arc<Lasting>,
+    ) -> Self {
         Self {
             id,
             name,
             limits,
             access,
-            inbox: Arc::new(Inbox::new(limits.inbox)),
-            phase: AtomicU8::new(DOWN),
-            interruption: Mutex::default(),
+            lasting,
             served: Mutex::default(),
-            generation: AtomicU64::new(1),
+            reader: AtomicU64::new(ReaderId::FIRST.0),
             waits_for: AtomicU32::new(NOBODY),
-            stats: PeerStats::default(),
         }
+    }
+
+    /// The same peer with other limits and grants, and without an instance. Nobody finds it before
+    /// [`Bus::hand_over`](super::Bus::hand_over).
+    pub(crate) fn renewed(&self, limits: PeerLimits, access: Access) -> Arc<Self> {
+        let lasting = self.lasting.clone();
+        Arc::new(Self::with(self.id, self.name.clone(), limits, Some(access), lasting))
     }
 
     pub(crate) fn id(&self) -> PeerId {
@@ -114,21 +148,22 @@ impl Peer {
     }
 
     pub(crate) fn inbox(&self) -> &Arc<Inbox> {
-        &self.inbox
+        &self.lasting.inbox
     }
 
     pub(crate) fn stats(&self) -> &PeerStats {
-        &self.stats
+        &self.lasting.stats
     }
 
     pub(crate) fn phase(&self) -> Phase {
-        match self.phase.load(Ordering::Acquire) {
+        match self.lasting.phase.load(Ordering::Acquire) {
             STARTING => Phase::Starting,
             READY => Phase::Ready,
-            INTERRUPTED => {
-                Phase::Interrupted(self.interruption.lock().unwrap_or_else(PoisonError::into_inner).clone())
-            }
+            INTERRUPTED => Phase::Interrupted(
+                self.lasting.interruption.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            ),
             DRAINING => Phase::Draining,
+            REPLACING => Phase::Replacing,
             _ => Phase::Down,
         }
     }
@@ -139,51 +174,107 @@ impl Peer {
             Phase::Starting => STARTING,
             Phase::Ready => READY,
             Phase::Interrupted(reason) => {
-                *self.interruption.lock().unwrap_or_else(PoisonError::into_inner) = truncated(reason, 1024);
+                *self.lasting.interruption.lock().unwrap_or_else(PoisonError::into_inner) =
+                    truncated(reason, 1024);
                 INTERRUPTED
             }
             Phase::Draining => DRAINING,
+            Phase::Replacing => REPLACING,
         };
-        self.phase.store(code, Ordering::Release);
-        self.inbox.refuse_requests(matches!(code, DOWN | DRAINING));
+        self.lasting.phase.store(code, Ordering::Release);
+        self.inbox().refuse_requests(matches!(code, DOWN | DRAINING));
     }
 
-    /// What the peer says of itself, which does not undo a stop.
+    /// What the instance says of itself, which does not undo a stop. While another is the current one it
+    /// changes nothing.
     pub(crate) fn set_phase_if_up(&self, phase: Phase) {
-        if self.is_up() {
+        if self.is_up() && self.is_current() {
             self.set_phase(phase);
         }
     }
 
     /// Counts messages that found no room; returns how many there were before, and are now.
     pub(super) fn count_lost(&self, lost: u32) -> (u64, u64) {
-        let before = self.stats.shed.fetch_add(lost.into(), Ordering::Relaxed);
+        let before = self.stats().shed.fetch_add(lost.into(), Ordering::Relaxed);
         (before, before + u64::from(lost))
     }
 
     pub(crate) fn count_late(&self) {
-        self.stats.late.fetch_add(1, Ordering::Relaxed);
+        self.stats().late.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether it runs and was not asked to stop.
     pub(super) fn is_up(&self) -> bool {
-        matches!(self.phase.load(Ordering::Acquire), STARTING | READY | INTERRUPTED)
+        matches!(self.lasting.phase.load(Ordering::Acquire), STARTING | READY | INTERRUPTED)
     }
 
+    /// Whether it takes events that are for it alone: also while it makes place for another instance.
+    pub(super) fn takes_events(&self) -> bool {
+        !matches!(self.lasting.phase.load(Ordering::Acquire), DOWN | DRAINING)
+    }
+
+    /// Whether an instance is on its way.
     pub(crate) fn is_starting(&self) -> bool {
-        self.phase.load(Ordering::Acquire) == STARTING
+        matches!(self.lasting.phase.load(Ordering::Acquire), STARTING | REPLACING)
     }
 
     pub(crate) fn is_ready(&self) -> bool {
-        self.phase.load(Ordering::Acquire) == READY
+        self.lasting.phase.load(Ordering::Acquire) == READY
     }
 
-    /// A new instance begins: it serves nothing yet, and starts with what waits in the inbox.
+    /// A new instance begins, the one before having ended: it serves nothing yet, and starts with what
+    /// waits in the inbox.
     pub(crate) fn begin_instance(&self) {
-        self.served().clear();
-        self.generation.fetch_add(1, Ordering::AcqRel);
-        self.inbox.reopen();
+        self.inbox().close(self.inbox().current());
+        self.begin_beside();
+        self.become_current();
         self.set_phase(Phase::Starting);
+    }
+
+    /// A new instance begins while another serves: requests and events go there until
+    /// [`become_current`](Self::become_current).
+    pub(crate) fn begin_beside(&self) {
+        self.served().clear();
+        self.reader.store(self.inbox().open().0, Ordering::Release);
+    }
+
+    /// Requests and events go to the instance from now on. The one that got them is told to stop.
+    pub(crate) fn become_current(&self) {
+        self.inbox().hand_over(self.reader(), self.limits.inbox);
+    }
+
+    /// The instance has ended: nobody reads the replies to it.
+    pub(crate) fn end_instance(&self) {
+        self.inbox().close(self.reader());
+    }
+
+    /// Tells the instance to stop.
+    pub(crate) fn stop(&self) {
+        self.inbox().stop(self.reader());
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.inbox().is_stopping(self.reader())
+    }
+
+    /// Waits until [`take`](Self::take) finds something.
+    pub(crate) async fn readable(&self) {
+        self.inbox().readable(self.reader()).await;
+    }
+
+    /// Whether requests stay in the inbox for now, because the instance has enough of them in hand.
+    pub(crate) fn hold_requests(&self, hold: bool) {
+        self.inbox().hold_requests(self.reader(), hold);
+    }
+
+    /// Whether somebody may have given up on a request in hand since this was last asked.
+    pub(crate) fn take_abandoned_in_hand(&self) -> bool {
+        self.inbox().take_abandoned_in_hand(self.reader())
+    }
+
+    /// Whether requests and events go to its instance, and not to one of the same peer beside it.
+    pub(crate) fn is_current(&self) -> bool {
+        self.inbox().is_current(self.reader())
     }
 
     /// Declares what this peer serves; returns the number of the first operation.
@@ -224,11 +315,11 @@ impl Peer {
     /// serve are answered here.
     pub(crate) fn take(&self) -> Taken {
         loop {
-            match self.inbox.take() {
+            match self.inbox().take(self.reader()) {
                 Taken::Message(Incoming::Request(mut request)) => match self.number_of(&request) {
                     Some(number) => {
                         request.number = number;
-                        self.stats.received.fetch_add(1, Ordering::Relaxed);
+                        self.stats().received.fetch_add(1, Ordering::Relaxed);
                         return Taken::Message(Incoming::Request(request));
                     }
                     None => {
@@ -240,7 +331,7 @@ impl Peer {
                     if let Incoming::Reply(Reply { outcome: Ok(payload), .. }) = &message {
                         self.note_size(payload);
                     }
-                    self.stats.received.fetch_add(1, Ordering::Relaxed);
+                    self.stats().received.fetch_add(1, Ordering::Relaxed);
                     return Taken::Message(message);
                 }
                 nothing => return nothing,
@@ -249,14 +340,19 @@ impl Peer {
     }
 
     /// The number of an operation and the instance for which it holds, if the present one serves it.
-    pub(super) fn find(&self, operation: &OperationId) -> Option<(u64, u32)> {
+    pub(super) fn find(&self, operation: &OperationId) -> Option<(ReaderId, u32)> {
         let served = self.served();
         let number = served.iter().position(|served| **served == *operation)?;
-        Some((self.generation(), u32::try_from(number).ok()?))
+        Some((self.reader(), u32::try_from(number).ok()?))
     }
 
-    pub(super) fn generation(&self) -> u64 {
-        self.generation.load(Ordering::Acquire)
+    pub(super) fn reader(&self) -> ReaderId {
+        ReaderId(self.reader.load(Ordering::Acquire))
+    }
+
+    /// Contracts that it may own.
+    pub(super) fn fulfills(&self) -> &[ContractName] {
+        self.access.as_ref().map_or(&[], |access| &access.fulfills)
     }
 
     pub(super) fn no_operation(&self, operation: &OperationId) -> Error {
@@ -317,8 +413,8 @@ impl Peer {
     pub(crate) fn note_size(&self, payload: &Bytes) {
         let bytes = payload.len() as u64;
         // Nearly always a read is all that it takes.
-        if bytes > self.stats.largest.load(Ordering::Relaxed) {
-            self.stats.largest.fetch_max(bytes, Ordering::Relaxed);
+        if bytes > self.stats().largest.load(Ordering::Relaxed) {
+            self.stats().largest.fetch_max(bytes, Ordering::Relaxed);
         }
     }
 
@@ -333,7 +429,7 @@ impl Peer {
     }
 
     fn number_of(&self, request: &Request) -> Option<u32> {
-        if request.generation == self.generation() {
+        if request.reader == self.reader() {
             return Some(request.number);
         }
         self.find(&request.operation).map(|(_, number)| number)
@@ -357,5 +453,6 @@ const STARTING: u8 = 1;
 const READY: u8 = 2;
 const INTERRUPTED: u8 = 3;
 const DRAINING: u8 = 4;
+const REPLACING: u8 = 5;
 
 const NOBODY: u32 = u32::MAX;

@@ -21,7 +21,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{Error, MessageId, Peer, Reply};
+use super::{Error, MessageId, Peer, Reply, inbox::ReaderId};
 
 /// Deadlines that end requests before others run.
 const AT_ONCE: usize = 64;
@@ -137,7 +137,7 @@ pub(super) enum ReplyTo {
     /// A caller that waits for just this.
     Slot(Slot),
     /// The replies lane of whoever sent the request, for the instance that did.
-    Lane { sender: Arc<Peer>, reader: u64 },
+    Lane { sender: Arc<Peer>, reader: ReaderId },
 }
 
 /// Where a caller waits for just one answer.

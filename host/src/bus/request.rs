@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     Answer, Bus, Error, OperationId, Peer, PeerId, Phase, Request, Waiter,
-    inbox::{Refusal, Refused},
+    inbox::{ReaderId, Refusal, Refused},
     peer::parsed,
     pending::{ReplyTo, Slot},
 };
@@ -22,7 +22,9 @@ pub(crate) struct Target {
     is_named: bool,
     /// The operation's number, and the receiver's instance for which it holds.
     number: u32,
-    generation: u64,
+    reader: ReaderId,
+    /// The routes by which the receiver was found.
+    routes: u64,
 }
 
 impl Target {
@@ -75,13 +77,14 @@ impl Bus {
         let contract: ContractName = parsed(contract)?;
         let name: OperationName = parsed(operation)?;
         caller.may_call(&contract)?;
-        let receiver = self.route(&contract, provider)?;
+        let (receiver, routes) = self.route(&contract, provider)?;
         let mut target = Target {
             operation: Arc::new(OperationId { contract, name }),
             receiver,
             is_named: provider.is_some(),
             number: 0,
-            generation: 0,
+            reader: ReaderId::NOBODY,
+            routes,
         };
         if target.receiver.phase() == Phase::Ready {
             target.refresh()?;
@@ -100,6 +103,7 @@ impl Bus {
         deadline: Instant,
         blocking: bool,
     ) -> Result<PendingCall, Error> {
+        self.follow(target)?;
         if blocking {
             self.refuse_circle(caller, &target.receiver)?;
         }
@@ -119,10 +123,12 @@ impl Bus {
         payload: Bytes,
         deadline: Instant,
     ) -> Result<Arc<Waiter>, Error> {
+        self.follow(target)?;
         if target.receiver.id() == caller.id() {
             return Err(Error::Invalid(format!("`{}` sends a request to itself", caller.name())));
         }
-        let reader = caller.inbox().expect_reply();
+        let reader = caller.reader();
+        caller.inbox().expect_reply(reader);
         let reply_to = ReplyTo::Lane { sender: caller.clone(), reader };
         self.submit(caller, target, payload, deadline, reply_to)
             .inspect_err(|_| caller.inbox().expect_no_reply(reader))
@@ -138,6 +144,16 @@ impl Bus {
         let timeout = timeout.unwrap_or(target.receiver.limits().request_timeout).min(MAX_TIMEOUT);
         let deadline = Self::now() + timeout;
         parent.map_or(deadline, |parent| parent.min(deadline))
+    }
+
+    /// Finds the receiver again if the routes have changed since.
+    fn follow(&self, target: &mut Target) -> Result<(), Error> {
+        if target.routes != self.routes_version() {
+            let provider = target.is_named.then(|| target.receiver.name());
+            let (receiver, routes) = self.route(&target.operation.contract, provider)?;
+            (target.receiver, target.routes) = (receiver, routes);
+        }
+        Ok(())
     }
 
     fn submit(
@@ -167,7 +183,7 @@ impl Bus {
             sender: caller.id(),
             operation: target.operation.clone(),
             number: target.number,
-            generation: target.generation,
+            reader: target.reader,
             sent: Self::now(),
             payload,
             answer: Answer(waiter.clone()),
@@ -207,7 +223,7 @@ impl Peer {
     /// Fails with the reason if requests to this peer are refused.
     fn takes_requests(&self) -> Result<(), Error> {
         match self.phase() {
-            Phase::Ready | Phase::Starting => Ok(()),
+            Phase::Ready | Phase::Starting | Phase::Replacing => Ok(()),
             Phase::Interrupted(reason) => {
                 Err(Error::NotReady(format!("`{}` is interrupted: {reason}", self.name())))
             }
@@ -224,8 +240,8 @@ fn not_running(peer: &Peer) -> Error {
 impl Target {
     /// Finds the operation's number again if the receiver has been started anew since.
     fn refresh(&mut self) -> Result<(), Error> {
-        if self.generation != self.receiver.generation() {
-            (self.generation, self.number) = self
+        if self.reader != self.receiver.reader() {
+            (self.reader, self.number) = self
                 .receiver
                 .find(&self.operation)
                 .ok_or_else(|| self.receiver.no_operation(&self.operation))?;

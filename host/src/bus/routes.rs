@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{
+        Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use super::{Access, Bus, Error, Peer, PeerId, PeerLimits, Phase};
@@ -10,7 +13,11 @@ use crate::names::{ContractName, ExtensionId, MAIN};
 
 /// Peers by number and by name, and contracts by owner.
 #[derive(Debug)]
-pub(super) struct Routes(RwLock<Table>);
+pub(super) struct Routes {
+    table: RwLock<Table>,
+    /// Raised when peers or owners change: what was looked up before may lead elsewhere now.
+    version: AtomicU64,
+}
 
 #[derive(Debug)]
 struct Table {
@@ -26,20 +33,21 @@ impl Routes {
     pub(super) fn new(main_limits: PeerLimits) -> Self {
         let main = Arc::new(Peer::new(PeerId::MAIN, MAIN.into(), main_limits, None));
         main.set_phase(Phase::Ready);
-        Self(RwLock::new(Table {
-            peers: vec![main.clone()],
-            main,
-            owners: HashMap::new(),
-            of_main: Vec::new(),
-        }))
+        let table = Table { peers: vec![main.clone()], main, owners: HashMap::new(), of_main: Vec::new() };
+        Self { table: RwLock::new(table), version: AtomicU64::new(0) }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Table> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        self.table.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Table> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
+        self.table.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To be said while the table is held, so that nobody takes the old for the new.
+    fn changed(&self) {
+        self.version.fetch_add(1, Ordering::AcqRel);
     }
 }
 
@@ -52,7 +60,45 @@ impl Bus {
         let peer = Arc::new(Peer::new(number, id.as_str().into(), limits, Some(access)));
         table.peers.push(peer.clone());
         table.owners.extend(fulfills.into_iter().map(|contract| (contract, peer.clone())));
+        self.routes.changed();
         peer
+    }
+
+    /// A renewed peer takes the place of the one with its number: whoever looks finds it, and what it may
+    /// no longer subscribe to ends. It owns what it fulfils from now on, but for what another has come to
+    /// own, where it does not `claim` that.
+    pub(crate) fn hand_over(&self, peer: &Arc<Peer>, claim: bool) {
+        let mut table = self.routes.write();
+        if let Some(place) = usize::try_from(peer.id().0).ok().and_then(|place| table.peers.get_mut(place)) {
+            *place = peer.clone();
+        }
+        table.owners.retain(|_, owner| owner.id() != peer.id());
+        for contract in peer.fulfills() {
+            if claim || !table.owners.contains_key(contract) {
+                table.owners.insert(contract.clone(), peer.clone());
+            }
+        }
+        self.routes.changed();
+        drop(table);
+        self.renew_subscriptions(peer);
+    }
+
+    /// An extension is no longer configured: it owns nothing, and nothing waits for it.
+    pub(crate) fn retire(&self, peer: &Peer) {
+        self.routes.write().owners.retain(|_, owner| owner.id() != peer.id());
+        self.routes.changed();
+        peer.set_phase(Phase::Down);
+        self.forget(peer);
+    }
+
+    /// Nobody will read on: subscriptions end, and whoever waits for an answer hears it now.
+    pub(crate) fn forget(&self, peer: &Peer) {
+        self.unsubscribe_all(peer);
+        peer.inbox().clear();
+    }
+
+    pub(super) fn routes_version(&self) -> u64 {
+        self.routes.version.load(Ordering::Acquire)
     }
 
     /// Main serves `contract` from now on, unless an extension owns it.
@@ -75,16 +121,21 @@ impl Bus {
     }
 
     /// Who answers a request: the named peer, else the owner of the contract, else Main's own
-    /// handler, else an error at once.
-    pub(super) fn route(&self, contract: &ContractName, provider: Option<&str>) -> Result<Arc<Peer>, Error> {
+    /// handler, else an error at once. With the version of the routes for which that holds.
+    pub(super) fn route(
+        &self,
+        contract: &ContractName,
+        provider: Option<&str>,
+    ) -> Result<(Arc<Peer>, u64), Error> {
         let table = self.routes.read();
+        let version = self.routes_version();
         let owner = table.owners.get(contract);
         let main = table.of_main.contains(contract).then_some(&table.main);
         let found = match provider {
             None => owner.or(main),
             Some(name) => owner.into_iter().chain(main).find(|peer| peer.name() == name),
         };
-        found.cloned().ok_or_else(|| match provider {
+        found.map(|peer| (peer.clone(), version)).ok_or_else(|| match provider {
             Some(name) if owner.or(main).is_some() => {
                 Error::NoProvider(format!("`{name}` does not fulfil `{contract}`"))
             }

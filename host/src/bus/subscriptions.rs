@@ -3,14 +3,19 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
         atomic::{AtomicU64, Ordering},
     },
 };
 
 use bytes::Bytes;
 
-use super::{Bus, Error, Event, Peer, PeerId, Receipt, inbox::Inbox, message::Published, peer::parsed};
+use super::{
+    Bus, Error, Event, Peer, PeerId, Receipt,
+    inbox::{Inbox, ReaderId},
+    message::Published,
+    peer::parsed,
+};
 use crate::names::{Topic, TopicPattern};
 
 /// Every subscription: by topic where it names one, the others in a list.
@@ -34,15 +39,30 @@ pub(crate) struct Subscription {
     is_topic: bool,
     peer: Arc<Peer>,
     inbox: Arc<Inbox>,
-    /// Events that matched so far. Held while one is delivered, so that order and number agree.
-    matched: Mutex<u64>,
+    /// The instance that asked for it. None before it knows of it.
+    since: ReaderId,
+    /// Held while an event is delivered, so that order and number agree.
+    matching: Mutex<Matching>,
     /// The number of the last event that was taken from the inbox.
     taken: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Matching {
+    /// Events that matched so far.
+    matched: u64,
+    /// Bytes of the largest payload that the peer takes.
+    message_size: u64,
 }
 
 impl Subscription {
     pub(crate) fn number(&self) -> u32 {
         self.number
+    }
+
+    /// Whether its events are for this instance.
+    pub(super) fn is_for(&self, reader: ReaderId) -> bool {
+        reader >= self.since
     }
 
     /// Whether it names one topic, without a wildcard.
@@ -62,14 +82,20 @@ impl Subscription {
     }
 
     fn deliver(self: &Arc<Self>, published: &Arc<Published>) -> Receipt {
-        let mut matched = self.matched.lock().unwrap_or_else(PoisonError::into_inner);
-        *matched += 1;
-        if self.peer.check_size(&published.payload).is_err() {
+        let mut matching = self.matching();
+        matching.matched += 1;
+        if published.payload.len() as u64 > matching.message_size {
             return Receipt { delivered: 0, shed: 1 };
         }
-        let event = Event { subscription: self.clone(), sequence: *matched, published: published.clone() };
+        self.peer.note_size(&published.payload);
+        let event =
+            Event { subscription: self.clone(), sequence: matching.matched, published: published.clone() };
         let lost = self.inbox.push_event(event);
         Receipt { delivered: 1, shed: lost }
+    }
+
+    fn matching(&self) -> MutexGuard<'_, Matching> {
+        self.matching.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -87,7 +113,7 @@ impl Bus {
         let mut table = self.subscriptions.write();
         let table = &mut *table;
         if table.is_closed {
-            inbox.stop();
+            inbox.stop(inbox.current());
         }
         let own = table.by_peer.entry(peer.id()).or_default();
         if let Some(known) = own.iter().find(|s| s.pattern == pattern && Arc::ptr_eq(&s.inbox, inbox)) {
@@ -105,7 +131,8 @@ impl Bus {
             is_topic: topic.is_some(),
             peer: peer.clone(),
             inbox: inbox.clone(),
-            matched: Mutex::new(0),
+            since: peer.reader(),
+            matching: Mutex::new(Matching { matched: 0, message_size: peer.limits().message_size }),
             taken: AtomicU64::new(0),
         });
         own.push(subscription.clone());
@@ -129,8 +156,27 @@ impl Bus {
     }
 
     /// Ends every subscription of `peer`.
-    pub(crate) fn unsubscribe_all(&self, peer: &Peer) {
-        for ended in self.subscriptions.write().remove(peer.id(), |_| true) {
+    pub(super) fn unsubscribe_all(&self, peer: &Peer) {
+        self.unsubscribe_those(peer, |_| true);
+    }
+
+    /// The limits and grants of a peer have changed: what it could not subscribe to now ends.
+    pub(super) fn renew_subscriptions(&self, peer: &Peer) {
+        self.unsubscribe_those(peer, |subscription| peer.may_subscribe(&subscription.pattern).is_err());
+        for subscription in self.subscriptions.read().by_peer.get(&peer.id()).into_iter().flatten() {
+            subscription.matching().message_size = peer.limits().message_size;
+        }
+    }
+
+    /// An instance that was to take over has ended before: what it alone had subscribed to ends.
+    pub(crate) fn discard(&self, peer: &Peer) {
+        let reader = peer.reader();
+        self.unsubscribe_those(peer, |subscription| subscription.since == reader);
+        peer.end_instance();
+    }
+
+    fn unsubscribe_those(&self, peer: &Peer, ends: impl Fn(&Subscription) -> bool) {
+        for ended in self.subscriptions.write().remove(peer.id(), ends) {
             ended.inbox.drop_events_of(ended.number);
         }
     }
@@ -140,7 +186,7 @@ impl Bus {
         let mut table = self.subscriptions.write();
         table.is_closed = true;
         for subscription in table.by_peer.values().flatten() {
-            subscription.inbox.stop();
+            subscription.inbox.stop(subscription.inbox.current());
         }
     }
 
@@ -164,7 +210,7 @@ impl Bus {
         let table = self.subscriptions.read();
         let mut receipt = Receipt::default();
         for subscription in table.matching(&published.topic) {
-            if to.is_none_or(|name| subscription.peer.name() == name && subscription.peer.is_up()) {
+            if to.is_none_or(|name| subscription.peer.name() == name && subscription.peer.takes_events()) {
                 let one = subscription.deliver(&published);
                 if one.shed > 0 {
                     self.count_lost(&subscription.peer, one.shed);

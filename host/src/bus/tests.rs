@@ -122,7 +122,7 @@ fn take_reply(peer: &Peer) -> Reply {
 }
 
 fn take_event(inbox: &Inbox) -> Event {
-    match inbox.take() {
+    match inbox.take(inbox.current()) {
         Taken::Message(Incoming::Event(event)) => event,
         other => panic!("no event but {other:?}"),
     }

@@ -84,7 +84,6 @@ impl ExtensionConfig {
 
     /// Whether an instance of one is as good as an instance of the other: they differ at most in what
     /// the supervisor alone heeds, and in where limits come from.
-    #[cfg_attr(not(test), expect(dead_code, reason = "reload asks for it"))]
     pub(crate) fn runs_as(&self, other: &Self) -> bool {
         self.of_an_instance() == other.of_an_instance()
     }

@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use crate::bus::{Answer, Error, Event, Incoming, MessageId, OperationId, PeerId, Request};
+use crate::bus::{Answer, Error, Event, Incoming, MessageId, OperationId, PeerId, ReaderId, Request};
 
 /// The requests that one instance has received and not answered, and how far it is through what the
 /// last receive brought.
@@ -103,9 +103,9 @@ impl InHand {
         Some((*id, held.sender, &held.operation))
     }
 
-    /// The instance has died: what it had in hand is answered `trapped`, or counted as lost with the
-    /// next event; what it had not reached is returned, for the next instance.
-    pub(super) fn die(&mut self) -> Vec<Incoming> {
+    /// The instance has ended: what it had in hand is answered with this error, or counted as lost with
+    /// the next event; what it had not reached is returned, for the next instance.
+    pub(super) fn end(&mut self, answer: &Error) -> Vec<Incoming> {
         let requests = &self.requests;
         let is_answered = |id: &MessageId| !requests.contains_key(id);
         let first_unanswered =
@@ -127,23 +127,15 @@ impl InHand {
             Reached::Event(event, _) => Some(Incoming::Event(event)),
             Reached::Request(id) => {
                 let Held { answer, sender, operation, sent, payload } = self.requests.remove(&id)?;
-                // Generation 0 is nobody's: the next instance's number is looked up.
-                let (number, generation) = (0, 0);
+                // Nobody's: the next instance's number is looked up.
+                let (number, reader) = (0, ReaderId::NOBODY);
                 let payload = payload?;
-                Some(Incoming::Request(Request {
-                    sender,
-                    operation,
-                    number,
-                    generation,
-                    sent,
-                    payload,
-                    answer,
-                }))
+                Some(Incoming::Request(Request { sender, operation, number, reader, sent, payload, answer }))
             }
         });
         let back = back.collect();
         for (_, held) in std::mem::take(&mut self.requests) {
-            held.answer.give(Err(Error::Trapped));
+            held.answer.give(Err(answer.clone()));
         }
         back
     }

@@ -1,10 +1,13 @@
 //! One run of one extension: the task that owns its Store, from instantiation to exit.
 
 use std::{
+    any::Any,
+    panic::AssertUnwindSafe,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
+use futures_util::FutureExt;
 use tokio::{
     sync::Notify,
     time::{Instant, sleep_until},
@@ -23,7 +26,7 @@ use super::{
     wasi,
 };
 use crate::{
-    bus::{Bus, MessageId, Peer, PeerId},
+    bus::{Bus, Error, MessageId, Peer, PeerId},
     config::ExtensionConfig,
     logs::harmless,
     roster::LimitHit,
@@ -165,7 +168,9 @@ impl Instance {
             Ok(store) => store,
             Err(error) => return (cannot_start(&error, None), None, SystemTime::now()),
         };
-        let exit = self.watch(&program, &mut store, activity).await;
+        // What the guest had is given back after a panic of the host's, too.
+        let exit = AssertUnwindSafe(self.watch(&program, &mut store, activity)).catch_unwind().await;
+        let exit = exit.unwrap_or_else(|panic| Exit::panicked(&*panic));
         let ended = SystemTime::now();
         meter::finish(&store);
         self.output.report_dropped();
@@ -188,10 +193,9 @@ impl Instance {
             sender,
             operation: format!("{} {}", operation.contract, operation.name),
         });
-        if !matches!(exit, Exit::Finished | Exit::Failed(_)) {
-            let unreached = state.in_hand.die();
-            self.peer.inbox().give_back(unreached);
-        }
+        let ended_itself = matches!(exit, Exit::Finished | Exit::Failed(_));
+        let unreached = state.in_hand.end(if ended_itself { &Error::PeerGone } else { &Error::Trapped });
+        self.peer.inbox().give_back(unreached);
         (exit, handling, ended)
     }
 
@@ -311,6 +315,15 @@ impl Instance {
 }
 
 impl Exit {
+    /// The host panicked under it.
+    pub(crate) fn panicked(panic: &(dyn Any + Send)) -> Self {
+        let text = panic
+            .downcast_ref::<&str>()
+            .copied()
+            .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        Self::Panicked(harmless(text.unwrap_or("panic"), 1024))
+    }
+
     /// The limit that it hit, where that is why it ended.
     pub(crate) fn limit(&self) -> Option<LimitHit> {
         let hit = |name: &str, used, allowed| Some(LimitHit { name: name.to_owned(), used, allowed });

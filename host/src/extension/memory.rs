@@ -25,9 +25,8 @@ pub(super) struct MemoryLimiter {
 }
 
 impl MemoryLimiter {
-    /// Caps the sum as `limits` say and shows it in `usage`.
+    /// Caps the sum as `limits` say and adds it to `usage`: another instance may be there beside this one.
     pub(super) fn new(limits: &Limits, usage: Arc<Usage>) -> Self {
-        usage.memory.set(0);
         Self {
             max_bytes: limits.memory,
             bytes: 0,
@@ -56,7 +55,7 @@ impl MemoryLimiter {
 
 impl Drop for MemoryLimiter {
     fn drop(&mut self) {
-        self.usage.memory.set(0);
+        self.usage.memory.lower(self.bytes);
     }
 }
 
@@ -79,13 +78,14 @@ impl ResourceLimiter for MemoryLimiter {
         }
         self.growing = more;
         self.bytes = total;
-        self.usage.memory.set(total);
+        self.usage.memory.raise(more);
         Ok(true)
     }
 
     fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
-        self.bytes = self.bytes.saturating_sub(std::mem::take(&mut self.growing));
-        self.usage.memory.set(self.bytes);
+        let less = std::mem::take(&mut self.growing);
+        self.bytes = self.bytes.saturating_sub(less);
+        self.usage.memory.lower(less);
         Ok(())
     }
 

@@ -112,6 +112,13 @@ type Key = ([u8; 32], Stack);
 /// Where the first who loads some bytes leaves the program for the others.
 type Slot = OnceCell<Arc<Program>>;
 
+/// A program, and what keeps it for others who load the same bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct Loaded {
+    pub(crate) program: Arc<Program>,
+    _for_others: Arc<Slot>,
+}
+
 /// The programs that are in use.
 #[derive(Debug)]
 pub(crate) struct Programs {
@@ -128,13 +135,9 @@ impl Programs {
         Self { runtime, loading: Semaphore::new(at_once), by_hash: Mutex::default() }
     }
 
-    /// Loads the file, off the worker thread. The same bytes are compiled once for each size of stack.
-    /// The slot keeps the program for others as long as somebody holds it.
-    pub(crate) async fn load(
-        &self,
-        path: &Path,
-        limits: &Limits,
-    ) -> Result<(Arc<Program>, Arc<Slot>), LoadError> {
+    /// Loads the file, off the worker thread. The same bytes are compiled once for each size of stack, as
+    /// long as somebody holds what came of that.
+    pub(crate) async fn load(&self, path: &Path, limits: &Limits) -> Result<Loaded, LoadError> {
         let _turn = self.loading.acquire().await.map_err(|_| LoadError::CutOff(path.to_owned()))?;
         let (owned, stack) = (path.to_owned(), Stack::of(limits));
         let (bytes, hash) = blocking(path, move || read(&owned)).await?;
@@ -157,7 +160,7 @@ impl Programs {
             })
             .await?
             .clone();
-        Ok((program, slot))
+        Ok(Loaded { program, _for_others: slot })
     }
 }
 

@@ -111,7 +111,7 @@ impl State {
         self.in_hand.begin_batch(order == abi::BatchOrder::InOrder);
         let mut batch = Vec::new();
         // Stop ends a batch, and is said by the next receive.
-        while batch.len() < max && (batch.is_empty() || !self.peer.inbox().is_stopping()) {
+        while batch.len() < max && (batch.is_empty() || !self.peer.is_stopping()) {
             match self.take_one() {
                 Taken::Message(message) => batch.push(self.delivered(message)),
                 Taken::Stop => return Some(batch),
@@ -220,13 +220,13 @@ impl State {
     }
 
     fn take_one(&mut self) -> Taken {
-        if self.in_hand.is_full() && self.peer.inbox().take_abandoned_in_hand() {
+        if self.in_hand.is_full() && self.peer.take_abandoned_in_hand() {
             self.in_hand.forget_abandoned();
             self.show_in_flight();
         }
         let full = self.in_hand.is_full();
         // Said each time: the inbox forgets it when somebody gives up on a request.
-        self.peer.inbox().hold_requests(full);
+        self.peer.hold_requests(full);
         self.peer.take()
     }
 

@@ -75,6 +75,10 @@ impl From<ControlError> for Refusal {
         let (status, code) = match error {
             ControlError::Unknown(_) => (StatusCode::NOT_FOUND, "unknown-extension"),
             ControlError::NotStarted { .. } => (StatusCode::CONFLICT, "not-started"),
+            ControlError::NotReloaded { .. } => (StatusCode::CONFLICT, "not-reloaded"),
+            ControlError::Reloading(_) => (StatusCode::CONFLICT, "reloading"),
+            ControlError::NotConfigured(_) => (StatusCode::UNPROCESSABLE_ENTITY, "not-configured"),
+            ControlError::NoFile => (StatusCode::CONFLICT, "no-file"),
             ControlError::ShuttingDown => (StatusCode::SERVICE_UNAVAILABLE, "shutting-down"),
         };
         Self::new(status, code, error.to_string())

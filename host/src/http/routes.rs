@@ -23,6 +23,7 @@ use crate::{
     client::{CallOptions, Client},
     control::Control,
     roster::ExtensionStatus,
+    supervisor::ReloadReport,
 };
 
 /// Bytes of a payload: the largest that a limits class can allow.
@@ -59,6 +60,9 @@ pub(super) fn router(client: Client, control: Control, closed: Closed) -> Router
         .route("/extensions/{id}", get(extension))
         .route("/extensions/{id}/start", post(start))
         .route("/extensions/{id}/stop", post(stop))
+        .route("/extensions/{id}/restart", post(restart))
+        .route("/extensions/{id}/reload", post(reload_extension))
+        .route("/reload", post(reload))
         .route("/limits", get(limits::of_all))
         .route("/limits/{id}", get(limits::of_one))
         .route("/call/{contract}/{operation}", post(call))
@@ -104,6 +108,22 @@ async fn stop(State(served): State<Served>, id: PathOf<String>) -> Answered<Exte
     let Path(id) = id?;
     served.control.stop(&id).await?;
     Ok(Json(served.control.status(&id)?))
+}
+
+async fn restart(State(served): State<Served>, id: PathOf<String>) -> Answered<ExtensionStatus> {
+    let Path(id) = id?;
+    served.control.restart(&id).await?;
+    Ok(Json(served.control.status(&id)?))
+}
+
+async fn reload_extension(State(served): State<Served>, id: PathOf<String>) -> Answered<ExtensionStatus> {
+    let Path(id) = id?;
+    served.control.reload_extension(&id).await?;
+    Ok(Json(served.control.status(&id)?))
+}
+
+async fn reload(State(served): State<Served>) -> Answered<ReloadReport> {
+    Ok(Json(served.control.reload().await?))
 }
 
 #[derive(Debug, Deserialize)]

@@ -76,10 +76,11 @@ async fn every_limit_says_where_it_comes_from() {
 
 #[test]
 fn memory_is_summed_over_all_whoever_is_asked_for() {
-    let (mut units, mut main) = ([unit("a"), unit("b")], MainConfig::default());
-    let mut overlapping = (*units[1].config).clone();
+    let (units, mut main) = ([unit("a"), unit("b")], MainConfig::default());
+    let version = units[1].version();
+    let mut overlapping = (*version.config).clone();
     overlapping.reload = ReloadMode::Overlap;
-    units[1].config = overlapping.into();
+    units[1].set_version(units[1].next_version(overlapping.into(), version.peer.clone(), None));
     main.memory_budget = Some(64 * 1024 * 1024);
     let report = LimitsReport::running(&units.map(Arc::new), &main, None, |id| id.as_str() == "b");
     // 16 MiB of memory, 1 MiB of stack, and an inbox of twice 1 MiB.
@@ -115,8 +116,8 @@ fn use_is_what_the_extension_and_the_bus_count() {
     usage.ready.set(1_500_000_000);
     usage.add_delay(2_000_000_000);
     usage.log_dropped.store(4, Ordering::Relaxed);
-    unit.peer.check_size(&vec![0; 1000].into()).unwrap();
-    unit.peer.check_size(&vec![0; 1025].into()).unwrap_err();
+    unit.version().peer.check_size(&vec![0; 1000].into()).unwrap();
+    unit.version().peer.check_size(&vec![0; 1025].into()).unwrap_err();
     let report = LimitsReport::running(&[Arc::new(unit)], &MainConfig::default(), None, |_| true);
     let json = serde_json::to_value(report).unwrap();
     let extension = &json["extensions"][0];

@@ -78,7 +78,9 @@ impl Stage {
         assert_eq!(field("handling"), fault.handling.map(|(operation, _)| operation));
         assert_eq!(field("sender"), fault.handling.map(|(_, sender)| sender));
         assert_eq!(field("message"), handling.map(|h| h.message.to_string()).as_deref());
-        assert_eq!(field("in"), record.trace.first().map(String::as_str));
+        assert_eq!(field("trace"), (!record.trace.is_empty()).then(|| record.trace.join(" < ")).as_deref());
+        assert_eq!((field("then"), record.then), (Some("failed"), State::Failed));
+        assert_eq!(field("hash"), record.hash.as_deref());
 
         self.stands().await;
         record

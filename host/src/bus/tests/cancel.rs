@@ -83,7 +83,7 @@ async fn life(bus: &TestBus, caller: &Arc<Peer>, provider: &Arc<Peer>, way: Way,
                 let waiter = bus.bus.send(caller, &mut target, payload, deadline).unwrap();
                 let _cancels = CancelOnDrop(waiter);
                 step().await;
-                caller.inbox().readable().await;
+                caller.readable().await;
                 step().await;
                 take_reply(caller).outcome.unwrap();
             }
@@ -91,7 +91,7 @@ async fn life(bus: &TestBus, caller: &Arc<Peer>, provider: &Arc<Peer>, way: Way,
         step().await;
     };
     let answering = async {
-        provider.inbox().readable().await;
+        provider.readable().await;
         step().await;
         let request = take_request(provider);
         step().await;

@@ -9,7 +9,7 @@ fn publish(bus: &TestBus, topic: &str, payload: &'static str) -> Receipt {
 /// What is in the inbox, as sequence, lost and payload.
 fn drain(inbox: &Inbox) -> Vec<(u64, u64, Bytes)> {
     let mut events = Vec::new();
-    while let Taken::Message(Incoming::Event(event)) = inbox.take() {
+    while let Taken::Message(Incoming::Event(event)) = inbox.take(inbox.current()) {
         let lost = event.subscription.take(event.sequence);
         events.push((event.sequence, lost, event.published.payload.clone()));
     }

@@ -18,15 +18,15 @@ async fn stop_comes_first_and_then_replies_until_none_is_to_come() {
     }
     take_request(&provider).answer.give(ok("first"));
 
-    caller.inbox().stop();
+    caller.stop();
     assert!(matches!(caller.take(), Taken::Stop));
     assert_eq!(take_reply(&caller).outcome, ok("first"));
     assert!(matches!(caller.take(), Taken::Empty), "one reply is still to come");
     take_request(&provider).answer.give(ok("second"));
-    caller.inbox().readable().await;
+    caller.readable().await;
     assert_eq!(take_reply(&caller).outcome, ok("second"));
     for _ in 0..2 {
-        caller.inbox().readable().await;
+        caller.readable().await;
         assert!(matches!(caller.take(), Taken::Stop), "neither request nor event");
     }
     caller.inbox().clear();
@@ -37,11 +37,11 @@ async fn stop_comes_first_and_then_replies_until_none_is_to_come() {
 async fn a_stop_wakes_whoever_waits_for_a_message() {
     let bus = TestBus::new();
     let peer = bus.ready("a", &[], &[]);
-    let inbox = peer.inbox().clone();
-    let waiting = tokio::spawn(async move { inbox.readable().await });
+    let reader = peer.clone();
+    let waiting = tokio::spawn(async move { reader.readable().await });
     tokio::task::yield_now().await;
     assert!(!waiting.is_finished());
-    peer.inbox().stop();
+    peer.stop();
     waiting.await.unwrap();
     assert!(matches!(peer.take(), Taken::Stop));
 }
@@ -71,13 +71,13 @@ async fn requests_that_are_held_back_stay_while_events_and_replies_pass() {
     let peer = bus.ready("a", &["a@1"], &[]);
     let client = bus.main();
     let call = bus.call(&client, "a@1", "").unwrap();
-    peer.inbox().hold_requests(true);
-    let inbox = peer.inbox().clone();
-    let waiting = tokio::spawn(async move { inbox.readable().await });
+    peer.hold_requests(true);
+    let reader = peer.clone();
+    let waiting = tokio::spawn(async move { reader.readable().await });
     tokio::task::yield_now().await;
     assert!(!waiting.is_finished());
     assert!(matches!(peer.take(), Taken::Empty));
-    peer.inbox().hold_requests(false);
+    peer.hold_requests(false);
     waiting.await.unwrap();
     take_request(&peer).answer.give(ok(""));
     assert_eq!(call.answer().await, ok(""));
@@ -91,10 +91,10 @@ async fn a_request_in_hand_that_ends_by_itself_lets_those_held_back_be_looked_at
     let in_hand = bus.call(&client, "a@1", "in hand").unwrap();
     let request = take_request(&peer);
     for given_up in [true, false] {
-        peer.inbox().hold_requests(true);
+        peer.hold_requests(true);
         let held_back = bus.call(&client, "a@1", "held back").unwrap();
-        let inbox = peer.inbox().clone();
-        let waiting = tokio::spawn(async move { inbox.readable().await });
+        let reader = peer.clone();
+        let waiting = tokio::spawn(async move { reader.readable().await });
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
         if given_up {
@@ -118,8 +118,8 @@ async fn an_abandoned_request_does_not_make_an_inbox_readable() {
     let bus = TestBus::new();
     let peer = bus.ready("a", &["a@1"], &[]);
     drop(bus.call(&bus.main(), "a@1", "").unwrap());
-    let inbox = peer.inbox().clone();
-    let waiting = tokio::spawn(async move { inbox.readable().await });
+    let reader = peer.clone();
+    let waiting = tokio::spawn(async move { reader.readable().await });
     tokio::task::yield_now().await;
     assert!(!waiting.is_finished());
     waiting.abort();

@@ -100,7 +100,7 @@ impl World {
             Op::Stop(peer) if self.model.peers[peer].life == Life::Up => {
                 self.model.peers[peer].life = Life::Draining;
                 self.peers[peer].set_phase(Phase::Draining);
-                self.peers[peer].inbox().stop();
+                self.peers[peer].stop();
             }
             Op::End { peer } if self.model.peers[peer].life != Life::Down => self.end(peer),
             Op::Start(peer) if self.model.peers[peer].life == Life::Down => self.start(peer),

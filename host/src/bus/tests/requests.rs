@@ -142,7 +142,7 @@ async fn a_request_cancelled_in_hand_leaves_no_reply_behind() {
     waiter.cancel();
     assert!(!request.answer.give(ok("too late")));
     assert!(matches!(caller.take(), Taken::Empty));
-    caller.inbox().stop();
+    caller.stop();
     assert!(matches!(caller.take(), Taken::Stop));
     assert!(matches!(caller.take(), Taken::Stop), "no reply is still to come");
 }
@@ -239,7 +239,7 @@ async fn deadlines_end_in_their_own_order_whatever_the_order_of_sending() {
         tokio::task::yield_now().await;
     }
     for (seconds, index) in [(1, 1), (2, 2), (3, 0)] {
-        caller.inbox().readable().await;
+        caller.readable().await;
         let reply = take_reply(&caller);
         assert_eq!((reply.id, reply.outcome), (sent[index], Err(Error::Timeout)));
         assert_eq!(began.elapsed().as_secs(), seconds);

@@ -81,7 +81,7 @@ async fn come_and_go(
         start(&peer, &[&contract]);
         let mut held = Vec::new();
         for number in 0..50 {
-            if tokio::time::timeout(Duration::from_millis(5), peer.inbox().readable()).await.is_err() {
+            if tokio::time::timeout(Duration::from_millis(5), peer.readable()).await.is_err() {
                 break;
             }
             let Taken::Message(Incoming::Request(request)) = peer.take() else { continue };

@@ -77,7 +77,7 @@ async fn wait_for<T>(
         }
         meter::show(store);
         let peer = store.data().peer.clone();
-        let readable = peer.inbox().readable();
+        let readable = peer.readable();
         let in_time = match timeout_ms {
             None => {
                 readable.await;
@@ -164,7 +164,7 @@ impl State {
             self.peer.count_late();
         }
         if was_full {
-            self.peer.inbox().hold_requests(false);
+            self.peer.hold_requests(false);
         }
         Ok(())
     }
@@ -176,7 +176,7 @@ struct InboxPollable(std::sync::Arc<Peer>);
 #[wasmtime_wasi::async_trait]
 impl Pollable for InboxPollable {
     async fn ready(&mut self) {
-        self.0.inbox().readable().await;
+        self.0.readable().await;
     }
 }
 

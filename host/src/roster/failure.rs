@@ -1,0 +1,68 @@
+//! What is kept of a failure.
+
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+use super::State;
+use crate::{
+    bus::MessageId,
+    logs::{rfc3339, rfc3339_if_any},
+    names::ExtensionId,
+};
+
+/// What is known of one failure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub struct FailureRecord {
+    /// The extension's id.
+    pub extension: ExtensionId,
+    /// When it failed.
+    #[serde(serialize_with = "rfc3339")]
+    pub time: SystemTime,
+    /// Why.
+    pub cause: String,
+    /// SHA-256 of the component, in hexadecimal, where it came so far.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+    /// The oldest request that it had in hand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handling: Option<FailedRequest>,
+    /// The limit that it hit, where that is why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<LimitHit>,
+    /// Names of the functions that were running, innermost first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trace: Vec<String>,
+    /// What came of it: the state that the extension is in since.
+    pub then: State,
+    /// When it is started again, where that is [`State::BackingOff`].
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rfc3339_if_any")]
+    pub next_restart: Option<SystemTime>,
+}
+
+/// A limit that an extension hit. In JSON it has the unit of its numbers beside it, and times are in
+/// seconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LimitHit {
+    /// The key that sets it, or the name under which it is documented.
+    pub name: String,
+    /// What was used, in the limit's own unit: nanoseconds where that is time.
+    pub used: u64,
+    /// What was allowed, in the same unit.
+    pub allowed: u64,
+}
+
+/// A request that an extension had in hand when it failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct FailedRequest {
+    /// The message's id.
+    pub message: MessageId,
+    /// Who sent it.
+    pub sender: String,
+    /// Contract and operation.
+    pub operation: String,
+}

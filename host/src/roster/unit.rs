@@ -1,0 +1,201 @@
+//! One extension: what it is made of, its place on the bus, and what it has used.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    time::SystemTime,
+};
+
+use super::{ExtensionStatus, FailureRecord, State};
+use crate::{
+    bus::{Access, InboxLimits, Peer, PeerLimits},
+    config::{ExtensionConfig, MainConfig},
+    extension::{Loaded, Output, SharedShare},
+    logs::Logs,
+    names::ExtensionId,
+    usage::Usage,
+};
+
+/// Failure records that are kept of each extension.
+const KEPT_FAILURES: usize = 16;
+
+/// One extension, for as long as Main runs.
+#[derive(Debug)]
+pub(crate) struct Unit {
+    id: ExtensionId,
+    pub(crate) usage: Arc<Usage>,
+    logs: Arc<Logs>,
+    version: Mutex<Arc<Version>>,
+    record: Mutex<Record>,
+}
+
+/// What instances of an extension are made from. Another configuration or another component is another
+/// version.
+#[derive(Debug)]
+pub(crate) struct Version {
+    pub(crate) config: Arc<ExtensionConfig>,
+    pub(crate) peer: Arc<Peer>,
+    pub(crate) share: Arc<SharedShare>,
+    /// Where its lines go, over all its instances.
+    pub(crate) output: Output,
+    /// What its instances run, once it is loaded.
+    program: Mutex<Option<Loaded>>,
+}
+
+impl Version {
+    pub(crate) fn program(&self) -> Option<Loaded> {
+        self.slot().clone()
+    }
+
+    /// Keeps the program for the next instance.
+    pub(crate) fn keep(&self, program: Loaded) {
+        *self.slot() = Some(program);
+    }
+
+    /// The next instance is to be loaded anew.
+    pub(crate) fn forget_program(&self) {
+        self.slot().take();
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<Loaded>> {
+        self.program.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Debug)]
+struct Record {
+    state: State,
+    reason: Option<String>,
+    since: SystemTime,
+    starts: u64,
+    failures: VecDeque<FailureRecord>,
+}
+
+impl Unit {
+    pub(crate) fn new(config: Arc<ExtensionConfig>, peer: Arc<Peer>, logs: Arc<Logs>) -> Self {
+        let usage = Arc::<Usage>::default();
+        let version = Version {
+            output: Output::new(peer.name().into(), logs.clone(), config.limits.log_rate, usage.clone()),
+            share: Arc::new(SharedShare::new(config.limits.cpu_share)),
+            peer,
+            program: Mutex::default(),
+            config: config.clone(),
+        };
+        Self {
+            id: config.id.clone(),
+            usage,
+            logs,
+            version: Mutex::new(Arc::new(version)),
+            record: Mutex::new(Record {
+                state: State::Loaded,
+                reason: None,
+                since: SystemTime::now(),
+                starts: 0,
+                failures: VecDeque::new(),
+            }),
+        }
+    }
+
+    pub(crate) fn id(&self) -> &ExtensionId {
+        &self.id
+    }
+
+    /// What its next instance is made from.
+    pub(crate) fn version(&self) -> Arc<Version> {
+        self.version.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_version(&self, version: Arc<Version>) {
+        *self.version.lock().unwrap_or_else(PoisonError::into_inner) = version;
+    }
+
+    /// Another version, which is not in use yet. What counts over time goes on where it is: a reload
+    /// renews neither the share nor the lines that may be logged.
+    pub(crate) fn next_version(
+        &self,
+        config: Arc<ExtensionConfig>,
+        peer: Arc<Peer>,
+        program: Option<Loaded>,
+    ) -> Arc<Version> {
+        let now = self.version();
+        let (old, new) = (&now.config.limits, &config.limits);
+        let share = match old.cpu_share == new.cpu_share {
+            true => now.share.clone(),
+            false => Arc::new(SharedShare::new(new.cpu_share)),
+        };
+        let output = match old.log_rate == new.log_rate {
+            true => now.output.clone(),
+            false => Output::new(peer.name().into(), self.logs.clone(), new.log_rate, self.usage.clone()),
+        };
+        Arc::new(Version { config, peer, share, output, program: Mutex::new(program) })
+    }
+
+    /// Changes the state; returns the one before.
+    pub(crate) fn set_state(&self, state: State, reason: Option<String>) -> State {
+        let mut record = self.record();
+        record.reason = reason;
+        record.since = SystemTime::now();
+        std::mem::replace(&mut record.state, state)
+    }
+
+    pub(crate) fn count_start(&self) {
+        self.record().starts += 1;
+    }
+
+    pub(crate) fn add_failure(&self, failure: FailureRecord) {
+        let failures = &mut self.record().failures;
+        if failures.len() >= KEPT_FAILURES {
+            failures.pop_front();
+        }
+        failures.push_back(failure);
+    }
+
+    pub(crate) fn status(&self) -> ExtensionStatus {
+        let Version { config, peer, .. } = &*self.version();
+        let (inbox_messages, inbox_bytes) = peer.inbox().depth();
+        let stats = peer.stats();
+        let record = self.record();
+        ExtensionStatus {
+            id: self.id.clone(),
+            state: record.state,
+            reason: record.reason.clone(),
+            since: record.since,
+            restarts: record.starts.saturating_sub(1),
+            cpu: self.usage.cpu(),
+            memory: self.usage.memory.now(),
+            memory_limit: config.limits.memory,
+            inbox_messages,
+            inbox_bytes,
+            received: stats.received.load(Ordering::Relaxed),
+            sent: stats.sent.load(Ordering::Relaxed),
+            shed: stats.shed.load(Ordering::Relaxed),
+            late: stats.late.load(Ordering::Relaxed),
+            class: config.limits.class.clone(),
+            fulfills: config.fulfills.clone(),
+            failures: record.failures.iter().cloned().collect(),
+        }
+    }
+
+    fn record(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What an extension may send, hold and reach, as the bus heeds it.
+pub(crate) fn on_the_bus(extension: &ExtensionConfig, main: &MainConfig) -> (PeerLimits, Access) {
+    let limits = &extension.limits;
+    let inbox = InboxLimits { messages: limits.inbox_messages, bytes: limits.inbox_bytes };
+    let limits = PeerLimits {
+        message_size: limits.message_size,
+        inbox,
+        request_timeout: limits.request_timeout.unwrap_or(main.request_timeout),
+        subscriptions: limits.fixed().subscriptions,
+    };
+    let access = Access {
+        fulfills: extension.fulfills.clone(),
+        calls: extension.requires.iter().chain(&extension.wants).cloned().collect(),
+        publishes: extension.publishes.clone(),
+        subscribes: extension.subscribes.clone(),
+    };
+    (limits, access)
+}

@@ -1,0 +1,219 @@
+//! The machine against a plain model of it, over random lives.
+
+use proptest::prelude::*;
+
+use super::{failures::delay, *};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// What the manual says, each situation by its own name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Situation {
+    /// Nothing of it runs, and nothing will by itself.
+    Rest(State),
+    /// It starts when what it requires is there.
+    Waits(State),
+    Up(State),
+    /// It ends, and then starts again, or not.
+    Ends {
+        again: bool,
+    },
+    Delayed,
+    Quarantined,
+}
+
+struct Model {
+    situation: Situation,
+    on_trial: bool,
+    /// All that ever failed and counts, since it was last forgiven.
+    failed_at: Vec<Duration>,
+}
+
+impl Model {
+    fn apply(&mut self, event: Event, restart: &RestartConfig) -> Step {
+        use Situation::*;
+        match (event, self.situation) {
+            (Event::Start, Quarantined) => return Step::Refuse,
+            (Event::Start, Rest(State::Failed) | Waits(State::Failed) | Delayed) => {
+                self.situation = Waits(State::Loaded);
+            }
+            (Event::Start, Rest(state)) => self.situation = Waits(state),
+            (Event::Start, Ends { .. }) => self.situation = Ends { again: true },
+            (Event::Launched, Waits(_)) => self.situation = Up(State::Starting),
+            (Event::Blocked, Waits(_)) => self.situation = Waits(State::Failed),
+            (Event::Ready, Up(_)) => self.serves(State::Ready),
+            (Event::Interrupted, Up(_)) => self.serves(State::Interrupted),
+            (Event::Stop, _) => {
+                self.on_trial = false;
+                match self.situation {
+                    Up(_) => return self.drains(false),
+                    Ends { .. } => self.situation = Ends { again: false },
+                    Waits(State::Failed) | Rest(State::Failed) | Delayed => {
+                        self.situation = Rest(State::Stopped);
+                    }
+                    Waits(state) => self.situation = Rest(state),
+                    Rest(_) | Quarantined => {}
+                }
+            }
+            (Event::Restart, _) => {
+                self.failed_at.clear();
+                self.on_trial = false;
+                return self.again();
+            }
+            (Event::Replace, Quarantined) => {}
+            (Event::Replace, _) => {
+                self.on_trial = matches!(self.situation, Up(_) | Ends { .. });
+                return self.again();
+            }
+            (Event::TakenOver { .. }, Quarantined) => {}
+            (Event::TakenOver { is_ready }, _) => {
+                self.on_trial = !is_ready;
+                self.situation = Up(if is_ready { State::Ready } else { State::Starting });
+            }
+            (Event::Ended { .. }, Ends { again: true }) => self.situation = Waits(State::Loaded),
+            (Event::Ended { .. }, Ends { again: false }) => self.situation = Rest(State::Stopped),
+            (Event::Ended { .. }, Up(_)) if self.on_trial => {
+                self.on_trial = false;
+                self.situation = Waits(State::Loaded);
+                return Step::FallBack;
+            }
+            (Event::Ended { clean, at, draw }, Up(_)) => return self.fails(clean, at, draw, restart),
+            (Event::Due, Delayed) => self.situation = Waits(State::Loaded),
+            _ => {}
+        }
+        Step::None
+    }
+
+    fn serves(&mut self, state: State) {
+        self.on_trial = false;
+        self.situation = Situation::Up(state);
+    }
+
+    fn drains(&mut self, again: bool) -> Step {
+        self.situation = Situation::Ends { again };
+        Step::Drain
+    }
+
+    fn again(&mut self) -> Step {
+        match self.situation {
+            Situation::Up(_) => return self.drains(true),
+            Situation::Ends { .. } => self.situation = Situation::Ends { again: true },
+            _ => self.situation = Situation::Waits(State::Loaded),
+        }
+        Step::None
+    }
+
+    fn fails(&mut self, clean: bool, at: Duration, draw: f64, restart: &RestartConfig) -> Step {
+        let state = if clean { State::Stopped } else { State::Failed };
+        if restart.policy == RestartPolicy::Never || (clean && restart.policy == RestartPolicy::OnFailure) {
+            self.situation = Situation::Rest(state);
+            return Step::None;
+        }
+        self.failed_at.push(at);
+        let of_late = self.failed_at.iter().filter(|failed| at - **failed < restart.window).count();
+        if of_late >= restart.failures as usize {
+            self.situation = Situation::Quarantined;
+            return Step::None;
+        }
+        self.situation = Situation::Delayed;
+        Step::Delay(delay(of_late.try_into().unwrap(), draw, restart))
+    }
+}
+
+fn event() -> impl Strategy<Value = (Event, Duration)> {
+    let draw = || 0.0..=1.0;
+    let event = prop_oneof![
+        3 => Just(Event::Start),
+        8 => Just(Event::Launched),
+        1 => Just(Event::Blocked),
+        4 => Just(Event::Ready),
+        1 => Just(Event::Interrupted),
+        2 => Just(Event::Stop),
+        1 => Just(Event::Restart),
+        2 => Just(Event::Replace),
+        1 => any::<bool>().prop_map(|is_ready| Event::TakenOver { is_ready }),
+        8 => (any::<bool>(), draw())
+            .prop_map(|(clean, draw)| Event::Ended { clean, at: Duration::ZERO, draw }),
+        6 => Just(Event::Due),
+    ];
+    (event, (0..40_u32).prop_map(|passed| MS * passed))
+}
+
+fn restart() -> impl Strategy<Value = RestartConfig> {
+    let policy =
+        prop_oneof![Just(RestartPolicy::Never), Just(RestartPolicy::OnFailure), Just(RestartPolicy::Always)];
+    (policy, 1..20_u32, 0..200_u32, 1..6_u32, 1..300_u32).prop_map(
+        |(policy, backoff, more, failures, window)| {
+            let mut restart = RestartConfig::default();
+            restart.policy = policy;
+            restart.backoff = MS * backoff;
+            restart.max_backoff = MS * (backoff + more);
+            restart.failures = failures;
+            restart.window = MS * window;
+            restart
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_life_goes_as_the_model_says(
+        restart in restart(),
+        events in prop::collection::vec(event(), 1..80),
+    ) {
+        let mut machine = Lifecycle::new();
+        let mut model =
+            Model { situation: Situation::Rest(State::Loaded), on_trial: false, failed_at: Vec::new() };
+        let mut now = Duration::ZERO;
+        for (mut event, passed) in events {
+            now += passed;
+            if let Event::Ended { at, .. } = &mut event {
+                *at = now;
+            }
+            prop_assert_eq!(machine.apply(event, &restart), model.apply(event, &restart), "{:?}", event);
+            let (state, waits, runs) = match model.situation {
+                Situation::Rest(state) => (state, false, false),
+                Situation::Waits(state) => (state, true, false),
+                Situation::Up(state) => (state, false, true),
+                Situation::Ends { .. } => (State::Draining, false, true),
+                Situation::Delayed => (State::BackingOff, false, false),
+                Situation::Quarantined => (State::Quarantined, false, false),
+            };
+            prop_assert_eq!((machine.state(), machine.is_waiting(), machine.is_running()), (state, waits, runs));
+            prop_assert_eq!(machine.is_on_trial, model.on_trial);
+        }
+    }
+
+    #[test]
+    fn a_delay_is_between_half_and_all_of_what_the_failures_double(
+        restart in restart(),
+        number in 1..100_u32,
+        draw in 0.0..=1.0,
+    ) {
+        let doubled = (1..number).fold(restart.backoff, |most, _| (most * 2).min(restart.max_backoff));
+        let delay = delay(number, draw, &restart);
+        prop_assert!((doubled / 2..=doubled).contains(&delay), "{delay:?} of {doubled:?}");
+    }
+}
+
+#[test]
+fn a_failure_that_is_older_than_the_window_counts_no_more() {
+    let restart = RestartConfig::default();
+    let mut life = Lifecycle::new();
+    let mut fail = |at| {
+        for event in [Event::Start, Event::Launched, Event::Ended { clean: false, at, draw: 1.0 }] {
+            life.apply(event, &restart);
+        }
+        life.state()
+    };
+    for minute in 0..20 {
+        assert_eq!(fail((restart.window + MS) * minute), State::BackingOff);
+    }
+    let last = (restart.window + MS) * 20;
+    for number in 1..=4 {
+        assert_eq!(fail(last + MS * number), State::BackingOff);
+    }
+    assert_eq!(fail(last + MS * 5), State::Quarantined);
+}

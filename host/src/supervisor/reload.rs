@@ -1,0 +1,288 @@
+//! The reload of one extension: the new version is loaded while the old one serves, then takes its
+//! place, and gives it back if it does not come up.
+
+use std::sync::Arc;
+
+use super::{
+    ControlError, Done, Happening, Reply, Supervisor, answer,
+    run::{End, Ended, Run},
+};
+use crate::{
+    bus::Phase,
+    config::{ExtensionConfig, ReloadMode},
+    extension::{Exit, LoadError, Loaded},
+    logs::{Level, Source},
+    roster::{State, Version, on_the_bus},
+};
+
+/// A reload under way.
+#[derive(Debug)]
+pub(super) struct Reload {
+    stage: Stage,
+    asker: Asker,
+}
+
+/// How far it is.
+#[derive(Debug)]
+enum Stage {
+    /// The new version is loaded, and the old one serves.
+    Loading,
+    /// The old one finishes; this comes after it.
+    Next(Arc<Version>),
+    /// The new one starts, beside the old one.
+    Beside,
+    /// The new one starts in the place of this one, if there was one.
+    Trial(Option<Arc<Version>>),
+    /// The old one starts again, because of this.
+    Back(String),
+    /// The new one serves, and the old one finishes.
+    Retiring,
+}
+
+/// Who wants to know what comes of it.
+#[derive(Debug)]
+pub(super) enum Asker {
+    One(Reply),
+    /// The reload of the whole configuration.
+    Configuration,
+}
+
+/// What came of loading a new version.
+#[derive(Debug)]
+pub(super) struct LoadedAnew {
+    index: usize,
+    config: Arc<ExtensionConfig>,
+    /// It is to be exchanged even if nothing of it has changed.
+    always: bool,
+    loaded: Result<Loaded, LoadError>,
+}
+
+impl Supervisor {
+    pub(super) fn reload(&mut self, index: usize, reply: Reply) {
+        let Some(slot) = self.slots.get(index) else { return };
+        if self.shutting_down {
+            return answer([reply], || Err(ControlError::ShuttingDown));
+        }
+        if slot.reload.is_some() {
+            return answer([reply], || Err(ControlError::Reloading(format!("`{}`", slot.unit.id()))));
+        }
+        let config = slot.unit.version().config.clone();
+        self.load(index, config, Asker::One(reply), true);
+    }
+
+    /// Loads what the configuration names, for an extension that is not being reloaded.
+    pub(super) fn load(&mut self, index: usize, config: Arc<ExtensionConfig>, asker: Asker, always: bool) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.reload = Some(Reload { stage: Stage::Loading, asker });
+        let programs = self.programs.clone();
+        self.tasks.spawn(async move {
+            let loaded = programs.load(&config.path, &config.limits).await;
+            Done::Loaded(LoadedAnew { index, config, always, loaded })
+        });
+    }
+
+    pub(super) fn loaded(&mut self, LoadedAnew { index, config, always, loaded }: LoadedAnew) {
+        let Some(slot) = self.slots.get(index) else { return };
+        let (unit, now, state) = (slot.unit.clone(), slot.unit.version(), slot.life.state());
+        let loaded = match loaded {
+            Ok(loaded) => loaded,
+            Err(error) => {
+                let end = End::not_loaded(&error);
+                self.record_failure(&unit, &end, state, None);
+                return self.finish(index, Err(end.exit.to_string()));
+            }
+        };
+        let is_same = |kept: Loaded| kept.program.hash == loaded.program.hash;
+        if !always && config.runs_as(&now.config) && now.program().is_some_and(is_same) {
+            self.retune(index, config);
+            return self.finish(index, Ok(false));
+        }
+        let (limits, access) = on_the_bus(&config, &self.roster.main());
+        let mode = config.reload;
+        let next = unit.next_version(config, now.peer.renewed(limits, access), Some(loaded));
+        match state {
+            State::Ready | State::Interrupted if mode == ReloadMode::Overlap => {
+                next.peer.begin_beside();
+                unit.count_start();
+                let run = self.spawn(index, next);
+                let Some(slot) = self.slots.get_mut(index) else { return };
+                slot.successor = run;
+                self.set_stage(index, Stage::Beside);
+            }
+            State::Starting | State::Ready | State::Interrupted => {
+                self.set_stage(index, Stage::Next(next));
+                self.replace(index);
+            }
+            State::BackingOff | State::Failed => {
+                self.install(index, &next, true);
+                self.set_stage(index, Stage::Trial(None));
+                self.replace(index);
+            }
+            _ => {
+                // It starts with what is in the file by then.
+                next.forget_program();
+                self.install(index, &next, true);
+                self.finish(index, Ok(true));
+            }
+        }
+    }
+
+    fn replace(&mut self, index: usize) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.due = None;
+        let step = slot.apply(Happening::Replace);
+        self.come_again(index, step);
+    }
+
+    /// Another configuration of the same instances.
+    pub(super) fn retune(&mut self, index: usize, config: Arc<ExtensionConfig>) {
+        let Some(slot) = self.slots.get(index) else { return };
+        let now = slot.unit.version();
+        slot.unit.set_version(slot.unit.next_version(config, now.peer.clone(), now.program()));
+    }
+
+    /// The next instance is of this version, and on the bus it is the extension. What another extension
+    /// has come to own it gets only if it `claims` it.
+    pub(super) fn install(&mut self, index: usize, version: &Arc<Version>, claims: bool) {
+        let Some(slot) = self.slots.get(index) else { return };
+        slot.unit.set_version(version.clone());
+        self.bus.hand_over(&version.peer, claims);
+        self.slots.find_owners();
+    }
+
+    /// The instance has drained: the next version is up, if there is one.
+    pub(super) fn put_next(&mut self, index: usize) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        if let Some(Reload { stage: stage @ Stage::Next(_), .. }) = &mut slot.reload {
+            let now = slot.unit.version();
+            if let Stage::Next(next) = std::mem::replace(stage, Stage::Trial(Some(now))) {
+                self.install(index, &next, true);
+            }
+        }
+    }
+
+    /// The new version did not come up: the one before is to start again.
+    pub(super) fn fall_back(&mut self, index: usize, reason: &str) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        if let Some(Reload { stage: stage @ Stage::Trial(Some(_)), .. }) = &mut slot.reload
+            && let Stage::Trial(Some(before)) = std::mem::replace(stage, Stage::Back(reason.to_owned()))
+        {
+            self.install(index, &before, false);
+        }
+    }
+
+    /// The extension serves.
+    pub(super) fn came_up(&mut self, index: usize) {
+        let Some(slot) = self.slots.get(index) else { return };
+        match slot.reload.as_ref().map(|reload| &reload.stage) {
+            Some(Stage::Trial(_)) => self.finish(index, Ok(true)),
+            Some(Stage::Back(reason)) => {
+                let reason = format!("{reason}; the version before serves again");
+                self.finish(index, Err(reason));
+            }
+            _ => {}
+        }
+    }
+
+    /// The extension does not come up, or is not to.
+    pub(super) fn gave_up(&mut self, index: usize, reason: &str) {
+        let Some(slot) = self.slots.get(index) else { return };
+        match slot.reload.as_ref().map(|reload| &reload.stage) {
+            Some(Stage::Next(_) | Stage::Trial(_)) => self.finish(index, Err(reason.to_owned())),
+            Some(Stage::Back(first)) => {
+                let reason = format!("{first}; nor did the version before start again: {reason}");
+                self.finish(index, Err(reason));
+            }
+            _ => {}
+        }
+    }
+
+    /// The successor serves: it is the extension from now on, and the one before finishes.
+    pub(super) fn take_over(&mut self, index: usize, phase: &Phase, reason: Option<String>) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        if !slot.life.is_there() {
+            return;
+        }
+        let Some(next) = slot.successor.take() else { return };
+        slot.predecessor = slot.current.replace(next.clone());
+        slot.apply(Happening::TakenOver { is_ready: true });
+        if matches!(phase, Phase::Interrupted(_)) {
+            slot.apply(Happening::Interrupted);
+        }
+        let state = slot.life.state();
+        slot.predecessor.iter().for_each(Run::stop);
+        self.install(index, &next.version, true);
+        next.version.peer.become_current();
+        next.version.peer.set_phase(phase.clone());
+        self.set_state(index, state, reason);
+        self.set_stage(index, Stage::Retiring);
+    }
+
+    /// The instance has failed while its successor starts: that is the extension now, ready or not.
+    pub(super) fn adopt(&mut self, index: usize) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        if slot.life.state() != State::BackingOff {
+            slot.successor.iter().for_each(Run::stop);
+            return;
+        }
+        let Some(next) = slot.successor.take() else { return };
+        let before = slot.unit.version();
+        slot.due = None;
+        slot.apply(Happening::TakenOver { is_ready: false });
+        slot.current = Some(next.clone());
+        self.install(index, &next.version, true);
+        next.version.peer.become_current();
+        next.version.peer.set_phase(Phase::Starting);
+        self.set_state(index, State::Starting, None);
+        self.set_stage(index, Stage::Trial(Some(before)));
+    }
+
+    pub(super) fn successor_ended(&mut self, index: usize, ended: &Ended) {
+        self.bus.discard(&ended.run.version.peer);
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.successor = None;
+        let (unit, state) = (slot.unit.clone(), slot.life.state());
+        // If it was told to stop, nobody is told of its end.
+        if slot.life.is_there() {
+            self.record_failure(&unit, &ended.end, state, None);
+            self.finish(index, Err(format!("{}; the version before serves on", ended.end.exit)));
+        } else {
+            self.finish(index, Err("it was stopped".to_owned()));
+        }
+        self.settle_stoppers(index);
+    }
+
+    pub(super) fn predecessor_ended(&mut self, index: usize, ended: &Ended) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.predecessor = None;
+        let (unit, state) = (slot.unit.clone(), slot.life.state());
+        if !matches!(ended.end.exit, Exit::Finished | Exit::Failed(_)) {
+            self.record_failure(&unit, &ended.end, state, None);
+        }
+        self.finish(index, Ok(true));
+        self.settle_stoppers(index);
+    }
+
+    fn set_stage(&mut self, index: usize, stage: Stage) {
+        if let Some(reload) = self.slots.get_mut(index).and_then(|slot| slot.reload.as_mut()) {
+            reload.stage = stage;
+        }
+    }
+
+    /// Says what came of it; of a new version, whether it is another than before.
+    fn finish(&mut self, index: usize, result: Result<bool, String>) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        let Some(Reload { asker, .. }) = slot.reload.take() else { return };
+        let id = slot.unit.id().clone();
+        if result == Ok(true) {
+            self.logs.write(&id.as_str().into(), Level::Info, Source::Main, "reloaded", std::iter::empty());
+        }
+        match asker {
+            Asker::Configuration => self.reloaded(index, result),
+            Asker::One(reply) => answer([reply], || match &result {
+                Ok(_) => Ok(()),
+                Err(reason) => Err(ControlError::NotReloaded { id: id.clone(), reason: reason.clone() }),
+            }),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! One run of one extension: the task of its instance, and how the supervisor knows it.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::SystemTime};
+
+use futures_util::FutureExt;
+
+use crate::{
+    extension::{Exit, Handling, Instance, LoadError, Programs, Signals},
+    roster::Version,
+};
+
+/// An instance that runs.
+#[derive(Clone, Debug)]
+pub(super) struct Run {
+    pub(super) version: Arc<Version>,
+    pub(super) signals: Arc<Signals>,
+}
+
+impl Run {
+    /// Tells the instance to finish, within its stop deadline.
+    pub(super) fn stop(&self) {
+        self.version.peer.stop();
+        self.signals.stop();
+    }
+}
+
+/// An instance that has ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) run: Run,
+    pub(super) end: End,
+}
+
+/// How an instance ended, or could not begin.
+#[derive(Debug)]
+pub(super) struct End {
+    pub(super) exit: Exit,
+    pub(super) handling: Option<Handling>,
+    pub(super) hash: Option<[u8; 32]>,
+    /// When that was.
+    pub(super) time: SystemTime,
+}
+
+/// One instance, from its file or the program that its version keeps to its end. A panic under it is its
+/// end, not Main's.
+pub(super) async fn run(run: Run, programs: Arc<Programs>, instance: Instance) -> Ended {
+    let loaded = match run.version.program() {
+        Some(loaded) => loaded,
+        None => {
+            let config = &run.version.config;
+            let loaded = tokio::select! {
+                loaded = programs.load(&config.path, &config.limits) => loaded,
+                () = run.signals.stopped() => return Ended { run, end: End::of(Exit::Finished) },
+            };
+            match loaded {
+                Ok(loaded) => loaded,
+                Err(error) => return Ended { run, end: End::not_loaded(&error) },
+            }
+        }
+    };
+    run.version.keep(loaded.clone());
+    let hash = Some(loaded.program.hash);
+    let end = match AssertUnwindSafe(instance.run(loaded.program)).catch_unwind().await {
+        Ok((exit, handling, time)) => End { exit, handling, hash, time },
+        Err(panic) => End { hash, ..End::of(Exit::panicked(&*panic)) },
+    };
+    Ended { run, end }
+}
+
+impl End {
+    /// Now, and nothing more is known of it.
+    fn of(exit: Exit) -> Self {
+        Self { exit, handling: None, hash: None, time: SystemTime::now() }
+    }
+
+    pub(super) fn not_loaded(error: &LoadError) -> Self {
+        Self::of(Exit::Start { reason: chain(error), limit: None })
+    }
+}
+
+/// An error and its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
