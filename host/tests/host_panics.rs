@@ -88,7 +88,7 @@ async fn a_panic_in_a_host_function_costs_the_extension_that_called_it_and_not_m
     assert_eq!(failures.len(), 3);
     for failure in &failures {
         assert_eq!(failure.cause, "internal error: the subscriber's own fault");
-        let handling = failure.handling.as_ref().unwrap();
+        let handling = failure.handling.as_ref().unwrap_or_else(|| panic!("{failures:?}"));
         assert_eq!((&*handling.operation, &*handling.sender), ("faulty@1 run", "caller"));
     }
     assert_eq!(failures.first().unwrap().hash.as_deref().map(str::len), Some(64));

@@ -2,7 +2,7 @@
 
 use std::{
     any::Any,
-    panic::AssertUnwindSafe,
+    panic::{self, AssertUnwindSafe},
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -196,6 +196,9 @@ impl Instance {
         let ended_itself = matches!(exit, Exit::Finished | Exit::Failed(_));
         let unreached = state.in_hand.end(if ended_itself { &Error::PeerGone } else { &Error::Trapped });
         self.peer.inbox().give_back(unreached);
+        // Its last words are written, which may panic, too.
+        let dropped = panic::catch_unwind(AssertUnwindSafe(|| drop(store)));
+        let exit = dropped.map_or_else(|panic| Exit::panicked(&*panic), |()| exit);
         (exit, handling, ended)
     }
 
