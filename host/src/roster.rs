@@ -75,6 +75,9 @@ pub struct ExtensionStatus {
     /// When it came into this state.
     #[serde(serialize_with = "rfc3339")]
     pub since: SystemTime,
+    /// SHA-256 of the component that it runs, or that it is started again with, in hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
     /// How often it was started after the first time.
     pub restarts: u64,
     /// Time for which it ran on the worker thread, by the clock, over all its instances.

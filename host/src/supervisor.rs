@@ -438,8 +438,8 @@ impl Supervisor {
         let state = slot.life.state();
         let as_it_should = match (was, &ended.end.exit) {
             (State::Draining, Exit::Failed(_)) => true,
-            // A restart counts against it, and is on record.
-            (_, Exit::Finished) => !matches!(state, State::BackingOff | State::Quarantined),
+            // What counts against it, or is why the version before comes back, is on record.
+            (_, Exit::Finished) => matches!(state, State::Stopped | State::Loaded) && step != Step::FallBack,
             _ => false,
         };
         let reason = (!as_it_should || !clean).then(|| ended.end.exit.to_string());

@@ -100,6 +100,13 @@ pub(crate) struct Program {
     pub(crate) hash: [u8; 32],
 }
 
+impl Program {
+    /// The hash in hexadecimal.
+    pub(crate) fn hash_text(&self) -> String {
+        self.hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Program").field("hash", &self.hash).finish_non_exhaustive()

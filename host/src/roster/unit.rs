@@ -151,7 +151,8 @@ impl Unit {
     }
 
     pub(crate) fn status(&self) -> ExtensionStatus {
-        let Version { config, peer, .. } = &*self.version();
+        let version = self.version();
+        let Version { config, peer, .. } = &*version;
         let (inbox_messages, inbox_bytes) = peer.inbox().depth();
         let stats = peer.stats();
         let record = self.record();
@@ -160,6 +161,7 @@ impl Unit {
             state: record.state,
             reason: record.reason.clone(),
             since: record.since,
+            hash: version.program().map(|loaded| loaded.program.hash_text()),
             restarts: record.starts.saturating_sub(1),
             cpu: self.usage.cpu(),
             memory: self.usage.memory.now(),

@@ -34,7 +34,7 @@ impl Supervisor {
             extension: unit.id().clone(),
             time: *time,
             cause: exit.to_string(),
-            hash: hash.map(|hash| hash.iter().map(|byte| format!("{byte:02x}")).collect()),
+            hash: hash.clone(),
             handling,
             limit: exit.limit(),
             trace,

@@ -36,7 +36,8 @@ pub(super) struct Ended {
 pub(super) struct End {
     pub(super) exit: Exit,
     pub(super) handling: Option<Handling>,
-    pub(super) hash: Option<[u8; 32]>,
+    /// Of the component, in hexadecimal.
+    pub(super) hash: Option<String>,
     /// When that was.
     pub(super) time: SystemTime,
 }
@@ -59,7 +60,7 @@ pub(super) async fn run(run: Run, programs: Arc<Programs>, instance: Instance) -
         }
     };
     run.version.keep(loaded.clone());
-    let hash = Some(loaded.program.hash);
+    let hash = Some(loaded.program.hash_text());
     let end = match AssertUnwindSafe(instance.run(loaded.program)).catch_unwind().await {
         Ok((exit, handling, time)) => End { exit, handling, hash, time },
         Err(panic) => End { hash, ..End::of(Exit::panicked(&*panic)) },

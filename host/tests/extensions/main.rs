@@ -15,5 +15,6 @@ mod network;
 mod order;
 mod output;
 mod refused;
+mod reload;
 mod support;
 mod traps;

@@ -23,10 +23,15 @@
 //! | 16 `receive` for ever | `messages.rs`: `one_that_waits_for_ever_…` |
 //! | 17 endless exchange | `floods.rs`: `an_endless_exchange_of_two_…` |
 //! | 18 circles | `messages.rs`: `a_circle_of_three_…`; `extensions/messages.rs`: `a_circle_of_blocking_calls_…`. There are no `block` routes yet |
-//! | 19 the target dies | `messages.rs`: `whoever_waits_for_one_that_dies_…`; `extensions/traps.rs`, `batches.rs` |
+//! | 19 the target dies | `messages.rs`: `whoever_waits_for_one_that_dies_…`, `whoever_waits_unread_…`; `extensions/traps.rs`, `batches.rs` |
 //! | 20 wrong answers | `messages.rs`: `a_second_answer_…`; `extensions/access.rs`: `another_extensions_request_…` |
 //! | 21 a late answer | `messages.rs`: `a_late_answer_…` |
 //! | 22 unanswered requests | `floods.rs`: `no_more_than_in_flight_requests_…`; `extensions/messages.rs`: `more_unanswered_requests_…`, `giving_up_on_requests_…` |
+//! | 23 trap in start, 24 clean exit in a loop | `lifecycle.rs`: `one_that_traps_…`, `one_that_exits_…` |
+//! | 25 trap during stop, 26 never ready | `lifecycle.rs`: `a_trap_while_it_stops_…`, `one_that_is_never_ready_…`; `extensions/traps.rs`: `a_loop_before_ready_…` |
+//! | 27 asleep in a host call | `lifecycle.rs`: `one_that_is_asleep_…`; `messages.rs`: `one_that_waits_for_ever_…` |
+//! | 28 handles | `lifecycle.rs`: `a_handle_that_is_forged_…`; `pollables.rs`: `pollables_used_wrongly_…` |
+//! | 29 thousands of pollables | `lifecycle.rs`: `pollables_without_end_…`; `pollables.rs` |
 //! | 45 floods of output | `output.rs`: `a_flood_of_lines_…`, `a_write_beyond_what_the_stream_permits_…`, `what_the_stream_permits_…` |
 //! | 46 escapes | `output.rs`: `whatever_bytes_are_written_…`, `a_long_line_…`; `extensions/output.rs`: `each_line_of_output_…` |
 //! | 47 a panic message of 10 MB | `output.rs`: `a_panic_message_…` |
@@ -43,6 +48,7 @@
 mod admission;
 mod crafted;
 mod floods;
+mod lifecycle;
 mod memory;
 mod messages;
 mod output;
