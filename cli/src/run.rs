@@ -3,6 +3,7 @@
 //! Its own thread waits for signals and for Main to end, and tells a service manager how Main is; all else
 //! happens on Main's worker thread.
 
+mod hang_up;
 mod notify;
 
 use std::process;
@@ -31,11 +32,13 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
         .context("cannot wait for signals")?
         .block_on(async {
             let mut signals = Signals::new().context("cannot wait for signals")?;
+            let hang_up = signal(SignalKind::hangup()).context("cannot wait for signals")?;
             let (main, started) = Main::builder(config).control_socket(&socket).launch()?;
             tracing::info!("the control socket is `{}`", socket.display());
             tokio::select! {
                 () = watch(main.control(), started, &mut signals, &manager) => {}
                 never = manager.keep_alive(main.control()) => match never {},
+                never = hang_up::reload(main.control(), hang_up) => match never {},
             }
             main.shutdown().await;
             tracing::info!("stopped");
@@ -72,8 +75,19 @@ async fn watch(control: &Control, started: Started, signals: &mut Signals, manag
             }
             event = events.next() => {
                 let Some(event) = event else { return };
-                is_stopping |= event == MainEvent::Stopping;
-                manager.heed(&event);
+                let is_up = is_started && !is_stopping;
+                match event {
+                    MainEvent::Stopping => {
+                        is_stopping = true;
+                        manager.stopping();
+                    }
+                    MainEvent::Reloading if is_up => manager.reloading(),
+                    // What was missed may be that a reload has ended.
+                    MainEvent::Reloaded | MainEvent::Lagged { .. } if is_up => {
+                        manager.ready(&readiness(&control.extensions()));
+                    }
+                    _ => {}
+                }
             }
             () = &mut started, if !is_started => {
                 is_started = true;

@@ -18,7 +18,7 @@ use std::{
 
 use sd_notify::NotifyState;
 use tokio::time::{MissedTickBehavior, interval};
-use weir_host::{Control, MainEvent};
+use weir_host::Control;
 
 use super::readiness;
 
@@ -48,16 +48,21 @@ impl ServiceManager {
         Self { socket, watchdog }
     }
 
-    /// Every extension that starts with Main is ready or has failed.
+    /// Every extension that starts with Main is ready or has failed; or a reload has ended.
     pub(super) fn ready(&self, status: &str) {
         self.tell(&[NotifyState::Ready, NotifyState::Status(status)]);
     }
 
-    /// Passes on what concerns a service manager.
-    pub(super) fn heed(&self, event: &MainEvent) {
-        if let MainEvent::Stopping = event {
-            self.tell(&[NotifyState::Stopping]);
-        }
+    /// A reload has begun, which ends when Main is ready again.
+    pub(super) fn reloading(&self) {
+        // It fails only without a clock, and older versions of systemd ask for none.
+        let time = NotifyState::monotonic_usec_now().ok();
+        self.tell(&Vec::from_iter([NotifyState::Reloading].into_iter().chain(time)));
+    }
+
+    /// Main has begun to end.
+    pub(super) fn stopping(&self) {
+        self.tell(&[NotifyState::Stopping]);
     }
 
     /// Pings the watchdog, if there is one: each time that Main has answered, so never while its worker

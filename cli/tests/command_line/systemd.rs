@@ -3,10 +3,10 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::ErrorKind,
+    io::{ErrorKind, Write},
     os::{
         linux::net::SocketAddrExt,
-        unix::net::{SocketAddr, UnixDatagram},
+        unix::net::{SocketAddr, UnixDatagram, UnixStream},
     },
     process::Command,
     time::Duration,
@@ -23,17 +23,19 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The watchdog's time: Main pings at half of it.
 const WATCHDOG: Duration = Duration::from_millis(200);
 
+const PUPPET: &str = r#"
+[[extension]]
+id = "puppet"
+path = "puppet.wasm"
+fulfills = ["puppet@1"]
+limits.request-timeout = "1h"
+"#;
+
 /// An extension that is ready when the puppet says so, or that ends when it does: what it does then
 /// waits for an answer of the puppet's, which forgets the request.
 fn slow(when: &str) -> String {
     format!(
         r#"
-        [[extension]]
-        id = "puppet"
-        path = "puppet.wasm"
-        fulfills = ["puppet@1"]
-        limits.request-timeout = "1h"
-
         [[extension]]
         id = "slow"
         path = "puppet.wasm"
@@ -140,6 +142,13 @@ impl Systemd {
     }
 }
 
+fn monotonic_usec() -> i128 {
+    match sd_notify::NotifyState::monotonic_usec_now().unwrap() {
+        sd_notify::NotifyState::MonotonicUsec(time) => time,
+        other => panic!("{other}"),
+    }
+}
+
 fn told<const N: usize>(variables: [(&str, &str); N]) -> Told {
     variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
 }
@@ -188,7 +197,7 @@ fn a_socket_that_nobody_has_is_a_warning() {
 
 #[test]
 fn ready_waits_for_the_slowest_extension_and_pings_do_not() {
-    let dir = configured(&slow("start"));
+    let dir = configured(&(PUPPET.to_owned() + &slow("start")));
     let systemd = Systemd::at_path(&dir);
     let mut main = systemd.watch(dir, "$$");
     main.until("the control socket is");
@@ -200,7 +209,7 @@ fn ready_waits_for_the_slowest_extension_and_pings_do_not() {
 
 #[test]
 fn a_start_that_a_shutdown_cuts_short_is_never_ready() {
-    let dir = configured(&slow("start"));
+    let dir = configured(&(PUPPET.to_owned() + &slow("start")));
     let systemd = Systemd::at_path(&dir);
     let mut main = systemd.run(dir);
     main.until("the control socket is");
@@ -215,7 +224,7 @@ fn a_start_that_a_shutdown_cuts_short_is_never_ready() {
 
 #[test]
 fn pings_go_on_until_the_last_extension_has_ended() {
-    let dir = configured(&slow("stop"));
+    let dir = configured(&(PUPPET.to_owned() + &slow("stop")));
     let systemd = Systemd::at_path(&dir);
     let mut main = systemd.watch(dir, "$$");
     systemd.until("READY");
@@ -225,6 +234,60 @@ fn pings_go_on_until_the_last_extension_has_ended() {
     let_go(&main);
     assert_eq!(main.wait().0.code(), Some(0));
     assert_eq!(systemd.rest(), []);
+}
+
+#[test]
+fn a_reload_lasts_until_what_is_new_is_ready_whoever_asks_for_it() {
+    type Ask = fn(&Running) -> Option<UnixStream>;
+    let by_signal: Ask = |main| {
+        main.signal(Signal::HUP);
+        None
+    };
+    let by_request: Ask = |main| {
+        let mut stream = UnixStream::connect(main.socket()).unwrap();
+        stream.write_all(b"POST /v1/reload HTTP/1.1\r\nHost: weir\r\nContent-Length: 0\r\n\r\n").unwrap();
+        Some(stream)
+    };
+    for ask in [by_signal, by_request] {
+        let dir = configured(PUPPET);
+        let systemd = Systemd::at_path(&dir);
+        let main = systemd.watch(dir, "$$");
+        systemd.until("READY");
+        let file = main.path().join("weir.toml");
+        fs::write(&file, fs::read_to_string(&file).unwrap() + &slow("start")).unwrap();
+
+        let before = monotonic_usec();
+        let _asked = ask(&main);
+        let reloading = systemd.until("RELOADING").pop().unwrap();
+        assert_eq!(reloading["RELOADING"], "1");
+        let since: i128 = reloading["MONOTONIC_USEC"].parse().unwrap();
+        assert!((before..=monotonic_usec()).contains(&since), "{reloading:?}");
+        (0..3).for_each(|_| systemd.pinged());
+        let_go(&main);
+        assert_eq!(systemd.until("READY"), [ready("2 of 2 extensions are ready")]);
+    }
+}
+
+#[test]
+fn a_reload_that_is_refused_ends_too_and_the_log_says_why() {
+    let dir = configured(PUPPETS);
+    let systemd = Systemd::at_path(&dir);
+    let mut main = systemd.run(dir);
+    systemd.until("READY");
+    let file = main.path().join("weir.toml");
+    let right = fs::read_to_string(&file).unwrap();
+    fs::write(&file, format!("{right}\nmemroy = 1")).unwrap();
+    main.signal(Signal::HUP);
+    systemd.until("RELOADING");
+    assert_eq!(systemd.told(), ready("1 of 3 extensions are ready"));
+    let line = main.until("WARN the configuration was not reloaded");
+    assert!(line.contains("unknown key `memroy`"), "{line}");
+
+    fs::write(&file, right).unwrap();
+    main.signal(Signal::HUP);
+    systemd.until("RELOADING");
+    assert_eq!(systemd.told(), ready("1 of 3 extensions are ready"));
+    main.until("INFO reloaded: 0 added, 0 changed, 0 removed");
 }
 
 #[test]
@@ -249,14 +312,7 @@ fn a_watchdog_of_another_process_is_not_pinged() {
 
 #[test]
 fn pings_stop_while_the_worker_thread_is_stuck_and_only_then() {
-    let dir = configured(
-        r#"
-        [[extension]]
-        id = "puppet"
-        path = "puppet.wasm"
-        fulfills = ["puppet@1"]
-        "#,
-    );
+    let dir = configured(PUPPET);
     // More than the pipe of stderr takes. The worker, which writes it, waits until somebody reads.
     let lines: String = (0..256).map(|number| format!("{number:01000}\n")).collect();
     fs::write(dir.path().join("lines"), format!("print {lines}")).unwrap();
