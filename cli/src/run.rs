@@ -1,18 +1,24 @@
 //! `weir run`: the process that is Main.
 //!
-//! Its own thread waits for signals and for Main to end; all else happens on Main's worker thread.
+//! Its own thread waits for signals and for Main to end, and tells a service manager how Main is; all else
+//! happens on Main's worker thread.
+
+mod hang_up;
+mod notify;
 
 use std::process;
 
 use anyhow::Context;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use weir_host::{Config, Control, ExtensionStatus, Main, Started, State};
+use weir_host::{Config, Control, ExtensionStatus, Main, MainEvent, Started, State};
 
+use self::notify::ServiceManager;
 use crate::{args::RunArgs, locate, logging};
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
     logging::init(args.log_format)?;
+    let manager = ServiceManager::from_environment();
     let config = Config::load(&args.file)?;
     for warning in config.warnings() {
         tracing::warn!("{warning}");
@@ -21,14 +27,19 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
     let socket =
         locate::overridden(args.socket.as_deref()).unwrap_or_else(|| config.main.control_socket.clone());
     tokio::runtime::Builder::new_current_thread()
-        .enable_io()
+        .enable_all()
         .build()
         .context("cannot wait for signals")?
         .block_on(async {
             let mut signals = Signals::new().context("cannot wait for signals")?;
+            let hang_up = signal(SignalKind::hangup()).context("cannot wait for signals")?;
             let (main, started) = Main::builder(config).control_socket(&socket).launch()?;
             tracing::info!("the control socket is `{}`", socket.display());
-            watch(main.control(), started, &mut signals).await;
+            tokio::select! {
+                () = watch(main.control(), started, &mut signals, &manager) => {}
+                never = manager.keep_alive(main.control()) => match never {},
+                never = hang_up::reload(main.control(), hang_up) => match never {},
+            }
             main.shutdown().await;
             tracing::info!("stopped");
             Ok(())
@@ -45,25 +56,45 @@ fn allow_all_descriptors() {
 }
 
 /// Ends when Main has ended, which a signal asks it to.
-async fn watch(control: &Control, started: Started, signals: &mut Signals) {
+async fn watch(control: &Control, started: Started, signals: &mut Signals, manager: &ServiceManager) {
+    let mut events = control.events();
     let mut started = std::pin::pin!(started.wait());
-    let (mut is_started, mut is_stopping) = (false, false);
+    let (mut is_started, mut is_told_to_end, mut is_stopping) = (false, false, false);
     loop {
         tokio::select! {
-            () = control.ended() => return,
+            // What Main said is heard before the end, and a shutdown before a start that it cut short.
+            biased;
             name = signals.next() => {
-                if is_stopping {
+                if is_told_to_end {
                     // Saying so first would wait for whoever reads stderr.
                     process::exit(1);
                 }
-                is_stopping = true;
+                is_told_to_end = true;
                 control.begin_shutdown().await;
                 tracing::info!("{name}: stopping the extensions; again, to end at once");
             }
+            event = events.next() => {
+                let Some(event) = event else { return };
+                let is_up = is_started && !is_stopping;
+                match event {
+                    MainEvent::Stopping => {
+                        is_stopping = true;
+                        manager.stopping();
+                    }
+                    MainEvent::Reloading if is_up => manager.reloading(),
+                    // What was missed may be that a reload has ended.
+                    MainEvent::Reloaded | MainEvent::Lagged { .. } if is_up => {
+                        manager.ready(&readiness(&control.extensions()));
+                    }
+                    _ => {}
+                }
+            }
             () = &mut started, if !is_started => {
                 is_started = true;
-                if !is_stopping {
-                    summarize(&control.extensions());
+                if !is_told_to_end && !is_stopping {
+                    let extensions = control.extensions();
+                    summarize(&extensions);
+                    manager.ready(&readiness(&extensions));
                 }
             }
         }
@@ -80,8 +111,12 @@ fn summarize(extensions: &[ExtensionStatus]) {
             state => tracing::warn!("`{id}` is {}", format!("{state:?}").to_lowercase()),
         }
     }
+    tracing::info!("{}", readiness(extensions));
+}
+
+fn readiness(extensions: &[ExtensionStatus]) -> String {
     let ready = extensions.iter().filter(|extension| extension.state == State::Ready).count();
-    tracing::info!("{ready} of {} extensions are ready", extensions.len());
+    format!("{ready} of {} extensions are ready", extensions.len())
 }
 
 /// The signals that end a service, and a program on a terminal.

@@ -9,5 +9,6 @@ mod command_line {
     mod messages;
     mod observing;
     mod support;
+    mod systemd;
     mod usage;
 }

@@ -100,7 +100,14 @@ impl Running {
 
     /// Starts Main and waits for nothing.
     pub(super) fn begin(dir: TempDir) -> Self {
-        let mut child = weir(dir.path()).args(["run", "weir.toml"]).stderr(Stdio::piped()).spawn().unwrap();
+        let mut command = weir(dir.path());
+        command.args(["run", "weir.toml"]);
+        Self::spawn(dir, command)
+    }
+
+    /// Starts Main by this command and waits for nothing.
+    pub(super) fn spawn(dir: TempDir, mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let log = BufReader::new(child.stderr.take().unwrap());
         Self { dir, child, log }
     }

@@ -1,6 +1,6 @@
 //! Stop and start again: what ends with an instance, and what outlives it.
 
-use weir_host::{Error, State};
+use weir_host::{ControlError, Error, MainEvent, State};
 
 use super::support::{Gate, builder, puppet, puppet_with, reached, set, start, states, taken, tell};
 
@@ -120,4 +120,27 @@ async fn streams_end_with_main_though_its_handles_live_on() {
     assert_eq!(seen.await.unwrap(), [("a".to_owned(), State::Draining), ("a".to_owned(), State::Stopped)]);
     assert!(lines.next().await.is_none());
     drop((client, control));
+}
+
+#[tokio::test]
+async fn main_says_once_that_it_stops_and_answers_a_ping_until_it_has() {
+    let gate = Gate::new();
+    let slow = puppet_with("a", |a| {
+        a.wants = vec!["gate@1".parse().unwrap()];
+        set(a, "stop", "call gate@1 pass");
+    });
+    let main = builder(vec![slow, puppet("b")]).serve(gate.service()).start().await.unwrap();
+    let control = main.control().clone();
+    control.ping().await.unwrap();
+    let mut events = control.events();
+    control.begin_shutdown().await;
+    assert_eq!(events.next().await, Some(MainEvent::Stopping));
+    reached(&main, "b", State::Stopped).await;
+    control.ping().await.unwrap();
+    gate.open(1);
+    main.shutdown().await;
+    assert_eq!(control.ping().await, Err(ControlError::ShuttingDown));
+    while let Some(event) = events.next().await {
+        assert_ne!(event, MainEvent::Stopping);
+    }
 }

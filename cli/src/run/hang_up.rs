@@ -1,0 +1,31 @@
+//! SIGHUP, by which a service is told to read its configuration anew.
+
+use std::{convert::Infallible, future};
+
+use tokio::signal::unix::Signal;
+use weir_host::{Control, ReloadReport};
+
+/// Reloads the configuration at each signal. One that comes during a reload is heeded after it: the
+/// file may have changed since that was begun.
+pub(super) async fn reload(control: &Control, mut hang_up: Signal) -> Infallible {
+    while hang_up.recv().await.is_some() {
+        tracing::info!("SIGHUP: reading the configuration again");
+        match control.reload().await {
+            Ok(report) => say(&report),
+            // An error of the configuration has lines.
+            Err(error) => error.to_string().lines().for_each(|line| tracing::warn!("{line}")),
+        }
+    }
+    future::pending().await
+}
+
+fn say(report: &ReloadReport) {
+    for failed in &report.failed {
+        tracing::warn!("`{}` was not reloaded: {}", failed.extension, failed.reason);
+    }
+    for key in &report.needs_restart {
+        tracing::warn!("`main.{key}` has changed, which needs Main to be started anew");
+    }
+    let (added, changed, removed) = (report.added.len(), report.changed.len(), report.removed.len());
+    tracing::info!("reloaded: {added} added, {changed} changed, {removed} removed");
+}
