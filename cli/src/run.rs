@@ -108,7 +108,7 @@ fn summarize(extensions: &[ExtensionStatus]) {
             State::Ready => tracing::info!("`{id}` is ready"),
             State::Loaded => tracing::info!("`{id}` waits for `weir start {id}`"),
             State::Failed => tracing::warn!("`{id}` has failed; `weir status {id}` says why"),
-            state => tracing::warn!("`{id}` is {}", format!("{state:?}").to_lowercase()),
+            state => tracing::warn!("`{id}` is {state}"),
         }
     }
     tracing::info!("{}", readiness(extensions));

@@ -20,6 +20,9 @@ pub(super) async fn reload(control: &Control, mut hang_up: Signal) -> Infallible
 }
 
 fn say(report: &ReloadReport) {
+    for warning in &report.warnings {
+        tracing::warn!("{warning}");
+    }
     for failed in &report.failed {
         tracing::warn!("`{}` was not reloaded: {}", failed.extension, failed.reason);
     }

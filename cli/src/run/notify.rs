@@ -8,7 +8,7 @@ use std::{
     convert::Infallible,
     env,
     ffi::OsStr,
-    fs, future, io,
+    future, io,
     os::unix::{
         ffi::OsStrExt,
         net::{SocketAddr, UnixDatagram},
@@ -36,11 +36,10 @@ pub(super) struct ServiceManager {
 }
 
 impl ServiceManager {
-    /// The one that the environment names. Its variables are taken out, so that they reach nobody else.
+    /// The one that the environment names.
     pub(super) fn from_environment() -> Self {
         let name = env::var_os(SOCKET);
         let watchdog = sd_notify::watchdog_enabled().filter(|time| !time.is_zero());
-        forget_variables();
         let socket = name.and_then(|name| {
             let opened = Socket::open(&name);
             opened.inspect_err(|error| tracing::warn!("cannot use {SOCKET}={}: {error}", name.display())).ok()
@@ -121,17 +120,5 @@ impl Socket {
     fn send(&self, states: &[NotifyState]) -> io::Result<()> {
         let message: String = states.iter().map(|state| format!("{state}\n")).collect();
         self.socket.send_to_addr(message.as_bytes(), &self.address).map(|_sent_whole| ())
-    }
-}
-
-/// Takes a service manager's variables out of the environment, where that can be done.
-#[expect(unsafe_code, reason = "another thread could read the environment at the same time")]
-fn forget_variables() {
-    let is_only_thread = fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1);
-    if is_only_thread {
-        for name in [SOCKET, "WATCHDOG_USEC", "WATCHDOG_PID"] {
-            // SAFETY: there is no other thread.
-            unsafe { env::remove_var(name) };
-        }
     }
 }

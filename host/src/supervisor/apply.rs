@@ -29,6 +29,8 @@ pub struct ReloadReport {
     pub changed: Vec<ExtensionId>,
     /// New and changed ones that did not come up.
     pub failed: Vec<NotReloaded>,
+    /// What need not be wrong: [`Config::warnings`].
+    pub warnings: Vec<String>,
     /// Keys of `[main]` that have changed and take effect when Main is started anew.
     pub needs_restart: Vec<&'static str>,
 }
@@ -125,6 +127,7 @@ impl Supervisor {
     fn plan(&mut self, config: Config) {
         let Some(mut applying) = self.applying.take() else { return };
         let before = self.roster.main();
+        applying.report.warnings = config.warnings();
         applying.report.needs_restart = needs_restart(&before, &config.main);
         let main = Arc::new(MainConfig {
             memory_budget: config.main.memory_budget,

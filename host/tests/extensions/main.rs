@@ -16,5 +16,6 @@ mod order;
 mod output;
 mod refused;
 mod reload;
+mod reload_under_load;
 mod support;
 mod traps;

@@ -15,19 +15,19 @@ use weir_host::{
 use super::support::{Gate, builder, config, puppet, puppet_with, reached, set, start, taken, tell};
 
 /// Components that tests exchange.
-struct Components(TempDir);
+pub(crate) struct Components(TempDir);
 
 impl Components {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.0.path().join("a.wasm")
     }
 
     /// A puppet whose component can be exchanged.
-    fn puppet(&self, change: impl FnOnce(&mut ExtensionConfig)) -> ExtensionConfig {
+    pub(crate) fn puppet(&self, change: impl FnOnce(&mut ExtensionConfig)) -> ExtensionConfig {
         self.put(1);
         let mut puppet = puppet_with("a", change);
         puppet.path = self.path();
@@ -35,20 +35,20 @@ impl Components {
     }
 
     /// The puppet, with something in it that makes it another component.
-    fn put(&self, version: u8) {
+    pub(crate) fn put(&self, version: u8) {
         let mut bytes = fs::read(test_guests::path("puppet")).unwrap();
         // A custom section: its name is `v`.
         bytes.extend([0, 3, 1, b'v', version]);
         write(&self.path(), &bytes);
     }
 
-    fn put_text(&self, text: &str) {
+    pub(crate) fn put_text(&self, text: &str) {
         write(&self.path(), &wat::parse_str(text).unwrap());
     }
 }
 
 /// As a package manager does: whoever reads sees the old file or the new one.
-fn write(path: &Path, bytes: &[u8]) {
+pub(crate) fn write(path: &Path, bytes: &[u8]) {
     let new = path.with_extension("new");
     fs::write(&new, bytes).unwrap();
     fs::rename(new, path).unwrap();
@@ -62,14 +62,14 @@ fn not_reloaded(reason: &str) -> Result<(), ControlError> {
     Err(ControlError::NotReloaded { id: "a".parse().unwrap(), reason: reason.to_owned() })
 }
 
-const TRAPS: &str = r#"(component
+pub(crate) const TRAPS: &str = r#"(component
     (core module $m (func (export "run") (result i32) unreachable))
     (core instance $m (instantiate $m))
     (func $run (result (result)) (canon lift (core func $m "run")))
     (instance $run (export "run" (func $run)))
     (export "wasi:cli/run@0.2.12" (instance $run)))"#;
 
-const BOTH: [ReloadMode; 2] = [ReloadMode::StopFirst, ReloadMode::Overlap];
+pub(crate) const BOTH: [ReloadMode; 2] = [ReloadMode::StopFirst, ReloadMode::Overlap];
 
 #[tokio::test]
 async fn a_new_component_takes_over_and_subscriptions_stay() {

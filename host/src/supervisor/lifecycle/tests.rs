@@ -143,14 +143,12 @@ fn restart() -> impl Strategy<Value = RestartConfig> {
     let policy =
         prop_oneof![Just(RestartPolicy::Never), Just(RestartPolicy::OnFailure), Just(RestartPolicy::Always)];
     (policy, 1..20_u32, 0..200_u32, 1..6_u32, 1..300_u32).prop_map(
-        |(policy, backoff, more, failures, window)| {
-            let mut restart = RestartConfig::default();
-            restart.policy = policy;
-            restart.backoff = MS * backoff;
-            restart.max_backoff = MS * (backoff + more);
-            restart.failures = failures;
-            restart.window = MS * window;
-            restart
+        |(policy, backoff, more, failures, window)| RestartConfig {
+            policy,
+            backoff: MS * backoff,
+            max_backoff: MS * (backoff + more),
+            failures,
+            window: MS * window,
         },
     )
 }
