@@ -4,6 +4,7 @@ mod access;
 mod cancel;
 mod circles;
 mod events;
+mod handover;
 mod inbox;
 mod model;
 mod requests;
