@@ -6,7 +6,10 @@
 mod hang_up;
 mod notify;
 
-use std::process;
+use std::{
+    io::{self, IsTerminal},
+    process,
+};
 
 use anyhow::Context;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -32,7 +35,9 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
         .context("cannot wait for signals")?
         .block_on(async {
             let mut signals = Signals::new().context("cannot wait for signals")?;
-            let hang_up = signal(SignalKind::hangup()).context("cannot wait for signals")?;
+            let is_service = !io::stdin().is_terminal();
+            let hang_up = is_service.then(|| signal(SignalKind::hangup())).transpose();
+            let hang_up = hang_up.context("cannot wait for signals")?;
             let (main, started) = Main::builder(config).control_socket(&socket).launch()?;
             tracing::info!("the control socket is `{}`", socket.display());
             tokio::select! {
@@ -40,7 +45,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
                 never = manager.keep_alive(main.control()) => match never {},
                 never = hang_up::reload(main.control(), hang_up) => match never {},
             }
-            main.shutdown().await;
+            main.shutdown().await?;
             tracing::info!("stopped");
             Ok(())
         })

@@ -36,7 +36,7 @@ async fn main() -> anyhow::Result<()> {
         tracing::info!("{contract} {operation} answered {}", String::from_utf8_lossy(&answer));
     }
 
-    main.shutdown().await;
+    main.shutdown().await?;
     listener.await?;
     Ok(())
 }

@@ -19,9 +19,10 @@ use bytes::Bytes;
 use crate::{
     bus::{Error, Receipt},
     client::{CallOptions, ReceivedEvent},
-    host::StartError,
+    config::Config,
+    host::{StartError, WorkerPanicked},
     limits::LimitsReport,
-    supervisor::ControlError,
+    supervisor::{ControlError, ReloadReport},
 };
 
 /// Why a blocking call failed.
@@ -79,13 +80,16 @@ impl Main {
     ///
     /// # Errors
     ///
-    /// Fails only inside an async task, where it cannot wait: Main then shuts down by itself.
-    pub fn shutdown(self) -> Result<(), BlockingError<Infallible>> {
-        let refused = refuse_in_async();
-        if refused.is_err() {
-            self.0.abandon();
+    /// [`BlockingError::InAsync`] inside an async task, where it cannot wait: Main then shuts down by
+    /// itself. Otherwise as [`crate::Main::shutdown`].
+    pub fn shutdown(self) -> Result<(), BlockingError<WorkerPanicked>> {
+        match refuse_in_async() {
+            Err(refused) => {
+                self.0.abandon();
+                Err(refused)
+            }
+            Ok(()) => Ok(self.0.shutdown_now()?),
         }
-        refused
     }
 }
 
@@ -167,6 +171,51 @@ impl Control {
     /// As there.
     pub fn stop(&self, id: &str) -> Result<(), BlockingError<ControlError>> {
         wait(self.0.stop(id))
+    }
+
+    /// [`crate::Control::restart`], for blocking code.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn restart(&self, id: &str) -> Result<(), BlockingError<ControlError>> {
+        wait(self.0.restart(id))
+    }
+
+    /// [`crate::Control::reload_extension`], for blocking code.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn reload_extension(&self, id: &str) -> Result<(), BlockingError<ControlError>> {
+        wait(self.0.reload_extension(id))
+    }
+
+    /// [`crate::Control::reload`], for blocking code.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn reload(&self) -> Result<ReloadReport, BlockingError<ControlError>> {
+        wait(self.0.reload())
+    }
+
+    /// [`crate::Control::reload_with`], for blocking code.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn reload_with(&self, config: Config) -> Result<ReloadReport, BlockingError<ControlError>> {
+        wait(self.0.reload_with(config))
+    }
+
+    /// [`crate::Control::ping`], for blocking code.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn ping(&self) -> Result<(), BlockingError<ControlError>> {
+        wait(self.0.ping())
     }
 
     /// [`crate::Control::limits`], for blocking code.

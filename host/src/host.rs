@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use tokio::sync::{broadcast, oneshot};
 
-pub use self::mappings::check_mappings;
 use self::worker::{OpenBus, Worker};
+pub use self::{mappings::check_mappings, worker::WorkerPanicked};
 use crate::{
     bus::{Bus, InboxLimits, OnLoss, PeerLimits},
     client::Client,
@@ -130,10 +130,20 @@ impl Main {
     }
 
     /// Stops every extension, dependents first, and ends when the last has ended.
-    pub async fn shutdown(mut self) {
+    ///
+    /// # Errors
+    ///
+    /// [`WorkerPanicked`] if Main has ended before, by a fault of its own.
+    pub async fn shutdown(mut self) -> Result<(), WorkerPanicked> {
         self.control.begin_shutdown().await;
         self.control.ended().await;
-        self.worker.join();
+        self.worker.join()
+    }
+
+    /// The same for a thread that may wait.
+    pub(crate) fn shutdown_now(mut self) -> Result<(), WorkerPanicked> {
+        self.control.begin_shutdown_now();
+        self.worker.join()
     }
 
     /// Lets it shut down by itself.
@@ -145,7 +155,9 @@ impl Main {
 impl Drop for Main {
     fn drop(&mut self) {
         self.control.begin_shutdown_now();
-        self.worker.join();
+        if let Err(panicked) = self.worker.join() {
+            tracing::error!("{panicked}");
+        }
     }
 }
 

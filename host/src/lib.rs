@@ -11,7 +11,7 @@
 //! let main = Main::builder(Config::load("device.toml".as_ref())?).start().await?;
 //! let memory = main.client().call("device.info@1", "memory", "{}").await?;
 //! println!("{}", String::from_utf8_lossy(&memory));
-//! main.shutdown().await;
+//! main.shutdown().await?;
 //! # Ok(())
 //! # }
 //! ```
@@ -52,7 +52,7 @@ pub use crate::{
         DirNeed, InspectError, Inspection, LoadError, Manifest, Needs, check as check_component,
         inspect as inspect_component,
     },
-    host::{Builder, Main, StartError, Started, check_mappings},
+    host::{Builder, Main, StartError, Started, WorkerPanicked, check_mappings},
     limits::{EffectiveLimit, ExtensionLimits, LimitValue, LimitsReport},
     logs::{Level, LogLine, Source},
     names::{ContractName, ExtensionId, NameError, OperationName, Topic, TopicPattern},

@@ -108,7 +108,7 @@ async fn a_panic_while_it_starts_is_the_end_of_that_start() {
     assert_eq!(status.state, State::Failed);
     assert_eq!(status.reason.as_deref(), Some("internal error: the subscriber's own fault"));
     assert_eq!(tell(&main, "other", "echo 1").await.unwrap(), "1");
-    main.shutdown().await;
+    main.shutdown().await.unwrap();
 }
 
 #[tokio::test]

@@ -43,7 +43,7 @@ async fn after_a_kill_at_any_moment_all_that_storage_answered_is_there() {
             assert!((least..=least + 1).contains(&value), "round {round}, key {key}: {value}, not {least}");
             stored.insert(key, value);
         }
-        main.shutdown().await;
+        main.shutdown().await.unwrap();
     }
     assert!(stored.values().sum::<u64>() > 10_000, "{stored:?}");
 }

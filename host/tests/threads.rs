@@ -45,7 +45,7 @@ async fn one_a_hundred_and_a_thousand_extensions_run_on_the_same_number_of_threa
         let (pool, others) = threads();
         assert!(pool <= usize::from(BLOCKING_THREADS), "{pool} threads in the blocking pool");
         counts.push(others);
-        main.shutdown().await;
+        main.shutdown().await.unwrap();
     }
     assert_eq!(counts, [counts[0]; 3]);
 }

@@ -1,4 +1,5 @@
-//! SIGHUP, by which a service is told to read its configuration anew.
+//! SIGHUP, by which a service is told to read its configuration anew. For a program on a terminal it means
+//! that the terminal has gone: there it ends the process, as it does without this module.
 
 use std::{convert::Infallible, future};
 
@@ -7,7 +8,8 @@ use weir_host::{Control, ReloadReport};
 
 /// Reloads the configuration at each signal. One that comes during a reload is heeded after it: the
 /// file may have changed since that was begun.
-pub(super) async fn reload(control: &Control, mut hang_up: Signal) -> Infallible {
+pub(super) async fn reload(control: &Control, hang_up: Option<Signal>) -> Infallible {
+    let Some(mut hang_up) = hang_up else { return future::pending().await };
     while hang_up.recv().await.is_some() {
         tracing::info!("SIGHUP: reading the configuration again");
         match control.reload().await {

@@ -18,6 +18,12 @@ const THREAD_NAME: &str = "weir-main";
 /// Time that blocking work, such as a file operation, may go on after all else has ended.
 const BLOCKING_GRACE: Duration = Duration::from_millis(100);
 
+/// Main has ended before it was asked to, by a fault of its own: a panic on its worker thread, which is
+/// said on stderr. Nothing of it runs any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("main has ended by a fault of its own: its worker thread panicked")]
+pub struct WorkerPanicked;
+
 /// The thread that does everything that Main does.
 #[derive(Debug)]
 pub(super) struct Worker(Option<JoinHandle<()>>);
@@ -40,12 +46,10 @@ impl Worker {
     }
 
     /// Waits until the thread has ended; on a worker thread, that would be for itself, it does not.
-    pub(super) fn join(&mut self) {
-        if let Some(thread) = self.0.take()
-            && !blocking::is_worker_thread()
-            && thread.join().is_err()
-        {
-            tracing::error!("the worker thread panicked");
+    pub(super) fn join(&mut self) -> Result<(), WorkerPanicked> {
+        match self.0.take() {
+            Some(thread) if !blocking::is_worker_thread() => thread.join().map_err(|_| WorkerPanicked),
+            _ => Ok(()),
         }
     }
 
@@ -146,6 +150,6 @@ mod tests {
         assert_eq!(answer, Err(Error::PeerGone));
         assert_eq!(subscriber.next().await, None);
         assert!(ended.recv().await.is_err());
-        worker.join();
+        assert_eq!(worker.join(), Err(WorkerPanicked));
     }
 }

@@ -116,7 +116,7 @@ async fn streams_end_with_main_though_its_handles_live_on() {
     let (client, control) = (main.client().clone(), main.control().clone());
     let (_, mut lines) = control.follow_logs();
     let seen = tokio::spawn(states(control.events()));
-    main.shutdown().await;
+    main.shutdown().await.unwrap();
     assert_eq!(seen.await.unwrap(), [("a".to_owned(), State::Draining), ("a".to_owned(), State::Stopped)]);
     assert!(lines.next().await.is_none());
     drop((client, control));
@@ -138,7 +138,7 @@ async fn main_says_once_that_it_stops_and_answers_a_ping_until_it_has() {
     reached(&main, "b", State::Stopped).await;
     control.ping().await.unwrap();
     gate.open(1);
-    main.shutdown().await;
+    main.shutdown().await.unwrap();
     assert_eq!(control.ping().await, Err(ControlError::ShuttingDown));
     while let Some(event) = events.next().await {
         assert_ne!(event, MainEvent::Stopping);

@@ -24,7 +24,7 @@ async fn what_is_required_is_ready_before_and_stops_after() {
     let main = start(chain(|_| {})).await;
     let events = main.control().events();
     main.control().start("a").await.unwrap();
-    main.shutdown().await;
+    main.shutdown().await.unwrap();
     let came = states(events).await;
     let came: Vec<_> = came.iter().map(|(id, state)| (&**id, *state)).collect();
     use State::{Draining, Ready, Starting, Stopped};
@@ -115,6 +115,6 @@ async fn a_start_that_is_under_way_is_told_of_the_shutdown() {
     let starting = tokio::spawn(async move { control.start("a").await });
     reached(&main, "c", State::Starting).await;
     gate.open(1);
-    main.shutdown().await;
+    main.shutdown().await.unwrap();
     assert!(matches!(starting.await.unwrap(), Ok(()) | Err(_)), "it ended");
 }

@@ -67,7 +67,7 @@ async fn a_tracing_subscriber_sees_each_line_as_one_event_with_the_id() {
     tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).init();
     let main = start(vec![puppet("traced")]).await;
     tell(&main, "traced", "log first\nsecond").await.unwrap();
-    main.shutdown().await;
+    main.shutdown().await.unwrap();
     let text = String::from_utf8(captured.0.lock().unwrap().clone()).unwrap();
     let lines: Vec<_> = text.lines().filter(|line| line.contains("extension=\"traced\"")).collect();
     assert_eq!(lines.len(), 1, "{text}");
