@@ -25,7 +25,7 @@ use self::{
     lifecycle::{Event as Happening, Step},
     reload::LoadedAnew,
     run::{Ended, Run},
-    slots::{Part, Slots},
+    slots::{Part, Slot, Slots},
 };
 use crate::{
     bus::{Bus, Phase},
@@ -161,7 +161,7 @@ impl Supervisor {
     pub(crate) fn new(charge: Charge) -> Self {
         let Charge { bus, roster, programs, logs, events, commands, file, serves } = charge;
         Self {
-            slots: Slots::new(roster.all()),
+            slots: Slots::new(roster.all(), serves.clone()),
             bus,
             roster,
             programs,
@@ -184,12 +184,8 @@ impl Supervisor {
     /// Starts what is to be started, says so when all of it is ready or has failed, and goes on until
     /// it is asked to shut down and everything has ended.
     pub(crate) async fn run(mut self, started: oneshot::Sender<()>) {
-        let autostart: Vec<usize> = self
-            .slots
-            .iter()
-            .filter(|(_, slot)| slot.unit.version().config.autostart)
-            .map(|(index, _)| index)
-            .collect();
+        let autostart: Vec<usize> =
+            self.slots.iter().filter(|(_, slot)| slot.config.autostart).map(|(index, _)| index).collect();
         for index in autostart {
             self.want(index);
         }
@@ -297,6 +293,10 @@ impl Supervisor {
             let reason = slot.unit.status().reason.unwrap_or_default();
             return self.settle_starters(index, &reason);
         }
+        if slot.life.state() == State::BackingOff {
+            // Whoever starts it means what is in the file now.
+            slot.unit.version().forget_program();
+        }
         self.want(index);
     }
 
@@ -310,19 +310,19 @@ impl Supervisor {
             // One that was to come again is on its way out for good.
             slot.unit.version().peer.set_phase(Phase::Draining);
         }
-        slot.successor.iter().for_each(Run::stop);
         match step {
             Step::Drain => self.drain(index),
             _ if was != State::Draining && was != State::Quarantined => {
-                let (peer, state) = (slot.unit.version().peer.clone(), slot.life.state());
-                peer.set_phase(Phase::Down);
-                self.bus.forget(&peer);
+                let (version, state) = (slot.unit.version(), slot.life.state());
+                version.forget_program();
+                version.peer.set_phase(Phase::Down);
+                self.bus.forget(&version.peer);
                 self.set_state(index, state, None);
             }
             _ => {}
         }
         self.settle_starters(index, "it was stopped");
-        self.gave_up(index, "it was stopped");
+        self.give_up_reload(index, "it was stopped");
         self.settle_stoppers(index);
     }
 
@@ -337,6 +337,7 @@ impl Supervisor {
         slot.unit.version().forget_program();
         let step = slot.apply(Happening::Restart);
         self.come_again(index, step);
+        self.give_up_reload(index, "it was restarted");
         self.want(index);
     }
 
@@ -385,7 +386,10 @@ impl Supervisor {
             .map(|(index, _)| index)
             .collect();
         for index in idle.into_iter().chain(self.slots.stoppable()) {
-            self.stop(index, None);
+            let drains = |slot: &Slot| slot.life.state() == State::Draining && !slot.life.is_coming();
+            if !self.slots.get(index).is_some_and(drains) {
+                self.stop(index, None);
+            }
         }
     }
 
@@ -403,6 +407,10 @@ impl Supervisor {
             Part::Current => {
                 let Some(slot) = self.slots.get_mut(index) else { return };
                 slot.apply(happening);
+                if slot.predecessor.is_some() {
+                    // It may have said so before it had taken over.
+                    slot.unit.version().peer.set_phase_if_up(phase);
+                }
                 if slot.life.is_there() {
                     let state = slot.life.state();
                     self.set_state(index, state, reason);
@@ -445,8 +453,12 @@ impl Supervisor {
         let reason = (!as_it_should || !clean).then(|| ended.end.exit.to_string());
         let version = slot.unit.version();
         let mut next_restart = None;
-        version.peer.set_phase(Phase::Down);
+        // Decided once: what comes in between must neither be refused nor wait for nobody.
+        let is_succeeded = slot.is_succeeded() && matches!(state, State::BackingOff | State::Failed);
+        let comes_again = is_succeeded || state == State::Loaded;
+        version.peer.set_phase(if comes_again { Phase::Replacing } else { Phase::Down });
         match (step, state) {
+            _ if is_succeeded => {}
             (Step::Delay(delay), _) => {
                 let due = Instant::now() + delay;
                 slot.due = Some(due);
@@ -454,7 +466,7 @@ impl Supervisor {
                 // Their deadlines would pass while they wait for nobody.
                 version.peer.inbox().drop_requests(|request| request.answer.deadline() <= due);
             }
-            (_, State::Loaded) => version.peer.set_phase(Phase::Replacing),
+            (_, State::Loaded) => {}
             (_, State::Stopped) => self.bus.forget(&version.peer),
             _ => version.peer.inbox().drop_requests(|_| true),
         }
@@ -507,6 +519,8 @@ impl Supervisor {
             if let Some(slot) = self.slots.get_mut(index) {
                 slot.due = None;
                 slot.apply(Happening::Due);
+                let state = slot.life.state();
+                self.set_state(index, state, None);
             }
         }
     }
@@ -514,57 +528,52 @@ impl Supervisor {
     /// Starts every extension that waits and whose requirements are met. One whose requirement does not
     /// come has failed, until that does.
     fn settle(&mut self) {
-        let mut waiting = self.slots.waiting();
-        loop {
-            let before = waiting.len();
-            let mut blocked = false;
-            waiting.retain(|&index| {
-                let missing = self
-                    .slots
-                    .required_by(index)
-                    .into_iter()
-                    .find(|(owner, _)| self.slots.get(*owner).is_none_or(|slot| !slot.life.is_there()));
-                let Some((owner, contract)) = missing else {
-                    self.launch(index);
-                    return false;
-                };
-                let is_coming = self.slots.get(owner).is_some_and(|slot| slot.life.is_coming());
-                match self.slots.get(index) {
-                    Some(slot) if is_coming && slot.life.state() != State::Failed => {
-                        // Requests wait for it.
-                        slot.unit.version().peer.set_phase(Phase::Starting);
-                    }
-                    Some(slot) if !is_coming && slot.life.state() != State::Failed => {
-                        self.block(index, owner, &contract);
-                        blocked = true;
-                    }
-                    _ => {}
-                }
-                true
-            });
-            if waiting.len() == before && !blocked {
-                return;
+        let waiting = self.slots.waiting();
+        if waiting.is_empty() {
+            return;
+        }
+        let coming = self.slots.coming();
+        for index in waiting {
+            let Some(slot) = self.slots.get(index) else { continue };
+            let is_failed = slot.life.state() == State::Failed;
+            let unmet = self.slots.unmet(&slot.config).next();
+            match unmet.map(|(owner, contract)| self.why_blocked(owner, contract)) {
+                None => self.launch(index),
+                Some(_) if is_failed => {}
+                // Requests wait for it.
+                Some(_) if coming.contains(&index) => slot.unit.version().peer.set_phase(Phase::Starting),
+                Some(reason) => self.block(index, &reason),
             }
         }
     }
 
     /// What an extension requires does not come: whoever waits for it hears that.
-    fn block(&mut self, index: usize, owner: usize, contract: &ContractName) {
-        let owner = self.slots.get(owner).map(|slot| slot.unit.id().to_string()).unwrap_or_default();
-        let reason = format!("it requires `{contract}`, and `{owner}` does not run");
+    fn block(&mut self, index: usize, reason: &str) {
         let Some(slot) = self.slots.get_mut(index) else { return };
-        slot.apply(Happening::Blocked);
+        if slot.apply(Happening::Blocked) == Step::FallBack {
+            self.fall_back(index, reason);
+            return self.settle();
+        }
         let peer = slot.unit.version().peer.clone();
         peer.set_phase(Phase::Down);
         peer.inbox().drop_requests(|_| true);
-        self.set_state(index, State::Failed, Some(reason.clone()));
-        self.settle_starters(index, &reason);
-        self.gave_up(index, &reason);
+        self.set_state(index, State::Failed, Some(reason.to_owned()));
+        self.settle_starters(index, reason);
+        self.gave_up(index, reason);
+    }
+
+    fn why_blocked(&self, owner: Option<usize>, contract: &ContractName) -> String {
+        match owner.and_then(|owner| self.slots.get(owner)) {
+            Some(owner) => format!("it requires `{contract}`, and `{}` does not run", owner.unit.id()),
+            None => format!("it requires `{contract}`, which nobody fulfills"),
+        }
     }
 
     fn launch(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.apply(Happening::Launched);
+        // Whoever waited for the end of the instance before has seen it.
+        answer(std::mem::take(&mut slot.stoppers), || Ok(()));
         let version = slot.unit.version();
         slot.unit.count_start();
         version.peer.begin_instance();

@@ -307,11 +307,12 @@ impl Inbox {
         self.wake();
     }
 
-    /// Drops all that waits; whoever waits for an answer gets `peer-gone`.
+    /// Drops all that waits, but for the replies to instances beside the current one; whoever waits for an
+    /// answer gets `peer-gone`.
     pub(crate) fn clear(&self) {
         let mut lanes = self.lanes();
-        let replies: Vec<_> =
-            lanes.readers.iter_mut().map(|reader| std::mem::take(&mut reader.replies)).collect();
+        let current = lanes.current;
+        let replies = lanes.reader(current).map(|reader| std::mem::take(&mut reader.replies));
         let dropped = (replies, std::mem::take(&mut lanes.requests), std::mem::take(&mut lanes.events));
         drop(lanes);
         // Outside the lock: dropping a request answers it, and the answer may go into this inbox.

@@ -272,6 +272,16 @@ impl Peer {
         self.inbox().take_abandoned_in_hand(self.reader())
     }
 
+    /// Whether its instance is still to take over from another.
+    pub(super) fn is_successor(&self) -> bool {
+        self.reader() > self.inbox().current()
+    }
+
+    /// Whether another has taken over from its instance.
+    pub(super) fn is_predecessor(&self) -> bool {
+        self.reader() < self.inbox().current()
+    }
+
     /// Whether requests and events go to its instance, and not to one of the same peer beside it.
     pub(crate) fn is_current(&self) -> bool {
         self.inbox().is_current(self.reader())

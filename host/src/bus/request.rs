@@ -151,6 +151,8 @@ impl Bus {
         if target.routes != self.routes_version() {
             let provider = target.is_named.then(|| target.receiver.name());
             let (receiver, routes) = self.route(&target.operation.contract, provider)?;
+            // Numbers are each peer's own.
+            target.reader = ReaderId::NOBODY;
             (target.receiver, target.routes) = (receiver, routes);
         }
         Ok(())
@@ -204,8 +206,12 @@ impl Bus {
         Ok(waiter)
     }
 
-    /// Fails if `receiver` waits, by however many others, for `caller`.
+    /// Fails if `receiver` waits, by however many others, for `caller`. Nobody waits for an instance that
+    /// is still to take over.
     fn refuse_circle(&self, caller: &Peer, receiver: &Arc<Peer>) -> Result<(), Error> {
+        if caller.is_successor() {
+            return Ok(());
+        }
         let mut circle = vec![caller.name().to_owned()];
         let mut next = Some(receiver.clone());
         while let Some(peer) = next {

@@ -69,10 +69,13 @@ impl Bus {
     /// own, where it does not `claim` that.
     pub(crate) fn hand_over(&self, peer: &Arc<Peer>, claim: bool) {
         let mut table = self.routes.write();
-        if let Some(place) = usize::try_from(peer.id().0).ok().and_then(|place| table.peers.get_mut(place)) {
-            *place = peer.clone();
+        let place = usize::try_from(peer.id().0).ok().and_then(|place| table.peers.get_mut(place));
+        let before = place.map(|place| std::mem::replace(place, peer.clone()));
+        for contract in before.iter().flat_map(|before| before.fulfills()) {
+            if table.owners.get(contract).is_some_and(|owner| owner.id() == peer.id()) {
+                table.owners.remove(contract);
+            }
         }
-        table.owners.retain(|_, owner| owner.id() != peer.id());
         for contract in peer.fulfills() {
             if claim || !table.owners.contains_key(contract) {
                 table.owners.insert(contract.clone(), peer.clone());
@@ -85,8 +88,10 @@ impl Bus {
 
     /// An extension is no longer configured: it owns nothing, and nothing waits for it.
     pub(crate) fn retire(&self, peer: &Peer) {
-        self.routes.write().owners.retain(|_, owner| owner.id() != peer.id());
+        let mut table = self.routes.write();
+        table.owners.retain(|_, owner| owner.id() != peer.id());
         self.routes.changed();
+        drop(table);
         peer.set_phase(Phase::Down);
         self.forget(peer);
     }

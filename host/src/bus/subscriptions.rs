@@ -39,12 +39,14 @@ pub(crate) struct Subscription {
     is_topic: bool,
     peer: Arc<Peer>,
     inbox: Arc<Inbox>,
-    /// The instance that asked for it. None before it knows of it.
-    since: ReaderId,
+    /// The first instance that asked for it. None before it knows of it.
+    since: AtomicU64,
     /// Held while an event is delivered, so that order and number agree.
     matching: Mutex<Matching>,
     /// The number of the last event that was taken from the inbox.
     taken: AtomicU64,
+    /// Events before that one, with which an instance has died since.
+    lost_before: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -62,7 +64,7 @@ impl Subscription {
 
     /// Whether its events are for this instance.
     pub(super) fn is_for(&self, reader: ReaderId) -> bool {
-        reader >= self.since
+        reader.0 >= self.since.load(Ordering::Relaxed)
     }
 
     /// Whether it names one topic, without a wildcard.
@@ -73,12 +75,19 @@ impl Subscription {
     /// Marks an event as taken from the inbox; returns how many were lost since the one before.
     pub(crate) fn take(&self, sequence: u64) -> u64 {
         let before = self.taken.swap(sequence, Ordering::Relaxed);
-        sequence.saturating_sub(before).saturating_sub(1)
+        let missed = sequence.saturating_sub(before).saturating_sub(1);
+        missed.saturating_add(self.lost_before.swap(0, Ordering::Relaxed))
     }
 
-    /// Takes that back: whoever took it, and was told of `lost`, has died with it.
+    /// Takes that back: whoever took it, and was told of `lost`, has died with it. Of several, the last is
+    /// taken back first.
     pub(crate) fn untake(&self, sequence: u64, lost: u64) {
-        self.taken.store(sequence.saturating_sub(lost).saturating_sub(1), Ordering::Relaxed);
+        if self.taken.load(Ordering::Relaxed) == sequence {
+            self.taken.store(sequence.saturating_sub(lost).saturating_sub(1), Ordering::Relaxed);
+        } else {
+            // Another instance has gone on meanwhile.
+            self.lost_before.fetch_add(lost.saturating_add(1), Ordering::Relaxed);
+        }
     }
 
     fn deliver(self: &Arc<Self>, published: &Arc<Published>) -> Receipt {
@@ -110,6 +119,12 @@ impl Bus {
     ) -> Result<Arc<Subscription>, Error> {
         let pattern: TopicPattern = parsed(pattern)?;
         peer.may_subscribe(&pattern)?;
+        if peer.is_predecessor()
+            && let Some(current) = self.peer(peer.id())
+        {
+            // It would subscribe for the one after it, which may be granted less.
+            current.may_subscribe(&pattern)?;
+        }
         let mut table = self.subscriptions.write();
         let table = &mut *table;
         if table.is_closed {
@@ -117,6 +132,7 @@ impl Bus {
         }
         let own = table.by_peer.entry(peer.id()).or_default();
         if let Some(known) = own.iter().find(|s| s.pattern == pattern && Arc::ptr_eq(&s.inbox, inbox)) {
+            known.since.fetch_min(peer.reader().0, Ordering::Relaxed);
             return Ok(known.clone());
         }
         let (used, allowed) = (own.len() as u64 + 1, peer.limits().subscriptions);
@@ -131,9 +147,10 @@ impl Bus {
             is_topic: topic.is_some(),
             peer: peer.clone(),
             inbox: inbox.clone(),
-            since: peer.reader(),
+            since: AtomicU64::new(peer.reader().0),
             matching: Mutex::new(Matching { matched: 0, message_size: peer.limits().message_size }),
             taken: AtomicU64::new(0),
+            lost_before: AtomicU64::new(0),
         });
         own.push(subscription.clone());
         match topic {
@@ -171,7 +188,7 @@ impl Bus {
     /// An instance that was to take over has ended before: what it alone had subscribed to ends.
     pub(crate) fn discard(&self, peer: &Peer) {
         let reader = peer.reader();
-        self.unsubscribe_those(peer, |subscription| subscription.since == reader);
+        self.unsubscribe_those(peer, |subscription| subscription.since.load(Ordering::Relaxed) == reader.0);
         peer.end_instance();
     }
 

@@ -4,12 +4,14 @@ mod access;
 mod cancel;
 mod circles;
 mod events;
+
 mod handover;
 mod inbox;
 mod model;
 mod requests;
 mod routing;
 mod stress;
+mod versions;
 
 use std::{
     ops::Deref,

@@ -52,9 +52,17 @@ pub(super) struct State {
     under_way: BTreeMap<MessageId, Arc<Waiter>>,
     in_flight: u64,
     usage: Arc<Usage>,
-    is_ready: bool,
+    declared: Declared,
     /// Peers whose messages it received: those whose names it may know.
     met: BTreeSet<PeerId>,
+}
+
+/// What an instance has said of itself last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Declared {
+    Nothing,
+    Ready,
+    Interrupted,
 }
 
 impl State {
@@ -91,7 +99,7 @@ impl State {
             under_way: BTreeMap::new(),
             in_flight: limits.in_flight.into(),
             usage,
-            is_ready: false,
+            declared: Declared::Nothing,
             met: BTreeSet::new(),
         }
     }
@@ -130,8 +138,8 @@ impl State {
 
     /// Declares the extension ready, once.
     pub(super) async fn declare_ready(&mut self) {
-        if !self.is_ready || self.peer.phase() != Phase::Ready {
-            self.is_ready = true;
+        if self.declared != Declared::Ready {
+            self.declared = Declared::Ready;
             self.peer.set_phase_if_up(Phase::Ready);
             self.signals.notify(Notice::Ready).await;
         }
@@ -140,13 +148,13 @@ impl State {
     pub(super) async fn declare_interrupted(&mut self, reason: String) {
         let reason = harmless(&reason, MAX_REASON);
         // It has said how it is: the first receive implies nothing else.
-        self.is_ready = true;
+        self.declared = Declared::Interrupted;
         self.peer.set_phase_if_up(Phase::Interrupted(reason.clone()));
         self.signals.notify(Notice::Interrupted(reason)).await;
     }
 
     pub(super) fn is_ready(&self) -> bool {
-        self.is_ready
+        self.declared != Declared::Nothing
     }
 
     /// The guest's number for an operation; the same names give the same number.

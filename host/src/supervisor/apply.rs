@@ -68,6 +68,8 @@ enum Stage {
     /// Before anything is changed, which may require what is new.
     Adding,
     Changing,
+    /// What is new may require what was changed.
+    Settling,
 }
 
 impl Supervisor {
@@ -78,7 +80,7 @@ impl Supervisor {
         if self.applying.is_some() {
             return answer([reply], || Err(ControlError::Reloading("the configuration".to_owned())));
         }
-        let file = self.file.clone();
+        let (file, serves) = (self.file.clone(), self.serves.clone());
         if config.is_none() && file.is_none() {
             return answer([reply], || Err(ControlError::NoFile));
         }
@@ -95,7 +97,12 @@ impl Supervisor {
         // Files may be slow, and the checks have work to do.
         self.tasks.spawn_blocking(move || {
             let read = match (config, file) {
-                (Some(config), _) => config.check().map(|()| *config),
+                (Some(mut config), _) => {
+                    // As `Builder::serve` does.
+                    config.main.serves.retain(|contract| !serves.contains(contract));
+                    config.main.serves.extend(serves);
+                    config.check().map(|()| *config)
+                }
                 (None, Some(file)) => Config::load(&file),
                 (None, None) => Ok(Config::default()),
             };
@@ -161,7 +168,8 @@ impl Supervisor {
             };
             listed.push(index);
         }
-        let gone = |(index, slot): &(usize, &Slot)| slot.is_listed && !listed.contains(index);
+        let all: BTreeSet<usize> = listed.iter().copied().collect();
+        let gone = |(index, slot): &(usize, &Slot)| slot.is_listed && !all.contains(index);
         applying.removed = self.slots.iter().filter(gone).map(|(index, _)| index).collect();
         let unit = |index: &usize| self.slots.get(*index).map(|slot| slot.unit.clone());
         self.roster.configure(main, listed.iter().filter_map(unit).collect(), new);
@@ -175,7 +183,8 @@ impl Supervisor {
         self.slots.find_owners();
         for index in &applying.added {
             if let Some(slot) = self.slots.get(*index)
-                && slot.unit.version().config.autostart
+                && slot.config.autostart
+                && slot.life.state() != State::Quarantined
             {
                 // What is asked of them waits for them.
                 slot.unit.version().peer.set_phase(Phase::Starting);
@@ -206,6 +215,7 @@ impl Supervisor {
                 Stage::Removing => slots(&applying.removed, |slot| slot.runs().next().is_some()),
                 Stage::Adding => slots(&applying.added, |slot| slot.life.is_coming()),
                 Stage::Changing => !applying.pending.is_empty(),
+                Stage::Settling => slots(&applying.added, |slot| slot.life.is_coming()),
             };
             if goes_on {
                 return;
@@ -214,7 +224,14 @@ impl Supervisor {
                 Stage::Reading => return,
                 Stage::Removing => self.add(),
                 Stage::Adding => self.change(),
-                Stage::Changing => return self.end_applying(None),
+                Stage::Changing => {
+                    self.settle();
+                    self.report_on(|applying| applying.stage = Stage::Settling);
+                }
+                Stage::Settling => {
+                    self.report_added();
+                    return self.end_applying(None);
+                }
             }
         }
     }
@@ -234,7 +251,7 @@ impl Supervisor {
             return;
         }
         for index in added {
-            if self.slots.get(index).is_some_and(|slot| slot.unit.version().config.autostart) {
+            if self.slots.get(index).is_some_and(|slot| slot.config.autostart) {
                 self.want(index);
             }
         }
@@ -243,17 +260,6 @@ impl Supervisor {
 
     fn change(&mut self) {
         let Some(mut applying) = self.applying.take() else { return };
-        for index in &applying.added {
-            let Some(slot) = self.slots.get(*index) else { continue };
-            let id = slot.unit.id().clone();
-            let is_idle = !slot.unit.version().config.autostart;
-            if slot.life.is_there() || is_idle {
-                applying.report.added.push(id);
-            } else {
-                let reason = slot.unit.status().reason.unwrap_or_else(|| slot.life.state().to_string());
-                applying.report.failed.push(NotReloaded { extension: id, reason });
-            }
-        }
         let kept = std::mem::take(&mut applying.kept);
         applying.stage = Stage::Changing;
         self.applying = Some(applying);
@@ -266,12 +272,29 @@ impl Supervisor {
         }
     }
 
+    fn report_added(&mut self) {
+        let Some(applying) = &mut self.applying else { return };
+        for index in &applying.added {
+            let Some(slot) = self.slots.get(*index) else { continue };
+            let id = slot.unit.id().clone();
+            let is_idle = !slot.config.autostart;
+            if slot.life.is_there() || is_idle {
+                applying.report.added.push(id);
+            } else {
+                let reason = slot.unit.status().reason.unwrap_or_else(|| slot.life.state().to_string());
+                applying.report.failed.push(NotReloaded { extension: id, reason });
+            }
+        }
+    }
+
     fn change_one(&mut self, index: usize, config: Arc<ExtensionConfig>, main: &MainConfig) {
         let Some(slot) = self.slots.get(index) else { return };
         let runs = slot.life.is_running() || slot.life.state() == State::BackingOff;
         let is_same = config.runs_as(&slot.unit.version().config);
         let id = slot.unit.id().clone();
-        if slot.reload.is_some() {
+        if slot.reload.is_some() && is_same {
+            // It gets what is in the file already.
+        } else if slot.reload.is_some() {
             let reason = "it is being reloaded already".to_owned();
             let failed = NotReloaded { extension: id, reason };
             self.report_on(|applying| applying.report.failed.push(failed));

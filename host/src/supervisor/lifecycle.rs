@@ -129,6 +129,7 @@ impl Lifecycle {
         match event {
             Event::Start => self.start(),
             Event::Launched if self.is_waiting() => self.enter(State::Starting),
+            Event::Blocked if self.is_waiting() && self.is_on_trial => self.fall_back(),
             Event::Blocked if self.is_waiting() => self.enter(State::Failed),
             Event::Ready if self.is_up() => self.serve(State::Ready),
             Event::Interrupted if self.is_up() => self.serve(State::Interrupted),
@@ -207,14 +208,19 @@ impl Lifecycle {
         if is_new { Step::Drain } else { Step::None }
     }
 
+    fn fall_back(&mut self) -> Step {
+        self.is_on_trial = false;
+        self.state = State::Loaded;
+        Step::FallBack
+    }
+
     fn end(&mut self, clean: bool, at: Duration, draw: f64, restart: &RestartConfig) -> Step {
         if self.state == State::Draining {
             let again = std::mem::take(&mut self.is_replaced);
             return self.enter(if again { State::Loaded } else { State::Stopped });
         }
-        if std::mem::take(&mut self.is_on_trial) {
-            self.state = State::Loaded;
-            return Step::FallBack;
+        if self.is_on_trial {
+            return self.fall_back();
         }
         let counts = match restart.policy {
             RestartPolicy::Never => false,

@@ -18,6 +18,8 @@ use crate::{
 /// A reload under way.
 #[derive(Debug)]
 pub(super) struct Reload {
+    /// Which one of this Main's it is.
+    number: u64,
     stage: Stage,
     asker: Asker,
 }
@@ -31,6 +33,8 @@ enum Stage {
     Next(Arc<Version>),
     /// The new one starts, beside the old one.
     Beside,
+    /// The new one was to start beside the old one, and ends because of this.
+    GivenUp(&'static str),
     /// The new one starts in the place of this one, if there was one.
     Trial(Option<Arc<Version>>),
     /// The old one starts again, because of this.
@@ -50,11 +54,20 @@ pub(super) enum Asker {
 /// What came of loading a new version.
 #[derive(Debug)]
 pub(super) struct LoadedAnew {
+    /// For which reload.
+    number: u64,
     index: usize,
     config: Arc<ExtensionConfig>,
     /// It is to be exchanged even if nothing of it has changed.
     always: bool,
     loaded: Result<Loaded, LoadError>,
+}
+
+impl Reload {
+    /// Whether both versions run, and the old one serves.
+    pub(super) fn is_beside(&self) -> bool {
+        matches!(self.stage, Stage::Beside)
+    }
 }
 
 impl Supervisor {
@@ -72,35 +85,51 @@ impl Supervisor {
 
     /// Loads what the configuration names, for an extension that is not being reloaded.
     pub(super) fn load(&mut self, index: usize, config: Arc<ExtensionConfig>, asker: Asker, always: bool) {
+        self.runs += 1;
+        let number = self.runs;
         let Some(slot) = self.slots.get_mut(index) else { return };
-        slot.reload = Some(Reload { stage: Stage::Loading, asker });
+        slot.reload = Some(Reload { number, stage: Stage::Loading, asker });
         let programs = self.programs.clone();
         self.tasks.spawn(async move {
             let loaded = programs.load(&config.path, &config.limits).await;
-            Done::Loaded(LoadedAnew { index, config, always, loaded })
+            Done::Loaded(LoadedAnew { number, index, config, always, loaded })
         });
     }
 
-    pub(super) fn loaded(&mut self, LoadedAnew { index, config, always, loaded }: LoadedAnew) {
+    pub(super) fn loaded(&mut self, LoadedAnew { number, index, config, always, loaded }: LoadedAnew) {
         let Some(slot) = self.slots.get(index) else { return };
+        if !slot.reload.as_ref().is_some_and(|reload| reload.number == number) {
+            // It was given up meanwhile.
+            return;
+        }
+        if self.shutting_down {
+            return self.finish(index, Err("main is shutting down".to_owned()));
+        }
         let (unit, now, state) = (slot.unit.clone(), slot.unit.version(), slot.life.state());
         let loaded = match loaded {
             Ok(loaded) => loaded,
             Err(error) => {
                 let end = End::not_loaded(&error);
                 self.record_failure(&unit, &end, state, None);
-                return self.finish(index, Err(end.exit.to_string()));
+                let serves = if slot.life.is_there() { "; the version before serves on" } else { "" };
+                return self.finish(index, Err(format!("{}{serves}", end.exit)));
             }
         };
+        // One that is still being loaded is loaded from the same file.
         let is_same = |kept: Loaded| kept.program.hash == loaded.program.hash;
-        if !always && config.runs_as(&now.config) && now.program().is_some_and(is_same) {
+        if !always && config.runs_as(&now.config) && now.program().is_none_or(is_same) {
             self.retune(index, config);
             return self.finish(index, Ok(false));
         }
         let (limits, access) = on_the_bus(&config, &self.roster.main());
-        let mode = config.reload;
+        let (mode, missing) = (config.reload, self.missing(&config));
         let next = unit.next_version(config, now.peer.renewed(limits, access), Some(loaded));
+        let slot_is_coming = self.slots.get(index).is_some_and(|slot| slot.life.is_coming());
         match state {
+            State::Starting | State::Ready | State::Interrupted if missing.is_some() => {
+                let reason = missing.unwrap_or_default();
+                self.finish(index, Err(format!("{reason}; the version before serves on")));
+            }
             State::Ready | State::Interrupted if mode == ReloadMode::Overlap => {
                 next.peer.begin_beside();
                 unit.count_start();
@@ -112,6 +141,10 @@ impl Supervisor {
             State::Starting | State::Ready | State::Interrupted => {
                 self.set_stage(index, Stage::Next(next));
                 self.replace(index);
+            }
+            State::Draining if slot_is_coming => {
+                self.install(index, &next, true);
+                self.set_stage(index, Stage::Trial(None));
             }
             State::BackingOff | State::Failed => {
                 self.install(index, &next, true);
@@ -127,6 +160,15 @@ impl Supervisor {
         }
     }
 
+    /// Why an extension that is configured like this could not be started, if what it requires does not
+    /// come.
+    fn missing(&self, config: &ExtensionConfig) -> Option<String> {
+        let coming = self.slots.coming();
+        let is_coming = |owner: &Option<usize>| owner.is_some_and(|owner| coming.contains(&owner));
+        let (owner, contract) = self.slots.unmet(config).find(|(owner, _)| !is_coming(owner))?;
+        Some(self.why_blocked(owner, contract))
+    }
+
     fn replace(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.due = None;
@@ -136,18 +178,22 @@ impl Supervisor {
 
     /// Another configuration of the same instances.
     pub(super) fn retune(&mut self, index: usize, config: Arc<ExtensionConfig>) {
-        let Some(slot) = self.slots.get(index) else { return };
+        let Some(slot) = self.slots.get_mut(index) else { return };
         let now = slot.unit.version();
+        slot.config = config.clone();
         slot.unit.set_version(slot.unit.next_version(config, now.peer.clone(), now.program()));
     }
 
     /// The next instance is of this version, and on the bus it is the extension. What another extension
     /// has come to own it gets only if it `claims` it.
     pub(super) fn install(&mut self, index: usize, version: &Arc<Version>, claims: bool) {
-        let Some(slot) = self.slots.get(index) else { return };
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        let before = std::mem::replace(&mut slot.config, version.config.clone());
         slot.unit.set_version(version.clone());
         self.bus.hand_over(&version.peer, claims);
-        self.slots.find_owners();
+        if before.fulfills != version.config.fulfills {
+            self.slots.find_owners();
+        }
     }
 
     /// The instance has drained: the next version is up, if there is one.
@@ -197,10 +243,23 @@ impl Supervisor {
         }
     }
 
+    /// Somebody has decided otherwise while it was under way.
+    pub(super) fn give_up_reload(&mut self, index: usize, reason: &'static str) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        match slot.reload.as_mut().map(|reload| &mut reload.stage) {
+            Some(stage @ Stage::Beside) => {
+                *stage = Stage::GivenUp(reason);
+                slot.successor.iter().for_each(Run::stop);
+            }
+            Some(Stage::Loading) if !slot.life.is_coming() => self.finish(index, Err(reason.to_owned())),
+            _ => self.gave_up(index, reason),
+        }
+    }
+
     /// The successor serves: it is the extension from now on, and the one before finishes.
     pub(super) fn take_over(&mut self, index: usize, phase: &Phase, reason: Option<String>) {
         let Some(slot) = self.slots.get_mut(index) else { return };
-        if !slot.life.is_there() {
+        if !slot.is_succeeded() {
             return;
         }
         let Some(next) = slot.successor.take() else { return };
@@ -221,9 +280,8 @@ impl Supervisor {
     /// The instance has failed while its successor starts: that is the extension now, ready or not.
     pub(super) fn adopt(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
-        if slot.life.state() != State::BackingOff {
-            slot.successor.iter().for_each(Run::stop);
-            return;
+        if !slot.is_succeeded() || !matches!(slot.life.state(), State::BackingOff | State::Failed) {
+            return self.give_up_reload(index, "the version before has failed for good");
         }
         let Some(next) = slot.successor.take() else { return };
         let before = slot.unit.version();
@@ -242,12 +300,12 @@ impl Supervisor {
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.successor = None;
         let (unit, state) = (slot.unit.clone(), slot.life.state());
-        // If it was told to stop, nobody is told of its end.
-        if slot.life.is_there() {
+        if let Some(Reload { stage: Stage::GivenUp(reason), .. }) = &slot.reload {
+            let reason = (*reason).to_owned();
+            self.finish(index, Err(reason));
+        } else {
             self.record_failure(&unit, &ended.end, state, None);
             self.finish(index, Err(format!("{}; the version before serves on", ended.end.exit)));
-        } else {
-            self.finish(index, Err("it was stopped".to_owned()));
         }
         self.settle_stoppers(index);
     }
@@ -258,6 +316,10 @@ impl Supervisor {
         let (unit, state) = (slot.unit.clone(), slot.life.state());
         if !matches!(ended.end.exit, Exit::Finished | Exit::Failed(_)) {
             self.record_failure(&unit, &ended.end, state, None);
+        }
+        if matches!(state, State::Failed | State::Quarantined | State::Stopped) {
+            // For what it gave back nobody comes.
+            unit.version().peer.inbox().drop_requests(|_| true);
         }
         self.finish(index, Ok(true));
         self.settle_stoppers(index);

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     bus::PeerId,
+    config::ExtensionConfig,
     names::{ContractName, ExtensionId},
     roster::Unit,
 };
@@ -24,6 +25,8 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) unit: Arc<Unit>,
+    /// Of the version that runs next.
+    pub(super) config: Arc<ExtensionConfig>,
     pub(super) life: Lifecycle,
     /// The instance that is the extension.
     pub(super) current: Option<Run>,
@@ -53,6 +56,7 @@ pub(super) enum Part {
 impl Slot {
     pub(super) fn new(unit: Arc<Unit>) -> Self {
         Self {
+            config: unit.version().config.clone(),
             unit,
             life: Lifecycle::new(),
             current: None,
@@ -67,7 +71,12 @@ impl Slot {
     }
 
     pub(super) fn apply(&mut self, event: Event) -> Step {
-        self.life.apply(event, &self.unit.version().config.restart)
+        self.life.apply(event, &self.config.restart)
+    }
+
+    /// Whether another version starts beside it, which takes its place if it ends.
+    pub(super) fn is_succeeded(&self) -> bool {
+        self.successor.is_some() && self.reload.as_ref().is_some_and(Reload::is_beside)
     }
 
     pub(super) fn runs(&self) -> impl Iterator<Item = &Run> {
@@ -90,20 +99,28 @@ impl Slot {
 #[derive(Debug)]
 pub(super) struct Slots {
     all: Vec<Slot>,
+    by_id: HashMap<ExtensionId, usize>,
+    /// Contracts that the embedding program serves.
+    serves: Vec<ContractName>,
     /// Who fulfills which contract, by the version that runs next.
     owners: HashMap<ContractName, usize>,
 }
 
 impl Slots {
-    pub(super) fn new(units: Vec<Arc<Unit>>) -> Self {
-        let mut slots = Self { all: units.into_iter().map(Slot::new).collect(), owners: HashMap::new() };
+    pub(super) fn new(units: Vec<Arc<Unit>>, serves: Vec<ContractName>) -> Self {
+        let mut slots = Self { all: Vec::new(), by_id: HashMap::new(), serves, owners: HashMap::new() };
+        for unit in units {
+            slots.push(unit);
+        }
         slots.find_owners();
         slots
     }
 
     pub(super) fn push(&mut self, unit: Arc<Unit>) -> usize {
+        let index = self.all.len();
+        self.by_id.insert(unit.id().clone(), index);
         self.all.push(Slot::new(unit));
-        self.all.len() - 1
+        index
     }
 
     /// To be said when what extensions fulfill has changed.
@@ -111,8 +128,7 @@ impl Slots {
         let listed = self.all.iter().enumerate().filter(|(_, slot)| slot.is_listed);
         self.owners = listed
             .flat_map(|(index, slot)| {
-                let config = slot.unit.version().config.clone();
-                config.fulfills.clone().into_iter().map(move |contract| (contract, index))
+                slot.config.fulfills.iter().map(move |contract| (contract.clone(), index))
             })
             .collect();
     }
@@ -131,12 +147,12 @@ impl Slots {
 
     /// A configured extension.
     pub(super) fn find(&self, id: &ExtensionId) -> Option<usize> {
-        self.all.iter().position(|slot| slot.is_listed && slot.unit.id() == id)
+        self.find_ever(id).filter(|index| self.get(*index).is_some_and(|slot| slot.is_listed))
     }
 
     /// One that is configured, or was.
     pub(super) fn find_ever(&self, id: &ExtensionId) -> Option<usize> {
-        self.all.iter().position(|slot| slot.unit.id() == id)
+        self.by_id.get(id).copied()
     }
 
     /// The extension of a run, if that goes on.
@@ -152,11 +168,46 @@ impl Slots {
     }
 
     /// The owners of what an extension requires; contracts that Main serves have none.
-    pub(super) fn required_by(&self, index: usize) -> Vec<(usize, ContractName)> {
-        let Some(slot) = self.get(index) else { return Vec::new() };
-        let config = slot.unit.version().config.clone();
-        let owned = |contract: &ContractName| Some((*self.owners.get(contract)?, contract.clone()));
-        config.requires.iter().filter_map(owned).collect()
+    pub(super) fn required_by(&self, index: usize) -> impl Iterator<Item = usize> {
+        let requires = self.get(index).map(|slot| &slot.config.requires).into_iter().flatten();
+        requires.filter_map(|contract| self.owners.get(contract).copied())
+    }
+
+    /// What of that which is required is not there; and its owner, if it has one.
+    pub(super) fn unmet<'a>(
+        &'a self,
+        config: &'a ExtensionConfig,
+    ) -> impl Iterator<Item = (Option<usize>, &'a ContractName)> {
+        let owned = |contract| (self.owners.get(contract).copied(), contract);
+        let is_there = |owner: &usize| self.get(*owner).is_some_and(|slot| slot.life.is_there());
+        config.requires.iter().map(owned).filter(move |(owner, contract)| match owner {
+            Some(owner) => !is_there(owner),
+            None => !self.serves.contains(contract),
+        })
+    }
+
+    /// Those that are on their way to be there: that start, and those that wait for them alone. Not those
+    /// that wait for each other.
+    pub(super) fn coming(&self) -> BTreeSet<usize> {
+        let is_moving = |slot: &Slot| slot.life.is_coming() && !slot.life.is_waiting();
+        let mut coming: BTreeSet<usize> =
+            self.iter().filter(|(_, slot)| is_moving(slot)).map(|(index, _)| index).collect();
+        let mut waiting = self.waiting();
+        loop {
+            let before = waiting.len();
+            waiting.retain(|&index| {
+                let Some(slot) = self.get(index) else { return false };
+                let comes = |owner: Option<usize>| owner.is_some_and(|owner| coming.contains(&owner));
+                let is_coming = self.unmet(&slot.config).all(|(owner, _)| comes(owner));
+                if is_coming {
+                    coming.insert(index);
+                }
+                !is_coming
+            });
+            if waiting.len() == before {
+                return coming;
+            }
+        }
     }
 
     /// An extension, and all that it cannot do without.
@@ -164,21 +215,20 @@ impl Slots {
         let (mut all, mut open) = (BTreeSet::new(), vec![index]);
         while let Some(index) = open.pop() {
             if all.insert(index) {
-                open.extend(self.required_by(index).into_iter().map(|(owner, _)| owner));
+                open.extend(self.required_by(index));
             }
         }
         all
     }
 
-    /// Those of which instances run, and whom nobody who runs requires.
+    /// Those of which instances run, and whom nobody who runs requires; all that run, if they require each
+    /// other, as two versions of a configuration can.
     pub(super) fn stoppable(&self) -> Vec<usize> {
         let runs = |(_, slot): &(usize, &Slot)| slot.runs().next().is_some();
-        let required: BTreeSet<usize> = self
-            .iter()
-            .filter(runs)
-            .flat_map(|(index, _)| self.required_by(index))
-            .map(|(owner, _)| owner)
-            .collect();
-        self.iter().filter(runs).map(|(index, _)| index).filter(|index| !required.contains(index)).collect()
+        let required: BTreeSet<usize> =
+            self.iter().filter(runs).flat_map(|(index, _)| self.required_by(index)).collect();
+        let (required, free): (Vec<_>, Vec<_>) =
+            self.iter().filter(runs).map(|(index, _)| index).partition(|index| required.contains(index));
+        if free.is_empty() { required } else { free }
     }
 }

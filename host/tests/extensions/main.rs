@@ -16,6 +16,7 @@ mod order;
 mod output;
 mod refused;
 mod reload;
+mod reload_meets;
 mod reload_under_load;
 mod support;
 mod traps;

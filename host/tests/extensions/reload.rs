@@ -284,9 +284,20 @@ async fn one_that_does_not_run_is_not_started_by_a_reload_unless_it_has_failed()
 
 #[tokio::test]
 async fn a_second_reload_of_the_same_is_refused_until_the_first_has_ended() {
-    let main = start(vec![puppet("a")]).await;
+    let gate = Gate::new();
+    let slow = puppet_with("a", |a| {
+        a.wants = vec!["gate@1".parse().unwrap()];
+        set(a, "stop", "call gate@1 pass");
+    });
+    let main = builder(vec![slow]).serve(gate.service()).start().await.unwrap();
     let control = main.control();
-    let (first, second) = tokio::join!(control.reload_extension("a"), control.reload_extension("a"));
+    let second = async {
+        reached(&main, "a", State::Draining).await;
+        let refused = control.reload_extension("a").await;
+        gate.open(10);
+        refused
+    };
+    let (first, second) = tokio::join!(control.reload_extension("a"), second);
     assert_eq!((first, second), (Ok(()), Err(ControlError::Reloading("`a`".to_owned()))));
     control.reload_extension("a").await.unwrap();
 }

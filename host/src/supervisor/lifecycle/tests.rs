@@ -40,6 +40,11 @@ impl Model {
             (Event::Start, Rest(state)) => self.situation = Waits(state),
             (Event::Start, Ends { .. }) => self.situation = Ends { again: true },
             (Event::Launched, Waits(_)) => self.situation = Up(State::Starting),
+            (Event::Blocked, Waits(_)) if self.on_trial => {
+                self.on_trial = false;
+                self.situation = Waits(State::Loaded);
+                return Step::FallBack;
+            }
             (Event::Blocked, Waits(_)) => self.situation = Waits(State::Failed),
             (Event::Ready, Up(_)) => self.serves(State::Ready),
             (Event::Interrupted, Up(_)) => self.serves(State::Interrupted),

@@ -1,0 +1,167 @@
+//! Two versions of one peer, and contracts that change hands: what each may do, and what the other must
+//! not notice.
+
+use super::*;
+
+fn access(fulfills: &[&str], calls: &[&str]) -> Access {
+    let contracts = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect();
+    Access {
+        fulfills: contracts(fulfills),
+        calls: contracts(calls),
+        publishes: vec![">".parse().unwrap()],
+        subscribes: vec![">".parse().unwrap()],
+    }
+}
+
+fn serve(peer: &Peer, contract: &str, operations: [&str; 2]) {
+    peer.begin_instance();
+    peer.serve(contract, &operations.map(ToOwned::to_owned)).unwrap();
+    peer.set_phase_if_up(Phase::Ready);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_number_that_was_looked_up_with_one_owner_is_not_used_with_the_next() {
+    let bus = TestBus::new();
+    let caller = bus.ready("caller", &[], &["x@1"]);
+    let old = bus.add("old", &["x@1"], &[]);
+    serve(&old, "x@1", ["do", "undo"]);
+    let mut target = bus.open(&caller, "x@1", "do", None).unwrap();
+    // The contract moves to another extension, which has its own numbers, and its first instance, too.
+    let new = bus.add("new", &["x@1"], &[]);
+    serve(&new, "x@1", ["undo", "do"]);
+    let deadline = bus.deadline(&target, None, None);
+    let call = bus.bus.call(&caller, &mut target, "".into(), deadline, false).unwrap();
+    let request = take_request(&new);
+    let number = request.number;
+    request.answer.give(ok(""));
+    call.answer().await.unwrap();
+    assert_eq!(number, 1, "0 is `undo`");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_number_that_was_looked_up_with_one_owner_is_not_used_with_one_that_starts() {
+    let bus = TestBus::new();
+    let caller = bus.ready("caller", &[], &["x@1"]);
+    let old = bus.add("old", &["x@1"], &[]);
+    serve(&old, "x@1", ["do", "undo"]);
+    let mut target = bus.open(&caller, "x@1", "do", None).unwrap();
+    let new = bus.add("new", &["x@1"], &[]);
+    new.set_phase(Phase::Starting);
+    let deadline = bus.deadline(&target, None, None);
+    let call = bus.bus.call(&caller, &mut target, "".into(), deadline, false).unwrap();
+    serve(&new, "x@1", ["undo", "do"]);
+    let request = take_request(&new);
+    let number = request.number;
+    request.answer.give(ok(""));
+    call.answer().await.unwrap();
+    assert_eq!(number, 1, "0 is `undo`");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_predecessor_gets_the_replies_that_came_when_its_successor_is_forgotten() {
+    let bus = TestBus::new();
+    let (old, server) = (bus.ready("a", &[], &["s@1"]), bus.ready("server", &["s@1"], &[]));
+    bus.send(&old, "s@1", "of the old").unwrap();
+    let new = old.renewed(LIMITS, access(&[], &["s@1"]));
+    new.begin_beside();
+    bus.hand_over(&new, true);
+    new.become_current();
+    assert!(matches!(old.take(), Taken::Stop));
+    take_request(&server).answer.give(ok("late"));
+    // The new one is done by itself, while the old one still finishes.
+    new.end_instance();
+    new.set_phase(Phase::Down);
+    bus.forget(&new);
+    assert_eq!(take_reply(&old).outcome.unwrap(), "late");
+    assert!(matches!(old.take(), Taken::Stop));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_predecessor_is_told_that_no_reply_comes_when_those_that_came_were_dropped() {
+    let bus = TestBus::new();
+    let (old, server) = (bus.ready("a", &[], &["s@1"]), bus.ready("server", &["s@1"], &[]));
+    bus.send(&old, "s@1", "of the old").unwrap();
+    let new = old.renewed(LIMITS, access(&[], &["s@1"]));
+    new.begin_beside();
+    bus.hand_over(&new, true);
+    new.become_current();
+    assert!(matches!(old.take(), Taken::Stop));
+    take_request(&server).answer.give(ok("late"));
+    new.end_instance();
+    bus.forget(&new);
+    assert!(!matches!(old.take(), Taken::Empty), "it waits for a reply that never comes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_both_instances_subscribed_to_goes_to_the_current_one_and_stays_when_the_other_fails() {
+    let bus = TestBus::new();
+    let old = bus.ready("a", &[], &[]);
+    let new = old.renewed(LIMITS, access(&[], &[]));
+    new.begin_beside();
+    bus.subscribe(&new, new.inbox(), "t").unwrap();
+    bus.subscribe(&old, old.inbox(), "t").unwrap();
+    bus.publish(&bus.main(), None, "t", "1".into()).unwrap();
+    let first = matches!(old.take(), Taken::Message(Incoming::Event(_)));
+    bus.discard(&new);
+    let delivered = bus.publish(&bus.main(), None, "t", "2".into()).unwrap().delivered;
+    assert_eq!((first, delivered), (true, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_successor_may_call_one_who_waits_for_the_version_that_serves() {
+    let bus = TestBus::new();
+    let (old, other) = (bus.ready("a", &["a@1"], &["b@1"]), bus.ready("b", &["b@1"], &["a@1"]));
+    let new = old.renewed(LIMITS, access(&["a@1"], &["b@1"]));
+    new.begin_beside();
+    let blocking = |caller: &Arc<Peer>, contract: &str| {
+        let mut target = bus.open(caller, contract, "do", None).unwrap();
+        let deadline = bus.deadline(&target, None, None);
+        bus.bus.call(caller, &mut target, "".into(), deadline, true)
+    };
+    let waits = blocking(&other, "a@1").unwrap();
+    let asked = blocking(&new, "b@1").map(drop);
+    take_request(&old).answer.give(ok(""));
+    waits.answer().await.unwrap();
+    assert_eq!(asked, Ok(()), "the version that serves will answer, and waits for nobody");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_predecessor_subscribes_to_is_what_the_version_that_serves_may() {
+    let bus = TestBus::new();
+    let old = bus.ready("a", &[], &[]);
+    let mut narrower = access(&[], &[]);
+    narrower.subscribes = vec!["only".parse().unwrap()];
+    let new = old.renewed(LIMITS, narrower);
+    new.begin_beside();
+    bus.hand_over(&new, true);
+    new.become_current();
+    new.set_phase(Phase::Ready);
+    let _refused_or_not = bus.subscribe(&old, old.inbox(), "secret");
+    let receipt = bus.publish(&bus.main(), None, "secret", "1".into()).unwrap();
+    assert_eq!(receipt.delivered, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_a_predecessor_dies_with_counts_as_one_for_its_successor() {
+    let bus = TestBus::new();
+    let old = bus.ready("a", &[], &[]);
+    bus.subscribe(&old, old.inbox(), "t").unwrap();
+    let publish = || bus.publish(&bus.main(), None, "t", "".into()).unwrap();
+    publish();
+    let in_hand = take_event(old.inbox());
+    let lost = in_hand.subscription.take(in_hand.sequence);
+    let new = old.renewed(LIMITS, access(&[], &[]));
+    new.begin_beside();
+    bus.hand_over(&new, true);
+    new.become_current();
+    for _ in 0..3 {
+        publish();
+        let event = take_event(new.inbox());
+        assert_eq!(event.subscription.take(event.sequence), 0);
+    }
+    // As an instance does that dies with it in hand.
+    in_hand.subscription.untake(in_hand.sequence, lost);
+    publish();
+    let event = take_event(new.inbox());
+    assert_eq!(event.subscription.take(event.sequence), 1);
+}
