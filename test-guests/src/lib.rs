@@ -1,6 +1,7 @@
 //! Extensions for tests: some do what they are told, some what no extension should. The tests build
 //! them; [`path`] says where they are.
 
+pub mod churn;
 pub mod words;
 
 use std::{

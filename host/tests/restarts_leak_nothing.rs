@@ -1,0 +1,168 @@
+//! What an instance took is given back when it dies, however often. Alone in its process, since it
+//! measures it.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::runtime::Handle;
+use weir_host::{
+    Client, Config, Error, ExtensionConfig, Main, MainConfig, MainEvent, MainEvents, RestartPolicy, Service,
+    State, config::DirGrant,
+};
+
+const WARM_UP: usize = 1_000;
+const CYCLES: usize = 10_000;
+
+/// Bytes of resident memory that all cycles together may add: 26 for each.
+const ALLOWED: u64 = 256 * 1024;
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What ends an instance, and what becomes of the request that it had in hand.
+const KILLS: [(&str, Error); 5] = [
+    // With a file open and a request of its own under way.
+    ("all open /data/file; send neighbour@1 run echo x; trap", Error::Trapped),
+    ("exit 1", Error::PeerGone),
+    ("spin", Error::Trapped),
+    ("all subscribe t; publish t x; panic on purpose", Error::Trapped),
+    ("exit 0", Error::PeerGone),
+];
+
+#[tokio::test]
+async fn ten_thousand_restarts_leave_memory_files_threads_tasks_and_waiters_as_they_were() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("file"), "x").unwrap();
+    let main = start(directory.path()).await;
+    let served = Arc::new(AtomicBool::new(true));
+    let neighbour = tokio::spawn(use_neighbour(main.client().clone(), served.clone()));
+
+    let mut events = main.control().events();
+    for cycle in 0..WARM_UP {
+        kill(&main, &mut events, cycle).await;
+    }
+    let before = Footprint::of(main.client()).await;
+    for cycle in 0..CYCLES {
+        kill(&main, &mut events, cycle).await;
+    }
+    let after = Footprint::of(main.client()).await;
+
+    served.store(false, Ordering::Relaxed);
+    assert!(neighbour.await.unwrap() > CYCLES, "the neighbour was served all the while");
+    let status = main.control().status("victim").unwrap();
+    assert_eq!((status.restarts, status.state), ((WARM_UP + CYCLES) as u64, State::Ready));
+    assert_eq!(status.inbox_messages, 0);
+    assert_eq!(main.client().waiters(), 0);
+    assert_eq!(after.counted, before.counted);
+    let grown = after.resident.saturating_sub(before.resident);
+    assert!(grown <= ALLOWED, "{grown} bytes more: {before:?}, {after:?}");
+}
+
+/// Two puppets, of which one is always started again.
+async fn start(directory: &std::path::Path) -> Main {
+    let mut victim = puppet("victim");
+    victim.wants = vec!["neighbour@1".parse().unwrap()];
+    victim.publishes = vec!["t".parse().unwrap()];
+    victim.subscribes = vec!["t".parse().unwrap()];
+    victim.grants.dirs = vec![DirGrant::read_write(directory, "/data".parse().unwrap())];
+    victim.restart.policy = RestartPolicy::Always;
+    victim.restart.backoff = Duration::from_millis(1);
+    victim.restart.max_backoff = Duration::from_millis(1);
+    victim.restart.failures = 1000;
+    victim.restart.window = Duration::from_millis(10);
+    // What is spun through is soon used up.
+    victim.limits.message_size = 64 * 1024;
+    victim.limits.fuel_per_message = 1_000_000;
+    victim.limits.cpu_share = "100%".parse().unwrap();
+
+    let mut main = MainConfig::default();
+    main.request_timeout = PATIENCE;
+    // Always the same one, since it never rests for long.
+    main.blocking_threads = 1;
+    let tasks = Service::new("tasks@1".parse().unwrap()).on("count".parse().unwrap(), async |_| {
+        // Of the runtime that this runs on, which is Main's.
+        Ok(Handle::current().metrics().num_alive_tasks().to_string().into())
+    });
+    let config = Config::new(main, vec![victim, puppet("neighbour")]);
+    Main::builder(config).serve(tasks).start().await.unwrap()
+}
+
+fn puppet(id: &str) -> ExtensionConfig {
+    let mut puppet = ExtensionConfig::new(id.parse().unwrap(), test_guests::path("puppet"));
+    puppet.limits.ready_timeout = PATIENCE;
+    puppet.fulfills = vec![format!("{id}@1").parse().unwrap()];
+    puppet.config.insert("contract".to_owned(), format!("{id}@1"));
+    puppet
+}
+
+/// Ends the instance, with another request behind the one that does; returns when the next one serves.
+async fn kill(main: &Main, events: &mut MainEvents, cycle: usize) {
+    let (command, outcome) = &KILLS[cycle % KILLS.len()];
+    let client = main.client();
+    let (killed, behind) =
+        tokio::join!(client.call("victim@1", "run", *command), client.call("victim@1", "run", "echo next"));
+    assert_eq!(killed.as_ref(), Err(outcome), "cycle {cycle}: {command}");
+    match behind {
+        Ok(answer) => assert_eq!(answer, "next"),
+        // It had died before that was sent.
+        Err(error) => assert!(matches!(error, Error::NoProvider(_)), "cycle {cycle}: {error}"),
+    }
+    loop {
+        match events.next().await.unwrap() {
+            MainEvent::State { extension, to: State::Ready, .. } if extension.as_str() == "victim" => return,
+            MainEvent::Lagged { missed } => panic!("{missed} events missed in cycle {cycle}"),
+            _ => {}
+        }
+    }
+}
+
+/// Calls the neighbour for as long as `goes_on` says; returns how often.
+async fn use_neighbour(client: Client, goes_on: Arc<AtomicBool>) -> usize {
+    let mut calls = 0;
+    while goes_on.load(Ordering::Relaxed) {
+        assert_eq!(client.call("neighbour@1", "run", "echo here").await.unwrap(), "here");
+        calls += 1;
+    }
+    calls
+}
+
+#[derive(Debug)]
+struct Footprint {
+    resident: u64,
+    counted: Counted,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Counted {
+    files: usize,
+    threads: usize,
+    tasks: usize,
+}
+
+impl Footprint {
+    async fn of(client: &Client) -> Self {
+        let tasks = client.call("tasks@1", "count", "").await.unwrap();
+        Self {
+            resident: resident(),
+            counted: Counted {
+                files: fs::read_dir("/proc/self/fd").unwrap().count(),
+                threads: fs::read_dir("/proc/self/task").unwrap().count(),
+                tasks: str::from_utf8(&tasks).unwrap().parse().unwrap(),
+            },
+        }
+    }
+}
+
+/// Bytes of this process that are in memory.
+fn resident() -> u64 {
+    let rollup = fs::read_to_string("/proc/self/smaps_rollup").unwrap();
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Rss:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() * 1024
+}

@@ -1,0 +1,62 @@
+//! Sends, receives and dies, as chance has it, and has its test keep a ledger of all that.
+//!
+//! Its settings, in `wasi:config`:
+//!
+//! | key | meaning |
+//! | --- | --- |
+//! | `window` | it sends, with so many requests under way; 0: it waits for each |
+//! | `receiver` | it receives, as the one of that id does |
+//! | `listener` | it subscribes |
+
+mod ledger;
+mod receiver;
+mod sender;
+
+use std::{hint::black_box, process::ExitCode};
+
+use test_guests::{churn::Deed, words::count};
+use weir_sdk::raw::{config, events, lifecycle};
+
+use self::ledger::Ledger;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            lifecycle::error(&reason);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), String> {
+    let (ledger, begun) = Ledger::begin()?;
+    if begun.dies {
+        std::process::abort();
+    }
+    if setting("listener").is_some() {
+        events::subscribe(test_guests::churn::TOPIC).map_err(test_guests::words::text)?;
+    }
+    match setting("window") {
+        Some(window) => sender::run(&ledger, &begun, count(&window)?),
+        None => receiver::run(&ledger, &begun, setting("receiver").as_deref()),
+    }
+}
+
+/// Ends this instance, if that is the deed.
+fn end(ledger: &Ledger, deed: Deed) {
+    match deed {
+        Deed::Answer => {}
+        Deed::Trap => std::process::abort(),
+        Deed::Spin => loop {
+            black_box(());
+        },
+        Deed::Hold => ledger.hold(true),
+        Deed::Fail => std::process::exit(1),
+        Deed::Finish => std::process::exit(0),
+    }
+}
+
+fn setting(key: &str) -> Option<String> {
+    config::get(key).ok().flatten()
+}
