@@ -26,6 +26,7 @@ pub(crate) struct Extension {
     pub(crate) shed: u64,
     pub(crate) late: u64,
     pub(crate) class: String,
+    pub(crate) hash: Option<String>,
     #[serde(default)]
     pub(crate) fulfills: Vec<String>,
     #[serde(default)]
@@ -71,6 +72,7 @@ pub(crate) struct Reloaded {
     pub(crate) changed: Vec<String>,
     pub(crate) failed: Vec<NotReloaded>,
     pub(crate) needs_restart: Vec<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -81,7 +83,7 @@ pub(crate) struct NotReloaded {
 
 impl Reloaded {
     pub(crate) fn is_empty(&self) -> bool {
-        let Self { added, removed, changed, failed, needs_restart } = self;
+        let Self { added, removed, changed, failed, needs_restart, warnings: _ } = self;
         [added, removed, changed, needs_restart].iter().all(|ids| ids.is_empty()) && failed.is_empty()
     }
 }

@@ -66,13 +66,15 @@ pub(crate) fn failures(extensions: &[Extension]) -> String {
 /// All of `weir status`.
 pub(crate) fn status(extension: &Extension) -> String {
     let reason = extension.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    let fulfills = if extension.fulfills.is_empty() { "-".to_owned() } else { extension.fulfills.join(" ") };
+    let fulfills =
+        if extension.fulfills.is_empty() { NOTHING.to_owned() } else { extension.fulfills.join(" ") };
     let facts = [
         ("id", extension.id.clone()),
         ("state", format!("{}{reason}", extension.state)),
         ("since", extension.since.clone()),
         ("class", extension.class.clone()),
         ("fulfills", fulfills),
+        ("sha-256", extension.hash.clone().unwrap_or(NOTHING.to_owned())),
         ("cpu", time(extension.cpu_seconds)),
         ("memory", format!("{} of {}", size(extension.memory), size(extension.memory_limit))),
         ("inbox", format!("{} messages, {}", extension.inbox_messages, size(extension.inbox_bytes))),
