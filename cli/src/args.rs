@@ -64,6 +64,15 @@ What requires it is not stopped, and gets `no-provider` until it runs again.
 Examples:
   weir stop uploader")]
     Stop(IdArgs),
+    /// Stop an extension if it runs, and start it with nothing held against it; ends when it is ready
+    #[command(after_help = "\
+Its component is read anew. This is what lifts a quarantine; its failures no longer count.
+
+Examples:
+  weir restart uploader")]
+    Restart(IdArgs),
+    /// Replace extensions while Main runs: one, or all that the configuration has changed
+    Reload(ReloadArgs),
     /// Stop all extensions and Main; ends when they have ended
     #[command(after_help = "\
 Examples:
@@ -164,6 +173,29 @@ pub(crate) struct IdArgs {
     /// The extension
     #[arg(value_name = "ID")]
     pub(crate) id: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+With an ID its component is loaded anew and takes the place of the one that runs, in the way that its
+`reload` says. Without an ID Main reads its configuration again and applies what has changed: it stops
+what is no longer there, starts what is new, replaces what has changed, and leaves all else alone. Where
+the configuration is wrong, nothing is applied. If a new version does not come up, the one before goes
+on, and the exit code is not 0.
+
+Examples:
+  weir reload uploader
+  weir reload
+  weir reload --json | jq .failed")]
+pub(crate) struct ReloadArgs {
+    /// Only this extension, as it is configured by now in Main
+    #[arg(value_name = "ID")]
+    pub(crate) id: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -60,7 +60,7 @@ fn of_code(code: &str) -> u8 {
         "timeout" => 6,
         "handler" => 7,
         "no-provider" | "not-ready" | "overloaded" | "peer-gone" | "trapped" | "not-started"
-        | "shutting-down" | "too-many-streams" => 8,
+        | "not-reloaded" | "reloading" | "shutting-down" | "too-many-streams" => 8,
         _ => 1,
     }
 }

@@ -45,6 +45,8 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Tail(args) => client::block_on(messages::tail(args)),
         Command::Start(args) => client::block_on(control::start(args)),
         Command::Stop(args) => client::block_on(control::stop(args)),
+        Command::Restart(args) => client::block_on(control::restart(args)),
+        Command::Reload(args) => client::block_on(control::reload(args)),
         Command::Shutdown(args) => client::block_on(control::shutdown(args)),
         Command::Inspect(args) => inspect::inspect(&args),
         Command::Completions { shell } => {

@@ -26,6 +26,7 @@ pub(crate) struct Extension {
     pub(crate) shed: u64,
     pub(crate) late: u64,
     pub(crate) class: String,
+    pub(crate) hash: Option<String>,
     #[serde(default)]
     pub(crate) fulfills: Vec<String>,
     #[serde(default)]
@@ -33,6 +34,7 @@ pub(crate) struct Extension {
 }
 
 #[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) struct Failure {
     pub(crate) extension: String,
     pub(crate) time: String,
@@ -42,6 +44,8 @@ pub(crate) struct Failure {
     pub(crate) limit: Option<LimitHit>,
     #[serde(default)]
     pub(crate) trace: Vec<String>,
+    pub(crate) then: String,
+    pub(crate) next_restart: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -57,6 +61,31 @@ pub(crate) struct LimitHit {
     pub(crate) unit: String,
     pub(crate) used: Number,
     pub(crate) allowed: Number,
+}
+
+/// What came of a reload of the configuration.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Reloaded {
+    pub(crate) added: Vec<String>,
+    pub(crate) removed: Vec<String>,
+    pub(crate) changed: Vec<String>,
+    pub(crate) failed: Vec<NotReloaded>,
+    pub(crate) needs_restart: Vec<String>,
+    pub(crate) warnings: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct NotReloaded {
+    pub(crate) extension: String,
+    pub(crate) reason: String,
+}
+
+impl Reloaded {
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self { added, removed, changed, failed, needs_restart, warnings: _ } = self;
+        [added, removed, changed, needs_restart].iter().all(|ids| ids.is_empty()) && failed.is_empty()
+    }
 }
 
 #[derive(Debug, Deserialize)]

@@ -17,6 +17,8 @@ use crate::{
 /// What stands where nothing is known or measured.
 const NOTHING: &str = "-";
 
+const BACKING_OFF: &str = "backing-off";
+
 /// The table of `weir ps`.
 pub(crate) fn extensions(extensions: &[Extension]) -> String {
     let mut table = table(["ID", "STATE", "CPU", "MEMORY", "INBOX", "SHED", "RESTARTS"]);
@@ -28,7 +30,7 @@ pub(crate) fn extensions(extensions: &[Extension]) -> String {
             Cell::new(format!("{} / {}", size(extension.memory), size(extension.memory_limit))),
             Cell::new(format!("{} / {}", extension.inbox_messages, size(extension.inbox_bytes))),
             Cell::new(extension.shed),
-            Cell::new(extension.restarts),
+            Cell::new(printable(&restarts(extension))),
         ]
     }));
     finish(&table)
@@ -38,7 +40,7 @@ pub(crate) fn extensions(extensions: &[Extension]) -> String {
 pub(crate) fn failures(extensions: &[Extension]) -> String {
     let mut failures: Vec<&Failure> = extensions.iter().flat_map(|extension| &extension.failures).collect();
     failures.sort_by(|one, other| one.time.cmp(&other.time));
-    let mut table = table(["TIME", "ID", "HANDLING", "MESSAGE", "SENDER", "LIMIT", "CAUSE"]);
+    let mut table = table(["TIME", "ID", "HANDLING", "MESSAGE", "SENDER", "LIMIT", "THEN", "CAUSE"]);
     table.set_content_arrangement(ContentArrangement::Dynamic);
     table.add_rows(failures.into_iter().map(|failure| {
         let [operation, message, sender] = match &failure.handling {
@@ -54,6 +56,7 @@ pub(crate) fn failures(extensions: &[Extension]) -> String {
             message,
             sender,
             failure.limit.as_ref().map_or(NOTHING.to_owned(), |hit| printable(&limit_hit(hit))),
+            printable(&then(failure)),
             printable(&failure.cause),
         ]
     }));
@@ -63,20 +66,22 @@ pub(crate) fn failures(extensions: &[Extension]) -> String {
 /// All of `weir status`.
 pub(crate) fn status(extension: &Extension) -> String {
     let reason = extension.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    let fulfills = if extension.fulfills.is_empty() { "-".to_owned() } else { extension.fulfills.join(" ") };
+    let fulfills =
+        if extension.fulfills.is_empty() { NOTHING.to_owned() } else { extension.fulfills.join(" ") };
     let facts = [
         ("id", extension.id.clone()),
         ("state", format!("{}{reason}", extension.state)),
         ("since", extension.since.clone()),
         ("class", extension.class.clone()),
         ("fulfills", fulfills),
+        ("sha-256", extension.hash.clone().unwrap_or(NOTHING.to_owned())),
         ("cpu", time(extension.cpu_seconds)),
         ("memory", format!("{} of {}", size(extension.memory), size(extension.memory_limit))),
         ("inbox", format!("{} messages, {}", extension.inbox_messages, size(extension.inbox_bytes))),
         ("messages", format!("{} received, {} sent", extension.received, extension.sent)),
         ("shed", extension.shed.to_string()),
         ("late", extension.late.to_string()),
-        ("restarts", extension.restarts.to_string()),
+        ("restarts", restarts(extension)),
     ];
     let mut text: String =
         facts.iter().map(|(name, value)| format!("{name:<10}{}\n", printable(value))).collect();
@@ -94,6 +99,7 @@ fn failure(failure: &Failure) -> String {
     if let Some(hit) = &failure.limit {
         fact("limit", &limit_hit(hit));
     }
+    fact("then", &then(failure));
     if let Some(hash) = &failure.hash {
         fact("sha-256", hash);
     }
@@ -101,6 +107,21 @@ fn failure(failure: &Failure) -> String {
         fact(if index == 0 { "trace" } else { "" }, function);
     }
     text
+}
+
+/// How often an extension was restarted, and when it will be.
+fn restarts(extension: &Extension) -> String {
+    // Failures while it waits, such as that of a reload, bring none with them.
+    let next = extension.failures.iter().rev().find_map(|failure| failure.next_restart.as_ref());
+    match next {
+        Some(time) if extension.state == BACKING_OFF => format!("{}, next at {time}", extension.restarts),
+        _ => extension.restarts.to_string(),
+    }
+}
+
+/// What came of a failure.
+fn then(Failure { then, next_restart, .. }: &Failure) -> String {
+    next_restart.as_ref().map_or_else(|| then.clone(), |time| format!("{then} until {time}"))
 }
 
 fn limit_hit(hit: &LimitHit) -> String {
@@ -138,8 +159,8 @@ fn state(state: &str) -> Cell {
     let cell = Cell::new(printable(state));
     match state {
         "ready" => cell.fg(Color::Green),
-        "failed" => cell.fg(Color::Red),
-        "interrupted" | "starting" | "draining" => cell.fg(Color::Yellow),
+        "failed" | "quarantined" => cell.fg(Color::Red),
+        "interrupted" | "starting" | "draining" | BACKING_OFF => cell.fg(Color::Yellow),
         _ => cell,
     }
 }

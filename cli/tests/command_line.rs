@@ -8,6 +8,8 @@ mod command_line {
     mod limits;
     mod messages;
     mod observing;
+    mod recovery;
+    mod reload;
     mod support;
     mod systemd;
     mod usage;

@@ -1,11 +1,12 @@
 //! The control interface as it is on the wire, for whoever does not use `weir`.
 
 use std::{
+    fs,
     io::{Read, Write},
     os::unix::net::UnixStream,
 };
 
-use super::support::{PUPPETS, Running};
+use super::support::{PUPPET, PUPPETS, Running, let_go, slow, with_own_component};
 
 fn get(main: &Running, route: &str) -> (String, String) {
     main.http(&format!("GET {route} HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n"))
@@ -58,6 +59,7 @@ fn a_refusal_is_json_with_a_code_and_a_status_that_fits() {
         "/v1/limits/nobody",
         "/v1/events",
         "/v1/events?pattern=a..b",
+        "/v1/reload",
     ] {
         refused(&format!("GET {route}"), get(&main, route));
     }
@@ -71,6 +73,8 @@ fn a_refusal_is_json_with_a_code_and_a_status_that_fits() {
         ("/v1/call/puppet@1/run", "error no"),
         ("/v1/call/spare@1/run", ""),
         ("/v1/extensions/nobody/start", ""),
+        ("/v1/extensions/nobody/restart", ""),
+        ("/v1/extensions/nobody/reload", ""),
         ("/v1/publish/a..b", ""),
         ("/v1/publish/a?to=nobody", ""),
         ("/v1/call/puppet@1/run", "trap"),
@@ -80,6 +84,55 @@ fn a_refusal_is_json_with_a_code_and_a_status_that_fits() {
     insta::with_settings!({ snapshot_path => "../golden", prepend_module_to_snapshot => false }, {
         insta::assert_snapshot!("http-refusals", refusals);
     });
+}
+
+#[test]
+fn an_extension_that_was_restarted_or_reloaded_is_answered_with_as_it_is_then() {
+    let main = Running::with(PUPPETS);
+    for (restarts, verb) in [(1, "restart"), (2, "reload")] {
+        let (head, body) = post(&main, &format!("/v1/extensions/puppet/{verb}"), "");
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert_eq!((&body["id"], &body["state"]), (&"puppet".into(), &"ready".into()));
+        assert_eq!(body["restarts"], restarts);
+    }
+    let (head, body) = post(&main, "/v1/reload", "");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    let report: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let none = serde_json::json!([]);
+    for list in ["added", "removed", "changed", "failed", "needs-restart", "warnings"] {
+        assert_eq!(report[list], none, "{list}: {body}");
+    }
+}
+
+#[test]
+fn a_reload_that_is_refused_says_by_its_code_what_kept_it() {
+    let main = Running::start(with_own_component(PUPPET));
+    let refused = |route: &str, status: &str, code: &str| {
+        let (head, body) = post(&main, route, "");
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{head}");
+        assert!(body.contains(&format!(r#""code":"{code}""#)), "{body}");
+    };
+    let file = main.path().join("weir.toml");
+    fs::write(&file, "memroy = 1").unwrap();
+    refused("/v1/reload", "422", "not-configured");
+    fs::remove_file(&file).unwrap();
+    refused("/v1/reload", "422", "not-configured");
+
+    // While it starts, the new one is as busy as the file says.
+    fs::write(&file, PUPPET.to_owned() + &slow("start")).unwrap();
+    let mut first = UnixStream::connect(main.socket()).unwrap();
+    first.write_all(b"POST /v1/reload HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n").unwrap();
+    while !get(&main, "/v1/extensions/slow").1.contains(r#""state":"starting""#) {}
+    refused("/v1/reload", "409", "reloading");
+    let_go(&main);
+    let mut report = String::new();
+    first.read_to_string(&mut report).unwrap();
+    assert!(report.contains(r#"{"added":["slow"],"#), "{report}");
+
+    fs::write(main.path().join("puppet.wasm"), "not WebAssembly").unwrap();
+    refused("/v1/extensions/puppet/reload", "409", "not-reloaded");
+    refused("/v1/extensions/puppet/restart", "409", "not-started");
 }
 
 #[test]

@@ -35,6 +35,39 @@ autostart = false
 restart = { policy = "never" }
 "#;
 
+/// One extension that does what it is told, and whose answers may take long.
+pub(super) const PUPPET: &str = r#"
+[[extension]]
+id = "puppet"
+path = "puppet.wasm"
+fulfills = ["puppet@1"]
+limits.request-timeout = "1h"
+"#;
+
+/// An extension that is ready when the puppet says so, or that ends when it does: what it does then
+/// waits for an answer of the puppet's, which forgets the request.
+pub(super) fn slow(when: &str) -> String {
+    format!(
+        r#"
+        [[extension]]
+        id = "slow"
+        path = "puppet.wasm"
+        fulfills = ["slow@1"]
+        requires = ["puppet@1"]
+        config = {{ contract = "slow@1", {when} = "call puppet@1 run forget" }}
+        limits.ready-timeout = "1h"
+        limits.stop-timeout = "1h"
+        "#
+    )
+}
+
+/// Lets the slow extension go on: its request has one of the first numbers.
+pub(super) fn let_go(main: &Running) {
+    let answer = |id| main.weir(&["call", "puppet@1", "run", "--raw", &format!("respond {id}")]);
+    while main.json(&["status", "--json", "puppet"])["received"] == 0 {}
+    assert!((1..=4).any(|id| answer(id).stdout == "()"));
+}
+
 /// What a command did.
 #[derive(Debug)]
 pub(super) struct Done {
@@ -74,6 +107,14 @@ pub(super) fn configured(extensions: &str) -> TempDir {
     let plugins = plugins.parent().unwrap().display();
     fs::write(dir.path().join("weir.toml"), format!("[main]\nplugin-dir = \"{plugins}\"\n{extensions}"))
         .unwrap();
+    dir
+}
+
+/// The configuration of a test, in a new directory with a component of its own: `puppet.wasm`.
+pub(super) fn with_own_component(extensions: &str) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::copy(test_guests::path("puppet"), dir.path().join("puppet.wasm")).unwrap();
+    fs::write(dir.path().join("weir.toml"), extensions).unwrap();
     dir
 }
 

@@ -15,45 +15,13 @@ use std::{
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use super::support::{PUPPETS, Running, configured, weir};
+use super::support::{PUPPET, PUPPETS, Running, configured, let_go, slow, weir};
 
 /// Time enough for everything on a machine that is busy with other things.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The watchdog's time: Main pings at half of it.
 const WATCHDOG: Duration = Duration::from_millis(200);
-
-const PUPPET: &str = r#"
-[[extension]]
-id = "puppet"
-path = "puppet.wasm"
-fulfills = ["puppet@1"]
-limits.request-timeout = "1h"
-"#;
-
-/// An extension that is ready when the puppet says so, or that ends when it does: what it does then
-/// waits for an answer of the puppet's, which forgets the request.
-fn slow(when: &str) -> String {
-    format!(
-        r#"
-        [[extension]]
-        id = "slow"
-        path = "puppet.wasm"
-        fulfills = ["slow@1"]
-        requires = ["puppet@1"]
-        config = {{ contract = "slow@1", {when} = "call puppet@1 run forget" }}
-        limits.ready-timeout = "1h"
-        limits.stop-timeout = "1h"
-        "#
-    )
-}
-
-/// Lets the slow extension go on: its request has one of the first numbers.
-fn let_go(main: &Running) {
-    let answer = |id| main.weir(&["call", "puppet@1", "run", "--raw", &format!("respond {id}")]);
-    while main.json(&["status", "--json", "puppet"])["received"] == 0 {}
-    assert!((1..=4).any(|id| answer(id).stdout == "()"));
-}
 
 /// The service manager, and what it was told.
 struct Systemd {

@@ -10,7 +10,7 @@ use std::{
 
 use super::support::{Done, done, weir};
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 16] = [
     "run",
     "check",
     "ps",
@@ -22,6 +22,8 @@ const COMMANDS: [&str; 14] = [
     "tail",
     "start",
     "stop",
+    "restart",
+    "reload",
     "shutdown",
     "inspect",
     "completions",
@@ -65,6 +67,8 @@ fn mistakes_in_the_arguments_are_named_with_an_exit_code() {
         &["limits", "--file", "/nowhere/weir.toml"],
         &["limits", "--file", "/nowhere/weir.toml", ""],
         &["limits", ""],
+        &["restart"],
+        &["reload", ""],
         &["run", "/nowhere/weir.toml"],
         &["inspect", "/nowhere/a.wasm"],
         &["inspect", "/dev/null"],

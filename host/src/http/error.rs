@@ -98,3 +98,18 @@ impl From<PathRejection> for Refusal {
         Self::invalid(format!("the path does not fit this route: {}", rejection.body_text()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_configured_by_a_file_is_no_mistake_of_the_file() {
+        let refused = |error: ControlError| {
+            let refusal = Refusal::from(error);
+            (refusal.status.as_u16(), refusal.code)
+        };
+        assert_eq!(refused(ControlError::NoFile), (409, "no-file"));
+        assert_eq!(refused(ControlError::NotConfigured("weir.toml:1:1".into())), (422, "not-configured"));
+    }
+}

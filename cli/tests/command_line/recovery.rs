@@ -1,0 +1,129 @@
+//! What an operator sees of an extension that fails, and has Main do about it.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::Stdio,
+};
+
+use super::support::{Running, configured, done, weir};
+
+/// It is put aside at its first failure.
+const FRAGILE: &str = r#"
+[[extension]]
+id = "fragile"
+path = "puppet.wasm"
+fulfills = ["puppet@1"]
+restart.failures = 1
+"#;
+
+/// It waits for its restart as long as a test may take.
+const PATIENT: &str = r#"
+[[extension]]
+id = "patient"
+path = "puppet.wasm"
+fulfills = ["puppet@1"]
+restart = { backoff = "1h", max-backoff = "1h", window = "7days" }
+"#;
+
+fn trap(main: &Running) {
+    assert_eq!(main.weir(&["call", "puppet@1", "run", "--raw", "trap"]).code, 8);
+}
+
+#[test]
+fn a_quarantine_is_shown_with_what_lifts_it_and_only_that_does() {
+    let main = Running::with(FRAGILE);
+    trap(&main);
+    let row = main.weir(&["ps"]).good();
+    assert!(row.lines().last().unwrap().starts_with("fragile  quarantined  "), "{row}");
+
+    let refused = main.weir(&["start", "fragile"]);
+    assert_eq!(refused.code, 8);
+    let advice = "; `weir restart fragile` starts it again\n";
+    assert!(
+        refused.stderr.starts_with("error: `fragile` did not start: 1 failures within 1m"),
+        "{refused:?}"
+    );
+    assert!(refused.stderr.ends_with(advice), "{refused:?}");
+    assert_eq!(main.weir(&["reload", "fragile"]).good(), "`fragile` is quarantined\n");
+    assert_eq!(main.weir(&["stop", "fragile"]).good(), "`fragile` is quarantined\n");
+    assert_eq!(main.weir(&["call", "puppet@1", "run"]).code, 8);
+
+    assert_eq!(main.weir(&["restart", "fragile"]).good(), "`fragile` is ready\n");
+    assert_eq!(main.weir(&["call", "puppet@1", "run", "--raw", "own-name"]).good(), "fragile");
+}
+
+#[test]
+fn what_came_of_a_failure_is_shown_with_the_time_of_the_restart() {
+    let main = Running::with(PATIENT);
+    trap(&main);
+    let failure = main.json(&["status", "--json", "patient"])["failures"][0].clone();
+    assert_eq!(failure["then"], "backing-off");
+    let next = failure["next-restart"].as_str().unwrap();
+
+    let table = main.weir(&["ps"]).good();
+    assert!(table.contains("patient  backing-off"), "{table}");
+    assert!(table.ends_with(&format!(" 0, next at {next}\n")), "{table}");
+    let table = main.weir(&["ps", "--failures"]).good();
+    assert!(table.contains(&format!(" backing-off until {next}  trapped: ")), "{table}");
+    let status = main.weir(&["status", "patient"]).good();
+    assert!(status.contains("\nstate     backing-off: trapped: "), "{status}");
+    assert!(status.contains(&format!("\nrestarts  0, next at {next}\n")), "{status}");
+    assert!(status.contains(&format!("\n  then      backing-off until {next}\n")), "{status}");
+
+    // It need not wait for that.
+    assert_eq!(main.weir(&["restart", "patient"]).good(), "`patient` is ready\n");
+    let table = main.weir(&["ps"]).good();
+    assert!(table.ends_with(" 1\n"), "{table}");
+}
+
+#[test]
+fn a_restart_is_of_an_extension_that_there_is_and_ends_when_it_is_ready() {
+    let main = Running::with(PATIENT);
+    assert_eq!(main.json(&["restart", "--json", "patient"])["restarts"], 1);
+    main.weir(&["stop", "patient"]).good();
+    assert_eq!(main.weir(&["restart", "patient"]).good(), "`patient` is ready\n");
+    let unknown = main.weir(&["restart", "nobody"]);
+    assert_eq!((unknown.code, unknown.stderr.as_str()), (4, "error: no extension `nobody` is configured\n"));
+}
+
+/// What the log says of a failure, in the order of the line.
+const FACTS: [&str; 10] = [
+    "handling=\"puppet@1 run\"",
+    "sender=\"main\"",
+    "message=\"1\"",
+    "limit=\"stack\"",
+    "used=\"1048576\"",
+    "allowed=\"1048576\"",
+    "then=\"backing-off\"",
+    "next-restart=\"20",
+    "hash=\"",
+    "trace=\"puppet::commands::recurse < ",
+];
+
+#[test]
+fn a_failure_is_one_line_of_the_log_with_all_that_is_known_of_it() {
+    for format in ["human", "json"] {
+        let dir = configured(PATIENT);
+        let mut run = weir(dir.path());
+        run.args(["run", "--log-format", format, "weir.toml"]).stderr(Stdio::piped());
+        let mut child = run.spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        lines.find(|line| line.contains("1 of 1 extensions are ready")).unwrap();
+        assert_eq!(done(weir(dir.path()).args(["call", "puppet@1", "run", "--raw", "recurse"])).code, 8);
+        let line = lines.next().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let said = match format {
+            "json" => {
+                let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+                assert_eq!((&line["level"], &line["extension"]), (&"ERROR".into(), &"patient".into()));
+                line["message"].as_str().unwrap().to_owned()
+            }
+            _ => line.split_once(" ERROR [patient] ").unwrap().1.to_owned(),
+        };
+        let mut rest = said.strip_prefix("failed: trapped: call stack exhausted").unwrap();
+        for fact in FACTS {
+            rest = rest.split_once(fact).unwrap_or_else(|| panic!("no `{fact}` here: {said}")).1;
+        }
+    }
+}

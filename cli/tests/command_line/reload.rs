@@ -1,0 +1,120 @@
+//! `weir reload`: a component, or a configuration, that has changed while Main runs.
+
+use std::{fs, process::Stdio};
+
+use super::support::{PUPPET, Running, let_go, slow, with_own_component};
+
+/// Replaces the component of all by something that is none.
+fn break_component(main: &Running) {
+    fs::write(main.path().join("puppet.wasm"), "not WebAssembly").unwrap();
+}
+
+fn configure(main: &Running, extensions: &str) {
+    fs::write(main.path().join("weir.toml"), extensions).unwrap();
+}
+
+/// An extension that serves `ID@1`, with these further keys.
+fn serving(id: &str, keys: &str) -> String {
+    format!(
+        r#"
+        [[extension]]
+        id = "{id}"
+        path = "puppet.wasm"
+        fulfills = ["{id}@1"]
+        config.contract = "{id}@1"
+        {keys}
+        "#
+    )
+}
+
+fn own_name(main: &Running, id: &str) -> String {
+    main.weir(&["call", &format!("{id}@1"), "run", "--raw", "own-name"]).good()
+}
+
+#[test]
+fn a_component_that_is_none_is_refused_and_the_one_before_serves_on() {
+    for mode in ["stop-first", "overlap"] {
+        let dir = with_own_component(&serving("a", &format!("reload = \"{mode}\"")));
+        let component = fs::read(dir.path().join("puppet.wasm")).unwrap();
+        let main = Running::start(dir);
+        break_component(&main);
+        let refused = main.weir(&["reload", "a"]);
+        assert_eq!((refused.code, refused.stdout.as_str()), (8, ""));
+        assert!(refused.stderr.starts_with("error: `a` was not reloaded: "), "{refused:?}");
+        assert!(refused.stderr.contains("is not a WebAssembly component"), "{refused:?}");
+        assert_eq!(own_name(&main, "a"), "a");
+
+        fs::write(main.path().join("puppet.wasm"), component).unwrap();
+        assert_eq!(main.weir(&["reload", "a"]).good(), "`a` is ready\n");
+        assert_eq!(main.json(&["reload", "--json", "a"])["restarts"], 2);
+        assert_eq!(own_name(&main, "a"), "a");
+    }
+}
+
+#[test]
+fn a_configuration_is_applied_with_a_word_on_each_that_it_touches() {
+    let (same, gone, before) = (serving("same", ""), serving("gone", ""), serving("other", ""));
+    let main = Running::start(with_own_component(&(same.clone() + &gone + &before)));
+    assert_eq!(main.weir(&["reload"]).good(), "nothing to add, to remove or to change\n");
+
+    let other = serving("other", "class = \"max\"\nwants = [\"nobody@1\"]");
+    let broken = serving("broken", "config.start = \"error no licence\"\nrestart.policy = \"never\"");
+    let head = "[main]\nrequest-timeout = \"3s\"\n";
+    configure(&main, &[head, &same, &other, &serving("new", ""), &broken].concat());
+    let reloaded = main.weir(&["reload"]);
+    assert_eq!(reloaded.code, 1);
+    let said = format!("{}--\n{}", reloaded.stdout, reloaded.stderr);
+    insta::with_settings!({ snapshot_path => "../golden", prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!("reload", said);
+    });
+    assert_eq!(own_name(&main, "new"), "new");
+    let restarts = |id: &str| main.json(&["status", "--json", id])["restarts"].clone();
+    assert_eq!((restarts("same"), restarts("other")), (0.into(), 1.into()));
+    assert_eq!(main.weir(&["status", "gone"]).code, 4);
+
+    configure(&main, &(same + &gone + &other + &serving("new", "config.start = \"trap\"")));
+    let reloaded = main.weir(&["reload", "--json"]);
+    assert_eq!((reloaded.code, reloaded.stderr.as_str()), (1, ""));
+    let report: serde_json::Value = serde_json::from_str(&reloaded.stdout).unwrap();
+    assert_eq!((&report["added"][0], &report["removed"][0]), (&"gone".into(), &"broken".into()));
+    assert_eq!(report["changed"], serde_json::json!([]));
+    assert_eq!(report["failed"][0]["extension"], "new");
+    let reason = report["failed"][0]["reason"].as_str().unwrap();
+    assert!(reason.ends_with("; the version before serves again"), "{report}");
+    assert_eq!(own_name(&main, "new"), "new");
+}
+
+#[test]
+fn a_wrong_configuration_is_shown_as_check_shows_it_and_nothing_of_it_is_applied() {
+    let main = Running::start(with_own_component(&serving("a", "")));
+    configure(&main, "[[extension]]\nid = \"b\"\npath = \"puppet.wasm\"\nmemroy = 1\n");
+    let checked = main.weir(&["check", "weir.toml"]);
+    let mistake = checked.stderr.strip_prefix("error: weir.toml").unwrap();
+    let file = main.path().join("weir.toml");
+    for args in [&["reload"][..], &["reload", "--json"]] {
+        let refused = main.weir(args);
+        let said = format!("error: the configuration was not reloaded: {}{mistake}", file.display());
+        assert_eq!((refused.code, refused.stdout.as_str(), refused.stderr), (1, "", said));
+    }
+    assert_eq!(own_name(&main, "a"), "a");
+    assert_eq!(main.weir(&["status", "b"]).code, 4);
+}
+
+#[test]
+fn one_reload_at_a_time_is_applied_and_goes_on_when_who_asked_has_left() {
+    let main = Running::start(with_own_component(PUPPET));
+    configure(&main, &(PUPPET.to_owned() + &slow("start")));
+    let mut first = main.command(&["reload"]).stdout(Stdio::null()).spawn().unwrap();
+    let state = || main.weir(&["status", "slow"]).stdout;
+    while !state().contains("state     starting") {}
+    let second = main.weir(&["reload"]);
+    let said = "error: the configuration is being reloaded already: try again when that is done\n";
+    assert_eq!((second.code, second.stderr.as_str()), (8, said));
+
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let_go(&main);
+    while !state().contains("state     ready") {}
+    // The report of the first was for nobody.
+    while main.weir(&["reload"]).code != 0 {}
+}
