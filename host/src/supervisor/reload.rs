@@ -98,7 +98,7 @@ impl Supervisor {
 
     pub(super) fn loaded(&mut self, LoadedAnew { number, index, config, always, loaded }: LoadedAnew) {
         let Some(slot) = self.slots.get(index) else { return };
-        if !slot.reload.as_ref().is_some_and(|reload| reload.number == number) {
+        if slot.reload.as_ref().is_none_or(|reload| reload.number != number) {
             // It was given up meanwhile.
             return;
         }
