@@ -5,13 +5,16 @@
 //! for one extension is decided by its [`Lifecycle`](lifecycle::Lifecycle); who waits for whom, here.
 
 mod apply;
+mod commands;
+mod ends;
 mod lifecycle;
 mod record;
 mod reload;
 mod run;
 mod slots;
+mod waiting;
 
-use std::{sync::Arc, time::SystemTime};
+use std::sync::Arc;
 
 use tokio::{
     sync::{broadcast, oneshot},
@@ -31,7 +34,7 @@ use crate::{
     bus::{Bus, Phase},
     config::{Config, ConfigErrors},
     events::MainEvent,
-    extension::{Exit, Instance, Noted, Notice, Programs, Signals, Turns},
+    extension::{Instance, Noted, Notice, Programs, Signals, Turns},
     logs::Logs,
     names::{ContractName, ExtensionId},
     roster::{Roster, State, Version},
@@ -280,119 +283,6 @@ impl Supervisor {
         }
     }
 
-    fn start(&mut self, index: usize, reply: Reply) {
-        if self.shutting_down {
-            return answer([reply], || Err(ControlError::ShuttingDown));
-        }
-        let Some(slot) = self.slots.get_mut(index) else { return };
-        if slot.life.is_there() {
-            return answer([reply], || Ok(()));
-        }
-        slot.starters.push(reply);
-        if slot.life.state() == State::Quarantined {
-            let reason = slot.unit.status().reason.unwrap_or_default();
-            return self.settle_starters(index, &reason);
-        }
-        if slot.life.state() == State::BackingOff {
-            // Whoever starts it means what is in the file now.
-            slot.unit.version().forget_program();
-        }
-        self.want(index);
-    }
-
-    fn stop(&mut self, index: usize, reply: Option<Reply>) {
-        let Some(slot) = self.slots.get_mut(index) else { return };
-        slot.stoppers.extend(reply);
-        slot.due = None;
-        let was = slot.life.state();
-        let step = slot.apply(Happening::Stop);
-        if slot.life.is_running() {
-            // One that was to come again is on its way out for good.
-            slot.unit.version().peer.set_phase(Phase::Draining);
-        }
-        match step {
-            Step::Drain => self.drain(index),
-            _ if was != State::Draining && was != State::Quarantined => {
-                let (version, state) = (slot.unit.version(), slot.life.state());
-                version.forget_program();
-                version.peer.set_phase(Phase::Down);
-                self.bus.forget(&version.peer);
-                self.set_state(index, state, None);
-            }
-            _ => {}
-        }
-        self.settle_starters(index, "it was stopped");
-        self.give_up_reload(index, "it was stopped");
-        self.settle_stoppers(index);
-    }
-
-    fn restart(&mut self, index: usize, reply: Reply) {
-        if self.shutting_down {
-            return answer([reply], || Err(ControlError::ShuttingDown));
-        }
-        let Some(slot) = self.slots.get_mut(index) else { return };
-        slot.starters.push(reply);
-        slot.due = None;
-        // What starts is what is in the file by then.
-        slot.unit.version().forget_program();
-        let step = slot.apply(Happening::Restart);
-        self.come_again(index, step);
-        self.give_up_reload(index, "it was restarted");
-        self.want(index);
-    }
-
-    /// It drains if it runs, and waits to be started otherwise.
-    fn come_again(&mut self, index: usize, step: Step) {
-        if step == Step::Drain {
-            return self.drain(index);
-        }
-        let Some(slot) = self.slots.get(index) else { return };
-        match slot.life.state() {
-            State::Draining => slot.unit.version().peer.set_phase(Phase::Replacing),
-            state => self.set_state(index, state, None),
-        }
-    }
-
-    /// Wants an extension to run, and what it requires. A delay of one that it requires goes on.
-    fn want(&mut self, index: usize) {
-        for needed in self.slots.with_required(index) {
-            let Some(slot) = self.slots.get_mut(needed) else { continue };
-            if needed != index && slot.life.state() == State::BackingOff {
-                continue;
-            }
-            slot.due = None;
-            let was = slot.life.state();
-            // That one is quarantined is seen by whoever waits for it.
-            let _quarantined = slot.apply(Happening::Start);
-            let state = slot.life.state();
-            if state == State::Draining {
-                slot.unit.version().peer.set_phase(Phase::Replacing);
-            } else if state != was {
-                self.set_state(needed, state, None);
-            }
-        }
-    }
-
-    fn shut_down(&mut self) {
-        if !std::mem::replace(&mut self.shutting_down, true) {
-            let _nobody = self.events.send(MainEvent::Stopping);
-        }
-        let idle: Vec<usize> = self
-            .slots
-            .iter()
-            .filter(|(_, slot)| {
-                slot.runs().next().is_none() && (slot.life.is_waiting() || slot.due.is_some())
-            })
-            .map(|(index, _)| index)
-            .collect();
-        for index in idle.into_iter().chain(self.slots.stoppable()) {
-            let drains = |slot: &Slot| slot.life.state() == State::Draining && !slot.life.is_coming();
-            if !self.slots.get(index).is_some_and(drains) {
-                self.stop(index, None);
-            }
-        }
-    }
-
     fn note(&mut self, Noted { peer, run, notice }: Noted) {
         let Some((index, part)) = self.slots.of_run(peer, run) else { return };
         let (happening, phase, reason) = match notice {
@@ -419,153 +309,6 @@ impl Supervisor {
                     self.came_up(index);
                 }
             }
-        }
-    }
-
-    fn end(&mut self, ended: Ended) {
-        ended.run.version.peer.end_instance();
-        let (peer, run) = (ended.run.version.peer.id(), ended.run.signals.run());
-        match self.slots.of_run(peer, run) {
-            Some((index, Part::Current)) => self.current_ended(index, &ended),
-            Some((index, Part::Successor)) => self.successor_ended(index, &ended),
-            Some((index, Part::Predecessor)) => self.predecessor_ended(index, &ended),
-            None => return,
-        }
-        if self.shutting_down {
-            self.shut_down();
-        }
-    }
-
-    fn current_ended(&mut self, index: usize, ended: &Ended) {
-        let at = self.began.elapsed();
-        let Some(slot) = self.slots.get_mut(index) else { return };
-        slot.current = None;
-        let was = slot.life.state();
-        let clean = ended.end.exit == Exit::Finished;
-        let step = slot.apply(Happening::Ended { clean, at, draw: fastrand::f64() });
-        let state = slot.life.state();
-        let as_it_should = match (was, &ended.end.exit) {
-            (State::Draining, Exit::Failed(_)) => true,
-            // What counts against it, or is why the version before comes back, is on record.
-            (_, Exit::Finished) => matches!(state, State::Stopped | State::Loaded) && step != Step::FallBack,
-            _ => false,
-        };
-        let reason = (!as_it_should || !clean).then(|| ended.end.exit.to_string());
-        let version = slot.unit.version();
-        let mut next_restart = None;
-        // Decided once: what comes in between must neither be refused nor wait for nobody.
-        let is_succeeded = slot.is_succeeded() && matches!(state, State::BackingOff | State::Failed);
-        let comes_again = is_succeeded || state == State::Loaded;
-        version.peer.set_phase(if comes_again { Phase::Replacing } else { Phase::Down });
-        match (step, state) {
-            _ if is_succeeded => {}
-            (Step::Delay(delay), _) => {
-                let due = Instant::now() + delay;
-                slot.due = Some(due);
-                next_restart = Some(SystemTime::now() + delay);
-                // Their deadlines would pass while they wait for nobody.
-                version.peer.inbox().drop_requests(|request| request.answer.deadline() <= due);
-            }
-            (_, State::Loaded) => {}
-            (_, State::Stopped) => self.bus.forget(&version.peer),
-            _ => version.peer.inbox().drop_requests(|_| true),
-        }
-        if !matches!(state, State::Loaded | State::BackingOff) {
-            // Whoever starts it next means what is in the file then.
-            version.forget_program();
-        }
-        let unit = slot.unit.clone();
-        if !as_it_should {
-            self.record_failure(&unit, &ended.end, state, next_restart);
-        }
-        let reason = match state {
-            State::Quarantined => Some(self.why_quarantined(index, &ended.end.exit)),
-            State::Loaded => None,
-            _ => reason,
-        };
-        self.set_state(index, state, reason.clone());
-        match (step, state) {
-            (Step::FallBack, _) => self.fall_back(index, &ended.end.exit.to_string()),
-            (_, State::Loaded) => self.put_next(index),
-            _ => {
-                let reason = reason.unwrap_or_else(|| "it finished before it was ready".to_owned());
-                self.settle_starters(index, &reason);
-                self.gave_up(index, &reason);
-                self.adopt(index);
-            }
-        }
-        self.settle_stoppers(index);
-    }
-
-    fn why_quarantined(&self, index: usize, last: &Exit) -> String {
-        let Some(slot) = self.slots.get(index) else { return String::new() };
-        let (id, window) = (slot.unit.id(), slot.unit.version().config.restart.window);
-        format!(
-            "{} failures within {}, the last: {last}; `weir restart {id}` starts it again",
-            slot.life.failures(),
-            humantime::format_duration(window),
-        )
-    }
-
-    fn end_delays(&mut self) {
-        let now = Instant::now();
-        let over: Vec<usize> = self
-            .slots
-            .iter()
-            .filter(|(_, slot)| slot.due.is_some_and(|due| due <= now))
-            .map(|(index, _)| index)
-            .collect();
-        for index in over {
-            if let Some(slot) = self.slots.get_mut(index) {
-                slot.due = None;
-                slot.apply(Happening::Due);
-                let state = slot.life.state();
-                self.set_state(index, state, None);
-            }
-        }
-    }
-
-    /// Starts every extension that waits and whose requirements are met. One whose requirement does not
-    /// come has failed, until that does.
-    fn settle(&mut self) {
-        let waiting = self.slots.waiting();
-        if waiting.is_empty() {
-            return;
-        }
-        let coming = self.slots.coming();
-        for index in waiting {
-            let Some(slot) = self.slots.get(index) else { continue };
-            let is_failed = slot.life.state() == State::Failed;
-            let unmet = self.slots.unmet(&slot.config).next();
-            match unmet.map(|(owner, contract)| self.why_blocked(owner, contract)) {
-                None => self.launch(index),
-                Some(_) if is_failed => {}
-                // Requests wait for it.
-                Some(_) if coming.contains(&index) => slot.unit.version().peer.set_phase(Phase::Starting),
-                Some(reason) => self.block(index, &reason),
-            }
-        }
-    }
-
-    /// What an extension requires does not come: whoever waits for it hears that.
-    fn block(&mut self, index: usize, reason: &str) {
-        let Some(slot) = self.slots.get_mut(index) else { return };
-        if slot.apply(Happening::Blocked) == Step::FallBack {
-            self.fall_back(index, reason);
-            return self.settle();
-        }
-        let peer = slot.unit.version().peer.clone();
-        peer.set_phase(Phase::Down);
-        peer.inbox().drop_requests(|_| true);
-        self.set_state(index, State::Failed, Some(reason.to_owned()));
-        self.settle_starters(index, reason);
-        self.gave_up(index, reason);
-    }
-
-    fn why_blocked(&self, owner: Option<usize>, contract: &ContractName) -> String {
-        match owner.and_then(|owner| self.slots.get(owner)) {
-            Some(owner) => format!("it requires `{contract}`, and `{}` does not run", owner.unit.id()),
-            None => format!("it requires `{contract}`, which nobody fulfills"),
         }
     }
 
