@@ -280,7 +280,10 @@ impl Supervisor {
     /// The instance has failed while its successor starts: that is the extension now, ready or not.
     pub(super) fn adopt(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
-        if !slot.is_succeeded() || !matches!(slot.life.state(), State::BackingOff | State::Failed) {
+        if !slot.is_succeeded() {
+            return;
+        }
+        if !matches!(slot.life.state(), State::BackingOff | State::Failed) {
             return self.give_up_reload(index, "the version before has failed for good");
         }
         let Some(next) = slot.successor.take() else { return };

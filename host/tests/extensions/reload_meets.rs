@@ -458,3 +458,18 @@ async fn one_that_comes_back_while_it_is_loaded_runs_as_it_is_configured_now() {
     reached(&main, "a", State::Ready).await;
     assert_eq!(control.status("a").unwrap().memory_limit, 8 << 20);
 }
+
+#[tokio::test]
+async fn a_version_that_is_being_loaded_when_the_one_before_dies_is_started_at_once() {
+    let components = Components::new();
+    let main = start(vec![components.puppet(|a| {
+        a.restart.policy = RestartPolicy::OnFailure;
+        (a.restart.backoff, a.restart.max_backoff) = (HOUR, HOUR);
+    })])
+    .await;
+    // It has to be compiled, which takes longer than to die.
+    components.put(2);
+    let reload = within(main.control().reload_extension("a"));
+    let (reloaded, told) = tokio::join!(reload, tell(&main, "a", "trap"));
+    assert_eq!((reloaded, told), (Some(Ok(())), Err("Trapped".to_owned())));
+}
