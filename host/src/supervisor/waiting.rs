@@ -12,6 +12,7 @@ impl Supervisor {
             return;
         }
         let coming = self.slots.coming();
+        let mut blocked = Vec::new();
         for index in waiting {
             let Some(slot) = self.slots.get(index) else { continue };
             if !slot.life.is_waiting() {
@@ -25,24 +26,37 @@ impl Supervisor {
                 Some(_) if is_failed => {}
                 // Requests wait for it.
                 Some(_) if coming.contains(&index) => slot.unit.version().peer.set_phase(Phase::Starting),
-                Some(reason) => self.block(index, &reason),
+                Some(reason) => blocked.push((index, reason)),
             }
         }
+        self.block(&blocked);
     }
 
-    /// What an extension requires does not come: whoever waits for it hears that.
-    pub(super) fn block(&mut self, index: usize, reason: &str) {
-        let Some(slot) = self.slots.get_mut(index) else { return };
-        if slot.apply(Happening::Blocked) == Step::FallBack {
-            self.fall_back(index, reason);
-            return self.settle();
+    /// What these extensions require does not come: whoever waits for them hears that, once all of them
+    /// are seen to have failed.
+    pub(super) fn block(&mut self, blocked: &[(usize, String)]) {
+        let mut given_up = Vec::new();
+        let mut fell_back = false;
+        for (index, reason) in blocked {
+            let Some(slot) = self.slots.get_mut(*index) else { continue };
+            if slot.apply(Happening::Blocked) == Step::FallBack {
+                self.fall_back(*index, reason);
+                fell_back = true;
+                continue;
+            }
+            let peer = slot.unit.version().peer.clone();
+            peer.set_phase(Phase::Down);
+            peer.inbox().drop_requests(|_| true);
+            self.set_state(*index, State::Failed, Some(reason.clone()));
+            given_up.push((*index, reason));
         }
-        let peer = slot.unit.version().peer.clone();
-        peer.set_phase(Phase::Down);
-        peer.inbox().drop_requests(|_| true);
-        self.set_state(index, State::Failed, Some(reason.to_owned()));
-        self.settle_starters(index, reason);
-        self.gave_up(index, reason);
+        for (index, reason) in given_up {
+            self.settle_starters(index, reason);
+            self.gave_up(index, reason);
+        }
+        if fell_back {
+            self.settle();
+        }
     }
 
     pub(super) fn why_blocked(&self, owner: Option<usize>, contract: &ContractName) -> String {
