@@ -3,6 +3,7 @@
 //! Owns the keys, their ranges and defaults, and every message about them. Knows nothing of wasmtime,
 //! of the bus, and of whether the files, contracts and addresses that are named exist.
 
+mod artifact;
 mod changes;
 mod check;
 mod classes;
@@ -25,6 +26,7 @@ pub(crate) mod tests;
 
 use std::path::{Path, PathBuf};
 
+pub use artifact::{ArtifactHash, ArtifactTextError, TrustedKey};
 use environment::Environment;
 pub use error::{ConfigError, ConfigErrors};
 pub use extension::ExtensionConfig;

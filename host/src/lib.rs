@@ -43,8 +43,8 @@ pub use crate::{
     bus::{Error, HandlerError, MessageId, PeerId, Receipt},
     client::{CallOptions, Client, ClientOperation, ReceivedEvent, Subscriber},
     config::{
-        Config, ConfigErrors, CpuShare, ExtensionConfig, Grants, Limits, MainConfig, ReloadMode,
-        RestartConfig, RestartPolicy,
+        ArtifactHash, Config, ConfigErrors, CpuShare, ExtensionConfig, Grants, Limits, MainConfig,
+        ReloadMode, RestartConfig, RestartPolicy, TrustedKey,
     },
     control::{Control, LogLines, NextLine},
     events::{MainEvent, MainEvents},

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use super::{Grants, Limits, ReloadMode, RestartConfig};
+use super::{ArtifactHash, Grants, Limits, ReloadMode, RestartConfig};
 use crate::names::{ContractName, ExtensionId, TopicPattern};
 
 /// One configured extension: which component it is, what it may use, and what it may reach.
@@ -15,6 +15,8 @@ pub struct ExtensionConfig {
     pub id: ExtensionId,
     /// The file of the component.
     pub path: PathBuf,
+    /// The SHA-256 that the file must have. None: any.
+    pub sha256: Option<ArtifactHash>,
     /// What it may use.
     pub limits: Limits,
     /// Contracts that it owns and must serve. A contract has one owner.
@@ -46,6 +48,7 @@ impl ExtensionConfig {
         Self {
             id,
             path: path.into(),
+            sha256: None,
             limits: Limits::default(),
             fulfills: Vec::new(),
             requires: Vec::new(),
@@ -115,6 +118,7 @@ mod tests {
         let ExtensionConfig {
             id: _,
             path: _,
+            sha256: _,
             limits: _,
             fulfills: _,
             requires: _,
@@ -133,9 +137,10 @@ mod tests {
             assert_ne!(changed, a);
             changed.runs_as(&a)
         };
-        let of_the_instance: [fn(&mut ExtensionConfig); 10] = [
+        let of_the_instance: [fn(&mut ExtensionConfig); 11] = [
             |it| it.id = "b".parse().unwrap(),
             |it| it.path.push("b"),
+            |it| it.sha256 = Some(ArtifactHash::from_bytes([1; 32])),
             |it| it.limits.log_rate += 1,
             |it| it.fulfills.push("a@1".parse().unwrap()),
             |it| it.requires.push("a@1".parse().unwrap()),
@@ -145,7 +150,7 @@ mod tests {
             |it| it.grants.net.push("[::1]:80".parse().unwrap()),
             |it| drop(it.config.insert("a".to_owned(), "b".to_owned())),
         ];
-        assert_eq!(of_the_instance.map(runs_as_before), [false; 10]);
+        assert_eq!(of_the_instance.map(runs_as_before), [false; 11]);
         let of_the_supervisor: [fn(&mut ExtensionConfig); 3] = [
             |it| it.autostart = false,
             |it| it.restart.policy = RestartPolicy::Never,

@@ -59,6 +59,15 @@ pub struct Limits {
     pub request_timeout: Option<Duration>,
     /// From a stop until the extension must have ended: 1 ms to 1 day.
     pub stop_timeout: Duration,
+    /// Bytes that the extension's file may have: 1 KiB to 1 GiB. A file that has more is not read.
+    pub file_size: u64,
+    /// Bytes that its compiled code may have: 64 KiB to 4 GiB. Main holds it as long as the extension is
+    /// in use, and for a moment twice.
+    pub code_size: u64,
+    /// Bytes of address space that the process which compiles the extension may take: 64 MiB to 1 TiB.
+    pub compile_memory: u64,
+    /// Time that compiling the extension may take: 1 ms to 1 day.
+    pub compile_timeout: Duration,
     fixed: FixedLimits,
     sources: Sources,
 }
@@ -82,6 +91,10 @@ impl Limits {
             ready_timeout: Duration::from_secs(5),
             request_timeout: None,
             stop_timeout: Duration::from_secs(2),
+            file_size: 4 * MIB,
+            code_size: 16 * MIB,
+            compile_memory: 512 * MIB,
+            compile_timeout: Duration::from_secs(30),
             fixed: FixedLimits::MIN,
             sources: Sources::default(),
         }
@@ -105,6 +118,10 @@ impl Limits {
             ready_timeout: Duration::from_secs(10),
             request_timeout: None,
             stop_timeout: Duration::from_secs(5),
+            file_size: 16 * MIB,
+            code_size: 64 * MIB,
+            compile_memory: 1024 * MIB,
+            compile_timeout: Duration::from_secs(60),
             fixed: FixedLimits::MEDIUM,
             sources: Sources::default(),
         }
@@ -128,6 +145,10 @@ impl Limits {
             ready_timeout: Duration::from_secs(30),
             request_timeout: None,
             stop_timeout: Duration::from_secs(10),
+            file_size: 64 * MIB,
+            code_size: 512 * MIB,
+            compile_memory: 4096 * MIB,
+            compile_timeout: Duration::from_secs(300),
             fixed: FixedLimits::MAX,
             sources: Sources::default(),
         }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::{ConfigErrors, control_socket, limits::TIMEOUT, shape::Shape};
+use super::{ConfigErrors, TrustedKey, control_socket, limits::TIMEOUT, shape::Shape};
 use crate::names::ContractName;
 
 pub(super) const BLOCKING_THREADS: RangeInclusive<u16> = 1..=64;
@@ -27,6 +27,14 @@ pub struct MainConfig {
     /// The directory that holds the component of every extension. None: they may be anywhere; a
     /// configuration from a file always has one.
     pub plugin_dir: Option<PathBuf>,
+    /// The directory where Main keeps what it has compiled, which it makes with mode 700 and fills as its
+    /// own. None: it keeps nothing; a configuration from a file always has one.
+    pub cache_dir: Option<PathBuf>,
+    /// Bytes that all files in [`cache_dir`](Self::cache_dir) may have together: 1 MiB to 1 TiB, at first
+    /// 256 MiB. What was not used for longest goes first.
+    pub cache_size: u64,
+    /// Whose artifacts are run: those that somebody signed with the private half of one of these keys.
+    pub trusted_keys: Vec<TrustedKey>,
     /// Bytes that the limits of all extensions may come to, each with
     /// [`ExtensionConfig::memory_sum`](super::ExtensionConfig::memory_sum): 1 MiB to 1 TiB. None: any number.
     pub memory_budget: Option<u64>,
@@ -75,6 +83,9 @@ impl Default for MainConfig {
             serves: Vec::new(),
             control_socket: default_control_socket(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from)),
             plugin_dir: None,
+            cache_dir: None,
+            cache_size: 256 << 20,
+            trusted_keys: Vec::new(),
             memory_budget: None,
             request_timeout: Duration::from_secs(5),
             blocking_threads: 4,

@@ -1,11 +1,13 @@
-//! The one place that configures wasmtime.
+//! The engines, and what a guest may import in them.
+
+mod config;
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use wasmtime::{Config, Engine, OperatorCost, WasmBacktraceDetails, component::Linker};
+use wasmtime::{Config, Engine, component::Linker};
 
 use super::{imports, memory::size, state::State};
 use crate::config::Limits;
@@ -27,6 +29,10 @@ pub(super) struct Stack {
 impl Stack {
     pub(super) fn of(limits: &Limits) -> Self {
         Self { guest: size(limits.stack), host: size(limits.fixed().host_stack) }
+    }
+
+    fn config(self) -> Config {
+        config::config(self.guest, self.host)
     }
 }
 
@@ -50,7 +56,7 @@ impl Runtime {
         if let Some(linker) = by_stack.get(&stack) {
             return Ok(linker.clone());
         }
-        let engine = Engine::new(&config(stack))?;
+        let engine = Engine::new(&stack.config())?;
         let mut linker = Linker::new(&engine);
         imports::add_to_linker(&mut linker)?;
         let linker = Arc::new(linker);
@@ -62,46 +68,5 @@ impl Runtime {
 /// An engine in which code runs as that of extensions does, for whoever measures it.
 #[cfg(feature = "compiler")]
 pub(super) fn engine() -> wasmtime::Result<Engine> {
-    Engine::new(&config(Stack::of(&Limits::default())))
-}
-
-/// What every engine of Weir has in common, but for the stack. All else here is part of an artifact's
-/// compatibility.
-fn config(stack: Stack) -> Config {
-    let mut config = Config::new();
-    config
-        .consume_fuel(true)
-        .operator_cost(operator_cost())
-        .max_wasm_stack(stack.guest)
-        // Overrunning what the host has of it would abort the process.
-        .async_stack_size(stack.guest.saturating_add(stack.host))
-        // Else a variable of the environment decides, and artifacts of one Main fail in another.
-        .wasm_backtrace_details(WasmBacktraceDetails::Disable)
-        .concurrency_support(false)
-        // What no extension needs is surface that no extension gets.
-        .wasm_threads(false)
-        .wasm_memory64(false)
-        // With these, growth could fail that the limiter was never asked for, and be taken back there.
-        .wasm_custom_page_sizes(false)
-        .wasm_gc(false)
-        .wasm_function_references(false)
-        .wasm_exceptions(false)
-        .wasm_tail_call(false)
-        .wasm_relaxed_simd(false);
-    config
-}
-
-/// Fuel for each instruction: one unit, but for those for which compiled code calls the host.
-fn operator_cost() -> OperatorCost {
-    const CALL: u8 = 200;
-    let mut cost = OperatorCost::new();
-    cost.MemoryGrow = CALL;
-    cost.MemoryInit = CALL;
-    cost.DataDrop = CALL;
-    cost.TableGrow = CALL;
-    cost.TableFill = CALL;
-    cost.TableCopy = CALL;
-    cost.TableInit = CALL;
-    cost.ElemDrop = CALL;
-    cost
+    Engine::new(&Stack::of(&Limits::default()).config())
 }
