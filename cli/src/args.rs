@@ -81,6 +81,10 @@ Examples:
     Shutdown(ShutdownArgs),
     /// Show what a component imports, exports and says it needs, as TOML to paste
     Inspect(InspectArgs),
+    /// Compile a component and sign what comes of it, for devices that run only what was compiled elsewhere
+    Compile(CompileArgs),
+    /// Make a key that `weir compile` signs with, and print what devices must trust
+    Keygen(KeygenArgs),
     /// Print a script that completes `weir` in a shell
     #[command(after_help = "\
 Examples:
@@ -90,6 +94,47 @@ Examples:
         /// The shell
         shell: Shell,
     },
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+The artifact takes the place of the component: `path` in the configuration names it. It runs only where
+`main.trusted-keys` lists the public half of the key, and under this version of Weir. The limits are those
+of the class `max`.
+
+Examples:
+  weir compile storage.wasm --key release.key
+  weir compile storage.wasm --key release.key --target aarch64-unknown-linux-gnu --output arm/storage.cwasm")]
+pub(crate) struct CompileArgs {
+    /// The component
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// The key to sign with, of `weir keygen`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) key: PathBuf,
+    /// The processor and system of the devices; else any processor of this machine's kind
+    #[arg(long, value_name = "TRIPLE")]
+    pub(crate) target: Option<String>,
+    /// Where the artifact goes; else beside the component, as `.cwasm`
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+The file is a private key (Ed25519, PKCS #8 in PEM): whoever has it can make what your devices run. The line
+that is printed belongs into `[main]` of every device that is to run what the key signs.
+
+Examples:
+  weir keygen release.key
+  weir keygen --public release.key")]
+pub(crate) struct KeygenArgs {
+    /// Where the key goes; nothing may be there yet
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// Make nothing, and print the line for the key that is there
+    #[arg(long)]
+    pub(crate) public: bool,
 }
 
 /// Which Main.

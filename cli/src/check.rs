@@ -1,12 +1,11 @@
 //! `weir check`.
 
-use std::{collections::HashMap, path::Path};
-
 use serde_json::json;
-use weir_host::{Config, StartError, check_mappings, config::ConfigErrors};
+use weir_host::{Config, ExtensionConfig, StartError, check_mappings, config::ConfigErrors};
 
 use crate::{
     args::CheckArgs,
+    compile::compilation,
     exit::{Said, chain},
     output::{self, printable},
 };
@@ -39,36 +38,44 @@ fn warnings(config: &Config, mappings: Result<(), StartError>) -> Vec<String> {
     warnings
 }
 
-/// What is wrong with each component: with none of them checked twice.
-struct Components<'a>(HashMap<&'a Path, Option<String>>);
+/// What is wrong with the component of each extension.
+struct Components(Vec<Option<String>>);
 
-impl<'a> Components<'a> {
-    fn check(config: &'a Config) -> Self {
-        let mut checked = HashMap::new();
+impl Components {
+    /// Checks none twice that is the same under the same limits.
+    fn check(config: &Config) -> Self {
+        let mut checked: Vec<Option<String>> = Vec::new();
+        let compilation = compilation();
+        let is_same = |a: &ExtensionConfig, b: &ExtensionConfig| {
+            (&a.path, a.sha256, &a.limits) == (&b.path, b.sha256, &b.limits)
+        };
         for extension in &config.extensions {
-            let path = extension.path.as_path();
-            checked
-                .entry(path)
-                .or_insert_with(|| weir_host::check_component(path).err().map(|error| chain(&error.into())));
+            let before = config.extensions.iter().zip(&checked).find(|(other, _)| is_same(other, extension));
+            let error = before.map(|(_, error)| error.clone()).unwrap_or_else(|| {
+                let error = weir_host::check_component(&config.main, extension, &compilation).err()?;
+                Some(chain(&error.into()))
+            });
+            checked.push(error);
         }
         Self(checked)
     }
 
-    fn error(&self, path: &Path) -> Option<&str> {
-        self.0.get(path)?.as_deref()
+    /// Beside the extension that it is of.
+    fn of<'a>(&'a self, config: &'a Config) -> impl Iterator<Item = (&'a ExtensionConfig, Option<&'a str>)> {
+        config.extensions.iter().zip(self.0.iter().map(Option::as_deref))
     }
 
     fn failures(&self) -> usize {
-        self.0.values().flatten().count()
+        self.0.iter().flatten().count()
     }
 }
 
-fn print_components(config: &Config, components: &Components<'_>, warnings: &[String]) -> anyhow::Result<()> {
+fn print_components(config: &Config, components: &Components, warnings: &[String]) -> anyhow::Result<()> {
     for warning in warnings {
         output::complain(&format!("warning: {}", printable(warning)));
     }
-    for extension in &config.extensions {
-        match components.error(&extension.path) {
+    for (extension, error) in components.of(config) {
+        match error {
             None => output::line(&format!("`{}` is ok", extension.id))?,
             Some(error) => output::complain(&format!("error: `{}`: {error}", extension.id)),
         }
@@ -79,16 +86,10 @@ fn print_components(config: &Config, components: &Components<'_>, warnings: &[St
     Ok(())
 }
 
-fn report_components(
-    config: &Config,
-    components: &Components<'_>,
-    warnings: &[String],
-) -> anyhow::Result<()> {
-    let extensions: Vec<_> = config
-        .extensions
-        .iter()
-        .map(|extension| {
-            let error = components.error(&extension.path);
+fn report_components(config: &Config, components: &Components, warnings: &[String]) -> anyhow::Result<()> {
+    let extensions: Vec<_> = components
+        .of(config)
+        .map(|(extension, error)| {
             json!({ "id": extension.id, "path": extension.path, "ok": error.is_none(), "error": error })
         })
         .collect();

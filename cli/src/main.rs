@@ -1,11 +1,12 @@
 //! `weir`: runs extensions, and talks to the Main that runs them.
 //!
 //! Every command is a module. Those that talk to Main do so over its control socket, as any program
-//! could; only `run`, `check`, `inspect` and `limits --file` use the library.
+//! could; only `run`, `check`, `inspect`, `compile`, `keygen` and `limits --file` use the library.
 
 mod args;
 mod check;
 mod client;
+mod compile;
 mod control;
 mod exit;
 mod inspect;
@@ -26,6 +27,9 @@ use clap::{CommandFactory, Parser};
 use crate::args::{Args, Command};
 
 fn main() -> ExitCode {
+    if compile::is_helper() {
+        return weir_host::compile_helper();
+    }
     match dispatch(Args::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => exit::report(&error),
@@ -49,6 +53,8 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Reload(args) => client::block_on(control::reload(args)),
         Command::Shutdown(args) => client::block_on(control::shutdown(args)),
         Command::Inspect(args) => inspect::inspect(&args),
+        Command::Compile(args) => compile::compile(&args),
+        Command::Keygen(args) => compile::keygen(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Args::command(), "weir", &mut script);

@@ -17,7 +17,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use weir_host::{Config, Control, ExtensionStatus, Main, MainEvent, Started, State};
 
 use self::notify::ServiceManager;
-use crate::{args::RunArgs, locate, logging};
+use crate::{args::RunArgs, compile::compilation, locate, logging};
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
     logging::init(args.log_format)?;
@@ -38,7 +38,8 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
             let is_service = !io::stdin().is_terminal();
             let hang_up = is_service.then(|| signal(SignalKind::hangup())).transpose();
             let hang_up = hang_up.context("cannot wait for signals")?;
-            let (main, started) = Main::builder(config).control_socket(&socket).launch()?;
+            let (main, started) =
+                Main::builder(config).compilation(compilation()).control_socket(&socket).launch()?;
             tracing::info!("the control socket is `{}`", socket.display());
             tokio::select! {
                 () = watch(main.control(), started, &mut signals, &manager) => {}

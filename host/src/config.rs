@@ -26,6 +26,7 @@ pub(crate) mod tests;
 
 use std::path::{Path, PathBuf};
 
+pub(crate) use self::shape::bytes;
 pub use artifact::{ArtifactHash, ArtifactTextError, TrustedKey};
 use environment::Environment;
 pub use error::{ConfigError, ConfigErrors};

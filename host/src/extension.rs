@@ -20,15 +20,17 @@ mod state;
 mod turn;
 mod wasi;
 
+#[cfg(feature = "compiler")]
+pub use self::program::{NotAKey, SigningKey, compile, compile_helper};
 pub(crate) use self::{
     calibration::fuel_per_ms,
     engine::Runtime,
     instance::{Exit, Handling, Instance, Noted, Notice, Signals},
     output::Output,
-    program::{Loaded, Programs},
+    program::{Loaded, Programs, chain},
     turn::{SharedShare, Turns},
 };
 pub use self::{
     inspect::{DirNeed, InspectError, Inspection, Manifest, Needs, inspect},
-    program::{LoadError, check},
+    program::{Compilation, LoadError, LoadFault, check},
 };

@@ -15,7 +15,7 @@ use crate::{
     config::{Config, ConfigErrors, MainConfig},
     control::Control,
     events::{KEPT_EVENTS, MainEvent},
-    extension::{Programs, Runtime},
+    extension::{Compilation, Programs, Runtime},
     logs::Logs,
     names::ContractName,
     roster::{Roster, Unit, on_the_bus},
@@ -89,6 +89,7 @@ pub struct Main {
 #[must_use = "nothing runs until `start`"]
 pub struct Builder {
     config: Config,
+    compilation: Compilation,
     services: Vec<Service>,
     #[cfg(feature = "control")]
     control_socket: Option<std::path::PathBuf>,
@@ -111,6 +112,7 @@ impl Main {
     pub fn builder(config: Config) -> Builder {
         Builder {
             config,
+            compilation: Compilation::default(),
             services: Vec::new(),
             #[cfg(feature = "control")]
             control_socket: None,
@@ -162,6 +164,12 @@ impl Drop for Main {
 }
 
 impl Builder {
+    /// Says who compiles components. At first that is [`Compilation::InProcess`], if this build can.
+    pub fn compilation(mut self, compilation: Compilation) -> Self {
+        self.compilation = compilation;
+        self
+    }
+
     /// Serves a contract from Rust code. Extensions call it as any other; one that owns the same
     /// contract comes first.
     pub fn serve(mut self, service: Service) -> Self {
@@ -223,7 +231,8 @@ impl Builder {
         });
         let roster = Arc::new(Roster::new(config.clone(), units.collect()));
         let runtime = Runtime::new().map_err(|error| StartError::Engine(format!("{error:#}")))?;
-        let programs = Arc::new(Programs::new(runtime, part_of(config.blocking_threads)));
+        let programs =
+            Arc::new(Programs::new(runtime, &config, self.compilation, part_of(config.blocking_threads)));
         let (commands, orders) = async_channel::bounded(COMMANDS);
         let supervisor = Supervisor::new(Charge {
             bus: bus.clone(),

@@ -49,8 +49,8 @@ pub use crate::{
     control::{Control, LogLines, NextLine},
     events::{MainEvent, MainEvents},
     extension::{
-        DirNeed, InspectError, Inspection, LoadError, Manifest, Needs, check as check_component,
-        inspect as inspect_component,
+        Compilation, DirNeed, InspectError, Inspection, LoadError, LoadFault, Manifest, Needs,
+        check as check_component, inspect as inspect_component,
     },
     host::{Builder, Main, StartError, Started, WorkerPanicked, check_mappings},
     limits::{EffectiveLimit, ExtensionLimits, LimitValue, LimitsReport},
@@ -60,6 +60,9 @@ pub use crate::{
     service::{Answer, ServedRequest, Service},
     supervisor::{ControlError, NotReloaded, ReloadReport},
 };
+
+#[cfg(feature = "compiler")]
+pub use crate::extension::{NotAKey, SigningKey, compile as compile_component, compile_helper};
 
 /// The guide's examples compile.
 #[cfg(doctest)]

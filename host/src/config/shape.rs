@@ -199,7 +199,7 @@ pub(super) fn scalar(value: &DeValue<'_>) -> Result<String, Found> {
 }
 
 /// A number of bytes in the largest unit that divides it, as a file may write it.
-pub(super) fn bytes(bytes: u64) -> String {
+pub(crate) fn bytes(bytes: u64) -> String {
     let units =
         [(bytesize::TIB, "TiB"), (bytesize::GIB, "GiB"), (bytesize::MIB, "MiB"), (bytesize::KIB, "KiB")];
     let (factor, unit) =

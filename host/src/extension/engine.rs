@@ -31,7 +31,7 @@ impl Stack {
         Self { guest: size(limits.stack), host: size(limits.fixed().host_stack) }
     }
 
-    fn config(self) -> Config {
+    pub(super) fn config(self) -> Config {
         config::config(self.guest, self.host)
     }
 }

@@ -95,7 +95,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
     let mut found = Inspection {
         path: path.to_owned(),
         bytes: bytes.len() as u64,
-        sha256: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+        sha256: hash.to_string(),
         imports: Vec::new(),
         exports: Vec::new(),
         manifest: None,

@@ -1,110 +1,61 @@
-//! From a file to a program that can be instantiated: read, checked, compiled, its imports resolved.
+//! From a file to a program that can be instantiated: read, checked, compiled or verified, its imports
+//! resolved.
 //!
-//! Programs are shared: extensions that run the same bytes share the compiled code.
+//! Programs are shared: extensions that run the same bytes share the compiled code. Each part looks at the
+//! file as hostile input in its own way: `file` opens and hashes it, `child` and `helper` compile it where
+//! that costs Main nothing, `cache` and `artifact` vouch for what was compiled before, and `code` alone
+//! hands that to wasmtime.
+
+mod artifact;
+#[cfg(feature = "compiler")]
+mod cache;
+#[cfg(feature = "compiler")]
+mod child;
+mod code;
+mod compile;
+mod error;
+mod file;
+#[cfg(feature = "compiler")]
+mod helper;
 
 use std::{
     collections::HashMap,
-    fmt, fs, io,
-    io::Read,
+    fmt,
     path::{Path, PathBuf},
     sync::{Arc, Weak},
+    thread,
 };
 
-use rustix::{
-    fs::{Mode, OFlags},
-    io::Errno,
-};
-use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex, OnceCell, Semaphore};
-use wasmtime::{Engine, component::Component};
 use wasmtime_wasi::p2::bindings::CommandPre;
 
+#[cfg(feature = "compiler")]
+pub use self::{
+    artifact::signing::{NotAKey, SigningKey},
+    helper::compile_helper,
+};
+use self::{
+    code::Code,
+    file::{Kind, PluginFile},
+};
+pub use self::{
+    compile::Compilation,
+    error::{LoadError, LoadFault},
+};
 use super::{
     engine::{Runtime, Stack},
     state::State,
 };
-use crate::{config::Limits, logs::harmless};
-
-/// Bytes that an extension's file may have: room for those that carry an interpreter along.
-const MAX_FILE: u64 = 64 * 1024 * 1024;
-
-/// Why a file cannot be run as an extension.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LoadError {
-    /// The file cannot be read.
-    #[error("cannot read `{}`", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A directory, symlink, FIFO or device.
-    #[error("`{}` is not a regular file", .0.display())]
-    NotAFile(PathBuf),
-    /// Over the size that is read at all.
-    #[error("`{}` has {bytes} bytes; at most {MAX_FILE} are accepted", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// Its size.
-        bytes: u64,
-    },
-    /// Neither a component nor anything like one.
-    #[error("`{}` is not a WebAssembly component", .0.display())]
-    NotWasm(PathBuf),
-    /// A core module.
-    #[error(
-        "`{}` is a core module, not a component; build it for `wasm32-wasip2`, or wrap it with \
-         `wasm-tools component new`",
-        .0.display()
-    )]
-    CoreModule(PathBuf),
-    /// Artifacts that are compiled elsewhere are not accepted.
-    #[error("`{}` must be compiled, and this build has no compiler", .0.display())]
-    NoCompiler(PathBuf),
-    /// This machine has no room for an engine with a stack of that size.
-    #[error("no engine for `{}`: {message}", path.display())]
-    Engine {
-        /// The file.
-        path: PathBuf,
-        /// What is missing.
-        message: String,
-    },
-    /// It does not compile.
-    #[error("cannot compile `{}`: {message}", path.display())]
-    Compile {
-        /// The file.
-        path: PathBuf,
-        /// What the compiler says.
-        message: String,
-    },
-    /// It imports what there is not, or does not export `wasi:cli/run`.
-    #[error("`{}` does not fit the world `weir:iec/extension`: {message}", path.display())]
-    World {
-        /// The file.
-        path: PathBuf,
-        /// What does not fit.
-        message: String,
-    },
-    /// The work on it was cut off, as Main ended or by a fault in it.
-    #[error("loading `{}` was cut off", .0.display())]
-    CutOff(PathBuf),
-}
+use crate::{
+    config::{ArtifactHash, ExtensionConfig, Limits, MainConfig, TrustedKey},
+    logs::harmless,
+};
 
 /// A compiled component whose imports are resolved.
 pub(crate) struct Program {
     pub(super) pre: CommandPre<State>,
-    /// SHA-256 of the component.
-    pub(crate) hash: [u8; 32],
-}
-
-impl Program {
-    /// The hash in hexadecimal.
-    pub(crate) fn hash_text(&self) -> String {
-        self.hash.iter().map(|byte| format!("{byte:02x}")).collect()
-    }
+    /// Of the file.
+    pub(crate) hash: ArtifactHash,
 }
 
 impl fmt::Debug for Program {
@@ -113,8 +64,8 @@ impl fmt::Debug for Program {
     }
 }
 
-/// SHA-256 of a component, and the stack that its engine has.
-type Key = ([u8; 32], Stack);
+/// Of a file, and the stack that its engine has.
+type Key = (ArtifactHash, Stack);
 
 /// Where the first who loads some bytes leaves the program for the others.
 type Slot = OnceCell<Arc<Program>>;
@@ -130,128 +81,253 @@ pub(crate) struct Loaded {
 #[derive(Debug)]
 pub(crate) struct Programs {
     runtime: Runtime,
-    /// Files that are read and compiled at once: each is held in memory meanwhile, and takes a thread
-    /// of the blocking pool.
+    sources: Sources,
+    /// Files that are read and compiled at once: each takes a thread of the blocking pool, and a process
+    /// with its limit of memory.
     loading: Semaphore,
     /// By what was compiled, and for which stack.
     by_hash: Mutex<HashMap<Key, Weak<Slot>>>,
 }
 
+/// Where programs may come from.
+#[derive(Clone, Debug)]
+struct Sources {
+    plugin_dir: Option<PathBuf>,
+    trusted_keys: Vec<TrustedKey>,
+    compilation: Compilation,
+    #[cfg(feature = "compiler")]
+    cache: Option<cache::Cache>,
+}
+
 impl Programs {
-    pub(crate) fn new(runtime: Runtime, at_once: usize) -> Self {
-        Self { runtime, loading: Semaphore::new(at_once), by_hash: Mutex::default() }
+    /// Loads at most so many `at_once`.
+    pub(crate) fn new(
+        runtime: Runtime,
+        config: &MainConfig,
+        compilation: Compilation,
+        at_once: usize,
+    ) -> Self {
+        let sources = Sources {
+            plugin_dir: config.plugin_dir.clone(),
+            trusted_keys: config.trusted_keys.clone(),
+            compilation,
+            #[cfg(feature = "compiler")]
+            cache: config.cache_dir.clone().map(|dir| cache::Cache::new(dir, config.cache_size)),
+        };
+        Self { runtime, sources, loading: Semaphore::new(at_once), by_hash: Mutex::default() }
     }
 
-    /// Loads the file, off the worker thread. The same bytes are compiled once for each size of stack, as
-    /// long as somebody holds what came of that.
-    pub(crate) async fn load(&self, path: &Path, limits: &Limits) -> Result<Loaded, LoadError> {
-        let _turn = self.loading.acquire().await.map_err(|_| LoadError::CutOff(path.to_owned()))?;
-        let (owned, stack) = (path.to_owned(), Stack::of(limits));
-        let (bytes, hash) = blocking(path, move || read(&owned)).await?;
-        let slot = {
-            let mut by_hash = self.by_hash.lock().await;
-            by_hash.retain(|_, slot| slot.strong_count() > 0);
-            match by_hash.get(&(hash, stack)).and_then(Weak::upgrade) {
-                Some(slot) => slot,
-                None => {
-                    let slot = Arc::new(Slot::default());
-                    by_hash.insert((hash, stack), Arc::downgrade(&slot));
-                    slot
-                }
-            }
-        };
-        let program = slot
-            .get_or_try_init(|| {
-                let (owned, runtime) = (path.to_owned(), self.runtime.clone());
-                blocking(path, move || prepare(&runtime, stack, &owned, &bytes, hash).map(Arc::new))
-            })
-            .await?
-            .clone();
+    /// Loads the extension's file, off the worker thread. The same bytes are compiled once for each size of
+    /// stack, as long as somebody holds what came of that.
+    pub(crate) async fn load(&self, config: &ExtensionConfig) -> Result<Loaded, LoadError> {
+        let path = &config.path;
+        let unread = |fault: LoadFault| fault.of(path, None);
+        let _turn = self.loading.acquire().await.map_err(|_| unread(LoadFault::CutOff))?;
+        let (owned, plugin_dir) = (path.clone(), self.sources.plugin_dir.clone());
+        let file_size = config.limits.file_size;
+        let file = blocking(move || PluginFile::open(&owned, plugin_dir.as_deref(), file_size))
+            .await
+            .map_err(unread)?;
+        let found = file.hash;
+        let read = |fault: LoadFault| fault.of(path, Some(found));
+        if let Some(pinned) = config.sha256.filter(|pinned| *pinned != found) {
+            return Err(read(LoadFault::Pinned { pinned, found }));
+        }
+        let slot = self.slot((found, Stack::of(&config.limits))).await;
+        let program = slot.get_or_try_init(|| self.prepare(file, config)).await.map_err(read)?.clone();
         Ok(Loaded { program, _for_others: slot })
     }
+
+    async fn slot(&self, key: Key) -> Arc<Slot> {
+        let mut by_hash = self.by_hash.lock().await;
+        by_hash.retain(|_, slot| slot.strong_count() > 0);
+        if let Some(slot) = by_hash.get(&key).and_then(Weak::upgrade) {
+            return slot;
+        }
+        let slot = Arc::new(Slot::default());
+        by_hash.insert(key, Arc::downgrade(&slot));
+        slot
+    }
+
+    async fn prepare(&self, file: PluginFile, config: &ExtensionConfig) -> Result<Arc<Program>, LoadFault> {
+        let hash = file.hash;
+        let (runtime, stack) = (self.runtime.clone(), Stack::of(&config.limits));
+        let linker =
+            blocking(move || runtime.linker(stack).map_err(|error| LoadFault::Engine(said(&error)))).await?;
+        let code_size = config.limits.code_size;
+        let code = self.sources.code(file, config, linker.engine()).await?;
+        blocking(move || {
+            let component = code.load(linker.engine(), code_size)?;
+            let pre = linker
+                .instantiate_pre(&component)
+                .and_then(CommandPre::new)
+                .map_err(|error| LoadFault::World(said(&error)))?;
+            Ok(Arc::new(Program { pre, hash }))
+        })
+        .await
+    }
 }
 
-/// Loads and compiles a component and resolves its imports, to see whether it could be run; runs
-/// nothing of it.
-///
-/// # Errors
-///
-/// As an extension of this file would fail to start.
-pub fn check(path: &Path) -> Result<(), LoadError> {
-    let runtime = Runtime::new()
-        .map_err(|error| LoadError::World { path: path.to_owned(), message: format!("{error:#}") })?;
-    let (bytes, hash) = read(path)?;
-    prepare(&runtime, Stack::of(&Limits::default()), path, &bytes, hash).map(drop)
-}
+impl Sources {
+    /// The compiled code of a file.
+    async fn code(
+        &self,
+        mut file: PluginFile,
+        config: &ExtensionConfig,
+        #[cfg_attr(not(feature = "compiler"), expect(unused_variables))] engine: &wasmtime::Engine,
+    ) -> Result<Code, LoadFault> {
+        match file.kind {
+            Kind::Artifact => {
+                let trusted = self.trusted_keys.clone();
+                blocking(move || artifact::verify(file.read()?, &trusted)).await
+            }
+            #[cfg(feature = "compiler")]
+            Kind::Component if self.compilation != Compilation::PrecompiledOnly => {
+                self.cached(file, config, engine).await
+            }
+            Kind::Component => Err(LoadFault::NotCompiled),
+        }
+    }
 
-async fn blocking<T: Send + 'static>(
-    path: &Path,
-    work: impl FnOnce() -> Result<T, LoadError> + Send + 'static,
-) -> Result<T, LoadError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(LoadError::CutOff(path.to_owned())))
-}
-
-/// The file's bytes and their SHA-256. What is not a regular file, or too large, is not opened.
-pub(super) fn read(path: &Path) -> Result<(Vec<u8>, [u8; 32]), LoadError> {
-    let failed = |source| LoadError::Read { path: path.to_owned(), source };
-    // What follows no symlink and waits for no writer cannot be led elsewhere, or hang.
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match rustix::fs::open(path, OFlags::RDONLY | flags, Mode::empty()) {
-        Ok(file) => fs::File::from(file),
-        Err(Errno::LOOP | Errno::NXIO) => return Err(LoadError::NotAFile(path.to_owned())),
-        Err(error) => return Err(failed(error.into())),
-    };
-    let metadata = file.metadata().map_err(failed)?;
-    if !metadata.is_file() {
-        return Err(LoadError::NotAFile(path.to_owned()));
+    /// What the cache has, or else the compiler makes of a component.
+    #[cfg(feature = "compiler")]
+    async fn cached(
+        &self,
+        file: PluginFile,
+        config: &ExtensionConfig,
+        engine: &wasmtime::Engine,
+    ) -> Result<Code, LoadFault> {
+        let job = compile::Job::new(&config.limits, None);
+        let Some(cache) = self.cache.clone() else { return self.compilation.compile(file, job).await };
+        let id = cache::EntryId::new(file.hash, engine);
+        let warn = |what: &str, error: &cache::CacheError| {
+            let why = harmless(&chain(error), 512);
+            tracing::warn!(target: "weir", extension = %config.id, "{what}: {why}");
+        };
+        let (getting, allowed) = (cache.clone(), config.limits.code_size);
+        match blocking(move || Ok(getting.get(id, allowed))).await? {
+            Ok(Some(code)) => return Ok(code),
+            Ok(None) => {}
+            Err(error) => warn("compiled afresh, since what is cached cannot be used", &error),
+        }
+        let code = self.compilation.compile(file, job).await?;
+        let (code, kept) = blocking(move || {
+            let kept = cache.put(id, &code);
+            Ok((code, kept))
+        })
+        .await?;
+        if let Err(error) = kept {
+            warn("what was compiled is not kept for the next start", &error);
+        }
+        Ok(code)
     }
-    if metadata.len() > MAX_FILE {
-        return Err(LoadError::TooLarge { path: path.to_owned(), bytes: metadata.len() });
-    }
-    let mut bytes = Vec::new();
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() as u64 > MAX_FILE {
-        return Err(LoadError::TooLarge { path: path.to_owned(), bytes: bytes.len() as u64 });
-    }
-    match bytes.get(..8) {
-        Some(b"\0asm\x0d\0\x01\0") => {}
-        Some(b"\0asm\x01\0\0\0") => return Err(LoadError::CoreModule(path.to_owned())),
-        _ => return Err(LoadError::NotWasm(path.to_owned())),
-    }
-    let hash = Sha256::digest(&bytes).into();
-    Ok((bytes, hash))
-}
-
-fn prepare(
-    runtime: &Runtime,
-    stack: Stack,
-    path: &Path,
-    bytes: &[u8],
-    hash: [u8; 32],
-) -> Result<Program, LoadError> {
-    let linker = runtime
-        .linker(stack)
-        .map_err(|error| LoadError::Engine { path: path.to_owned(), message: said(&error) })?;
-    let component = compile(linker.engine(), path, bytes)?;
-    let pre = linker
-        .instantiate_pre(&component)
-        .and_then(CommandPre::new)
-        .map_err(|error| LoadError::World { path: path.to_owned(), message: said(&error) })?;
-    Ok(Program { pre, hash })
 }
 
 #[cfg(feature = "compiler")]
-fn compile(engine: &Engine, path: &Path, bytes: &[u8]) -> Result<Component, LoadError> {
-    Component::from_binary(engine, bytes)
-        .map_err(|error| LoadError::Compile { path: path.to_owned(), message: said(&error) })
+impl Compilation {
+    async fn compile(&self, mut file: PluginFile, job: compile::Job) -> Result<Code, LoadFault> {
+        match self {
+            Self::PrecompiledOnly => Err(LoadFault::NotCompiled),
+            Self::InProcess => {
+                blocking(move || {
+                    let code = helper::compile(&file.read()?, job.target.as_deref());
+                    code.map(Code::compiled).map_err(|error| LoadFault::Compile(said(&error)))
+                })
+                .await
+            }
+            Self::Child { program, arguments } => child::compile(program, arguments, file, job).await,
+        }
+    }
 }
 
-#[cfg(not(feature = "compiler"))]
-fn compile(_engine: &Engine, path: &Path, _bytes: &[u8]) -> Result<Component, LoadError> {
-    Err(LoadError::NoCompiler(path.to_owned()))
+/// Loads an extension's file as a Main would that has this configuration, to see whether it could be run; runs
+/// nothing of it, and neither uses nor fills the cache.
+///
+/// # Errors
+///
+/// As the extension would fail to start.
+pub fn check(
+    main: &MainConfig,
+    extension: &ExtensionConfig,
+    compilation: &Compilation,
+) -> Result<(), LoadError> {
+    let failed = |fault: LoadFault| fault.of(&extension.path, None);
+    let runtime = Runtime::new().map_err(|error| failed(LoadFault::Engine(said(&error))))?;
+    let config = MainConfig { cache_dir: None, ..main.clone() };
+    let programs = Programs::new(runtime, &config, compilation.clone(), 1);
+    apart(programs.load(extension)).map_err(|error| failed(LoadFault::Compiler(error.to_string())))?.map(drop)
+}
+
+/// Compiles a component for other devices and signs what comes of it: [`TrustedKey`] is what these must know.
+///
+/// `target` is a triple such as `aarch64-unknown-linux-gnu`, of which code uses what every processor of that
+/// kind has. None: the kind of this machine.
+///
+/// # Errors
+///
+/// As an extension of this file with these limits would fail to start, but that its imports are not looked at;
+/// and if nothing compiles for that target.
+#[cfg(feature = "compiler")]
+pub fn compile(
+    path: &Path,
+    target: Option<&str>,
+    limits: &Limits,
+    compilation: &Compilation,
+    key: &SigningKey,
+) -> Result<Vec<u8>, LoadError> {
+    let file = PluginFile::open(path, None, limits.file_size).map_err(|fault| fault.of(path, None))?;
+    let hash = Some(file.hash);
+    if file.kind == Kind::Artifact {
+        return Err(LoadFault::NotWasm.of(path, hash));
+    }
+    let target = target.map_or_else(|| target_lexicon::HOST.to_string(), ToOwned::to_owned);
+    let job = compile::Job::new(limits, Some(target));
+    apart(compilation.compile(file, job))
+        .unwrap_or_else(|error| Err(LoadFault::Compiler(error.to_string())))
+        .map(|code| key.sign(code.bytes()))
+        .map_err(|fault| fault.of(path, hash))
+}
+
+/// Runs a future on a thread and a runtime of its own: whoever waits may be on another runtime, or none.
+fn apart<T: Send>(work: impl Future<Output = T> + Send) -> std::io::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let run = || runtime.block_on(work);
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().name("weir-load".to_owned()).spawn_scoped(scope, run)?;
+        thread.join().map_err(|_| std::io::Error::other("its thread panicked"))
+    })
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, LoadFault> + Send + 'static,
+) -> Result<T, LoadFault> {
+    tokio::task::spawn_blocking(work).await.unwrap_or(Err(LoadFault::CutOff))
+}
+
+/// The bytes of a component and their SHA-256, for whoever looks into it.
+pub(super) fn read(path: &Path) -> Result<(Vec<u8>, ArtifactHash), LoadError> {
+    let look = || {
+        let mut file = PluginFile::open(path, None, Limits::max().file_size)?;
+        if file.kind == Kind::Artifact {
+            return Err(LoadFault::NotWasm);
+        }
+        Ok((file.read()?, file.hash))
+    };
+    look().map_err(|fault| fault.of(path, None))
 }
 
 /// What wasmtime says, in one harmless line.
 fn said(error: &wasmtime::Error) -> String {
     harmless(&format!("{error:#}"), 1024)
+}
+
+/// An error and its causes in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
 }

@@ -161,7 +161,7 @@ impl Unit {
             state: record.state,
             reason: record.reason.clone(),
             since: record.since,
-            hash: version.program().map(|loaded| loaded.program.hash_text()),
+            hash: version.program().map(|loaded| loaded.program.hash.to_string()),
             restarts: record.starts.saturating_sub(1),
             cpu: self.usage.cpu(),
             memory: self.usage.memory.now(),

@@ -100,6 +100,7 @@ impl Supervisor {
     pub(super) fn shut_down(&mut self) {
         if !std::mem::replace(&mut self.shutting_down, true) {
             let _nobody = self.events.send(MainEvent::Stopping);
+            self.loads.1.close();
         }
         let idle: Vec<usize> = self
             .slots

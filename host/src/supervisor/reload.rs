@@ -10,7 +10,7 @@ use super::{
 use crate::{
     bus::Phase,
     config::{ExtensionConfig, ReloadMode},
-    extension::{Exit, LoadError, Loaded},
+    extension::{Exit, LoadError, LoadFault, Loaded},
     logs::{Level, Source},
     roster::{State, Version, on_the_bus},
 };
@@ -89,9 +89,12 @@ impl Supervisor {
         let number = self.runs;
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.reload = Some(Reload { number, stage: Stage::Loading, asker });
-        let programs = self.programs.clone();
+        let (programs, wanted) = (self.programs.clone(), self.loads.1.clone());
         self.tasks.spawn(async move {
-            let loaded = programs.load(&config.path, &config.limits).await;
+            let loaded = tokio::select! {
+                loaded = programs.load(&config) => loaded,
+                _ = wanted.recv() => Err(LoadFault::CutOff.of(&config.path, None)),
+            };
             Done::Loaded(LoadedAnew { number, index, config, always, loaded })
         });
     }

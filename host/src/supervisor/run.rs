@@ -5,7 +5,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::SystemTime};
 use futures_util::FutureExt;
 
 use crate::{
-    extension::{Exit, Handling, Instance, LoadError, Programs, Signals},
+    extension::{Exit, Handling, Instance, LoadError, Programs, Signals, chain},
     roster::Version,
 };
 
@@ -50,7 +50,7 @@ pub(super) async fn run(run: Run, programs: Arc<Programs>, instance: Instance) -
         None => {
             let config = &run.version.config;
             let loaded = tokio::select! {
-                loaded = programs.load(&config.path, &config.limits) => loaded,
+                loaded = programs.load(config) => loaded,
                 () = run.signals.stopped() => return Ended { run, end: End::of(Exit::Finished) },
             };
             match loaded {
@@ -60,7 +60,7 @@ pub(super) async fn run(run: Run, programs: Arc<Programs>, instance: Instance) -
         }
     };
     run.version.keep(loaded.clone());
-    let hash = Some(loaded.program.hash_text());
+    let hash = Some(loaded.program.hash.to_string());
     let end = match AssertUnwindSafe(instance.run(loaded.program)).catch_unwind().await {
         Ok((exit, handling, time)) => End { exit, handling, hash, time },
         Err(panic) => End { hash, ..End::of(Exit::panicked(&*panic)) },
@@ -75,17 +75,7 @@ impl End {
     }
 
     pub(super) fn not_loaded(error: &LoadError) -> Self {
-        Self::of(Exit::Start { reason: chain(error), limit: None })
+        let exit = Exit::Start { reason: chain(error), limit: error.fault.limit() };
+        Self { hash: error.hash.map(|hash| hash.to_string()), ..Self::of(exit) }
     }
-}
-
-/// An error and its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

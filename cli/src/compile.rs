@@ -1,0 +1,69 @@
+//! `weir keygen` and `weir compile`: artifacts for devices that do not compile themselves. And the process
+//! in which `weir` compiles whatever it compiles.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::Write,
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    path::Path,
+};
+
+use anyhow::Context;
+use weir_host::{Compilation, Limits, SigningKey, compile_component};
+
+use crate::{
+    args::{CompileArgs, KeygenArgs},
+    output,
+};
+
+/// What this program starts itself with, and nobody else does.
+const HELPER: &str = "compile-helper";
+
+/// In a process of this same program, even if its file was replaced since it was started.
+pub(crate) fn compilation() -> Compilation {
+    Compilation::Child { program: "/proc/self/exe".into(), arguments: vec![HELPER.into()] }
+}
+
+/// Whether this process is there to compile one component, and for nothing else.
+pub(crate) fn is_helper() -> bool {
+    std::env::args_os().nth(1).is_some_and(|first| first == HELPER)
+}
+
+pub(crate) fn keygen(args: &KeygenArgs) -> anyhow::Result<()> {
+    let key = if args.public { read_key(&args.file)? } else { make_key(&args.file)? };
+    output::line(&format!("trusted-keys = [\"{}\"]", key.trusted_key()))
+}
+
+pub(crate) fn compile(args: &CompileArgs) -> anyhow::Result<()> {
+    let key = read_key(&args.key)?;
+    let target = args.target.as_deref();
+    let artifact = compile_component(&args.file, target, &Limits::max(), &compilation(), &key)?;
+    let output = args.output.clone().unwrap_or_else(|| args.file.with_extension("cwasm"));
+    write(&output, &artifact).with_context(|| format!("cannot write `{}`", output.display()))
+}
+
+/// Writes a key that is nobody's yet where nothing is yet.
+fn make_key(file: &Path) -> anyhow::Result<SigningKey> {
+    let failed = || format!("cannot make the key `{}`", file.display());
+    let key = SigningKey::generate().with_context(failed)?;
+    let pem = key.to_pem().with_context(failed)?;
+    let mut file =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).with_context(failed)?;
+    file.write_all(pem.as_bytes()).and_then(|()| file.sync_all()).with_context(failed)?;
+    Ok(key)
+}
+
+fn read_key(file: &Path) -> anyhow::Result<SigningKey> {
+    let failed = || format!("cannot use the key `{}`", file.display());
+    SigningKey::from_pem(&fs::read_to_string(file).with_context(failed)?).with_context(failed)
+}
+
+/// Writes all of a file, or leaves what was there.
+fn write(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let permissions = fs::Permissions::from_mode(0o644);
+    let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(dir)?;
+    file.write_all(content)?;
+    file.persist(path)?;
+    Ok(())
+}

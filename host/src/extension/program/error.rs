@@ -1,0 +1,151 @@
+//! Why a file cannot be run as an extension.
+
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use crate::{
+    config::{ArtifactHash, TrustedKey, bytes},
+    roster::LimitHit,
+    usage::nanoseconds,
+};
+
+/// A file that cannot be run as an extension, and why.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct LoadError {
+    /// The file.
+    pub path: PathBuf,
+    /// Its hash, where it was read so far.
+    pub hash: Option<ArtifactHash>,
+    /// What is wrong with it.
+    pub fault: LoadFault,
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` {}", self.path.display(), self.fault)
+    }
+}
+
+impl std::error::Error for LoadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        std::error::Error::source(&self.fault)
+    }
+}
+
+/// What is wrong with a file, as the end of a sentence that begins with its path.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadFault {
+    /// It cannot be opened or read.
+    #[error("cannot be read")]
+    Read(#[source] io::Error),
+    /// A directory, symlink, FIFO or device.
+    #[error("is not a regular file")]
+    NotAFile,
+    /// What stands between the plugin directory and the file is not a directory, or climbs out of it.
+    #[error("is not inside the plugin directory: `{}` is a symlink or no directory", .0.display())]
+    Outside(PathBuf),
+    /// Over the size that is read at all.
+    #[error("has {bytes} bytes, and `file-size` allows {}: raise that limit, if it is right", self::bytes(*.allowed))]
+    TooLarge {
+        /// Its size.
+        bytes: u64,
+        /// What the limit allows.
+        allowed: u64,
+    },
+    /// Somebody wrote to it while it was read.
+    #[error("changed while it was read: try again when it is whole")]
+    Changed,
+    /// Another file than the operator has pinned.
+    #[error("has the SHA-256 `{found}`, and `sha256` pins `{pinned}`")]
+    Pinned {
+        /// What it must have.
+        pinned: ArtifactHash,
+        /// What it has.
+        found: ArtifactHash,
+    },
+    /// Neither a component nor anything like one.
+    #[error("is not a WebAssembly component")]
+    NotWasm,
+    /// A core module.
+    #[error(
+        "is a core module, not a component; build it for `wasm32-wasip2`, or wrap it with \
+         `wasm-tools component new`"
+    )]
+    CoreModule,
+    /// Machine code that nobody has signed.
+    #[error("is compiled code without a signature: `weir compile` signs what it compiles")]
+    NotSigned,
+    /// An artifact of which a part is missing.
+    #[error("is an artifact that was cut off, or made by another version of Weir")]
+    DamagedArtifact,
+    /// An artifact of somebody unknown.
+    #[error("is signed with `{0}`, which `main.trusted-keys` does not list")]
+    Untrusted(TrustedKey),
+    /// An artifact that is not what was signed.
+    #[error("does not match its signature")]
+    Forged,
+    /// It was compiled for another processor, by another version, or with other settings.
+    #[error("was compiled for something else than this Main: {0}")]
+    Incompatible(String),
+    /// It is a component, and nothing here compiles.
+    #[error("must be compiled, and this Main runs only artifacts: `weir compile` makes them")]
+    NotCompiled,
+    /// It is no valid component, or uses what is turned off.
+    #[error("does not compile: {0}")]
+    Compile(String),
+    /// To compile it takes more memory than is allowed.
+    #[error("takes more than the {} of `compile-memory` to compile: raise that limit, if it is right", bytes(*.0))]
+    CompileMemory(u64),
+    /// To compile it takes more time than is allowed.
+    #[error(
+        "takes longer than the {} of `compile-timeout` to compile: raise that limit, if it is right",
+        humantime::format_duration(*.0)
+    )]
+    CompileTimeout(Duration),
+    /// What it compiles to is larger than is allowed.
+    #[error("compiles to {bytes} bytes, and `code-size` allows {}: raise that limit, if it is right", self::bytes(*.allowed))]
+    CodeTooLarge {
+        /// Bytes of compiled code.
+        bytes: u64,
+        /// What the limit allows.
+        allowed: u64,
+    },
+    /// The process that compiles could not be started, or died.
+    #[error("was not compiled: {0}")]
+    Compiler(String),
+    /// This machine has no room for an engine with a stack of that size.
+    #[error("has no engine to run in: {0}")]
+    Engine(String),
+    /// It imports what there is not, or does not export `wasi:cli/run`.
+    #[error("does not fit the world `weir:iec/extension`: {0}")]
+    World(String),
+    /// The work on it was cut off, as Main ended or by a fault in it.
+    #[error("was not loaded: that was cut off")]
+    CutOff,
+}
+
+impl LoadFault {
+    /// The same of this file.
+    pub(crate) fn of(self, path: &Path, hash: Option<ArtifactHash>) -> LoadError {
+        LoadError { path: path.to_owned(), hash, fault: self }
+    }
+
+    /// The limit that it hit, where that is why.
+    pub(crate) fn limit(&self) -> Option<LimitHit> {
+        let hit = |name: &str, used, allowed| Some(LimitHit { name: name.to_owned(), used, allowed });
+        match *self {
+            Self::TooLarge { bytes, allowed } => hit("file-size", bytes, allowed),
+            Self::CodeTooLarge { bytes, allowed } => hit("code-size", bytes, allowed),
+            Self::CompileMemory(allowed) => hit("compile-memory", allowed, allowed),
+            Self::CompileTimeout(allowed) => {
+                hit("compile-timeout", nanoseconds(allowed), nanoseconds(allowed))
+            }
+            _ => None,
+        }
+    }
+}

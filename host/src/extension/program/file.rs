@@ -1,0 +1,147 @@
+//! A file that may be an extension: opened where nothing leads astray, sized up, hashed.
+//!
+//! Holds none of the file's content. Who reads it again is told if that has changed.
+
+use std::{
+    fs,
+    io::{self, Read, Seek, SeekFrom, Write},
+    os::fd::OwnedFd,
+    path::{Component, Path, PathBuf},
+};
+
+use rustix::{
+    fs::{CWD, Mode, OFlags, openat},
+    io::Errno,
+};
+use sha2::{Digest, Sha256};
+
+use super::error::LoadFault;
+use crate::config::ArtifactHash;
+
+/// What a file claims to be by its first bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A component.
+    Component,
+    /// A component that was compiled and signed.
+    Artifact,
+}
+
+/// An open file.
+#[derive(Debug)]
+pub(super) struct PluginFile {
+    file: fs::File,
+    pub(super) kind: Kind,
+    pub(super) bytes: u64,
+    pub(super) hash: ArtifactHash,
+}
+
+impl PluginFile {
+    /// Opens a file of at most `allowed` bytes and reads through it once. Below `plugin_dir`, if there is one,
+    /// no symlink is followed.
+    pub(super) fn open(path: &Path, plugin_dir: Option<&Path>, allowed: u64) -> Result<Self, LoadFault> {
+        let mut file = open(path, plugin_dir)?;
+        let metadata = file.metadata().map_err(LoadFault::Read)?;
+        if !metadata.is_file() {
+            return Err(LoadFault::NotAFile);
+        }
+        let bytes = metadata.len();
+        if bytes > allowed {
+            return Err(LoadFault::TooLarge { bytes, allowed });
+        }
+        let kind = kind(&file)?;
+        file.rewind().map_err(LoadFault::Read)?;
+        let hash = copy(&mut file, bytes, &mut io::sink())?;
+        Ok(Self { file, kind, bytes, hash })
+    }
+
+    /// Writes the file's content, which is what was hashed, or fails at its end.
+    pub(super) fn copy_to(&mut self, to: &mut impl Write) -> Result<(), LoadFault> {
+        self.file.seek(SeekFrom::Start(0)).map_err(LoadFault::Read)?;
+        if copy(&mut self.file, self.bytes, to)? == self.hash { Ok(()) } else { Err(LoadFault::Changed) }
+    }
+
+    /// The file's content, which is what was hashed.
+    pub(super) fn read(&mut self) -> Result<Vec<u8>, LoadFault> {
+        let mut content = Vec::with_capacity(usize::try_from(self.bytes).unwrap_or_default());
+        self.copy_to(&mut content)?;
+        Ok(content)
+    }
+}
+
+fn open(path: &Path, plugin_dir: Option<&Path>) -> Result<fs::File, LoadFault> {
+    // What follows no symlink and waits for no writer cannot be led elsewhere, or hang.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file_in = |dir: Option<&OwnedFd>, name: &Path| {
+        let opened = match dir {
+            Some(dir) => openat(dir, name, OFlags::RDONLY | flags, Mode::empty()),
+            None => openat(CWD, name, OFlags::RDONLY | flags, Mode::empty()),
+        };
+        opened.map(fs::File::from).map_err(|error| match error {
+            Errno::LOOP | Errno::NXIO => LoadFault::NotAFile,
+            error => LoadFault::Read(error.into()),
+        })
+    };
+    let Some(plugin_dir) = plugin_dir else { return file_in(None, path) };
+    let outside = |at: PathBuf| LoadFault::Outside(at);
+    let inside = path.strip_prefix(plugin_dir).map_err(|_| outside(path.to_owned()))?;
+    let mut at = plugin_dir.to_owned();
+    // The operator's own directory may be a symlink; what is in it is not the operator's alone.
+    let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut dir =
+        openat(CWD, plugin_dir, directory, Mode::empty()).map_err(|error| LoadFault::Read(error.into()))?;
+    let mut parts = inside.components().peekable();
+    while let Some(part) = parts.next() {
+        let Component::Normal(name) = part else { return Err(outside(path.to_owned())) };
+        if parts.peek().is_none() {
+            return file_in(Some(&dir), name.as_ref());
+        }
+        at.push(name);
+        dir =
+            openat(&dir, name, directory | OFlags::NOFOLLOW, Mode::empty()).map_err(|error| match error {
+                Errno::LOOP | Errno::NOTDIR => outside(at.clone()),
+                error => LoadFault::Read(error.into()),
+            })?;
+    }
+    Err(LoadFault::NotAFile)
+}
+
+fn kind(file: &fs::File) -> Result<Kind, LoadFault> {
+    let mut start = Vec::with_capacity(8);
+    file.take(8).read_to_end(&mut start).map_err(LoadFault::Read)?;
+    match &*start {
+        b"\0asm\x0d\0\x01\0" => Ok(Kind::Component),
+        b"\0asm\x01\0\0\0" => Err(LoadFault::CoreModule),
+        start if start == super::artifact::MAGIC => Ok(Kind::Artifact),
+        elf if elf.starts_with(b"\x7fELF") => Err(LoadFault::NotSigned),
+        _ => Err(LoadFault::NotWasm),
+    }
+}
+
+/// Copies and hashes a file that must have this many bytes.
+fn copy(file: &mut fs::File, bytes: u64, to: &mut impl Write) -> Result<ArtifactHash, LoadFault> {
+    let mut hashing = Hashing { hash: Sha256::new(), to };
+    let copied = io::copy(&mut file.take(bytes.saturating_add(1)), &mut hashing).map_err(LoadFault::Read)?;
+    if copied == bytes {
+        Ok(ArtifactHash::from_bytes(hashing.hash.finalize().into()))
+    } else {
+        Err(LoadFault::Changed)
+    }
+}
+
+struct Hashing<'w, W> {
+    hash: Sha256,
+    to: &'w mut W,
+}
+
+impl<W: Write> Write for Hashing<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(bytes)?;
+        self.hash.update(bytes.get(..written).unwrap_or_default());
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
