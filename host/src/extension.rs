@@ -27,7 +27,7 @@ pub(crate) use self::{
     engine::Runtime,
     instance::{Exit, Handling, Instance, Noted, Notice, Signals},
     output::Output,
-    program::{Loaded, Programs, chain},
+    program::{Loaded, Programs, Sources, chain},
     turn::{SharedShare, Turns},
 };
 pub use self::{

@@ -15,7 +15,7 @@ use crate::{
     config::{Config, ConfigErrors, MainConfig},
     control::Control,
     events::{KEPT_EVENTS, MainEvent},
-    extension::{Compilation, Programs, Runtime},
+    extension::{Compilation, Programs, Runtime, Sources},
     logs::Logs,
     names::ContractName,
     roster::{Roster, Unit, on_the_bus},
@@ -231,8 +231,8 @@ impl Builder {
         });
         let roster = Arc::new(Roster::new(config.clone(), units.collect()));
         let runtime = Runtime::new().map_err(|error| StartError::Engine(format!("{error:#}")))?;
-        let programs =
-            Arc::new(Programs::new(runtime, &config, self.compilation, part_of(config.blocking_threads)));
+        let sources = Sources::new(&config, self.compilation, logs.clone());
+        let programs = Arc::new(Programs::new(runtime, sources, part_of(config.blocking_threads)));
         let (commands, orders) = async_channel::bounded(COMMANDS);
         let supervisor = Supervisor::new(Charge {
             bus: bus.clone(),

@@ -46,9 +46,11 @@ use super::{
     engine::{Runtime, Stack},
     state::State,
 };
+#[cfg(feature = "compiler")]
+use crate::logs::{Level, Source};
 use crate::{
     config::{ArtifactHash, ExtensionConfig, Limits, MainConfig, TrustedKey},
-    logs::harmless,
+    logs::{Logs, harmless},
 };
 
 /// A compiled component whose imports are resolved.
@@ -90,30 +92,20 @@ pub(crate) struct Programs {
 }
 
 /// Where programs may come from.
-#[derive(Clone, Debug)]
-struct Sources {
+#[derive(Debug)]
+pub(crate) struct Sources {
     plugin_dir: Option<PathBuf>,
     trusted_keys: Vec<TrustedKey>,
     compilation: Compilation,
     #[cfg(feature = "compiler")]
     cache: Option<cache::Cache>,
+    #[cfg(feature = "compiler")]
+    logs: Arc<Logs>,
 }
 
 impl Programs {
     /// Loads at most so many `at_once`.
-    pub(crate) fn new(
-        runtime: Runtime,
-        config: &MainConfig,
-        compilation: Compilation,
-        at_once: usize,
-    ) -> Self {
-        let sources = Sources {
-            plugin_dir: config.plugin_dir.clone(),
-            trusted_keys: config.trusted_keys.clone(),
-            compilation,
-            #[cfg(feature = "compiler")]
-            cache: config.cache_dir.clone().map(|dir| cache::Cache::new(dir, config.cache_size)),
-        };
+    pub(crate) fn new(runtime: Runtime, sources: Sources, at_once: usize) -> Self {
         Self { runtime, sources, loading: Semaphore::new(at_once), by_hash: Mutex::default() }
     }
 
@@ -169,12 +161,29 @@ impl Programs {
 }
 
 impl Sources {
+    #[cfg_attr(
+        not(feature = "compiler"),
+        expect(unused_variables, reason = "nothing goes wrong with a cache")
+    )]
+    pub(crate) fn new(config: &MainConfig, compilation: Compilation, logs: Arc<Logs>) -> Self {
+        Self {
+            plugin_dir: config.plugin_dir.clone(),
+            trusted_keys: config.trusted_keys.clone(),
+            compilation,
+            #[cfg(feature = "compiler")]
+            cache: config.cache_dir.clone().map(|dir| cache::Cache::new(dir, config.cache_size)),
+            #[cfg(feature = "compiler")]
+            logs,
+        }
+    }
+
     /// The compiled code of a file.
     async fn code(
         &self,
         mut file: PluginFile,
         config: &ExtensionConfig,
-        #[cfg_attr(not(feature = "compiler"), expect(unused_variables))] engine: &wasmtime::Engine,
+        #[cfg_attr(not(feature = "compiler"), expect(unused_variables, reason = "it compiles nothing"))]
+        engine: &wasmtime::Engine,
     ) -> Result<Code, LoadFault> {
         match file.kind {
             Kind::Artifact => {
@@ -201,8 +210,8 @@ impl Sources {
         let Some(cache) = self.cache.clone() else { return self.compilation.compile(file, job).await };
         let id = cache::EntryId::new(file.hash, engine);
         let warn = |what: &str, error: &cache::CacheError| {
-            let why = harmless(&chain(error), 512);
-            tracing::warn!(target: "weir", extension = %config.id, "{what}: {why}");
+            let text = format!("{what}: {}", chain(error));
+            self.logs.write(&config.id.as_str().into(), Level::Warn, Source::Main, &text, std::iter::empty());
         };
         let (getting, allowed) = (cache.clone(), config.limits.code_size);
         match blocking(move || Ok(getting.get(id, allowed))).await? {
@@ -254,7 +263,8 @@ pub fn check(
     let failed = |fault: LoadFault| fault.of(&extension.path, None);
     let runtime = Runtime::new().map_err(|error| failed(LoadFault::Engine(said(&error))))?;
     let config = MainConfig { cache_dir: None, ..main.clone() };
-    let programs = Programs::new(runtime, &config, compilation.clone(), 1);
+    let sources = Sources::new(&config, compilation.clone(), Arc::default());
+    let programs = Programs::new(runtime, sources, 1);
     apart(programs.load(extension)).map_err(|error| failed(LoadFault::Compiler(error.to_string())))?.map(drop)
 }
 
@@ -290,11 +300,11 @@ pub fn compile(
 
 /// Runs a future on a thread and a runtime of its own: whoever waits may be on another runtime, or none.
 fn apart<T: Send>(work: impl Future<Output = T> + Send) -> std::io::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let run = || runtime.block_on(work);
+    let run =
+        || tokio::runtime::Builder::new_current_thread().enable_all().build().map(|it| it.block_on(work));
     thread::scope(|scope| {
         let thread = thread::Builder::new().name("weir-load".to_owned()).spawn_scoped(scope, run)?;
-        thread.join().map_err(|_| std::io::Error::other("its thread panicked"))
+        thread.join().unwrap_or_else(|_| Err(std::io::Error::other("its thread panicked")))
     })
 }
 

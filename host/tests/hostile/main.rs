@@ -32,6 +32,14 @@
 //! | 27 asleep in a host call | `lifecycle.rs`: `one_that_is_asleep_…`; `messages.rs`: `one_that_waits_for_ever_…` |
 //! | 28 handles | `lifecycle.rs`: `a_handle_that_is_forged_…`; `pollables.rs`: `pollables_used_wrongly_…` |
 //! | 29 thousands of pollables | `lifecycle.rs`: `pollables_without_end_…`; `pollables.rs` |
+//! | 30 no component, 31 a core module, 32 the wrong world | `extensions/refused.rs` |
+//! | 33 too large | `files.rs`: `a_file_over_its_limit_…` |
+//! | 34 made to be slow or huge to compile | `files/compilers.rs`; `../compile_bombs.rs` |
+//! | 35 types that nest or multiply | `files.rs`: `types_that_multiply_…` |
+//! | 36 compiled by whoever | `files/signed.rs` |
+//! | 37 the wrong thing in the cache, 38 no cache | `files/cached.rs`; a full disk in the tests of `weir` |
+//! | 39 no file | `files.rs`: `what_is_no_file_…`; `extensions/refused.rs` |
+//! | 40 paths that lead elsewhere | `files.rs`: `what_is_no_file_…`; golden files of the configuration |
 //! | 45 floods of output | `output.rs`: `a_flood_of_lines_…`, `a_write_beyond_what_the_stream_permits_…`, `what_the_stream_permits_…` |
 //! | 46 escapes | `output.rs`: `whatever_bytes_are_written_…`, `a_long_line_…`; `extensions/output.rs`: `each_line_of_output_…` |
 //! | 47 a panic message of 10 MB | `output.rs`: `a_panic_message_…` |
@@ -46,7 +54,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod admission;
+mod bombs;
 mod crafted;
+mod files;
 mod floods;
 mod lifecycle;
 mod memory;

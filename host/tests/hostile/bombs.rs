@@ -1,0 +1,70 @@
+//! Small, valid components that are made to take hours, all memory, or all room to compile.
+
+/// Loops within each other that all carry all variables: time grows with the product. 20 KB.
+pub(crate) fn time() -> Vec<u8> {
+    let (loops, variables) = (1000, 1000);
+    let changes: String =
+        (1..=variables).map(|v| format!("local.get {v} i64.const 1 i64.add local.set {v} ")).collect();
+    component(&format!(
+        "(func (param i32) (local {}) {} {changes} {})",
+        "i64 ".repeat(variables),
+        "loop ".repeat(loops),
+        "local.get 0 br_if 0 end ".repeat(loops),
+    ))
+}
+
+/// Calls that take and give a thousand values, each in two bytes. Some gigabytes for 13 KB.
+pub(crate) fn memory() -> Vec<u8> {
+    calls(4000)
+}
+
+/// The same, but fewer: megabytes of code for 5 KB.
+pub(crate) fn code() -> Vec<u8> {
+    calls(200)
+}
+
+fn calls(number: usize) -> Vec<u8> {
+    let values = "i64 ".repeat(1000);
+    let arguments: String = (0..1000).map(|v| format!("local.get {v} ")).collect();
+    let calls = "call $again ".repeat(number);
+    component(&format!("(func $again (param {values}) (result {values}) {arguments} {calls})"))
+}
+
+fn component(function: &str) -> Vec<u8> {
+    wat::parse_str(format!("(component (core module {function}))")).unwrap()
+}
+
+/// Components within each other, of which each is read by all that are around it: 150 KB.
+pub(crate) fn nested(depth: usize) -> Vec<u8> {
+    (0..depth).fold(HEADER.to_vec(), |inner, _| [HEADER, &[4], &length(inner.len()), &inner].concat())
+}
+
+/// Options of options.
+pub(crate) fn deep_types(depth: usize) -> Vec<u8> {
+    let options = (0..depth).flat_map(|inner| [vec![0x6b], index(inner)].concat());
+    let types: Vec<u8> = length(depth + 1).into_iter().chain([0x7d]).chain(options).collect();
+    [HEADER, &[7], &length(types.len()), &types].concat()
+}
+
+/// The first bytes of a component.
+const HEADER: &[u8] = b"\0asm\x0d\0\x01\0";
+
+/// A number as unsigned LEB128.
+fn length(number: usize) -> Vec<u8> {
+    leb128(number, 0x80)
+}
+
+/// A number as signed LEB128.
+fn index(number: usize) -> Vec<u8> {
+    leb128(number, 0x40)
+}
+
+fn leb128(mut number: usize, end: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while number >= end {
+        bytes.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+    bytes
+}

@@ -1,0 +1,60 @@
+//! Valid components that are made to take hours, or all memory, to compile: what becomes of their
+//! compilers.
+
+use super::*;
+
+#[tokio::test]
+async fn a_component_that_takes_too_long_to_compile_ends_with_its_compiler() {
+    let files = Files::new();
+    files.write("slow.wasm", &bombs::time());
+    let mut slow = files.extension("slow.wasm");
+    slow.limits.compile_timeout = std::time::Duration::from_secs(2);
+    let stage = files.start(slow).await;
+    let cause = format!(
+        "cannot start: `{}/slow.wasm` takes longer than the 2s of `compile-timeout` to compile: raise that limit, \
+         if it is right",
+        files.path().display()
+    );
+    let allowed = 2_000_000_000;
+    stage.failed("hostile", &Fault::new(&cause).limit("compile-timeout", allowed, allowed)).await;
+}
+
+#[tokio::test]
+async fn a_component_that_takes_too_much_memory_to_compile_ends_with_its_compiler() {
+    for bomb in [bombs::memory(), bombs::nested(20_000)] {
+        let files = Files::new();
+        files.write("large.wasm", &bomb);
+        let mut large = files.extension("large.wasm");
+        large.limits.compile_memory = 512 << 20;
+        let stage = files.start(large).await;
+        let cause = format!(
+            "cannot start: `{}/large.wasm` takes more than the 512 MiB of `compile-memory` to compile: raise that \
+         limit, if it is right",
+            files.path().display()
+        );
+        stage.failed("hostile", &Fault::new(&cause).limit("compile-memory", 512 << 20, 512 << 20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_component_that_compiles_to_too_much_code_is_refused() {
+    for compilation in [child(), Compilation::InProcess] {
+        let mut files = Files::new();
+        files.compilation = compilation;
+        files.write("code.wasm", &bombs::code());
+        let mut code = files.extension("code.wasm");
+        code.limits.code_size = 1 << 20;
+        let stage = files.start(code).await;
+        let status = stage.status("hostile");
+        let [failure] = &status.failures[..] else { panic!("{status:?}") };
+        let hit = failure.limit.clone().unwrap();
+        assert_eq!((&*hit.name, hit.allowed), ("code-size", 1 << 20));
+        let cause = format!(
+            "cannot start: `{}/code.wasm` compiles to {} bytes, and `code-size` allows 1 MiB: raise that limit, if \
+             it is right",
+            files.path().display(),
+            hit.used
+        );
+        stage.failed("hostile", &Fault::new(&cause).limit("code-size", hit.used, 1 << 20)).await;
+    }
+}
