@@ -12,7 +12,8 @@ mod cache;
 #[cfg(feature = "compiler")]
 mod child;
 mod code;
-mod compile;
+mod compilation;
+mod compiler;
 mod error;
 mod file;
 #[cfg(feature = "compiler")]
@@ -27,6 +28,7 @@ use std::{
 };
 
 use tokio::sync::{Mutex, OnceCell, Semaphore};
+use wasmtime::Engine;
 use wasmtime_wasi::p2::bindings::CommandPre;
 
 #[cfg(feature = "compiler")]
@@ -36,18 +38,17 @@ pub use self::{
 };
 use self::{
     code::Code,
+    compiler::Compiler,
     file::{Kind, PluginFile},
 };
 pub use self::{
-    compile::Compilation,
+    compilation::Compilation,
     error::{LoadError, LoadFault},
 };
 use super::{
     engine::{Runtime, Stack},
     state::State,
 };
-#[cfg(feature = "compiler")]
-use crate::logs::{Level, Source};
 use crate::{
     config::{ArtifactHash, ExtensionConfig, Limits, MainConfig, TrustedKey},
     logs::{Logs, harmless},
@@ -96,11 +97,8 @@ pub(crate) struct Programs {
 pub(crate) struct Sources {
     plugin_dir: Option<PathBuf>,
     trusted_keys: Vec<TrustedKey>,
-    compilation: Compilation,
-    #[cfg(feature = "compiler")]
-    cache: Option<cache::Cache>,
-    #[cfg(feature = "compiler")]
-    logs: Arc<Logs>,
+    /// None: only what was compiled elsewhere.
+    compiler: Option<Compiler>,
 }
 
 impl Programs {
@@ -122,8 +120,8 @@ impl Programs {
             .map_err(unread)?;
         let found = file.hash;
         let read = |fault: LoadFault| fault.of(path, Some(found));
-        if let Some(pinned) = config.sha256.filter(|pinned| *pinned != found) {
-            return Err(read(LoadFault::Pinned { pinned, found }));
+        if config.sha256.is_some_and(|pinned| pinned != found) {
+            return Err(read(LoadFault::Pinned(found)));
         }
         let slot = self.slot((found, Stack::of(&config.limits))).await;
         let program = slot.get_or_try_init(|| self.prepare(file, config)).await.map_err(read)?.clone();
@@ -161,19 +159,11 @@ impl Programs {
 }
 
 impl Sources {
-    #[cfg_attr(
-        not(feature = "compiler"),
-        expect(unused_variables, reason = "nothing goes wrong with a cache")
-    )]
     pub(crate) fn new(config: &MainConfig, compilation: Compilation, logs: Arc<Logs>) -> Self {
         Self {
             plugin_dir: config.plugin_dir.clone(),
             trusted_keys: config.trusted_keys.clone(),
-            compilation,
-            #[cfg(feature = "compiler")]
-            cache: config.cache_dir.clone().map(|dir| cache::Cache::new(dir, config.cache_size)),
-            #[cfg(feature = "compiler")]
-            logs,
+            compiler: Compiler::new(config, compilation, logs),
         }
     }
 
@@ -182,69 +172,15 @@ impl Sources {
         &self,
         mut file: PluginFile,
         config: &ExtensionConfig,
-        #[cfg_attr(not(feature = "compiler"), expect(unused_variables, reason = "it compiles nothing"))]
-        engine: &wasmtime::Engine,
+        engine: &Engine,
     ) -> Result<Code, LoadFault> {
-        match file.kind {
-            Kind::Artifact => {
+        match (file.kind, &self.compiler) {
+            (Kind::Artifact, _) => {
                 let trusted = self.trusted_keys.clone();
                 blocking(move || artifact::verify(file.read()?, &trusted)).await
             }
-            #[cfg(feature = "compiler")]
-            Kind::Component if self.compilation != Compilation::PrecompiledOnly => {
-                self.cached(file, config, engine).await
-            }
-            Kind::Component => Err(LoadFault::NotCompiled),
-        }
-    }
-
-    /// What the cache has, or else the compiler makes of a component.
-    #[cfg(feature = "compiler")]
-    async fn cached(
-        &self,
-        file: PluginFile,
-        config: &ExtensionConfig,
-        engine: &wasmtime::Engine,
-    ) -> Result<Code, LoadFault> {
-        let job = compile::Job::new(&config.limits, None);
-        let Some(cache) = self.cache.clone() else { return self.compilation.compile(file, job).await };
-        let id = cache::EntryId::new(file.hash, engine);
-        let warn = |what: &str, error: &cache::CacheError| {
-            let text = format!("{what}: {}", chain(error));
-            self.logs.write(&config.id.as_str().into(), Level::Warn, Source::Main, &text, std::iter::empty());
-        };
-        let (getting, allowed) = (cache.clone(), config.limits.code_size);
-        match blocking(move || Ok(getting.get(id, allowed))).await? {
-            Ok(Some(code)) => return Ok(code),
-            Ok(None) => {}
-            Err(error) => warn("compiled afresh, since what is cached cannot be used", &error),
-        }
-        let code = self.compilation.compile(file, job).await?;
-        let (code, kept) = blocking(move || {
-            let kept = cache.put(id, &code);
-            Ok((code, kept))
-        })
-        .await?;
-        if let Err(error) = kept {
-            warn("what was compiled is not kept for the next start", &error);
-        }
-        Ok(code)
-    }
-}
-
-#[cfg(feature = "compiler")]
-impl Compilation {
-    async fn compile(&self, mut file: PluginFile, job: compile::Job) -> Result<Code, LoadFault> {
-        match self {
-            Self::PrecompiledOnly => Err(LoadFault::NotCompiled),
-            Self::InProcess => {
-                blocking(move || {
-                    let code = helper::compile(&file.read()?, job.target.as_deref());
-                    code.map(Code::compiled).map_err(|error| LoadFault::Compile(said(&error)))
-                })
-                .await
-            }
-            Self::Child { program, arguments } => child::compile(program, arguments, file, job).await,
+            (Kind::Component, Some(compiler)) => compiler.code(file, config, engine).await,
+            (Kind::Component, None) => Err(LoadFault::NotCompiled),
         }
     }
 }
@@ -291,7 +227,7 @@ pub fn compile(
         return Err(LoadFault::NotWasm.of(path, hash));
     }
     let target = target.map_or_else(|| target_lexicon::HOST.to_string(), ToOwned::to_owned);
-    let job = compile::Job::new(limits, Some(target));
+    let job = compilation::Job::new(limits, Some(target));
     apart(compilation.compile(file, job))
         .unwrap_or_else(|error| Err(LoadFault::Compiler(error.to_string())))
         .map(|code| key.sign(code.bytes()))

@@ -62,9 +62,9 @@ fn index(number: usize) -> Vec<u8> {
 fn leb128(mut number: usize, end: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while number >= end {
-        bytes.push((number & 0x7f) as u8 | 0x80);
+        bytes.push(number.to_le_bytes()[0] | 0x80);
         number >>= 7;
     }
-    bytes.push(number as u8);
+    bytes.push(number.to_le_bytes()[0]);
     bytes
 }

@@ -170,10 +170,7 @@ async fn another_file_than_the_one_pinned_is_refused() {
     let mut pinned = files.extension("good.wasm");
     pinned.sha256 = Some("5e0b2a4cb0a4b4a0ab7a5a5b2a3c9f6dd1c0b6f4e6f0a1b2c3d4e5f60718293a".parse().unwrap());
     let found = weir_host::inspect_component(&pinned.path).unwrap().sha256;
-    let cause = format!(
-        "`DIR/good.wasm` has the SHA-256 `{found}`, and `sha256` pins \
-         `5e0b2a4cb0a4b4a0ab7a5a5b2a3c9f6dd1c0b6f4e6f0a1b2c3d4e5f60718293a`"
-    );
+    let cause = format!("`DIR/good.wasm` has the SHA-256 `{found}`, which is not the one that `sha256` pins");
     files.refused(pinned.clone(), &cause).await;
     pinned.sha256 = Some(found.parse().unwrap());
     files.start(pinned).await.finished("hostile").await;
@@ -190,5 +187,4 @@ async fn without_its_helper_nothing_is_compiled_and_the_error_names_it() {
     let config = Config::new(files.main.clone(), vec![files.extension("good.wasm")]);
     let main = Main::builder(config).compilation(no_compiler()).start().await.unwrap();
     assert_eq!(main.control().status("hostile").unwrap().reason, Some(cause));
-    assert_eq!(support::reached(&main, "hostile", State::Failed).await.is_some(), true);
 }

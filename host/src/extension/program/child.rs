@@ -13,7 +13,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{code::Code, compile::Job, error::LoadFault, file::PluginFile};
+use super::{code::Code, compilation::Job, error::LoadFault, file::PluginFile};
 use crate::logs::harmless;
 
 /// Bytes of what the process says on stderr that are looked at.

@@ -27,6 +27,7 @@ impl Code {
         Self(bytes)
     }
 
+    #[cfg(feature = "compiler")]
     pub(super) fn bytes(&self) -> &[u8] {
         &self.0
     }

@@ -61,13 +61,8 @@ pub enum LoadFault {
     #[error("changed while it was read: try again when it is whole")]
     Changed,
     /// Another file than the operator has pinned.
-    #[error("has the SHA-256 `{found}`, and `sha256` pins `{pinned}`")]
-    Pinned {
-        /// What it must have.
-        pinned: ArtifactHash,
-        /// What it has.
-        found: ArtifactHash,
-    },
+    #[error("has the SHA-256 `{0}`, which is not the one that `sha256` pins")]
+    Pinned(ArtifactHash),
     /// Neither a component nor anything like one.
     #[error("is not a WebAssembly component")]
     NotWasm,

@@ -4,6 +4,8 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 #[cfg(feature = "compiler")]
+use super::{blocking, child, code::Code, error::LoadFault, file::PluginFile, helper, said};
+#[cfg(feature = "compiler")]
 use crate::config::Limits;
 
 /// Who turns components into machine code for a Main.
@@ -41,6 +43,23 @@ impl Default for Compilation {
         return Self::InProcess;
         #[cfg(not(feature = "compiler"))]
         Self::PrecompiledOnly
+    }
+}
+
+#[cfg(feature = "compiler")]
+impl Compilation {
+    pub(super) async fn compile(&self, mut file: PluginFile, job: Job) -> Result<Code, LoadFault> {
+        match self {
+            Self::PrecompiledOnly => Err(LoadFault::NotCompiled),
+            Self::InProcess => {
+                blocking(move || {
+                    let code = helper::compile(&file.read()?, job.target.as_deref());
+                    code.map(Code::compiled).map_err(|error| LoadFault::Compile(said(&error)))
+                })
+                .await
+            }
+            Self::Child { program, arguments } => child::compile(program, arguments, file, job).await,
+        }
     }
 }
 
