@@ -22,7 +22,7 @@ pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<()> {
         fact("version", &manifest.version);
     }
     fact("size", &format!("{} bytes", found.bytes));
-    fact("sha-256", &found.sha256);
+    fact("sha-256", &found.sha256.to_string());
     for (what, names) in [("imports", &found.imports), ("exports", &found.exports)] {
         for (index, name) in names.iter().enumerate() {
             fact(if index == 0 { what } else { "" }, name);

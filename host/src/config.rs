@@ -4,6 +4,7 @@
 //! of the bus, and of whether the files, contracts and addresses that are named exist.
 
 mod artifact;
+mod cache_dir;
 mod changes;
 mod check;
 mod classes;
@@ -64,7 +65,8 @@ impl Config {
     ///
     /// Variables of this process's environment that start with `WEIR_LIMITS_` go before what the files
     /// say of a class: `WEIR_LIMITS_MEDIUM_STACK="2 MiB"` stands for `stack = "2 MiB"` in the class
-    /// `medium`, built in or not.
+    /// `medium`, built in or not. Those that say where the machine has its caches are the default of
+    /// [`MainConfig::cache_dir`].
     ///
     /// # Errors
     ///
@@ -95,8 +97,9 @@ impl Config {
     ///
     /// Fails with every value out of its range, limits and delays that contradict each other, two
     /// extensions with one id, two owners of one contract, required contracts that nobody serves, rounds of
-    /// `requires`, doubled entries and guest directories, paths outside the plugin directory, and if
-    /// there is nothing else, limits that come to more than the memory budget.
+    /// `requires`, doubled entries and guest directories, paths outside the plugin directory or inside the
+    /// cache, directories granted for writing that overlap with the cache, and if there is nothing else, limits
+    /// that come to more than the memory budget.
     pub fn check(&self) -> Result<(), ConfigErrors> {
         let mut errors = check::values(self);
         let places = check::Places::default();

@@ -224,7 +224,8 @@ fn used(key: &str, unit: &Unit) -> Option<Used> {
         "log-rate" => Some(Used::in_second(&usage.log_rate)),
         "ready-timeout" => Used::of_measured(&usage.ready),
         "stop-timeout" => Used::of_measured(&usage.stop),
-        // Of `stack` nothing counts how deep it goes, of `request-timeout` each request may have another.
+        // Of `stack` nothing counts how deep it goes, of `request-timeout` each request may have another, and
+        // of the rest nothing is used while it runs.
         _ => None,
     }
 }

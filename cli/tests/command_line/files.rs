@@ -76,8 +76,16 @@ fn what_inspect_prints_is_toml_that_runs_once_it_is_filled_in() {
     assert!(printed.contains("# imports  "), "{printed}");
     assert!(printed.contains("#          weir:iec/channel@0.1.0\n"), "{printed}");
     assert!(printed.contains("# exports  wasi:cli/run@0.2."), "{printed}");
+    let json = done(weir(dir.path()).args(["inspect", "--json"]).arg(&echo)).good();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let hash = json["sha256"].as_str().unwrap();
+    assert!(printed.contains(&format!("# sha-256  {hash}\n")), "{printed}");
     assert!(
-        printed.ends_with("\n[[extension]]\nid = \"echo\"\npath = \"echo.wasm\"\nfulfills = [\"echo@1\"]\n")
+        printed.ends_with(&format!(
+            "\n[[extension]]\nid = \"echo\"\npath = \"echo.wasm\"\n\
+             # sha256 = \"{hash}\"  # pins exactly this file\nfulfills = [\"echo@1\"]\n"
+        )),
+        "{printed}"
     );
     assert!(!printed.contains("# note"), "{printed}");
 
@@ -85,9 +93,6 @@ fn what_inspect_prints_is_toml_that_runs_once_it_is_filled_in() {
     fs::write(&file, fs::read_to_string(&file).unwrap() + &printed).unwrap();
     assert_eq!(done(weir(dir.path()).args(["check", "weir.toml"])).good(), "`echo` is ok\n");
 
-    let json = done(weir(dir.path()).args(["inspect", "--json"]).arg(&echo)).good();
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["bytes"], fs::metadata(&echo).unwrap().len());
     assert_eq!(json["manifest"]["fulfills"][0], "echo@1");
-    assert!(printed.contains(json["sha256"].as_str().unwrap()), "{printed}");
 }

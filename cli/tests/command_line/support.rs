@@ -87,8 +87,13 @@ impl Done {
 /// `weir`, as a user without any configuration would call it.
 pub(super) fn weir(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
-    command.current_dir(dir).env_clear().env("XDG_RUNTIME_DIR", dir).stdin(Stdio::null());
+    command.current_dir(dir).env_clear().envs(places(dir)).stdin(Stdio::null());
     command
+}
+
+/// Variables that keep what a Main writes in the directory of its test.
+pub(super) fn places(dir: &Path) -> [(&'static str, PathBuf); 2] {
+    [("XDG_RUNTIME_DIR", dir.to_owned()), ("CACHE_DIRECTORY", dir.join("cache"))]
 }
 
 pub(super) fn done(command: &mut Command) -> Done {

@@ -15,7 +15,7 @@ use std::{
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use super::support::{PUPPET, PUPPETS, Running, configured, let_go, slow, weir};
+use super::support::{PUPPET, PUPPETS, Running, configured, let_go, places, slow, weir};
 
 /// Time enough for everything on a machine that is busy with other things.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -57,7 +57,7 @@ impl Systemd {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", &format!("WATCHDOG_PID={pid} exec \"$0\" run weir.toml")]);
         shell.arg(weir.get_program()).current_dir(dir.path()).env_clear();
-        shell.env("XDG_RUNTIME_DIR", dir.path()).env("NOTIFY_SOCKET", &self.name);
+        shell.envs(places(dir.path())).env("NOTIFY_SOCKET", &self.name);
         shell.env("WATCHDOG_USEC", WATCHDOG.as_micros().to_string());
         Running::spawn(dir, shell)
     }

@@ -2,17 +2,19 @@
 
 mod budget;
 mod cycles;
+mod paths;
 mod values;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::{Component, Path},
+    collections::{BTreeMap, BTreeSet, HashSet},
+    fmt::Display,
+    hash::Hash,
 };
 
 pub(super) use self::values::values;
 use super::{
     Config, ExtensionConfig,
-    error::{ConfigError, ERRORS_MAX, Place, quote},
+    error::{ConfigError, ERRORS_MAX, Place},
     section::nearest,
 };
 use crate::names::ContractName;
@@ -20,8 +22,11 @@ use crate::names::ContractName;
 /// Where the parts stand that are judged together; empty for a configuration made in Rust.
 #[derive(Debug, Default)]
 pub(super) struct Places {
+    pub(super) plugin_dir: Option<Place>,
+    pub(super) cache_dir: Option<Place>,
     pub(super) memory_budget: Option<Place>,
     pub(super) serves: Vec<Place>,
+    pub(super) trusted_keys: Vec<Place>,
     pub(super) extensions: Vec<ExtensionPlaces>,
 }
 
@@ -33,6 +38,7 @@ pub(super) struct ExtensionPlaces {
     pub(super) fulfills: Vec<Place>,
     pub(super) requires: Vec<Place>,
     pub(super) wants: Vec<Place>,
+    pub(super) hosts: Vec<Place>,
     pub(super) guests: Vec<Place>,
 }
 
@@ -42,7 +48,9 @@ pub(super) fn between_parts(config: &Config, places: &Places, complete: bool) ->
     let parts = Parts { config, places };
     let mut errors = Vec::new();
     parts.ids(&mut errors);
+    parts.dirs(&mut errors);
     parts.paths(&mut errors);
+    parts.granted_cache(&mut errors);
     parts.guest_dirs(&mut errors);
     parts.doubles(&mut errors);
     parts.owners(&mut errors);
@@ -96,33 +104,6 @@ impl Parts<'_> {
         }
     }
 
-    fn paths(&self, errors: &mut Vec<ConfigError>) {
-        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-        for (index, extension) in self.extensions() {
-            let path = &extension.path;
-            let key = format!("extension[{}].path", extension.id);
-            let place = self.place(index, |at| Some(&at.path));
-            let shown = quote(&path.display().to_string());
-            if let Some(fault) = path_fault(path, self.config.main.plugin_dir.as_deref()) {
-                errors.push(ConfigError::new(&*key, format!("in `{key}`: {shown} {fault}"), place));
-                continue;
-            }
-            let folded = path.to_string_lossy().to_lowercase();
-            match seen.get(&folded).and_then(|first| Some((*first, self.config.extensions.get(*first)?))) {
-                Some((first, other)) if other.path != *path => {
-                    let message = format!(
-                        "in `{key}`: {shown} and the path of `{}` differ only in upper and lower case",
-                        other.id
-                    );
-                    let error = ConfigError::new(key, message, place);
-                    errors.push(error.note(self.place(first, |at| Some(&at.path)), "the other is here"));
-                }
-                Some(_) => {}
-                None => drop(seen.insert(folded, index)),
-            }
-        }
-    }
-
     fn guest_dirs(&self, errors: &mut Vec<ConfigError>) {
         for (index, extension) in self.extensions() {
             let mut seen = BTreeMap::new();
@@ -140,31 +121,24 @@ impl Parts<'_> {
         }
     }
 
-    /// Contracts that one list names twice.
+    /// What one list names twice.
     fn doubles(&self, errors: &mut Vec<ConfigError>) {
-        let mut list = |key: String, contracts: &[ContractName], place: &dyn Fn(usize) -> Option<Place>| {
-            let mut seen = BTreeSet::new();
-            for (item, contract) in contracts.iter().enumerate() {
-                if !seen.insert(contract) {
-                    let message = format!("`{key}` lists `{contract}` twice");
-                    errors.push(ConfigError::new(&*key, message, place(item)));
-                }
-            }
-        };
-        list("main.serves".to_owned(), &self.config.main.serves, &|item| {
-            self.places.serves.get(item).cloned()
-        });
+        let (main, places) = (&self.config.main, self.places);
+        errors.extend(doubles("main.serves", &main.serves, |item| places.serves.get(item).cloned()));
+        errors.extend(doubles("main.trusted-keys", &main.trusted_keys, |item| {
+            places.trusted_keys.get(item).cloned()
+        }));
         for (index, extension) in self.extensions() {
             let id = &extension.id;
-            list(format!("extension[{id}].fulfills"), &extension.fulfills, &|item| {
+            errors.extend(doubles(&format!("extension[{id}].fulfills"), &extension.fulfills, |item| {
                 self.place(index, |at| at.fulfills.get(item))
-            });
-            list(format!("extension[{id}].requires"), &extension.requires, &|item| {
+            }));
+            errors.extend(doubles(&format!("extension[{id}].requires"), &extension.requires, |item| {
                 self.place(index, |at| at.requires.get(item))
-            });
-            list(format!("extension[{id}].wants"), &extension.wants, &|item| {
+            }));
+            errors.extend(doubles(&format!("extension[{id}].wants"), &extension.wants, |item| {
                 self.place(index, |at| at.wants.get(item))
-            });
+            }));
         }
     }
 
@@ -214,29 +188,21 @@ impl Parts<'_> {
     }
 }
 
+fn doubles<T: Display + Eq + Hash>(
+    key: &str,
+    items: &[T],
+    place: impl Fn(usize) -> Option<Place>,
+) -> Vec<ConfigError> {
+    let mut seen = HashSet::new();
+    let doubled = items.iter().enumerate().filter(|(_, item)| !seen.insert(*item));
+    doubled
+        .map(|(index, item)| ConfigError::new(key, format!("`{key}` lists `{item}` twice"), place(index)))
+        .collect()
+}
+
 /// All contracts that somebody is configured to serve.
 pub(super) fn provided(config: &Config) -> BTreeSet<&ContractName> {
     config.extensions.iter().flat_map(|extension| &extension.fulfills).chain(&config.main.serves).collect()
-}
-
-/// Why a path cannot be that of a plugin. Judged by its text alone: what links lead to is looked at
-/// when the file is opened.
-fn path_fault(path: &Path, plugin_dir: Option<&Path>) -> Option<String> {
-    if path.as_os_str().is_empty() || path.as_os_str().as_encoded_bytes().contains(&0) {
-        return Some("is empty or contains a NUL".to_owned());
-    }
-    let inside = match plugin_dir {
-        Some(dir) => path.strip_prefix(dir).ok(),
-        None => Some(path),
-    };
-    let climbs = |path: &Path| path.components().any(|part| part == Component::ParentDir);
-    match (inside, plugin_dir) {
-        (Some(inside), _) if !climbs(inside) => None,
-        (None, Some(dir)) => {
-            Some(format!("is not inside `main.plugin-dir`, {}", quote(&dir.display().to_string())))
-        }
-        _ => Some("has a `..` in it: write the path without, inside the plugin directory".to_owned()),
-    }
 }
 
 /// Contracts that somebody wants and nobody serves.

@@ -1,4 +1,4 @@
-//! Variables of the environment that change the limits of a class: `WEIR_LIMITS_<CLASS>_<KEY>`.
+//! The environment, and its variables that change the limits of a class: `WEIR_LIMITS_<CLASS>_<KEY>`.
 //!
 //! Every variable under the prefix must mean something: one that is set and changes nothing would leave
 //! the operator with a limit that does not hold.
@@ -20,20 +20,28 @@ const PREFIX: &str = "WEIR_LIMITS_";
 /// Also a slip in the prefix must not leave a limit unset: nothing else of Weir's starts like this.
 const CLAIMED: &str = "WEIR_LIMIT";
 
-/// The variables that are meant for limits.
-#[derive(Debug, Default)]
+/// The variables of a process.
+#[derive(Default)]
 pub(super) struct Environment(Vec<(OsString, OsString)>);
 
 impl Environment {
     pub(super) fn of_process() -> Self {
         std::env::vars_os().collect()
     }
+
+    pub(super) fn get(&self, name: &str) -> Option<&OsStr> {
+        self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_os_str())
+    }
+
+    /// Those that are meant for limits.
+    fn limits(&self) -> impl Iterator<Item = &(OsString, OsString)> {
+        self.0.iter().filter(|(name, _)| name.as_encoded_bytes().starts_with(CLAIMED.as_bytes()))
+    }
 }
 
 impl FromIterator<(OsString, OsString)> for Environment {
     fn from_iter<I: IntoIterator<Item = (OsString, OsString)>>(variables: I) -> Self {
-        let is_ours = |name: &OsStr| name.as_encoded_bytes().starts_with(CLAIMED.as_bytes());
-        Self(variables.into_iter().filter(|(name, _)| is_ours(name)).collect())
+        Self(variables.into_iter().collect())
     }
 }
 
@@ -53,7 +61,7 @@ impl Overrides {
         let names = Names(classes.map(|class| (part(class), class)).collect());
         let mut overrides = Self::default();
         let mut seen = BTreeSet::new();
-        for (name, value) in &environment.0 {
+        for (name, value) in environment.limits() {
             // One that is not UTF-8 is none that is known.
             let variable = name.to_string_lossy();
             let suggest = errors.len() < ERRORS_MAX;
@@ -97,7 +105,7 @@ impl Overrides {
 struct Names<'c>(BTreeMap<String, &'c str>);
 
 /// What is wrong with the name of a variable.
-enum Unknown {
+enum Unknown<'c> {
     /// The class, before a limit that there is.
     Class,
     /// The limit, after a class that there is: what stands there.
@@ -106,30 +114,35 @@ enum Unknown {
     Both,
     /// The prefix itself.
     Prefix,
+    /// Nothing: it can be taken apart into each of these classes and limits.
+    Which(Vec<(&'c str, &'static Key)>),
 }
 
 impl<'c> Names<'c> {
-    /// No name of a limit ends with another, so that there is one way to take a variable apart.
-    fn find(&self, variable: &str) -> Result<(&'c str, &'static Key), Unknown> {
+    /// A name can be taken apart in two ways where that of one limit ends with that of another, as
+    /// `compile-memory` does.
+    fn find(&self, variable: &str) -> Result<(&'c str, &'static Key), Unknown<'c>> {
         let rest = variable.strip_prefix(PREFIX).ok_or(Unknown::Prefix)?;
-        let key = KEYS.iter().find_map(|key| {
-            let class = rest.strip_suffix(&part(key.name))?.strip_suffix('_')?;
-            Some((class, key))
-        });
-        match key {
-            Some((class, key)) => self.0.get(class).map(|class| (*class, key)).ok_or(Unknown::Class),
+        let class_of = |key: &Key| rest.strip_suffix(&part(key.name))?.strip_suffix('_');
+        let known = |key: &'static Key| Some((*self.0.get(class_of(key)?)?, key));
+        let found: Vec<_> = KEYS.iter().filter_map(known).collect();
+        match found[..] {
+            [one] => Ok(one),
+            [] if KEYS.iter().any(|key| class_of(key).is_some()) => Err(Unknown::Class),
             // The longest class that it could be meant for.
-            None => Err(rest
+            [] => Err(rest
                 .rmatch_indices('_')
                 .find(|(at, _)| rest.get(..*at).is_some_and(|class| self.0.contains_key(class)))
                 .and_then(|(at, _)| rest.get(at + 1..))
                 .map_or(Unknown::Both, |limit| Unknown::Limit(limit.to_owned()))),
+            _ => Err(Unknown::Which(found)),
         }
     }
 
     /// Completes a sentence that starts with the name of the variable.
-    fn explain(&self, variable: &str, unknown: &Unknown, suggest: bool) -> String {
-        let near = if suggest { self.nearest(variable) } else { None };
+    fn explain(&self, variable: &str, unknown: &Unknown<'_>, suggest: bool) -> String {
+        let is_slip = !matches!(unknown, Unknown::Which(_));
+        let near = if suggest && is_slip { self.nearest(variable) } else { None };
         let help = match near {
             Some(near) => format!("did you mean `{near}`?"),
             None => match unknown {
@@ -140,6 +153,7 @@ impl<'c> Names<'c> {
                 Unknown::Both | Unknown::Prefix => {
                     format!("it must be `{PREFIX}<CLASS>_<KEY>`, as in `{PREFIX}MEDIUM_MEMORY`")
                 }
+                Unknown::Which(_) => "give one of these classes another name".to_owned(),
             },
         };
         match unknown {
@@ -147,6 +161,10 @@ impl<'c> Names<'c> {
             Unknown::Limit(limit) => format!("is for a limit that there is not, {}: {help}", quote(limit)),
             Unknown::Both => format!("is for no class and no limit that there is: {help}"),
             Unknown::Prefix => format!("is no variable of Weir's, but looks like a limit: {help}"),
+            Unknown::Which(which) => {
+                let which = which.iter().map(|(class, key)| format!("`{}` of the class `{class}`", key.name));
+                format!("could be {}: {help}", which.collect::<Vec<_>>().join(" or "))
+            }
         }
     }
 
@@ -176,13 +194,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_variable_can_be_taken_apart_in_one_way() {
+    fn a_variable_is_taken_apart_as_its_class_and_its_limit_are_named() {
         for key in &KEYS {
             let name = part(key.name);
             assert!(!key.name.contains('_'), "{name}");
-            for other in KEYS.iter().map(|key| part(key.name)).filter(|other| *other != name) {
-                assert!(!name.ends_with(&format!("_{other}")), "{name} ends with {other}");
-            }
             let same = KEYS.iter().filter(|other| part(other.name) == name);
             assert_eq!(same.count(), 1, "{name}");
         }

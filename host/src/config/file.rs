@@ -11,6 +11,7 @@ use glob::{MatchOptions, Pattern};
 
 use super::{
     Config, ConfigErrors,
+    cache_dir::default_cache_dir,
     check::{between_parts, memory_budget},
     classes::Classes,
     environment::Environment,
@@ -133,7 +134,8 @@ fn judge(
     more: usize,
 ) -> Result<Config, ConfigErrors> {
     let complete = errors.is_empty();
-    let Draft { main, classes, extensions, places, .. } = draft;
+    let Draft { mut main, classes, extensions, places, .. } = draft;
+    main.cache_dir.get_or_insert_with(|| default_cache_dir(environment));
     let classes = Classes::new(classes, environment, complete, &mut errors);
     let extensions = extensions
         .into_iter()

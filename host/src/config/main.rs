@@ -12,6 +12,9 @@ use crate::names::ContractName;
 pub(super) const BLOCKING_THREADS: RangeInclusive<u16> = 1..=64;
 
 /// In bytes: 1 MiB to 1 TiB.
+pub(super) const CACHE_SIZE: Shape = Shape::Size(1 << 20..=1 << 40);
+
+/// In bytes: 1 MiB to 1 TiB.
 pub(super) const MEMORY_BUDGET: Shape = Shape::Size(1 << 20..=1 << 40);
 
 /// What is configured of Main itself.
@@ -28,7 +31,7 @@ pub struct MainConfig {
     /// configuration from a file always has one.
     pub plugin_dir: Option<PathBuf>,
     /// The directory where Main keeps what it has compiled, which it makes with mode 700 and fills as its
-    /// own. None: it keeps nothing; a configuration from a file always has one.
+    /// own: no component is in it. None: it keeps nothing; a configuration from a file always has one.
     pub cache_dir: Option<PathBuf>,
     /// Bytes that all files in [`cache_dir`](Self::cache_dir) may have together: 1 MiB to 1 TiB, at first
     /// 256 MiB. What was not used for longest goes first.
@@ -62,6 +65,7 @@ impl MainConfig {
         let threads = u64::from(*BLOCKING_THREADS.start())..=u64::from(*BLOCKING_THREADS.end());
         let budget = self.memory_budget.is_none_or(|budget| MEMORY_BUDGET.has(budget));
         [
+            ("main.cache-size", CACHE_SIZE.has(self.cache_size), CACHE_SIZE),
             ("main.memory-budget", budget, MEMORY_BUDGET),
             ("main.request-timeout", TIMEOUT.contains(&self.request_timeout), Shape::Time(TIMEOUT)),
             (

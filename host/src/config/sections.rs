@@ -2,10 +2,13 @@
 //!
 //! `docs/configuration.md` describes them; a test compares the two.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use super::{
-    MainConfig,
+    ArtifactHash, ArtifactTextError, MainConfig, TrustedKey,
     changes::Changes,
     check::{ExtensionPlaces, Places},
     classes::{Class, class_name, own_class_name},
@@ -13,7 +16,7 @@ use super::{
     extension::ExtensionConfig,
     grants::{DirGrant, Grants, check_variable},
     limits::{KEYS, TIMEOUT},
-    main::{BLOCKING_THREADS, MEMORY_BUDGET},
+    main::{BLOCKING_THREADS, CACHE_SIZE, MEMORY_BUDGET},
     restart::{BACKOFF, FAILURES, ReloadMode, RestartConfig, RestartPolicy, WINDOW},
     section::{At, Section},
 };
@@ -24,6 +27,8 @@ const CONTRACT: &str = "a contract, as in `device.info@1`";
 const TOPIC: &str = "a topic pattern, as in `settings.changed.>`";
 const EXTENSION_ID: &str = "an extension id";
 const PLUGIN: &str = "the path of a component, as in `storage.wasm`";
+const SHA256: &str = "a SHA-256, of 64 hexadecimal digits";
+const TRUSTED_KEY: &str = "a public key, as `weir keygen` shows it";
 const HOST_DIR: &str = "the path of a directory";
 const POLICY: &str = "`never`, `on-failure` or `always`";
 const RELOAD: &str = "`stop-first` or `overlap`";
@@ -74,7 +79,16 @@ impl Draft {
             split(main.texts("serves", CONTRACT, str::parse::<ContractName>));
         let dir = main.dir().to_owned();
         let socket = control_socket(main);
-        config.plugin_dir = Some(plain_path(main, "plugin-dir", HOST_DIR).unwrap_or(dir));
+        let plugin_dir = plain_path(main, "plugin-dir", HOST_DIR);
+        self.places.plugin_dir = plugin_dir.as_ref().map(|at| at.place.clone());
+        config.plugin_dir = Some(plugin_dir.map_or(dir, At::into_value));
+        let cache_dir = plain_path(main, "cache-dir", HOST_DIR);
+        (config.cache_dir, self.places.cache_dir) = cache_dir.map(|at| (at.value, at.place)).unzip();
+        if let Some(size) = main.number("cache-size", &CACHE_SIZE) {
+            config.cache_size = size.value;
+        }
+        (config.trusted_keys, self.places.trusted_keys) =
+            split(main.texts("trusted-keys", TRUSTED_KEY, artifact_text::<TrustedKey>));
         if let Some(socket) = socket {
             config.control_socket = socket.value;
         }
@@ -130,6 +144,7 @@ fn extension(section: &mut Section<'_, '_>, plugin_dir: &Path) -> Option<(Extens
     section.require("path", PLUGIN);
     let id = section.text("id", EXTENSION_ID, str::parse::<ExtensionId>);
     let path = section.text("path", PLUGIN, |text| check_path(text).map(|path| plugin_dir.join(path)));
+    let sha256 = section.text("sha256", SHA256, artifact_text::<ArtifactHash>);
     let class = section.text("class", CLASS, class_name);
     let changes = section.table("limits", changes);
     let (fulfills, fulfills_at) = split(section.texts("fulfills", CONTRACT, str::parse::<ContractName>));
@@ -137,7 +152,7 @@ fn extension(section: &mut Section<'_, '_>, plugin_dir: &Path) -> Option<(Extens
     let (wants, wants_at) = split(section.texts("wants", CONTRACT, str::parse::<ContractName>));
     let (publishes, _) = split(section.texts("publishes", TOPIC, str::parse::<TopicPattern>));
     let (subscribes, _) = split(section.texts("subscribes", TOPIC, str::parse::<TopicPattern>));
-    let (grants, guests_at) = section.table("grants", grants);
+    let (grants, hosts_at, guests_at) = section.table("grants", grants);
     let config = section.values("config", |_, _| Ok(()));
     let autostart = section.flag("autostart");
     let restart = section.table("restart", restart);
@@ -150,12 +165,14 @@ fn extension(section: &mut Section<'_, '_>, plugin_dir: &Path) -> Option<(Extens
         fulfills: fulfills_at,
         requires: requires_at,
         wants: wants_at,
+        hosts: hosts_at,
         guests: guests_at,
     };
     let new = ExtensionConfig::new(id.value, path.value);
     let autostart = autostart.unwrap_or(new.autostart);
     let reload = reload.map_or(new.reload, At::into_value);
     let config = ExtensionConfig {
+        sha256: sha256.map(At::into_value),
         fulfills,
         requires,
         wants,
@@ -215,8 +232,9 @@ fn restart(section: &mut Section<'_, '_>) -> RestartConfig {
     restart
 }
 
-fn grants(section: &mut Section<'_, '_>) -> (Grants, Vec<Place>) {
-    let (mut dirs, mut guests_at) = (Vec::new(), Vec::new());
+/// Also returns where the directories stand, of this machine and as the extension sees them.
+fn grants(section: &mut Section<'_, '_>) -> (Grants, Vec<Place>, Vec<Place>) {
+    let (mut dirs, mut hosts_at, mut guests_at) = (Vec::new(), Vec::new(), Vec::new());
     section.tables("dirs", |dir| {
         dir.require("host", HOST_DIR);
         dir.require("guest", GUEST_DIR);
@@ -224,9 +242,10 @@ fn grants(section: &mut Section<'_, '_>) -> (Grants, Vec<Place>) {
         let guest = dir.text("guest", GUEST_DIR, str::parse);
         let mode = dir.text("mode", "`ro` or `rw`", str::parse);
         if let (Some(host), Some(guest)) = (host, guest) {
+            hosts_at.push(host.place);
             guests_at.push(guest.place);
             dirs.push(DirGrant {
-                host,
+                host: host.value,
                 guest: guest.value,
                 mode: mode.map(At::into_value).unwrap_or_default(),
             });
@@ -234,13 +253,17 @@ fn grants(section: &mut Section<'_, '_>) -> (Grants, Vec<Place>) {
     });
     let env = section.values("env", check_variable);
     let (net, _) = split(section.texts("net", "an address with a port, as in `example.com:443`", str::parse));
-    (Grants { dirs, env, net }, guests_at)
+    (Grants { dirs, env, net }, hosts_at, guests_at)
 }
 
 /// A path relative to the file that holds it.
-fn plain_path(section: &mut Section<'_, '_>, key: &'static str, what: &'static str) -> Option<PathBuf> {
+fn plain_path(section: &mut Section<'_, '_>, key: &'static str, what: &'static str) -> Option<At<PathBuf>> {
     let dir = section.dir().to_owned();
-    section.text(key, what, |text| check_path(text).map(|path| dir.join(path))).map(At::into_value)
+    section.text(key, what, |text| check_path(text).map(|path| dir.join(path)))
+}
+
+fn artifact_text<T: FromStr<Err = ArtifactTextError>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error| format!("{} is {error}", quote(text)))
 }
 
 fn check_path(text: &str) -> Result<&Path, String> {

@@ -83,7 +83,8 @@ impl Shape {
 
     fn example(&self) -> Option<&'static str> {
         match self {
-            Self::Size(_) => Some("16 MiB"),
+            Self::Size(range) if range.contains(&(16 << 20)) => Some("16 MiB"),
+            Self::Size(_) => Some("1 GiB"),
             Self::Time(_) => Some("250ms"),
             Self::Share(_) => Some("5%"),
             _ => None,
@@ -216,7 +217,7 @@ mod tests {
     };
 
     #[test]
-    fn a_number_is_read_as_it_is_written() {
+    fn a_number_is_read_as_it_is_written_and_as_its_example_is() {
         for key in &KEYS {
             let (start, end) = match &key.shape {
                 Shape::Count(range) | Shape::Size(range) | Shape::Share(range) => {
@@ -232,6 +233,9 @@ mod tests {
                     assert_eq!(key.shape.number_in(&text), Some(number), "{} = {text}", key.name);
                 }
             }
+        }
+        for shape in KEYS.iter().map(|key| &key.shape) {
+            assert!(shape.example().is_none_or(|example| shape.number_in(example).is_some()), "{shape}");
         }
         let odd = (1 << 40) - 1;
         assert_eq!(MEMORY_BUDGET.number_in(&MEMORY_BUDGET.text(odd)), Some(odd));

@@ -1,6 +1,7 @@
 //! What is read from files, what is refused, and with which words.
 
 mod budget;
+mod cache_dir;
 mod cases;
 mod control_socket;
 mod environment;

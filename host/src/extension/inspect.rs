@@ -8,12 +8,12 @@ mod stanza;
 
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use wasmparser::{Parser, Payload};
 
 pub use self::manifest::{DirNeed, Manifest, Needs};
 use super::program::{self, LoadError};
-use crate::logs::harmless;
+use crate::{config::ArtifactHash, logs::harmless};
 
 /// The custom section that holds the manifest.
 const MANIFEST_SECTION: &str = "weir:manifest";
@@ -74,8 +74,9 @@ pub struct Inspection {
     pub path: PathBuf,
     /// Its size.
     pub bytes: u64,
-    /// Its SHA-256, in hexadecimal.
-    pub sha256: String,
+    /// Its SHA-256, in JSON as hexadecimal digits.
+    #[serde(serialize_with = "shown")]
+    pub sha256: ArtifactHash,
     /// Names of its imports.
     pub imports: Vec<String>,
     /// Names of its exports.
@@ -95,7 +96,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
     let mut found = Inspection {
         path: path.to_owned(),
         bytes: bytes.len() as u64,
-        sha256: hash.to_string(),
+        sha256: hash,
         imports: Vec::new(),
         exports: Vec::new(),
         manifest: None,
@@ -205,6 +206,10 @@ fn is_offered(import: &str) -> bool {
         Some(("wasi", package)) => WASI.contains(&package) && version.starts_with("0.2."),
         _ => false,
     }
+}
+
+fn shown<S: Serializer>(hash: &ArtifactHash, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(hash)
 }
 
 #[cfg(test)]

@@ -343,6 +343,9 @@ impl Supervisor {
 fn needs_restart(before: &MainConfig, after: &MainConfig) -> Vec<&'static str> {
     let differs = [
         ("control-socket", before.control_socket != after.control_socket),
+        ("cache-dir", before.cache_dir != after.cache_dir),
+        ("cache-size", before.cache_size != after.cache_size),
+        ("trusted-keys", before.trusted_keys != after.trusted_keys),
         ("request-timeout", before.request_timeout != after.request_timeout),
         ("blocking-threads", before.blocking_threads != after.blocking_threads),
     ];

@@ -9,7 +9,7 @@ use std::{
 use tempfile::TempDir;
 use weir_host::{
     Config, ControlError, Error, ExtensionConfig, Main, MainConfig, MainEvent, ReloadMode, RestartPolicy,
-    State,
+    State, TrustedKey,
 };
 
 use super::support::{Gate, builder, config, puppet, puppet_with, reached, set, start, taken, tell};
@@ -317,13 +317,16 @@ async fn a_configuration_applies_what_changed_and_nothing_else() {
     let mut changed = config(vec![puppet("new"), other, components.puppet(|_| {}), same]);
     components.put(2);
     changed.main.blocking_threads += 1;
+    changed.main.cache_dir = Some("/nowhere".into());
+    changed.main.cache_size += 1;
+    changed.main.trusted_keys.push(TrustedKey::from_bytes([7; 32]));
     let report = control.reload_with(changed).await.unwrap();
     let names = |ids: &[weir_host::ExtensionId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!((names(&report.added), names(&report.removed)), (vec!["new".into()], vec!["gone".into()]));
     let mut exchanged = names(&report.changed);
     exchanged.sort();
     assert_eq!((exchanged, report.failed), (vec!["a".to_owned(), "other".into()], vec![]));
-    assert_eq!(report.needs_restart, ["blocking-threads"]);
+    assert_eq!(report.needs_restart, ["cache-dir", "cache-size", "trusted-keys", "blocking-threads"]);
     assert_ne!(hash(&main), old_hash);
 
     let listed: Vec<_> = control.extensions().into_iter().map(|e| (e.id.to_string(), e.restarts)).collect();

@@ -41,6 +41,7 @@ impl RunningWeir {
             .arg(config)
             .arg("--socket")
             .arg(&socket)
+            .env("CACHE_DIRECTORY", target_dir()?.join("demo/cache"))
             .spawn()
             .with_context(|| format!("cannot start `{}`", weir.display()))?;
         let mut main = Self { weir: weir.to_owned(), socket, child };

@@ -25,7 +25,7 @@ pub(crate) struct Key {
 }
 
 /// Every limit, in the order in which they are shown.
-pub(crate) static KEYS: [Key; 13] = [
+pub(crate) static KEYS: [Key; 17] = [
     Key {
         name: "memory",
         shape: Shape::Size(64 * KIB..=4096 * MIB),
@@ -103,6 +103,30 @@ pub(crate) static KEYS: [Key; 13] = [
         shape: Shape::Time(TIMEOUT),
         get: |limits| Some(nanoseconds(limits.stop_timeout)),
         set: |limits, value| limits.stop_timeout = Duration::from_nanos(value),
+    },
+    Key {
+        name: "file-size",
+        shape: Shape::Size(KIB..=1024 * MIB),
+        get: |limits| Some(limits.file_size),
+        set: |limits, value| limits.file_size = value,
+    },
+    Key {
+        name: "code-size",
+        shape: Shape::Size(64 * KIB..=4096 * MIB),
+        get: |limits| Some(limits.code_size),
+        set: |limits, value| limits.code_size = value,
+    },
+    Key {
+        name: "compile-memory",
+        shape: Shape::Size(64 * MIB..=1024 * 1024 * MIB),
+        get: |limits| Some(limits.compile_memory),
+        set: |limits, value| limits.compile_memory = value,
+    },
+    Key {
+        name: "compile-timeout",
+        shape: Shape::Time(TIMEOUT),
+        get: |limits| Some(nanoseconds(limits.compile_timeout)),
+        set: |limits, value| limits.compile_timeout = Duration::from_nanos(value),
     },
 ];
 

@@ -80,6 +80,7 @@ fn every_limit_of_every_class_can_be_changed_by_a_variable() {
             let part = |name: &str| name.to_uppercase().replace(['-', '.'], "_");
             let variable = format!("WEIR_LIMITS_{}_{}", part(class), part(key.name));
             let (value, number) = match &key.shape {
+                Shape::Size(_) if key.name == "compile-memory" => ("96 MiB", 96 << 20),
                 Shape::Size(_) => ("96 KiB", 96 << 10),
                 Shape::Time(_) => ("1min 17s", 77_000_000_000),
                 Shape::Share(_) => ("7%", 700),
@@ -134,6 +135,20 @@ fn a_variable_that_is_no_limit_is_refused() {
     let twice = [("WEIR_LIMITS_MIN_MEMORY", "2 MiB"), ("WEIR_LIMITS_MIN_MEMORY", "3 MiB")];
     report.push_str(&format!("# twice\n{}\n", parse_with(CLASSES, &twice).unwrap_err()));
     assert_golden("variables-unknown", &report);
+}
+
+#[test]
+fn a_variable_that_could_mean_two_limits_is_refused_and_both_are_named() {
+    let class = |name: &str| format!("[limits.{name}]\n");
+    let variable = [("WEIR_LIMITS_BATCH_COMPILE_MEMORY", "96 MiB")];
+    parse_with(&class("batch"), &variable).unwrap();
+    parse_with(&class("batch-compile"), &variable).unwrap();
+    let error = parse_with(&(class("batch") + &class("batch-compile")), &variable).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`WEIR_LIMITS_BATCH_COMPILE_MEMORY` could be `memory` of the class `batch-compile` or \
+         `compile-memory` of the class `batch`: give one of these classes another name"
+    );
 }
 
 #[test]

@@ -212,6 +212,7 @@ fn valid(key: &Key) -> Option<String> {
         Shape::Count(range) if range.contains(&77_000_000) => "77_000_000",
         Shape::Count(_) => "7",
         Shape::Size(_) if name == "message-size" => "\"512 KiB\"",
+        Shape::Size(_) if name == "compile-memory" => "\"77 MiB\"",
         Shape::Size(_) => "\"1536 KiB\"",
         // No longer than the longest delay.
         Shape::Time(_) if name == "backoff" => "\"7s\"",
@@ -224,12 +225,14 @@ fn valid(key: &Key) -> Option<String> {
             "policy" => "\"always\"",
             "reload" => "\"overlap\"",
             "guest" => "\"/guest\"",
+            "sha256" => "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"",
             _ => "\"z\"",
         },
         Shape::Texts(_) => match name {
             "include" => "[\"valid/conf.d/10-storage.toml\"]",
             "net" => "[\"example.com:443\"]",
             "requires" => "[\"given@1\"]",
+            "trusted-keys" => "[\"11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\"]",
             _ => "[\"c@1\"]",
         },
         Shape::Table | Shape::Tables | Shape::Named => return None,

@@ -3,7 +3,9 @@
 use std::{path::PathBuf, time::Duration};
 
 use super::*;
-use crate::config::{DirGrant, ExtensionConfig, Limits, MainConfig, NetGrant, main::default_control_socket};
+use crate::config::{
+    DirGrant, ExtensionConfig, Limits, MainConfig, NetGrant, TrustedKey, main::default_control_socket,
+};
 
 fn extension(id: &str) -> ExtensionConfig {
     ExtensionConfig::new(id.parse().unwrap(), format!("{id}.wasm"))
@@ -27,6 +29,7 @@ fn every_value_out_of_its_range_is_refused() {
     config.main.blocking_threads = 0;
     config.main.request_timeout = Duration::ZERO;
     config.main.memory_budget = Some(0);
+    config.main.cache_size = 0;
     let mut a = extension("a");
     a.limits.memory = 0;
     a.limits.stack = 0;
@@ -40,13 +43,20 @@ fn every_value_out_of_its_range_is_refused() {
     a.limits.ready_timeout = Duration::ZERO;
     a.limits.request_timeout = Some(Duration::MAX);
     a.limits.stop_timeout = Duration::ZERO;
+    a.limits.file_size = 0;
+    a.limits.code_size = 0;
+    a.limits.compile_memory = 0;
+    a.limits.compile_timeout = Duration::ZERO;
+    config.extensions.push(a);
+    let mut a = extension("a");
     a.restart.backoff = Duration::ZERO;
     a.restart.max_backoff = Duration::MAX;
     a.restart.failures = 0;
     a.restart.window = Duration::ZERO;
     a.grants.env.insert("A=B".to_owned(), String::new());
-    config.extensions.push(a);
-    assert_golden("rust-out-of-range", &config.check().unwrap_err().to_string());
+    // Twice, as more than twenty would not be shown.
+    let limits = config.check().unwrap_err();
+    assert_golden("rust-out-of-range", &format!("{limits}\n{}", check(vec![a])));
 }
 
 #[test]
@@ -64,7 +74,12 @@ fn parts_that_contradict_each_other_are_refused_as_in_a_file() {
     b.path = PathBuf::from("plugins/../../b.wasm");
     b.fulfills = vec!["b@1".parse().unwrap(), "a@1".parse().unwrap()];
     b.requires = vec!["a@1".parse().unwrap(), "c@1".parse().unwrap()];
-    assert_golden("rust-contradictions", &check(vec![a, b, extension("b")]));
+    let mut d = extension("d");
+    d.path = PathBuf::from("cache/d.wasm");
+    let mut config = Config::new(MainConfig::default(), vec![a, b, extension("b"), d]);
+    config.main.cache_dir = Some("cache".into());
+    config.main.trusted_keys = vec![TrustedKey::from_bytes([7; 32]); 2];
+    assert_golden("rust-contradictions", &config.check().unwrap_err().to_string());
 }
 
 #[test]

@@ -9,7 +9,8 @@ use crate::names::ExtensionId;
 const FILL_IN: &str = "FILL-IN";
 
 impl Inspection {
-    /// An `[[extension]]` for the operator's file. What only the operator can know says `FILL-IN`.
+    /// An `[[extension]]` for the operator's file. What only the operator can know says `FILL-IN`; the hash is
+    /// a comment, since with it each new version needs another.
     #[must_use]
     pub fn stanza(&self) -> String {
         let mut stanza = String::from("[[extension]]\n");
@@ -24,6 +25,7 @@ impl Inspection {
         };
         line("id", quoted(id));
         line("path", quoted(&self.path.file_name().unwrap_or_default().to_string_lossy()));
+        line("# sha256", format!("\"{}\"  # pins exactly this file", self.sha256));
         if let Some(manifest) = &self.manifest {
             channels(manifest, &mut line);
             grants(&manifest.grants, &mut line);

@@ -71,10 +71,12 @@ const FULL: &str = r#"{
 #[test]
 fn a_manifest_inside_a_nested_module_becomes_a_stanza_that_the_operators_file_accepts() {
     let found = inspected(&around_module(&manifest(FULL))).unwrap();
-    insta::assert_snapshot!(found.stanza(), @r#"
+    let hash = found.sha256.to_string();
+    insta::assert_snapshot!(found.stanza().replace(&hash, "HASH"), @r#"
     [[extension]]
     id = "settings"
     path = "some.wasm"
+    # sha256 = "HASH"  # pins exactly this file
     fulfills = ["settings@1"]
     requires = ["local.storage@1"]
     publishes = ["settings.changed.>"]
@@ -87,14 +89,17 @@ fn a_manifest_inside_a_nested_module_becomes_a_stanza_that_the_operators_file_ac
     grants.net = ["example.com:443"]
     "#);
     let file = format!("[main]\nserves = [\"local.storage@1\"]\n{}", found.stanza());
-    let config = parse_in(&file, "/plugins".as_ref()).unwrap();
+    let mut config = parse_in(&file, "/plugins".as_ref()).unwrap();
     assert_eq!(config.extensions[0].grants.dirs.len(), 2);
+    assert_eq!(config.extensions[0].sha256, None);
+    config = parse_in(&file.replace("# sha256", "sha256"), "/plugins".as_ref()).unwrap();
+    assert_eq!(config.extensions[0].sha256, Some(found.sha256));
 }
 
 #[test]
 fn without_a_manifest_the_stanza_names_the_file_and_a_note_says_so() {
     let found = inspected(&around_module(&[])).unwrap();
-    assert_eq!(found.stanza(), "[[extension]]\nid = \"some\"\npath = \"some.wasm\"\n");
+    assert!(found.stanza().starts_with("[[extension]]\nid = \"some\"\npath = \"some.wasm\"\n# sha256 = \""));
     assert!(found.notes().iter().any(|note| note.contains("no manifest")), "{:?}", found.notes());
 }
 

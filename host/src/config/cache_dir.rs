@@ -1,0 +1,16 @@
+//! Where Main keeps what it has compiled where no file says.
+
+use std::{env, path::PathBuf};
+
+use super::environment::Environment;
+
+/// The directory that systemd made for the unit (systemd.exec(5): of several the first), else `weir` among
+/// the user's caches (XDG Base Directory Specification), else among those of the machine. Paths that are not
+/// absolute are ignored, as the specification says.
+pub(super) fn default_cache_dir(environment: &Environment) -> PathBuf {
+    let variable = |name| environment.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let of_unit =
+        || env::split_paths(environment.get("CACHE_DIRECTORY")?).next().filter(|path| path.is_absolute());
+    let of_user = || variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
+    of_unit().unwrap_or_else(|| of_user().unwrap_or_else(|| PathBuf::from("/var/cache")).join("weir"))
+}
