@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod command_line {
+    mod artifacts;
     mod files;
     mod http;
     mod lifecycle;

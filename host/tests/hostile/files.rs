@@ -172,7 +172,7 @@ async fn another_file_than_the_one_pinned_is_refused() {
     let found = weir_host::inspect_component(&pinned.path).unwrap().sha256;
     let cause = format!("`DIR/good.wasm` has the SHA-256 `{found}`, which is not the one that `sha256` pins");
     files.refused(pinned.clone(), &cause).await;
-    pinned.sha256 = Some(found.parse().unwrap());
+    pinned.sha256 = Some(found);
     files.start(pinned).await.finished("hostile").await;
 }
 

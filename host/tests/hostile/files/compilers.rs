@@ -1,6 +1,11 @@
 //! Valid components that are made to take hours, or all memory, to compile: what becomes of their
 //! compilers.
 
+use std::{
+    os::unix::process::ExitStatusExt,
+    process::{Command, Stdio},
+};
+
 use super::*;
 
 #[tokio::test]
@@ -57,4 +62,15 @@ async fn a_component_that_compiles_to_too_much_code_is_refused() {
         );
         stage.failed("hostile", &Fault::new(&cause).limit("code-size", hit.used, 1 << 20)).await;
     }
+}
+
+#[test]
+fn the_process_that_compiles_ends_with_whoever_started_it() {
+    let start = || {
+        let mut helper = Command::new(env!("CARGO_BIN_EXE_weir-compile-helper"));
+        helper.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap()
+    };
+    // Its standard input stays open: it waits for more, until its starter is gone.
+    let mut helper = std::thread::spawn(start).join().unwrap();
+    assert_eq!(helper.wait().unwrap().signal(), Some(9));
 }

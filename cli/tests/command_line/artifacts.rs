@@ -1,0 +1,135 @@
+//! `weir keygen`, `weir compile`, and what Main keeps of what it compiles.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use tempfile::TempDir;
+
+use super::support::{Running, done, weir, with_own_component};
+
+const PUPPET: &str = r#"
+[[extension]]
+id = "puppet"
+path = "puppet.wasm"
+fulfills = ["puppet@1"]
+"#;
+
+fn keygen(dir: &Path) -> String {
+    done(weir(dir).args(["keygen", "release.key"])).good()
+}
+
+/// A device that trusts a key, and its extension as an artifact of that.
+fn device() -> (TempDir, PathBuf) {
+    let dir = with_own_component("");
+    let trusted = keygen(dir.path());
+    let extension = PUPPET.replace("puppet.wasm", "puppet.cwasm");
+    fs::write(dir.path().join("weir.toml"), format!("[main]\n{trusted}{extension}")).unwrap();
+    let compile = ["compile", "puppet.wasm", "--key", "release.key"];
+    assert_eq!(done(weir(dir.path()).args(compile)).good(), "");
+    fs::remove_file(dir.path().join("puppet.wasm")).unwrap();
+    let artifact = dir.path().join("puppet.cwasm");
+    (dir, artifact)
+}
+
+#[test]
+fn a_key_is_made_once_and_for_its_owner_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let line = keygen(dir.path());
+    let public = line.strip_prefix("trusted-keys = [\"").and_then(|rest| rest.strip_suffix("\"]\n")).unwrap();
+    assert_eq!(public.len(), 44, "{public}");
+    let key = dir.path().join("release.key");
+    assert_eq!(fs::metadata(&key).unwrap().mode() & 0o777, 0o600);
+    let made = fs::read_to_string(&key).unwrap();
+    assert!(made.starts_with("-----BEGIN PRIVATE KEY-----\n"), "another format");
+
+    let again = done(weir(dir.path()).args(["keygen", "release.key"]));
+    let refused = "error: cannot make the key `release.key`: File exists (os error 17)\n";
+    assert_eq!((again.code, again.stdout.as_str(), again.stderr.as_str()), (1, "", refused));
+    assert_eq!(fs::read_to_string(&key).unwrap(), made);
+    assert_eq!(done(weir(dir.path()).args(["keygen", "--public", "release.key"])).good(), line);
+    fs::write(dir.path().join("other.key"), "-----BEGIN PUBLIC KEY-----\n").unwrap();
+    let other = done(weir(dir.path()).args(["keygen", "--public", "other.key"]));
+    let refused = "error: cannot use the key `other.key`: not a private Ed25519 key in PEM, which `weir keygen` makes\n";
+    assert_eq!((other.code, other.stderr.as_str()), (1, refused));
+}
+
+#[test]
+fn what_is_compiled_and_signed_elsewhere_runs_on_the_device_that_trusts_the_key() {
+    let (dir, artifact) = device();
+    assert_eq!(done(weir(dir.path()).args(["check", "weir.toml"])).good(), "`puppet` is ok\n");
+    let main = Running::start(dir);
+    assert_eq!(main.weir(&["call", "puppet@1", "run", "--raw", "echo here"]).good(), "here");
+    let hash = main.json(&["status", "--json", "puppet"])["hash"].clone();
+    assert_eq!(main.weir(&["shutdown"]).code, 0);
+    assert!(!main.path().join("cache").exists(), "nothing was compiled");
+
+    // What it is, is what is pinned.
+    let config = main.path().join("weir.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, format!("{text}sha256 = {hash}\n")).unwrap();
+    assert_eq!(main.weir(&["check", "weir.toml"]).good(), "`puppet` is ok\n");
+    let mut bytes = fs::read(&artifact).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&artifact, bytes).unwrap();
+    let pinned = main.weir(&["check", "weir.toml"]);
+    assert!(pinned.stderr.ends_with(", which is not the one that `sha256` pins\n"), "{}", pinned.stderr);
+    fs::write(&config, text).unwrap();
+    let forged = main.weir(&["check", "weir.toml"]);
+    assert!(forged.stderr.ends_with("/puppet.cwasm` does not match its signature\n"), "{}", forged.stderr);
+}
+
+#[test]
+fn devices_of_every_kind_can_be_compiled_for() {
+    let dir = with_own_component(PUPPET);
+    keygen(dir.path());
+    for target in ["aarch64-unknown-linux-gnu", "x86_64-unknown-linux-musl", "pulley32"] {
+        let compile =
+            ["compile", "puppet.wasm", "--key", "release.key", "--target", target, "--output", "other.cwasm"];
+        assert_eq!(done(weir(dir.path()).args(compile)).good(), "");
+        assert!(dir.path().join("other.cwasm").is_file());
+    }
+    let compile = ["compile", "puppet.wasm", "--key", "release.key", "--target", "toaster"];
+    let refused = done(weir(dir.path()).args(compile));
+    let why = "error: `puppet.wasm` does not compile: Unrecognized architecture: toaster\n";
+    assert_eq!((refused.code, refused.stderr.as_str()), (1, why));
+    assert!(!dir.path().join("puppet.cwasm").exists());
+}
+
+#[test]
+fn what_was_compiled_serves_the_next_start() {
+    let mut main = Running::start(with_own_component(PUPPET));
+    let cached = || -> Vec<_> {
+        let files = fs::read_dir(main.path().join("cache")).unwrap().map(|file| file.unwrap());
+        files.map(|file| (file.file_name(), file.metadata().unwrap().ino())).collect()
+    };
+    let before = cached();
+    assert_eq!(before.len(), 2, "the key and one entry: {before:?}");
+    assert_eq!(main.weir(&["restart", "puppet"]).code, 0);
+    assert_eq!(cached(), before);
+    assert_eq!(main.weir(&["shutdown"]).code, 0);
+    let (_, log) = main.wait();
+    assert!(!log.contains("WARN"), "{log}");
+}
+
+#[test]
+fn a_disk_without_room_for_the_cache_costs_a_warning() {
+    let dir = with_own_component(PUPPET);
+    let path = dir.path().to_owned();
+    // No file may have more than 256 KiB: what is compiled has more, the image of a memory less.
+    let mut command = std::process::Command::new("sh");
+    let limited = "trap '' XFSZ; ulimit -f 512; exec \"$0\" run weir.toml";
+    command.args(["-c", limited, env!("CARGO_BIN_EXE_weir")]).current_dir(&path).env_clear();
+    command.envs(super::support::places(&path));
+    let mut main = Running::spawn(dir, command);
+    let warning = main.until("WARN");
+    let why = "[puppet] what was compiled is not kept for the next start: `";
+    assert!(warning.contains(why) && warning.contains("File too large (os error 27)"), "{warning}");
+    main.until("extensions are ready");
+    assert_eq!(main.weir(&["call", "puppet@1", "run", "--raw", "echo here"]).good(), "here");
+    let left: Vec<_> =
+        fs::read_dir(path.join("cache")).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(left, ["key"]);
+}
