@@ -10,7 +10,7 @@ use std::{
 
 use super::support::{Done, done, weir};
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 18] = [
     "run",
     "check",
     "ps",
@@ -26,6 +26,8 @@ const COMMANDS: [&str; 16] = [
     "reload",
     "shutdown",
     "inspect",
+    "compile",
+    "keygen",
     "completions",
 ];
 

@@ -42,6 +42,6 @@ impl Code {
         // SAFETY: the bytes came out of wasmtime's own compiler and were authenticated since: see `Code`.
         // They are a private copy that nobody else can change.
         let component = unsafe { Component::deserialize(engine, &self.0) };
-        component.map_err(|error| LoadFault::Incompatible(said(&error)))
+        component.map_err(|error| LoadFault::Unusable(said(&error)))
     }
 }

@@ -84,9 +84,10 @@ pub enum LoadFault {
     /// An artifact that is not what was signed.
     #[error("does not match its signature")]
     Forged,
-    /// It was compiled for another processor, by another version, or with other settings.
-    #[error("was compiled for something else than this Main: {0}")]
-    Incompatible(String),
+    /// Its code is for another processor, of another version, or of other settings, or cannot be made
+    /// executable.
+    #[error("has compiled code that this Main cannot run: {0}")]
+    Unusable(String),
     /// It is a component, and nothing here compiles.
     #[error("must be compiled, and this Main runs only artifacts: `weir compile` makes them")]
     NotCompiled,

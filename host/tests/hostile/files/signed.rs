@@ -109,8 +109,5 @@ fn an_artifact_for_another_processor_is_refused_by_name() {
     let other = if cfg!(target_arch = "x86_64") { "x86_64-apple-darwin" } else { "aarch64-apple-darwin" };
     files.write("other.cwasm", &compiled(other).unwrap());
     let error = check_component(&files.main, &files.extension("other.cwasm"), &child()).unwrap_err();
-    assert!(
-        matches!(&error.fault, LoadFault::Incompatible(why) if why.contains("operating system")),
-        "{error}"
-    );
+    assert!(matches!(&error.fault, LoadFault::Unusable(why) if why.contains("operating system")), "{error}");
 }
