@@ -99,8 +99,8 @@ Examples:
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 The artifact takes the place of the component: `path` in the configuration names it. It runs only where
-`main.trusted-keys` lists the public half of the key, and under this version of Weir. The limits are those
-of the class `max`.
+`main.trusted-keys` lists the public half of the key, and under versions of Weir with the same major version
+of wasmtime and the same settings of it. The limits are those of the class `max`.
 
 Examples:
   weir compile storage.wasm --key release.key

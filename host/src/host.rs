@@ -231,13 +231,14 @@ impl Builder {
         });
         let roster = Arc::new(Roster::new(config.clone(), units.collect()));
         let runtime = Runtime::new().map_err(|error| StartError::Engine(format!("{error:#}")))?;
+        let at_once = (config.blocking_threads / 2).max(1);
         let sources = Sources::new(&config, self.compilation, logs.clone());
-        let programs = Arc::new(Programs::new(runtime, sources, part_of(config.blocking_threads)));
+        let programs = Arc::new(Programs::new(runtime, sources, at_once));
         let (commands, orders) = async_channel::bounded(COMMANDS);
         let supervisor = Supervisor::new(Charge {
             bus: bus.clone(),
             roster: roster.clone(),
-            programs,
+            programs: programs.clone(),
             logs: logs.clone(),
             events: events.clone(),
             commands: orders,
@@ -263,6 +264,7 @@ impl Builder {
             let deadlines = tokio::spawn(bus.run_deadlines());
             let served = tokio::spawn(services.run());
             supervisor.run(started_sender).await;
+            programs.settle().await;
             drop(open);
             #[cfg(feature = "control")]
             closing.close().await;

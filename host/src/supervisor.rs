@@ -145,8 +145,6 @@ pub(crate) struct Supervisor {
     events: broadcast::Sender<MainEvent>,
     commands: async_channel::Receiver<Command>,
     notices: (async_channel::Sender<Noted>, async_channel::Receiver<Noted>),
-    /// Closed when what is being loaded anew is no longer wanted.
-    loads: (async_channel::Sender<()>, async_channel::Receiver<()>),
     tasks: JoinSet<Done>,
     file: Option<std::path::PathBuf>,
     serves: Vec<ContractName>,
@@ -175,7 +173,6 @@ impl Supervisor {
             events,
             commands,
             notices: async_channel::bounded(NOTICES),
-            loads: async_channel::bounded(1),
             tasks: JoinSet::new(),
             file,
             serves,

@@ -29,6 +29,7 @@ async fn no_bomb_moves_the_memory_of_main() {
         ("nested", bombs::nested(20_000), "`compile-memory`"),
         ("code", bombs::code(), "`code-size`"),
         ("padded", padded, "does not compile"),
+        ("names", bombs::names(60_000), "`code-size`"),
     ];
     let extension = |name: &str| {
         let mut extension = ExtensionConfig::new(name.parse().unwrap(), dir.path().join(name));

@@ -131,5 +131,5 @@ fn a_disk_without_room_for_the_cache_costs_a_warning() {
     assert_eq!(main.weir(&["call", "puppet@1", "run", "--raw", "echo here"]).good(), "here");
     let left: Vec<_> =
         fs::read_dir(path.join("cache")).unwrap().map(|file| file.unwrap().file_name()).collect();
-    assert_eq!(left, ["key"]);
+    assert_eq!(left, ["weir-cache.key"]);
 }

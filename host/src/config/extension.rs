@@ -95,7 +95,7 @@ impl ExtensionConfig {
     fn of_an_instance(&self) -> Self {
         let new = Self::new(self.id.clone(), &self.path);
         Self {
-            limits: self.limits.without_sources(),
+            limits: self.limits.of_an_instance(),
             restart: new.restart,
             reload: new.reload,
             autostart: new.autostart,
@@ -151,12 +151,13 @@ mod tests {
             |it| drop(it.config.insert("a".to_owned(), "b".to_owned())),
         ];
         assert_eq!(of_the_instance.map(runs_as_before), [false; 11]);
-        let of_the_supervisor: [fn(&mut ExtensionConfig); 3] = [
+        let of_the_supervisor: [fn(&mut ExtensionConfig); 4] = [
+            |it| it.limits.compile_memory += 1,
             |it| it.autostart = false,
             |it| it.restart.policy = RestartPolicy::Never,
             |it| it.reload = ReloadMode::Overlap,
         ];
-        assert_eq!(of_the_supervisor.map(runs_as_before), [true; 3]);
+        assert_eq!(of_the_supervisor.map(runs_as_before), [true; 4]);
     }
 
     #[test]

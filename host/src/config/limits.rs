@@ -61,8 +61,9 @@ pub struct Limits {
     pub stop_timeout: Duration,
     /// Bytes that the extension's file may have: 1 KiB to 1 GiB. A file that has more is not read.
     pub file_size: u64,
-    /// Bytes that its compiled code may have: 64 KiB to 4 GiB. Main holds it as long as the extension is
-    /// in use, and for a moment twice.
+    /// Bytes that its compiled code may have, where each byte of the file that declares something (a type, an import,
+    /// a name) counts as 32: 64 KiB to 4 GiB. Main holds it as long as the extension is in use, and for a moment
+    /// twice.
     pub code_size: u64,
     /// Bytes of address space that the process which compiles the extension may take: 64 MiB to 1 TiB.
     pub compile_memory: u64,
@@ -189,9 +190,12 @@ impl Limits {
         self.sources.of(key, self)
     }
 
-    /// The same values, as if a program had set them.
-    pub(super) fn without_sources(&self) -> Self {
-        Self { class: String::new(), sources: Sources::default(), ..self.clone() }
+    /// The same for an instance that runs, as if a program had set them: what bounds how it is loaded is as it
+    /// was at first.
+    pub(super) fn of_an_instance(&self) -> Self {
+        let Self { file_size, code_size, compile_memory, compile_timeout, .. } = Self::default();
+        let (class, sources) = (String::new(), Sources::default());
+        Self { class, sources, file_size, code_size, compile_memory, compile_timeout, ..self.clone() }
     }
 
     /// Every value that is out of its range: the key and what it must be. Files are checked as they

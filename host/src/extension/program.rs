@@ -18,6 +18,7 @@ mod error;
 mod file;
 #[cfg(feature = "compiler")]
 mod helper;
+mod turn;
 
 use std::{
     collections::HashMap,
@@ -25,9 +26,13 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Weak},
     thread,
+    time::Duration,
 };
 
-use tokio::sync::{Mutex, OnceCell, Semaphore};
+use tokio::{
+    sync::{Mutex, OnceCell, Semaphore},
+    time::timeout,
+};
 use wasmtime::Engine;
 use wasmtime_wasi::p2::bindings::CommandPre;
 
@@ -40,6 +45,7 @@ use self::{
     code::Code,
     compiler::Compiler,
     file::{Kind, PluginFile},
+    turn::Turn,
 };
 pub use self::{
     compilation::Compilation,
@@ -54,11 +60,16 @@ use crate::{
     logs::{Logs, harmless},
 };
 
+/// Time for what was given up to end.
+const GRACE: Duration = Duration::from_millis(100);
+
 /// A compiled component whose imports are resolved.
 pub(crate) struct Program {
     pub(super) pre: CommandPre<State>,
     /// Of the file.
     pub(crate) hash: ArtifactHash,
+    /// Bytes of Main's memory that its code takes.
+    footprint: u64,
 }
 
 impl fmt::Debug for Program {
@@ -87,7 +98,8 @@ pub(crate) struct Programs {
     sources: Sources,
     /// Files that are read and compiled at once: each takes a thread of the blocking pool, and a process
     /// with its limit of memory.
-    loading: Semaphore,
+    turns: Arc<Semaphore>,
+    at_once: u32,
     /// By what was compiled, and for which stack.
     by_hash: Mutex<HashMap<Key, Weak<Slot>>>,
 }
@@ -103,29 +115,37 @@ pub(crate) struct Sources {
 
 impl Programs {
     /// Loads at most so many `at_once`.
-    pub(crate) fn new(runtime: Runtime, sources: Sources, at_once: usize) -> Self {
-        Self { runtime, sources, loading: Semaphore::new(at_once), by_hash: Mutex::default() }
+    pub(crate) fn new(runtime: Runtime, sources: Sources, at_once: u16) -> Self {
+        let turns = Arc::new(Semaphore::new(at_once.into()));
+        Self { runtime, sources, turns, at_once: at_once.into(), by_hash: Mutex::default() }
     }
 
     /// Loads the extension's file, off the worker thread. The same bytes are compiled once for each size of
     /// stack, as long as somebody holds what came of that.
     pub(crate) async fn load(&self, config: &ExtensionConfig) -> Result<Loaded, LoadError> {
-        let path = &config.path;
-        let unread = |fault: LoadFault| fault.of(path, None);
-        let _turn = self.loading.acquire().await.map_err(|_| unread(LoadFault::CutOff))?;
-        let (owned, plugin_dir) = (path.clone(), self.sources.plugin_dir.clone());
-        let file_size = config.limits.file_size;
-        let file = blocking(move || PluginFile::open(&owned, plugin_dir.as_deref(), file_size))
-            .await
-            .map_err(unread)?;
-        let found = file.hash;
-        let read = |fault: LoadFault| fault.of(path, Some(found));
-        if config.sha256.is_some_and(|pinned| pinned != found) {
-            return Err(read(LoadFault::Pinned(found)));
+        let file = self.open(config).await.map_err(|fault| fault.of(&config.path, None))?;
+        let hash = file.hash;
+        let found = |fault: LoadFault| fault.of(&config.path, Some(hash));
+        if config.sha256.is_some_and(|pinned| pinned != hash) {
+            return Err(found(LoadFault::Pinned(hash)));
         }
-        let slot = self.slot((found, Stack::of(&config.limits))).await;
-        let program = slot.get_or_try_init(|| self.prepare(file, config)).await.map_err(read)?.clone();
+        let slot = self.slot((hash, Stack::of(&config.limits))).await;
+        let program = slot.get_or_try_init(|| self.prepare(file, config)).await.map_err(found)?.clone();
+        code::check(program.footprint, config.limits.code_size).map_err(found)?;
         Ok(Loaded { program, _for_others: slot })
+    }
+
+    /// Waits, for a moment, until nothing is left of loads that were given up.
+    pub(crate) async fn settle(&self) {
+        // What takes longer is a file system that hangs, or a compiler within Main.
+        let _too_long = timeout(GRACE, self.turns.acquire_many(self.at_once)).await;
+    }
+
+    async fn open(&self, config: &ExtensionConfig) -> Result<PluginFile, LoadFault> {
+        let (path, plugin_dir) = (config.path.clone(), self.sources.plugin_dir.clone());
+        let Limits { file_size, code_size, .. } = config.limits;
+        let turn = Turn::take(&self.turns).await?;
+        turn.blocking(move || PluginFile::open(&path, plugin_dir.as_deref(), file_size, code_size)).await
     }
 
     async fn slot(&self, key: Key) -> Arc<Slot> {
@@ -140,21 +160,24 @@ impl Programs {
     }
 
     async fn prepare(&self, file: PluginFile, config: &ExtensionConfig) -> Result<Arc<Program>, LoadFault> {
+        let turn = Turn::take(&self.turns).await?;
         let hash = file.hash;
         let (runtime, stack) = (self.runtime.clone(), Stack::of(&config.limits));
-        let linker =
-            blocking(move || runtime.linker(stack).map_err(|error| LoadFault::Engine(said(&error)))).await?;
+        let linker = turn
+            .blocking(move || runtime.linker(stack).map_err(|error| LoadFault::Engine(said(&error))))
+            .await?;
         let code_size = config.limits.code_size;
-        let code = self.sources.code(file, config, linker.engine()).await?;
-        blocking(move || {
+        let code = self.sources.code(file, config, linker.engine(), turn.clone()).await?;
+        let load = move || {
+            let footprint = code.footprint();
             let component = code.load(linker.engine(), code_size)?;
             let pre = linker
                 .instantiate_pre(&component)
                 .and_then(CommandPre::new)
                 .map_err(|error| LoadFault::World(said(&error)))?;
-            Ok(Arc::new(Program { pre, hash }))
-        })
-        .await
+            Ok(Arc::new(Program { pre, hash, footprint }))
+        };
+        turn.blocking(load).await
     }
 }
 
@@ -173,13 +196,14 @@ impl Sources {
         mut file: PluginFile,
         config: &ExtensionConfig,
         engine: &Engine,
+        turn: Turn,
     ) -> Result<Code, LoadFault> {
         match (file.kind, &self.compiler) {
             (Kind::Artifact, _) => {
                 let trusted = self.trusted_keys.clone();
-                blocking(move || artifact::verify(file.read()?, &trusted)).await
+                turn.blocking(move || artifact::verify(&mut file, &trusted)).await
             }
-            (Kind::Component, Some(compiler)) => compiler.code(file, config, engine).await,
+            (Kind::Component, Some(compiler)) => compiler.code(file, config, engine, turn).await,
             (Kind::Component, None) => Err(LoadFault::NotCompiled),
         }
     }
@@ -221,14 +245,14 @@ pub fn compile(
     compilation: &Compilation,
     key: &SigningKey,
 ) -> Result<Vec<u8>, LoadError> {
-    let file = PluginFile::open(path, None, limits.file_size).map_err(|fault| fault.of(path, None))?;
+    let file = PluginFile::open(path, None, limits.file_size, 0).map_err(|fault| fault.of(path, None))?;
     let hash = Some(file.hash);
     if file.kind == Kind::Artifact {
         return Err(LoadFault::NotWasm.of(path, hash));
     }
     let target = target.map_or_else(|| target_lexicon::HOST.to_string(), ToOwned::to_owned);
     let job = compilation::Job::new(limits, Some(target));
-    apart(compilation.compile(file, job))
+    apart(compilation.compile(file, job, Turn::alone()))
         .unwrap_or_else(|error| Err(LoadFault::Compiler(error.to_string())))
         .map(|code| key.sign(code.bytes()))
         .map_err(|fault| fault.of(path, hash))
@@ -244,16 +268,10 @@ fn apart<T: Send>(work: impl Future<Output = T> + Send) -> std::io::Result<T> {
     })
 }
 
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, LoadFault> + Send + 'static,
-) -> Result<T, LoadFault> {
-    tokio::task::spawn_blocking(work).await.unwrap_or(Err(LoadFault::CutOff))
-}
-
 /// The bytes of a component and their SHA-256, for whoever looks into it.
 pub(super) fn read(path: &Path) -> Result<(Vec<u8>, ArtifactHash), LoadError> {
     let look = || {
-        let mut file = PluginFile::open(path, None, Limits::max().file_size)?;
+        let mut file = PluginFile::open(path, None, Limits::max().file_size, 0)?;
         if file.kind == Kind::Artifact {
             return Err(LoadFault::NotWasm);
         }

@@ -100,7 +100,11 @@ impl Supervisor {
     pub(super) fn shut_down(&mut self) {
         if !std::mem::replace(&mut self.shutting_down, true) {
             let _nobody = self.events.send(MainEvent::Stopping);
-            self.loads.1.close();
+        }
+        let reloading: Vec<usize> =
+            self.slots.iter().filter(|(_, slot)| slot.reload.is_some()).map(|(index, _)| index).collect();
+        for index in reloading {
+            self.give_up_reload(index, "main is shutting down");
         }
         let idle: Vec<usize> = self
             .slots

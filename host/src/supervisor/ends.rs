@@ -28,7 +28,12 @@ impl Supervisor {
         slot.current = None;
         let was = slot.life.state();
         let clean = ended.end.exit == Exit::Finished;
-        let step = slot.apply(Happening::Ended { clean, at, draw: fastrand::f64() });
+        let step = slot.apply(Happening::Ended {
+            clean,
+            hopeless: ended.end.is_hopeless,
+            at,
+            draw: fastrand::f64(),
+        });
         let state = slot.life.state();
         let as_it_should = match (was, &ended.end.exit) {
             (State::Draining, Exit::Failed(_)) => true,

@@ -43,6 +43,8 @@ pub(super) enum Event {
     Ended {
         /// Whether as it should, by itself.
         clean: bool,
+        /// Whether another would end as it did: it could not even be started.
+        hopeless: bool,
         /// When, on a clock that never goes back.
         at: Duration,
         /// What is drawn for the delay, from 0 to 1.
@@ -148,7 +150,9 @@ impl Lifecycle {
                 self.is_on_trial = !is_ready;
                 self.enter(if is_ready { State::Ready } else { State::Starting })
             }
-            Event::Ended { clean, at, draw } if self.is_running() => self.end(clean, at, draw, restart),
+            Event::Ended { clean, hopeless, at, draw } if self.is_running() => {
+                self.end(clean, hopeless, at, draw, restart)
+            }
             Event::Due if self.state == State::BackingOff => self.enter(State::Loaded),
             _ => Step::None,
         }
@@ -214,7 +218,7 @@ impl Lifecycle {
         Step::FallBack
     }
 
-    fn end(&mut self, clean: bool, at: Duration, draw: f64, restart: &RestartConfig) -> Step {
+    fn end(&mut self, clean: bool, hopeless: bool, at: Duration, draw: f64, restart: &RestartConfig) -> Step {
         if self.state == State::Draining {
             let again = std::mem::take(&mut self.is_replaced);
             return self.enter(if again { State::Loaded } else { State::Stopped });
@@ -227,7 +231,7 @@ impl Lifecycle {
             RestartPolicy::OnFailure => !clean,
             RestartPolicy::Always => true,
         };
-        if !counts {
+        if hopeless || !counts {
             self.is_wanted = false;
             return self.enter(if clean { State::Stopped } else { State::Failed });
         }

@@ -20,7 +20,7 @@ impl Supervisor {
         then: State,
         next_restart: Option<SystemTime>,
     ) {
-        let End { exit, handling, hash, time } = end;
+        let End { exit, handling, hash, time, .. } = end;
         let handling = handling.as_ref().map(|handling| FailedRequest {
             message: handling.message,
             sender: self.bus.peer(handling.sender).map(|peer| peer.name().to_owned()).unwrap_or_default(),

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use tokio::sync::oneshot;
+
 use super::{
     ControlError, Done, Happening, Reply, Supervisor, answer,
     run::{End, Ended, Run},
@@ -22,6 +24,8 @@ pub(super) struct Reload {
     number: u64,
     stage: Stage,
     asker: Asker,
+    /// Loading ends with it.
+    _wanted: oneshot::Receiver<()>,
 }
 
 /// How far it is.
@@ -88,12 +92,13 @@ impl Supervisor {
         self.runs += 1;
         let number = self.runs;
         let Some(slot) = self.slots.get_mut(index) else { return };
-        slot.reload = Some(Reload { number, stage: Stage::Loading, asker });
-        let (programs, wanted) = (self.programs.clone(), self.loads.1.clone());
+        let (mut unwanted, wanted) = oneshot::channel();
+        slot.reload = Some(Reload { number, stage: Stage::Loading, asker, _wanted: wanted });
+        let programs = self.programs.clone();
         self.tasks.spawn(async move {
             let loaded = tokio::select! {
                 loaded = programs.load(&config) => loaded,
-                _ = wanted.recv() => Err(LoadFault::CutOff.of(&config.path, None)),
+                () = unwanted.closed() => Err(LoadFault::CutOff.of(&config.path, None)),
             };
             Done::Loaded(LoadedAnew { number, index, config, always, loaded })
         });

@@ -38,6 +38,8 @@ pub(super) struct End {
     pub(super) handling: Option<Handling>,
     /// Of the component, in hexadecimal.
     pub(super) hash: Option<String>,
+    /// Another start could not do better.
+    pub(super) is_hopeless: bool,
     /// When that was.
     pub(super) time: SystemTime,
 }
@@ -49,20 +51,22 @@ pub(super) async fn run(run: Run, programs: Arc<Programs>, instance: Instance) -
         Some(loaded) => loaded,
         None => {
             let config = &run.version.config;
+            let load = AssertUnwindSafe(programs.load(config)).catch_unwind();
             let loaded = tokio::select! {
-                loaded = programs.load(config) => loaded,
+                loaded = load => loaded,
                 () = run.signals.stopped() => return Ended { run, end: End::of(Exit::Finished) },
             };
             match loaded {
-                Ok(loaded) => loaded,
-                Err(error) => return Ended { run, end: End::not_loaded(&error) },
+                Ok(Ok(loaded)) => loaded,
+                Err(panic) => return Ended { run, end: End::of(Exit::panicked(&*panic)) },
+                Ok(Err(error)) => return Ended { run, end: End::not_loaded(&error) },
             }
         }
     };
     run.version.keep(loaded.clone());
     let hash = Some(loaded.program.hash.to_string());
     let end = match AssertUnwindSafe(instance.run(loaded.program)).catch_unwind().await {
-        Ok((exit, handling, time)) => End { exit, handling, hash, time },
+        Ok((exit, handling, time)) => End { exit, handling, hash, is_hopeless: false, time },
         Err(panic) => End { hash, ..End::of(Exit::panicked(&*panic)) },
     };
     Ended { run, end }
@@ -71,11 +75,12 @@ pub(super) async fn run(run: Run, programs: Arc<Programs>, instance: Instance) -
 impl End {
     /// Now, and nothing more is known of it.
     fn of(exit: Exit) -> Self {
-        Self { exit, handling: None, hash: None, time: SystemTime::now() }
+        Self { exit, handling: None, hash: None, is_hopeless: false, time: SystemTime::now() }
     }
 
     pub(super) fn not_loaded(error: &LoadError) -> Self {
         let exit = Exit::Start { reason: chain(error), limit: error.fault.limit() };
-        Self { hash: error.hash.map(|hash| hash.to_string()), ..Self::of(exit) }
+        let hash = error.hash.map(|hash| hash.to_string());
+        Self { hash, is_hopeless: !error.fault.may_pass(), ..Self::of(exit) }
     }
 }

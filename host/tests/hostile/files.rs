@@ -141,15 +141,14 @@ async fn what_is_no_file_or_is_reached_through_a_link_is_refused() {
     files
         .refused_unread(
             files.extension("plugins/way/good.wasm"),
-            "`DIR/plugins/way/good.wasm` is not inside the plugin directory: `DIR/plugins/way` is a symlink or \
-             no directory",
+            "`DIR/plugins/way/good.wasm` is reached through `DIR/plugins/way`, which is a symlink or no directory",
         )
         .await;
     files
         .refused_unread(
             files.extension("plugins/good.wasm/good.wasm"),
-            "`DIR/plugins/good.wasm/good.wasm` is not inside the plugin directory: `DIR/plugins/good.wasm` is a \
-             symlink or no directory",
+            "`DIR/plugins/good.wasm/good.wasm` is reached through `DIR/plugins/good.wasm`, which is a symlink or no \
+             directory",
         )
         .await;
     // And a link to the plugin directory itself is the operator's.

@@ -1,11 +1,15 @@
 //! Artifacts: compiled components, signed by whoever compiled them for other devices.
 //!
 //! An artifact is [`MAGIC`], the public key (32 bytes), the signature (64 bytes) and what is signed:
-//! [`SIGNED`] and the compiled code. Signatures are Ed25519 (RFC 8032).
+//! [`SIGNED`] and the [`Code`]. Signatures are Ed25519 (RFC 8032).
 
 use ed25519_dalek::{PUBLIC_KEY_LENGTH, SIGNATURE_LENGTH, Signature, VerifyingKey};
 
-use super::{code::Code, error::LoadFault};
+use super::{
+    code::{Code, FOOTPRINT},
+    error::LoadFault,
+    file::PluginFile,
+};
 use crate::config::TrustedKey;
 
 /// The first bytes of an artifact. The last of them counts versions of the format.
@@ -14,17 +18,25 @@ pub(super) const MAGIC: &[u8; 8] = b"\0weir\0\0\x01";
 /// What a signature is for: else something that was signed for another purpose could be run.
 const SIGNED: &[u8] = b"weir artifact 1\n";
 
-/// The code in an artifact that one of these keys has signed.
-pub(super) fn verify(mut artifact: Vec<u8>, trusted: &[TrustedKey]) -> Result<Code, LoadFault> {
-    let rest = artifact.strip_prefix(MAGIC).ok_or(LoadFault::DamagedArtifact)?;
-    let (key, rest) = rest.split_first_chunk::<PUBLIC_KEY_LENGTH>().ok_or(LoadFault::DamagedArtifact)?;
-    let (signature, signed) =
-        rest.split_first_chunk::<SIGNATURE_LENGTH>().ok_or(LoadFault::DamagedArtifact)?;
-    let code = signed.strip_prefix(SIGNED).ok_or(LoadFault::DamagedArtifact)?;
+/// Bytes before the code.
+pub(super) const HEADER: usize =
+    MAGIC.len() + PUBLIC_KEY_LENGTH + SIGNATURE_LENGTH + SIGNED.len() + FOOTPRINT;
+
+/// The code in an artifact that one of these keys has signed. Of an artifact of any other key no more than
+/// that is read.
+pub(super) fn verify(file: &mut PluginFile, trusted: &[TrustedKey]) -> Result<Code, LoadFault> {
+    let start = file.start((MAGIC.len() + PUBLIC_KEY_LENGTH) as u64)?;
+    let key =
+        start.strip_prefix(MAGIC).and_then(|rest| rest.first_chunk()).ok_or(LoadFault::DamagedArtifact)?;
     let key = TrustedKey::from_bytes(*key);
     if !trusted.contains(&key) {
         return Err(LoadFault::Untrusted(key));
     }
+    let mut artifact = file.read()?;
+    let (_, rest) = artifact.split_at_checked(start.len()).ok_or(LoadFault::DamagedArtifact)?;
+    let (signature, signed) =
+        rest.split_first_chunk::<SIGNATURE_LENGTH>().ok_or(LoadFault::DamagedArtifact)?;
+    let code = signed.strip_prefix(SIGNED).ok_or(LoadFault::DamagedArtifact)?;
     VerifyingKey::from_bytes(key.as_bytes())
         .and_then(|key| key.verify_strict(signed, &Signature::from_bytes(signature)))
         .map_err(|_| LoadFault::Forged)?;

@@ -4,6 +4,9 @@
 //! somebody can empty it. What an entry holds is run only under a MAC of a key that this device made
 //! itself; what goes wrong costs a warning and a compilation, never a start.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     fs,
     hash::{Hash, Hasher},
@@ -23,7 +26,7 @@ use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 
 use super::code::Code;
-use crate::config::ArtifactHash;
+use crate::config::{ArtifactHash, bytes};
 
 /// The first bytes of an entry. The last of them counts versions of the format; the MAC follows, then the
 /// code.
@@ -33,9 +36,10 @@ const MAGIC: &[u8; 8] = b"\0weirca\x01";
 const DOMAIN: &[u8] = b"weir cache 1\n";
 
 /// The file with the key, beside the entries.
-const KEY_FILE: &str = "key";
+const KEY_FILE: &str = "weir-cache.key";
 
-const ENTRY_SUFFIX: &str = ".cached";
+/// How the names of files begin that are being written, and of entries.
+const PREFIXES: [&str; 2] = [".weir-cache-", "weir-cache-"];
 
 const MAC_SIZE: usize = 32;
 
@@ -68,6 +72,8 @@ pub(super) enum CacheError {
     NotOurs(PathBuf),
     #[error("`{}` was changed, or written by somebody else", .0.display())]
     NotAuthentic(PathBuf),
+    #[error("it takes {bytes} bytes, and `main.cache-size` is {}", self::bytes(*.allowed))]
+    TooLarge { bytes: u64, allowed: u64 },
     #[error("it was compiled by another version, for another processor or with other settings")]
     OtherEngine,
 }
@@ -79,8 +85,13 @@ impl EntryId {
         Self { component, engine: ArtifactHash::from_bytes(hasher.0.finalize().into()) }
     }
 
+    /// What its name begins with, as do those of the same component for other engines.
+    fn of_any_engine(&self) -> String {
+        format!("{}{}-", PREFIXES[1], self.component)
+    }
+
     fn file_name(&self) -> String {
-        format!("{}-{}{ENTRY_SUFFIX}", self.component, self.engine)
+        format!("{}{}", self.of_any_engine(), self.engine)
     }
 }
 
@@ -118,8 +129,9 @@ impl Cache {
 
     /// Keeps what was compiled, if it fits.
     pub(super) fn put(&self, id: EntryId, code: &Code) -> Result<(), CacheError> {
-        if code.bytes().len() as u64 > self.size {
-            return Ok(());
+        let bytes = (MAGIC.len() + MAC_SIZE + code.bytes().len()) as u64;
+        if bytes > self.size {
+            return Err(CacheError::TooLarge { bytes, allowed: self.size });
         }
         let failed = |source| CacheError::Io { path: self.dir.clone(), source };
         if !self.opened()? {
@@ -136,8 +148,9 @@ impl Cache {
             .into_iter()
             .try_for_each(|part| file.write_all(part))
             .map_err(failed)?;
-        file.persist(self.dir.join(id.file_name())).map_err(|error| failed(error.error))?;
-        self.make_room().map_err(failed)
+        let name = id.file_name();
+        file.persist(self.dir.join(&name)).map_err(|error| failed(error.error))?;
+        self.make_room(&name, self.size - bytes).map_err(failed)
     }
 
     /// Whether the directory is there; it must be ours.
@@ -186,12 +199,14 @@ impl Cache {
 
     /// A file of mode 600 that is gone if nothing comes of it.
     fn temporary(&self) -> Result<tempfile::NamedTempFile, CacheError> {
-        tempfile::NamedTempFile::new_in(&self.dir)
+        tempfile::Builder::new()
+            .prefix(PREFIXES[0])
+            .tempfile_in(&self.dir)
             .map_err(|source| CacheError::Io { path: self.dir.clone(), source })
     }
 
     fn has_of_another_engine(&self, id: EntryId) -> bool {
-        let prefix = format!("{}-", id.component);
+        let prefix = id.of_any_engine();
         fs::read_dir(&self.dir)
             .into_iter()
             .flatten()
@@ -199,22 +214,25 @@ impl Cache {
             .any(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)))
     }
 
-    /// Removes what was not used for longest until the rest fits; so goes what a Main left that was killed
-    /// while it wrote.
-    fn make_room(&self) -> io::Result<()> {
+    /// Removes what was not used for longest until all but `kept` has at most `size` bytes; so goes what a Main left
+    /// that was killed while it wrote. Files of others stay.
+    fn make_room(&self, kept: &str, size: u64) -> io::Result<()> {
         let mut entries = Vec::new();
         for entry in fs::read_dir(&self.dir)? {
             let entry = entry?;
+            let name = entry.file_name();
+            let is_ours =
+                |name: &str| name != kept && name != KEY_FILE && PREFIXES.iter().any(|p| name.starts_with(p));
             // Another Main may have removed it.
             let Ok(metadata) = entry.metadata() else { continue };
-            if metadata.is_file() && entry.file_name() != KEY_FILE {
+            if metadata.is_file() && name.to_str().is_some_and(is_ours) {
                 entries.push((metadata.modified()?, metadata.len(), entry.path()));
             }
         }
         entries.sort();
         let mut total: u64 = entries.iter().map(|(_, bytes, _)| bytes).sum();
         for (_, bytes, path) in entries {
-            if total <= self.size {
+            if total <= size {
                 break;
             }
             match fs::remove_file(path) {

@@ -3,17 +3,28 @@
 //! Main gives it the file piece by piece and takes from it at most what the limits allow: what a component
 //! takes to be parsed and compiled, only the process has. It is killed when nobody waits for it any more.
 
-use std::{fs, io, os::unix::process::ExitStatusExt, path::Path, process::ExitStatus, process::Stdio};
+use std::{
+    ffi::OsString,
+    fs, io,
+    path::Path,
+    process::{ExitStatus, Stdio},
+};
 
-use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
     process::{Child, Command},
+    sync::oneshot,
     time::timeout,
 };
 
-use super::{code::Code, compilation::Job, error::LoadFault, file::PluginFile};
+use super::{
+    code::{self, Code, FOOTPRINT},
+    compilation::Job,
+    error::LoadFault,
+    file::PluginFile,
+    turn::Turn,
+};
 use crate::logs::harmless;
 
 /// Bytes of what the process says on stderr that are looked at.
@@ -51,32 +62,47 @@ impl Answer {
     }
 }
 
-/// Compiles the file's component in a process of its own.
+/// Compiles the file's component in a process of its own. Where nobody waits for that any more, the process is
+/// killed, and its turn ends when it has ended.
 pub(super) async fn compile(
     program: &Path,
-    arguments: &[std::ffi::OsString],
+    arguments: &[OsString],
     file: PluginFile,
     job: Job,
+    turn: Turn,
 ) -> Result<Code, LoadFault> {
     let mut child = Command::new(program)
         .args(arguments)
         .env_clear()
+        // Whoever interrupts Main at a terminal does not mean the compiler.
+        .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| LoadFault::Compiler(format!("cannot start `{}`: {error}", program.display())))?;
-    let outcome = timeout(job.timeout, talk(&mut child, file, &job)).await;
-    // It has ended, or is to; and it is waited for, so that nothing of it is left.
-    let _ended = child.start_kill();
-    let _reaped = child.wait().await;
-    outcome.unwrap_or(Err(LoadFault::CompileTimeout(job.timeout)))
+    let (mut sender, receiver) = oneshot::channel();
+    tokio::spawn(async move {
+        let outcome = tokio::select! {
+            outcome = timeout(job.timeout, talk(&mut child, file, &job, &turn)) => {
+                outcome.unwrap_or(Err(LoadFault::CompileTimeout(job.timeout)))
+            }
+            () = sender.closed() => Err(LoadFault::CutOff),
+        };
+        // It has ended, or is to; and it is waited for, so that nothing of it is left.
+        let _ended = child.start_kill();
+        let _reaped = child.wait().await;
+        drop(turn);
+        // It fails only if nobody waits.
+        let _gave_up = sender.send(outcome);
+    });
+    receiver.await.unwrap_or(Err(LoadFault::CutOff))
 }
 
-async fn talk(child: &mut Child, mut file: PluginFile, job: &Job) -> Result<Code, LoadFault> {
+async fn talk(child: &mut Child, mut file: PluginFile, job: &Job, turn: &Turn) -> Result<Code, LoadFault> {
     let lost = |error: io::Error| LoadFault::Compiler(error.to_string());
-    let (Some(stdin), Some(stdout), Some(mut stderr)) =
+    let (Some(stdin), Some(stdout), Some(stderr)) =
         (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
         return Err(LoadFault::Compiler("it has no pipes".to_owned()));
@@ -88,27 +114,25 @@ async fn talk(child: &mut Child, mut file: PluginFile, job: &Job) -> Result<Code
     };
     let mut stdin = fs::File::from(stdin.into_owned_fd().map_err(lost)?);
     // Ends when the process does, since nobody reads then.
-    let feed = tokio::task::spawn_blocking(move || {
+    let feed = turn.blocking(move || {
         let mut line =
             serde_json::to_vec(&request).map_err(|error| LoadFault::Compiler(error.to_string()))?;
         line.push(b'\n');
-        io::Write::write_all(&mut stdin, &line).map_err(LoadFault::Read)?;
+        io::Write::write_all(&mut stdin, &line).map_err(lost)?;
         file.copy_to(&mut stdin)
     });
-    let (answer, said) = tokio::join!(answer(stdout, job), async {
+    let said = async {
         let mut said = Vec::new();
-        let read = (&mut stderr).take(MAX_STDERR).read_to_end(&mut said).await;
-        // What is more is not kept, but read: else it would wait for that.
-        let rest = tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await;
-        read.and(rest.map(|_| String::from_utf8_lossy(&said).into_owned())).unwrap_or_default()
-    });
-    let answer = match answer? {
-        Some(answer) => answer,
-        None => return Err(died(child.wait().await.map_err(lost)?, &said, job)),
+        // What it says beyond that, nobody hears.
+        let _lost = stderr.take(MAX_STDERR).read_to_end(&mut said).await;
+        String::from_utf8_lossy(&said).into_owned()
     };
-    // Only then is it known that what it got is what was hashed.
-    feed.await.map_err(|_| LoadFault::CutOff)??;
-    answer
+    let (fed, answer, said) = tokio::join!(feed, answer(stdout, job), said);
+    match answer? {
+        // Only with all of it fed is it known that what it got is what was hashed.
+        Some(answer) => answer.and_then(|code| fed.map(|()| code)),
+        None => Err(died(child.wait().await.map_err(lost)?, &said, job)),
+    }
 }
 
 /// What the process answers, or nothing if it died over it. Lets go of its output, so that it ends.
@@ -120,15 +144,20 @@ async fn answer(
     let Ok(bytes) = stdout.read_u64_le().await else { return Ok(None) };
     let answer =
         Answer::of(byte).ok_or_else(|| LoadFault::Compiler("it answers what nobody asked".to_owned()))?;
-    let allowed = if answer == Answer::Compiled { job.code_size } else { MAX_MESSAGE };
-    if bytes > allowed {
-        return Err(LoadFault::CodeTooLarge { bytes, allowed });
-    }
     let mut body = Vec::new();
-    body.try_reserve_exact(usize::try_from(bytes).unwrap_or(usize::MAX))
+    if answer == Answer::Compiled {
+        code::check(bytes.saturating_sub(FOOTPRINT as u64), job.code_size)?;
+        let Ok(footprint) = stdout.read_u64_le().await else { return Ok(None) };
+        code::check(footprint, job.code_size)?;
+        body.extend(footprint.to_le_bytes());
+    } else if bytes > MAX_MESSAGE {
+        return Err(LoadFault::Compiler("it says more than anybody wants to hear".to_owned()));
+    }
+    let left = bytes.saturating_sub(body.len() as u64);
+    body.try_reserve_exact(usize::try_from(left).unwrap_or(usize::MAX))
         .map_err(|error| LoadFault::Compiler(error.to_string()))?;
-    match stdout.take(bytes).read_to_end(&mut body).await {
-        Ok(read) if read as u64 == bytes => {}
+    match stdout.take(left).read_to_end(&mut body).await {
+        Ok(read) if read as u64 == left => {}
         _ => return Ok(None),
     }
     Ok(Some(match answer {
@@ -143,9 +172,6 @@ fn died(status: ExitStatus, said: &str, job: &Job) -> LoadFault {
     // Rust's own message where an allocation fails; the process aborts then.
     if said.contains("memory allocation of ") {
         return LoadFault::CompileMemory(job.memory);
-    }
-    if status.signal() == Some(Signal::XCPU.as_raw()) {
-        return LoadFault::CompileTimeout(job.timeout);
     }
     let said = match said.trim() {
         "" => String::new(),

@@ -4,7 +4,7 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 #[cfg(feature = "compiler")]
-use super::{blocking, child, code::Code, error::LoadFault, file::PluginFile, helper, said};
+use super::{child, code::Code, error::LoadFault, file::PluginFile, helper, said, turn::Turn};
 #[cfg(feature = "compiler")]
 use crate::config::Limits;
 
@@ -48,17 +48,22 @@ impl Default for Compilation {
 
 #[cfg(feature = "compiler")]
 impl Compilation {
-    pub(super) async fn compile(&self, mut file: PluginFile, job: Job) -> Result<Code, LoadFault> {
+    pub(super) async fn compile(
+        &self,
+        mut file: PluginFile,
+        job: Job,
+        turn: Turn,
+    ) -> Result<Code, LoadFault> {
         match self {
             Self::PrecompiledOnly => Err(LoadFault::NotCompiled),
             Self::InProcess => {
-                blocking(move || {
+                turn.blocking(move || {
                     let code = helper::compile(&file.read()?, job.target.as_deref());
                     code.map(Code::compiled).map_err(|error| LoadFault::Compile(said(&error)))
                 })
                 .await
             }
-            Self::Child { program, arguments } => child::compile(program, arguments, file, job).await,
+            Self::Child { program, arguments } => child::compile(program, arguments, file, job, turn).await,
         }
     }
 }

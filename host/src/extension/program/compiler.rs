@@ -14,13 +14,13 @@ mod with {
     use crate::{
         config::{ExtensionConfig, MainConfig},
         extension::program::{
-            blocking,
             cache::{Cache, CacheError, EntryId},
             chain,
             code::Code,
             compilation::{Compilation, Job},
             error::LoadFault,
             file::PluginFile,
+            turn::Turn,
         },
         logs::{Level, Logs, Source},
     };
@@ -49,24 +49,28 @@ mod with {
             file: PluginFile,
             config: &ExtensionConfig,
             engine: &Engine,
+            turn: Turn,
         ) -> Result<Code, LoadFault> {
             let job = Job::new(&config.limits, None);
-            let Some(cache) = self.cache.clone() else { return self.compilation.compile(file, job).await };
+            let Some(cache) = self.cache.clone() else {
+                return self.compilation.compile(file, job, turn.clone()).await;
+            };
             let id = EntryId::new(file.hash, engine);
             let (getting, allowed) = (cache.clone(), config.limits.code_size);
-            match blocking(move || Ok(getting.get(id, allowed))).await? {
+            match turn.blocking(move || Ok(getting.get(id, allowed))).await? {
                 Ok(Some(code)) => return Ok(code),
                 Ok(None) => {}
                 Err(error) => {
                     self.warn(config, "compiled afresh, since what is cached cannot be used", &error);
                 }
             }
-            let code = self.compilation.compile(file, job).await?;
-            let (code, kept) = blocking(move || {
-                let kept = cache.put(id, &code);
-                Ok((code, kept))
-            })
-            .await?;
+            let code = self.compilation.compile(file, job, turn.clone()).await?;
+            let (code, kept) = turn
+                .blocking(move || {
+                    let kept = cache.put(id, &code);
+                    Ok((code, kept))
+                })
+                .await?;
             if let Err(error) = kept {
                 self.warn(config, "what was compiled is not kept for the next start", &error);
             }
@@ -107,6 +111,7 @@ mod without {
             _: PluginFile,
             _: &ExtensionConfig,
             _: &Engine,
+            _: Turn,
         ) -> Result<Code, LoadFault> {
             match *self {}
         }

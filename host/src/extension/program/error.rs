@@ -46,9 +46,12 @@ pub enum LoadFault {
     /// A directory, symlink, FIFO or device.
     #[error("is not a regular file")]
     NotAFile,
-    /// What stands between the plugin directory and the file is not a directory, or climbs out of it.
-    #[error("is not inside the plugin directory: `{}` is a symlink or no directory", .0.display())]
-    Outside(PathBuf),
+    /// It is not below the plugin directory.
+    #[error("is not inside the plugin directory")]
+    Outside,
+    /// What stands between the plugin directory and the file is not a directory.
+    #[error("is reached through `{}`, which is a symlink or no directory", .0.display())]
+    Detour(PathBuf),
     /// Over the size that is read at all.
     #[error("has {bytes} bytes, and `file-size` allows {}: raise that limit, if it is right", self::bytes(*.allowed))]
     TooLarge {
@@ -104,9 +107,9 @@ pub enum LoadFault {
     )]
     CompileTimeout(Duration),
     /// What it compiles to is larger than is allowed.
-    #[error("compiles to {bytes} bytes, and `code-size` allows {}: raise that limit, if it is right", self::bytes(*.allowed))]
+    #[error("takes {bytes} bytes when it is compiled, and `code-size` allows {}: raise that limit, if it is right", self::bytes(*.allowed))]
     CodeTooLarge {
-        /// Bytes of compiled code.
+        /// Bytes of compiled code, and what goes with it: see [`Limits::code_size`](crate::Limits::code_size).
         bytes: u64,
         /// What the limit allows.
         allowed: u64,
@@ -129,6 +132,11 @@ impl LoadFault {
     /// The same of this file.
     pub(crate) fn of(self, path: &Path, hash: Option<ArtifactHash>) -> LoadError {
         LoadError { path: path.to_owned(), hash, fault: self }
+    }
+
+    /// Whether the same file could fare better at the next try.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self, Self::Read(_) | Self::Changed | Self::Compiler(_) | Self::Engine(_) | Self::CutOff)
     }
 
     /// The limit that it hit, where that is why.

@@ -4,9 +4,9 @@
 
 use std::{
     fs,
-    io::{self, Read, Seek, SeekFrom, Write},
+    io::{self, Read, Seek, Write},
     os::fd::OwnedFd,
-    path::{Component, Path, PathBuf},
+    path::{Component, Path},
 };
 
 use rustix::{
@@ -15,7 +15,7 @@ use rustix::{
 };
 use sha2::{Digest, Sha256};
 
-use super::error::LoadFault;
+use super::{artifact, error::LoadFault};
 use crate::config::ArtifactHash;
 
 /// What a file claims to be by its first bytes.
@@ -37,33 +37,57 @@ pub(super) struct PluginFile {
 }
 
 impl PluginFile {
-    /// Opens a file of at most `allowed` bytes and reads through it once. Below `plugin_dir`, if there is one,
-    /// no symlink is followed.
-    pub(super) fn open(path: &Path, plugin_dir: Option<&Path>, allowed: u64) -> Result<Self, LoadFault> {
+    /// Opens a component of at most `file_size` bytes, or an artifact whose code has at most `code_size`, and reads
+    /// through it once. Below `plugin_dir`, if there is one, no symlink is followed.
+    pub(super) fn open(
+        path: &Path,
+        plugin_dir: Option<&Path>,
+        file_size: u64,
+        code_size: u64,
+    ) -> Result<Self, LoadFault> {
         let mut file = open(path, plugin_dir)?;
         let metadata = file.metadata().map_err(LoadFault::Read)?;
         if !metadata.is_file() {
             return Err(LoadFault::NotAFile);
         }
         let bytes = metadata.len();
-        if bytes > allowed {
-            return Err(LoadFault::TooLarge { bytes, allowed });
+        let code = bytes.saturating_sub(artifact::HEADER as u64);
+        if bytes > file_size && code > code_size {
+            return Err(LoadFault::TooLarge { bytes, allowed: file_size });
         }
         let kind = kind(&file)?;
+        match kind {
+            Kind::Component if bytes > file_size => {
+                return Err(LoadFault::TooLarge { bytes, allowed: file_size });
+            }
+            Kind::Artifact => super::code::check(code, code_size)?,
+            Kind::Component => {}
+        }
         file.rewind().map_err(LoadFault::Read)?;
         let hash = copy(&mut file, bytes, &mut io::sink())?;
         Ok(Self { file, kind, bytes, hash })
     }
 
+    /// The first bytes of the file, at most so many.
+    pub(super) fn start(&mut self, bytes: u64) -> Result<Vec<u8>, LoadFault> {
+        let mut start = Vec::new();
+        self.file.rewind().map_err(LoadFault::Read)?;
+        (&self.file).take(bytes).read_to_end(&mut start).map_err(LoadFault::Read)?;
+        Ok(start)
+    }
+
     /// Writes the file's content, which is what was hashed, or fails at its end.
     pub(super) fn copy_to(&mut self, to: &mut impl Write) -> Result<(), LoadFault> {
-        self.file.seek(SeekFrom::Start(0)).map_err(LoadFault::Read)?;
+        self.file.rewind().map_err(LoadFault::Read)?;
         if copy(&mut self.file, self.bytes, to)? == self.hash { Ok(()) } else { Err(LoadFault::Changed) }
     }
 
     /// The file's content, which is what was hashed.
     pub(super) fn read(&mut self) -> Result<Vec<u8>, LoadFault> {
-        let mut content = Vec::with_capacity(usize::try_from(self.bytes).unwrap_or_default());
+        let mut content = Vec::new();
+        content
+            .try_reserve_exact(usize::try_from(self.bytes).unwrap_or(usize::MAX))
+            .map_err(|_| LoadFault::Read(io::ErrorKind::OutOfMemory.into()))?;
         self.copy_to(&mut content)?;
         Ok(content)
     }
@@ -83,8 +107,7 @@ fn open(path: &Path, plugin_dir: Option<&Path>) -> Result<fs::File, LoadFault> {
         })
     };
     let Some(plugin_dir) = plugin_dir else { return file_in(None, path) };
-    let outside = |at: PathBuf| LoadFault::Outside(at);
-    let inside = path.strip_prefix(plugin_dir).map_err(|_| outside(path.to_owned()))?;
+    let inside = path.strip_prefix(plugin_dir).map_err(|_| LoadFault::Outside)?;
     let mut at = plugin_dir.to_owned();
     // The operator's own directory may be a symlink; what is in it is not the operator's alone.
     let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -92,14 +115,14 @@ fn open(path: &Path, plugin_dir: Option<&Path>) -> Result<fs::File, LoadFault> {
         openat(CWD, plugin_dir, directory, Mode::empty()).map_err(|error| LoadFault::Read(error.into()))?;
     let mut parts = inside.components().peekable();
     while let Some(part) = parts.next() {
-        let Component::Normal(name) = part else { return Err(outside(path.to_owned())) };
+        let Component::Normal(name) = part else { return Err(LoadFault::Outside) };
         if parts.peek().is_none() {
             return file_in(Some(&dir), name.as_ref());
         }
         at.push(name);
         dir =
             openat(&dir, name, directory | OFlags::NOFOLLOW, Mode::empty()).map_err(|error| match error {
-                Errno::LOOP | Errno::NOTDIR => outside(at.clone()),
+                Errno::LOOP | Errno::NOTDIR => LoadFault::Detour(at.clone()),
                 error => LoadFault::Read(error.into()),
             })?;
     }
@@ -112,7 +135,8 @@ fn kind(file: &fs::File) -> Result<Kind, LoadFault> {
     match &*start {
         b"\0asm\x0d\0\x01\0" => Ok(Kind::Component),
         b"\0asm\x01\0\0\0" => Err(LoadFault::CoreModule),
-        start if start == super::artifact::MAGIC => Ok(Kind::Artifact),
+        // Whatever the version of its format.
+        start if start.get(..7) == artifact::MAGIC.get(..7) => Ok(Kind::Artifact),
         elf if elf.starts_with(b"\x7fELF") => Err(LoadFault::NotSigned),
         _ => Err(LoadFault::NotWasm),
     }

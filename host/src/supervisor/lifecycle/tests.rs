@@ -82,7 +82,10 @@ impl Model {
                 self.situation = Waits(State::Loaded);
                 return Step::FallBack;
             }
-            (Event::Ended { clean, at, draw }, Up(_)) => return self.fails(clean, at, draw, restart),
+            (Event::Ended { hopeless: true, clean, .. }, Up(_)) => {
+                self.situation = Rest(if clean { State::Stopped } else { State::Failed });
+            }
+            (Event::Ended { clean, at, draw, .. }, Up(_)) => return self.fails(clean, at, draw, restart),
             (Event::Due, Delayed) => self.situation = Waits(State::Loaded),
             _ => {}
         }
@@ -137,8 +140,8 @@ fn event() -> impl Strategy<Value = (Event, Duration)> {
         1 => Just(Event::Restart),
         2 => Just(Event::Replace),
         1 => any::<bool>().prop_map(|is_ready| Event::TakenOver { is_ready }),
-        8 => (any::<bool>(), draw())
-            .prop_map(|(clean, draw)| Event::Ended { clean, at: Duration::ZERO, draw }),
+        8 => (any::<bool>(), prop::bool::weighted(0.1), draw())
+            .prop_map(|(clean, hopeless, draw)| Event::Ended { clean, hopeless, at: Duration::ZERO, draw }),
         6 => Just(Event::Due),
     ];
     (event, (0..40_u32).prop_map(|passed| MS * passed))
@@ -206,7 +209,9 @@ fn a_failure_that_is_older_than_the_window_counts_no_more() {
     let restart = RestartConfig::default();
     let mut life = Lifecycle::new();
     let mut fail = |at| {
-        for event in [Event::Start, Event::Launched, Event::Ended { clean: false, at, draw: 1.0 }] {
+        for event in
+            [Event::Start, Event::Launched, Event::Ended { clean: false, hopeless: false, at, draw: 1.0 }]
+        {
             life.apply(event, &restart);
         }
         life.state()

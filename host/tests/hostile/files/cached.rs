@@ -30,7 +30,7 @@ impl Cached {
     fn entries(&self) -> Vec<PathBuf> {
         let mut entries: Vec<_> =
             fs::read_dir(self.dir()).unwrap().map(|entry| entry.unwrap().path()).collect();
-        entries.retain(|path| !path.ends_with("key"));
+        entries.retain(|path| !path.ends_with("weir-cache.key"));
         entries.sort();
         entries
     }
@@ -75,7 +75,7 @@ async fn what_was_compiled_is_kept_for_this_user_alone_and_serves_the_next_start
     assert_eq!(cached.run(child()).await, [""; 0]);
     let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
     assert_eq!(mode(&cached.dir()), 0o700);
-    assert_eq!((mode(&cached.entry()), mode(&cached.dir().join("key"))), (0o600, 0o600));
+    assert_eq!((mode(&cached.entry()), mode(&cached.dir().join("weir-cache.key"))), (0o600, 0o600));
     cached.serves().await;
     // Also what Main itself compiled.
     let other = Cached::new();
@@ -125,7 +125,7 @@ async fn an_entry_of_another_version_processor_or_configuration_is_compiled_afre
     cached.run(child()).await;
     let entry = cached.entry();
     let name = entry.file_name().unwrap().to_str().unwrap();
-    let (component, engine) = name.split_once('-').unwrap();
+    let (component, engine) = name.rsplit_once('-').unwrap();
     let other =
         format!("{component}-{}", engine.chars().rev().filter(char::is_ascii_hexdigit).collect::<String>());
     fs::rename(&entry, entry.with_file_name(other)).unwrap();
@@ -138,7 +138,7 @@ async fn an_entry_of_another_version_processor_or_configuration_is_compiled_afre
 async fn a_key_that_others_may_know_is_exchanged() {
     let cached = Cached::new();
     cached.run(child()).await;
-    let key = cached.dir().join("key");
+    let key = cached.dir().join("weir-cache.key");
     let name = cached.entry().file_name().unwrap().to_str().unwrap().to_owned();
     let why = format!("`DIR/cache/{name}` was changed, or written by somebody else");
     let mut known = fs::read(&key).unwrap();
@@ -161,7 +161,8 @@ async fn a_key_that_others_may_know_is_exchanged() {
 #[tokio::test]
 async fn without_a_usable_cache_extensions_run_and_main_says_why() {
     let mut cached = Cached::new();
-    let file = cached.files.path().join("good.wasm");
+    let file = cached.files.path().join("file");
+    fs::write(&file, "").unwrap();
     let unused = |read: &str, kept: &str| {
         [
             format!("compiled afresh, since what is cached cannot be used: {read}"),
@@ -170,10 +171,10 @@ async fn without_a_usable_cache_extensions_run_and_main_says_why() {
     };
     // A file is in the way.
     cached.files.main.cache_dir = Some(file.join("cache"));
-    let why = "`DIR/good.wasm/cache` cannot be used: Not a directory (os error 20)";
+    let why = "`DIR/file/cache` cannot be used: Not a directory (os error 20)";
     assert_eq!(cached.run(child()).await, unused(why, why));
     cached.files.main.cache_dir = Some(file);
-    let why = "`DIR/good.wasm` must be a directory that this user owns and nobody else can write to";
+    let why = "`DIR/file` must be a directory that this user owns and nobody else can write to";
     assert_eq!(cached.run(child()).await, unused(why, why));
     // Missing, where none can be made by anybody.
     cached.files.main.cache_dir = Some("/proc/weir-cache".into());
@@ -189,7 +190,7 @@ async fn without_a_usable_cache_extensions_run_and_main_says_why() {
     // A directory where the entry should be, and a FIFO where the key should.
     cached.files.main.cache_dir = Some(cached.dir());
     cached.run(child()).await;
-    let (entry, key) = (cached.entry(), cached.dir().join("key"));
+    let (entry, key) = (cached.entry(), cached.dir().join("weir-cache.key"));
     fs::remove_file(&key).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, &key, rustix::fs::Mode::RUSR).unwrap();
     let name = entry.file_name().unwrap().to_str().unwrap().to_owned();
@@ -204,25 +205,24 @@ async fn without_a_usable_cache_extensions_run_and_main_says_why() {
 async fn what_was_not_used_for_longest_makes_room() {
     let cached = Cached::new();
     cached.run(child()).await;
-    let one = fs::metadata(cached.entry()).unwrap().len();
     // Older, so the first to go: among them what a Main left that was killed while it wrote.
-    for name in ["0.cached", "1.cached", ".tmp2"] {
-        fs::write(cached.dir().join(name), vec![0; 1000]).unwrap();
+    for name in ["weir-cache-0", "weir-cache-1", ".weir-cache-2"] {
+        fs::write(cached.dir().join(name), vec![0; 400_000]).unwrap();
         let file = fs::File::options().write(true).open(cached.dir().join(name)).unwrap();
         file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
     }
-    let first = cached.entry_besides(&["0.cached", "1.cached", ".tmp2"]);
+    let first = cached.entry_besides(&["weir-cache-0", "weir-cache-1", ".weir-cache-2"]);
     cached
         .files
         .write_text("good.wasm", &format!("{} ;; another", good()).replace("i32.const 0", "i32.const 0 nop"));
     let mut main: MainConfig = cached.files.main.clone();
-    main.cache_size = 2 * one + 1500;
+    main.cache_size = 1 << 20;
     let config = Config::new(main, vec![cached.files.extension("good.wasm")]);
     let main = Main::builder(config).compilation(child()).start().await.unwrap();
     support::reached(&main, "hostile", State::Stopped).await;
     let left = cached.entries();
     assert!(left.contains(&first), "{left:?}");
-    assert_eq!(left.len(), 3, "{left:?}");
+    assert_eq!(left.len(), 4, "{left:?}");
 }
 
 #[tokio::test]

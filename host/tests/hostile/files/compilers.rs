@@ -2,6 +2,7 @@
 //! compilers.
 
 use std::{
+    io::Write,
     os::unix::process::ExitStatusExt,
     process::{Command, Stdio},
 };
@@ -43,10 +44,12 @@ async fn a_component_that_takes_too_much_memory_to_compile_ends_with_its_compile
 
 #[tokio::test]
 async fn a_component_that_compiles_to_too_much_code_is_refused() {
-    for compilation in [child(), Compilation::InProcess] {
+    let bombs =
+        [(child(), bombs::code()), (Compilation::InProcess, bombs::code()), (child(), bombs::names(60_000))];
+    for (compilation, bomb) in bombs {
         let mut files = Files::new();
         files.compilation = compilation;
-        files.write("code.wasm", &bombs::code());
+        files.write("code.wasm", &bomb);
         let mut code = files.extension("code.wasm");
         code.limits.code_size = 1 << 20;
         let stage = files.start(code).await;
@@ -55,7 +58,7 @@ async fn a_component_that_compiles_to_too_much_code_is_refused() {
         let hit = failure.limit.clone().unwrap();
         assert_eq!((&*hit.name, hit.allowed), ("code-size", 1 << 20));
         let cause = format!(
-            "cannot start: `{}/code.wasm` compiles to {} bytes, and `code-size` allows 1 MiB: raise that limit, if \
+            "cannot start: `{}/code.wasm` takes {} bytes when it is compiled, and `code-size` allows 1 MiB: raise that limit, if \
              it is right",
             files.path().display(),
             hit.used
@@ -68,9 +71,14 @@ async fn a_component_that_compiles_to_too_much_code_is_refused() {
 fn the_process_that_compiles_ends_with_whoever_started_it() {
     let start = || {
         let mut helper = Command::new(env!("CARGO_BIN_EXE_weir-compile-helper"));
-        helper.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap()
+        let mut helper = helper.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let mut stdin = helper.stdin.take().unwrap();
+        stdin.write_all(b"{\"memory\":1000000000,\"seconds\":100,\"target\":null}\n").unwrap();
+        // More than a pipe holds: it has begun to read the component.
+        stdin.write_all(&[0; 1 << 18]).unwrap();
+        (helper, stdin)
     };
-    // Its standard input stays open: it waits for more, until its starter is gone.
-    let mut helper = std::thread::spawn(start).join().unwrap();
+    // It waits for more, until its starter is gone.
+    let (mut helper, _open) = std::thread::spawn(start).join().unwrap();
     assert_eq!(helper.wait().unwrap().signal(), Some(9));
 }
