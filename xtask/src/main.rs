@@ -9,6 +9,7 @@ mod demo;
 mod first_extension;
 mod guests;
 mod run;
+mod spec_tests;
 mod test;
 
 use anyhow::Result;
