@@ -6,6 +6,7 @@
 mod bench;
 mod c_guest;
 mod demo;
+mod deny;
 mod first_extension;
 mod guests;
 mod run;
