@@ -6,9 +6,11 @@
 mod bench;
 mod c_guest;
 mod demo;
+mod deny;
 mod first_extension;
 mod guests;
 mod run;
+mod spec_tests;
 mod test;
 
 use anyhow::Result;

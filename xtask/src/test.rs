@@ -5,8 +5,9 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::{
-    bench, c_guest, demo, first_extension, guests,
+    bench, c_guest, demo, deny, first_extension, guests,
     run::{cargo, run, target_dir},
+    spec_tests,
 };
 
 /// Packages that are built for `wasm32-wasip2`, too.
@@ -15,7 +16,7 @@ const GUEST_PACKAGES: [&str; 8] =
 
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 13] = [
     ("format", || cargo_run(&["fmt", "--all", "--check"])),
     ("plugins", || guests::plugins().map(drop)),
     ("lint", || cargo_run(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])),
@@ -24,7 +25,9 @@ const STEPS: [Step; 11] = [
         cargo_run(&["clippy", "--package", "weir-host", "--no-default-features", "--", "--deny", "warnings"])
     }),
     ("docs", docs),
+    ("deny", deny::check),
     ("unit-and-integration", unit_and_integration),
+    ("spec-tests", spec_tests::check),
     ("extension-in-c", extension_in_c),
     ("first-extension", || first_extension::check()),
     ("demo", || demo::demo(true)),
