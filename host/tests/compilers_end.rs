@@ -1,12 +1,7 @@
 //! What becomes of the process that compiles when nobody waits for it any more, and of Main when that
 //! does not do what it is there for. Alone in its process, since it counts its children.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test fails by panicking")]
 
 use std::{
     fs,
