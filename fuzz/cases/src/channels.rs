@@ -1,0 +1,89 @@
+//! What a guest calls of `weir:iec`, in any order and with any arguments.
+
+mod interpreter;
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use weir_host::{CallOptions, Error, ExtensionConfig, LimitValue, MainConfig, State};
+
+use crate::{
+    scratch,
+    stage::{PATIENCE, Stage, extension, extension_at},
+};
+
+/// Time for the answer to a program: some wait for what does not come.
+const DEADLINE: Duration = Duration::from_millis(40);
+
+/// Programs of one input, of which the first finds the others in its inbox.
+const PROGRAMS: usize = 4;
+
+thread_local! {
+    static STAGE: Stage = {
+        let (dir, component) = (scratch(), interpreter::component());
+        // It only runs: what both run is compiled once, and restarting the other takes no time.
+        let twin = extension(&dir, "twin", &component);
+        Stage::new(dir, MainConfig::default(), vec![fuzz(twin.path.clone()), twin])
+    };
+}
+
+fn fuzz(path: PathBuf) -> ExtensionConfig {
+    let mut fuzz = extension_at("fuzz", path);
+    fuzz.fulfills = vec!["fuzz@1".parse().unwrap()];
+    fuzz.wants = ["echo@1", "fuzz@1", "nobody@1"].map(|contract| contract.parse().unwrap()).to_vec();
+    fuzz.publishes = vec!["fuzz.>".parse().unwrap()];
+    fuzz.subscribes = vec!["fuzz.>".parse().unwrap()];
+    fuzz.limits.ready_timeout = PATIENCE;
+    fuzz.limits.stop_timeout = DEADLINE;
+    fuzz
+}
+
+/// Sends the input, split at each `0xff`, to a guest that runs it, as requests that come at once, and one
+/// event; then restarts it.
+///
+/// Each request is answered once, by the deadline; afterwards nothing is left over, the extension can be
+/// started, and its neighbour serves.
+pub fn channels(data: &[u8]) {
+    STAGE.with(|stage| stage.runtime.block_on(run(stage, data)));
+}
+
+async fn run(stage: &Stage, data: &[u8]) {
+    let client = stage.main.client();
+    let mut programs = data.split(|byte| *byte == 0xff).take(PROGRAMS).map(<[u8]>::to_vec);
+    let ask = |program: Vec<u8>| async {
+        let start = Instant::now();
+        let options = CallOptions::default().timeout(DEADLINE);
+        let answer = client.call_with("fuzz@1", "run", program, options).await;
+        assert!(start.elapsed() < DEADLINE + PATIENCE, "it was answered after {:?}", start.elapsed());
+        check_answer(&answer);
+    };
+    let first = ask(programs.next().unwrap_or_default());
+    let others = futures_util::future::join_all(programs.map(ask));
+    let all = async {
+        client.publish("fuzz.a", "from Main").unwrap();
+        first.await;
+        // What it has not answered of the others is answered for it, and what it has not taken yet the next
+        // instance takes.
+        stage.main.control().restart("fuzz").await.unwrap();
+    };
+    tokio::join!(all, others);
+    stage.main.control().restart("fuzz").await.unwrap();
+
+    stage.check().await;
+    let status = stage.main.control().status("fuzz").unwrap();
+    assert!(matches!(status.state, State::Ready | State::Interrupted), "{status:?}");
+    let limits = stage.main.control().limits_of("fuzz").await.unwrap();
+    let in_flight = limits.extensions[0].limits.iter().find(|limit| limit.key == "in-flight").unwrap();
+    assert_eq!(in_flight.used, Some(LimitValue::Count(0)), "requests are left over");
+}
+
+/// Main's own requests fail for what the extension does, and for nothing else.
+fn check_answer(answer: &Result<impl Sized, Error>) {
+    match answer {
+        Ok(_) | Err(Error::Handler(_) | Error::Timeout | Error::PeerGone | Error::Trapped) => {}
+        Err(Error::NoProvider(_) | Error::NotReady(_) | Error::Overloaded(_) | Error::TooLarge { .. }) => {}
+        Err(other) => panic!("it was answered {other:?}"),
+    }
+}

@@ -1,0 +1,49 @@
+//! Artifacts that somebody has signed, and that were changed since.
+
+use std::{fs, sync::LazyLock};
+
+use weir_host::{Compilation, Limits, SigningKey, TrustedKey, compile_component};
+
+use super::{ARTIFACT_SIZE, changed, check, small_component};
+use crate::scratch;
+
+// Made for this. The same in every run, so that what was found stays found.
+const TRUSTED: &str = "-----BEGIN PRIVATE KEY-----
+MC4CAQAwBQYDK2VwBCIEIAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB
+-----END PRIVATE KEY-----
+";
+const OTHER: &str = "-----BEGIN PRIVATE KEY-----
+MC4CAQAwBQYDK2VwBCIEIAICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgIC
+-----END PRIVATE KEY-----
+";
+
+/// It is loaded if it is as it was, and refused if it is not.
+pub(super) fn check_trusted(changes: &[u8]) {
+    static SIGNED: LazyLock<Vec<u8>> = LazyLock::new(|| signed_by(TRUSTED));
+    let artifact = changed(&SIGNED, changes);
+    let checked = check(&artifact, ARTIFACT_SIZE);
+    assert_eq!(checked.is_ok(), artifact == *SIGNED, "{checked:?}");
+}
+
+/// It is refused, whatever is changed.
+pub(super) fn check_other(changes: &[u8]) {
+    static SIGNED: LazyLock<Vec<u8>> = LazyLock::new(|| signed_by(OTHER));
+    let artifact = changed(&SIGNED, changes);
+    assert!(check(&artifact, ARTIFACT_SIZE).is_err(), "it was loaded");
+}
+
+pub(super) fn trusted_key() -> TrustedKey {
+    static KEY: LazyLock<TrustedKey> = LazyLock::new(|| key(TRUSTED).trusted_key());
+    *KEY
+}
+
+fn signed_by(pem: &str) -> Vec<u8> {
+    let dir = scratch();
+    let path = dir.path().join("small.wasm");
+    fs::write(&path, small_component()).unwrap();
+    compile_component(&path, None, &Limits::default(), &Compilation::InProcess, &key(pem)).unwrap()
+}
+
+fn key(pem: &str) -> SigningKey {
+    SigningKey::from_pem(pem).unwrap()
+}

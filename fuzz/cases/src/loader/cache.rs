@@ -1,0 +1,56 @@
+//! An entry of the cache that somebody has changed.
+
+use std::{fs, path::PathBuf};
+
+use weir_host::{MainConfig, State};
+
+use super::{changed, small_component};
+use crate::{
+    scratch,
+    stage::{PATIENCE, Stage, extension},
+};
+
+thread_local! {
+    static CACHED: Cached = Cached::new();
+}
+
+/// A Main that has an extension in its cache.
+struct Cached {
+    stage: Stage,
+    /// Where it is kept, and as what.
+    entry: PathBuf,
+    original: Vec<u8>,
+}
+
+/// Changes the entry and starts the extension: it is compiled afresh and kept as it was.
+pub(super) fn start_changed(changes: &[u8]) {
+    CACHED.with(|cached| cached.stage.runtime.block_on(cached.start_changed(changes)));
+}
+
+impl Cached {
+    fn new() -> Self {
+        let dir = scratch();
+        let mut fuzz = extension(&dir, "fuzz", &small_component());
+        fuzz.limits.ready_timeout = PATIENCE;
+        let mut main = MainConfig::default();
+        let cache = dir.path().join("cache");
+        main.cache_dir = Some(cache.clone());
+        let stage = Stage::new(dir, main, vec![fuzz]);
+        let hash = stage.main.control().status("fuzz").unwrap().hash.unwrap();
+        let entry = fs::read_dir(cache)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .find(|path| path.file_name().unwrap().to_str().unwrap().starts_with(&hash))
+            .unwrap();
+        Self { stage, original: fs::read(&entry).unwrap(), entry }
+    }
+
+    async fn start_changed(&self, changes: &[u8]) {
+        fs::write(&self.entry, changed(&self.original, changes)).unwrap();
+        let control = self.stage.main.control();
+        control.restart("fuzz").await.unwrap();
+        assert_eq!(control.status("fuzz").unwrap().state, State::Ready);
+        assert!(fs::read(&self.entry).unwrap() == self.original, "something else is kept");
+        self.stage.check().await;
+    }
+}

@@ -1,0 +1,97 @@
+//! A Main with a neighbour that does as it should, for as many inputs as there are.
+
+use std::{fs, path::PathBuf, time::Duration};
+
+use tempfile::TempDir;
+use tokio::runtime::{self, Runtime};
+use weir_host::{
+    Builder, CallOptions, Config, CpuShare, ExtensionConfig, Limits, Main, MainConfig, RestartPolicy,
+};
+
+use crate::world;
+
+/// Time enough for everything on a machine that is busy with other things.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A Main, and the directory that its extensions' files are in.
+///
+/// Each thread that wants one has its own, in a thread-local: that is dropped, as a static is not.
+pub(crate) struct Stage {
+    pub(crate) main: Main,
+    // After Main, which goes first.
+    pub(crate) runtime: Runtime,
+    pub(crate) dir: TempDir,
+}
+
+impl Stage {
+    /// Starts the neighbour, and others whose files are in `dir`.
+    pub(crate) fn new(dir: TempDir, main: MainConfig, others: Vec<ExtensionConfig>) -> Self {
+        let extensions = [vec![echo(&dir)], others].concat();
+        Self::start(Main::builder(Config::new(main, extensions)), dir)
+    }
+
+    pub(crate) fn start(main: Builder, dir: TempDir) -> Self {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let main = runtime.block_on(main.start()).unwrap();
+        Self { main, runtime, dir }
+    }
+
+    /// Main lives, the neighbour serves, and nobody waits for anything any more.
+    pub(crate) async fn check(&self) {
+        self.main.control().ping().await.unwrap();
+        let options = CallOptions::default().timeout(PATIENCE);
+        let answer = self.main.client().call_with("echo@1", "echo", "are you there?", options).await;
+        assert_eq!(answer.as_deref(), Ok(&b"are you there?"[..]), "the neighbour does not serve");
+        let quiet = async {
+            while self.main.client().waiters() > 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        let waiters = || self.main.client().waiters();
+        assert!(tokio::time::timeout(PATIENCE, quiet).await.is_ok(), "{} requests are left over", waiters());
+        for status in self.main.control().extensions() {
+            assert!(status.memory <= status.memory_limit, "{status:?}");
+        }
+    }
+}
+
+/// Small limits, but for the share: who is over that is delayed, and we would wait.
+pub(crate) fn limits() -> Limits {
+    let mut limits = Limits::min();
+    limits.memory = 1 << 20;
+    limits.cpu_share = CpuShare::WHOLE;
+    limits.fuel_to_start = 1_000_000;
+    limits.fuel_per_message = 1_000_000;
+    limits.inbox_messages = 8;
+    limits.in_flight = 4;
+    limits
+}
+
+/// An extension of this component, which is not started again by itself.
+pub(crate) fn extension(dir: &TempDir, id: &str, component: &[u8]) -> ExtensionConfig {
+    let path = dir.path().join(format!("{id}.wasm"));
+    fs::write(&path, component).unwrap();
+    extension_at(id, path)
+}
+
+/// An extension of this file.
+pub(crate) fn extension_at(id: &str, path: PathBuf) -> ExtensionConfig {
+    let mut extension = ExtensionConfig::new(id.parse().unwrap(), path);
+    extension.limits = limits();
+    extension.restart.policy = RestartPolicy::Never;
+    extension
+}
+
+/// The component of [`echo`].
+pub(crate) fn echo_component() -> Vec<u8> {
+    world::component_of(include_str!("echo.wat"))
+}
+
+/// Answers each request with what it was sent.
+fn echo(dir: &TempDir) -> ExtensionConfig {
+    let mut echo = extension(dir, "echo", &echo_component());
+    echo.fulfills = vec!["echo@1".parse().unwrap()];
+    // However long it is kept waiting by the other, that is not held against it.
+    echo.limits.ready_timeout = PATIENCE;
+    echo
+}

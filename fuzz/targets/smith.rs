@@ -1,0 +1,5 @@
+//! Modules that wasm-smith makes.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| weir_fuzz_cases::smith(data));
