@@ -14,7 +14,7 @@ use crate::run::{cargo, root, run, target_dir};
 const VERSION: &str = "0.20.2";
 
 /// Each with a lock file of its own.
-const MANIFESTS: [&str; 2] = ["Cargo.toml", "spec-tests/Cargo.toml"];
+const MANIFESTS: [&str; 3] = ["Cargo.toml", "spec-tests/Cargo.toml", "fuzz/Cargo.toml"];
 
 /// Names a clone of the advisory database, for machines that do not reach the one of `deny.toml`.
 const DATABASE: &str = "WEIR_ADVISORY_DB";

@@ -95,7 +95,7 @@ impl Limits {
             file_size: 4 * MIB,
             code_size: 16 * MIB,
             compile_memory: 512 * MIB,
-            compile_timeout: Duration::from_secs(30),
+            compile_timeout: Duration::from_secs(60),
             fixed: FixedLimits::MIN,
             sources: Sources::default(),
         }
@@ -122,7 +122,7 @@ impl Limits {
             file_size: 16 * MIB,
             code_size: 64 * MIB,
             compile_memory: 1024 * MIB,
-            compile_timeout: Duration::from_secs(60),
+            compile_timeout: Duration::from_secs(120),
             fixed: FixedLimits::MEDIUM,
             sources: Sources::default(),
         }

@@ -92,7 +92,9 @@ mod without {
 
     use crate::{
         config::{ExtensionConfig, MainConfig},
-        extension::program::{code::Code, compilation::Compilation, error::LoadFault, file::PluginFile},
+        extension::program::{
+            code::Code, compilation::Compilation, error::LoadFault, file::PluginFile, turn::Turn,
+        },
         logs::Logs,
     };
 
