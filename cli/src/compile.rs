@@ -39,6 +39,11 @@ pub(crate) fn compile(args: &CompileArgs) -> anyhow::Result<()> {
     let target = args.target.as_deref();
     let artifact = compile_component(&args.file, target, &Limits::max(), &compilation(), &key)?;
     let output = args.output.clone().unwrap_or_else(|| args.file.with_extension("cwasm"));
+    anyhow::ensure!(
+        output != args.file,
+        "the artifact would take the place of `{}`: name another",
+        output.display()
+    );
     write(&output, &artifact).with_context(|| format!("cannot write `{}`", output.display()))
 }
 

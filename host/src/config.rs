@@ -61,6 +61,14 @@ impl Config {
         Self { main, extensions, file: None }
     }
 
+    /// Its parts, for a Main: each extension knows where its file must be.
+    pub(crate) fn into_parts(mut self) -> (MainConfig, Vec<ExtensionConfig>) {
+        for extension in &mut self.extensions {
+            extension.plugin_dir.clone_from(&self.main.plugin_dir);
+        }
+        (self.main, self.extensions)
+    }
+
     /// Reads a file, and those that it includes.
     ///
     /// Variables of this process's environment that start with `WEIR_LIMITS_` go before what the files

@@ -209,7 +209,7 @@ impl Builder {
         self.config.check()?;
         check_mappings(&self.config)?;
         let file = self.config.file().map(ToOwned::to_owned);
-        let Config { main: config, extensions, .. } = self.config;
+        let (config, extensions) = self.config.into_parts();
         let config = Arc::new(config);
         let served = |contract: &ContractName| self.services.iter().any(|s| s.contract() == contract);
         if let Some(missing) = config.serves.iter().find(|contract| !served(contract)) {

@@ -3,6 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use ed25519_dalek::VerifyingKey;
 
 /// Why a text is not a hash or a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -79,7 +80,10 @@ impl FromStr for TrustedKey {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let bytes = STANDARD.decode(text).map_err(|_| ArtifactTextError::Key)?;
-        bytes.try_into().map(Self).map_err(|_| ArtifactTextError::Key)
+        let bytes = bytes.try_into().map_err(|_| ArtifactTextError::Key)?;
+        // Not every number is a point of the curve.
+        VerifyingKey::from_bytes(&bytes).map_err(|_| ArtifactTextError::Key)?;
+        Ok(Self(bytes))
     }
 }
 
@@ -103,14 +107,15 @@ mod tests {
     fn a_hash_and_a_key_are_read_as_they_are_shown() {
         let hash = ArtifactHash::from_bytes([0xa5; 32]);
         assert_eq!(hash.to_string().parse(), Ok(hash));
-        let key = TrustedKey::from_bytes([0xa5; 32]);
-        assert_eq!(key.to_string().parse(), Ok(key));
-        assert_eq!(key.to_string().len(), 44);
+        // The first of RFC 8032, 7.1.
+        let text = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
+        assert_eq!(text.parse::<TrustedKey>().unwrap().to_string(), text);
     }
 
     #[test]
     fn what_is_too_long_too_short_or_of_other_characters_is_neither() {
-        for text in ["", "a5", &"a5".repeat(33), &"zz".repeat(32), &"é".repeat(32)] {
+        let no_point = TrustedKey::from_bytes([2; 32]).to_string();
+        for text in [&*no_point, "", "a5", &"a5".repeat(33), &"zz".repeat(32), &"é".repeat(32)] {
             assert_eq!(text.parse::<ArtifactHash>(), Err(ArtifactTextError::Hash), "{text}");
             assert_eq!(text.parse::<TrustedKey>(), Err(ArtifactTextError::Key), "{text}");
         }

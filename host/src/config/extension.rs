@@ -39,6 +39,8 @@ pub struct ExtensionConfig {
     pub restart: RestartConfig,
     /// How a new version takes its place.
     pub reload: ReloadMode,
+    /// Where its file must be, once it belongs to a Main.
+    pub(crate) plugin_dir: Option<PathBuf>,
 }
 
 impl ExtensionConfig {
@@ -60,6 +62,7 @@ impl ExtensionConfig {
             autostart: true,
             restart: RestartConfig::default(),
             reload: ReloadMode::default(),
+            plugin_dir: None,
         }
     }
 
@@ -98,6 +101,7 @@ impl ExtensionConfig {
             limits: self.limits.of_an_instance(),
             restart: new.restart,
             reload: new.reload,
+            plugin_dir: None,
             autostart: new.autostart,
             ..self.clone()
         }
@@ -130,6 +134,7 @@ mod tests {
             autostart: _,
             restart: _,
             reload: _,
+            plugin_dir: _,
         } = &a;
         let runs_as_before = |change: fn(&mut ExtensionConfig)| {
             let mut changed = a.clone();
@@ -151,13 +156,14 @@ mod tests {
             |it| drop(it.config.insert("a".to_owned(), "b".to_owned())),
         ];
         assert_eq!(of_the_instance.map(runs_as_before), [false; 11]);
-        let of_the_supervisor: [fn(&mut ExtensionConfig); 4] = [
+        let of_the_supervisor: [fn(&mut ExtensionConfig); 5] = [
+            |it| it.plugin_dir = Some(PathBuf::new()),
             |it| it.limits.compile_memory += 1,
             |it| it.autostart = false,
             |it| it.restart.policy = RestartPolicy::Never,
             |it| it.reload = ReloadMode::Overlap,
         ];
-        assert_eq!(of_the_supervisor.map(runs_as_before), [true; 4]);
+        assert_eq!(of_the_supervisor.map(runs_as_before), [true; 5]);
     }
 
     #[test]

@@ -23,7 +23,7 @@ mod turn;
 use std::{
     collections::HashMap,
     fmt,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, Weak},
     thread,
     time::Duration,
@@ -107,7 +107,6 @@ pub(crate) struct Programs {
 /// Where programs may come from.
 #[derive(Debug)]
 pub(crate) struct Sources {
-    plugin_dir: Option<PathBuf>,
     trusted_keys: Vec<TrustedKey>,
     /// None: only what was compiled elsewhere.
     compiler: Option<Compiler>,
@@ -142,7 +141,7 @@ impl Programs {
     }
 
     async fn open(&self, config: &ExtensionConfig) -> Result<PluginFile, LoadFault> {
-        let (path, plugin_dir) = (config.path.clone(), self.sources.plugin_dir.clone());
+        let (path, plugin_dir) = (config.path.clone(), config.plugin_dir.clone());
         let Limits { file_size, code_size, .. } = config.limits;
         let turn = Turn::take(&self.turns).await?;
         turn.blocking(move || PluginFile::open(&path, plugin_dir.as_deref(), file_size, code_size)).await
@@ -183,11 +182,7 @@ impl Programs {
 
 impl Sources {
     pub(crate) fn new(config: &MainConfig, compilation: Compilation, logs: Arc<Logs>) -> Self {
-        Self {
-            plugin_dir: config.plugin_dir.clone(),
-            trusted_keys: config.trusted_keys.clone(),
-            compiler: Compiler::new(config, compilation, logs),
-        }
+        Self { trusted_keys: config.trusted_keys.clone(), compiler: Compiler::new(config, compilation, logs) }
     }
 
     /// The compiled code of a file.
@@ -225,7 +220,11 @@ pub fn check(
     let config = MainConfig { cache_dir: None, ..main.clone() };
     let sources = Sources::new(&config, compilation.clone(), Arc::default());
     let programs = Programs::new(runtime, sources, 1);
-    apart(programs.load(extension)).map_err(|error| failed(LoadFault::Compiler(error.to_string())))?.map(drop)
+    let mut extension = extension.clone();
+    extension.plugin_dir = config.plugin_dir;
+    apart(programs.load(&extension))
+        .map_err(|error| failed(LoadFault::Compiler(error.to_string())))?
+        .map(drop)
 }
 
 /// Compiles a component for other devices and signs what comes of it: [`TrustedKey`] is what these must know.

@@ -136,13 +136,14 @@ impl Supervisor {
         let before = self.roster.main();
         applying.report.warnings = config.warnings();
         applying.report.needs_restart = needs_restart(&before, &config.main);
+        let (main, extensions) = config.into_parts();
         let main = Arc::new(MainConfig {
-            memory_budget: config.main.memory_budget,
-            plugin_dir: config.main.plugin_dir,
+            memory_budget: main.memory_budget,
+            plugin_dir: main.plugin_dir,
             ..(*before).clone()
         });
         let (mut listed, mut new) = (Vec::new(), Vec::new());
-        for extension in config.extensions {
+        for extension in extensions {
             let extension = Arc::new(extension);
             let known = self.slots.find_ever(&extension.id);
             let was_listed = known.and_then(|index| self.slots.get(index)).is_some_and(|slot| slot.is_listed);
