@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use futures_util::FutureExt;
 use tokio::task::yield_now;
-use weir_host::{Config, ExtensionLimits, LimitsReport, Main, State};
+use weir_host::{Compilation, Config, ExtensionLimits, LimitsReport, Main, State};
 
 use super::support::{Gate, tell};
 
@@ -28,6 +28,8 @@ enum Act {
     Tell(&'static str),
     /// Tells it to wait, and then so many times the same without waiting for it.
     Queue(u32, &'static str),
+    /// Says which limit its file hit before there was anything to start.
+    Load,
     /// Says what became of its start.
     Start,
     /// Stops it.
@@ -38,7 +40,7 @@ enum Act {
     Log(&'static str),
 }
 
-const CASES: [Case; 13] = [
+const CASES: [Case; 16] = [
     Case {
         key: "memory",
         small: "memory = \"4 MiB\"",
@@ -143,17 +145,41 @@ const CASES: [Case; 13] = [
         trips: "did not stop within `stop-timeout` of 1ms",
         passes: "stopped",
     },
+    Case {
+        key: "file-size",
+        small: "file-size = \"1 KiB\"",
+        config: "",
+        act: Act::Load,
+        trips: "file-size",
+        passes: "loaded",
+    },
+    Case {
+        key: "code-size",
+        small: "code-size = \"64 KiB\"",
+        config: "",
+        act: Act::Load,
+        trips: "code-size",
+        passes: "loaded",
+    },
+    Case {
+        key: "compile-timeout",
+        small: "compile-timeout = \"1ms\"",
+        config: "",
+        act: Act::Load,
+        trips: "compile-timeout",
+        passes: "loaded",
+    },
 ];
 
-/// What holds before there is a guest to trip them.
-const WHILE_LOADING: [&str; 4] = ["file-size", "code-size", "compile-memory", "compile-timeout"];
+/// What no guest takes enough of to trip even the least of it: a component in `hostile/files/compilers.rs` does.
+const BY_A_BOMB: [&str; 1] = ["compile-memory"];
 
 #[tokio::test]
 async fn every_key_has_its_guest() {
     let config = Config::parse(&file("", ""), "weir.toml", &guests()).unwrap();
     let report = LimitsReport::configured(&config).await;
     let keys: BTreeSet<_> = report.extensions.first().unwrap().limits.iter().map(|limit| limit.key).collect();
-    assert_eq!(keys, CASES.iter().map(|case| case.key).chain(WHILE_LOADING).collect());
+    assert_eq!(keys, CASES.iter().map(|case| case.key).chain(BY_A_BOMB).collect());
 }
 
 #[tokio::test]
@@ -172,7 +198,12 @@ impl Case {
         let mut config = Config::parse(&file(limits, self.config), "weir.toml", &guests()).unwrap();
         // That of whoever runs the tests.
         config.main.cache_dir = None;
-        let main = Main::builder(config).serve(gate.service()).start().await.unwrap();
+        let compilation = Compilation::Child {
+            program: env!("CARGO_BIN_EXE_weir-compile-helper").into(),
+            arguments: Vec::new(),
+        };
+        let builder = Main::builder(config).compilation(compilation).serve(gate.service());
+        let main = builder.start().await.unwrap();
         let outcome = self.act.on(&main, &gate).await;
         // Whatever became of it, Main goes on.
         assert!(main.control().status("a").is_ok());
@@ -185,6 +216,10 @@ impl Act {
         match *self {
             Self::Tell(command) => told(main, command).await,
             Self::Queue(times, command) => queued(main, gate, times, command).await,
+            Self::Load => {
+                let failure = main.control().status("a").unwrap().failures.into_iter().next();
+                failure.map_or("loaded".to_owned(), |failure| failure.limit.unwrap().name)
+            }
             Self::Start => {
                 let status = main.control().status("a").unwrap();
                 status.reason.unwrap_or_else(|| shown(status.state))
