@@ -407,3 +407,17 @@ async fn a_file_is_read_again_and_a_line_that_moves_changes_nothing() {
     );
     assert_eq!(control.status("a").unwrap().restarts, 1);
 }
+
+#[tokio::test]
+async fn another_plugin_directory_takes_effect_with_the_reload() {
+    let (before, after) = (Components::new(), Components::new());
+    let configured = |components: &Components| {
+        let mut config = config(vec![components.puppet(|_| {})]);
+        config.main.plugin_dir = components.path().parent().map(ToOwned::to_owned);
+        config
+    };
+    let main = Main::builder(configured(&before)).start().await.unwrap();
+    let report = main.control().reload_with(configured(&after)).await.unwrap();
+    assert_eq!(report.failed, vec![]);
+    assert_eq!(tell(&main, "a", "echo on").await.unwrap(), "on");
+}
