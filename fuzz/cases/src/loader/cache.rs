@@ -40,7 +40,7 @@ impl Cached {
         let entry = fs::read_dir(cache)
             .unwrap()
             .map(|entry| entry.unwrap().path())
-            .find(|path| path.file_name().unwrap().to_str().unwrap().starts_with(&hash))
+            .find(|path| path.to_str().unwrap().contains(&hash))
             .unwrap();
         Self { stage, original: fs::read(&entry).unwrap(), entry }
     }
