@@ -60,8 +60,8 @@ use crate::{
     logs::{Logs, harmless},
 };
 
-/// Time for what was given up to end.
-const GRACE: Duration = Duration::from_millis(100);
+/// Time for what was given up to end: a process that was killed, on a machine that is busy.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// A compiled component whose imports are resolved.
 pub(crate) struct Program {
