@@ -15,6 +15,7 @@ async fn a_component_that_takes_too_long_to_compile_ends_with_its_compiler() {
     files.write("slow.wasm", &bombs::time());
     let mut slow = files.extension("slow.wasm");
     slow.limits.compile_timeout = std::time::Duration::from_secs(2);
+    slow.limits.compile_memory = 1 << 36;
     let stage = files.start(slow).await;
     let cause = format!(
         "cannot start: `{}/slow.wasm` takes longer than the 2s of `compile-timeout` to compile: raise that limit, \
