@@ -25,7 +25,7 @@ use rustix::{
 use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 
-use super::code::Code;
+use super::code::{Code, FOOTPRINT};
 use crate::config::{ArtifactHash, bytes};
 
 /// The first bytes of an entry. The last of them counts versions of the format; the MAC follows, then the
@@ -108,7 +108,7 @@ impl Cache {
             return if self.has_of_another_engine(id) { Err(CacheError::OtherEngine) } else { Ok(None) };
         };
         let failed = |source| CacheError::Io { path: path.clone(), source };
-        let allowed = allowed.saturating_add((MAGIC.len() + MAC_SIZE) as u64);
+        let allowed = allowed.saturating_add((MAGIC.len() + MAC_SIZE + FOOTPRINT) as u64);
         if file.metadata().map_err(failed)?.len() > allowed {
             return Ok(None);
         }
