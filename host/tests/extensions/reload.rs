@@ -385,7 +385,7 @@ async fn a_file_is_read_again_and_a_line_that_moves_changes_nothing() {
     let file = dir.path().join("weir.toml");
     let text = |limits: &str| {
         format!(
-            "[limits.own]\n{limits}[[extension]]\nid = 'a'\nclass = 'own'\npath = 'puppet.wasm'\nfulfills = ['a@1']\nconfig = {{ contract = 'a@1' }}\n"
+            "main.cache-dir = 'cache'\n[limits.own]\n{limits}[[extension]]\nid = 'a'\nclass = 'own'\npath = 'puppet.wasm'\nfulfills = ['a@1']\nconfig = {{ contract = 'a@1' }}\n"
         )
     };
     fs::write(&file, text("")).unwrap();
@@ -394,6 +394,7 @@ async fn a_file_is_read_again_and_a_line_that_moves_changes_nothing() {
     fs::write(&file, text("# a comment\n")).unwrap();
     let report = control.reload().await.unwrap();
     assert_eq!((report.changed, control.status("a").unwrap().restarts), (vec![], 0));
+    assert!(dir.path().join("cache").exists());
     fs::write(&file, text("memory = '8 MiB'\n")).unwrap();
     let report = control.reload().await.unwrap();
     assert_eq!(report.changed.len(), 1, "{report:?}");
