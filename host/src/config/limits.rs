@@ -59,7 +59,8 @@ pub struct Limits {
     pub request_timeout: Option<Duration>,
     /// From a stop until the extension must have ended: 1 ms to 1 day.
     pub stop_timeout: Duration,
-    /// Bytes that the extension's file may have: 1 KiB to 1 GiB. A file that has more is not read.
+    /// Bytes that the component's file may have: 1 KiB to 1 GiB. A file that has more is not read. That of an
+    /// artifact is bounded by `code_size`.
     pub file_size: u64,
     /// Bytes that its compiled code may have, where each byte of the file that declares something (a type, an import,
     /// a name) counts as 32: 64 KiB to 4 GiB. Main holds it as long as the extension is in use, and for a moment

@@ -33,7 +33,7 @@ pub struct MainConfig {
     /// The directory where Main keeps what it has compiled, which it makes with mode 700 and fills as its
     /// own: no component is in it. None: it keeps nothing; a configuration from a file always has one.
     pub cache_dir: Option<PathBuf>,
-    /// Bytes that all files in [`cache_dir`](Self::cache_dir) may have together: 1 MiB to 1 TiB, at first
+    /// Bytes that Main's files in [`cache_dir`](Self::cache_dir) may have together: 1 MiB to 1 TiB, at first
     /// 256 MiB. What was not used for longest goes first.
     pub cache_size: u64,
     /// Whose artifacts are run: those that somebody signed with the private half of one of these keys.

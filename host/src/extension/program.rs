@@ -279,6 +279,17 @@ pub(super) fn read(path: &Path) -> Result<(Vec<u8>, ArtifactHash), LoadError> {
     look().map_err(|fault| fault.of(path, None))
 }
 
+/// Bytes of the kernel's randomness.
+#[cfg(feature = "compiler")]
+fn random<const N: usize>() -> std::io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    let given = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    if given < N {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(bytes)
+}
+
 /// What wasmtime says, in one harmless line.
 fn said(error: &wasmtime::Error) -> String {
     harmless(&format!("{error:#}"), 1024)

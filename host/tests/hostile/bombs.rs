@@ -1,6 +1,6 @@
 //! Small, valid components that are made to take hours, all memory, or all room to compile.
 
-/// Loops within each other that all carry all variables: time grows with the product. 20 KB.
+/// Loops within each other that all carry all variables: time grows with the product. 16 KB.
 pub(crate) fn time() -> Vec<u8> {
     let (loops, variables) = (1000, 1000);
     let changes: String =
@@ -34,7 +34,7 @@ fn component(function: &str) -> Vec<u8> {
     wat::parse_str(format!("(component (core module {function}))")).unwrap()
 }
 
-/// Components within each other, of which each is read by all that are around it: 150 KB.
+/// Components within each other, of which each is read by all that are around it: 240 KB.
 pub(crate) fn nested(depth: usize) -> Vec<u8> {
     (0..depth).fold(HEADER.to_vec(), |inner, _| [HEADER, &[4], &length(inner.len()), &inner].concat())
 }

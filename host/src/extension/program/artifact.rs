@@ -55,10 +55,9 @@ pub(super) mod signing {
         Signer,
         pkcs8::{DecodePrivateKey, KeypairBytes, spki::der::pem::LineEnding},
     };
-    use rustix::rand::{GetRandomFlags, getrandom};
 
     use super::{MAGIC, SIGNED};
-    use crate::config::TrustedKey;
+    use crate::{config::TrustedKey, extension::program::random};
 
     /// The private half of an Ed25519 key, kept as PKCS #8 (RFC 8410) in PEM: what `openssl genpkey` writes.
     #[derive(Clone)]
@@ -76,12 +75,7 @@ pub(super) mod signing {
         ///
         /// Fails if the kernel has none to give.
         pub fn generate() -> std::io::Result<Self> {
-            let mut secret = [0; 32];
-            let given = getrandom(&mut secret, GetRandomFlags::empty())?;
-            if given < secret.len() {
-                return Err(std::io::ErrorKind::UnexpectedEof.into());
-            }
-            Ok(Self(ed25519_dalek::SigningKey::from_bytes(&secret)))
+            Ok(Self(ed25519_dalek::SigningKey::from_bytes(&random()?)))
         }
 
         /// The key in a PEM text.

@@ -20,12 +20,14 @@ use hmac::{Hmac, KeyInit, Mac};
 use rustix::{
     fs::{Mode, OFlags},
     process::geteuid,
-    rand::{GetRandomFlags, getrandom},
 };
 use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 
-use super::code::{Code, FOOTPRINT};
+use super::{
+    code::{Code, FOOTPRINT},
+    random,
+};
 use crate::config::{ArtifactHash, bytes};
 
 /// The first bytes of an entry. The last of them counts versions of the format; the MAC follows, then the
@@ -181,11 +183,7 @@ impl Cache {
     fn make_key(&self) -> Result<Key, CacheError> {
         let path = self.dir.join(KEY_FILE);
         let failed = |source| CacheError::Io { path: path.clone(), source };
-        let mut bytes = [0; KEY_SIZE];
-        if getrandom(&mut bytes, GetRandomFlags::empty()).map_err(|error| failed(error.into()))? < bytes.len()
-        {
-            return Err(failed(io::ErrorKind::UnexpectedEof.into()));
-        }
+        let bytes = random().map_err(failed)?;
         let mut file = self.temporary()?;
         file.write_all(&bytes).map_err(failed)?;
         let Err(error) = file.persist_noclobber(&path) else { return Ok(Key(bytes)) };
