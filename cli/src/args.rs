@@ -1,9 +1,13 @@
 //! What the command line accepts, and the help for it.
 
+mod traffic;
+
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+
+pub(crate) use self::traffic::{PutArgs, QueuesArgs, QueuesCommand, RequeueArgs, ShowArgs, TopicsArgs};
 
 /// Run and control sandboxed WebAssembly extensions.
 #[derive(Debug, Parser)]
@@ -52,6 +56,10 @@ Examples:
     Publish(PublishArgs),
     /// Show events as they are published
     Tail(TailArgs),
+    /// Show topics and who has subscribed: rates, lags, what was lost
+    Topics(TopicsArgs),
+    /// Show shared queues: what waits, rates, what was lost; show, put and requeue their jobs
+    Queues(QueuesArgs),
     /// Start an extension, after what it requires; ends when it is ready
     #[command(after_help = "\
 Examples:
@@ -357,7 +365,8 @@ pub(crate) struct PublishArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-In a pattern `*` stands for one segment of a topic and `>`, at the end, for the rest.
+In a pattern `*` stands for one segment of a topic and `>`, at the end, for the rest. Of topics that Main
+retains, the last value comes first. The number before an event is its place in its topic.
 
 Examples:
   weir tail '>'

@@ -1,7 +1,8 @@
 //! `weir`: runs extensions, and talks to the Main that runs them.
 //!
 //! Every command is a module. Those that talk to Main do so over its control socket, as any program
-//! could; only `run`, `check`, `inspect`, `compile`, `keygen` and `limits --file` use the library.
+//! could; only `run`, `check`, `inspect`, `compile`, `keygen` and `limits --file` use the library for more than
+//! names.
 
 mod args;
 mod check;
@@ -17,8 +18,10 @@ mod logs;
 mod messages;
 mod model;
 mod output;
+mod payload;
 mod run;
 mod tables;
+mod traffic;
 
 use std::process::ExitCode;
 
@@ -47,6 +50,8 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Call(args) => client::block_on(messages::call(args)),
         Command::Publish(args) => client::block_on(messages::publish(args)),
         Command::Tail(args) => client::block_on(messages::tail(args)),
+        Command::Topics(args) => client::block_on(traffic::topics(args)),
+        Command::Queues(args) => client::block_on(traffic::queues(args)),
         Command::Start(args) => client::block_on(control::start(args)),
         Command::Stop(args) => client::block_on(control::stop(args)),
         Command::Restart(args) => client::block_on(control::restart(args)),

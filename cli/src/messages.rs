@@ -1,9 +1,5 @@
 //! `weir call`, `publish` and `tail`.
 
-use std::{fs::File, io::Read};
-
-use anyhow::Context;
-use bytes::Bytes;
 use hyper::Method;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -13,11 +9,9 @@ use crate::{
     client::{self, Client, Route},
     exit::Usage,
     model,
-    output::{self, printable},
+    output::{self, counted, printable},
+    payload::{self, names_source, payload},
 };
-
-/// Bytes of a payload: what Main accepts.
-const MAX_PAYLOAD: u64 = 64 * 1024 * 1024;
 
 pub(crate) async fn call(args: CallArgs) -> anyhow::Result<()> {
     let route = Route::named(&["call", &args.contract, &args.operation])?
@@ -60,12 +54,7 @@ pub(crate) async fn publish(args: PublishArgs) -> anyhow::Result<()> {
     if args.json {
         return output::json(&serde_json::from_slice::<Value>(&answer)?);
     }
-    let model::Receipt { delivered, shed } = serde_json::from_slice(&answer)?;
-    let lost = if shed > 0 { format!(", {shed} of them full: lost there") } else { String::new() };
-    output::line(&format!(
-        "delivered to {delivered} of {} subscriptions{lost}",
-        delivered.saturating_add(shed)
-    ))
+    output::line(&received(&serde_json::from_slice(&answer)?))
 }
 
 pub(crate) async fn tail(args: TailArgs) -> anyhow::Result<()> {
@@ -83,47 +72,30 @@ pub(crate) async fn tail(args: TailArgs) -> anyhow::Result<()> {
         .await
 }
 
+/// Who got an event, and who did not.
+fn received(&model::Receipt { delivered, shed, refused }: &model::Receipt) -> String {
+    let mut text = format!("delivered to {}", counted(delivered.into(), "subscription"));
+    if shed > 0 {
+        text.push_str(&format!(
+            "; lost for want of room: {}, this one or older",
+            counted(shed.into(), "event")
+        ));
+    }
+    if refused > 0 {
+        text.push_str(&format!("; refused for want of room by {}", counted(refused.into(), "subscription")));
+    }
+    text
+}
+
 fn human(event: &model::Event<'_>) -> String {
-    let payload = match (event.payload, &event.payload_text, &event.payload_base64) {
-        (Some(json), ..) => json.get().to_owned(),
-        (None, Some(text), _) => format!("{text:?}"),
-        (None, None, Some(base64)) => format!("base64:{base64}"),
-        (None, None, None) => String::new(),
-    };
+    let payload =
+        payload::shown(event.payload, event.payload_text.as_deref(), event.payload_base64.as_deref());
+    let payload = payload.unwrap_or_default();
     let lost =
         if event.lost > 0 { format!("... {} events were lost here\n", event.lost) } else { String::new() };
+    let retained = if event.retained { " (retained)" } else { "" };
     let (topic, sender) = (printable(&event.topic), printable(&event.sender));
-    format!("{lost}{} {topic} from {sender} {}", event.sequence, printable(&payload))
-}
-
-/// Whether a payload's argument says where it is to be read, and is not the payload.
-fn names_source(text: &str) -> bool {
-    text == "-" || text.starts_with('@')
-}
-
-/// The payload that an argument stands for.
-fn payload(argument: Option<&str>) -> anyhow::Result<Bytes> {
-    match argument {
-        None => Ok(Bytes::new()),
-        Some("-") => read(std::io::stdin().lock()).context("cannot read stdin"),
-        Some(text) => match text.strip_prefix('@') {
-            None => Ok(text.to_owned().into()),
-            Some(path) => File::open(path)
-                .map_err(Into::into)
-                .and_then(read)
-                .with_context(|| format!("cannot read `{path}`")),
-        },
-    }
-}
-
-fn read(source: impl Read) -> anyhow::Result<Bytes> {
-    let mut bytes = Vec::new();
-    source.take(MAX_PAYLOAD + 1).read_to_end(&mut bytes)?;
-    anyhow::ensure!(
-        bytes.len() as u64 <= MAX_PAYLOAD,
-        "it has over {MAX_PAYLOAD} bytes, as many as a payload can have"
-    );
-    Ok(bytes.into())
+    format!("{lost}{} {topic} from {sender}{retained} {payload}", event.sequence)
 }
 
 #[cfg(test)]
@@ -149,5 +121,22 @@ mod tests {
     fn what_was_lost_is_said_where_it_was_lost() {
         let line = r#"{"topic":"a","sender":"main","sequence":9,"lost":3,"payload":1}"#;
         assert_eq!(shown(line), "... 3 events were lost here\n9 a from main 1");
+    }
+
+    #[test]
+    fn the_last_value_of_a_retained_topic_is_marked() {
+        let line = r#"{"topic":"a","sender":"main","sequence":9,"lost":0,"retained":true,"payload":1}"#;
+        assert_eq!(shown(line), "9 a from main (retained) 1");
+    }
+
+    #[test]
+    fn a_receipt_says_what_was_lost_and_who_refused() {
+        let said = |delivered, shed, refused| received(&model::Receipt { delivered, shed, refused });
+        assert_eq!(said(0, 0, 0), "delivered to 0 subscriptions");
+        assert_eq!(
+            said(1, 2, 0),
+            "delivered to 1 subscription; lost for want of room: 2 events, this one or older"
+        );
+        assert_eq!(said(3, 0, 1), "delivered to 3 subscriptions; refused for want of room by 1 subscription");
     }
 }

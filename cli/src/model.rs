@@ -1,7 +1,7 @@
 //! What Main says, as far as people are shown it. What a newer Main adds is passed over.
 
 use serde::Deserialize;
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Number, Value, value::RawValue};
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Extensions {
@@ -151,8 +151,10 @@ pub(crate) struct Event<'a> {
     pub(crate) sender: String,
     pub(crate) sequence: u64,
     pub(crate) lost: u64,
+    #[serde(default)]
+    pub(crate) retained: bool,
     #[serde(borrow)]
-    pub(crate) payload: Option<&'a serde_json::value::RawValue>,
+    pub(crate) payload: Option<&'a RawValue>,
     pub(crate) payload_text: Option<String>,
     pub(crate) payload_base64: Option<String>,
 }
@@ -161,4 +163,99 @@ pub(crate) struct Event<'a> {
 pub(crate) struct Receipt {
     pub(crate) delivered: u32,
     pub(crate) shed: u32,
+    pub(crate) refused: u32,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Topics {
+    pub(crate) topics: Vec<Topic>,
+    pub(crate) subscriptions: Vec<Subscription>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Topic {
+    pub(crate) topic: String,
+    pub(crate) sequence: u64,
+    pub(crate) rate: u64,
+    pub(crate) subscriptions: u64,
+    pub(crate) delivered: u64,
+    pub(crate) shed: u64,
+    pub(crate) refused: u64,
+    pub(crate) retain: bool,
+    pub(crate) retained_bytes: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Subscription {
+    pub(crate) subscriber: String,
+    pub(crate) pattern: String,
+    pub(crate) policy: String,
+    pub(crate) waiting: u64,
+    pub(crate) bytes: u64,
+    pub(crate) messages_limit: Option<u64>,
+    pub(crate) bytes_limit: Option<u64>,
+    pub(crate) blocked: u64,
+    pub(crate) received: u64,
+    pub(crate) shed: u64,
+    pub(crate) refused: u64,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Queues {
+    pub(crate) queues: Vec<Queue>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Queue {
+    pub(crate) queue: String,
+    pub(crate) configured: bool,
+    pub(crate) waiting: u64,
+    pub(crate) in_hand: u64,
+    pub(crate) messages_limit: u64,
+    pub(crate) bytes: u64,
+    pub(crate) bytes_limit: u64,
+    pub(crate) when_full: String,
+    pub(crate) idle_readers: u64,
+    pub(crate) blocked: u64,
+    pub(crate) put_rate: u64,
+    pub(crate) done_rate: u64,
+    pub(crate) done: u64,
+    pub(crate) returned: u64,
+    pub(crate) dead: u64,
+    pub(crate) shed: u64,
+    pub(crate) refused: u64,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Jobs {
+    pub(crate) jobs: Vec<Job>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Job {
+    pub(crate) id: u64,
+    pub(crate) sender: String,
+    /// When it was put.
+    pub(crate) put: String,
+    pub(crate) deliveries: u32,
+    pub(crate) died_in: Option<String>,
+    pub(crate) died_after: Option<u32>,
+    pub(crate) bytes: u64,
+    pub(crate) payload: Option<Box<RawValue>>,
+    pub(crate) payload_text: Option<String>,
+    pub(crate) payload_base64: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Put {
+    pub(crate) id: u64,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Requeued {
+    pub(crate) requeued: u64,
 }

@@ -93,6 +93,11 @@ pub(crate) fn printable(text: &str) -> String {
     clean
 }
 
+/// A number of things, as in `2 jobs`.
+pub(crate) fn counted(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
 fn is_harmful(character: char) -> bool {
     character.is_control()
         || matches!(

@@ -1,6 +1,7 @@
-//! Extensions, their failures and their limits as text for people.
+//! Extensions, their failures and limits, topics and queues as text for people.
 
 mod limits;
+mod traffic;
 
 use std::time::Duration;
 
@@ -8,7 +9,10 @@ use bytesize::ByteSize;
 use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
 use serde_json::Number;
 
-pub(crate) use self::limits::limits;
+pub(crate) use self::{
+    limits::limits,
+    traffic::{jobs, queues, topics},
+};
 use crate::{
     model::{Extension, Failure, Handling, LimitHit},
     output::printable,

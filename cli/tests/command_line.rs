@@ -13,5 +13,6 @@ mod command_line {
     mod reload;
     mod support;
     mod systemd;
+    mod traffic;
     mod usage;
 }

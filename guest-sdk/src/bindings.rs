@@ -352,6 +352,26 @@ pub mod weir {
                         .finish()
                 }
             }
+            /// How long something may take, and for whom it is done.
+            #[repr(C)]
+            #[derive(Clone, Copy)]
+            pub struct Options {
+                /// Milliseconds, from 1. None is the default that the operator set.
+                pub timeout_ms: ::core::option::Option<u32>,
+                /// The received request that it is done for. Its remaining time caps the timeout.
+                pub parent: ::core::option::Option<MessageId>,
+            }
+            impl ::core::fmt::Debug for Options {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("Options")
+                        .field("timeout-ms", &self.timeout_ms)
+                        .field("parent", &self.parent)
+                        .finish()
+                }
+            }
             /// How large a payload was, and how large it may be.
             #[repr(C)]
             #[derive(Clone, Copy)]
@@ -407,7 +427,7 @@ pub mod weir {
                 NotReady(_rt::String),
                 /// The deadline passed. The request may or may not have been carried out.
                 Timeout,
-                /// The receiver's inbox is full. The text names the receiver.
+                /// There is no room for it: in the inbox of the receiver, or in the queue, that the text names.
                 Overloaded(_rt::String),
                 /// The receiver stopped with the request in hand or before it was reached.
                 PeerGone,
@@ -415,8 +435,8 @@ pub mod weir {
                 Trapped,
                 /// A limit of this extension's own was reached.
                 LimitExceeded(Limit),
-                /// Waiting would never end: the names of those who wait for each other, from the caller round
-                /// to the caller again.
+                /// Waiting would never end: the names of those who wait for each other, by calls or for room in
+                /// an inbox, from the caller round to the caller again.
                 WouldDeadlock(_rt::Vec<_rt::String>),
                 /// The payload is larger than the sender or the receiver may handle.
                 TooLarge(Size),
@@ -551,11 +571,14 @@ pub mod weir {
                 pub subscription: u32,
                 /// The topic. None where the subscription names one topic: then it is that one.
                 pub topic: ::core::option::Option<_rt::String>,
-                /// Its place among the events that matched this subscription, from 1, counting those that
-                /// were lost.
+                /// Its place among the events of its topic: greater than that of the one before. 0 if it was
+                /// published to this extension alone.
                 pub sequence: u64,
                 /// How many events of this subscription were lost just before this one.
                 pub lost: u64,
+                /// Whether it was published before this instance subscribed: the last value of a topic that the
+                /// operator has Main retain.
+                pub retained: bool,
                 /// Microseconds between the publishing and this delivery.
                 pub waited_us: u32,
                 /// What was published.
@@ -572,6 +595,41 @@ pub mod weir {
                         .field("topic", &self.topic)
                         .field("sequence", &self.sequence)
                         .field("lost", &self.lost)
+                        .field("retained", &self.retained)
+                        .field("waited-us", &self.waited_us)
+                        .field("payload", &self.payload)
+                        .finish()
+                }
+            }
+            /// A job, with the envelope that Main stamped on it. It is in hand until it is done
+            /// (`queues.done`, or the next receive where jobs come one by one) or given back; if this instance
+            /// ends before, another reader gets it.
+            #[derive(Clone)]
+            pub struct Job {
+                /// Names this job in `queues.done` and `queues.give-back`. The same at each delivery.
+                pub id: MessageId,
+                /// The queue: what `queues.open` returned.
+                pub queue: u32,
+                /// Who put it there. Cannot be forged.
+                pub sender: Peer,
+                /// How often it was delivered, this time included: 1 unless a reader had it before and did not
+                /// finish it.
+                pub deliveries: u32,
+                /// Microseconds between the putting and this delivery.
+                pub waited_us: u32,
+                /// What was put there.
+                pub payload: _rt::Vec<u8>,
+            }
+            impl ::core::fmt::Debug for Job {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("Job")
+                        .field("id", &self.id)
+                        .field("queue", &self.queue)
+                        .field("sender", &self.sender)
+                        .field("deliveries", &self.deliveries)
                         .field("waited-us", &self.waited_us)
                         .field("payload", &self.payload)
                         .finish()
@@ -586,6 +644,8 @@ pub mod weir {
                 Response(Response),
                 /// Something was published that this extension has subscribed to.
                 Event(Event),
+                /// A job of a queue that this extension takes from, and of no other reader.
+                Job(Job),
             }
             impl ::core::fmt::Debug for Message {
                 fn fmt(
@@ -601,6 +661,9 @@ pub mod weir {
                         }
                         Message::Event(e) => {
                             f.debug_tuple("Message::Event").field(e).finish()
+                        }
+                        Message::Job(e) => {
+                            f.debug_tuple("Message::Job").field(e).finish()
                         }
                     }
                 }
@@ -948,8 +1011,8 @@ pub mod weir {
             /// the responses to requests that are still under way follow, and none again when no more will
             /// come.
             ///
-            /// Stop comes before responses, responses before requests, requests before events. Each delivered
-            /// message renews the `fuel-per-message` of this extension. While `in-flight` requests are received
+            /// Stop comes before responses, responses before requests, requests before events and jobs, which
+            /// take turns. Each delivered message renews the `fuel-per-message` of this extension. While `in-flight` requests are received
             /// and not answered, further ones stay in the inbox. The first receive of any form implies
             /// `lifecycle.ready`, unless `lifecycle.interrupted` was called before.
             #[allow(async_fn_in_trait)]
@@ -978,14 +1041,14 @@ pub mod weir {
                     }
                     wit_import1(ptr0);
                     let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-                    let result69 = match l2 {
+                    let result78 = match l2 {
                         0 => None,
                         1 => {
                             let e = {
                                 let l3 = i32::from(*ptr0.add(8).cast::<u8>());
-                                let v68 = match l3 {
+                                let v77 = match l3 {
                                     0 => {
-                                        let e68 = {
+                                        let e77 = {
                                             let l4 = *ptr0.add(16).cast::<i64>();
                                             let l5 = *ptr0.add(24).cast::<i32>();
                                             let l6 = *ptr0.add(28).cast::<i32>();
@@ -1007,10 +1070,10 @@ pub mod weir {
                                                 >>::from(_rt::Vec::from_raw_parts(l9.cast(), len11, len11)),
                                             }
                                         };
-                                        Message::Request(e68)
+                                        Message::Request(e77)
                                     }
                                     1 => {
-                                        let e68 = {
+                                        let e77 = {
                                             let l12 = *ptr0.add(16).cast::<i64>();
                                             let l13 = i32::from(*ptr0.add(24).cast::<u8>());
                                             Response {
@@ -1247,11 +1310,10 @@ pub mod weir {
                                                 },
                                             }
                                         };
-                                        Message::Response(e68)
+                                        Message::Response(e77)
                                     }
-                                    n => {
-                                        debug_assert_eq!(n, 2, "invalid enum discriminant");
-                                        let e68 = {
+                                    2 => {
+                                        let e77 = {
                                             let l56 = *ptr0.add(16).cast::<i32>();
                                             let l57 = *ptr0.add(20).cast::<i32>();
                                             let l58 = i32::from(*ptr0.add(24).cast::<u8>());
@@ -1261,16 +1323,21 @@ pub mod weir {
                                             let l63 = *ptr0
                                                 .add(40 + 2 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<i64>();
-                                            let l64 = *ptr0
-                                                .add(48 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i32>();
+                                            let l64 = i32::from(
+                                                *ptr0
+                                                    .add(48 + 2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>(),
+                                            );
                                             let l65 = *ptr0
-                                                .add(48 + 3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
+                                                .add(52 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<i32>();
                                             let l66 = *ptr0
-                                                .add(48 + 4 * ::core::mem::size_of::<*const u8>())
+                                                .add(56 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l67 = *ptr0
+                                                .add(56 + 3 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len67 = l66;
+                                            let len68 = l67;
                                             Event {
                                                 sender: l56 as u32,
                                                 subscription: l57 as u32,
@@ -1298,22 +1365,49 @@ pub mod weir {
                                                 },
                                                 sequence: l62 as u64,
                                                 lost: l63 as u64,
-                                                waited_us: l64 as u32,
+                                                retained: _rt::bool_lift(l64 as u8),
+                                                waited_us: l65 as u32,
                                                 payload: <_ as From<
                                                     _rt::Vec<_>,
-                                                >>::from(_rt::Vec::from_raw_parts(l65.cast(), len67, len67)),
+                                                >>::from(_rt::Vec::from_raw_parts(l66.cast(), len68, len68)),
                                             }
                                         };
-                                        Message::Event(e68)
+                                        Message::Event(e77)
+                                    }
+                                    n => {
+                                        debug_assert_eq!(n, 3, "invalid enum discriminant");
+                                        let e77 = {
+                                            let l69 = *ptr0.add(16).cast::<i64>();
+                                            let l70 = *ptr0.add(24).cast::<i32>();
+                                            let l71 = *ptr0.add(28).cast::<i32>();
+                                            let l72 = *ptr0.add(32).cast::<i32>();
+                                            let l73 = *ptr0.add(36).cast::<i32>();
+                                            let l74 = *ptr0.add(40).cast::<*mut u8>();
+                                            let l75 = *ptr0
+                                                .add(40 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len76 = l75;
+                                            Job {
+                                                id: l69 as u64,
+                                                queue: l70 as u32,
+                                                sender: l71 as u32,
+                                                deliveries: l72 as u32,
+                                                waited_us: l73 as u32,
+                                                payload: <_ as From<
+                                                    _rt::Vec<_>,
+                                                >>::from(_rt::Vec::from_raw_parts(l74.cast(), len76, len76)),
+                                            }
+                                        };
+                                        Message::Job(e77)
                                     }
                                 };
-                                v68
+                                v77
                             };
                             Some(e)
                         }
                         _ => _rt::invalid_enum_discriminant(),
                     };
-                    result69
+                    result78
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
@@ -1347,7 +1441,7 @@ pub mod weir {
                     }
                     wit_import1(_rt::as_i32(&timeout_ms), ptr0);
                     let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-                    let result109 = match l2 {
+                    let result118 = match l2 {
                         0 => {
                             let e = {
                                 let l3 = i32::from(*ptr0.add(8).cast::<u8>());
@@ -1356,9 +1450,9 @@ pub mod weir {
                                     1 => {
                                         let e = {
                                             let l4 = i32::from(*ptr0.add(16).cast::<u8>());
-                                            let v69 = match l4 {
+                                            let v78 = match l4 {
                                                 0 => {
-                                                    let e69 = {
+                                                    let e78 = {
                                                         let l5 = *ptr0.add(24).cast::<i64>();
                                                         let l6 = *ptr0.add(32).cast::<i32>();
                                                         let l7 = *ptr0.add(36).cast::<i32>();
@@ -1380,10 +1474,10 @@ pub mod weir {
                                                             >>::from(_rt::Vec::from_raw_parts(l10.cast(), len12, len12)),
                                                         }
                                                     };
-                                                    Message::Request(e69)
+                                                    Message::Request(e78)
                                                 }
                                                 1 => {
-                                                    let e69 = {
+                                                    let e78 = {
                                                         let l13 = *ptr0.add(24).cast::<i64>();
                                                         let l14 = i32::from(*ptr0.add(32).cast::<u8>());
                                                         Response {
@@ -1620,11 +1714,10 @@ pub mod weir {
                                                             },
                                                         }
                                                     };
-                                                    Message::Response(e69)
+                                                    Message::Response(e78)
                                                 }
-                                                n => {
-                                                    debug_assert_eq!(n, 2, "invalid enum discriminant");
-                                                    let e69 = {
+                                                2 => {
+                                                    let e78 = {
                                                         let l57 = *ptr0.add(24).cast::<i32>();
                                                         let l58 = *ptr0.add(28).cast::<i32>();
                                                         let l59 = i32::from(*ptr0.add(32).cast::<u8>());
@@ -1634,16 +1727,21 @@ pub mod weir {
                                                         let l64 = *ptr0
                                                             .add(48 + 2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<i64>();
-                                                        let l65 = *ptr0
-                                                            .add(56 + 2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<i32>();
+                                                        let l65 = i32::from(
+                                                            *ptr0
+                                                                .add(56 + 2 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<u8>(),
+                                                        );
                                                         let l66 = *ptr0
-                                                            .add(56 + 3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>();
+                                                            .add(60 + 2 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<i32>();
                                                         let l67 = *ptr0
-                                                            .add(56 + 4 * ::core::mem::size_of::<*const u8>())
+                                                            .add(64 + 2 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>();
+                                                        let l68 = *ptr0
+                                                            .add(64 + 3 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        let len68 = l67;
+                                                        let len69 = l68;
                                                         Event {
                                                             sender: l57 as u32,
                                                             subscription: l58 as u32,
@@ -1671,16 +1769,43 @@ pub mod weir {
                                                             },
                                                             sequence: l63 as u64,
                                                             lost: l64 as u64,
-                                                            waited_us: l65 as u32,
+                                                            retained: _rt::bool_lift(l65 as u8),
+                                                            waited_us: l66 as u32,
                                                             payload: <_ as From<
                                                                 _rt::Vec<_>,
-                                                            >>::from(_rt::Vec::from_raw_parts(l66.cast(), len68, len68)),
+                                                            >>::from(_rt::Vec::from_raw_parts(l67.cast(), len69, len69)),
                                                         }
                                                     };
-                                                    Message::Event(e69)
+                                                    Message::Event(e78)
+                                                }
+                                                n => {
+                                                    debug_assert_eq!(n, 3, "invalid enum discriminant");
+                                                    let e78 = {
+                                                        let l70 = *ptr0.add(24).cast::<i64>();
+                                                        let l71 = *ptr0.add(32).cast::<i32>();
+                                                        let l72 = *ptr0.add(36).cast::<i32>();
+                                                        let l73 = *ptr0.add(40).cast::<i32>();
+                                                        let l74 = *ptr0.add(44).cast::<i32>();
+                                                        let l75 = *ptr0.add(48).cast::<*mut u8>();
+                                                        let l76 = *ptr0
+                                                            .add(48 + 1 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>();
+                                                        let len77 = l76;
+                                                        Job {
+                                                            id: l70 as u64,
+                                                            queue: l71 as u32,
+                                                            sender: l72 as u32,
+                                                            deliveries: l73 as u32,
+                                                            waited_us: l74 as u32,
+                                                            payload: <_ as From<
+                                                                _rt::Vec<_>,
+                                                            >>::from(_rt::Vec::from_raw_parts(l75.cast(), len77, len77)),
+                                                        }
+                                                    };
+                                                    Message::Job(e78)
                                                 }
                                             };
-                                            v69
+                                            v78
                                         };
                                         Some(e)
                                     }
@@ -1691,59 +1816,11 @@ pub mod weir {
                         }
                         1 => {
                             let e = {
-                                let l70 = i32::from(*ptr0.add(8).cast::<u8>());
-                                use super::super::super::weir::iec::types::Error as V108;
-                                let v108 = match l70 {
+                                let l79 = i32::from(*ptr0.add(8).cast::<u8>());
+                                use super::super::super::weir::iec::types::Error as V117;
+                                let v117 = match l79 {
                                     0 => {
-                                        let e108 = {
-                                            let l71 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l72 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len73 = l72;
-                                            let bytes73 = _rt::Vec::from_raw_parts(
-                                                l71.cast(),
-                                                len73,
-                                                len73,
-                                            );
-                                            _rt::string_lift(bytes73)
-                                        };
-                                        V108::PermissionDenied(e108)
-                                    }
-                                    1 => {
-                                        let e108 = {
-                                            let l74 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l75 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len76 = l75;
-                                            let bytes76 = _rt::Vec::from_raw_parts(
-                                                l74.cast(),
-                                                len76,
-                                                len76,
-                                            );
-                                            _rt::string_lift(bytes76)
-                                        };
-                                        V108::UnknownContract(e108)
-                                    }
-                                    2 => {
-                                        let e108 = {
-                                            let l77 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l78 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len79 = l78;
-                                            let bytes79 = _rt::Vec::from_raw_parts(
-                                                l77.cast(),
-                                                len79,
-                                                len79,
-                                            );
-                                            _rt::string_lift(bytes79)
-                                        };
-                                        V108::NoProvider(e108)
-                                    }
-                                    3 => {
-                                        let e108 = {
+                                        let e117 = {
                                             let l80 = *ptr0.add(16).cast::<*mut u8>();
                                             let l81 = *ptr0
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
@@ -1756,11 +1833,10 @@ pub mod weir {
                                             );
                                             _rt::string_lift(bytes82)
                                         };
-                                        V108::NotReady(e108)
+                                        V117::PermissionDenied(e117)
                                     }
-                                    4 => V108::Timeout,
-                                    5 => {
-                                        let e108 = {
+                                    1 => {
+                                        let e117 = {
                                             let l83 = *ptr0.add(16).cast::<*mut u8>();
                                             let l84 = *ptr0
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
@@ -1773,12 +1849,10 @@ pub mod weir {
                                             );
                                             _rt::string_lift(bytes85)
                                         };
-                                        V108::Overloaded(e108)
+                                        V117::UnknownContract(e117)
                                     }
-                                    6 => V108::PeerGone,
-                                    7 => V108::Trapped,
-                                    8 => {
-                                        let e108 = {
+                                    2 => {
+                                        let e117 = {
                                             let l86 = *ptr0.add(16).cast::<*mut u8>();
                                             let l87 = *ptr0
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
@@ -1789,123 +1863,174 @@ pub mod weir {
                                                 len88,
                                                 len88,
                                             );
-                                            let l89 = *ptr0
+                                            _rt::string_lift(bytes88)
+                                        };
+                                        V117::NoProvider(e117)
+                                    }
+                                    3 => {
+                                        let e117 = {
+                                            let l89 = *ptr0.add(16).cast::<*mut u8>();
+                                            let l90 = *ptr0
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len91 = l90;
+                                            let bytes91 = _rt::Vec::from_raw_parts(
+                                                l89.cast(),
+                                                len91,
+                                                len91,
+                                            );
+                                            _rt::string_lift(bytes91)
+                                        };
+                                        V117::NotReady(e117)
+                                    }
+                                    4 => V117::Timeout,
+                                    5 => {
+                                        let e117 = {
+                                            let l92 = *ptr0.add(16).cast::<*mut u8>();
+                                            let l93 = *ptr0
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len94 = l93;
+                                            let bytes94 = _rt::Vec::from_raw_parts(
+                                                l92.cast(),
+                                                len94,
+                                                len94,
+                                            );
+                                            _rt::string_lift(bytes94)
+                                        };
+                                        V117::Overloaded(e117)
+                                    }
+                                    6 => V117::PeerGone,
+                                    7 => V117::Trapped,
+                                    8 => {
+                                        let e117 = {
+                                            let l95 = *ptr0.add(16).cast::<*mut u8>();
+                                            let l96 = *ptr0
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len97 = l96;
+                                            let bytes97 = _rt::Vec::from_raw_parts(
+                                                l95.cast(),
+                                                len97,
+                                                len97,
+                                            );
+                                            let l98 = *ptr0
                                                 .add(16 + 2 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<i64>();
-                                            let l90 = *ptr0
+                                            let l99 = *ptr0
                                                 .add(24 + 2 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<i64>();
                                             super::super::super::weir::iec::types::Limit {
-                                                name: _rt::string_lift(bytes88),
-                                                used: l89 as u64,
-                                                allowed: l90 as u64,
+                                                name: _rt::string_lift(bytes97),
+                                                used: l98 as u64,
+                                                allowed: l99 as u64,
                                             }
                                         };
-                                        V108::LimitExceeded(e108)
+                                        V117::LimitExceeded(e117)
                                     }
                                     9 => {
-                                        let e108 = {
-                                            let l91 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l92 = *ptr0
+                                        let e117 = {
+                                            let l100 = *ptr0.add(16).cast::<*mut u8>();
+                                            let l101 = *ptr0
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let base96 = l91;
-                                            let len96 = l92;
-                                            let mut result96 = _rt::Vec::with_capacity(len96);
-                                            for i in 0..len96 {
-                                                let base = base96
+                                            let base105 = l100;
+                                            let len105 = l101;
+                                            let mut result105 = _rt::Vec::with_capacity(len105);
+                                            for i in 0..len105 {
+                                                let base = base105
                                                     .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                let e96 = {
-                                                    let l93 = *base.add(0).cast::<*mut u8>();
-                                                    let l94 = *base
+                                                let e105 = {
+                                                    let l102 = *base.add(0).cast::<*mut u8>();
+                                                    let l103 = *base
                                                         .add(::core::mem::size_of::<*const u8>())
                                                         .cast::<usize>();
-                                                    let len95 = l94;
-                                                    let bytes95 = _rt::Vec::from_raw_parts(
-                                                        l93.cast(),
-                                                        len95,
-                                                        len95,
+                                                    let len104 = l103;
+                                                    let bytes104 = _rt::Vec::from_raw_parts(
+                                                        l102.cast(),
+                                                        len104,
+                                                        len104,
                                                     );
-                                                    _rt::string_lift(bytes95)
+                                                    _rt::string_lift(bytes104)
                                                 };
-                                                result96.push(e96);
+                                                result105.push(e105);
                                             }
                                             _rt::cabi_dealloc(
-                                                base96,
-                                                len96 * (2 * ::core::mem::size_of::<*const u8>()),
+                                                base105,
+                                                len105 * (2 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             );
-                                            result96
+                                            result105
                                         };
-                                        V108::WouldDeadlock(e108)
+                                        V117::WouldDeadlock(e117)
                                     }
                                     10 => {
-                                        let e108 = {
-                                            let l97 = *ptr0.add(16).cast::<i64>();
-                                            let l98 = *ptr0.add(24).cast::<i64>();
+                                        let e117 = {
+                                            let l106 = *ptr0.add(16).cast::<i64>();
+                                            let l107 = *ptr0.add(24).cast::<i64>();
                                             super::super::super::weir::iec::types::Size {
-                                                bytes: l97 as u64,
-                                                allowed: l98 as u64,
+                                                bytes: l106 as u64,
+                                                allowed: l107 as u64,
                                             }
                                         };
-                                        V108::TooLarge(e108)
+                                        V117::TooLarge(e117)
                                     }
                                     11 => {
-                                        let e108 = {
-                                            let l99 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l100 = *ptr0
+                                        let e117 = {
+                                            let l108 = *ptr0.add(16).cast::<*mut u8>();
+                                            let l109 = *ptr0
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len101 = l100;
-                                            let bytes101 = _rt::Vec::from_raw_parts(
-                                                l99.cast(),
-                                                len101,
-                                                len101,
+                                            let len110 = l109;
+                                            let bytes110 = _rt::Vec::from_raw_parts(
+                                                l108.cast(),
+                                                len110,
+                                                len110,
                                             );
-                                            _rt::string_lift(bytes101)
+                                            _rt::string_lift(bytes110)
                                         };
-                                        V108::Invalid(e108)
+                                        V117::Invalid(e117)
                                     }
                                     n => {
                                         debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                        let e108 = {
-                                            let l102 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l103 = *ptr0
+                                        let e117 = {
+                                            let l111 = *ptr0.add(16).cast::<*mut u8>();
+                                            let l112 = *ptr0
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len104 = l103;
-                                            let bytes104 = _rt::Vec::from_raw_parts(
-                                                l102.cast(),
-                                                len104,
-                                                len104,
+                                            let len113 = l112;
+                                            let bytes113 = _rt::Vec::from_raw_parts(
+                                                l111.cast(),
+                                                len113,
+                                                len113,
                                             );
-                                            let l105 = *ptr0
+                                            let l114 = *ptr0
                                                 .add(16 + 2 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<*mut u8>();
-                                            let l106 = *ptr0
+                                            let l115 = *ptr0
                                                 .add(16 + 3 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len107 = l106;
-                                            let bytes107 = _rt::Vec::from_raw_parts(
-                                                l105.cast(),
-                                                len107,
-                                                len107,
+                                            let len116 = l115;
+                                            let bytes116 = _rt::Vec::from_raw_parts(
+                                                l114.cast(),
+                                                len116,
+                                                len116,
                                             );
                                             super::super::super::weir::iec::types::HandlerError {
-                                                code: _rt::string_lift(bytes104),
-                                                message: _rt::string_lift(bytes107),
+                                                code: _rt::string_lift(bytes113),
+                                                message: _rt::string_lift(bytes116),
                                             }
                                         };
-                                        V108::Handler(e108)
+                                        V117::Handler(e117)
                                     }
                                 };
-                                v108
+                                v117
                             };
                             Err(e)
                         }
                         _ => _rt::invalid_enum_discriminant(),
                     };
-                    result109
+                    result118
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
@@ -1958,24 +2083,24 @@ pub mod weir {
                         ptr1,
                     );
                     let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-                    let result112 = match l3 {
+                    let result121 = match l3 {
                         0 => {
                             let e = {
                                 let l4 = *ptr1.add(8).cast::<*mut u8>();
                                 let l5 = *ptr1
                                     .add(8 + 1 * ::core::mem::size_of::<*const u8>())
                                     .cast::<usize>();
-                                let base72 = l4;
-                                let len72 = l5;
-                                let mut result72 = _rt::Vec::with_capacity(len72);
-                                for i in 0..len72 {
-                                    let base = base72
+                                let base81 = l4;
+                                let len81 = l5;
+                                let mut result81 = _rt::Vec::with_capacity(len81);
+                                for i in 0..len81 {
+                                    let base = base81
                                         .add(i * (48 + 4 * ::core::mem::size_of::<*const u8>()));
-                                    let e72 = {
+                                    let e81 = {
                                         let l6 = i32::from(*base.add(0).cast::<u8>());
-                                        let v71 = match l6 {
+                                        let v80 = match l6 {
                                             0 => {
-                                                let e71 = {
+                                                let e80 = {
                                                     let l7 = *base.add(8).cast::<i64>();
                                                     let l8 = *base.add(16).cast::<i32>();
                                                     let l9 = *base.add(20).cast::<i32>();
@@ -1997,10 +2122,10 @@ pub mod weir {
                                                         >>::from(_rt::Vec::from_raw_parts(l12.cast(), len14, len14)),
                                                     }
                                                 };
-                                                Message::Request(e71)
+                                                Message::Request(e80)
                                             }
                                             1 => {
-                                                let e71 = {
+                                                let e80 = {
                                                     let l15 = *base.add(8).cast::<i64>();
                                                     let l16 = i32::from(*base.add(16).cast::<u8>());
                                                     Response {
@@ -2237,11 +2362,10 @@ pub mod weir {
                                                         },
                                                     }
                                                 };
-                                                Message::Response(e71)
+                                                Message::Response(e80)
                                             }
-                                            n => {
-                                                debug_assert_eq!(n, 2, "invalid enum discriminant");
-                                                let e71 = {
+                                            2 => {
+                                                let e80 = {
                                                     let l59 = *base.add(8).cast::<i32>();
                                                     let l60 = *base.add(12).cast::<i32>();
                                                     let l61 = i32::from(*base.add(16).cast::<u8>());
@@ -2251,16 +2375,21 @@ pub mod weir {
                                                     let l66 = *base
                                                         .add(32 + 2 * ::core::mem::size_of::<*const u8>())
                                                         .cast::<i64>();
-                                                    let l67 = *base
-                                                        .add(40 + 2 * ::core::mem::size_of::<*const u8>())
-                                                        .cast::<i32>();
+                                                    let l67 = i32::from(
+                                                        *base
+                                                            .add(40 + 2 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<u8>(),
+                                                    );
                                                     let l68 = *base
-                                                        .add(40 + 3 * ::core::mem::size_of::<*const u8>())
-                                                        .cast::<*mut u8>();
+                                                        .add(44 + 2 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<i32>();
                                                     let l69 = *base
-                                                        .add(40 + 4 * ::core::mem::size_of::<*const u8>())
+                                                        .add(48 + 2 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l70 = *base
+                                                        .add(48 + 3 * ::core::mem::size_of::<*const u8>())
                                                         .cast::<usize>();
-                                                    let len70 = l69;
+                                                    let len71 = l70;
                                                     Event {
                                                         sender: l59 as u32,
                                                         subscription: l60 as u32,
@@ -2288,83 +2417,62 @@ pub mod weir {
                                                         },
                                                         sequence: l65 as u64,
                                                         lost: l66 as u64,
-                                                        waited_us: l67 as u32,
+                                                        retained: _rt::bool_lift(l67 as u8),
+                                                        waited_us: l68 as u32,
                                                         payload: <_ as From<
                                                             _rt::Vec<_>,
-                                                        >>::from(_rt::Vec::from_raw_parts(l68.cast(), len70, len70)),
+                                                        >>::from(_rt::Vec::from_raw_parts(l69.cast(), len71, len71)),
                                                     }
                                                 };
-                                                Message::Event(e71)
+                                                Message::Event(e80)
+                                            }
+                                            n => {
+                                                debug_assert_eq!(n, 3, "invalid enum discriminant");
+                                                let e80 = {
+                                                    let l72 = *base.add(8).cast::<i64>();
+                                                    let l73 = *base.add(16).cast::<i32>();
+                                                    let l74 = *base.add(20).cast::<i32>();
+                                                    let l75 = *base.add(24).cast::<i32>();
+                                                    let l76 = *base.add(28).cast::<i32>();
+                                                    let l77 = *base.add(32).cast::<*mut u8>();
+                                                    let l78 = *base
+                                                        .add(32 + 1 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len79 = l78;
+                                                    Job {
+                                                        id: l72 as u64,
+                                                        queue: l73 as u32,
+                                                        sender: l74 as u32,
+                                                        deliveries: l75 as u32,
+                                                        waited_us: l76 as u32,
+                                                        payload: <_ as From<
+                                                            _rt::Vec<_>,
+                                                        >>::from(_rt::Vec::from_raw_parts(l77.cast(), len79, len79)),
+                                                    }
+                                                };
+                                                Message::Job(e80)
                                             }
                                         };
-                                        v71
+                                        v80
                                     };
-                                    result72.push(e72);
+                                    result81.push(e81);
                                 }
                                 _rt::cabi_dealloc(
-                                    base72,
-                                    len72 * (48 + 4 * ::core::mem::size_of::<*const u8>()),
+                                    base81,
+                                    len81 * (48 + 4 * ::core::mem::size_of::<*const u8>()),
                                     8,
                                 );
-                                result72
+                                result81
                             };
                             Ok(e)
                         }
                         1 => {
                             let e = {
-                                let l73 = i32::from(*ptr1.add(8).cast::<u8>());
-                                use super::super::super::weir::iec::types::Error as V111;
-                                let v111 = match l73 {
+                                let l82 = i32::from(*ptr1.add(8).cast::<u8>());
+                                use super::super::super::weir::iec::types::Error as V120;
+                                let v120 = match l82 {
                                     0 => {
-                                        let e111 = {
-                                            let l74 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l75 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len76 = l75;
-                                            let bytes76 = _rt::Vec::from_raw_parts(
-                                                l74.cast(),
-                                                len76,
-                                                len76,
-                                            );
-                                            _rt::string_lift(bytes76)
-                                        };
-                                        V111::PermissionDenied(e111)
-                                    }
-                                    1 => {
-                                        let e111 = {
-                                            let l77 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l78 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len79 = l78;
-                                            let bytes79 = _rt::Vec::from_raw_parts(
-                                                l77.cast(),
-                                                len79,
-                                                len79,
-                                            );
-                                            _rt::string_lift(bytes79)
-                                        };
-                                        V111::UnknownContract(e111)
-                                    }
-                                    2 => {
-                                        let e111 = {
-                                            let l80 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l81 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len82 = l81;
-                                            let bytes82 = _rt::Vec::from_raw_parts(
-                                                l80.cast(),
-                                                len82,
-                                                len82,
-                                            );
-                                            _rt::string_lift(bytes82)
-                                        };
-                                        V111::NoProvider(e111)
-                                    }
-                                    3 => {
-                                        let e111 = {
+                                        let e120 = {
                                             let l83 = *ptr1.add(16).cast::<*mut u8>();
                                             let l84 = *ptr1
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
@@ -2377,11 +2485,10 @@ pub mod weir {
                                             );
                                             _rt::string_lift(bytes85)
                                         };
-                                        V111::NotReady(e111)
+                                        V120::PermissionDenied(e120)
                                     }
-                                    4 => V111::Timeout,
-                                    5 => {
-                                        let e111 = {
+                                    1 => {
+                                        let e120 = {
                                             let l86 = *ptr1.add(16).cast::<*mut u8>();
                                             let l87 = *ptr1
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
@@ -2394,12 +2501,10 @@ pub mod weir {
                                             );
                                             _rt::string_lift(bytes88)
                                         };
-                                        V111::Overloaded(e111)
+                                        V120::UnknownContract(e120)
                                     }
-                                    6 => V111::PeerGone,
-                                    7 => V111::Trapped,
-                                    8 => {
-                                        let e111 = {
+                                    2 => {
+                                        let e120 = {
                                             let l89 = *ptr1.add(16).cast::<*mut u8>();
                                             let l90 = *ptr1
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
@@ -2410,123 +2515,174 @@ pub mod weir {
                                                 len91,
                                                 len91,
                                             );
-                                            let l92 = *ptr1
+                                            _rt::string_lift(bytes91)
+                                        };
+                                        V120::NoProvider(e120)
+                                    }
+                                    3 => {
+                                        let e120 = {
+                                            let l92 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l93 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len94 = l93;
+                                            let bytes94 = _rt::Vec::from_raw_parts(
+                                                l92.cast(),
+                                                len94,
+                                                len94,
+                                            );
+                                            _rt::string_lift(bytes94)
+                                        };
+                                        V120::NotReady(e120)
+                                    }
+                                    4 => V120::Timeout,
+                                    5 => {
+                                        let e120 = {
+                                            let l95 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l96 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len97 = l96;
+                                            let bytes97 = _rt::Vec::from_raw_parts(
+                                                l95.cast(),
+                                                len97,
+                                                len97,
+                                            );
+                                            _rt::string_lift(bytes97)
+                                        };
+                                        V120::Overloaded(e120)
+                                    }
+                                    6 => V120::PeerGone,
+                                    7 => V120::Trapped,
+                                    8 => {
+                                        let e120 = {
+                                            let l98 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l99 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len100 = l99;
+                                            let bytes100 = _rt::Vec::from_raw_parts(
+                                                l98.cast(),
+                                                len100,
+                                                len100,
+                                            );
+                                            let l101 = *ptr1
                                                 .add(16 + 2 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<i64>();
-                                            let l93 = *ptr1
+                                            let l102 = *ptr1
                                                 .add(24 + 2 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<i64>();
                                             super::super::super::weir::iec::types::Limit {
-                                                name: _rt::string_lift(bytes91),
-                                                used: l92 as u64,
-                                                allowed: l93 as u64,
+                                                name: _rt::string_lift(bytes100),
+                                                used: l101 as u64,
+                                                allowed: l102 as u64,
                                             }
                                         };
-                                        V111::LimitExceeded(e111)
+                                        V120::LimitExceeded(e120)
                                     }
                                     9 => {
-                                        let e111 = {
-                                            let l94 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l95 = *ptr1
+                                        let e120 = {
+                                            let l103 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l104 = *ptr1
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let base99 = l94;
-                                            let len99 = l95;
-                                            let mut result99 = _rt::Vec::with_capacity(len99);
-                                            for i in 0..len99 {
-                                                let base = base99
+                                            let base108 = l103;
+                                            let len108 = l104;
+                                            let mut result108 = _rt::Vec::with_capacity(len108);
+                                            for i in 0..len108 {
+                                                let base = base108
                                                     .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                let e99 = {
-                                                    let l96 = *base.add(0).cast::<*mut u8>();
-                                                    let l97 = *base
+                                                let e108 = {
+                                                    let l105 = *base.add(0).cast::<*mut u8>();
+                                                    let l106 = *base
                                                         .add(::core::mem::size_of::<*const u8>())
                                                         .cast::<usize>();
-                                                    let len98 = l97;
-                                                    let bytes98 = _rt::Vec::from_raw_parts(
-                                                        l96.cast(),
-                                                        len98,
-                                                        len98,
+                                                    let len107 = l106;
+                                                    let bytes107 = _rt::Vec::from_raw_parts(
+                                                        l105.cast(),
+                                                        len107,
+                                                        len107,
                                                     );
-                                                    _rt::string_lift(bytes98)
+                                                    _rt::string_lift(bytes107)
                                                 };
-                                                result99.push(e99);
+                                                result108.push(e108);
                                             }
                                             _rt::cabi_dealloc(
-                                                base99,
-                                                len99 * (2 * ::core::mem::size_of::<*const u8>()),
+                                                base108,
+                                                len108 * (2 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             );
-                                            result99
+                                            result108
                                         };
-                                        V111::WouldDeadlock(e111)
+                                        V120::WouldDeadlock(e120)
                                     }
                                     10 => {
-                                        let e111 = {
-                                            let l100 = *ptr1.add(16).cast::<i64>();
-                                            let l101 = *ptr1.add(24).cast::<i64>();
+                                        let e120 = {
+                                            let l109 = *ptr1.add(16).cast::<i64>();
+                                            let l110 = *ptr1.add(24).cast::<i64>();
                                             super::super::super::weir::iec::types::Size {
-                                                bytes: l100 as u64,
-                                                allowed: l101 as u64,
+                                                bytes: l109 as u64,
+                                                allowed: l110 as u64,
                                             }
                                         };
-                                        V111::TooLarge(e111)
+                                        V120::TooLarge(e120)
                                     }
                                     11 => {
-                                        let e111 = {
-                                            let l102 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l103 = *ptr1
+                                        let e120 = {
+                                            let l111 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l112 = *ptr1
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len104 = l103;
-                                            let bytes104 = _rt::Vec::from_raw_parts(
-                                                l102.cast(),
-                                                len104,
-                                                len104,
+                                            let len113 = l112;
+                                            let bytes113 = _rt::Vec::from_raw_parts(
+                                                l111.cast(),
+                                                len113,
+                                                len113,
                                             );
-                                            _rt::string_lift(bytes104)
+                                            _rt::string_lift(bytes113)
                                         };
-                                        V111::Invalid(e111)
+                                        V120::Invalid(e120)
                                     }
                                     n => {
                                         debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                        let e111 = {
-                                            let l105 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l106 = *ptr1
+                                        let e120 = {
+                                            let l114 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l115 = *ptr1
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len107 = l106;
-                                            let bytes107 = _rt::Vec::from_raw_parts(
-                                                l105.cast(),
-                                                len107,
-                                                len107,
+                                            let len116 = l115;
+                                            let bytes116 = _rt::Vec::from_raw_parts(
+                                                l114.cast(),
+                                                len116,
+                                                len116,
                                             );
-                                            let l108 = *ptr1
+                                            let l117 = *ptr1
                                                 .add(16 + 2 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<*mut u8>();
-                                            let l109 = *ptr1
+                                            let l118 = *ptr1
                                                 .add(16 + 3 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len110 = l109;
-                                            let bytes110 = _rt::Vec::from_raw_parts(
-                                                l108.cast(),
-                                                len110,
-                                                len110,
+                                            let len119 = l118;
+                                            let bytes119 = _rt::Vec::from_raw_parts(
+                                                l117.cast(),
+                                                len119,
+                                                len119,
                                             );
                                             super::super::super::weir::iec::types::HandlerError {
-                                                code: _rt::string_lift(bytes107),
-                                                message: _rt::string_lift(bytes110),
+                                                code: _rt::string_lift(bytes116),
+                                                message: _rt::string_lift(bytes119),
                                             }
                                         };
-                                        V111::Handler(e111)
+                                        V120::Handler(e120)
                                     }
                                 };
-                                v111
+                                v120
                             };
                             Err(e)
                         }
                         _ => _rt::invalid_enum_discriminant(),
                     };
-                    result112
+                    result121
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
@@ -2923,7 +3079,7 @@ pub mod weir {
                         ptr5,
                     );
                     let l7 = i32::from(*ptr5.add(0).cast::<u8>());
-                    let result114 = match l7 {
+                    let result123 = match l7 {
                         0 => {
                             let e = {
                                 let l8 = i32::from(*ptr5.add(8).cast::<u8>());
@@ -2932,9 +3088,9 @@ pub mod weir {
                                     1 => {
                                         let e = {
                                             let l9 = i32::from(*ptr5.add(16).cast::<u8>());
-                                            let v74 = match l9 {
+                                            let v83 = match l9 {
                                                 0 => {
-                                                    let e74 = {
+                                                    let e83 = {
                                                         let l10 = *ptr5.add(24).cast::<i64>();
                                                         let l11 = *ptr5.add(32).cast::<i32>();
                                                         let l12 = *ptr5.add(36).cast::<i32>();
@@ -2956,10 +3112,10 @@ pub mod weir {
                                                             >>::from(_rt::Vec::from_raw_parts(l15.cast(), len17, len17)),
                                                         }
                                                     };
-                                                    Message::Request(e74)
+                                                    Message::Request(e83)
                                                 }
                                                 1 => {
-                                                    let e74 = {
+                                                    let e83 = {
                                                         let l18 = *ptr5.add(24).cast::<i64>();
                                                         let l19 = i32::from(*ptr5.add(32).cast::<u8>());
                                                         Response {
@@ -3196,11 +3352,10 @@ pub mod weir {
                                                             },
                                                         }
                                                     };
-                                                    Message::Response(e74)
+                                                    Message::Response(e83)
                                                 }
-                                                n => {
-                                                    debug_assert_eq!(n, 2, "invalid enum discriminant");
-                                                    let e74 = {
+                                                2 => {
+                                                    let e83 = {
                                                         let l62 = *ptr5.add(24).cast::<i32>();
                                                         let l63 = *ptr5.add(28).cast::<i32>();
                                                         let l64 = i32::from(*ptr5.add(32).cast::<u8>());
@@ -3210,16 +3365,21 @@ pub mod weir {
                                                         let l69 = *ptr5
                                                             .add(48 + 2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<i64>();
-                                                        let l70 = *ptr5
-                                                            .add(56 + 2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<i32>();
+                                                        let l70 = i32::from(
+                                                            *ptr5
+                                                                .add(56 + 2 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<u8>(),
+                                                        );
                                                         let l71 = *ptr5
-                                                            .add(56 + 3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>();
+                                                            .add(60 + 2 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<i32>();
                                                         let l72 = *ptr5
-                                                            .add(56 + 4 * ::core::mem::size_of::<*const u8>())
+                                                            .add(64 + 2 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>();
+                                                        let l73 = *ptr5
+                                                            .add(64 + 3 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        let len73 = l72;
+                                                        let len74 = l73;
                                                         Event {
                                                             sender: l62 as u32,
                                                             subscription: l63 as u32,
@@ -3247,16 +3407,43 @@ pub mod weir {
                                                             },
                                                             sequence: l68 as u64,
                                                             lost: l69 as u64,
-                                                            waited_us: l70 as u32,
+                                                            retained: _rt::bool_lift(l70 as u8),
+                                                            waited_us: l71 as u32,
                                                             payload: <_ as From<
                                                                 _rt::Vec<_>,
-                                                            >>::from(_rt::Vec::from_raw_parts(l71.cast(), len73, len73)),
+                                                            >>::from(_rt::Vec::from_raw_parts(l72.cast(), len74, len74)),
                                                         }
                                                     };
-                                                    Message::Event(e74)
+                                                    Message::Event(e83)
+                                                }
+                                                n => {
+                                                    debug_assert_eq!(n, 3, "invalid enum discriminant");
+                                                    let e83 = {
+                                                        let l75 = *ptr5.add(24).cast::<i64>();
+                                                        let l76 = *ptr5.add(32).cast::<i32>();
+                                                        let l77 = *ptr5.add(36).cast::<i32>();
+                                                        let l78 = *ptr5.add(40).cast::<i32>();
+                                                        let l79 = *ptr5.add(44).cast::<i32>();
+                                                        let l80 = *ptr5.add(48).cast::<*mut u8>();
+                                                        let l81 = *ptr5
+                                                            .add(48 + 1 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>();
+                                                        let len82 = l81;
+                                                        Job {
+                                                            id: l75 as u64,
+                                                            queue: l76 as u32,
+                                                            sender: l77 as u32,
+                                                            deliveries: l78 as u32,
+                                                            waited_us: l79 as u32,
+                                                            payload: <_ as From<
+                                                                _rt::Vec<_>,
+                                                            >>::from(_rt::Vec::from_raw_parts(l80.cast(), len82, len82)),
+                                                        }
+                                                    };
+                                                    Message::Job(e83)
                                                 }
                                             };
-                                            v74
+                                            v83
                                         };
                                         Some(e)
                                     }
@@ -3267,59 +3454,11 @@ pub mod weir {
                         }
                         1 => {
                             let e = {
-                                let l75 = i32::from(*ptr5.add(8).cast::<u8>());
-                                use super::super::super::weir::iec::types::Error as V113;
-                                let v113 = match l75 {
+                                let l84 = i32::from(*ptr5.add(8).cast::<u8>());
+                                use super::super::super::weir::iec::types::Error as V122;
+                                let v122 = match l84 {
                                     0 => {
-                                        let e113 = {
-                                            let l76 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l77 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len78 = l77;
-                                            let bytes78 = _rt::Vec::from_raw_parts(
-                                                l76.cast(),
-                                                len78,
-                                                len78,
-                                            );
-                                            _rt::string_lift(bytes78)
-                                        };
-                                        V113::PermissionDenied(e113)
-                                    }
-                                    1 => {
-                                        let e113 = {
-                                            let l79 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l80 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len81 = l80;
-                                            let bytes81 = _rt::Vec::from_raw_parts(
-                                                l79.cast(),
-                                                len81,
-                                                len81,
-                                            );
-                                            _rt::string_lift(bytes81)
-                                        };
-                                        V113::UnknownContract(e113)
-                                    }
-                                    2 => {
-                                        let e113 = {
-                                            let l82 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l83 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len84 = l83;
-                                            let bytes84 = _rt::Vec::from_raw_parts(
-                                                l82.cast(),
-                                                len84,
-                                                len84,
-                                            );
-                                            _rt::string_lift(bytes84)
-                                        };
-                                        V113::NoProvider(e113)
-                                    }
-                                    3 => {
-                                        let e113 = {
+                                        let e122 = {
                                             let l85 = *ptr5.add(16).cast::<*mut u8>();
                                             let l86 = *ptr5
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
@@ -3332,11 +3471,10 @@ pub mod weir {
                                             );
                                             _rt::string_lift(bytes87)
                                         };
-                                        V113::NotReady(e113)
+                                        V122::PermissionDenied(e122)
                                     }
-                                    4 => V113::Timeout,
-                                    5 => {
-                                        let e113 = {
+                                    1 => {
+                                        let e122 = {
                                             let l88 = *ptr5.add(16).cast::<*mut u8>();
                                             let l89 = *ptr5
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
@@ -3349,12 +3487,10 @@ pub mod weir {
                                             );
                                             _rt::string_lift(bytes90)
                                         };
-                                        V113::Overloaded(e113)
+                                        V122::UnknownContract(e122)
                                     }
-                                    6 => V113::PeerGone,
-                                    7 => V113::Trapped,
-                                    8 => {
-                                        let e113 = {
+                                    2 => {
+                                        let e122 = {
                                             let l91 = *ptr5.add(16).cast::<*mut u8>();
                                             let l92 = *ptr5
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
@@ -3365,123 +3501,174 @@ pub mod weir {
                                                 len93,
                                                 len93,
                                             );
-                                            let l94 = *ptr5
+                                            _rt::string_lift(bytes93)
+                                        };
+                                        V122::NoProvider(e122)
+                                    }
+                                    3 => {
+                                        let e122 = {
+                                            let l94 = *ptr5.add(16).cast::<*mut u8>();
+                                            let l95 = *ptr5
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len96 = l95;
+                                            let bytes96 = _rt::Vec::from_raw_parts(
+                                                l94.cast(),
+                                                len96,
+                                                len96,
+                                            );
+                                            _rt::string_lift(bytes96)
+                                        };
+                                        V122::NotReady(e122)
+                                    }
+                                    4 => V122::Timeout,
+                                    5 => {
+                                        let e122 = {
+                                            let l97 = *ptr5.add(16).cast::<*mut u8>();
+                                            let l98 = *ptr5
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len99 = l98;
+                                            let bytes99 = _rt::Vec::from_raw_parts(
+                                                l97.cast(),
+                                                len99,
+                                                len99,
+                                            );
+                                            _rt::string_lift(bytes99)
+                                        };
+                                        V122::Overloaded(e122)
+                                    }
+                                    6 => V122::PeerGone,
+                                    7 => V122::Trapped,
+                                    8 => {
+                                        let e122 = {
+                                            let l100 = *ptr5.add(16).cast::<*mut u8>();
+                                            let l101 = *ptr5
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len102 = l101;
+                                            let bytes102 = _rt::Vec::from_raw_parts(
+                                                l100.cast(),
+                                                len102,
+                                                len102,
+                                            );
+                                            let l103 = *ptr5
                                                 .add(16 + 2 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<i64>();
-                                            let l95 = *ptr5
+                                            let l104 = *ptr5
                                                 .add(24 + 2 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<i64>();
                                             super::super::super::weir::iec::types::Limit {
-                                                name: _rt::string_lift(bytes93),
-                                                used: l94 as u64,
-                                                allowed: l95 as u64,
+                                                name: _rt::string_lift(bytes102),
+                                                used: l103 as u64,
+                                                allowed: l104 as u64,
                                             }
                                         };
-                                        V113::LimitExceeded(e113)
+                                        V122::LimitExceeded(e122)
                                     }
                                     9 => {
-                                        let e113 = {
-                                            let l96 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l97 = *ptr5
+                                        let e122 = {
+                                            let l105 = *ptr5.add(16).cast::<*mut u8>();
+                                            let l106 = *ptr5
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let base101 = l96;
-                                            let len101 = l97;
-                                            let mut result101 = _rt::Vec::with_capacity(len101);
-                                            for i in 0..len101 {
-                                                let base = base101
+                                            let base110 = l105;
+                                            let len110 = l106;
+                                            let mut result110 = _rt::Vec::with_capacity(len110);
+                                            for i in 0..len110 {
+                                                let base = base110
                                                     .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                let e101 = {
-                                                    let l98 = *base.add(0).cast::<*mut u8>();
-                                                    let l99 = *base
+                                                let e110 = {
+                                                    let l107 = *base.add(0).cast::<*mut u8>();
+                                                    let l108 = *base
                                                         .add(::core::mem::size_of::<*const u8>())
                                                         .cast::<usize>();
-                                                    let len100 = l99;
-                                                    let bytes100 = _rt::Vec::from_raw_parts(
-                                                        l98.cast(),
-                                                        len100,
-                                                        len100,
+                                                    let len109 = l108;
+                                                    let bytes109 = _rt::Vec::from_raw_parts(
+                                                        l107.cast(),
+                                                        len109,
+                                                        len109,
                                                     );
-                                                    _rt::string_lift(bytes100)
+                                                    _rt::string_lift(bytes109)
                                                 };
-                                                result101.push(e101);
+                                                result110.push(e110);
                                             }
                                             _rt::cabi_dealloc(
-                                                base101,
-                                                len101 * (2 * ::core::mem::size_of::<*const u8>()),
+                                                base110,
+                                                len110 * (2 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             );
-                                            result101
+                                            result110
                                         };
-                                        V113::WouldDeadlock(e113)
+                                        V122::WouldDeadlock(e122)
                                     }
                                     10 => {
-                                        let e113 = {
-                                            let l102 = *ptr5.add(16).cast::<i64>();
-                                            let l103 = *ptr5.add(24).cast::<i64>();
+                                        let e122 = {
+                                            let l111 = *ptr5.add(16).cast::<i64>();
+                                            let l112 = *ptr5.add(24).cast::<i64>();
                                             super::super::super::weir::iec::types::Size {
-                                                bytes: l102 as u64,
-                                                allowed: l103 as u64,
+                                                bytes: l111 as u64,
+                                                allowed: l112 as u64,
                                             }
                                         };
-                                        V113::TooLarge(e113)
+                                        V122::TooLarge(e122)
                                     }
                                     11 => {
-                                        let e113 = {
-                                            let l104 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l105 = *ptr5
+                                        let e122 = {
+                                            let l113 = *ptr5.add(16).cast::<*mut u8>();
+                                            let l114 = *ptr5
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len106 = l105;
-                                            let bytes106 = _rt::Vec::from_raw_parts(
-                                                l104.cast(),
-                                                len106,
-                                                len106,
+                                            let len115 = l114;
+                                            let bytes115 = _rt::Vec::from_raw_parts(
+                                                l113.cast(),
+                                                len115,
+                                                len115,
                                             );
-                                            _rt::string_lift(bytes106)
+                                            _rt::string_lift(bytes115)
                                         };
-                                        V113::Invalid(e113)
+                                        V122::Invalid(e122)
                                     }
                                     n => {
                                         debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                        let e113 = {
-                                            let l107 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l108 = *ptr5
+                                        let e122 = {
+                                            let l116 = *ptr5.add(16).cast::<*mut u8>();
+                                            let l117 = *ptr5
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len109 = l108;
-                                            let bytes109 = _rt::Vec::from_raw_parts(
-                                                l107.cast(),
-                                                len109,
-                                                len109,
+                                            let len118 = l117;
+                                            let bytes118 = _rt::Vec::from_raw_parts(
+                                                l116.cast(),
+                                                len118,
+                                                len118,
                                             );
-                                            let l110 = *ptr5
+                                            let l119 = *ptr5
                                                 .add(16 + 2 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<*mut u8>();
-                                            let l111 = *ptr5
+                                            let l120 = *ptr5
                                                 .add(16 + 3 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len112 = l111;
-                                            let bytes112 = _rt::Vec::from_raw_parts(
-                                                l110.cast(),
-                                                len112,
-                                                len112,
+                                            let len121 = l120;
+                                            let bytes121 = _rt::Vec::from_raw_parts(
+                                                l119.cast(),
+                                                len121,
+                                                len121,
                                             );
                                             super::super::super::weir::iec::types::HandlerError {
-                                                code: _rt::string_lift(bytes109),
-                                                message: _rt::string_lift(bytes112),
+                                                code: _rt::string_lift(bytes118),
+                                                message: _rt::string_lift(bytes121),
                                             }
                                         };
-                                        V113::Handler(e113)
+                                        V122::Handler(e122)
                                     }
                                 };
-                                v113
+                                v122
                             };
                             Err(e)
                         }
                         _ => _rt::invalid_enum_discriminant(),
                     };
-                    result114
+                    result123
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
@@ -3515,26 +3702,7 @@ pub mod weir {
             use super::super::super::_rt;
             pub type Error = super::super::super::weir::iec::types::Error;
             pub type MessageId = super::super::super::weir::iec::types::MessageId;
-            /// How long, and for whom.
-            #[repr(C)]
-            #[derive(Clone, Copy)]
-            pub struct Options {
-                /// Milliseconds for the answer, from 1. None is the default that the operator set.
-                pub timeout_ms: ::core::option::Option<u32>,
-                /// The received request that this one is made for. Its remaining time caps the timeout.
-                pub parent: ::core::option::Option<MessageId>,
-            }
-            impl ::core::fmt::Debug for Options {
-                fn fmt(
-                    &self,
-                    f: &mut ::core::fmt::Formatter<'_>,
-                ) -> ::core::fmt::Result {
-                    f.debug_struct("Options")
-                        .field("timeout-ms", &self.timeout_ms)
-                        .field("parent", &self.parent)
-                        .finish()
-                }
-            }
+            pub type Options = super::super::super::weir::iec::types::Options;
             #[allow(unused_unsafe, clippy::all)]
             /// Looks up an operation of a contract once and returns the number under which it is called.
             ///
@@ -3844,6 +4012,9 @@ pub mod weir {
             #[allow(unused_unsafe, clippy::all)]
             /// Sends a request and waits for its answer. Nothing else reaches this extension meanwhile, so a
             /// call that would close a circle of waiting callers fails with `would-deadlock`.
+            ///
+            /// Where the receiver's inbox is full, it fails with `overloaded`, or waits for room, as the
+            /// operator has set for the receiver (`when-full`); the time for the answer goes on meanwhile.
             #[allow(async_fn_in_trait)]
             pub fn call(
                 target: u32,
@@ -3864,7 +4035,10 @@ pub mod weir {
                     let vec0 = payload;
                     let ptr0 = vec0.as_ptr().cast::<u8>();
                     let len0 = vec0.len();
-                    let Options { timeout_ms: timeout_ms1, parent: parent1 } = options;
+                    let super::super::super::weir::iec::types::Options {
+                        timeout_ms: timeout_ms1,
+                        parent: parent1,
+                    } = options;
                     let (result2_0, result2_1) = match timeout_ms1 {
                         Some(e) => (1i32, _rt::as_i32(e)),
                         None => (0i32, 0i32),
@@ -4147,8 +4321,10 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Sends a request without waiting. Exactly one `response` with the returned id comes through
-            /// `channel.receive`, by the deadline at the latest. At most `in-flight` can be under way.
+            /// Sends a request without waiting for the answer. Exactly one `response` with the returned id comes
+            /// through `channel.receive`, by the deadline at the latest. At most `in-flight` can be under way.
+            /// Where the receiver's inbox is full, as `call`: where it waits for room, it returns when there is
+            /// some, or by the deadline, and the response says what came of it.
             #[allow(async_fn_in_trait)]
             pub fn send(
                 target: u32,
@@ -4169,7 +4345,10 @@ pub mod weir {
                     let vec0 = payload;
                     let ptr0 = vec0.as_ptr().cast::<u8>();
                     let len0 = vec0.len();
-                    let Options { timeout_ms: timeout_ms1, parent: parent1 } = options;
+                    let super::super::super::weir::iec::types::Options {
+                        timeout_ms: timeout_ms1,
+                        parent: parent1,
+                    } = options;
                     let (result2_0, result2_1) = match timeout_ms1 {
                         Some(e) => (1i32, _rt::as_i32(e)),
                         None => (0i32, 0i32),
@@ -4467,9 +4646,13 @@ pub mod weir {
         }
         /// Events: published under a topic, received by everyone who has subscribed to it.
         ///
-        /// A topic is one or more segments joined by `.`, of at most 256 bytes in all, each of letters,
+        /// A topic is 1 to 16 segments joined by `.`, of at most 256 bytes in all, each of letters,
         /// digits, `-` and `_`. In a pattern the segment `*` stands for any one segment, and `>`, at the
         /// end, for one or more.
+        ///
+        /// The operator sets for each subscription how many events may wait, and what becomes of one that
+        /// finds no room: the oldest are lost for it, it is lost itself, its publisher hears that it was
+        /// refused, or its publisher waits.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
         pub mod events {
             #[used]
@@ -4477,6 +4660,7 @@ pub mod weir {
             static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
             use super::super::super::_rt;
             pub type Error = super::super::super::weir::iec::types::Error;
+            pub type Options = super::super::super::weir::iec::types::Options;
             /// Who got an event.
             #[repr(C)]
             #[derive(Clone, Copy)]
@@ -4485,6 +4669,8 @@ pub mod weir {
                 pub delivered: u32,
                 /// Events that were lost for want of room in an inbox: this one, or older ones in its place.
                 pub shed: u32,
+                /// Subscriptions that refused it for want of room, or for which it waited in vain.
+                pub refused: u32,
             }
             impl ::core::fmt::Debug for Receipt {
                 fn fmt(
@@ -4494,6 +4680,7 @@ pub mod weir {
                     f.debug_struct("Receipt")
                         .field("delivered", &self.delivered)
                         .field("shed", &self.shed)
+                        .field("refused", &self.refused)
                         .finish()
                 }
             }
@@ -4501,9 +4688,12 @@ pub mod weir {
             /// Subscribes to every topic that matches `pattern` and returns the number that its events carry.
             /// Subscribing again to the same pattern returns the same number.
             ///
-            /// Subscriptions belong to the extension: they outlive an instance that dies. `weir limits` says how many are possible. Fails
-            /// with `permission-denied` if `subscribes` does not cover the pattern, with `invalid` or with
-            /// `limit-exceeded`.
+            /// Of topics that the operator has Main retain, the last value comes first: with a new subscription,
+            /// and when an instance subscribes for the first time.
+            ///
+            /// Subscriptions belong to the extension: they outlive an instance that dies. `weir limits` says
+            /// how many are possible. Fails with `permission-denied` if `subscribes` does not cover the pattern,
+            /// with `invalid` or with `limit-exceeded`.
             #[allow(async_fn_in_trait)]
             pub fn subscribe(pattern: &str) -> ::core::result::Result<u32, Error> {
                 unsafe {
@@ -5014,12 +5204,18 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Publishes an event to all who have subscribed to its topic. Fails with `permission-denied` if
-            /// `publishes` does not cover the topic, with `too-large` or with `invalid`.
+            /// Publishes an event to all who have subscribed to its topic. Where a subscriber has publishers
+            /// wait for room (`block`), it waits, for as long as the options say; to all others it is delivered
+            /// before.
+            ///
+            /// Fails with `permission-denied` if `publishes` does not cover the topic, with `too-large`, with
+            /// `invalid`, or, before anybody gets it, with `would-deadlock` if a subscriber for whose room it
+            /// would wait waits for this extension.
             #[allow(async_fn_in_trait)]
             pub fn publish(
                 topic: &str,
                 payload: &[u8],
+                options: Options,
             ) -> ::core::result::Result<Receipt, Error> {
                 unsafe {
                     #[repr(align(8))]
@@ -5038,270 +5234,304 @@ pub mod weir {
                     let vec1 = payload;
                     let ptr1 = vec1.as_ptr().cast::<u8>();
                     let len1 = vec1.len();
-                    let ptr2 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    let super::super::super::weir::iec::types::Options {
+                        timeout_ms: timeout_ms2,
+                        parent: parent2,
+                    } = options;
+                    let (result3_0, result3_1) = match timeout_ms2 {
+                        Some(e) => (1i32, _rt::as_i32(e)),
+                        None => (0i32, 0i32),
+                    };
+                    let (result4_0, result4_1) = match parent2 {
+                        Some(e) => (1i32, _rt::as_i64(e)),
+                        None => (0i32, 0i64),
+                    };
+                    let ptr5 = ret_area.0.as_mut_ptr().cast::<u8>();
                     #[cfg(target_arch = "wasm32")]
                     #[link(wasm_import_module = "weir:iec/events@0.1.0")]
                     unsafe extern "C" {
                         #[link_name = "publish"]
-                        fn wit_import3(
+                        fn wit_import6(
                             _: *mut u8,
                             _: usize,
                             _: *mut u8,
                             _: usize,
+                            _: i32,
+                            _: i32,
+                            _: i32,
+                            _: i64,
                             _: *mut u8,
                         );
                     }
                     #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import3(
+                    unsafe extern "C" fn wit_import6(
                         _: *mut u8,
                         _: usize,
                         _: *mut u8,
                         _: usize,
+                        _: i32,
+                        _: i32,
+                        _: i32,
+                        _: i64,
                         _: *mut u8,
                     ) {
                         unreachable!()
                     }
-                    wit_import3(ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, ptr2);
-                    let l4 = i32::from(*ptr2.add(0).cast::<u8>());
-                    let result46 = match l4 {
+                    wit_import6(
+                        ptr0.cast_mut(),
+                        len0,
+                        ptr1.cast_mut(),
+                        len1,
+                        result3_0,
+                        result3_1,
+                        result4_0,
+                        result4_1,
+                        ptr5,
+                    );
+                    let l7 = i32::from(*ptr5.add(0).cast::<u8>());
+                    let result50 = match l7 {
                         0 => {
                             let e = {
-                                let l5 = *ptr2.add(8).cast::<i32>();
-                                let l6 = *ptr2.add(12).cast::<i32>();
+                                let l8 = *ptr5.add(8).cast::<i32>();
+                                let l9 = *ptr5.add(12).cast::<i32>();
+                                let l10 = *ptr5.add(16).cast::<i32>();
                                 Receipt {
-                                    delivered: l5 as u32,
-                                    shed: l6 as u32,
+                                    delivered: l8 as u32,
+                                    shed: l9 as u32,
+                                    refused: l10 as u32,
                                 }
                             };
                             Ok(e)
                         }
                         1 => {
                             let e = {
-                                let l7 = i32::from(*ptr2.add(8).cast::<u8>());
-                                use super::super::super::weir::iec::types::Error as V45;
-                                let v45 = match l7 {
+                                let l11 = i32::from(*ptr5.add(8).cast::<u8>());
+                                use super::super::super::weir::iec::types::Error as V49;
+                                let v49 = match l11 {
                                     0 => {
-                                        let e45 = {
-                                            let l8 = *ptr2.add(16).cast::<*mut u8>();
-                                            let l9 = *ptr2
+                                        let e49 = {
+                                            let l12 = *ptr5.add(16).cast::<*mut u8>();
+                                            let l13 = *ptr5
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len10 = l9;
-                                            let bytes10 = _rt::Vec::from_raw_parts(
-                                                l8.cast(),
-                                                len10,
-                                                len10,
+                                            let len14 = l13;
+                                            let bytes14 = _rt::Vec::from_raw_parts(
+                                                l12.cast(),
+                                                len14,
+                                                len14,
                                             );
-                                            _rt::string_lift(bytes10)
+                                            _rt::string_lift(bytes14)
                                         };
-                                        V45::PermissionDenied(e45)
+                                        V49::PermissionDenied(e49)
                                     }
                                     1 => {
-                                        let e45 = {
-                                            let l11 = *ptr2.add(16).cast::<*mut u8>();
-                                            let l12 = *ptr2
+                                        let e49 = {
+                                            let l15 = *ptr5.add(16).cast::<*mut u8>();
+                                            let l16 = *ptr5
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len13 = l12;
-                                            let bytes13 = _rt::Vec::from_raw_parts(
-                                                l11.cast(),
-                                                len13,
-                                                len13,
+                                            let len17 = l16;
+                                            let bytes17 = _rt::Vec::from_raw_parts(
+                                                l15.cast(),
+                                                len17,
+                                                len17,
                                             );
-                                            _rt::string_lift(bytes13)
+                                            _rt::string_lift(bytes17)
                                         };
-                                        V45::UnknownContract(e45)
+                                        V49::UnknownContract(e49)
                                     }
                                     2 => {
-                                        let e45 = {
-                                            let l14 = *ptr2.add(16).cast::<*mut u8>();
-                                            let l15 = *ptr2
+                                        let e49 = {
+                                            let l18 = *ptr5.add(16).cast::<*mut u8>();
+                                            let l19 = *ptr5
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len16 = l15;
-                                            let bytes16 = _rt::Vec::from_raw_parts(
-                                                l14.cast(),
-                                                len16,
-                                                len16,
+                                            let len20 = l19;
+                                            let bytes20 = _rt::Vec::from_raw_parts(
+                                                l18.cast(),
+                                                len20,
+                                                len20,
                                             );
-                                            _rt::string_lift(bytes16)
+                                            _rt::string_lift(bytes20)
                                         };
-                                        V45::NoProvider(e45)
+                                        V49::NoProvider(e49)
                                     }
                                     3 => {
-                                        let e45 = {
-                                            let l17 = *ptr2.add(16).cast::<*mut u8>();
-                                            let l18 = *ptr2
+                                        let e49 = {
+                                            let l21 = *ptr5.add(16).cast::<*mut u8>();
+                                            let l22 = *ptr5
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len19 = l18;
-                                            let bytes19 = _rt::Vec::from_raw_parts(
-                                                l17.cast(),
-                                                len19,
-                                                len19,
+                                            let len23 = l22;
+                                            let bytes23 = _rt::Vec::from_raw_parts(
+                                                l21.cast(),
+                                                len23,
+                                                len23,
                                             );
-                                            _rt::string_lift(bytes19)
+                                            _rt::string_lift(bytes23)
                                         };
-                                        V45::NotReady(e45)
+                                        V49::NotReady(e49)
                                     }
-                                    4 => V45::Timeout,
+                                    4 => V49::Timeout,
                                     5 => {
-                                        let e45 = {
-                                            let l20 = *ptr2.add(16).cast::<*mut u8>();
-                                            let l21 = *ptr2
+                                        let e49 = {
+                                            let l24 = *ptr5.add(16).cast::<*mut u8>();
+                                            let l25 = *ptr5
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len22 = l21;
-                                            let bytes22 = _rt::Vec::from_raw_parts(
-                                                l20.cast(),
-                                                len22,
-                                                len22,
+                                            let len26 = l25;
+                                            let bytes26 = _rt::Vec::from_raw_parts(
+                                                l24.cast(),
+                                                len26,
+                                                len26,
                                             );
-                                            _rt::string_lift(bytes22)
+                                            _rt::string_lift(bytes26)
                                         };
-                                        V45::Overloaded(e45)
+                                        V49::Overloaded(e49)
                                     }
-                                    6 => V45::PeerGone,
-                                    7 => V45::Trapped,
+                                    6 => V49::PeerGone,
+                                    7 => V49::Trapped,
                                     8 => {
-                                        let e45 = {
-                                            let l23 = *ptr2.add(16).cast::<*mut u8>();
-                                            let l24 = *ptr2
+                                        let e49 = {
+                                            let l27 = *ptr5.add(16).cast::<*mut u8>();
+                                            let l28 = *ptr5
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len25 = l24;
-                                            let bytes25 = _rt::Vec::from_raw_parts(
-                                                l23.cast(),
-                                                len25,
-                                                len25,
+                                            let len29 = l28;
+                                            let bytes29 = _rt::Vec::from_raw_parts(
+                                                l27.cast(),
+                                                len29,
+                                                len29,
                                             );
-                                            let l26 = *ptr2
+                                            let l30 = *ptr5
                                                 .add(16 + 2 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<i64>();
-                                            let l27 = *ptr2
+                                            let l31 = *ptr5
                                                 .add(24 + 2 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<i64>();
                                             super::super::super::weir::iec::types::Limit {
-                                                name: _rt::string_lift(bytes25),
-                                                used: l26 as u64,
-                                                allowed: l27 as u64,
+                                                name: _rt::string_lift(bytes29),
+                                                used: l30 as u64,
+                                                allowed: l31 as u64,
                                             }
                                         };
-                                        V45::LimitExceeded(e45)
+                                        V49::LimitExceeded(e49)
                                     }
                                     9 => {
-                                        let e45 = {
-                                            let l28 = *ptr2.add(16).cast::<*mut u8>();
-                                            let l29 = *ptr2
+                                        let e49 = {
+                                            let l32 = *ptr5.add(16).cast::<*mut u8>();
+                                            let l33 = *ptr5
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let base33 = l28;
-                                            let len33 = l29;
-                                            let mut result33 = _rt::Vec::with_capacity(len33);
-                                            for i in 0..len33 {
-                                                let base = base33
+                                            let base37 = l32;
+                                            let len37 = l33;
+                                            let mut result37 = _rt::Vec::with_capacity(len37);
+                                            for i in 0..len37 {
+                                                let base = base37
                                                     .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                let e33 = {
-                                                    let l30 = *base.add(0).cast::<*mut u8>();
-                                                    let l31 = *base
+                                                let e37 = {
+                                                    let l34 = *base.add(0).cast::<*mut u8>();
+                                                    let l35 = *base
                                                         .add(::core::mem::size_of::<*const u8>())
                                                         .cast::<usize>();
-                                                    let len32 = l31;
-                                                    let bytes32 = _rt::Vec::from_raw_parts(
-                                                        l30.cast(),
-                                                        len32,
-                                                        len32,
+                                                    let len36 = l35;
+                                                    let bytes36 = _rt::Vec::from_raw_parts(
+                                                        l34.cast(),
+                                                        len36,
+                                                        len36,
                                                     );
-                                                    _rt::string_lift(bytes32)
+                                                    _rt::string_lift(bytes36)
                                                 };
-                                                result33.push(e33);
+                                                result37.push(e37);
                                             }
                                             _rt::cabi_dealloc(
-                                                base33,
-                                                len33 * (2 * ::core::mem::size_of::<*const u8>()),
+                                                base37,
+                                                len37 * (2 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             );
-                                            result33
+                                            result37
                                         };
-                                        V45::WouldDeadlock(e45)
+                                        V49::WouldDeadlock(e49)
                                     }
                                     10 => {
-                                        let e45 = {
-                                            let l34 = *ptr2.add(16).cast::<i64>();
-                                            let l35 = *ptr2.add(24).cast::<i64>();
+                                        let e49 = {
+                                            let l38 = *ptr5.add(16).cast::<i64>();
+                                            let l39 = *ptr5.add(24).cast::<i64>();
                                             super::super::super::weir::iec::types::Size {
-                                                bytes: l34 as u64,
-                                                allowed: l35 as u64,
+                                                bytes: l38 as u64,
+                                                allowed: l39 as u64,
                                             }
                                         };
-                                        V45::TooLarge(e45)
+                                        V49::TooLarge(e49)
                                     }
                                     11 => {
-                                        let e45 = {
-                                            let l36 = *ptr2.add(16).cast::<*mut u8>();
-                                            let l37 = *ptr2
+                                        let e49 = {
+                                            let l40 = *ptr5.add(16).cast::<*mut u8>();
+                                            let l41 = *ptr5
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len38 = l37;
-                                            let bytes38 = _rt::Vec::from_raw_parts(
-                                                l36.cast(),
-                                                len38,
-                                                len38,
+                                            let len42 = l41;
+                                            let bytes42 = _rt::Vec::from_raw_parts(
+                                                l40.cast(),
+                                                len42,
+                                                len42,
                                             );
-                                            _rt::string_lift(bytes38)
+                                            _rt::string_lift(bytes42)
                                         };
-                                        V45::Invalid(e45)
+                                        V49::Invalid(e49)
                                     }
                                     n => {
                                         debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                        let e45 = {
-                                            let l39 = *ptr2.add(16).cast::<*mut u8>();
-                                            let l40 = *ptr2
+                                        let e49 = {
+                                            let l43 = *ptr5.add(16).cast::<*mut u8>();
+                                            let l44 = *ptr5
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len41 = l40;
-                                            let bytes41 = _rt::Vec::from_raw_parts(
-                                                l39.cast(),
-                                                len41,
-                                                len41,
+                                            let len45 = l44;
+                                            let bytes45 = _rt::Vec::from_raw_parts(
+                                                l43.cast(),
+                                                len45,
+                                                len45,
                                             );
-                                            let l42 = *ptr2
+                                            let l46 = *ptr5
                                                 .add(16 + 2 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<*mut u8>();
-                                            let l43 = *ptr2
+                                            let l47 = *ptr5
                                                 .add(16 + 3 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len44 = l43;
-                                            let bytes44 = _rt::Vec::from_raw_parts(
-                                                l42.cast(),
-                                                len44,
-                                                len44,
+                                            let len48 = l47;
+                                            let bytes48 = _rt::Vec::from_raw_parts(
+                                                l46.cast(),
+                                                len48,
+                                                len48,
                                             );
                                             super::super::super::weir::iec::types::HandlerError {
-                                                code: _rt::string_lift(bytes41),
-                                                message: _rt::string_lift(bytes44),
+                                                code: _rt::string_lift(bytes45),
+                                                message: _rt::string_lift(bytes48),
                                             }
                                         };
-                                        V45::Handler(e45)
+                                        V49::Handler(e49)
                                     }
                                 };
-                                v45
+                                v49
                             };
                             Err(e)
                         }
                         _ => _rt::invalid_enum_discriminant(),
                     };
-                    result46
+                    result50
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
             /// Publishes an event to one extension alone, which must have subscribed to its topic: else
-            /// `no-provider`. Fails as `publish` does, too.
+            /// `no-provider`. Fails as `publish` does, too, and with `overloaded` or, having waited, `timeout`
+            /// if the only subscription that it was for refused it.
             #[allow(async_fn_in_trait)]
             pub fn publish_to(
                 extension: &str,
                 topic: &str,
                 payload: &[u8],
+                options: Options,
             ) -> ::core::result::Result<Receipt, Error> {
                 unsafe {
                     #[repr(align(8))]
@@ -5323,64 +5553,695 @@ pub mod weir {
                     let vec2 = payload;
                     let ptr2 = vec2.as_ptr().cast::<u8>();
                     let len2 = vec2.len();
-                    let ptr3 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    let super::super::super::weir::iec::types::Options {
+                        timeout_ms: timeout_ms3,
+                        parent: parent3,
+                    } = options;
+                    let (result4_0, result4_1) = match timeout_ms3 {
+                        Some(e) => (1i32, _rt::as_i32(e)),
+                        None => (0i32, 0i32),
+                    };
+                    let (result5_0, result5_1) = match parent3 {
+                        Some(e) => (1i32, _rt::as_i64(e)),
+                        None => (0i32, 0i64),
+                    };
+                    let ptr6 = ret_area.0.as_mut_ptr().cast::<u8>();
                     #[cfg(target_arch = "wasm32")]
                     #[link(wasm_import_module = "weir:iec/events@0.1.0")]
                     unsafe extern "C" {
                         #[link_name = "publish-to"]
-                        fn wit_import4(
+                        fn wit_import7(
                             _: *mut u8,
                             _: usize,
                             _: *mut u8,
                             _: usize,
                             _: *mut u8,
                             _: usize,
+                            _: i32,
+                            _: i32,
+                            _: i32,
+                            _: i64,
                             _: *mut u8,
                         );
                     }
                     #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import4(
+                    unsafe extern "C" fn wit_import7(
                         _: *mut u8,
                         _: usize,
                         _: *mut u8,
                         _: usize,
                         _: *mut u8,
                         _: usize,
+                        _: i32,
+                        _: i32,
+                        _: i32,
+                        _: i64,
                         _: *mut u8,
                     ) {
                         unreachable!()
                     }
-                    wit_import4(
+                    wit_import7(
                         ptr0.cast_mut(),
                         len0,
                         ptr1.cast_mut(),
                         len1,
                         ptr2.cast_mut(),
                         len2,
-                        ptr3,
+                        result4_0,
+                        result4_1,
+                        result5_0,
+                        result5_1,
+                        ptr6,
                     );
-                    let l5 = i32::from(*ptr3.add(0).cast::<u8>());
-                    let result47 = match l5 {
+                    let l8 = i32::from(*ptr6.add(0).cast::<u8>());
+                    let result51 = match l8 {
                         0 => {
                             let e = {
-                                let l6 = *ptr3.add(8).cast::<i32>();
-                                let l7 = *ptr3.add(12).cast::<i32>();
+                                let l9 = *ptr6.add(8).cast::<i32>();
+                                let l10 = *ptr6.add(12).cast::<i32>();
+                                let l11 = *ptr6.add(16).cast::<i32>();
                                 Receipt {
-                                    delivered: l6 as u32,
-                                    shed: l7 as u32,
+                                    delivered: l9 as u32,
+                                    shed: l10 as u32,
+                                    refused: l11 as u32,
                                 }
                             };
                             Ok(e)
                         }
                         1 => {
                             let e = {
-                                let l8 = i32::from(*ptr3.add(8).cast::<u8>());
+                                let l12 = i32::from(*ptr6.add(8).cast::<u8>());
+                                use super::super::super::weir::iec::types::Error as V50;
+                                let v50 = match l12 {
+                                    0 => {
+                                        let e50 = {
+                                            let l13 = *ptr6.add(16).cast::<*mut u8>();
+                                            let l14 = *ptr6
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len15 = l14;
+                                            let bytes15 = _rt::Vec::from_raw_parts(
+                                                l13.cast(),
+                                                len15,
+                                                len15,
+                                            );
+                                            _rt::string_lift(bytes15)
+                                        };
+                                        V50::PermissionDenied(e50)
+                                    }
+                                    1 => {
+                                        let e50 = {
+                                            let l16 = *ptr6.add(16).cast::<*mut u8>();
+                                            let l17 = *ptr6
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len18 = l17;
+                                            let bytes18 = _rt::Vec::from_raw_parts(
+                                                l16.cast(),
+                                                len18,
+                                                len18,
+                                            );
+                                            _rt::string_lift(bytes18)
+                                        };
+                                        V50::UnknownContract(e50)
+                                    }
+                                    2 => {
+                                        let e50 = {
+                                            let l19 = *ptr6.add(16).cast::<*mut u8>();
+                                            let l20 = *ptr6
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len21 = l20;
+                                            let bytes21 = _rt::Vec::from_raw_parts(
+                                                l19.cast(),
+                                                len21,
+                                                len21,
+                                            );
+                                            _rt::string_lift(bytes21)
+                                        };
+                                        V50::NoProvider(e50)
+                                    }
+                                    3 => {
+                                        let e50 = {
+                                            let l22 = *ptr6.add(16).cast::<*mut u8>();
+                                            let l23 = *ptr6
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len24 = l23;
+                                            let bytes24 = _rt::Vec::from_raw_parts(
+                                                l22.cast(),
+                                                len24,
+                                                len24,
+                                            );
+                                            _rt::string_lift(bytes24)
+                                        };
+                                        V50::NotReady(e50)
+                                    }
+                                    4 => V50::Timeout,
+                                    5 => {
+                                        let e50 = {
+                                            let l25 = *ptr6.add(16).cast::<*mut u8>();
+                                            let l26 = *ptr6
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len27 = l26;
+                                            let bytes27 = _rt::Vec::from_raw_parts(
+                                                l25.cast(),
+                                                len27,
+                                                len27,
+                                            );
+                                            _rt::string_lift(bytes27)
+                                        };
+                                        V50::Overloaded(e50)
+                                    }
+                                    6 => V50::PeerGone,
+                                    7 => V50::Trapped,
+                                    8 => {
+                                        let e50 = {
+                                            let l28 = *ptr6.add(16).cast::<*mut u8>();
+                                            let l29 = *ptr6
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len30 = l29;
+                                            let bytes30 = _rt::Vec::from_raw_parts(
+                                                l28.cast(),
+                                                len30,
+                                                len30,
+                                            );
+                                            let l31 = *ptr6
+                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<i64>();
+                                            let l32 = *ptr6
+                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<i64>();
+                                            super::super::super::weir::iec::types::Limit {
+                                                name: _rt::string_lift(bytes30),
+                                                used: l31 as u64,
+                                                allowed: l32 as u64,
+                                            }
+                                        };
+                                        V50::LimitExceeded(e50)
+                                    }
+                                    9 => {
+                                        let e50 = {
+                                            let l33 = *ptr6.add(16).cast::<*mut u8>();
+                                            let l34 = *ptr6
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let base38 = l33;
+                                            let len38 = l34;
+                                            let mut result38 = _rt::Vec::with_capacity(len38);
+                                            for i in 0..len38 {
+                                                let base = base38
+                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                                                let e38 = {
+                                                    let l35 = *base.add(0).cast::<*mut u8>();
+                                                    let l36 = *base
+                                                        .add(::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len37 = l36;
+                                                    let bytes37 = _rt::Vec::from_raw_parts(
+                                                        l35.cast(),
+                                                        len37,
+                                                        len37,
+                                                    );
+                                                    _rt::string_lift(bytes37)
+                                                };
+                                                result38.push(e38);
+                                            }
+                                            _rt::cabi_dealloc(
+                                                base38,
+                                                len38 * (2 * ::core::mem::size_of::<*const u8>()),
+                                                ::core::mem::size_of::<*const u8>(),
+                                            );
+                                            result38
+                                        };
+                                        V50::WouldDeadlock(e50)
+                                    }
+                                    10 => {
+                                        let e50 = {
+                                            let l39 = *ptr6.add(16).cast::<i64>();
+                                            let l40 = *ptr6.add(24).cast::<i64>();
+                                            super::super::super::weir::iec::types::Size {
+                                                bytes: l39 as u64,
+                                                allowed: l40 as u64,
+                                            }
+                                        };
+                                        V50::TooLarge(e50)
+                                    }
+                                    11 => {
+                                        let e50 = {
+                                            let l41 = *ptr6.add(16).cast::<*mut u8>();
+                                            let l42 = *ptr6
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len43 = l42;
+                                            let bytes43 = _rt::Vec::from_raw_parts(
+                                                l41.cast(),
+                                                len43,
+                                                len43,
+                                            );
+                                            _rt::string_lift(bytes43)
+                                        };
+                                        V50::Invalid(e50)
+                                    }
+                                    n => {
+                                        debug_assert_eq!(n, 12, "invalid enum discriminant");
+                                        let e50 = {
+                                            let l44 = *ptr6.add(16).cast::<*mut u8>();
+                                            let l45 = *ptr6
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len46 = l45;
+                                            let bytes46 = _rt::Vec::from_raw_parts(
+                                                l44.cast(),
+                                                len46,
+                                                len46,
+                                            );
+                                            let l47 = *ptr6
+                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l48 = *ptr6
+                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len49 = l48;
+                                            let bytes49 = _rt::Vec::from_raw_parts(
+                                                l47.cast(),
+                                                len49,
+                                                len49,
+                                            );
+                                            super::super::super::weir::iec::types::HandlerError {
+                                                code: _rt::string_lift(bytes46),
+                                                message: _rt::string_lift(bytes49),
+                                            }
+                                        };
+                                        V50::Handler(e50)
+                                    }
+                                };
+                                v50
+                            };
+                            Err(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result51
+                }
+            }
+        }
+        /// Shared queues: any number of extensions put jobs, any number take them, and each job goes to
+        /// exactly one of those who take.
+        ///
+        /// Queues are named and bounded by the operator. They live in Main's memory: what must outlive Main
+        /// belongs into storage.
+        #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+        pub mod queues {
+            #[used]
+            #[doc(hidden)]
+            static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
+            use super::super::super::_rt;
+            pub type Error = super::super::super::weir::iec::types::Error;
+            pub type MessageId = super::super::super::weir::iec::types::MessageId;
+            pub type Options = super::super::super::weir::iec::types::Options;
+            /// How jobs come.
+            #[derive(Clone, Copy)]
+            pub enum Taking {
+                /// One after the other, without end: a receive brings at most one, and the next receive, of any
+                /// form, says that it is done.
+                OneByOne,
+                /// So many, beside those in hand, and then none until this is said again. Each is in hand until
+                /// `done` or `give-back`. 0: none.
+                Next(u32),
+            }
+            impl ::core::fmt::Debug for Taking {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    match self {
+                        Taking::OneByOne => f.debug_tuple("Taking::OneByOne").finish(),
+                        Taking::Next(e) => {
+                            f.debug_tuple("Taking::Next").field(e).finish()
+                        }
+                    }
+                }
+            }
+            #[allow(unused_unsafe, clippy::all)]
+            /// Looks up a queue and returns its number. The same name gives the same number.
+            ///
+            /// Fails with `permission-denied` if neither `puts` nor `takes` lists it, or with `invalid`.
+            #[allow(async_fn_in_trait)]
+            pub fn open(queue: &str) -> ::core::result::Result<u32, Error> {
+                unsafe {
+                    #[repr(align(8))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 32 + 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 32
+                            + 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let vec0 = queue;
+                    let ptr0 = vec0.as_ptr().cast::<u8>();
+                    let len0 = vec0.len();
+                    let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "weir:iec/queues@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "open"]
+                        fn wit_import2(_: *mut u8, _: usize, _: *mut u8);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import2(_: *mut u8, _: usize, _: *mut u8) {
+                        unreachable!()
+                    }
+                    wit_import2(ptr0.cast_mut(), len0, ptr1);
+                    let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+                    let result44 = match l3 {
+                        0 => {
+                            let e = {
+                                let l4 = *ptr1.add(8).cast::<i32>();
+                                l4 as u32
+                            };
+                            Ok(e)
+                        }
+                        1 => {
+                            let e = {
+                                let l5 = i32::from(*ptr1.add(8).cast::<u8>());
+                                use super::super::super::weir::iec::types::Error as V43;
+                                let v43 = match l5 {
+                                    0 => {
+                                        let e43 = {
+                                            let l6 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l7 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len8 = l7;
+                                            let bytes8 = _rt::Vec::from_raw_parts(
+                                                l6.cast(),
+                                                len8,
+                                                len8,
+                                            );
+                                            _rt::string_lift(bytes8)
+                                        };
+                                        V43::PermissionDenied(e43)
+                                    }
+                                    1 => {
+                                        let e43 = {
+                                            let l9 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l10 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len11 = l10;
+                                            let bytes11 = _rt::Vec::from_raw_parts(
+                                                l9.cast(),
+                                                len11,
+                                                len11,
+                                            );
+                                            _rt::string_lift(bytes11)
+                                        };
+                                        V43::UnknownContract(e43)
+                                    }
+                                    2 => {
+                                        let e43 = {
+                                            let l12 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l13 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len14 = l13;
+                                            let bytes14 = _rt::Vec::from_raw_parts(
+                                                l12.cast(),
+                                                len14,
+                                                len14,
+                                            );
+                                            _rt::string_lift(bytes14)
+                                        };
+                                        V43::NoProvider(e43)
+                                    }
+                                    3 => {
+                                        let e43 = {
+                                            let l15 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l16 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len17 = l16;
+                                            let bytes17 = _rt::Vec::from_raw_parts(
+                                                l15.cast(),
+                                                len17,
+                                                len17,
+                                            );
+                                            _rt::string_lift(bytes17)
+                                        };
+                                        V43::NotReady(e43)
+                                    }
+                                    4 => V43::Timeout,
+                                    5 => {
+                                        let e43 = {
+                                            let l18 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l19 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len20 = l19;
+                                            let bytes20 = _rt::Vec::from_raw_parts(
+                                                l18.cast(),
+                                                len20,
+                                                len20,
+                                            );
+                                            _rt::string_lift(bytes20)
+                                        };
+                                        V43::Overloaded(e43)
+                                    }
+                                    6 => V43::PeerGone,
+                                    7 => V43::Trapped,
+                                    8 => {
+                                        let e43 = {
+                                            let l21 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l22 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len23 = l22;
+                                            let bytes23 = _rt::Vec::from_raw_parts(
+                                                l21.cast(),
+                                                len23,
+                                                len23,
+                                            );
+                                            let l24 = *ptr1
+                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<i64>();
+                                            let l25 = *ptr1
+                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<i64>();
+                                            super::super::super::weir::iec::types::Limit {
+                                                name: _rt::string_lift(bytes23),
+                                                used: l24 as u64,
+                                                allowed: l25 as u64,
+                                            }
+                                        };
+                                        V43::LimitExceeded(e43)
+                                    }
+                                    9 => {
+                                        let e43 = {
+                                            let l26 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l27 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let base31 = l26;
+                                            let len31 = l27;
+                                            let mut result31 = _rt::Vec::with_capacity(len31);
+                                            for i in 0..len31 {
+                                                let base = base31
+                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                                                let e31 = {
+                                                    let l28 = *base.add(0).cast::<*mut u8>();
+                                                    let l29 = *base
+                                                        .add(::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len30 = l29;
+                                                    let bytes30 = _rt::Vec::from_raw_parts(
+                                                        l28.cast(),
+                                                        len30,
+                                                        len30,
+                                                    );
+                                                    _rt::string_lift(bytes30)
+                                                };
+                                                result31.push(e31);
+                                            }
+                                            _rt::cabi_dealloc(
+                                                base31,
+                                                len31 * (2 * ::core::mem::size_of::<*const u8>()),
+                                                ::core::mem::size_of::<*const u8>(),
+                                            );
+                                            result31
+                                        };
+                                        V43::WouldDeadlock(e43)
+                                    }
+                                    10 => {
+                                        let e43 = {
+                                            let l32 = *ptr1.add(16).cast::<i64>();
+                                            let l33 = *ptr1.add(24).cast::<i64>();
+                                            super::super::super::weir::iec::types::Size {
+                                                bytes: l32 as u64,
+                                                allowed: l33 as u64,
+                                            }
+                                        };
+                                        V43::TooLarge(e43)
+                                    }
+                                    11 => {
+                                        let e43 = {
+                                            let l34 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l35 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len36 = l35;
+                                            let bytes36 = _rt::Vec::from_raw_parts(
+                                                l34.cast(),
+                                                len36,
+                                                len36,
+                                            );
+                                            _rt::string_lift(bytes36)
+                                        };
+                                        V43::Invalid(e43)
+                                    }
+                                    n => {
+                                        debug_assert_eq!(n, 12, "invalid enum discriminant");
+                                        let e43 = {
+                                            let l37 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l38 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len39 = l38;
+                                            let bytes39 = _rt::Vec::from_raw_parts(
+                                                l37.cast(),
+                                                len39,
+                                                len39,
+                                            );
+                                            let l40 = *ptr1
+                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l41 = *ptr1
+                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len42 = l41;
+                                            let bytes42 = _rt::Vec::from_raw_parts(
+                                                l40.cast(),
+                                                len42,
+                                                len42,
+                                            );
+                                            super::super::super::weir::iec::types::HandlerError {
+                                                code: _rt::string_lift(bytes39),
+                                                message: _rt::string_lift(bytes42),
+                                            }
+                                        };
+                                        V43::Handler(e43)
+                                    }
+                                };
+                                v43
+                            };
+                            Err(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result44
+                }
+            }
+            #[allow(unused_unsafe, clippy::all)]
+            /// Puts a job at the end of a queue; returns its id.
+            ///
+            /// Where the queue is full, what the operator has set for it happens: the job waits for room as long
+            /// as the options say (`block`) and then fails with `timeout`, it is refused (`overloaded`), the
+            /// oldest jobs that wait give way, or it is dropped itself and counted. Jobs in hand count until they
+            /// are done. Fails with `would-deadlock` if all who take from the queue wait for this extension, with
+            /// `permission-denied` if `puts` does not list the queue, with `too-large` or with `invalid`.
+            #[allow(async_fn_in_trait)]
+            pub fn put(
+                queue: u32,
+                payload: &[u8],
+                options: Options,
+            ) -> ::core::result::Result<MessageId, Error> {
+                unsafe {
+                    #[repr(align(8))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 32 + 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 32
+                            + 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let vec0 = payload;
+                    let ptr0 = vec0.as_ptr().cast::<u8>();
+                    let len0 = vec0.len();
+                    let super::super::super::weir::iec::types::Options {
+                        timeout_ms: timeout_ms1,
+                        parent: parent1,
+                    } = options;
+                    let (result2_0, result2_1) = match timeout_ms1 {
+                        Some(e) => (1i32, _rt::as_i32(e)),
+                        None => (0i32, 0i32),
+                    };
+                    let (result3_0, result3_1) = match parent1 {
+                        Some(e) => (1i32, _rt::as_i64(e)),
+                        None => (0i32, 0i64),
+                    };
+                    let ptr4 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "weir:iec/queues@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "put"]
+                        fn wit_import5(
+                            _: i32,
+                            _: *mut u8,
+                            _: usize,
+                            _: i32,
+                            _: i32,
+                            _: i32,
+                            _: i64,
+                            _: *mut u8,
+                        );
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import5(
+                        _: i32,
+                        _: *mut u8,
+                        _: usize,
+                        _: i32,
+                        _: i32,
+                        _: i32,
+                        _: i64,
+                        _: *mut u8,
+                    ) {
+                        unreachable!()
+                    }
+                    wit_import5(
+                        _rt::as_i32(&queue),
+                        ptr0.cast_mut(),
+                        len0,
+                        result2_0,
+                        result2_1,
+                        result3_0,
+                        result3_1,
+                        ptr4,
+                    );
+                    let l6 = i32::from(*ptr4.add(0).cast::<u8>());
+                    let result47 = match l6 {
+                        0 => {
+                            let e = {
+                                let l7 = *ptr4.add(8).cast::<i64>();
+                                l7 as u64
+                            };
+                            Ok(e)
+                        }
+                        1 => {
+                            let e = {
+                                let l8 = i32::from(*ptr4.add(8).cast::<u8>());
                                 use super::super::super::weir::iec::types::Error as V46;
                                 let v46 = match l8 {
                                     0 => {
                                         let e46 = {
-                                            let l9 = *ptr3.add(16).cast::<*mut u8>();
-                                            let l10 = *ptr3
+                                            let l9 = *ptr4.add(16).cast::<*mut u8>();
+                                            let l10 = *ptr4
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
                                             let len11 = l10;
@@ -5395,8 +6256,8 @@ pub mod weir {
                                     }
                                     1 => {
                                         let e46 = {
-                                            let l12 = *ptr3.add(16).cast::<*mut u8>();
-                                            let l13 = *ptr3
+                                            let l12 = *ptr4.add(16).cast::<*mut u8>();
+                                            let l13 = *ptr4
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
                                             let len14 = l13;
@@ -5411,8 +6272,8 @@ pub mod weir {
                                     }
                                     2 => {
                                         let e46 = {
-                                            let l15 = *ptr3.add(16).cast::<*mut u8>();
-                                            let l16 = *ptr3
+                                            let l15 = *ptr4.add(16).cast::<*mut u8>();
+                                            let l16 = *ptr4
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
                                             let len17 = l16;
@@ -5427,8 +6288,8 @@ pub mod weir {
                                     }
                                     3 => {
                                         let e46 = {
-                                            let l18 = *ptr3.add(16).cast::<*mut u8>();
-                                            let l19 = *ptr3
+                                            let l18 = *ptr4.add(16).cast::<*mut u8>();
+                                            let l19 = *ptr4
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
                                             let len20 = l19;
@@ -5444,8 +6305,8 @@ pub mod weir {
                                     4 => V46::Timeout,
                                     5 => {
                                         let e46 = {
-                                            let l21 = *ptr3.add(16).cast::<*mut u8>();
-                                            let l22 = *ptr3
+                                            let l21 = *ptr4.add(16).cast::<*mut u8>();
+                                            let l22 = *ptr4
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
                                             let len23 = l22;
@@ -5462,8 +6323,8 @@ pub mod weir {
                                     7 => V46::Trapped,
                                     8 => {
                                         let e46 = {
-                                            let l24 = *ptr3.add(16).cast::<*mut u8>();
-                                            let l25 = *ptr3
+                                            let l24 = *ptr4.add(16).cast::<*mut u8>();
+                                            let l25 = *ptr4
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
                                             let len26 = l25;
@@ -5472,10 +6333,10 @@ pub mod weir {
                                                 len26,
                                                 len26,
                                             );
-                                            let l27 = *ptr3
+                                            let l27 = *ptr4
                                                 .add(16 + 2 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<i64>();
-                                            let l28 = *ptr3
+                                            let l28 = *ptr4
                                                 .add(24 + 2 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<i64>();
                                             super::super::super::weir::iec::types::Limit {
@@ -5488,8 +6349,8 @@ pub mod weir {
                                     }
                                     9 => {
                                         let e46 = {
-                                            let l29 = *ptr3.add(16).cast::<*mut u8>();
-                                            let l30 = *ptr3
+                                            let l29 = *ptr4.add(16).cast::<*mut u8>();
+                                            let l30 = *ptr4
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
                                             let base34 = l29;
@@ -5524,8 +6385,8 @@ pub mod weir {
                                     }
                                     10 => {
                                         let e46 = {
-                                            let l35 = *ptr3.add(16).cast::<i64>();
-                                            let l36 = *ptr3.add(24).cast::<i64>();
+                                            let l35 = *ptr4.add(16).cast::<i64>();
+                                            let l36 = *ptr4.add(24).cast::<i64>();
                                             super::super::super::weir::iec::types::Size {
                                                 bytes: l35 as u64,
                                                 allowed: l36 as u64,
@@ -5535,8 +6396,8 @@ pub mod weir {
                                     }
                                     11 => {
                                         let e46 = {
-                                            let l37 = *ptr3.add(16).cast::<*mut u8>();
-                                            let l38 = *ptr3
+                                            let l37 = *ptr4.add(16).cast::<*mut u8>();
+                                            let l38 = *ptr4
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
                                             let len39 = l38;
@@ -5552,8 +6413,8 @@ pub mod weir {
                                     n => {
                                         debug_assert_eq!(n, 12, "invalid enum discriminant");
                                         let e46 = {
-                                            let l40 = *ptr3.add(16).cast::<*mut u8>();
-                                            let l41 = *ptr3
+                                            let l40 = *ptr4.add(16).cast::<*mut u8>();
+                                            let l41 = *ptr4
                                                 .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
                                             let len42 = l41;
@@ -5562,10 +6423,10 @@ pub mod weir {
                                                 len42,
                                                 len42,
                                             );
-                                            let l43 = *ptr3
+                                            let l43 = *ptr4
                                                 .add(16 + 2 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<*mut u8>();
-                                            let l44 = *ptr3
+                                            let l44 = *ptr4
                                                 .add(16 + 3 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
                                             let len45 = l44;
@@ -5589,6 +6450,776 @@ pub mod weir {
                         _ => _rt::invalid_enum_discriminant(),
                     };
                     result47
+                }
+            }
+            #[allow(unused_unsafe, clippy::all)]
+            /// From now on `channel.receive` brings jobs of this queue, too, in this way.
+            ///
+            /// Fails with `permission-denied` if `takes` does not list the queue, with `invalid`, or with
+            /// `limit-exceeded` if more than `in-flight` were asked for.
+            #[allow(async_fn_in_trait)]
+            pub fn take(queue: u32, how: Taking) -> ::core::result::Result<(), Error> {
+                unsafe {
+                    #[repr(align(8))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 32 + 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 32
+                            + 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let (result0_0, result0_1) = match how {
+                        Taking::OneByOne => (0i32, 0i32),
+                        Taking::Next(e) => (1i32, _rt::as_i32(e)),
+                    };
+                    let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "weir:iec/queues@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "take"]
+                        fn wit_import2(_: i32, _: i32, _: i32, _: *mut u8);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import2(
+                        _: i32,
+                        _: i32,
+                        _: i32,
+                        _: *mut u8,
+                    ) {
+                        unreachable!()
+                    }
+                    wit_import2(_rt::as_i32(&queue), result0_0, result0_1, ptr1);
+                    let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+                    let result43 = match l3 {
+                        0 => {
+                            let e = ();
+                            Ok(e)
+                        }
+                        1 => {
+                            let e = {
+                                let l4 = i32::from(*ptr1.add(8).cast::<u8>());
+                                use super::super::super::weir::iec::types::Error as V42;
+                                let v42 = match l4 {
+                                    0 => {
+                                        let e42 = {
+                                            let l5 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l6 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len7 = l6;
+                                            let bytes7 = _rt::Vec::from_raw_parts(
+                                                l5.cast(),
+                                                len7,
+                                                len7,
+                                            );
+                                            _rt::string_lift(bytes7)
+                                        };
+                                        V42::PermissionDenied(e42)
+                                    }
+                                    1 => {
+                                        let e42 = {
+                                            let l8 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l9 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len10 = l9;
+                                            let bytes10 = _rt::Vec::from_raw_parts(
+                                                l8.cast(),
+                                                len10,
+                                                len10,
+                                            );
+                                            _rt::string_lift(bytes10)
+                                        };
+                                        V42::UnknownContract(e42)
+                                    }
+                                    2 => {
+                                        let e42 = {
+                                            let l11 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l12 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len13 = l12;
+                                            let bytes13 = _rt::Vec::from_raw_parts(
+                                                l11.cast(),
+                                                len13,
+                                                len13,
+                                            );
+                                            _rt::string_lift(bytes13)
+                                        };
+                                        V42::NoProvider(e42)
+                                    }
+                                    3 => {
+                                        let e42 = {
+                                            let l14 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l15 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len16 = l15;
+                                            let bytes16 = _rt::Vec::from_raw_parts(
+                                                l14.cast(),
+                                                len16,
+                                                len16,
+                                            );
+                                            _rt::string_lift(bytes16)
+                                        };
+                                        V42::NotReady(e42)
+                                    }
+                                    4 => V42::Timeout,
+                                    5 => {
+                                        let e42 = {
+                                            let l17 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l18 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len19 = l18;
+                                            let bytes19 = _rt::Vec::from_raw_parts(
+                                                l17.cast(),
+                                                len19,
+                                                len19,
+                                            );
+                                            _rt::string_lift(bytes19)
+                                        };
+                                        V42::Overloaded(e42)
+                                    }
+                                    6 => V42::PeerGone,
+                                    7 => V42::Trapped,
+                                    8 => {
+                                        let e42 = {
+                                            let l20 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l21 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len22 = l21;
+                                            let bytes22 = _rt::Vec::from_raw_parts(
+                                                l20.cast(),
+                                                len22,
+                                                len22,
+                                            );
+                                            let l23 = *ptr1
+                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<i64>();
+                                            let l24 = *ptr1
+                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<i64>();
+                                            super::super::super::weir::iec::types::Limit {
+                                                name: _rt::string_lift(bytes22),
+                                                used: l23 as u64,
+                                                allowed: l24 as u64,
+                                            }
+                                        };
+                                        V42::LimitExceeded(e42)
+                                    }
+                                    9 => {
+                                        let e42 = {
+                                            let l25 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l26 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let base30 = l25;
+                                            let len30 = l26;
+                                            let mut result30 = _rt::Vec::with_capacity(len30);
+                                            for i in 0..len30 {
+                                                let base = base30
+                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                                                let e30 = {
+                                                    let l27 = *base.add(0).cast::<*mut u8>();
+                                                    let l28 = *base
+                                                        .add(::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len29 = l28;
+                                                    let bytes29 = _rt::Vec::from_raw_parts(
+                                                        l27.cast(),
+                                                        len29,
+                                                        len29,
+                                                    );
+                                                    _rt::string_lift(bytes29)
+                                                };
+                                                result30.push(e30);
+                                            }
+                                            _rt::cabi_dealloc(
+                                                base30,
+                                                len30 * (2 * ::core::mem::size_of::<*const u8>()),
+                                                ::core::mem::size_of::<*const u8>(),
+                                            );
+                                            result30
+                                        };
+                                        V42::WouldDeadlock(e42)
+                                    }
+                                    10 => {
+                                        let e42 = {
+                                            let l31 = *ptr1.add(16).cast::<i64>();
+                                            let l32 = *ptr1.add(24).cast::<i64>();
+                                            super::super::super::weir::iec::types::Size {
+                                                bytes: l31 as u64,
+                                                allowed: l32 as u64,
+                                            }
+                                        };
+                                        V42::TooLarge(e42)
+                                    }
+                                    11 => {
+                                        let e42 = {
+                                            let l33 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l34 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len35 = l34;
+                                            let bytes35 = _rt::Vec::from_raw_parts(
+                                                l33.cast(),
+                                                len35,
+                                                len35,
+                                            );
+                                            _rt::string_lift(bytes35)
+                                        };
+                                        V42::Invalid(e42)
+                                    }
+                                    n => {
+                                        debug_assert_eq!(n, 12, "invalid enum discriminant");
+                                        let e42 = {
+                                            let l36 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l37 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len38 = l37;
+                                            let bytes38 = _rt::Vec::from_raw_parts(
+                                                l36.cast(),
+                                                len38,
+                                                len38,
+                                            );
+                                            let l39 = *ptr1
+                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l40 = *ptr1
+                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len41 = l40;
+                                            let bytes41 = _rt::Vec::from_raw_parts(
+                                                l39.cast(),
+                                                len41,
+                                                len41,
+                                            );
+                                            super::super::super::weir::iec::types::HandlerError {
+                                                code: _rt::string_lift(bytes38),
+                                                message: _rt::string_lift(bytes41),
+                                            }
+                                        };
+                                        V42::Handler(e42)
+                                    }
+                                };
+                                v42
+                            };
+                            Err(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result43
+                }
+            }
+            #[allow(unused_unsafe, clippy::all)]
+            /// This job is done. Fails with `invalid` if it is not in hand.
+            #[allow(async_fn_in_trait)]
+            pub fn done(job: MessageId) -> ::core::result::Result<(), Error> {
+                unsafe {
+                    #[repr(align(8))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 32 + 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 32
+                            + 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "weir:iec/queues@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "done"]
+                        fn wit_import1(_: i64, _: *mut u8);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import1(_: i64, _: *mut u8) {
+                        unreachable!()
+                    }
+                    wit_import1(_rt::as_i64(job), ptr0);
+                    let l2 = i32::from(*ptr0.add(0).cast::<u8>());
+                    let result42 = match l2 {
+                        0 => {
+                            let e = ();
+                            Ok(e)
+                        }
+                        1 => {
+                            let e = {
+                                let l3 = i32::from(*ptr0.add(8).cast::<u8>());
+                                use super::super::super::weir::iec::types::Error as V41;
+                                let v41 = match l3 {
+                                    0 => {
+                                        let e41 = {
+                                            let l4 = *ptr0.add(16).cast::<*mut u8>();
+                                            let l5 = *ptr0
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len6 = l5;
+                                            let bytes6 = _rt::Vec::from_raw_parts(
+                                                l4.cast(),
+                                                len6,
+                                                len6,
+                                            );
+                                            _rt::string_lift(bytes6)
+                                        };
+                                        V41::PermissionDenied(e41)
+                                    }
+                                    1 => {
+                                        let e41 = {
+                                            let l7 = *ptr0.add(16).cast::<*mut u8>();
+                                            let l8 = *ptr0
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len9 = l8;
+                                            let bytes9 = _rt::Vec::from_raw_parts(
+                                                l7.cast(),
+                                                len9,
+                                                len9,
+                                            );
+                                            _rt::string_lift(bytes9)
+                                        };
+                                        V41::UnknownContract(e41)
+                                    }
+                                    2 => {
+                                        let e41 = {
+                                            let l10 = *ptr0.add(16).cast::<*mut u8>();
+                                            let l11 = *ptr0
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len12 = l11;
+                                            let bytes12 = _rt::Vec::from_raw_parts(
+                                                l10.cast(),
+                                                len12,
+                                                len12,
+                                            );
+                                            _rt::string_lift(bytes12)
+                                        };
+                                        V41::NoProvider(e41)
+                                    }
+                                    3 => {
+                                        let e41 = {
+                                            let l13 = *ptr0.add(16).cast::<*mut u8>();
+                                            let l14 = *ptr0
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len15 = l14;
+                                            let bytes15 = _rt::Vec::from_raw_parts(
+                                                l13.cast(),
+                                                len15,
+                                                len15,
+                                            );
+                                            _rt::string_lift(bytes15)
+                                        };
+                                        V41::NotReady(e41)
+                                    }
+                                    4 => V41::Timeout,
+                                    5 => {
+                                        let e41 = {
+                                            let l16 = *ptr0.add(16).cast::<*mut u8>();
+                                            let l17 = *ptr0
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len18 = l17;
+                                            let bytes18 = _rt::Vec::from_raw_parts(
+                                                l16.cast(),
+                                                len18,
+                                                len18,
+                                            );
+                                            _rt::string_lift(bytes18)
+                                        };
+                                        V41::Overloaded(e41)
+                                    }
+                                    6 => V41::PeerGone,
+                                    7 => V41::Trapped,
+                                    8 => {
+                                        let e41 = {
+                                            let l19 = *ptr0.add(16).cast::<*mut u8>();
+                                            let l20 = *ptr0
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len21 = l20;
+                                            let bytes21 = _rt::Vec::from_raw_parts(
+                                                l19.cast(),
+                                                len21,
+                                                len21,
+                                            );
+                                            let l22 = *ptr0
+                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<i64>();
+                                            let l23 = *ptr0
+                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<i64>();
+                                            super::super::super::weir::iec::types::Limit {
+                                                name: _rt::string_lift(bytes21),
+                                                used: l22 as u64,
+                                                allowed: l23 as u64,
+                                            }
+                                        };
+                                        V41::LimitExceeded(e41)
+                                    }
+                                    9 => {
+                                        let e41 = {
+                                            let l24 = *ptr0.add(16).cast::<*mut u8>();
+                                            let l25 = *ptr0
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let base29 = l24;
+                                            let len29 = l25;
+                                            let mut result29 = _rt::Vec::with_capacity(len29);
+                                            for i in 0..len29 {
+                                                let base = base29
+                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                                                let e29 = {
+                                                    let l26 = *base.add(0).cast::<*mut u8>();
+                                                    let l27 = *base
+                                                        .add(::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len28 = l27;
+                                                    let bytes28 = _rt::Vec::from_raw_parts(
+                                                        l26.cast(),
+                                                        len28,
+                                                        len28,
+                                                    );
+                                                    _rt::string_lift(bytes28)
+                                                };
+                                                result29.push(e29);
+                                            }
+                                            _rt::cabi_dealloc(
+                                                base29,
+                                                len29 * (2 * ::core::mem::size_of::<*const u8>()),
+                                                ::core::mem::size_of::<*const u8>(),
+                                            );
+                                            result29
+                                        };
+                                        V41::WouldDeadlock(e41)
+                                    }
+                                    10 => {
+                                        let e41 = {
+                                            let l30 = *ptr0.add(16).cast::<i64>();
+                                            let l31 = *ptr0.add(24).cast::<i64>();
+                                            super::super::super::weir::iec::types::Size {
+                                                bytes: l30 as u64,
+                                                allowed: l31 as u64,
+                                            }
+                                        };
+                                        V41::TooLarge(e41)
+                                    }
+                                    11 => {
+                                        let e41 = {
+                                            let l32 = *ptr0.add(16).cast::<*mut u8>();
+                                            let l33 = *ptr0
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len34 = l33;
+                                            let bytes34 = _rt::Vec::from_raw_parts(
+                                                l32.cast(),
+                                                len34,
+                                                len34,
+                                            );
+                                            _rt::string_lift(bytes34)
+                                        };
+                                        V41::Invalid(e41)
+                                    }
+                                    n => {
+                                        debug_assert_eq!(n, 12, "invalid enum discriminant");
+                                        let e41 = {
+                                            let l35 = *ptr0.add(16).cast::<*mut u8>();
+                                            let l36 = *ptr0
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len37 = l36;
+                                            let bytes37 = _rt::Vec::from_raw_parts(
+                                                l35.cast(),
+                                                len37,
+                                                len37,
+                                            );
+                                            let l38 = *ptr0
+                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l39 = *ptr0
+                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len40 = l39;
+                                            let bytes40 = _rt::Vec::from_raw_parts(
+                                                l38.cast(),
+                                                len40,
+                                                len40,
+                                            );
+                                            super::super::super::weir::iec::types::HandlerError {
+                                                code: _rt::string_lift(bytes37),
+                                                message: _rt::string_lift(bytes40),
+                                            }
+                                        };
+                                        V41::Handler(e41)
+                                    }
+                                };
+                                v41
+                            };
+                            Err(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result42
+                }
+            }
+            #[allow(unused_unsafe, clippy::all)]
+            /// This job is not done: another reader gets it, or this one again. After as many deliveries as the
+            /// operator allows it goes to the queue's dead letters instead. Fails with `invalid` if it is not in
+            /// hand.
+            #[allow(async_fn_in_trait)]
+            pub fn give_back(job: MessageId) -> ::core::result::Result<(), Error> {
+                unsafe {
+                    #[repr(align(8))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 32 + 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 32
+                            + 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "weir:iec/queues@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "give-back"]
+                        fn wit_import1(_: i64, _: *mut u8);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import1(_: i64, _: *mut u8) {
+                        unreachable!()
+                    }
+                    wit_import1(_rt::as_i64(job), ptr0);
+                    let l2 = i32::from(*ptr0.add(0).cast::<u8>());
+                    let result42 = match l2 {
+                        0 => {
+                            let e = ();
+                            Ok(e)
+                        }
+                        1 => {
+                            let e = {
+                                let l3 = i32::from(*ptr0.add(8).cast::<u8>());
+                                use super::super::super::weir::iec::types::Error as V41;
+                                let v41 = match l3 {
+                                    0 => {
+                                        let e41 = {
+                                            let l4 = *ptr0.add(16).cast::<*mut u8>();
+                                            let l5 = *ptr0
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len6 = l5;
+                                            let bytes6 = _rt::Vec::from_raw_parts(
+                                                l4.cast(),
+                                                len6,
+                                                len6,
+                                            );
+                                            _rt::string_lift(bytes6)
+                                        };
+                                        V41::PermissionDenied(e41)
+                                    }
+                                    1 => {
+                                        let e41 = {
+                                            let l7 = *ptr0.add(16).cast::<*mut u8>();
+                                            let l8 = *ptr0
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len9 = l8;
+                                            let bytes9 = _rt::Vec::from_raw_parts(
+                                                l7.cast(),
+                                                len9,
+                                                len9,
+                                            );
+                                            _rt::string_lift(bytes9)
+                                        };
+                                        V41::UnknownContract(e41)
+                                    }
+                                    2 => {
+                                        let e41 = {
+                                            let l10 = *ptr0.add(16).cast::<*mut u8>();
+                                            let l11 = *ptr0
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len12 = l11;
+                                            let bytes12 = _rt::Vec::from_raw_parts(
+                                                l10.cast(),
+                                                len12,
+                                                len12,
+                                            );
+                                            _rt::string_lift(bytes12)
+                                        };
+                                        V41::NoProvider(e41)
+                                    }
+                                    3 => {
+                                        let e41 = {
+                                            let l13 = *ptr0.add(16).cast::<*mut u8>();
+                                            let l14 = *ptr0
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len15 = l14;
+                                            let bytes15 = _rt::Vec::from_raw_parts(
+                                                l13.cast(),
+                                                len15,
+                                                len15,
+                                            );
+                                            _rt::string_lift(bytes15)
+                                        };
+                                        V41::NotReady(e41)
+                                    }
+                                    4 => V41::Timeout,
+                                    5 => {
+                                        let e41 = {
+                                            let l16 = *ptr0.add(16).cast::<*mut u8>();
+                                            let l17 = *ptr0
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len18 = l17;
+                                            let bytes18 = _rt::Vec::from_raw_parts(
+                                                l16.cast(),
+                                                len18,
+                                                len18,
+                                            );
+                                            _rt::string_lift(bytes18)
+                                        };
+                                        V41::Overloaded(e41)
+                                    }
+                                    6 => V41::PeerGone,
+                                    7 => V41::Trapped,
+                                    8 => {
+                                        let e41 = {
+                                            let l19 = *ptr0.add(16).cast::<*mut u8>();
+                                            let l20 = *ptr0
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len21 = l20;
+                                            let bytes21 = _rt::Vec::from_raw_parts(
+                                                l19.cast(),
+                                                len21,
+                                                len21,
+                                            );
+                                            let l22 = *ptr0
+                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<i64>();
+                                            let l23 = *ptr0
+                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<i64>();
+                                            super::super::super::weir::iec::types::Limit {
+                                                name: _rt::string_lift(bytes21),
+                                                used: l22 as u64,
+                                                allowed: l23 as u64,
+                                            }
+                                        };
+                                        V41::LimitExceeded(e41)
+                                    }
+                                    9 => {
+                                        let e41 = {
+                                            let l24 = *ptr0.add(16).cast::<*mut u8>();
+                                            let l25 = *ptr0
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let base29 = l24;
+                                            let len29 = l25;
+                                            let mut result29 = _rt::Vec::with_capacity(len29);
+                                            for i in 0..len29 {
+                                                let base = base29
+                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                                                let e29 = {
+                                                    let l26 = *base.add(0).cast::<*mut u8>();
+                                                    let l27 = *base
+                                                        .add(::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len28 = l27;
+                                                    let bytes28 = _rt::Vec::from_raw_parts(
+                                                        l26.cast(),
+                                                        len28,
+                                                        len28,
+                                                    );
+                                                    _rt::string_lift(bytes28)
+                                                };
+                                                result29.push(e29);
+                                            }
+                                            _rt::cabi_dealloc(
+                                                base29,
+                                                len29 * (2 * ::core::mem::size_of::<*const u8>()),
+                                                ::core::mem::size_of::<*const u8>(),
+                                            );
+                                            result29
+                                        };
+                                        V41::WouldDeadlock(e41)
+                                    }
+                                    10 => {
+                                        let e41 = {
+                                            let l30 = *ptr0.add(16).cast::<i64>();
+                                            let l31 = *ptr0.add(24).cast::<i64>();
+                                            super::super::super::weir::iec::types::Size {
+                                                bytes: l30 as u64,
+                                                allowed: l31 as u64,
+                                            }
+                                        };
+                                        V41::TooLarge(e41)
+                                    }
+                                    11 => {
+                                        let e41 = {
+                                            let l32 = *ptr0.add(16).cast::<*mut u8>();
+                                            let l33 = *ptr0
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len34 = l33;
+                                            let bytes34 = _rt::Vec::from_raw_parts(
+                                                l32.cast(),
+                                                len34,
+                                                len34,
+                                            );
+                                            _rt::string_lift(bytes34)
+                                        };
+                                        V41::Invalid(e41)
+                                    }
+                                    n => {
+                                        debug_assert_eq!(n, 12, "invalid enum discriminant");
+                                        let e41 = {
+                                            let l35 = *ptr0.add(16).cast::<*mut u8>();
+                                            let l36 = *ptr0
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len37 = l36;
+                                            let bytes37 = _rt::Vec::from_raw_parts(
+                                                l35.cast(),
+                                                len37,
+                                                len37,
+                                            );
+                                            let l38 = *ptr0
+                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l39 = *ptr0
+                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len40 = l39;
+                                            let bytes40 = _rt::Vec::from_raw_parts(
+                                                l38.cast(),
+                                                len40,
+                                                len40,
+                                            );
+                                            super::super::super::weir::iec::types::HandlerError {
+                                                code: _rt::string_lift(bytes37),
+                                                message: _rt::string_lift(bytes40),
+                                            }
+                                        };
+                                        V41::Handler(e41)
+                                    }
+                                };
+                                v41
+                            };
+                            Err(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result42
                 }
             }
         }
@@ -5938,6 +7569,17 @@ mod _rt {
         }
     }
     pub use alloc_crate::alloc;
+    pub unsafe fn bool_lift(val: u8) -> bool {
+        if cfg!(debug_assertions) {
+            match val {
+                0 => false,
+                1 => true,
+                _ => panic!("invalid bool discriminant"),
+            }
+        } else {
+            val != 0
+        }
+    }
     pub fn as_i32<T: AsI32>(t: T) -> i32 {
         t.as_i32()
     }
@@ -6029,64 +7671,75 @@ mod _rt {
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 2382] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xd0\x11\x01A\x02\x01\
-A\x17\x01B\x0b\x01q\x02\x08upstream\x01s\0\x02io\x01s\0\x04\0\x05error\x03\0\0\x01\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 2795] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xed\x14\x01A\x02\x01\
+A\x1a\x01B\x0b\x01q\x02\x08upstream\x01s\0\x02io\x01s\0\x04\0\x05error\x03\0\0\x01\
 ks\x01j\x01\x02\x01\x01\x01@\x01\x03keys\0\x03\x04\0\x03get\x01\x04\x01o\x02ss\x01\
 p\x05\x01j\x01\x06\x01\x01\x01@\0\0\x07\x04\0\x07get-all\x01\x08\x03\0\x1cwasi:c\
-onfig/store@0.2.0-rc.1\x05\0\x01B\x0d\x01w\x04\0\x0amessage-id\x03\0\0\x01y\x04\0\
+onfig/store@0.2.0-rc.1\x05\0\x01B\x11\x01w\x04\0\x0amessage-id\x03\0\0\x01y\x04\0\
 \x04peer\x03\0\x02\x01r\x03\x04names\x04usedw\x07allowedw\x04\0\x05limit\x03\0\x04\
-\x01r\x02\x05bytesw\x07allowedw\x04\0\x04size\x03\0\x06\x01r\x02\x04codes\x07mes\
-sages\x04\0\x0dhandler-error\x03\0\x08\x01ps\x01q\x0d\x11permission-denied\x01s\0\
+\x01ky\x01k\x01\x01r\x02\x0atimeout-ms\x06\x06parent\x07\x04\0\x07options\x03\0\x08\
+\x01r\x02\x05bytesw\x07allowedw\x04\0\x04size\x03\0\x0a\x01r\x02\x04codes\x07mes\
+sages\x04\0\x0dhandler-error\x03\0\x0c\x01ps\x01q\x0d\x11permission-denied\x01s\0\
 \x10unknown-contract\x01s\0\x0bno-provider\x01s\0\x09not-ready\x01s\0\x07timeout\
 \0\0\x0aoverloaded\x01s\0\x09peer-gone\0\0\x07trapped\0\0\x0elimit-exceeded\x01\x05\
-\0\x0ewould-deadlock\x01\x0a\0\x09too-large\x01\x07\0\x07invalid\x01s\0\x07handl\
-er\x01\x09\0\x04\0\x05error\x03\0\x0b\x03\0\x14weir:iec/types@0.1.0\x05\x01\x01B\
+\0\x0ewould-deadlock\x01\x0e\0\x09too-large\x01\x0b\0\x07invalid\x01s\0\x07handl\
+er\x01\x0d\0\x04\0\x05error\x03\0\x0f\x03\0\x14weir:iec/types@0.1.0\x05\x01\x01B\
 \x0a\x04\0\x08pollable\x03\x01\x01h\0\x01@\x01\x04self\x01\0\x7f\x04\0\x16[metho\
 d]pollable.ready\x01\x02\x01@\x01\x04self\x01\x01\0\x04\0\x16[method]pollable.bl\
 ock\x01\x03\x01p\x01\x01py\x01@\x01\x02in\x04\0\x05\x04\0\x04poll\x01\x06\x03\0\x13\
 wasi:io/poll@0.2.12\x05\x02\x02\x03\0\x01\x05error\x02\x03\0\x01\x0dhandler-erro\
 r\x02\x03\0\x01\x0amessage-id\x02\x03\0\x01\x04peer\x02\x03\0\x02\x08pollable\x01\
-B/\x02\x03\x02\x01\x03\x04\0\x05error\x03\0\0\x02\x03\x02\x01\x04\x04\0\x0dhandl\
+B1\x02\x03\x02\x01\x03\x04\0\x05error\x03\0\0\x02\x03\x02\x01\x04\x04\0\x0dhandl\
 er-error\x03\0\x02\x02\x03\x02\x01\x05\x04\0\x0amessage-id\x03\0\x04\x02\x03\x02\
 \x01\x06\x04\0\x04peer\x03\0\x06\x02\x03\x02\x01\x07\x04\0\x08pollable\x03\0\x08\
 \x01p}\x01r\x06\x02id\x05\x06sender\x07\x09operationy\x0cremaining-msy\x09waited\
 -usy\x07payload\x0a\x04\0\x07request\x03\0\x0b\x01j\x01\x0a\x01\x01\x01r\x02\x02\
-id\x05\x07outcome\x0d\x04\0\x08response\x03\0\x0e\x01ks\x01r\x07\x06sender\x07\x0c\
-subscriptiony\x05topic\x10\x08sequencew\x04lostw\x09waited-usy\x07payload\x0a\x04\
-\0\x05event\x03\0\x11\x01q\x03\x07request\x01\x0c\0\x08response\x01\x0f\0\x05eve\
-nt\x01\x12\0\x04\0\x07message\x03\0\x13\x01m\x02\x08in-order\x09any-order\x04\0\x0b\
-batch-order\x03\0\x15\x01ps\x01j\x01y\x01\x01\x01@\x02\x08contracts\x0aoperation\
-s\x17\0\x18\x04\0\x05serve\x01\x19\x01k\x14\x01@\0\0\x1a\x04\0\x07receive\x01\x1b\
-\x01j\x01\x1a\x01\x01\x01@\x01\x0atimeout-msy\0\x1c\x04\0\x0ereceive-within\x01\x1d\
-\x01ky\x01p\x14\x01j\x01\x1f\x01\x01\x01@\x03\x03maxy\x05order\x16\x0atimeout-ms\
-\x1e\0\x20\x04\0\x0dreceive-batch\x01!\x01j\x01\x0a\x01\x03\x01j\0\x01\x01\x01@\x02\
-\x07request\x05\x06answer\"\0#\x04\0\x07respond\x01$\x01@\x02\x07request\x05\x06\
-answer\"\0\x1c\x04\0\x13respond-and-receive\x01%\x01i\x09\x01@\0\0&\x04\0\x0fsub\
-scribe-inbox\x01'\x03\0\x16weir:iec/channel@0.1.0\x05\x08\x01B\x15\x02\x03\x02\x01\
-\x03\x04\0\x05error\x03\0\0\x02\x03\x02\x01\x05\x04\0\x0amessage-id\x03\0\x02\x01\
-ky\x01k\x03\x01r\x02\x0atimeout-ms\x04\x06parent\x05\x04\0\x07options\x03\0\x06\x01\
-ks\x01j\x01y\x01\x01\x01@\x03\x08contracts\x09operations\x08provider\x08\0\x09\x04\
-\0\x04open\x01\x0a\x01p}\x01j\x01\x0b\x01\x01\x01@\x03\x06targety\x07payload\x0b\
-\x07options\x07\0\x0c\x04\0\x04call\x01\x0d\x01j\x01\x03\x01\x01\x01@\x03\x06tar\
-gety\x07payload\x0b\x07options\x07\0\x0e\x04\0\x04send\x01\x0f\x01@\x01\x07reque\
-st\x03\x01\0\x04\0\x06cancel\x01\x10\x03\0\x17weir:iec/requests@0.1.0\x05\x09\x01\
-B\x10\x02\x03\x02\x01\x03\x04\0\x05error\x03\0\0\x01r\x02\x09deliveredy\x04shedy\
-\x04\0\x07receipt\x03\0\x02\x01j\x01y\x01\x01\x01@\x01\x07patterns\0\x04\x04\0\x09\
-subscribe\x01\x05\x01j\0\x01\x01\x01@\x01\x0csubscriptiony\0\x06\x04\0\x0bunsubs\
-cribe\x01\x07\x01p}\x01j\x01\x03\x01\x01\x01@\x02\x05topics\x07payload\x08\0\x09\
-\x04\0\x07publish\x01\x0a\x01@\x03\x09extensions\x05topics\x07payload\x08\0\x09\x04\
-\0\x0apublish-to\x01\x0b\x03\0\x15weir:iec/events@0.1.0\x05\x0a\x01B\x05\x01@\0\x01\
-\0\x04\0\x05ready\x01\0\x01@\x01\x06reasons\x01\0\x04\0\x0binterrupted\x01\x01\x04\
-\0\x05error\x01\x01\x03\0\x18weir:iec/lifecycle@0.1.0\x05\x0b\x01B\x07\x02\x03\x02\
-\x01\x06\x04\0\x04peer\x03\0\0\x01@\0\0s\x04\0\x08own-name\x01\x02\x01ks\x01@\x01\
-\x04peer\x01\0\x03\x04\0\x07name-of\x01\x04\x03\0\x14weir:iec/peers@0.1.0\x05\x0c\
-\x01B\x07\x01m\x05\x05trace\x05debug\x04info\x04warn\x05error\x04\0\x05level\x03\
-\0\0\x01r\x02\x04names\x05values\x04\0\x05field\x03\0\x02\x01p\x03\x01@\x03\x05l\
-evel\x01\x07messages\x06fields\x04\x01\0\x04\0\x05write\x01\x05\x03\0\x12weir:ie\
-c/log@0.1.0\x05\x0d\x04\0\x16weir:iec/imports@0.1.0\x04\0\x0b\x0d\x01\0\x07impor\
-ts\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10\
-wit-bindgen-rust\x060.61.1";
+id\x05\x07outcome\x0d\x04\0\x08response\x03\0\x0e\x01ks\x01r\x08\x06sender\x07\x0c\
+subscriptiony\x05topic\x10\x08sequencew\x04lostw\x08retained\x7f\x09waited-usy\x07\
+payload\x0a\x04\0\x05event\x03\0\x11\x01r\x06\x02id\x05\x05queuey\x06sender\x07\x0a\
+deliveriesy\x09waited-usy\x07payload\x0a\x04\0\x03job\x03\0\x13\x01q\x04\x07requ\
+est\x01\x0c\0\x08response\x01\x0f\0\x05event\x01\x12\0\x03job\x01\x14\0\x04\0\x07\
+message\x03\0\x15\x01m\x02\x08in-order\x09any-order\x04\0\x0bbatch-order\x03\0\x17\
+\x01ps\x01j\x01y\x01\x01\x01@\x02\x08contracts\x0aoperations\x19\0\x1a\x04\0\x05\
+serve\x01\x1b\x01k\x16\x01@\0\0\x1c\x04\0\x07receive\x01\x1d\x01j\x01\x1c\x01\x01\
+\x01@\x01\x0atimeout-msy\0\x1e\x04\0\x0ereceive-within\x01\x1f\x01ky\x01p\x16\x01\
+j\x01!\x01\x01\x01@\x03\x03maxy\x05order\x18\x0atimeout-ms\x20\0\"\x04\0\x0drece\
+ive-batch\x01#\x01j\x01\x0a\x01\x03\x01j\0\x01\x01\x01@\x02\x07request\x05\x06an\
+swer$\0%\x04\0\x07respond\x01&\x01@\x02\x07request\x05\x06answer$\0\x1e\x04\0\x13\
+respond-and-receive\x01'\x01i\x09\x01@\0\0(\x04\0\x0fsubscribe-inbox\x01)\x03\0\x16\
+weir:iec/channel@0.1.0\x05\x08\x02\x03\0\x01\x07options\x01B\x13\x02\x03\x02\x01\
+\x03\x04\0\x05error\x03\0\0\x02\x03\x02\x01\x05\x04\0\x0amessage-id\x03\0\x02\x02\
+\x03\x02\x01\x09\x04\0\x07options\x03\0\x04\x01ks\x01j\x01y\x01\x01\x01@\x03\x08\
+contracts\x09operations\x08provider\x06\0\x07\x04\0\x04open\x01\x08\x01p}\x01j\x01\
+\x09\x01\x01\x01@\x03\x06targety\x07payload\x09\x07options\x05\0\x0a\x04\0\x04ca\
+ll\x01\x0b\x01j\x01\x03\x01\x01\x01@\x03\x06targety\x07payload\x09\x07options\x05\
+\0\x0c\x04\0\x04send\x01\x0d\x01@\x01\x07request\x03\x01\0\x04\0\x06cancel\x01\x0e\
+\x03\0\x17weir:iec/requests@0.1.0\x05\x0a\x01B\x12\x02\x03\x02\x01\x03\x04\0\x05\
+error\x03\0\0\x02\x03\x02\x01\x09\x04\0\x07options\x03\0\x02\x01r\x03\x09deliver\
+edy\x04shedy\x07refusedy\x04\0\x07receipt\x03\0\x04\x01j\x01y\x01\x01\x01@\x01\x07\
+patterns\0\x06\x04\0\x09subscribe\x01\x07\x01j\0\x01\x01\x01@\x01\x0csubscriptio\
+ny\0\x08\x04\0\x0bunsubscribe\x01\x09\x01p}\x01j\x01\x05\x01\x01\x01@\x03\x05top\
+ics\x07payload\x0a\x07options\x03\0\x0b\x04\0\x07publish\x01\x0c\x01@\x04\x09ext\
+ensions\x05topics\x07payload\x0a\x07options\x03\0\x0b\x04\0\x0apublish-to\x01\x0d\
+\x03\0\x15weir:iec/events@0.1.0\x05\x0b\x01B\x15\x02\x03\x02\x01\x03\x04\0\x05er\
+ror\x03\0\0\x02\x03\x02\x01\x05\x04\0\x0amessage-id\x03\0\x02\x02\x03\x02\x01\x09\
+\x04\0\x07options\x03\0\x04\x01q\x02\x0aone-by-one\0\0\x04next\x01y\0\x04\0\x06t\
+aking\x03\0\x06\x01j\x01y\x01\x01\x01@\x01\x05queues\0\x08\x04\0\x04open\x01\x09\
+\x01p}\x01j\x01\x03\x01\x01\x01@\x03\x05queuey\x07payload\x0a\x07options\x05\0\x0b\
+\x04\0\x03put\x01\x0c\x01j\0\x01\x01\x01@\x02\x05queuey\x03how\x07\0\x0d\x04\0\x04\
+take\x01\x0e\x01@\x01\x03job\x03\0\x0d\x04\0\x04done\x01\x0f\x04\0\x09give-back\x01\
+\x0f\x03\0\x15weir:iec/queues@0.1.0\x05\x0c\x01B\x05\x01@\0\x01\0\x04\0\x05ready\
+\x01\0\x01@\x01\x06reasons\x01\0\x04\0\x0binterrupted\x01\x01\x04\0\x05error\x01\
+\x01\x03\0\x18weir:iec/lifecycle@0.1.0\x05\x0d\x01B\x07\x02\x03\x02\x01\x06\x04\0\
+\x04peer\x03\0\0\x01@\0\0s\x04\0\x08own-name\x01\x02\x01ks\x01@\x01\x04peer\x01\0\
+\x03\x04\0\x07name-of\x01\x04\x03\0\x14weir:iec/peers@0.1.0\x05\x0e\x01B\x07\x01\
+m\x05\x05trace\x05debug\x04info\x04warn\x05error\x04\0\x05level\x03\0\0\x01r\x02\
+\x04names\x05values\x04\0\x05field\x03\0\x02\x01p\x03\x01@\x03\x05level\x01\x07m\
+essages\x06fields\x04\x01\0\x04\0\x05write\x01\x05\x03\0\x12weir:iec/log@0.1.0\x05\
+\x0f\x04\0\x16weir:iec/imports@0.1.0\x04\0\x0b\x0d\x01\0\x07imports\x03\0\0\0G\x09\
+producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10wit-bindgen-rus\
+t\x060.61.1";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {

@@ -25,7 +25,7 @@ pub struct Json;
 pub struct Bytes;
 
 /// An encoding that can write a `T`.
-pub trait Encode<T> {
+pub trait Encode<T: ?Sized> {
     /// The payload for `value`.
     ///
     /// # Errors
@@ -36,7 +36,10 @@ pub trait Encode<T> {
     ///
     /// # Errors
     /// As `encode`.
-    fn encode_owned(value: T) -> Result<Vec<u8>, Error> {
+    fn encode_owned(value: T) -> Result<Vec<u8>, Error>
+    where
+        T: Sized,
+    {
         Self::encode(&value).map(Cow::into_owned)
     }
 }
@@ -50,7 +53,7 @@ pub trait Decode<T> {
     fn decode(payload: Vec<u8>) -> Result<T, String>;
 }
 
-impl<T: Serialize> Encode<T> for Json {
+impl<T: Serialize + ?Sized> Encode<T> for Json {
     fn encode(value: &T) -> Result<Cow<'_, [u8]>, Error> {
         Ok(Cow::Owned(serde_json::to_vec(value)?))
     }

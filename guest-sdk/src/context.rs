@@ -1,11 +1,13 @@
 //! What a handler can reach: other contracts, topics, its caller, time and configuration.
 
+mod jobs;
+mod options;
+
 use std::{cell::Cell, fmt, rc::Rc, time::Duration};
 
-use serde::Serialize;
-
+pub use self::options::CallOptions;
 use crate::{
-    Contract, Error, Operation, Receipt,
+    AsTopic, Contract, Error, Operation, Receipt,
     codec::{Decode, Encode},
     host::{MessageId, Options, Peer},
     link::Link,
@@ -28,20 +30,15 @@ use crate::{
 pub struct Context {
     link: Rc<Link>,
     origin: Origin,
-}
-
-/// How a call differs from the usual one.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CallOptions<'a> {
     timeout: Option<Duration>,
-    provider: Option<&'a str>,
 }
 
 /// What a handler runs for.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Origin {
     Request(Rc<InHand>),
-    Event(Peer),
+    /// An event or a job of this sender.
+    Sent(Peer),
     Itself,
 }
 
@@ -65,7 +62,7 @@ impl InHand {
 
 impl Context {
     pub(crate) fn new(link: Rc<Link>, origin: Origin) -> Self {
-        Self { link, origin }
+        Self { link, origin, timeout: None }
     }
 
     /// Calls another contract and waits for the answer; meanwhile this extension serves other
@@ -103,12 +100,40 @@ impl Context {
             .map_err(|error| Error::handler("invalid-answer", format_args!("`{operation}`: {error}")))
     }
 
-    /// Publishes an event, as JSON, to all who have subscribed to its topic.
+    /// The same, with at most so much time for each call, event and job that goes through it, in whole
+    /// milliseconds from 1.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use weir_sdk::{Context, Error};
+    /// fn announce(ctx: &Context) -> Result<(), Error> {
+    ///     let receipt = ctx.within(Duration::from_millis(20)).publish("greeter.up", &())?;
+    ///     println!("{} heard it, {} had no room in time", receipt.delivered, receipt.refused);
+    ///     Ok(())
+    /// }
+    /// ```
+    #[must_use]
+    pub fn within(&self, timeout: Duration) -> Self {
+        Self { link: self.link.clone(), origin: self.origin.clone(), timeout: Some(timeout) }
+    }
+
+    /// Publishes an event to all who have subscribed to its topic: a [`Topic`](crate::Topic), or text,
+    /// under which the value travels as JSON.
+    ///
+    /// Where the operator has the publishers of a subscription wait for room (`block`), this waits: for
+    /// the operator's default time, or [`within`](Self::within) one of its own, and at most for what is
+    /// left for the request in hand. Nothing else of this extension goes on meanwhile. Who had no room
+    /// stands in the receipt.
     ///
     /// # Errors
-    /// `PermissionDenied` if `publishes` does not cover the topic, `TooLarge`, or `Invalid`.
-    pub fn publish<T: Serialize + ?Sized>(&self, topic: &str, value: &T) -> Result<Receipt, Error> {
-        self.publish_bytes(topic, &serde_json::to_vec(value)?)
+    /// `PermissionDenied` if `publishes` does not cover the topic, `TooLarge`, `Invalid`, or
+    /// `WouldDeadlock` if somebody for whom it would wait waits for this extension.
+    pub fn publish<T, P>(&self, topic: P, value: &T) -> Result<Receipt, Error>
+    where
+        T: ?Sized,
+        P: AsTopic<T, Codec: Encode<T>>,
+    {
+        self.publish_bytes(topic.as_topic(), &P::Codec::encode(value)?)
     }
 
     /// Publishes an event whose payload is bytes as they are.
@@ -116,20 +141,21 @@ impl Context {
     /// # Errors
     /// As `publish`.
     pub fn publish_bytes(&self, topic: &str, payload: &[u8]) -> Result<Receipt, Error> {
-        self.link.host.publish(None, topic, payload)
+        self.link.host.publish(None, topic, payload, self.options(None))
     }
 
-    /// Publishes an event, as JSON, to one extension alone, which must have subscribed to its topic.
+    /// Publishes an event to one extension alone, which must have subscribed to its topic.
     ///
     /// # Errors
-    /// As `publish`, and `NoProvider` if the extension does not run or has not subscribed.
-    pub fn publish_to<T: Serialize + ?Sized>(
-        &self,
-        extension: &str,
-        topic: &str,
-        value: &T,
-    ) -> Result<Receipt, Error> {
-        self.link.host.publish(Some(extension), topic, &serde_json::to_vec(value)?)
+    /// As `publish`, `NoProvider` if the extension does not run or has not subscribed, and `Overloaded`
+    /// or, after waiting, `Timeout` if it has no room.
+    pub fn publish_to<T, P>(&self, extension: &str, topic: P, value: &T) -> Result<Receipt, Error>
+    where
+        T: ?Sized,
+        P: AsTopic<T, Codec: Encode<T>>,
+    {
+        let payload = P::Codec::encode(value)?;
+        self.link.host.publish(Some(extension), topic.as_topic(), &payload, self.options(None))
     }
 
     /// Subscribes to a pattern that is only known now, from the configuration perhaps; its events
@@ -142,13 +168,13 @@ impl Context {
         self.link.subscribe(pattern).map(drop)
     }
 
-    /// The id of the extension that sent the request or event in hand, or `main`. Main vouches for
+    /// The id of the extension that sent the request, event or job in hand, or `main`. Main vouches for
     /// it.
     #[must_use]
     pub fn sender(&self) -> Option<String> {
         let peer = match &self.origin {
             Origin::Request(request) => request.sender,
-            Origin::Event(peer) => *peer,
+            Origin::Sent(peer) => *peer,
             Origin::Itself => return None,
         };
         self.link.host.name_of(peer)
@@ -205,41 +231,26 @@ impl Context {
         payload: &[u8],
         options: CallOptions<'_>,
     ) -> Result<Vec<u8>, Error> {
+        let (provider, options) = (options.provider, self.options(options.timeout));
+        self.link.call((contract, operation), provider, payload, options).await
+    }
+
+    /// How long something may take that is done for what is in hand.
+    fn options(&self, timeout: Option<Duration>) -> Options {
         let parent = match &self.origin {
             Origin::Request(request) => Some(request.id),
             _ => None,
         };
-        let timeout_ms = options.timeout.map(|timeout| {
+        let timeout_ms = timeout.or(self.timeout).map(|timeout| {
             // Main counts from 1: nothing left is over after the least that there is.
             u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX).max(1)
         });
-        let wit = Options { timeout_ms, parent };
-        self.link.call((contract, operation), options.provider, payload, wit).await
+        Options { timeout_ms, parent }
     }
 }
 
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Context").field("origin", &self.origin).finish_non_exhaustive()
-    }
-}
-
-impl<'a> CallOptions<'a> {
-    /// The operator's default timeout, and whoever owns the contract.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Waits for this long at most, in whole milliseconds, from 1.
-    #[must_use]
-    pub fn timeout(self, timeout: Duration) -> Self {
-        Self { timeout: Some(timeout), ..self }
-    }
-
-    /// Calls this extension, or `main`, whoever owns the contract.
-    #[must_use]
-    pub fn provider(self, id: &'a str) -> Self {
-        Self { provider: Some(id), ..self }
     }
 }

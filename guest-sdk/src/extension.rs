@@ -2,11 +2,11 @@
 
 use std::{fmt, process::ExitCode, rc::Rc};
 
-use serde::de::DeserializeOwned;
+use futures_util::future::LocalBoxFuture;
 
 use crate::{
-    Context, Error, Event, Manifest, Operation,
-    codec::{Decode, Encode, Json},
+    AsTopic, Context, Error, Event, Manifest, Operation, Queue,
+    codec::{Decode, Encode},
     host::Host,
     program::{EventHandler, Hook, Program},
 };
@@ -69,45 +69,54 @@ impl<S: 'static> Extension<S> {
         H: AsyncFn(&S, &Context, A) -> Result<R, Error> + 'static,
     {
         let shared = Rc::new((self.state.clone(), handler));
-        let handler =
-            move |context: Context, payload: Vec<u8>| -> futures_util::future::LocalBoxFuture<'static, _> {
-                let shared = shared.clone();
-                Box::pin(async move {
-                    let (state, handler) = &*shared;
-                    let args = C::decode(payload).map_err(Error::invalid_argument)?;
-                    C::encode_owned(handler(state, &context, args).await?)
-                })
-            };
+        let handler = move |context: Context, payload: Vec<u8>| -> LocalBoxFuture<'static, _> {
+            let shared = shared.clone();
+            Box::pin(async move {
+                let (state, handler) = &*shared;
+                let args = C::decode(payload).map_err(Error::invalid_argument)?;
+                C::encode_owned(handler(state, &context, args).await?)
+            })
+        };
         self.program.operations.push((operation.contract(), operation.name(), Rc::new(handler)));
         self
     }
 
-    /// Subscribes to a pattern when the extension starts, and hands it its events, read as JSON, one
-    /// after the other in the order in which they came.
+    /// Subscribes to a [`Topic`](crate::Topic), or to a pattern whose events are JSON, when the extension
+    /// starts, and hands the handler the events, one after the other in the order in which they came.
     ///
-    /// An event that does not decode, or whose handler returns an error, is logged. While the handler
-    /// waits, up to 256 events wait for it, the oldest giving way: [`Event::lost`] counts them.
+    /// An event that does not decode, or whose handler returns an error, is logged.
+    ///
+    /// A handler that does not wait gets each event straight from the inbox, where the operator's policy
+    /// for the subscription says what becomes of one that finds no room. While a handler waits, the inbox
+    /// goes on being read, since what it waits for may come from there: up to 256 events then wait for the
+    /// handler here, and the oldest give way, whatever the policy says. [`Event::lost`] counts them. So
+    /// `block` and `reject` hold nobody back for a handler that waits; what must not be lost on the way to
+    /// one belongs into a [`Queue`].
     #[must_use]
-    pub fn on_event<T, H>(self, pattern: &'static str, handler: H) -> Self
+    pub fn on_event<T, P, H>(self, pattern: P, handler: H) -> Self
     where
-        T: DeserializeOwned + 'static,
+        T: 'static,
+        P: AsTopic<T, Codec: Decode<T>> + 'static,
         H: AsyncFn(&S, &Context, Event<T>) -> Result<(), Error> + 'static,
     {
-        self.on_event_bytes(pattern, async move |state: &S, context: &Context, event: Event<Vec<u8>>| {
-            let Event { topic, sequence, lost, payload } = event;
-            let payload = Json::decode(payload).map_err(Error::invalid_argument)?;
-            handler(state, context, Event { topic, sequence, lost, payload }).await
-        })
+        self.on_event_bytes(
+            pattern.as_topic(),
+            async move |state: &S, context: &Context, event: Event<Vec<u8>>| {
+                let Event { topic, sequence, lost, retained, payload } = event;
+                let payload = P::Codec::decode(payload).map_err(Error::invalid_argument)?;
+                handler(state, context, Event { topic, sequence, lost, retained, payload }).await
+            },
+        )
     }
 
     /// As [`on_event`](Self::on_event), with the payload as it is.
     #[must_use]
-    pub fn on_event_bytes<H>(mut self, pattern: &'static str, handler: H) -> Self
+    pub fn on_event_bytes<H>(mut self, pattern: &str, handler: H) -> Self
     where
         H: AsyncFn(&S, &Context, Event<Vec<u8>>) -> Result<(), Error> + 'static,
     {
         let handler = self.event_handler(handler);
-        self.program.subscriptions.push((pattern, handler));
+        self.program.subscriptions.push((pattern.to_owned(), handler));
         self
     }
 
@@ -118,6 +127,45 @@ impl<S: 'static> Extension<S> {
         H: AsyncFn(&S, &Context, Event<Vec<u8>>) -> Result<(), Error> + 'static,
     {
         self.program.any_event = Some(self.event_handler(handler));
+        self
+    }
+
+    /// Takes jobs of a queue, one after the other. A job whose handler returns is done; one that does not
+    /// decode, or whose handler returns an error, is logged and given back.
+    ///
+    /// A job can come twice: what was in hand when an extension died is delivered again. Told to stop, the
+    /// extension finishes the jobs that it has in hand, and takes no more.
+    ///
+    /// One that decides for itself when it takes the next, or when one is done, uses
+    /// [`Context::take`](crate::Context::take).
+    #[must_use]
+    pub fn on_job<T, C, H>(self, queue: Queue<T, C>, handler: H) -> Self
+    where
+        T: 'static,
+        C: Decode<T> + 'static,
+        H: AsyncFn(&S, &Context, T) -> Result<(), Error> + 'static,
+    {
+        self.on_jobs(queue, 1, handler)
+    }
+
+    /// As [`on_job`](Self::on_job), with as many jobs as `at_once` in hand, from 1 to the operator's
+    /// `in-flight`: for handlers that wait.
+    #[must_use]
+    pub fn on_jobs<T, C, H>(mut self, queue: Queue<T, C>, at_once: usize, handler: H) -> Self
+    where
+        T: 'static,
+        C: Decode<T> + 'static,
+        H: AsyncFn(&S, &Context, T) -> Result<(), Error> + 'static,
+    {
+        let shared = Rc::new((self.state.clone(), handler));
+        let handler = move |context: Context, payload: Vec<u8>| -> LocalBoxFuture<'static, _> {
+            let shared = shared.clone();
+            Box::pin(async move {
+                let (state, handler) = &*shared;
+                handler(state, &context, C::decode(payload).map_err(Error::invalid_argument)?).await
+            })
+        };
+        self.program.jobs.push((queue.name(), at_once, Rc::new(handler)));
         self
     }
 

@@ -15,10 +15,9 @@ pub(crate) use self::memory::{Host, Inbox};
 pub(crate) use self::wasm::{Host, Inbox};
 
 pub(crate) use crate::bindings::weir::iec::{
-    channel::{Event, Message, MessageId, Peer, Request, Response},
+    channel::{Event, Job, Message, MessageId, Peer, Request, Response},
     events::Receipt as WitReceipt,
-    requests::Options,
-    types::{Error as WitError, HandlerError as WitHandlerError},
+    types::{Error as WitError, HandlerError as WitHandlerError, Options},
 };
 
 /// What a handler answers, as it travels.

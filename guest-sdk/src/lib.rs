@@ -23,11 +23,13 @@ pub mod log;
 mod manifest;
 mod names;
 mod program;
+mod queue;
 pub mod raw;
 mod serve;
 mod tasks;
 #[cfg(not(target_family = "wasm"))]
 pub mod testing;
+mod topic;
 
 /// Sockets, timers and streams for async code inside a component.
 ///
@@ -45,4 +47,6 @@ pub use self::{
     event::{Event, Receipt},
     extension::Extension,
     manifest::{Dir, Manifest},
+    queue::{Job, JobId, Queue},
+    topic::{AsTopic, Topic},
 };

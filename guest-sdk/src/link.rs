@@ -1,6 +1,8 @@
 //! What an extension shares with all its handlers: Main, the targets that it has looked up, and its
 //! requests under way, each with whoever waits for the answer.
 
+mod jobs;
+
 use std::{
     cell::{Cell, RefCell},
     collections::HashMap,
@@ -9,6 +11,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+use self::jobs::Jobs;
 use crate::{
     Contract, Error,
     host::{Host, MessageId, Options, Response, WitError},
@@ -17,6 +20,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) host: Host,
+    pub(crate) jobs: Jobs,
     /// Whether messages are being received: only then can an answer come through the inbox.
     receiving: Cell<bool>,
     targets: RefCell<Vec<Target>>,
@@ -42,6 +46,7 @@ enum Slot {
 impl Link {
     pub(crate) fn new(host: Host) -> Self {
         Self {
+            jobs: Jobs::new(host.clone()),
             host,
             receiving: Cell::new(false),
             targets: RefCell::default(),
@@ -50,9 +55,10 @@ impl Link {
         }
     }
 
-    /// From here on answers come through the inbox.
+    /// From here on answers and jobs come through the inbox.
     pub(crate) fn start_receiving(&self) {
         self.receiving.set(true);
+        self.jobs.open();
     }
 
     /// From here on no answer comes through the inbox: whoever waits for one hears so.

@@ -25,6 +25,10 @@ pub struct Manifest {
     pub publishes: &'static [&'static str],
     /// Patterns of the topics that it subscribes to.
     pub subscribes: &'static [&'static str],
+    /// Names of the queues that it puts jobs into.
+    pub puts: &'static [&'static str],
+    /// Names of the queues that it takes jobs of.
+    pub takes: &'static [&'static str],
     /// Directories that it opens.
     pub dirs: &'static [Dir],
     /// Environment variables that it reads.
@@ -66,6 +70,8 @@ impl Manifest {
             wants: &[],
             publishes: &[],
             subscribes: &[],
+            puts: &[],
+            takes: &[],
             dirs: &[],
             env: &[],
             net: &[],
@@ -85,6 +91,8 @@ impl Manifest {
         assert!(names::is_plain(self.version), "`version` must not be empty nor hold quotes");
         assert!(all_patterns(self.publishes), "`publishes` holds something that is no topic pattern");
         assert!(all_patterns(self.subscribes), "`subscribes` holds something that is no topic pattern");
+        assert!(all_queues(self.puts), "`puts` holds something that is no name of a queue");
+        assert!(all_queues(self.takes), "`takes` holds something that is no name of a queue");
         assert!(all_plain(self.env), "`env` holds an empty name or one with quotes");
         assert!(all_plain(self.net), "`net` holds an empty address or one with quotes");
         let mut dirs = self.dirs;
@@ -152,6 +160,17 @@ const fn all_patterns(texts: &[&str]) -> bool {
     let mut texts = texts;
     while let [text, rest @ ..] = texts {
         if !names::is_topic_pattern(text) {
+            return false;
+        }
+        texts = rest;
+    }
+    true
+}
+
+const fn all_queues(texts: &[&str]) -> bool {
+    let mut texts = texts;
+    while let [text, rest @ ..] = texts {
+        if !names::is_queue(text) {
             return false;
         }
         texts = rest;

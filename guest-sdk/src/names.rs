@@ -4,9 +4,13 @@ use std::str;
 
 /// An extension's id: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter, and not `main`.
 pub(crate) const fn is_extension_id(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    match bytes {
-        [b'a'..=b'z', rest @ ..] => bytes.len() <= 64 && all_lower(rest) && !matches!(bytes, b"main"),
+    is_queue(text) && !matches!(text.as_bytes(), b"main")
+}
+
+/// A queue: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter.
+pub(crate) const fn is_queue(text: &str) -> bool {
+    match text.as_bytes() {
+        [b'a'..=b'z', rest @ ..] => text.len() <= 64 && all_lower(rest),
         _ => false,
     }
 }
@@ -39,7 +43,7 @@ pub(crate) const fn is_operation(text: &str) -> bool {
     !text.is_empty() && text.len() <= 128
 }
 
-/// A topic: dotted segments of letters, digits, `-` and `_`; at most 256 bytes.
+/// A topic: dotted segments of letters, digits, `-` and `_`; at most 16 of them and 256 bytes.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) const fn is_topic(text: &str) -> bool {
     is_dotted(text, false)
@@ -80,18 +84,22 @@ pub(crate) const fn is_plain(text: &str) -> bool {
 const fn is_dotted(text: &str, pattern: bool) -> bool {
     let mut rest = text.as_bytes();
     let mut segment: Option<u8> = None;
+    let mut segments = 1;
     while let [byte, tail @ ..] = rest {
         rest = tail;
         segment = match (segment, byte) {
             (Some(b'>'), _) | (None, b'.') => return false,
-            (Some(_), b'.') => None,
+            (Some(_), b'.') => {
+                segments += 1;
+                None
+            }
             (Some(b'*'), _) => return false,
             (None, b'*' | b'>') if pattern => Some(*byte),
             (_, byte) if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') => Some(b'a'),
             _ => return false,
         };
     }
-    segment.is_some() && text.len() <= 256
+    segment.is_some() && segments <= 16 && text.len() <= 256
 }
 
 const fn is_version(digits: &[u8]) -> bool {
@@ -125,6 +133,7 @@ mod tests {
     fn names_that_are_not_well_formed_are_refused() {
         for bad in ["", "main", "A", "1a", "a_b", "a b", &"a".repeat(65)] {
             assert!(!is_extension_id(bad), "{bad}");
+            assert!(bad == "main" || !is_queue(bad), "{bad}");
         }
         for bad in ["", "a", "a@", "a@01", "a@x", "a@+1", "a..b@1", "a.@1", "a@1@2", "a@65536", ".@1", "A@1"]
         {
@@ -144,6 +153,7 @@ mod tests {
     #[test]
     fn well_formed_names_are_accepted() {
         assert!(is_extension_id("device-info2"));
+        assert!(is_queue("main") && is_queue(&"a".repeat(64)));
         for good in ["a@0", "device.info@1", "x-1.y@65535"] {
             assert!(is_contract(good), "{good}");
         }

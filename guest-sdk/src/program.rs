@@ -17,14 +17,19 @@ pub(crate) type RequestHandler =
 pub(crate) type EventHandler =
     Rc<dyn Fn(Context, Event<Vec<u8>>) -> LocalBoxFuture<'static, Result<(), Error>>>;
 
+/// Works on one job.
+pub(crate) type JobHandler = Rc<dyn Fn(Context, Vec<u8>) -> LocalBoxFuture<'static, Result<(), Error>>>;
+
 /// Runs once.
 pub(crate) type Hook = Box<dyn FnOnce(Context) -> LocalBoxFuture<'static, Result<(), Error>>>;
 
 pub(crate) struct Program {
     pub(crate) manifest: Manifest,
     pub(crate) operations: Vec<(Contract, &'static str, RequestHandler)>,
-    pub(crate) subscriptions: Vec<(&'static str, EventHandler)>,
+    pub(crate) subscriptions: Vec<(String, EventHandler)>,
     pub(crate) any_event: Option<EventHandler>,
+    /// Queues, how many jobs of each are in hand at once, and what works on them.
+    pub(crate) jobs: Vec<(&'static str, usize, JobHandler)>,
     pub(crate) on_start: Option<Hook>,
     pub(crate) on_stop: Option<Hook>,
     pub(crate) background: Vec<Hook>,
@@ -37,6 +42,7 @@ impl Program {
             operations: Vec::new(),
             subscriptions: Vec::new(),
             any_event: None,
+            jobs: Vec::new(),
             on_start: None,
             on_stop: None,
             background: Vec::new(),
@@ -54,7 +60,10 @@ impl Program {
             server.serve(contract, handlers)?;
         }
         for (pattern, handler) in self.subscriptions {
-            server.subscribe(pattern, handler)?;
+            server.subscribe(&pattern, handler)?;
+        }
+        for job in self.jobs {
+            server.work_on(job)?;
         }
         if let Some(hook) = self.on_start {
             hook(context()).await?;
@@ -91,6 +100,7 @@ impl Program {
             }
         }
         self.check_subscriptions(&mut faults);
+        self.check_jobs(&mut faults);
         if faults.is_empty() {
             Ok(())
         } else {
@@ -117,6 +127,20 @@ impl Program {
                 && !self.subscriptions.iter().any(|(pattern, _)| covers(granted, pattern))
             {
                 faults.push(format!("`subscribes` names `{granted}`, which has no handler"));
+            }
+        }
+    }
+
+    fn check_jobs(&self, faults: &mut Vec<String>) {
+        for (place, (queue, at_once, _)) in self.jobs.iter().enumerate() {
+            if !self.manifest.takes.contains(queue) {
+                faults.push(format!("jobs of `{queue}` have a handler, but `takes` lacks `{queue}`"));
+            }
+            if self.jobs.iter().take(place).any(|(other, ..)| other == queue) {
+                faults.push(format!("jobs of `{queue}` have two handlers"));
+            }
+            if *at_once == 0 {
+                faults.push(format!("jobs of `{queue}` have a handler, but it is to have 0 of them at once"));
             }
         }
     }

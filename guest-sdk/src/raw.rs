@@ -17,10 +17,38 @@
 //!     };
 //! }
 //! ```
+//!
+//! One `receive_within` waits for the inbox, the queues and a time together:
+//!
+//! ```no_run
+//! use weir_sdk::raw::{
+//!     channel::{self, Message},
+//!     queues::{self, Taking},
+//! };
+//!
+//! # fn work(_: &[u8]) -> bool { true }
+//! # fn at_intervals() {}
+//! let uploads = queues::open("uploads").expect("`takes` lists `uploads`");
+//! queues::take(uploads, Taking::OneByOne).expect("`takes` lists `uploads`");
+//! loop {
+//!     match channel::receive_within(1000) {
+//!         Ok(Some(Message::Job(job))) => {
+//!             if !work(&job.payload) {
+//!                 queues::give_back(job.id).expect("it is in hand");
+//!             }
+//!             // Else the next receive says that it is done.
+//!         }
+//!         Ok(Some(_)) => {}
+//!         Ok(None) => break,
+//!         // The time is over.
+//!         Err(_) => at_intervals(),
+//!     }
+//! }
+//! ```
 
 pub use wasip2::io::poll;
 
 pub use crate::bindings::{
     wasi::config::store as config,
-    weir::iec::{channel, events, lifecycle, log, peers, requests, types},
+    weir::iec::{channel, events, lifecycle, log, peers, queues, requests, types},
 };

@@ -5,26 +5,28 @@
 //! for the inbox at once.
 
 mod events;
+mod jobs;
 
 use std::{
     cell::Cell,
     future::{Future, poll_fn},
     pin::pin,
     rc::Rc,
+    slice,
     task::{self, Poll, Waker},
     time::Duration,
 };
 
 use futures_util::future::LocalBoxFuture;
 
-use self::events::Events;
+use self::{events::Events, jobs::Jobs};
 use crate::{
     Context, Contract, Error,
     context::{InHand, Origin},
     host::{Answer, Inbox, Message, MessageId, Request, WitError},
     link::Link,
     log,
-    program::{EventHandler, RequestHandler},
+    program::{EventHandler, JobHandler, RequestHandler},
     tasks::{Done, Task, Tasks},
 };
 
@@ -37,6 +39,7 @@ pub(crate) struct Server {
     /// The number of each contract's first operation, and the handlers from there on.
     contracts: Vec<(u32, Vec<RequestHandler>)>,
     events: Events,
+    jobs: Jobs,
     tasks: Tasks,
     inbox: Option<Inbox>,
     /// Only answers to requests under way are still taken from the inbox.
@@ -57,6 +60,7 @@ impl Server {
             events: Events::new(any_event),
             link,
             contracts: Vec::new(),
+            jobs: Jobs::default(),
             tasks: Tasks::default(),
             inbox: None,
             stopping: false,
@@ -75,10 +79,14 @@ impl Server {
         Ok(())
     }
 
-    pub(crate) fn subscribe(&mut self, pattern: &'static str, handler: EventHandler) -> Result<(), Error> {
+    pub(crate) fn subscribe(&mut self, pattern: &str, handler: EventHandler) -> Result<(), Error> {
         let subscription = self.link.subscribe(pattern)?;
         self.events.add(subscription, handler);
         Ok(())
+    }
+
+    pub(crate) fn work_on(&mut self, job: (&'static str, usize, JobHandler)) -> Result<(), Error> {
+        self.jobs.add(&self.link, job)
     }
 
     pub(crate) fn in_background(&mut self, task: LocalBoxFuture<'static, Result<(), Error>>) {
@@ -88,9 +96,11 @@ impl Server {
     /// Serves until stop, and then finishes what is in hand.
     pub(crate) async fn run(mut self) -> Result<(), Error> {
         self.link.start_receiving();
+        self.jobs.take(&self.link)?;
         let outcome = self.receive_all().await;
         self.stopping = true;
         self.tasks.drop_background();
+        self.link.jobs.close();
         if outcome.is_err() {
             // Main has not said stop: the inbox holds new requests, too.
             self.link.stop_receiving();
@@ -111,7 +121,10 @@ impl Server {
             if self.tasks.is_empty() {
                 match self.answer_and_receive(answer.take()).await {
                     None => return Ok(()),
-                    Some(message) => answer = self.handle(message),
+                    Some(message) => {
+                        self.link.jobs.arrived(slice::from_ref(&message));
+                        answer = self.handle(message);
+                    }
                 }
                 continue;
             }
@@ -131,7 +144,7 @@ impl Server {
     async fn go_on(&mut self) -> Result<Option<(MessageId, Answer)>, Error> {
         match self.next().await {
             Next::Nothing => Ok(None),
-            Next::Done(Done::Events) => Ok(None),
+            Next::Done(Done::Unanswered) => Ok(None),
             Next::Done(Done::Background(outcome)) => outcome.map(|()| None),
             Next::Done(Done::Request(request, outcome)) => {
                 Ok(Some((request.id, outcome.map_err(Error::into_answer))))
@@ -162,6 +175,7 @@ impl Server {
     }
 
     fn handle_all(&mut self, messages: Vec<Message>) {
+        self.link.jobs.arrived(&messages);
         for message in messages {
             if let Some((id, answer)) = self.handle(message) {
                 self.respond(id, &answer);
@@ -175,14 +189,23 @@ impl Server {
             Message::Request(request) => return self.request(request),
             Message::Response(response) => self.link.answered(response),
             Message::Event(event) => {
-                if let Some(mut task) = self.events.start(&self.link, event)
-                    && poll_once(&mut task).is_pending()
-                {
-                    self.tasks.push(Task::Events(task), &self.link.host);
-                }
+                let task = self.events.start(&self.link, event);
+                self.start(task);
+            }
+            Message::Job(job) => {
+                let task = self.jobs.start(&self.link, job);
+                self.start(task);
             }
         }
         None
+    }
+
+    fn start(&mut self, task: Option<LocalBoxFuture<'static, ()>>) {
+        if let Some(mut task) = task
+            && poll_once(&mut task).is_pending()
+        {
+            self.tasks.push(Task::Unanswered(task), &self.link.host);
+        }
     }
 
     fn request(&mut self, request: Request) -> Option<(MessageId, Answer)> {

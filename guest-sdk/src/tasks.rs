@@ -18,8 +18,8 @@ use crate::{Error, context::InHand, host::Host};
 pub(crate) enum Task {
     /// Of a request.
     Request(Rc<InHand>, LocalBoxFuture<'static, Result<Vec<u8>, Error>>),
-    /// Of events.
-    Events(LocalBoxFuture<'static, ()>),
+    /// Of events or of a job, which nobody waits for.
+    Unanswered(LocalBoxFuture<'static, ()>),
     /// The extension's own.
     Background(LocalBoxFuture<'static, Result<(), Error>>),
 }
@@ -27,7 +27,7 @@ pub(crate) enum Task {
 /// A handler that has come to its end.
 pub(crate) enum Done {
     Request(Rc<InHand>, Result<Vec<u8>, Error>),
-    Events,
+    Unanswered,
     Background(Result<(), Error>),
 }
 
@@ -108,7 +108,7 @@ impl Future for Task {
             Self::Request(request, future) => {
                 future.as_mut().poll(cx).map(|outcome| Done::Request(request.clone(), outcome))
             }
-            Self::Events(future) => future.as_mut().poll(cx).map(|()| Done::Events),
+            Self::Unanswered(future) => future.as_mut().poll(cx).map(|()| Done::Unanswered),
             Self::Background(future) => future.as_mut().poll(cx).map(Done::Background),
         }
     }

@@ -8,5 +8,5 @@ mod run;
 pub use self::{
     clock::Clock,
     harness::Harness,
-    pending::{Pending, Published},
+    pending::{JobState, Pending, Published},
 };

@@ -4,7 +4,9 @@
 
 use std::{cell::RefCell, time::Duration};
 
-use weir_sdk::{Context, Contract, Empty, Error, Event, Extension, Operation, testing::Harness};
+use weir_sdk::{
+    Context, Contract, Empty, Error, Event, Extension, Operation, Topic, codec::Bytes, testing::Harness,
+};
 
 const RECORDER: Contract = Contract::new("recorder@1");
 /// What was recorded, as topic, sequence, lost, payload and sender.
@@ -34,12 +36,12 @@ impl Recorder {
     }
 
     async fn bytes(&self, ctx: &Context, event: Event<Vec<u8>>) -> Result<(), Error> {
-        let Event { topic, sequence, lost, payload } = event;
-        self.record(ctx, Event { topic, sequence, lost, payload: payload.len() })
+        let Event { topic, sequence, lost, retained, payload } = event;
+        self.record(ctx, Event { topic, sequence, lost, retained, payload: payload.len() })
     }
 
     fn record<T: ToString>(&self, ctx: &Context, event: Event<T>) -> Result<(), Error> {
-        let Event { topic, sequence, lost, payload } = event;
+        let Event { topic, sequence, lost, payload, .. } = event;
         self.0.borrow_mut().push((topic, sequence, lost, payload.to_string(), ctx.sender()));
         Ok(())
     }
@@ -110,6 +112,17 @@ fn events_that_a_slow_handler_has_no_room_for_are_counted_as_lost() {
 }
 
 #[test]
+fn a_handler_that_does_not_wait_has_room_for_any_number_of_events() {
+    let main = started();
+    for number in 0..=300 {
+        main.publish("exact.topic", &number.to_string());
+    }
+    let records = numbers(main.call(TAKE, &Empty {}).unwrap());
+    assert_eq!(records.len(), 301);
+    assert!(records.iter().all(|(_, lost, _)| *lost == 0));
+}
+
+#[test]
 fn an_event_that_does_not_decode_disturbs_nobody() {
     let main = started();
     assert_eq!(main.publish_bytes("exact.topic", b"{"), 1);
@@ -140,4 +153,82 @@ fn a_pattern_outside_the_manifest_is_refused() {
     main.config("pattern", "other.>");
     let refused = "`recorder` may not subscribe to `other.>`; `subscribes` would grant it";
     assert_eq!(main.start(), Err(Error::PermissionDenied(refused.to_owned())));
+}
+
+#[test]
+fn publisher_and_subscriber_agree_on_a_shared_topic() {
+    const LEVELS: Topic<(u8, u8)> = Topic::new("level.*");
+    const RAW: Topic<Vec<u8>, Bytes> = Topic::bytes("raw.in");
+    weir_sdk::manifest! {
+        id: "mixer",
+        publishes: &[LEVELS.pattern(), "out.text"],
+        subscribes: &[LEVELS.pattern(), RAW.pattern()],
+    }
+
+    let extension = Extension::new(MANIFEST, ())
+        .on_event(LEVELS, async |(), ctx: &Context, event: Event<(u8, u8)>| {
+            let Event { topic, payload: (left, right), .. } = event;
+            ctx.publish("out.text", &format!("{topic}: {}", left + right)).map(drop)
+        })
+        .on_event(RAW, async |(), ctx: &Context, event: Event<Vec<u8>>| {
+            let sum = event.payload.iter().sum();
+            ctx.publish_to("other", LEVELS.at("sum"), &(sum, 0)).map(drop)
+        });
+    let main = Harness::new(extension);
+    assert_eq!(main.publish(LEVELS.at("main"), &(1, 2)), 1);
+    assert_eq!(main.publish(RAW, &vec![3, 4]), 1);
+    let [text, targeted] = main.published().try_into().unwrap();
+    assert_eq!(text.json::<String>(), "level.main: 3");
+    assert_eq!((&*targeted.topic, targeted.to.as_deref()), ("level.sum", Some("other")));
+    assert_eq!(targeted.json::<(u8, u8)>(), (7, 0));
+}
+
+#[test]
+fn a_pattern_without_a_wildcard_is_one_topic() {
+    const ONE: Topic<u8> = Topic::new("a.b");
+    const REST: Topic<u8> = Topic::new("a.*.>");
+    assert_eq!(ONE.at("x").to_string(), "a.b");
+    assert_eq!(REST.at("x").to_string(), "a.x.>");
+}
+
+#[test]
+fn what_is_retained_comes_first_and_says_so() {
+    let seen = std::rc::Rc::new(RefCell::new(Vec::new()));
+    let extension = Extension::new(MANIFEST, Recorder::default())
+        .on(TAKE, Recorder::take)
+        .on_any_event(Recorder::bytes)
+        .on_event("exact.topic", {
+            let seen = seen.clone();
+            async move |_: &Recorder, _: &Context, event: Event<String>| {
+                seen.borrow_mut().push((event.sequence, event.retained, event.payload));
+                Ok(())
+            }
+        });
+    let main = Harness::new(extension);
+    main.retain("exact.topic", "last");
+    main.retain("other.topic", "of nobody");
+    main.publish("exact.topic", "next");
+    assert_eq!(seen.take(), [(1, true, "last".to_owned()), (2, false, "next".to_owned())]);
+}
+
+#[test]
+fn sequence_numbers_count_the_events_of_each_topic_and_not_those_for_one_extension() {
+    const SEND: Operation<Empty, Empty> = RECORDER.operation("send");
+    let extension = Extension::new(MANIFEST, Recorder::default())
+        .on(TAKE, Recorder::take)
+        .on(SEND, async |_: &Recorder, ctx: &Context, _| {
+            ctx.publish_to(&ctx.own_name(), "loop.a", &())?;
+            Ok(Empty {})
+        })
+        .on_event("number.>", Recorder::slowly)
+        .on_event("exact.topic", Recorder::at_once)
+        .on_event_bytes("loop.>", Recorder::bytes);
+    let main = Harness::new(extension);
+    for topic in ["loop.a", "loop.b", "loop.a"] {
+        main.publish(topic, &());
+    }
+    main.call(SEND, &Empty {}).unwrap();
+    let records = main.call(TAKE, &Empty {}).unwrap();
+    let places: Vec<_> = records.iter().map(|(topic, sequence, ..)| (&**topic, *sequence)).collect();
+    assert_eq!(places, [("loop.a", 1), ("loop.b", 1), ("loop.a", 2), ("loop.a", 0)]);
 }

@@ -1,6 +1,8 @@
 //! What the manifest says and what the handlers are must be the same.
 
-use weir_sdk::{Context, Contract, Empty, Error, Event, Extension, Manifest, Operation, testing::Harness};
+use weir_sdk::{
+    Context, Contract, Empty, Error, Event, Extension, Manifest, Operation, Queue, testing::Harness,
+};
 
 const A: Contract = Contract::new("a@1");
 const B: Contract = Contract::new("b@1");
@@ -9,6 +11,12 @@ const IN_B: Operation<Empty, Empty> = B.operation("in-b");
 
 async fn request((): &(), _: &Context, _: Empty) -> Result<Empty, Error> {
     Ok(Empty {})
+}
+
+const JOBS: Queue<Empty> = Queue::new("jobs");
+
+async fn job((): &(), _: &Context, _: Empty) -> Result<(), Error> {
+    Ok(())
 }
 
 async fn event((): &(), _: &Context, _: Event<Vec<u8>>) -> Result<(), Error> {
@@ -61,6 +69,33 @@ fn a_pattern_that_the_manifest_does_not_cover_is_refused() {
 #[should_panic = "`subscribes` names `a.b`, which has no handler"]
 fn a_pattern_without_a_handler_is_refused() {
     drop(Harness::new(of(&[], &["a.b"])));
+}
+
+fn taking(takes: &'static [&'static str]) -> Extension<()> {
+    Extension::new(Manifest { takes, ..Manifest::new("test", "0.1.0") }, ())
+}
+
+#[test]
+fn a_queue_may_have_a_handler_or_be_taken_from_without() {
+    drop(Harness::new(taking(&["jobs", "others"]).on_job(JOBS, job)));
+}
+
+#[test]
+#[should_panic = "jobs of `jobs` have a handler, but `takes` lacks `jobs`"]
+fn a_handler_of_a_queue_that_the_manifest_lacks_is_refused() {
+    drop(Harness::new(taking(&["others"]).on_job(JOBS, job)));
+}
+
+#[test]
+#[should_panic = "jobs of `jobs` have two handlers"]
+fn a_second_handler_of_a_queue_is_refused() {
+    drop(Harness::new(taking(&["jobs"]).on_job(JOBS, job).on_job(JOBS, job)));
+}
+
+#[test]
+#[should_panic = "jobs of `jobs` have a handler, but it is to have 0 of them at once"]
+fn a_handler_that_is_to_have_no_job_is_refused() {
+    drop(Harness::new(taking(&["jobs"]).on_jobs(JOBS, 0, job)));
 }
 
 #[test]

@@ -203,6 +203,28 @@ fn a_call_can_have_a_shorter_time_of_its_own() {
 }
 
 #[test]
+fn what_is_done_within_a_time_takes_no_longer() {
+    const HASTY: Contract = Contract::new("hasty@1");
+    const TRY: Operation<u64, u64> = HASTY.operation("try");
+    weir_sdk::manifest! { id: "hasty", fulfills: &[HASTY], wants: &[SLOW] }
+
+    let extension = Extension::new(MANIFEST, ()).on(TRY, async |(), ctx: &Context, ms| {
+        let hasty = ctx.within(Duration::from_millis(10));
+        assert_eq!((hasty.sender(), hasty.remaining()), (ctx.sender(), ctx.remaining()));
+        hasty.call(SLEEP, &ms).await
+    });
+    let main = Harness::new(extension);
+    let clock = main.clock();
+    main.fake(SLEEP, async move |ms| {
+        clock.sleep(Duration::from_millis(ms)).await;
+        Ok(ms)
+    });
+    assert_eq!(main.call(TRY, &9), Ok(9));
+    assert_eq!(main.call(TRY, &1000).unwrap_err().code(), "timeout");
+    assert_eq!(main.clock().now(), Duration::from_millis(19));
+}
+
+#[test]
 fn the_time_that_is_left_shrinks_as_it_passes() {
     let main = harness();
     let request = main.send(REMAINING, &Empty {}, Some(Duration::from_millis(2500))).unwrap();

@@ -17,8 +17,8 @@ use std::{
 use bytes::Bytes;
 
 use crate::{
-    bus::{Error, Receipt},
-    client::{CallOptions, ReceivedEvent},
+    bus::{Error, MessageId, Receipt},
+    client::{CallOptions, Job, ReceivedEvent, SubscribeOptions},
     config::Config,
     host::{StartError, WorkerPanicked},
     limits::LimitsReport,
@@ -49,6 +49,10 @@ pub struct Client(crate::Client);
 /// [`Control`](crate::Control), for blocking code.
 #[derive(Clone, Debug)]
 pub struct Control(crate::Control);
+
+/// [`Queue`](crate::Queue), for blocking code.
+#[derive(Clone, Debug)]
+pub struct Queue(crate::Queue);
 
 /// [`Subscriber`](crate::Subscriber), for blocking code.
 #[derive(Debug)]
@@ -123,13 +127,36 @@ impl Client {
         wait(self.0.call_with(contract, operation, payload, options))
     }
 
-    /// Publishes an event; says who got it. Never waits.
+    /// Publishes an event; says who got it. Waits only where a subscriber has its publishers wait.
     ///
     /// # Errors
     ///
     /// As [`crate::Client::publish`].
-    pub fn publish(&self, topic: &str, payload: impl Into<Bytes>) -> Result<Receipt, Error> {
-        self.0.publish(topic, payload)
+    pub fn publish(&self, topic: &str, payload: impl Into<Bytes>) -> Result<Receipt, BlockingError<Error>> {
+        wait(self.0.publish(topic, payload))
+    }
+
+    /// [`publish`](Self::publish), waiting for room for at most so long.
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::Client::publish`].
+    pub fn publish_within(
+        &self,
+        timeout: Duration,
+        topic: &str,
+        payload: impl Into<Bytes>,
+    ) -> Result<Receipt, BlockingError<Error>> {
+        wait(self.0.publish_within(timeout, topic, payload))
+    }
+
+    /// A shared queue, to put into and to take from. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::Client::queue`].
+    pub fn queue(&self, name: &str) -> Result<Queue, Error> {
+        self.0.queue(name).map(Queue)
     }
 
     /// Subscribes to every topic that matches `pattern`. Never waits.
@@ -139,6 +166,15 @@ impl Client {
     /// As [`crate::Client::subscribe`].
     pub fn subscribe(&self, pattern: &str) -> Result<Subscriber, Error> {
         self.0.subscribe(pattern).map(Subscriber)
+    }
+
+    /// [`subscribe`](Self::subscribe), with a capacity and a policy of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::Client::subscribe`].
+    pub fn subscribe_with(&self, pattern: &str, options: SubscribeOptions) -> Result<Subscriber, Error> {
+        self.0.subscribe_with(pattern, options).map(Subscriber)
     }
 }
 
@@ -151,6 +187,40 @@ impl Subscriber {
     pub fn next(&mut self, timeout: Duration) -> Result<Option<ReceivedEvent>, BlockingError<Error>> {
         refuse_in_async()?;
         Ok(drive(self.0.next(), Instant::now().checked_add(timeout)).flatten())
+    }
+}
+
+impl Queue {
+    /// Puts a job at the end.
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::Queue::put`].
+    pub fn put(&self, payload: impl Into<Bytes>) -> Result<MessageId, BlockingError<Error>> {
+        wait(self.0.put(payload))
+    }
+
+    /// [`put`](Self::put), waiting for room for at most so long.
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::Queue::put`].
+    pub fn put_within(
+        &self,
+        timeout: Duration,
+        payload: impl Into<Bytes>,
+    ) -> Result<MessageId, BlockingError<Error>> {
+        wait(self.0.put_within(timeout, payload))
+    }
+
+    /// Waits for a job for at most `timeout`; none when that has passed, or as [`crate::Queue::take`].
+    ///
+    /// # Errors
+    ///
+    /// Fails only inside an async task.
+    pub fn take(&mut self, timeout: Duration) -> Result<Option<Job>, BlockingError<Error>> {
+        refuse_in_async()?;
+        Ok(drive(self.0.take(), Instant::now().checked_add(timeout)).flatten())
     }
 }
 

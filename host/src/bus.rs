@@ -1,19 +1,25 @@
 //! The message bus: who may say what to whom, where it waits, and how it ends.
 //!
-//! Owns the peers with their inboxes, the routing table, the subscriptions and the requests under
-//! way. Knows nothing of WebAssembly, files or configuration formats, and starts no task: the one
+//! Owns the peers with their inboxes, the routing table, the subscriptions, the topics, the shared queues
+//! and the requests under way. Knows nothing of WebAssembly, files or configuration formats, and starts no task: the one
 //! future that it needs run, [`Bus::run_deadlines`], is its owner's to drive.
 
+mod circle;
 mod error;
 mod inbox;
 mod message;
 mod peer;
 mod pending;
+mod publish;
+mod queue;
+mod queues;
 mod request;
+mod room;
 mod routes;
 mod subscriptions;
 #[cfg(test)]
 mod tests;
+mod topics;
 
 use std::{
     fmt,
@@ -30,14 +36,17 @@ pub use self::{
     message::{MessageId, PeerId, Receipt},
 };
 pub(crate) use self::{
-    inbox::{Inbox, InboxLimits, ReaderId, Taken},
+    inbox::{Delivery, Inbox, InboxLimits, LaneStats, ReaderId, Seat, Taken},
     message::{Answer, Event, Incoming, OperationId, Reply, Request},
     peer::{Access, Peer, PeerLimits, Phase},
     pending::{Pending, Waiter},
-    request::{PendingCall, Target},
-    subscriptions::Subscription,
+    queue::{Job, Queue, QueueSettings, QueueStats, Reader, TakenJob},
+    queues::Putting,
+    request::{PendingCall, Sending, Target},
+    subscriptions::{Subscription, SubscriptionStats},
+    topics::TopicStats,
 };
-use self::{routes::Routes, subscriptions::Subscriptions};
+use self::{queues::Queues, routes::Routes, subscriptions::Subscriptions, topics::Topics};
 
 /// Told who could not take a message for want of room, and how many those were in all.
 pub(crate) type OnLoss = Box<dyn Fn(&str, u64) + Send + Sync>;
@@ -46,6 +55,8 @@ pub(crate) type OnLoss = Box<dyn Fn(&str, u64) + Send + Sync>;
 pub(crate) struct Bus {
     routes: Routes,
     subscriptions: Subscriptions,
+    topics: Topics,
+    queues: Queues,
     pending: Arc<Pending>,
     last_message: AtomicU64,
     on_loss: OnLoss,
@@ -66,6 +77,8 @@ impl Bus {
             on_loss,
             routes: Routes::new(main_limits),
             subscriptions: Subscriptions::default(),
+            topics: Topics::default(),
+            queues: Queues::default(),
             pending: Arc::new(Pending::default()),
             last_message: AtomicU64::new(0),
         }
@@ -86,7 +99,9 @@ impl Bus {
     pub(crate) fn close(&self) {
         let main = self.main();
         main.set_phase(Phase::Down);
-        main.inbox().clear();
+        main.inbox().clear(Seat::FIRST);
+        // First: whoever waits for room there is to hear why there will be none.
+        self.close_queues();
         self.pending.close();
         self.close_subscriptions();
     }

@@ -1,16 +1,20 @@
 //! Main as a peer: requests, events and subscriptions of the embedding program.
 
+mod queue;
+
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::bus::{
-    Bus, Error, Event, Inbox, InboxLimits, Incoming, ReaderId, Receipt, Subscription, Taken, Target,
+pub use self::queue::{Job, Queue};
+use crate::{
+    bus::{
+        Bus, Delivery, Error, Event, Inbox, InboxLimits, Incoming, ReaderId, Receipt, Subscription, Taken,
+        Target,
+    },
+    policy::Policy,
 };
-
-/// What a subscription of Main's may hold unread.
-const SUBSCRIPTION_LIMITS: InboxLimits = InboxLimits { messages: 256, bytes: 2 * 1024 * 1024 };
 
 /// Sends requests and events as Main, and subscribes. Cheap to clone; usable from any thread and
 /// any async runtime, or none with [`blocking`](crate::blocking).
@@ -41,6 +45,47 @@ impl CallOptions {
     #[must_use]
     pub fn provider(mut self, provider: impl Into<String>) -> Self {
         self.provider = Some(provider.into());
+        self
+    }
+}
+
+/// How many events of a subscription may wait, and what becomes of one that finds no room.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct SubscribeOptions {
+    /// What becomes of one that finds no room. At first [`Policy::DropOldest`].
+    pub policy: Policy,
+    /// Events that may wait; at first 256.
+    pub messages: u32,
+    /// Bytes of the events that may wait; at first 2 MiB.
+    pub bytes: u64,
+}
+
+impl Default for SubscribeOptions {
+    fn default() -> Self {
+        Self { policy: Policy::default(), messages: 256, bytes: 2 * 1024 * 1024 }
+    }
+}
+
+impl SubscribeOptions {
+    /// Sets what becomes of an event that finds no room.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Sets how many events may wait; one always can.
+    #[must_use]
+    pub fn messages(mut self, messages: u32) -> Self {
+        self.messages = messages;
+        self
+    }
+
+    /// Sets how many bytes of events may wait; one event always can.
+    #[must_use]
+    pub fn bytes(mut self, bytes: u64) -> Self {
+        self.bytes = bytes;
         self
     }
 }
@@ -92,46 +137,96 @@ impl Client {
         Ok(ClientOperation { client: self.clone(), target })
     }
 
-    /// Publishes an event; says who got it.
+    /// Publishes an event; says who got it. Where a subscriber has its publishers wait for room, it waits
+    /// for at most `[main] request-timeout`; all others get it as soon as the future is polled.
+    ///
+    /// What waits for room is in memory for as long as its future: how many of those there are is the
+    /// caller's to bound.
     ///
     /// # Errors
     ///
     /// [`Error::Invalid`] if `topic` is not well formed.
-    pub fn publish(&self, topic: &str, payload: impl Into<Bytes>) -> Result<Receipt, Error> {
-        self.bus.publish(&self.bus.main(), None, topic, payload.into())
+    pub async fn publish(&self, topic: &str, payload: impl Into<Bytes>) -> Result<Receipt, Error> {
+        self.publish_before(None, None, topic, payload.into()).await
+    }
+
+    /// [`publish`](Self::publish), waiting for room for at most so long.
+    ///
+    /// # Errors
+    ///
+    /// As [`publish`](Self::publish).
+    pub async fn publish_within(
+        &self,
+        timeout: Duration,
+        topic: &str,
+        payload: impl Into<Bytes>,
+    ) -> Result<Receipt, Error> {
+        self.publish_before(Some(timeout), None, topic, payload.into()).await
     }
 
     /// Publishes an event to one extension alone.
     ///
     /// # Errors
     ///
-    /// As [`publish`](Self::publish), and [`Error::NoProvider`] if it has not subscribed.
-    pub fn publish_to(
+    /// As [`publish`](Self::publish), [`Error::NoProvider`] if it has not subscribed, and
+    /// [`Error::Overloaded`] or [`Error::Timeout`] if it has no room.
+    pub async fn publish_to(
         &self,
         extension: &str,
         topic: &str,
         payload: impl Into<Bytes>,
     ) -> Result<Receipt, Error> {
-        self.bus.publish(&self.bus.main(), Some(extension), topic, payload.into())
+        self.publish_before(None, Some(extension), topic, payload.into()).await
     }
 
     /// Subscribes to every topic that matches `pattern`. Up to 256 events or 2 MiB wait unread; then
-    /// the oldest are lost, and counted.
+    /// the oldest are lost, and counted. Of retained topics the last value comes first.
     ///
     /// # Errors
     ///
     /// [`Error::Invalid`] if the pattern is not well formed, [`Error::LimitExceeded`] for the 257th
     /// subscription.
     pub fn subscribe(&self, pattern: &str) -> Result<Subscriber, Error> {
-        let inbox = Arc::new(Inbox::new(SUBSCRIPTION_LIMITS));
-        let subscription = self.bus.subscribe(&self.bus.main(), &inbox, pattern)?;
+        self.subscribe_with(pattern, SubscribeOptions::default())
+    }
+
+    /// [`subscribe`](Self::subscribe), with a capacity and a policy of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`subscribe`](Self::subscribe).
+    pub fn subscribe_with(&self, pattern: &str, options: SubscribeOptions) -> Result<Subscriber, Error> {
+        let SubscribeOptions { policy, messages, bytes } = options;
+        let inbox = Arc::new(Inbox::new(InboxLimits { messages: messages.max(1), bytes }));
+        let delivery = Delivery { policy, messages: u32::MAX, bytes: u64::MAX };
+        let subscription = self.bus.subscribe(&self.bus.main(), &inbox, pattern, Some(delivery))?;
         Ok(Subscriber { bus: self.bus.clone(), inbox, subscription })
+    }
+
+    /// A shared queue, to put into and to take from.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] if no such queue is configured.
+    pub fn queue(&self, name: &str) -> Result<Queue, Error> {
+        Ok(Queue::new(self.bus.clone(), self.bus.queue(name)?))
     }
 
     /// Requests that somebody, extension or not, waits for at this moment.
     #[must_use]
     pub fn waiters(&self) -> usize {
         self.bus.waiters()
+    }
+
+    async fn publish_before(
+        &self,
+        timeout: Option<Duration>,
+        to: Option<&str>,
+        topic: &str,
+        payload: Bytes,
+    ) -> Result<Receipt, Error> {
+        let publishing = self.bus.publish(&self.bus.main(), to, topic, payload, (timeout, None))?;
+        publishing.receipt().await
     }
 
     async fn send(
@@ -171,10 +266,12 @@ pub struct ReceivedEvent {
     pub topic: crate::names::Topic,
     /// Who published it: an extension's id, or `main`.
     pub sender: String,
-    /// Its place among the events that matched this subscription, from 1.
+    /// Its place among the events of its topic: greater than that of the one before.
     pub sequence: u64,
     /// How many of this subscription were lost just before it.
     pub lost: u64,
+    /// Whether it was published before the subscription began: the last value of a retained topic.
+    pub retained: bool,
     /// What was published.
     #[serde(skip)]
     pub payload: Bytes,
@@ -201,12 +298,13 @@ impl Subscriber {
     }
 
     fn received(&self, event: &Event) -> ReceivedEvent {
-        let published = &event.published;
+        let Event { lost, retained, published, .. } = event;
         ReceivedEvent {
             topic: published.topic.clone(),
             sender: self.bus.peer(published.sender).map(|peer| peer.name().to_owned()).unwrap_or_default(),
-            sequence: event.sequence,
-            lost: event.subscription.take(event.sequence),
+            sequence: published.sequence,
+            lost: *lost,
+            retained: *retained,
             payload: published.payload.clone(),
         }
     }

@@ -16,16 +16,23 @@ mod file;
 mod grants;
 mod limits;
 mod main;
+mod named;
 mod order;
+mod policy;
+mod queue;
 mod read;
 mod restart;
 mod section;
 mod sections;
 mod shape;
+mod subscribe;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 pub(crate) use self::shape::bytes;
 pub use artifact::{ArtifactHash, ArtifactTextError, TrustedKey};
@@ -36,8 +43,12 @@ pub use grants::{DirGrant, DirMode, GrantError, Grants, GuestPath, NetGrant};
 pub use limits::{CpuShare, FixedLimits, LimitSource, Limits};
 pub(crate) use limits::{KEYS, Key};
 pub use main::MainConfig;
+pub use queue::{QueueConfig, TopicConfig};
 pub use restart::{ReloadMode, RestartConfig, RestartPolicy};
 pub(crate) use shape::Shape;
+pub use subscribe::SubscribeGrant;
+
+use crate::names::{QueueName, Topic};
 
 /// Main and its extensions, as configured.
 ///
@@ -50,23 +61,38 @@ pub struct Config {
     pub main: MainConfig,
     /// The extensions, as they stand in the files.
     pub extensions: Vec<ExtensionConfig>,
+    /// The shared queues. One that is named as a `dead_letter` need not be here.
+    pub queues: BTreeMap<QueueName, QueueConfig>,
+    /// The topics that Main treats in a way of their own.
+    pub topics: BTreeMap<Topic, TopicConfig>,
     /// The main file that it was read from.
     file: Option<PathBuf>,
 }
 
 impl Config {
-    /// Main and its extensions, not checked.
+    /// Main and its extensions, without queues, not checked.
     #[must_use]
     pub fn new(main: MainConfig, extensions: Vec<ExtensionConfig>) -> Self {
-        Self { main, extensions, file: None }
+        Self { main, extensions, ..Self::default() }
     }
 
-    /// Its parts, for a Main: each extension knows where its file must be.
-    pub(crate) fn into_parts(mut self) -> (MainConfig, Vec<ExtensionConfig>) {
-        for extension in &mut self.extensions {
-            extension.plugin_dir.clone_from(&self.main.plugin_dir);
-        }
-        (self.main, self.extensions)
+    /// The queues, with those that are only named as a `dead_letter`: these have the larger bounds of all whose
+    /// dead letters they get.
+    pub(crate) fn all_queues(&self) -> BTreeMap<QueueName, QueueConfig> {
+        queue::with_dead_letters(&self.queues)
+    }
+
+    /// Topics whose last value is kept.
+    pub(crate) fn retained(&self) -> Vec<Topic> {
+        self.topics.iter().filter(|(_, config)| config.retain).map(|(topic, _)| topic.clone()).collect()
+    }
+
+    /// Main and the extensions, for a Main: each knows where its file must be, and of how many instances
+    /// which one it is.
+    pub(crate) fn into_parts(self) -> (MainConfig, Vec<ExtensionConfig>) {
+        let plugin_dir = self.main.plugin_dir.clone();
+        let copies = |extension: ExtensionConfig| extension.in_copies(plugin_dir.clone());
+        (self.main, self.extensions.into_iter().flat_map(copies).collect())
     }
 
     /// Reads a file, and those that it includes.
@@ -104,13 +130,17 @@ impl Config {
     /// # Errors
     ///
     /// Fails with every value out of its range, limits and delays that contradict each other, two
-    /// extensions with one id, two owners of one contract, required contracts that nobody serves, rounds of
-    /// `requires`, doubled entries and guest directories, paths outside the plugin directory or inside the
-    /// cache, directories granted for writing that overlap with the cache, and if there is nothing else, limits
-    /// that come to more than the memory budget.
+    /// extensions with one id, two owners of one contract, required contracts that nobody serves, queues that are
+    /// granted and not there, rounds of `requires` and of dead letters, doubled entries and guest directories,
+    /// paths outside the plugin directory or inside the cache, directories granted for writing that overlap with
+    /// the cache, if all values are in their ranges, subscriptions that may have more waiting than the inbox, and
+    /// if there is nothing else, limits and queues that come to more than the memory budget.
     pub fn check(&self) -> Result<(), ConfigErrors> {
         let mut errors = check::values(self);
         let places = check::Places::default();
+        if errors.is_empty() {
+            errors.extend(check::subscriptions(self, &places));
+        }
         errors.extend(check::between_parts(self, &places, true));
         if errors.is_empty() {
             errors.extend(check::memory_budget(self, &places));
@@ -119,11 +149,13 @@ impl Config {
     }
 
     /// What is likely to be a mistake and is no error: contracts that somebody wants and nobody is
-    /// configured to serve, and delays of restarts that are so long that quarantine never comes.
+    /// configured to serve, delays of restarts that are so long that quarantine never comes, and queues into
+    /// which larger jobs can be put than any extension takes.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = check::unmet_wants(self);
         warnings.extend(check::without_quarantine(self));
+        warnings.extend(check::jobs_for_nobody(self));
         warnings
     }
 }

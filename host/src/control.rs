@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::{broadcast, oneshot};
 
 use crate::{
+    bus::{Bus, Error, MessageId},
     config::Config,
     events::{MainEvent, MainEvents, UntilEnded},
     extension::fuel_per_ms,
@@ -13,11 +14,13 @@ use crate::{
     names::ExtensionId,
     roster::{ExtensionStatus, Roster, Unit},
     supervisor::{Command, ControlError, ReloadReport, ReplyTo},
+    traffic::{self, JobStatus, QueueStatus, TopicsReport},
 };
 
 /// Starts, stops and reloads extensions and says how they are. Cheap to clone; usable from any thread.
 #[derive(Clone, Debug)]
 pub struct Control {
+    bus: Arc<Bus>,
     roster: Arc<Roster>,
     commands: async_channel::Sender<Command>,
     events: broadcast::Sender<MainEvent>,
@@ -28,13 +31,14 @@ pub struct Control {
 
 impl Control {
     pub(crate) fn new(
+        bus: Arc<Bus>,
         roster: Arc<Roster>,
         commands: async_channel::Sender<Command>,
         events: broadcast::Sender<MainEvent>,
         logs: Arc<Logs>,
         ended: async_channel::Receiver<()>,
     ) -> Self {
-        Self { roster, commands, events, logs, ended }
+        Self { bus, roster, commands, events, logs, ended }
     }
 
     /// Every extension, in the order of the configuration.
@@ -72,7 +76,8 @@ impl Control {
     /// The same of all extensions or one, with what fuel takes in time as it was measured before.
     pub(crate) fn limits_now(&self, fuel_per_ms: Option<u64>, id: Option<&str>) -> LimitsReport {
         let wanted = |other: &ExtensionId| id.is_none_or(|id| other.as_str() == id);
-        LimitsReport::running(&self.roster.listed(), &self.roster.main(), fuel_per_ms, wanted)
+        let queues = self.bus.queue_stats().iter().map(|queue| queue.settings.bytes).sum();
+        LimitsReport::running(&self.roster.listed(), &self.roster.main(), fuel_per_ms, queues, wanted)
     }
 
     /// Starts an extension, after what it requires; ends when it is ready. One that runs already is
@@ -152,6 +157,39 @@ impl Control {
         self.ask(Command::Ping).await
     }
 
+    /// Every topic that is known and every subscription, with rates, lags and losses.
+    #[must_use]
+    pub fn topics(&self) -> TopicsReport {
+        traffic::topics(&self.bus)
+    }
+
+    /// Every shared queue, with rates, depths and losses, by name.
+    #[must_use]
+    pub fn queues(&self) -> Vec<QueueStatus> {
+        traffic::queues(&self.bus)
+    }
+
+    /// The jobs that wait in a queue, first to last, at most so many.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] if no such queue is configured.
+    pub fn queue_jobs(&self, queue: &str, max: usize) -> Result<Vec<JobStatus>, Error> {
+        traffic::jobs(&self.bus, queue, max)
+    }
+
+    /// Puts dead letters that wait in this queue back into the queues where they died, to be delivered as
+    /// if they were new: the one with this id, or all. Says how many those were.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] if there is no such queue, or no such dead letter in it. [`Error::Overloaded`]
+    /// if there is no room for one: it and those after it stay. [`Error::NoProvider`] if the queue where
+    /// it died is no longer configured.
+    pub fn requeue(&self, queue: &str, id: Option<MessageId>) -> Result<u64, Error> {
+        self.bus.requeue(&self.bus.queue(queue)?, id)
+    }
+
     /// What happens from now on.
     #[must_use]
     pub fn events(&self) -> MainEvents {
@@ -197,10 +235,16 @@ impl Control {
     async fn command(
         &self,
         id: &str,
-        command: impl FnOnce(ExtensionId, ReplyTo<()>) -> Command,
+        command: impl Fn(ExtensionId, ReplyTo<()>) -> Command,
     ) -> Result<(), ControlError> {
-        let id: ExtensionId = id.parse().map_err(|_| ControlError::Unknown(id.to_owned()))?;
-        self.ask(|reply| command(id, reply)).await?
+        self.unit(id)?;
+        // Those that are several take turns, so that some serve at any moment.
+        let mut outcome = Ok(());
+        for unit in self.roster.instances(id) {
+            let done = self.ask(|reply| command(unit.id().clone(), reply)).await?;
+            outcome = outcome.and(done);
+        }
+        outcome
     }
 
     async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, ControlError> {
@@ -239,23 +283,34 @@ impl LogLines {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::bus::{InboxLimits, PeerLimits};
 
     #[tokio::test]
     async fn a_command_that_nobody_reads_any_more_is_answered_at_the_end() {
         let (commands, _unread) = async_channel::bounded(1);
         let (ending, ended) = async_channel::bounded(1);
         let (events, _) = broadcast::channel(1);
+        let limits = PeerLimits {
+            message_size: 1024,
+            inbox: InboxLimits { messages: 1, bytes: 1024 },
+            senders_wait: false,
+            request_timeout: Duration::from_secs(1),
+            subscriptions: 1,
+        };
         let control = Control::new(
+            Arc::new(Bus::new(limits, Box::new(|_, _| {}))),
             Arc::new(Roster::new(Arc::default(), Vec::new())),
             commands,
             events,
             Arc::default(),
             ended,
         );
-        let start = tokio::spawn(async move { control.start("a").await });
+        let reload = tokio::spawn(async move { control.reload().await });
         tokio::task::yield_now().await;
         drop(ending);
-        assert_eq!(start.await.unwrap(), Err(ControlError::ShuttingDown));
+        assert_eq!(reload.await.unwrap(), Err(ControlError::ShuttingDown));
     }
 }

@@ -33,10 +33,10 @@ pub enum MainEvent {
     },
     /// It failed.
     Failed(Box<FailureRecord>),
-    /// Messages for it found no room in its inbox. Said at 1, 2, 4, 8 and so on of them, so that a
-    /// flood of messages is no flood of these.
+    /// Messages found no room in an inbox, or jobs in a queue. Said at 1, 2, 4, 8 and so on of them, so that
+    /// a flood of messages is no flood of these.
     Shed {
-        /// The extension, or `main`.
+        /// The extension, or `main`; of a queue, as in `queue uploads`.
         receiver: String,
         /// Messages that found no room since Main started.
         total: u64,

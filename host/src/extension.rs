@@ -11,6 +11,7 @@ mod imports;
 mod in_hand;
 mod inspect;
 mod instance;
+mod jobs;
 mod limit;
 mod memory;
 mod meter;

@@ -3,14 +3,14 @@
 mod mappings;
 mod worker;
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use tokio::sync::{broadcast, oneshot};
 
 use self::worker::{OpenBus, Worker};
 pub use self::{mappings::check_mappings, worker::WorkerPanicked};
 use crate::{
-    bus::{Bus, InboxLimits, OnLoss, PeerLimits},
+    bus::{Bus, InboxLimits, OnLoss, Peer, PeerLimits},
     client::Client,
     config::{Config, ConfigErrors, MainConfig},
     control::Control,
@@ -18,7 +18,7 @@ use crate::{
     extension::{Compilation, Programs, Runtime, Sources},
     logs::Logs,
     names::ContractName,
-    roster::{Roster, Unit, on_the_bus},
+    roster::{Roster, Unit, configure_traffic, on_the_bus},
     service::{Service, Services},
     supervisor::{Charge, Supervisor},
 };
@@ -209,6 +209,7 @@ impl Builder {
         self.config.check()?;
         check_mappings(&self.config)?;
         let file = self.config.file().map(ToOwned::to_owned);
+        let (queues, retained) = (self.config.all_queues(), self.config.retained());
         let (config, extensions) = self.config.into_parts();
         let config = Arc::new(config);
         let served = |contract: &ContractName| self.services.iter().any(|s| s.contract() == contract);
@@ -221,12 +222,16 @@ impl Builder {
 
         let (events, _) = broadcast::channel(KEPT_EVENTS);
         let bus = Arc::new(Bus::new(main_limits(&config), losses(events.clone())));
+        configure_traffic(&bus, &queues, retained);
         let services = Services::new(bus.clone(), self.services, part_of(config.blocking_threads))
             .map_err(StartError::Service)?;
         let logs = Arc::new(Logs::default());
+        let mut peers = HashMap::new();
         let units = extensions.into_iter().map(|extension| {
             let (limits, access) = on_the_bus(&extension, &config);
-            let peer = bus.add_peer(&extension.id, limits, access);
+            let original: Option<&Arc<Peer>> = extension.copy_of.as_ref().and_then(|id| peers.get(id));
+            let peer = bus.add_peer(&extension.id, limits, access, original.map(|peer| &**peer));
+            peers.insert(extension.id.clone(), peer.clone());
             Arc::new(Unit::new(Arc::new(extension), peer, logs.clone()))
         });
         let roster = Arc::new(Roster::new(config.clone(), units.collect()));
@@ -247,7 +252,7 @@ impl Builder {
         });
 
         let (ending, ended) = async_channel::bounded(1);
-        let control = Control::new(roster, commands, events, logs, ended);
+        let control = Control::new(bus.clone(), roster, commands, events, logs, ended);
         let (started_sender, started) = oneshot::channel();
         let client = Client::new(bus.clone());
         #[cfg(feature = "control")]
@@ -286,6 +291,7 @@ fn main_limits(config: &MainConfig) -> PeerLimits {
     PeerLimits {
         message_size: u64::MAX,
         inbox: MAIN_INBOX,
+        senders_wait: false,
         request_timeout: config.request_timeout,
         subscriptions: MAIN_SUBSCRIPTIONS,
     }

@@ -8,9 +8,11 @@
 mod closing;
 mod error;
 mod limits;
+mod report;
 mod routes;
 mod socket;
 mod streams;
+mod traffic;
 
 use std::{sync::Arc, time::Duration};
 

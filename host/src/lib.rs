@@ -32,19 +32,21 @@ mod http;
 mod limits;
 mod logs;
 mod names;
+mod policy;
 mod roster;
 mod service;
 mod supervisor;
+mod traffic;
 mod usage;
 
 #[cfg(feature = "control")]
 pub use crate::http::SocketError;
 pub use crate::{
     bus::{Error, HandlerError, MessageId, PeerId, Receipt},
-    client::{CallOptions, Client, ClientOperation, ReceivedEvent, Subscriber},
+    client::{CallOptions, Client, ClientOperation, Job, Queue, ReceivedEvent, SubscribeOptions, Subscriber},
     config::{
         ArtifactHash, Config, ConfigErrors, CpuShare, ExtensionConfig, Grants, Limits, MainConfig,
-        ReloadMode, RestartConfig, RestartPolicy, TrustedKey,
+        QueueConfig, ReloadMode, RestartConfig, RestartPolicy, SubscribeGrant, TopicConfig, TrustedKey,
     },
     control::{Control, LogLines, NextLine},
     events::{MainEvent, MainEvents},
@@ -55,10 +57,12 @@ pub use crate::{
     host::{Builder, Main, StartError, Started, WorkerPanicked, check_mappings},
     limits::{EffectiveLimit, ExtensionLimits, LimitValue, LimitsReport},
     logs::{Level, LogLine, Source},
-    names::{ContractName, ExtensionId, NameError, OperationName, Topic, TopicPattern},
+    names::{ContractName, ExtensionId, NameError, OperationName, QueueName, Topic, TopicPattern},
+    policy::Policy,
     roster::{ExtensionStatus, FailedRequest, FailureRecord, LimitHit, State},
     service::{Answer, ServedRequest, Service},
     supervisor::{ControlError, NotReloaded, ReloadReport},
+    traffic::{JobStatus, QueueStatus, SubscriptionStatus, TopicStatus, TopicsReport},
 };
 
 #[cfg(feature = "compiler")]

@@ -92,29 +92,33 @@ impl LimitsReport {
     pub async fn configured(config: &Config) -> Self {
         let fuel_per_ms = fuel_per_ms().await;
         let extensions = config.extensions.iter().map(|extension| Asked { extension, unit: None });
-        Self::of(extensions, &config.main, fuel_per_ms, |_| true)
+        let queues = config.all_queues().values().map(|queue| queue.bytes).sum();
+        Self::of(extensions, &config.main, fuel_per_ms, queues, |_| true)
     }
 
-    /// The limits of those of `units` that are `wanted`, and what is used of them.
+    /// The limits of those of `units` that are `wanted`, and what is used of them; and the bytes that all
+    /// `queues` may hold.
     pub(crate) fn running(
         units: &[impl AsRef<Unit>],
         main: &MainConfig,
         fuel_per_ms: Option<u64>,
+        queues: u64,
         wanted: impl Fn(&ExtensionId) -> bool,
     ) -> Self {
         let units: Vec<_> = units.iter().map(|unit| (unit.as_ref(), unit.as_ref().version())).collect();
         let asked =
             units.iter().map(|(unit, version)| Asked { extension: &version.config, unit: Some(*unit) });
-        Self::of(asked, main, fuel_per_ms, wanted)
+        Self::of(asked, main, fuel_per_ms, queues, wanted)
     }
 
     fn of<'a>(
         extensions: impl Iterator<Item = Asked<'a>>,
         main: &MainConfig,
         fuel_per_ms: Option<u64>,
+        queues: u64,
         wanted: impl Fn(&ExtensionId) -> bool,
     ) -> Self {
-        let mut memory_sum = 0_u64;
+        let mut memory_sum = queues;
         let extensions = extensions
             .inspect(|asked| memory_sum = memory_sum.saturating_add(asked.extension.memory_sum()))
             .filter(|asked| wanted(&asked.extension.id))

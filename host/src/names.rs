@@ -95,10 +95,16 @@ name! {
 }
 
 name! {
+    /// The name of a shared queue: 1 to 64 bytes of `a-z`, `0-9` and `-`, starting with a letter.
+    QueueName, is_queue_name,
+    "the name of a queue: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter"
+}
+
+name! {
     /// A topic such as `settings.changed.volume`: dotted segments of letters, digits, `-` and `_`;
-    /// at most 256 bytes.
+    /// at most 16 of them and 256 bytes.
     Topic, is_topic,
-    "a topic: dotted segments of letters, digits, `-` and `_`, at most 256 bytes"
+    "a topic: at most 16 dotted segments of letters, digits, `-` and `_`, at most 256 bytes"
 }
 
 name! {
@@ -106,6 +112,14 @@ name! {
     /// more, as in NATS subjects.
     TopicPattern, is_topic_pattern,
     "a topic pattern: a topic in which `*` stands for one segment and `>`, at the end, for the rest"
+}
+
+impl ExtensionId {
+    /// The id of one of the further instances of an extension, from 2. No extension can be configured
+    /// under it.
+    pub(crate) fn copy(&self, number: u32) -> Self {
+        Self(format!("{self}.{number}").into())
+    }
 }
 
 impl TopicPattern {
@@ -150,10 +164,11 @@ fn covers(wide: &str, narrow: &str) -> bool {
 }
 
 fn is_extension_id(text: &str) -> bool {
-    text.len() <= 64
-        && text.starts_with(|c: char| c.is_ascii_lowercase())
-        && text.bytes().all(is_lower)
-        && text != MAIN
+    is_queue_name(text) && text != MAIN
+}
+
+fn is_queue_name(text: &str) -> bool {
+    text.len() <= 64 && text.starts_with(|c: char| c.is_ascii_lowercase()) && text.bytes().all(is_lower)
 }
 
 fn is_contract_name(text: &str) -> bool {
@@ -171,14 +186,20 @@ fn is_operation_name(text: &str) -> bool {
 }
 
 fn is_topic(text: &str) -> bool {
-    text.len() <= 256 && text.split('.').all(is_topic_segment)
+    text.len() <= 256 && has_few_segments(text) && text.split('.').all(is_topic_segment)
 }
 
 fn is_topic_pattern(text: &str) -> bool {
     let (head, last) = text.rsplit_once('.').map_or((None, text), |(head, last)| (Some(head), last));
     text.len() <= 256
+        && has_few_segments(text)
         && (last == ">" || last == "*" || is_topic_segment(last))
         && head.is_none_or(|head| head.split('.').all(|s| s == "*" || is_topic_segment(s)))
+}
+
+/// Every subscription can cost a publisher and Main as much as its pattern has segments.
+fn has_few_segments(text: &str) -> bool {
+    text.split('.').count() <= 16
 }
 
 fn is_topic_segment(segment: &str) -> bool {

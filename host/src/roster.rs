@@ -14,7 +14,7 @@ use std::{
 use serde::Serialize;
 
 pub use self::failure::{FailedRequest, FailureRecord, LimitHit};
-pub(crate) use self::unit::{Unit, Version, on_the_bus};
+pub(crate) use self::unit::{Unit, Version, configure_traffic, on_the_bus};
 use crate::{config::MainConfig, logs::rfc3339, names::ExtensionId};
 
 /// Where an extension is in its life.
@@ -139,6 +139,16 @@ impl Roster {
     pub(crate) fn find(&self, id: &str) -> Option<Arc<Unit>> {
         let table = self.0.read().unwrap_or_else(PoisonError::into_inner);
         table.listed.iter().find(|unit| unit.id().as_str() == id).cloned()
+    }
+
+    /// A configured extension and those that serve its inbox beside it, which can also be named alone.
+    pub(crate) fn instances(&self, id: &str) -> Vec<Arc<Unit>> {
+        let table = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let is_one = |unit: &&Arc<Unit>| {
+            let config = &unit.version().config;
+            config.id.as_str() == id || config.copy_of.as_ref().is_some_and(|of| of.as_str() == id)
+        };
+        table.listed.iter().filter(is_one).cloned().collect()
     }
 
     /// All that there ever were, by the number of their peer, from 1.

@@ -12,6 +12,10 @@ use std::{
 };
 
 use serde_json::Value;
+use weir_sdk::raw::types::Options;
+
+/// No time but what the operator gives, and for nobody.
+pub const PATIENT: Options = Options { timeout_ms: None, parent: None };
 
 /// Programs that are built: those of this crate, and the plugins that tests run, too.
 const PACKAGES: [&str; 3] = ["test-guests", "echo", "storage"];

@@ -16,6 +16,9 @@ use weir_sdk::raw::{
 /// A timer that is not seen to end.
 pub(crate) const HOUR: u64 = 3_600_000_000_000;
 
+/// No time but what the operator gives, and for nobody.
+pub(crate) const PATIENT: Options = Options { timeout_ms: None, parent: None };
+
 /// What is done over and over again.
 type Step = Box<dyn FnMut()>;
 
@@ -116,11 +119,11 @@ fn player() -> Result<Step, String> {
     events::subscribe("ball").map_err(text)?;
     let other = config::get("other").ok().flatten().ok_or("no `other`")?;
     for _ in 0..8 {
-        drop(events::publish_to(&other, "ball", b""));
+        drop(events::publish_to(&other, "ball", b"", PATIENT));
     }
     Ok(Box::new(move || {
         if let Some(Message::Event(_)) = channel::receive() {
-            drop(events::publish_to(&other, "ball", b""));
+            drop(events::publish_to(&other, "ball", b"", PATIENT));
         }
     }))
 }
@@ -163,7 +166,7 @@ fn receiver() -> Result<Step, String> {
     let own = peers::own_name();
     Ok(Box::new(move || {
         for _ in 0..256 {
-            drop(events::publish_to(&own, "own", b""));
+            drop(events::publish_to(&own, "own", b"", PATIENT));
         }
         while channel::receive_within(0).is_ok() {}
     }))
@@ -171,7 +174,7 @@ fn receiver() -> Result<Step, String> {
 
 fn publisher() -> Result<Step, String> {
     events::subscribe("own").map_err(text)?;
-    Ok(Box::new(|| drop(events::publish("own", b""))))
+    Ok(Box::new(|| drop(events::publish("own", b"", PATIENT))))
 }
 
 fn text(error: impl Debug) -> String {

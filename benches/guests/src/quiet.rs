@@ -5,8 +5,7 @@ use std::fmt::Debug;
 use wasip2::clocks::monotonic_clock::subscribe_duration;
 use weir_sdk::raw::{
     channel::{self, Message},
-    lifecycle,
-    requests::{self, Options},
+    lifecycle, requests,
 };
 
 use crate::hostile;
@@ -28,7 +27,7 @@ fn asleep_in_receive() -> Result<(), String> {
     Ok(())
 }
 
-fn asleep_in_poll() -> Result<(), String> {
+pub(crate) fn asleep_in_poll() -> Result<(), String> {
     lifecycle::ready();
     loop {
         subscribe_duration(hostile::HOUR).block();
@@ -46,7 +45,7 @@ fn asleep_in_call() -> Result<(), String> {
     let gate = requests::open("gate@1", "pass", None).map_err(text)?;
     lifecycle::ready();
     loop {
-        drop(requests::call(gate, b"", Options { timeout_ms: None, parent: None }));
+        drop(requests::call(gate, b"", hostile::PATIENT));
     }
 }
 

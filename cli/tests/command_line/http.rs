@@ -60,6 +60,9 @@ fn a_refusal_is_json_with_a_code_and_a_status_that_fits() {
         "/v1/events",
         "/v1/events?pattern=a..b",
         "/v1/reload",
+        "/v1/queues/nobodys/jobs",
+        "/v1/queues/nobodys/jobs?max=many",
+        "/v1/queues/nobodys/requeue",
     ] {
         refused(&format!("GET {route}"), get(&main, route));
     }
@@ -77,6 +80,9 @@ fn a_refusal_is_json_with_a_code_and_a_status_that_fits() {
         ("/v1/extensions/nobody/reload", ""),
         ("/v1/publish/a..b", ""),
         ("/v1/publish/a?to=nobody", ""),
+        ("/v1/queues/nobodys/jobs", ""),
+        ("/v1/queues/nobodys/requeue", ""),
+        ("/v1/queues/nobodys/requeue?id=one", ""),
         ("/v1/call/puppet@1/run", "trap"),
     ] {
         refused(&format!("POST {route} {body}"), post(&main, route, body));
@@ -149,6 +155,27 @@ fn limits_are_of_all_or_of_one_with_the_memory_of_all() {
     assert_eq!(one["extensions"][0]["id"], "puppet");
     assert_eq!(one["memory-sum"], all["memory-sum"]);
     assert_eq!(one["fuel-per-ms"], all["fuel-per-ms"], "it is measured once");
+}
+
+#[test]
+fn jobs_are_listed_with_payloads_that_are_not_too_long() {
+    let main = Running::with("[queue.jobs]\n");
+    let ids: Vec<u64> = ["x".repeat(4096), "x".repeat(4097), "{\n}".to_owned()]
+        .iter()
+        .map(|payload| {
+            let (head, body) = post(&main, "/v1/queues/jobs/jobs", payload);
+            assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+            serde_json::from_str::<serde_json::Value>(&body).unwrap()["id"].as_u64().unwrap()
+        })
+        .collect();
+    let (_, body) = get(&main, "/v1/queues/jobs/jobs");
+    let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let jobs = body["jobs"].as_array().unwrap();
+    assert_eq!(jobs.iter().map(|job| job["id"].as_u64().unwrap()).collect::<Vec<_>>(), ids);
+    assert_eq!(jobs[0]["payload-text"].as_str().unwrap().len(), 4096);
+    assert_eq!((&jobs[1]["bytes"], jobs[1].get("payload-text")), (&4097.into(), None));
+    assert_eq!(jobs[2]["payload"], serde_json::json!({}));
+    assert!(get(&main, "/v1/queues/jobs/jobs?max=1").1.contains(&format!(r#"{{"jobs":[{{"id":{},"#, ids[0])));
 }
 
 #[test]

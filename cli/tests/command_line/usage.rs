@@ -10,7 +10,7 @@ use std::{
 
 use super::support::{Done, done, weir};
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 23] = [
     "run",
     "check",
     "ps",
@@ -20,6 +20,11 @@ const COMMANDS: [&str; 18] = [
     "call",
     "publish",
     "tail",
+    "topics",
+    "queues",
+    "queues show",
+    "queues put",
+    "queues requeue",
     "start",
     "stop",
     "restart",
@@ -45,9 +50,10 @@ fn assert_golden(name: &str, text: &str) {
 fn the_help_of_every_command_shows_examples() {
     assert_golden("help", &in_no_place(&["--help"]).good());
     for command in COMMANDS {
-        let help = in_no_place(&[command, "--help"]).good();
+        let args: Vec<_> = command.split(' ').chain(["--help"]).collect();
+        let help = in_no_place(&args).good();
         assert!(help.contains("\nExamples:\n  weir ") || help.contains("\n  echo "), "{help}");
-        assert_golden(&format!("help-{command}"), &help);
+        assert_golden(&format!("help-{}", command.replace(' ', "-")), &help);
     }
 }
 
@@ -75,6 +81,15 @@ fn mistakes_in_the_arguments_are_named_with_an_exit_code() {
         &["inspect", "/nowhere/a.wasm"],
         &["inspect", "/dev/null"],
         &["publish", "a", "@/nowhere/payload"],
+        &["topics", "a..b"],
+        &["queues", "shw"],
+        &["queues", "--json", "show", "a"],
+        &["queues", "show"],
+        &["queues", "show", "--max", "0", "a"],
+        &["queues", "show", ""],
+        &["queues", "put", "a", "@/nowhere/payload"],
+        &["queues", "requeue", "a"],
+        &["queues", "requeue", "--id", "1", "--all", "a"],
     ] {
         let Done { code, stdout, stderr } = in_no_place(args);
         assert_eq!(stdout, "");
@@ -106,7 +121,7 @@ fn a_main_that_does_not_know_a_route_may_be_of_another_version() {
 fn every_shell_gets_its_completions() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = in_no_place(&["completions", shell]).good();
-        assert!(script.contains("inspect"), "{script}");
+        assert!(script.contains("inspect") && script.contains("requeue"), "{script}");
     }
 }
 

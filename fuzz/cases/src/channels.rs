@@ -62,7 +62,7 @@ async fn run(stage: &Stage, data: &[u8]) {
     let first = ask(programs.next().unwrap_or_default());
     let others = futures_util::future::join_all(programs.map(ask));
     let all = async {
-        client.publish("fuzz.a", "from Main").unwrap();
+        client.publish("fuzz.a", "from Main").await.unwrap();
         first.await;
         // What it has not answered of the others is answered for it, and what it has not taken yet the next
         // instance takes.

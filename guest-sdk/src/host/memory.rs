@@ -5,11 +5,12 @@
 
 mod lanes;
 mod outside;
+mod queues;
 mod topics;
 
 use std::{
     cell::{Cell, RefCell},
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fmt,
     future::{Future, poll_fn},
     process::ExitCode,
@@ -23,7 +24,7 @@ use futures_util::{future::LocalBoxFuture, stream::FuturesUnordered};
 use self::{
     lanes::Lanes,
     outside::{Asked, Fake, UnderWay},
-    topics::Subscription,
+    topics::Topic,
 };
 use super::{Answer, BATCH, Message, MessageId, Options, Peer, Response, WitError};
 use crate::{
@@ -61,7 +62,9 @@ struct State {
     targets: RefCell<Vec<(Contract, String)>>,
     fakes: RefCell<HashMap<(Contract, String), Fake>>,
     under_way: RefCell<FuturesUnordered<UnderWay>>,
-    subscriptions: RefCell<Vec<Subscription>>,
+    /// Their patterns, by number.
+    subscriptions: RefCell<Vec<String>>,
+    topics: RefCell<BTreeMap<String, Topic>>,
     published: RefCell<Vec<Published>>,
 }
 

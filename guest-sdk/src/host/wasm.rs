@@ -13,12 +13,12 @@ use crate::{
     Contract, Error, Receipt,
     bindings::{
         wasi::config::store,
-        weir::iec::{channel, events, lifecycle, peers, requests},
+        weir::iec::{channel, events, lifecycle, peers, queues, requests},
     },
     program::Program,
 };
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Host {
     started: Instant,
 }
@@ -37,7 +37,7 @@ impl Host {
     /// Runs a program to its end.
     pub(crate) fn run(program: Program) -> ExitCode {
         let host = Self { started: Instant::now() };
-        match wstd::runtime::block_on(program.run(host)) {
+        match wstd::runtime::block_on(program.run(host.clone())) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 host.error(&error.to_string());
@@ -105,12 +105,39 @@ impl Host {
         Ok(events::subscribe(pattern)?)
     }
 
-    pub(crate) fn publish(&self, to: Option<&str>, topic: &str, payload: &[u8]) -> Result<Receipt, Error> {
+    pub(crate) fn publish(
+        &self,
+        to: Option<&str>,
+        topic: &str,
+        payload: &[u8],
+        options: Options,
+    ) -> Result<Receipt, Error> {
         let receipt = match to {
-            None => events::publish(topic, payload),
-            Some(extension) => events::publish_to(extension, topic, payload),
+            None => events::publish(topic, payload, options),
+            Some(extension) => events::publish_to(extension, topic, payload, options),
         }?;
         Ok(receipt.into())
+    }
+
+    pub(crate) fn open_queue(&self, queue: &str) -> Result<u32, Error> {
+        Ok(queues::open(queue)?)
+    }
+
+    pub(crate) fn put(&self, queue: u32, payload: &[u8], options: Options) -> Result<MessageId, Error> {
+        Ok(queues::put(queue, payload, options)?)
+    }
+
+    /// So many jobs, beside those in hand.
+    pub(crate) fn take_jobs(&self, queue: u32, jobs: u32) -> Result<(), Error> {
+        Ok(queues::take(queue, queues::Taking::Next(jobs))?)
+    }
+
+    pub(crate) fn done(&self, job: MessageId) -> Result<(), Error> {
+        Ok(queues::done(job)?)
+    }
+
+    pub(crate) fn give_back(&self, job: MessageId) -> Result<(), Error> {
+        Ok(queues::give_back(job)?)
     }
 
     pub(crate) fn ready(&self) {

@@ -38,6 +38,10 @@ impl Manifest {
         writer.strings(self.publishes);
         writer.text(",\"subscribes\":");
         writer.strings(self.subscribes);
+        writer.text(",\"puts\":");
+        writer.strings(self.puts);
+        writer.text(",\"takes\":");
+        writer.strings(self.takes);
         writer.text(",\"grants\":{\"dirs\":");
         writer.dirs(self.dirs);
         writer.text(",\"env\":");
@@ -128,6 +132,8 @@ mod tests {
         fulfills: &[Contract::new("a@1"), Contract::new("b@2")],
         wants: &[Contract::new("c@3")],
         publishes: &["x.>"],
+        puts: &["uploads"],
+        takes: &["reports", "uploads-dead"],
         dirs: &[Dir::read_write("/data"), Dir::read_only("/proc")],
         net: &["metrics.example.com:443"],
         ..Manifest::new("one", "0.1.0")
@@ -149,6 +155,8 @@ mod tests {
                 "wants": ["c@3"],
                 "publishes": ["x.>"],
                 "subscribes": [],
+                "puts": ["uploads"],
+                "takes": ["reports", "uploads-dead"],
                 "grants": {
                     "dirs": [{"guest": "/data", "mode": "rw"}, {"guest": "/proc", "mode": "ro"}],
                     "env": [],

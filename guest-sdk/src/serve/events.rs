@@ -19,6 +19,10 @@ use crate::{
 
 /// How many events wait for one handler that waits itself: as many as Main keeps for an extension by
 /// default. The oldest give way, and the handler sees how many they were.
+///
+/// They cannot be left in the inbox: it yields events after answers and requests, but not those of one
+/// subscription without those of another, and the handler may wait for any of these. A handler that
+/// does not wait has nothing waiting here.
 const WAITING: usize = 256;
 
 pub(super) struct Events {
@@ -48,8 +52,8 @@ impl Events {
         let own = self.lanes.iter().find(|(subscription, _)| *subscription == event.subscription);
         let lane = own.map(|(_, lane)| lane).or(self.any.as_ref())?;
         let topic = event.topic.unwrap_or_else(|| link.topic_of(event.subscription));
-        let (sequence, lost, payload) = (event.sequence, event.lost, event.payload);
-        lane.push(event.sender, Event { topic, sequence, lost, payload });
+        let host::Event { sender, sequence, lost, retained, payload, .. } = event;
+        lane.push(sender, Event { topic, sequence, lost, retained, payload });
         if lane.busy.replace(true) {
             return None;
         }
@@ -76,7 +80,7 @@ impl Lane {
     async fn handle_all(self: Rc<Self>, link: Rc<Link>) {
         while let Some((sender, event)) = self.next() {
             let topic = event.topic.clone();
-            let context = Context::new(link.clone(), Origin::Event(sender));
+            let context = Context::new(link.clone(), Origin::Sent(sender));
             if let Err(error) = (self.handler)(context, event).await {
                 log::warn("an event was not handled", &[("topic", &topic), ("error", &error)]);
             }

@@ -1,13 +1,14 @@
 //! The test's side of an extension that runs in memory.
 
+mod jobs;
+
 use std::{cell::Cell, fmt, rc::Rc, time::Duration};
 
 use futures_util::future::LocalBoxFuture;
-use serde::Serialize;
 
 use super::{Clock, Pending, Published, run::Run};
 use crate::{
-    Error, Extension, Operation,
+    AsTopic, Error, Extension, Operation,
     codec::{Decode, Encode},
 };
 
@@ -153,15 +154,16 @@ impl Harness {
         Ok(Pending::new(self.run.clone(), id))
     }
 
-    /// Publishes an event, as JSON; returns how many of the extension's subscriptions it reached.
+    /// Publishes an event; returns how many of the extension's subscriptions it reached.
     ///
     /// # Panics
-    /// If the value has no form in JSON.
-    pub fn publish<T: Serialize + ?Sized>(&self, topic: &str, value: &T) -> u32 {
-        match serde_json::to_vec(value) {
-            Ok(payload) => self.publish_bytes(topic, &payload),
-            Err(error) => panic!("the event of `{topic}` has no form in JSON: {error}"),
-        }
+    /// If the value has no form as a payload.
+    pub fn publish<T, P>(&self, topic: P, value: &T) -> u32
+    where
+        T: ?Sized,
+        P: AsTopic<T, Codec: Encode<T>>,
+    {
+        self.publish_bytes(topic.as_topic(), &payload::<T, P::Codec>(value))
     }
 
     /// Publishes an event whose payload is bytes as they are.
@@ -170,6 +172,19 @@ impl Harness {
         let delivered = self.run.host.deliver_from_test(topic, payload, self.lost.take());
         self.run.run_until_idle();
         delivered
+    }
+
+    /// Has Main retain a topic, with this as its last value: an extension that subscribes later gets it
+    /// first, as [retained](crate::Event::retained).
+    ///
+    /// # Panics
+    /// If the value has no form as a payload.
+    pub fn retain<T, P>(&self, topic: P, value: &T)
+    where
+        T: ?Sized,
+        P: AsTopic<T, Codec: Encode<T>>,
+    {
+        self.run.host.retain(topic.as_topic(), &payload::<T, P::Codec>(value));
     }
 
     /// Lets the next event arrive as if this many before it had been lost.
@@ -221,6 +236,13 @@ impl Harness {
         self.run.host.stop();
         self.run.run_until(|_| false);
         self.run.outcome().unwrap_or(Ok(()))
+    }
+}
+
+fn payload<T: ?Sized, C: Encode<T>>(value: &T) -> Vec<u8> {
+    match C::encode(value) {
+        Ok(payload) => payload.into_owned(),
+        Err(error) => panic!("the value has no form as a payload: {error}"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What comes back: answers and published events.
+//! What comes back: answers, published events, and what became of jobs.
 
 use std::{fmt, marker::PhantomData, rc::Rc};
 
@@ -24,6 +24,26 @@ pub struct Published {
     pub to: Option<String>,
     /// What was published.
     pub payload: Vec<u8>,
+}
+
+/// What has become of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobState {
+    /// It waits in its queue, and was delivered and given back so often.
+    Waiting {
+        /// How often.
+        deliveries: u32,
+    },
+    /// The extension has it.
+    InHand {
+        /// How often it was delivered, this time included.
+        deliveries: u32,
+    },
+    /// It is done.
+    Done,
+    /// It was delivered three times, as often as Main allows by default, and given back each time: it is
+    /// among the dead letters.
+    Dead,
 }
 
 impl<R, C> Pending<R, C> {

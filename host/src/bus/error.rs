@@ -20,8 +20,8 @@ pub enum Error {
     /// The deadline passed; the request may or may not have been carried out.
     #[error("timed out")]
     Timeout,
-    /// The inbox of the named receiver is full.
-    #[error("inbox of `{0}` is full")]
+    /// There is no room: in the inbox of the named receiver, or in the named queue.
+    #[error("`{0}` is full")]
     Overloaded(String),
     /// The receiver stopped before it answered.
     #[error("the receiver stopped before it answered")]

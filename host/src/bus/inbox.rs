@@ -4,20 +4,38 @@
 //! Requests and events are each bounded by count and by bytes. Replies are bounded by the requests
 //! that the peer has under way and are never shed; one that does not fit by bytes arrives as the
 //! error that says so. They share the bytes of the events, and take them: the oldest events make room.
+//! Behind a lane that is full, what its senders wait to get in waits in order.
 //! All lanes share one wake-up, so that waiting costs one registration.
 //!
 //! The inbox belongs to the peer; its instances are **readers**. Requests and events go to the current
 //! one. Others may read beside it: one that is to take over, or one that finishes after it was relieved.
-//! They get the replies to what they have sent, and nothing else.
+//! They get the replies to what they have sent, and nothing else. A peer with copies has a **seat** for
+//! each, with a current reader of its own; those compete for requests and events.
 
+mod events;
 mod lane;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use event_listener::{Event as Arrival, listener};
 
-use self::lane::{Lane, Weigh};
-use super::{Error, Event, Incoming, Reply, Request};
+pub(crate) use self::events::{Delivery, LaneStats};
+use self::{
+    events::EventLanes,
+    lane::{Lane, Weigh},
+};
+pub(super) use self::{
+    events::{Coming, Pushed},
+    lane::ENVELOPE_BYTES,
+};
+use super::{
+    Error, Incoming, Reply, Request,
+    message::Published,
+    room::{Room, Ticket},
+};
 
 /// How much may wait in a lane.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +87,15 @@ impl ReaderId {
     pub(crate) const FIRST: Self = Self(1);
 }
 
+/// The place of a peer that serves an inbox, alone or as one of several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seat(usize);
+
+impl Seat {
+    /// The one that every inbox has.
+    pub(crate) const FIRST: Self = Self(0);
+}
+
 /// What waits for one peer.
 #[derive(Debug)]
 pub(crate) struct Inbox {
@@ -79,19 +106,28 @@ pub(crate) struct Inbox {
 #[derive(Debug)]
 struct Lanes {
     limits: InboxLimits,
-    /// The instances that read, at most three: the current one, its successor, its predecessor.
+    /// The instances that read, at most three for each seat: the current one, its successor, its
+    /// predecessor.
     readers: Vec<Reader>,
-    /// Who gets requests and events. It may have ended.
-    current: ReaderId,
+    seats: Vec<Sitting>,
     last_reader: ReaderId,
-    /// The peer takes no requests.
-    refuses_requests: bool,
     /// Somebody may have given up waiting for a request of the lane.
     has_abandoned: bool,
     requests: Lane<Request>,
-    events: Lane<Event>,
+    /// Requests that wait for room behind those.
+    parked: VecDeque<(Ticket, Request)>,
+    events: EventLanes,
     /// The fullest that they were, in messages and in bytes.
     peak: Filling,
+}
+
+/// Who serves at one seat.
+#[derive(Clone, Copy, Debug)]
+struct Sitting {
+    /// Who gets requests and events. It may have ended.
+    current: ReaderId,
+    /// The peer takes no requests.
+    refuses: bool,
 }
 
 /// What is one instance's own.
@@ -121,15 +157,22 @@ impl Inbox {
         let lanes = Lanes {
             limits,
             readers: vec![Reader::new(ReaderId::FIRST)],
-            current: ReaderId::FIRST,
+            seats: vec![Sitting { current: ReaderId::FIRST, refuses: false }],
             last_reader: ReaderId::FIRST,
-            refuses_requests: false,
             has_abandoned: false,
             requests: Lane::default(),
-            events: Lane::default(),
+            parked: VecDeque::new(),
+            events: EventLanes::default(),
             peak: Filling::default(),
         };
         Self { lanes: Mutex::new(lanes), arrival: Arrival::new() }
+    }
+
+    /// One more peer is to serve it.
+    pub(super) fn add_seat(&self) -> Seat {
+        let mut lanes = self.lanes();
+        lanes.seats.push(Sitting { current: ReaderId::NOBODY, refuses: true });
+        Seat(lanes.seats.len() - 1)
     }
 
     /// Takes the next message, without waiting: a stop, then replies, then requests, then events.
@@ -138,8 +181,13 @@ impl Inbox {
     /// follow, as long as some are still to come, and then stop again. An instance that has ended, as
     /// all others see it, is told to stop.
     pub(crate) fn take(&self, reader: ReaderId) -> Taken {
+        self.take_with(reader, true)
+    }
+
+    /// The same, with or without events.
+    pub(super) fn take_with(&self, reader: ReaderId, events: bool) -> Taken {
         let mut lanes = self.lanes();
-        let is_current = lanes.current == reader;
+        let is_current = lanes.is_current(reader);
         let Some(own) = lanes.reader(reader) else { return Taken::Stop };
         if own.stop == Stop::Asked {
             own.stop = Stop::Told;
@@ -147,6 +195,10 @@ impl Inbox {
         }
         if let Some(reply) = own.replies.pop() {
             own.expected = own.expected.saturating_sub(1);
+            if lanes.admit_events() && !is_current {
+                drop(lanes);
+                self.wake();
+            }
             return Taken::Message(Incoming::Reply(reply));
         }
         if own.stop == Stop::Told {
@@ -157,24 +209,34 @@ impl Inbox {
         }
         let holds_requests = own.holds_requests;
         while !holds_requests && let Some(request) = lanes.requests.pop() {
+            lanes.admit_requests();
             if !request.answer.is_done() {
                 return Taken::Message(Incoming::Request(request));
             }
         }
-        match lanes.events.pop_first(|event| event.subscription.is_for(reader)) {
-            Some(event) => Taken::Message(Incoming::Event(event)),
+        match events.then(|| lanes.events.pop(reader)).flatten() {
+            Some(event) => {
+                lanes.admit_events();
+                Taken::Message(Incoming::Event(event))
+            }
             None => Taken::Empty,
         }
     }
 
     /// Waits until `take` finds something.
     pub(crate) async fn readable(&self, reader: ReaderId) {
+        self.readable_or(reader, || false).await;
+    }
+
+    /// Waits until `take` finds something, or `other` holds; what makes that hold [wakes](Self::wake) it.
+    pub(crate) async fn readable_or(&self, reader: ReaderId, other: impl Fn() -> bool) {
+        let is_readable = || self.is_readable(reader) || other();
         loop {
-            if self.is_readable(reader) {
+            if is_readable() {
                 return;
             }
             listener!(self.arrival => arrived);
-            if self.is_readable(reader) {
+            if is_readable() {
                 return;
             }
             arrived.await;
@@ -183,7 +245,7 @@ impl Inbox {
 
     fn is_readable(&self, reader: ReaderId) -> bool {
         let mut lanes = self.lanes();
-        let is_current = lanes.current == reader;
+        let is_current = lanes.is_current(reader);
         let Some(own) = lanes.reader(reader) else { return true };
         match own.stop {
             Stop::Asked => true,
@@ -192,10 +254,9 @@ impl Inbox {
                 let has_replies = !own.replies.is_empty();
                 let holds_requests = own.holds_requests;
                 let waits = |request: &Request| !request.answer.is_done();
-                let is_own = |event: &Event| event.subscription.is_for(reader);
                 has_replies
                     || (is_current
-                        && (lanes.events.items.iter().any(is_own)
+                        && (lanes.events.has_any_for(reader)
                             || (!holds_requests && lanes.requests.items.iter().any(waits))))
             }
         }
@@ -206,6 +267,14 @@ impl Inbox {
         if let Some(own) = self.lanes().reader(reader)
             && own.stop == Stop::No
         {
+            own.stop = Stop::Asked;
+        }
+        self.wake();
+    }
+
+    /// The same to all readers.
+    pub(super) fn stop_all(&self) {
+        for own in self.lanes().readers.iter_mut().filter(|own| own.stop == Stop::No) {
             own.stop = Stop::Asked;
         }
         self.wake();
@@ -225,10 +294,13 @@ impl Inbox {
     }
 
     /// From now on requests and events go to this reader. The one to whom they went is told to stop.
-    pub(super) fn hand_over(&self, reader: ReaderId, limits: InboxLimits) {
+    pub(super) fn hand_over(&self, seat: Seat, reader: ReaderId, limits: InboxLimits) {
         let mut lanes = self.lanes();
         lanes.limits = limits;
-        let former = std::mem::replace(&mut lanes.current, reader);
+        lanes.admit_events();
+        lanes.admit_requests();
+        let Some(sitting) = lanes.seats.get_mut(seat.0) else { return };
+        let former = std::mem::replace(&mut sitting.current, reader);
         if former != reader
             && let Some(former) = lanes.reader(former)
             && former.stop == Stop::No
@@ -247,12 +319,17 @@ impl Inbox {
     }
 
     pub(super) fn is_current(&self, reader: ReaderId) -> bool {
-        self.lanes().current == reader
+        self.lanes().is_current(reader)
     }
 
-    /// The instance to which requests and events go.
-    pub(super) fn current(&self) -> ReaderId {
-        self.lanes().current
+    /// The instance to which requests and events go, at one seat.
+    pub(super) fn current(&self, seat: Seat) -> ReaderId {
+        self.lanes().seats.get(seat.0).map_or(ReaderId::NOBODY, |sitting| sitting.current)
+    }
+
+    /// Whether somebody takes requests, or will.
+    pub(super) fn is_served(&self) -> bool {
+        self.lanes().is_served()
     }
 
     /// Whether requests stay in the inbox for now, because this reader has enough of them in hand.
@@ -266,16 +343,33 @@ impl Inbox {
         }
     }
 
-    /// Whether requests that come are refused, because the peer is down or about to be.
-    pub(super) fn refuse_requests(&self, refuse: bool) {
-        self.lanes().refuses_requests = refuse;
+    /// Whether the peer at this seat refuses requests, because it is down or about to be. Where all do,
+    /// nobody waits for room either.
+    pub(super) fn refuse_requests(&self, seat: Seat, refuse: bool) {
+        let mut lanes = self.lanes();
+        if let Some(sitting) = lanes.seats.get_mut(seat.0) {
+            sitting.refuses = refuse;
+        }
+        if !lanes.is_served() {
+            lanes.events.turn_away();
+            let turned_away = std::mem::take(&mut lanes.parked);
+            drop(lanes);
+            drop(turned_away);
+        }
     }
 
     /// Nobody waits any more for some request that the peer has in hand or in its inbox.
     pub(super) fn note_abandoned(&self) {
         let mut lanes = self.lanes();
         lanes.has_abandoned = true;
+        lanes.parked.retain(|(_, request)| !request.answer.is_done());
         let mut released = false;
+        if !lanes.parked.is_empty() {
+            // They must not keep out those who wait for room. Dropped here, they answer nobody.
+            lanes.requests.retain(|waiting| !waiting.answer.is_done());
+            lanes.admit_requests();
+            released = true;
+        }
         for reader in &mut lanes.readers {
             reader.has_abandoned_in_hand = true;
             // It may have as many in hand as it can, and wait for another: it is to look again.
@@ -307,26 +401,39 @@ impl Inbox {
         self.wake();
     }
 
-    /// Drops all that waits, but for the replies to instances beside the current one; whoever waits for an
-    /// answer gets `peer-gone`.
-    pub(crate) fn clear(&self) {
+    /// Drops all that waits, but for the replies to instances beside the current one at this seat; whoever
+    /// waits for an answer gets `peer-gone`.
+    pub(crate) fn clear(&self, seat: Seat) {
         let mut lanes = self.lanes();
-        let current = lanes.current;
+        let current = lanes.seats.get(seat.0).map_or(ReaderId::NOBODY, |sitting| sitting.current);
         let replies = lanes.reader(current).map(|reader| std::mem::take(&mut reader.replies));
-        let dropped = (replies, std::mem::take(&mut lanes.requests), std::mem::take(&mut lanes.events));
+        let requests = (std::mem::take(&mut lanes.requests), std::mem::take(&mut lanes.parked));
+        lanes.events.clear();
+        let dropped = (replies, requests);
         drop(lanes);
         // Outside the lock: dropping a request answers it, and the answer may go into this inbox.
         drop(dropped);
     }
 
-    /// Drops the requests for which `is_hopeless`; whoever waits for them gets `peer-gone`.
+    /// Drops the requests for which `is_hopeless`, if nobody serves it; whoever waits for them gets
+    /// `peer-gone`.
     pub(crate) fn drop_requests(&self, is_hopeless: impl Fn(&Request) -> bool) {
-        let dropped = self.lanes().requests.retain(|request| !is_hopeless(request));
-        drop(dropped);
+        let mut lanes = self.lanes();
+        if lanes.is_served() {
+            return;
+        }
+        let dropped = lanes.requests.retain(|request| !is_hopeless(request));
+        let (hopeless, kept): (VecDeque<_>, VecDeque<_>) =
+            std::mem::take(&mut lanes.parked).into_iter().partition(|(_, request)| is_hopeless(request));
+        lanes.parked = kept;
+        lanes.admit_requests();
+        drop(lanes);
+        drop((dropped, hopeless));
     }
 
-    /// Puts what a dead instance had not reached back to the front, in the order given.
-    pub(crate) fn give_back(&self, messages: Vec<Incoming>) {
+    /// Puts what a dead instance had not reached back to the front, in the order given. `lost` are the
+    /// events of a subscription that it had in hand.
+    pub(crate) fn give_back(&self, messages: Vec<Incoming>, lost: &[(u32, u64)]) {
         let mut lanes = self.lanes();
         for message in messages.into_iter().rev() {
             match message {
@@ -334,6 +441,9 @@ impl Inbox {
                 Incoming::Event(event) => lanes.events.push_front(event),
                 Incoming::Reply(_) => {}
             }
+        }
+        for (subscription, lost) in lost {
+            lanes.events.lose_in_hand(*subscription, *lost);
         }
         lanes.note_peak();
         drop(lanes);
@@ -343,16 +453,16 @@ impl Inbox {
     /// Appends a request, or gives it back.
     pub(super) fn push_request(&self, request: Request) -> Result<(), Refused> {
         let mut lanes = self.lanes();
-        if lanes.refuses_requests {
+        if !lanes.is_served() {
             return Err(Refused { request, because: Refusal::Down });
         }
         let mut abandoned = Vec::new();
-        let limits = lanes.limits;
-        if !lanes.requests.has_room(&request, limits) && std::mem::take(&mut lanes.has_abandoned) {
+        if !lanes.has_room_for(&request) && std::mem::take(&mut lanes.has_abandoned) {
             // Requests that nobody waits for any more must not keep others out.
             abandoned = lanes.requests.retain(|waiting| !waiting.answer.is_done());
+            lanes.admit_requests();
         }
-        if !lanes.requests.has_room(&request, limits) {
+        if !lanes.has_room_for(&request) {
             drop(lanes);
             drop(abandoned);
             return Err(Refused { request, because: Refusal::Full });
@@ -364,26 +474,104 @@ impl Inbox {
         Ok(())
     }
 
-    /// Appends an event, at the cost of the oldest ones if there is no room; returns how many those
-    /// were.
-    pub(super) fn push_event(&self, event: Event) -> u32 {
+    /// Appends a request, or lets it wait for room: then its sender can wait, too.
+    pub(super) fn park_request(&self, request: Request) -> Result<Option<Arc<Room>>, Refused> {
         let mut lanes = self.lanes();
-        let mut lost = 0;
-        let mut dropped = Vec::new();
-        let limits = lanes.limits;
-        let beside = InboxLimits { bytes: limits.bytes.saturating_sub(lanes.reply_bytes()), ..limits };
-        while !lanes.events.has_room(&event, beside)
-            && let Some(oldest) = lanes.events.pop()
-        {
-            lost += 1;
-            dropped.push(oldest);
+        if !lanes.is_served() {
+            return Err(Refused { request, because: Refusal::Down });
         }
-        lanes.events.push_back(event);
+        if lanes.has_room_for(&request) {
+            lanes.requests.push_back(request);
+            lanes.note_peak();
+            drop(lanes);
+            self.wake();
+            return Ok(None);
+        }
+        let room = Arc::<Room>::default();
+        lanes.parked.push_back((room.ticket(), request));
+        Ok(Some(room))
+    }
+
+    /// A new subscription, whose number is greater than those before.
+    pub(super) fn add_subscription(
+        &self,
+        number: u32,
+        names_one_topic: bool,
+        since: ReaderId,
+        delivery: Delivery,
+    ) {
+        self.lanes().events.add(number, names_one_topic, since, delivery);
+    }
+
+    /// An instance has subscribed.
+    pub(super) fn note_reader(&self, subscription: u32, reader: ReaderId) {
+        self.lanes().events.note_reader(subscription, reader);
+    }
+
+    /// The first instance that subscribed.
+    pub(super) fn since(&self, subscription: u32) -> Option<ReaderId> {
+        self.lanes().events.since(subscription)
+    }
+
+    pub(super) fn set_delivery(&self, subscription: u32, delivery: Delivery) {
+        let mut lanes = self.lanes();
+        let limits = lanes.beside_replies();
+        lanes.events.set_delivery(subscription, delivery, limits);
+        lanes.admit_events();
+        drop(lanes);
+        self.wake();
+    }
+
+    pub(super) fn lane_stats(&self, subscription: u32) -> (Delivery, LaneStats) {
+        self.lanes().events.stats(subscription)
+    }
+
+    /// Whether the publisher of an event that counts so many bytes would have to wait for room.
+    pub(super) fn blocks(&self, subscription: u32, bytes: u64) -> bool {
+        let lanes = self.lanes();
+        lanes.is_served() && lanes.events.blocks(subscription, bytes, lanes.beside_replies())
+    }
+
+    /// Appends an event, as the policy of its subscription has it where there is no room.
+    pub(super) fn push_event(
+        &self,
+        subscription: u32,
+        published: Arc<Published>,
+        coming: Coming<'_>,
+    ) -> Pushed {
+        let mut lanes = self.lanes();
+        let (limits, is_down) = (lanes.beside_replies(), !lanes.is_served());
+        let pushed = lanes.events.push(subscription, published, coming, limits, is_down);
         lanes.note_peak();
         drop(lanes);
-        drop(dropped);
-        self.wake();
-        lost
+        if pushed.delivered {
+            self.wake();
+        }
+        pushed
+    }
+
+    /// The last value of a topic, for an instance that has just subscribed, unless what waits is as new.
+    pub(super) fn push_retained(&self, subscription: u32, published: &Arc<Published>) {
+        if !self.lanes().events.has_since(subscription, published) {
+            self.push_event(subscription, published.clone(), Coming::Retained);
+        }
+    }
+
+    /// An event of this subscription is lost.
+    pub(super) fn lose_event(&self, subscription: u32) {
+        self.lanes().events.lose(subscription);
+    }
+
+    /// A publisher waits no longer; how many of its events waited for room here.
+    pub(super) fn withdraw(&self, subscription: u32, room: &Arc<Room>) -> u32 {
+        let mut lanes = self.lanes();
+        let withdrawn = lanes.events.withdraw(subscription, room);
+        let has_admitted = lanes.admit_events();
+        drop(lanes);
+        if has_admitted {
+            self.wake();
+        }
+        withdrawn
     }
 
     /// Appends the reply that `reader` expects; one that has ended gets none. The oldest events make room
@@ -398,31 +586,32 @@ impl Inbox {
             reply.outcome = Err(Error::LimitExceeded { name: "inbox.bytes", used, allowed });
         }
         own.replies.push_back(reply);
-        let mut dropped = Vec::new();
-        while lanes.reply_bytes() + lanes.events.bytes > allowed
-            && let Some(oldest) = lanes.events.pop()
-        {
-            dropped.push(oldest);
+        let mut dropped = 0;
+        while lanes.reply_bytes() + lanes.events.bytes > allowed && lanes.events.drop_oldest() {
+            dropped += 1;
         }
         lanes.note_peak();
         drop(lanes);
         self.wake();
-        u32::try_from(dropped.len()).unwrap_or(u32::MAX)
+        dropped
     }
 
-    /// Drops the events of one subscription.
-    pub(super) fn drop_events_of(&self, subscription: u32) {
+    /// A subscription has ended, and what waits of it with it.
+    pub(super) fn remove_subscription(&self, subscription: u32) {
         let mut lanes = self.lanes();
-        let dropped = lanes.events.retain(|event| event.subscription.number() != subscription);
+        lanes.events.remove(subscription);
+        let has_admitted = lanes.admit_events();
         drop(lanes);
-        drop(dropped);
+        if has_admitted {
+            self.wake();
+        }
     }
 
     /// Messages and bytes that wait in all lanes.
     pub(crate) fn depth(&self) -> (u64, u64) {
         let lanes = self.lanes();
         let replies: usize = lanes.readers.iter().map(|reader| reader.replies.items.len()).sum();
-        let messages = replies + lanes.requests.items.len() + lanes.events.items.len();
+        let messages = replies + lanes.requests.items.len() + lanes.events.messages;
         let bytes = lanes.reply_bytes() + lanes.requests.bytes + lanes.events.bytes;
         (u64::try_from(messages).unwrap_or(u64::MAX), bytes)
     }
@@ -434,7 +623,7 @@ impl Inbox {
     }
 
     /// Wakes all who wait: they may be different instances, for which different messages come.
-    fn wake(&self) {
+    pub(crate) fn wake(&self) {
         self.arrival.notify(usize::MAX);
     }
 
@@ -461,12 +650,47 @@ impl Lanes {
         self.readers.iter_mut().find(|reader| reader.id == id)
     }
 
+    fn is_current(&self, reader: ReaderId) -> bool {
+        self.seats.iter().any(|sitting| sitting.current == reader)
+    }
+
+    fn is_served(&self) -> bool {
+        self.seats.iter().any(|sitting| !sitting.refuses)
+    }
+
     fn reply_bytes(&self) -> u64 {
         self.readers.iter().map(|reader| reader.replies.bytes).sum()
     }
 
+    /// What is left to events.
+    fn beside_replies(&self) -> InboxLimits {
+        InboxLimits { bytes: self.limits.bytes.saturating_sub(self.reply_bytes()), ..self.limits }
+    }
+
+    fn has_room_for(&self, request: &Request) -> bool {
+        self.parked.is_empty() && self.requests.has_room(request, self.limits)
+    }
+
+    /// Whether any event got in, of which its reader is to be told.
+    fn admit_events(&mut self) -> bool {
+        let limits = self.beside_replies();
+        self.events.admit(limits)
+    }
+
+    fn admit_requests(&mut self) {
+        while let Some((_, request)) = self.parked.front()
+            && (request.answer.is_done() || self.requests.has_room(request, self.limits))
+            && let Some((ticket, request)) = self.parked.pop_front()
+        {
+            if !request.answer.is_done() {
+                self.requests.push_back(request);
+                ticket.admit();
+            }
+        }
+    }
+
     fn filling(&self) -> Filling {
-        let messages = self.requests.items.len().max(self.events.items.len());
+        let messages = self.requests.items.len().max(self.events.messages);
         // Replies have no number of their own, and are counted with the events in bytes.
         let bytes = self.requests.bytes.max(self.reply_bytes() + self.events.bytes);
         Filling { messages: u64::try_from(messages).unwrap_or(u64::MAX), bytes }

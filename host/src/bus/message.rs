@@ -3,14 +3,17 @@
 use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::{Error, Waiter, inbox::ReaderId, subscriptions::Subscription};
+use super::{
+    Error, Waiter,
+    inbox::{ENVELOPE_BYTES, ReaderId},
+};
 use crate::names::{ContractName, OperationName, Topic};
 
 /// Identifies one message for as long as Main runs; never zero, never used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct MessageId(pub(crate) u64);
 
@@ -38,6 +41,8 @@ pub struct Receipt {
     pub delivered: u32,
     /// Events that were lost for want of room: this one, or older ones in its place.
     pub shed: u32,
+    /// Subscriptions that refused it for want of room, or for which it waited in vain.
+    pub refused: u32,
 }
 
 /// What an inbox yields.
@@ -108,8 +113,14 @@ impl Drop for Answer {
 /// An event as one subscription gets it.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
-    pub(crate) subscription: Arc<Subscription>,
-    pub(crate) sequence: u64,
+    /// The number of the subscription.
+    pub(crate) subscription: u32,
+    /// Whether the subscription is to one topic, without a wildcard.
+    pub(crate) names_one_topic: bool,
+    /// Events of the subscription that were lost just before it.
+    pub(crate) lost: u64,
+    /// It was published before whoever gets it subscribed.
+    pub(crate) retained: bool,
     pub(crate) published: Arc<Published>,
 }
 
@@ -118,6 +129,15 @@ pub(crate) struct Event {
 pub(crate) struct Published {
     pub(crate) sender: PeerId,
     pub(crate) topic: Topic,
+    /// Its place in the topic; 0 if it is for one peer alone.
+    pub(crate) sequence: u64,
     pub(crate) at: Instant,
     pub(crate) payload: Bytes,
+}
+
+impl Published {
+    /// What it counts in an inbox.
+    pub(super) fn bytes(&self) -> u64 {
+        ENVELOPE_BYTES + (self.topic.as_str().len() + self.payload.len()) as u64
+    }
 }

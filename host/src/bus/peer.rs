@@ -4,9 +4,10 @@
 //! may change: then a [`Peer::renewed`] one with the same number and the same inbox takes its place.
 
 use std::{
+    fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicU8, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -14,11 +15,12 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    Error, InboxLimits, Incoming, OperationId, PeerId, Reply, Request, Taken,
+    Delivery, Error, InboxLimits, Incoming, OperationId, PeerId, Reply, Request, Taken,
+    circle::Wait,
     error::truncated,
-    inbox::{Inbox, ReaderId},
+    inbox::{Inbox, ReaderId, Seat},
 };
-use crate::names::{ContractName, OperationName, TopicPattern};
+use crate::names::{ContractName, OperationName, QueueName, TopicPattern};
 
 /// Operations of one contract that a peer may serve.
 const MAX_OPERATIONS: usize = 256;
@@ -29,7 +31,12 @@ pub(crate) struct Access {
     pub(crate) fulfills: Vec<ContractName>,
     pub(crate) calls: Vec<ContractName>,
     pub(crate) publishes: Vec<TopicPattern>,
-    pub(crate) subscribes: Vec<TopicPattern>,
+    /// The first that covers a pattern says how its events wait.
+    pub(crate) subscribes: Vec<(TopicPattern, Delivery)>,
+    /// Queues into which it may put.
+    pub(crate) puts: Vec<QueueName>,
+    /// Queues from which it may take.
+    pub(crate) takes: Vec<QueueName>,
 }
 
 /// How much a peer may send and hold.
@@ -37,6 +44,8 @@ pub(crate) struct Access {
 pub(crate) struct PeerLimits {
     pub(crate) message_size: u64,
     pub(crate) inbox: InboxLimits,
+    /// Whether the senders of requests that find the inbox full wait for room.
+    pub(crate) senders_wait: bool,
     /// The default deadline of requests to this peer.
     pub(crate) request_timeout: Duration,
     /// Subscriptions at once.
@@ -86,13 +95,19 @@ pub(crate) struct Peer {
     served: Mutex<Vec<Arc<OperationId>>>,
     /// Its instance, by its place among the readers of the inbox.
     reader: AtomicU64,
-    waits_for: AtomicU32,
+    waits: Mutex<Vec<Wait>>,
 }
 
 /// What stays when grants and limits change.
 #[derive(Debug)]
 struct Lasting {
     inbox: Arc<Inbox>,
+    /// Where it serves that.
+    seat: Seat,
+    /// The peer whose inbox it is, where that is another: then it is a copy of that.
+    original: Option<PeerId>,
+    /// Peers that serve this one's inbox, too.
+    copies: Mutex<Vec<PeerId>>,
     phase: AtomicU8,
     interruption: Mutex<String>,
     stats: PeerStats,
@@ -100,8 +115,37 @@ struct Lasting {
 
 impl Peer {
     pub(super) fn new(id: PeerId, name: Arc<str>, limits: PeerLimits, access: Option<Access>) -> Self {
+        let inbox = Arc::new(Inbox::new(limits.inbox));
+        Self::at(id, name, limits, access, (inbox, Seat::FIRST), None)
+    }
+
+    /// One that serves the inbox of another, beside that.
+    pub(super) fn copy(
+        id: PeerId,
+        name: Arc<str>,
+        limits: PeerLimits,
+        access: Access,
+        original: &Peer,
+    ) -> Self {
+        let inbox = original.inbox().clone();
+        let seat = inbox.add_seat();
+        original.lasting.copies.lock().unwrap_or_else(PoisonError::into_inner).push(id);
+        Self::at(id, name, limits, Some(access), (inbox, seat), Some(original.id))
+    }
+
+    fn at(
+        id: PeerId,
+        name: Arc<str>,
+        limits: PeerLimits,
+        access: Option<Access>,
+        (inbox, seat): (Arc<Inbox>, Seat),
+        original: Option<PeerId>,
+    ) -> Self {
         let lasting = Lasting {
-            inbox: Arc::new(Inbox::new(limits.inbox)),
+            inbox,
+            seat,
+            original,
+            copies: Mutex::default(),
             phase: AtomicU8::new(DOWN),
             interruption: Mutex::default(),
             stats: PeerStats::default(),
@@ -124,7 +168,7 @@ impl Peer {
             lasting,
             served: Mutex::default(),
             reader: AtomicU64::new(ReaderId::FIRST.0),
-            waits_for: AtomicU32::new(NOBODY),
+            waits: Mutex::default(),
         }
     }
 
@@ -145,6 +189,20 @@ impl Peer {
 
     pub(crate) fn limits(&self) -> &PeerLimits {
         &self.limits
+    }
+
+    /// The peer whose inbox it serves.
+    pub(super) fn owner(&self) -> PeerId {
+        self.lasting.original.unwrap_or(self.id)
+    }
+
+    /// All that serve its inbox beside it, if it is not one of them itself.
+    pub(super) fn copies(&self) -> Vec<PeerId> {
+        self.lasting.copies.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn seat(&self) -> Seat {
+        self.lasting.seat
     }
 
     pub(crate) fn inbox(&self) -> &Arc<Inbox> {
@@ -182,7 +240,7 @@ impl Peer {
             Phase::Replacing => REPLACING,
         };
         self.lasting.phase.store(code, Ordering::Release);
-        self.inbox().refuse_requests(matches!(code, DOWN | DRAINING));
+        self.inbox().refuse_requests(self.seat(), matches!(code, DOWN | DRAINING));
     }
 
     /// What the instance says of itself, which does not undo a stop. While another is the current one it
@@ -208,11 +266,6 @@ impl Peer {
         matches!(self.lasting.phase.load(Ordering::Acquire), STARTING | READY | INTERRUPTED)
     }
 
-    /// Whether it takes events that are for it alone: also while it makes place for another instance.
-    pub(super) fn takes_events(&self) -> bool {
-        !matches!(self.lasting.phase.load(Ordering::Acquire), DOWN | DRAINING)
-    }
-
     /// Whether an instance is on its way.
     pub(crate) fn is_starting(&self) -> bool {
         matches!(self.lasting.phase.load(Ordering::Acquire), STARTING | REPLACING)
@@ -225,7 +278,7 @@ impl Peer {
     /// A new instance begins, the one before having ended: it serves nothing yet, and starts with what
     /// waits in the inbox.
     pub(crate) fn begin_instance(&self) {
-        self.inbox().close(self.inbox().current());
+        self.inbox().close(self.inbox().current(self.seat()));
         self.begin_beside();
         self.become_current();
         self.set_phase(Phase::Starting);
@@ -240,7 +293,7 @@ impl Peer {
 
     /// Requests and events go to the instance from now on. The one that got them is told to stop.
     pub(crate) fn become_current(&self) {
-        self.inbox().hand_over(self.reader(), self.limits.inbox);
+        self.inbox().hand_over(self.seat(), self.reader(), self.limits.inbox);
     }
 
     /// The instance has ended: nobody reads the replies to it.
@@ -262,6 +315,11 @@ impl Peer {
         self.inbox().readable(self.reader()).await;
     }
 
+    /// Waits until [`take`](Self::take) finds something, or `other` holds.
+    pub(crate) async fn readable_or(&self, other: impl Fn() -> bool) {
+        self.inbox().readable_or(self.reader(), other).await;
+    }
+
     /// Whether requests stay in the inbox for now, because the instance has enough of them in hand.
     pub(crate) fn hold_requests(&self, hold: bool) {
         self.inbox().hold_requests(self.reader(), hold);
@@ -274,12 +332,12 @@ impl Peer {
 
     /// Whether its instance is still to take over from another.
     pub(super) fn is_successor(&self) -> bool {
-        self.reader() > self.inbox().current()
+        self.reader() > self.inbox().current(self.seat())
     }
 
     /// Whether another has taken over from its instance.
     pub(super) fn is_predecessor(&self) -> bool {
-        self.reader() < self.inbox().current()
+        self.reader() < self.inbox().current(self.seat())
     }
 
     /// Whether requests and events go to its instance, and not to one of the same peer beside it.
@@ -324,8 +382,13 @@ impl Peer {
     /// The next message, without waiting. Requests for operations that the present instance does not
     /// serve are answered here.
     pub(crate) fn take(&self) -> Taken {
+        self.take_with(true)
+    }
+
+    /// The same, with or without events.
+    pub(crate) fn take_with(&self, events: bool) -> Taken {
         loop {
-            match self.inbox().take(self.reader()) {
+            match self.inbox().take_with(self.reader(), events) {
                 Taken::Message(Incoming::Request(mut request)) => match self.number_of(&request) {
                     Some(number) => {
                         request.number = number;
@@ -360,8 +423,11 @@ impl Peer {
         ReaderId(self.reader.load(Ordering::Acquire))
     }
 
-    /// Contracts that it may own.
+    /// Contracts that it may own. What a copy fulfils is owned by the one whose inbox it serves.
     pub(super) fn fulfills(&self) -> &[ContractName] {
+        if self.lasting.original.is_some() {
+            return &[];
+        }
         self.access.as_ref().map_or(&[], |access| &access.fulfills)
     }
 
@@ -383,29 +449,41 @@ impl Peer {
     }
 
     pub(super) fn may_publish(&self, topic: &TopicPattern) -> Result<(), Error> {
-        self.may("publish", "publishes", topic, |access| &access.publishes)
-    }
-
-    pub(super) fn may_subscribe(&self, pattern: &TopicPattern) -> Result<(), Error> {
-        self.may("subscribe to", "subscribes", pattern, |access| &access.subscribes)
-    }
-
-    fn may(
-        &self,
-        verb: &str,
-        key: &str,
-        pattern: &TopicPattern,
-        granted: impl Fn(&Access) -> &Vec<TopicPattern>,
-    ) -> Result<(), Error> {
         match &self.access {
-            Some(access) if !granted(access).iter().any(|grant| grant.covers(pattern)) => {
-                Err(Error::PermissionDenied(format!(
-                    "`{}` may not {verb} `{pattern}`; `{key}` would grant it",
-                    self.name
-                )))
+            Some(access) if !access.publishes.iter().any(|grant| grant.covers(topic)) => {
+                Err(self.not_granted("publish", topic, "publishes"))
             }
             _ => Ok(()),
         }
+    }
+
+    /// Says how events wait, if it may subscribe.
+    pub(super) fn may_subscribe(&self, pattern: &TopicPattern) -> Result<Delivery, Error> {
+        let Some(access) = &self.access else { return Ok(Delivery::default()) };
+        let grant = access.subscribes.iter().find(|(grant, _)| grant.covers(pattern));
+        grant
+            .map(|(_, delivery)| *delivery)
+            .ok_or_else(|| self.not_granted("subscribe to", pattern, "subscribes"))
+    }
+
+    pub(super) fn may_put(&self, queue: &QueueName) -> Result<(), Error> {
+        match &self.access {
+            Some(access) if !access.puts.contains(queue) => Err(self.not_granted("put into", queue, "puts")),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn may_take(&self, queue: &QueueName) -> Result<(), Error> {
+        match &self.access {
+            Some(access) if !access.takes.contains(queue) => {
+                Err(self.not_granted("take from", queue, "takes"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn not_granted(&self, verb: &str, what: &impl fmt::Display, key: &str) -> Error {
+        Error::PermissionDenied(format!("`{}` may not {verb} `{what}`; `{key}` would grant it", self.name))
     }
 
     /// Fails if the peer may neither send nor receive a payload of that size.
@@ -428,14 +506,13 @@ impl Peer {
         }
     }
 
-    /// Whom this peer waits for with everything else stopped, as in a blocking call.
-    pub(super) fn waits_for(&self) -> Option<PeerId> {
-        let id = self.waits_for.load(Ordering::Acquire);
-        (id != NOBODY).then_some(PeerId(id))
+    /// For what this peer waits with everything else stopped, as in a blocking call.
+    pub(super) fn waits(&self) -> Vec<Wait> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn set_waits_for(&self, other: Option<PeerId>) {
-        self.waits_for.store(other.map_or(NOBODY, |id| id.0), Ordering::Release);
+    pub(super) fn set_waits(&self, waits: Vec<Wait>) {
+        *self.waits.lock().unwrap_or_else(PoisonError::into_inner) = waits;
     }
 
     fn number_of(&self, request: &Request) -> Option<u32> {
@@ -464,5 +541,3 @@ const READY: u8 = 2;
 const INTERRUPTED: u8 = 3;
 const DRAINING: u8 = 4;
 const REPLACING: u8 = 5;
-
-const NOBODY: u32 = u32::MAX;

@@ -1,4 +1,4 @@
-//! Requests under way: who waits for which answer, and until when.
+//! Requests under way: who waits for which answer, and until when; and until when senders wait for room.
 //!
 //! A waiter is registered before its request is sent and is removed by whatever ends it first: the
 //! answer, the deadline, the caller giving up, or the death of the receiver. All deadlines share one
@@ -21,12 +21,21 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{Error, MessageId, Peer, Reply, inbox::ReaderId};
+use super::{Error, MessageId, Peer, Reply, inbox::ReaderId, room::Room};
 
 /// Deadlines that end requests before others run.
 const AT_ONCE: usize = 64;
 
-/// Everybody who waits for an answer, by deadline.
+/// Who waits, and hears when the deadline passes.
+#[derive(Clone, Debug)]
+pub(super) enum Timed {
+    /// For an answer.
+    Waiter(Arc<Waiter>),
+    /// For room.
+    Room(Arc<Room>),
+}
+
+/// Everybody who waits for an answer or for room, by deadline.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     queue: Mutex<Queue>,
@@ -36,7 +45,7 @@ pub(crate) struct Pending {
 
 #[derive(Debug, Default)]
 struct Queue {
-    waiters: BTreeMap<(Instant, MessageId), Arc<Waiter>>,
+    waiters: BTreeMap<(Instant, MessageId), Timed>,
     armed: Option<Instant>,
     /// Main has ended: nobody would answer, or notice the deadline.
     closed: bool,
@@ -45,18 +54,26 @@ struct Queue {
 impl Pending {
     pub(super) fn register(self: &Arc<Self>, waiter: Waiter) -> Arc<Waiter> {
         let waiter = Arc::new(waiter);
+        self.watch(waiter.key(), Timed::Waiter(waiter.clone()));
+        waiter
+    }
+
+    /// Says so when this deadline passes, unless that is forgotten before.
+    pub(super) fn watch(&self, key: (Instant, MessageId), waiter: Timed) {
         let mut queue = self.queue();
         if queue.closed {
             drop(queue);
-            waiter.complete(Err(Error::PeerGone));
-            return waiter;
+            return waiter.close();
         }
-        queue.waiters.insert(waiter.key(), waiter.clone());
-        if queue.armed.is_none_or(|armed| waiter.deadline < armed) {
-            queue.armed = Some(waiter.deadline);
+        queue.waiters.insert(key, waiter);
+        if queue.armed.is_none_or(|armed| key.0 < armed) {
+            queue.armed = Some(key.0);
             self.earlier.notify_one();
         }
-        waiter
+    }
+
+    pub(super) fn forget(&self, key: (Instant, MessageId)) {
+        self.queue().waiters.remove(&key);
     }
 
     pub(super) fn len(&self) -> usize {
@@ -70,9 +87,7 @@ impl Pending {
             queue.closed = true;
             std::mem::take(&mut queue.waiters)
         };
-        for waiter in waiters.values() {
-            waiter.complete(Err(Error::PeerGone));
-        }
+        waiters.values().for_each(Timed::close);
     }
 
     pub(super) async fn run(&self) {
@@ -100,6 +115,11 @@ impl Pending {
             let due = {
                 let mut queue = self.queue();
                 match queue.waiters.first_key_value() {
+                    Some((&(deadline, id), Timed::Room(room))) if deadline <= now => {
+                        let room = room.clone();
+                        queue.waiters.remove(&(deadline, id));
+                        Timed::Room(room)
+                    }
                     Some((&(deadline, _), waiter)) if deadline <= now => waiter.clone(),
                     next => {
                         let next = next.map(|(&(deadline, _), _)| deadline);
@@ -108,13 +128,28 @@ impl Pending {
                     }
                 }
             };
-            due.expire();
+            match due {
+                Timed::Waiter(waiter) => waiter.expire(),
+                Timed::Room(room) => room.expire(),
+            }
         }
         (Some(now), true)
     }
 
     fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Timed {
+    /// Main has ended.
+    fn close(&self) {
+        match self {
+            Self::Waiter(waiter) => {
+                waiter.complete(Err(Error::PeerGone));
+            }
+            Self::Room(room) => room.expire(),
+        }
     }
 }
 
@@ -247,7 +282,7 @@ impl Waiter {
     fn end(&self) -> bool {
         let first = !self.done.swap(true, Ordering::AcqRel);
         if first {
-            self.pending.queue().waiters.remove(&self.key());
+            self.pending.forget(self.key());
         }
         first
     }

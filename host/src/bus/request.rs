@@ -1,15 +1,20 @@
 //! Requests: from the caller's number for an operation to the one answer.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::{
-    Answer, Bus, Error, OperationId, Peer, PeerId, Phase, Request, Waiter,
+    Answer, Bus, Error, OperationId, Peer, Phase, Request, Waiter,
+    circle::{Wait, Waits},
     inbox::{ReaderId, Refusal, Refused},
     peer::parsed,
     pending::{ReplyTo, Slot},
+    room::Room,
 };
 use crate::names::{ContractName, OperationName};
 
@@ -43,8 +48,25 @@ impl Target {
 #[must_use = "the answer is lost unless awaited"]
 pub(crate) struct PendingCall {
     waiter: Arc<Waiter>,
-    /// The caller, where nothing else reaches it while it waits.
-    blocked: Option<Arc<Peer>>,
+    /// Nothing else reaches the caller meanwhile.
+    _waits: Option<Waits>,
+}
+
+/// A request that was sent, and perhaps waits for room in the receiver's inbox.
+#[derive(Debug)]
+#[must_use = "it does not wait for room unless awaited"]
+pub(crate) struct Sending(Parked);
+
+/// The room for which a request waits, if it does, and with it perhaps its sender.
+type Parked = Option<(Arc<Room>, Option<Waits>)>;
+
+impl Sending {
+    /// Waits until it is in the inbox, or its time is over.
+    pub(crate) async fn sent(self) {
+        if let Some((room, _waits)) = &self.0 {
+            room.settled().await;
+        }
+    }
 }
 
 impl PendingCall {
@@ -59,9 +81,6 @@ impl PendingCall {
 impl Drop for PendingCall {
     fn drop(&mut self) {
         self.waiter.cancel();
-        if let Some(caller) = &self.blocked {
-            caller.set_waits_for(None);
-        }
     }
 }
 
@@ -86,8 +105,9 @@ impl Bus {
             reader: ReaderId::NOBODY,
             routes,
         };
-        if target.receiver.phase() == Phase::Ready {
-            target.refresh()?;
+        let server = self.server(&target.receiver);
+        if server.is_ready() {
+            target.refresh(&server)?;
         }
         Ok(target)
     }
@@ -104,25 +124,25 @@ impl Bus {
         blocking: bool,
     ) -> Result<PendingCall, Error> {
         self.follow(target)?;
-        if blocking {
-            self.refuse_circle(caller, &target.receiver)?;
-        }
-        let waiter = self.submit(caller, target, payload, deadline, ReplyTo::Slot(Slot::default()))?;
-        let blocked = blocking.then(|| {
-            caller.set_waits_for(Some(target.receiver.id()));
-            caller.clone()
-        });
-        Ok(PendingCall { waiter, blocked })
+        let waits = match blocking {
+            true => Some(self.wait_for(caller, vec![Wait::answer(target.receiver.id())])?),
+            false => None,
+        };
+        let slot = ReplyTo::Slot(Slot::default());
+        // While it waits for room it waits for the answer, too.
+        let (waiter, _room) = self.submit(caller, target, payload, deadline, slot)?;
+        Ok(PendingCall { waiter, _waits: waits })
     }
 
-    /// Sends a request whose answer comes through the caller's inbox.
+    /// Sends a request whose answer comes through the caller's inbox; so does what comes of it if there
+    /// is no room for it by the deadline.
     pub(crate) fn send(
         &self,
         caller: &Arc<Peer>,
         target: &mut Target,
         payload: Bytes,
         deadline: Instant,
-    ) -> Result<Arc<Waiter>, Error> {
+    ) -> Result<(Arc<Waiter>, Sending), Error> {
         self.follow(target)?;
         if target.receiver.id() == caller.id() {
             return Err(Error::Invalid(format!("`{}` sends a request to itself", caller.name())));
@@ -130,8 +150,10 @@ impl Bus {
         let reader = caller.reader();
         caller.inbox().expect_reply(reader);
         let reply_to = ReplyTo::Lane { sender: caller.clone(), reader };
-        self.submit(caller, target, payload, deadline, reply_to)
-            .inspect_err(|_| caller.inbox().expect_no_reply(reader))
+        let (waiter, room) = self
+            .submit(caller, target, payload, deadline, reply_to)
+            .inspect_err(|_| caller.inbox().expect_no_reply(reader))?;
+        Ok((waiter, Sending(room)))
     }
 
     /// When a request ends: after `timeout`, else the receiver's default, and never after `parent`.
@@ -141,9 +163,12 @@ impl Bus {
         timeout: Option<Duration>,
         parent: Option<Instant>,
     ) -> Instant {
-        let timeout = timeout.unwrap_or(target.receiver.limits().request_timeout).min(MAX_TIMEOUT);
-        let deadline = Self::now() + timeout;
-        parent.map_or(deadline, |parent| parent.min(deadline))
+        deadline(timeout.unwrap_or(target.receiver.limits().request_timeout), parent)
+    }
+
+    /// When a wait for room ends: after `timeout`, else Main's default, and never after `parent`.
+    pub(super) fn deadline_within(&self, timeout: Option<Duration>, parent: Option<Instant>) -> Instant {
+        deadline(timeout.unwrap_or_else(|| self.main().limits().request_timeout), parent)
     }
 
     /// Finds the receiver again if the routes have changed since.
@@ -165,13 +190,16 @@ impl Bus {
         payload: Bytes,
         deadline: Instant,
         reply_to: ReplyTo,
-    ) -> Result<Arc<Waiter>, Error> {
+    ) -> Result<(Arc<Waiter>, Parked), Error> {
         caller.check_size(&payload)?;
+        // Whoever waits for the answer waits already.
+        let is_to_wait = matches!(reply_to, ReplyTo::Lane { .. });
         let receiver = target.receiver.clone();
         receiver.check_size(&payload)?;
-        match receiver.is_ready() {
-            true => target.refresh()?,
-            false => receiver.takes_requests()?,
+        let server = self.server(&receiver);
+        match server.is_ready() {
+            true => target.refresh(&server)?,
+            false => server.takes_requests()?,
         }
         let waiter = self.pending.register(Waiter::new(
             self.next_message_id(),
@@ -190,38 +218,64 @@ impl Bus {
             payload,
             answer: Answer(waiter.clone()),
         };
-        if let Err(refused) = receiver.inbox().push_request(request) {
-            waiter.withdraw();
-            let Refused { request, because } = refused;
-            drop(request);
-            return Err(match because {
-                Refusal::Down => not_running(&receiver),
-                Refusal::Full => {
-                    self.count_lost(&receiver, 1);
-                    Error::Overloaded(receiver.name().to_owned())
-                }
-            });
+        let pushed = match receiver.inbox().push_request(request) {
+            Err(Refused { request, because: Refusal::Full }) if receiver.limits().senders_wait => {
+                self.park(caller, &receiver, request, is_to_wait)
+            }
+            Err(refused) => Err((refused.request, self.refusal(&receiver, refused.because))),
+            Ok(()) => Ok(None),
+        };
+        match pushed {
+            Ok(room) => {
+                caller.stats().sent.fetch_add(1, Ordering::Relaxed);
+                Ok((waiter, room))
+            }
+            Err((request, error)) => {
+                waiter.withdraw();
+                drop(request);
+                Err(error)
+            }
         }
-        caller.stats().sent.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Ok(waiter)
     }
 
-    /// Fails if `receiver` waits, by however many others, for `caller`. Nobody waits for an instance that
-    /// is still to take over.
-    fn refuse_circle(&self, caller: &Peer, receiver: &Arc<Peer>) -> Result<(), Error> {
-        if caller.is_successor() {
-            return Ok(());
+    /// Has a request wait for room, unless that would never end.
+    #[expect(clippy::result_large_err, reason = "the request is dropped once its waiter is withdrawn")]
+    fn park(
+        &self,
+        caller: &Arc<Peer>,
+        receiver: &Arc<Peer>,
+        request: Request,
+        is_to_wait: bool,
+    ) -> Result<Parked, (Request, Error)> {
+        let wait = || self.wait_for(caller, vec![Wait::answer(receiver.id())]);
+        let waits = match is_to_wait.then(wait).transpose() {
+            Ok(waits) => waits,
+            Err(circle) => return Err((request, circle)),
+        };
+        match receiver.inbox().park_request(request) {
+            Ok(room) => Ok(room.map(|room| (room, waits))),
+            Err(refused) => Err((refused.request, self.refusal(receiver, refused.because))),
         }
-        let mut circle = vec![caller.name().to_owned()];
-        let mut next = Some(receiver.clone());
-        while let Some(peer) = next {
-            circle.push(peer.name().to_owned());
-            if peer.id() == caller.id() {
-                return Err(Error::WouldDeadlock(circle));
+    }
+
+    /// Of those who serve the inbox of a peer, one that is ready, or else will be.
+    fn server(&self, receiver: &Arc<Peer>) -> Arc<Peer> {
+        if receiver.is_ready() {
+            return receiver.clone();
+        }
+        let servers = self.servers(receiver);
+        let found = servers.iter().find(|peer| peer.is_ready());
+        found.or_else(|| servers.iter().find(|peer| peer.is_starting())).unwrap_or(receiver).clone()
+    }
+
+    fn refusal(&self, receiver: &Peer, because: Refusal) -> Error {
+        match because {
+            Refusal::Down => not_running(receiver),
+            Refusal::Full => {
+                self.count_lost(receiver, 1);
+                Error::Overloaded(receiver.name().to_owned())
             }
-            next = peer.waits_for().and_then(|id: PeerId| self.peer(id));
         }
-        Ok(())
     }
 }
 
@@ -244,16 +298,19 @@ fn not_running(peer: &Peer) -> Error {
 }
 
 impl Target {
-    /// Finds the operation's number again if the receiver has been started anew since.
-    fn refresh(&mut self) -> Result<(), Error> {
-        if self.reader != self.receiver.reader() {
-            (self.reader, self.number) = self
-                .receiver
-                .find(&self.operation)
-                .ok_or_else(|| self.receiver.no_operation(&self.operation))?;
+    /// Finds the operation's number again if that is not the one for this instance.
+    fn refresh(&mut self, server: &Peer) -> Result<(), Error> {
+        if self.reader != server.reader() {
+            (self.reader, self.number) =
+                server.find(&self.operation).ok_or_else(|| server.no_operation(&self.operation))?;
         }
         Ok(())
     }
+}
+
+fn deadline(timeout: Duration, parent: Option<Instant>) -> Instant {
+    let deadline = Bus::now() + timeout.min(MAX_TIMEOUT);
+    parent.map_or(deadline, |parent| parent.min(deadline))
 }
 
 /// No request waits longer: far enough for any purpose, and safe to add to any instant.

@@ -52,12 +52,23 @@ impl Routes {
 }
 
 impl Bus {
-    /// Adds an extension as a peer that is down, as the owner of what it may fulfil.
-    pub(crate) fn add_peer(&self, id: &ExtensionId, limits: PeerLimits, access: Access) -> Arc<Peer> {
+    /// Adds an extension as a peer that is down, as the owner of what it may fulfil; or as a copy of
+    /// another.
+    pub(crate) fn add_peer(
+        &self,
+        id: &ExtensionId,
+        limits: PeerLimits,
+        access: Access,
+        copy_of: Option<&Peer>,
+    ) -> Arc<Peer> {
         let mut table = self.routes.write();
         let number = PeerId(u32::try_from(table.peers.len()).unwrap_or(u32::MAX));
-        let fulfills = access.fulfills.clone();
-        let peer = Arc::new(Peer::new(number, id.as_str().into(), limits, Some(access)));
+        let name = id.as_str().into();
+        let peer = Arc::new(match copy_of {
+            None => Peer::new(number, name, limits, Some(access)),
+            Some(original) => Peer::copy(number, name, limits, access, original),
+        });
+        let fulfills = peer.fulfills().to_vec();
         table.peers.push(peer.clone());
         table.owners.extend(fulfills.into_iter().map(|contract| (contract, peer.clone())));
         self.routes.changed();
@@ -96,10 +107,20 @@ impl Bus {
         self.forget(peer);
     }
 
-    /// Nobody will read on: subscriptions end, and whoever waits for an answer hears it now.
+    /// It will not read on. If nobody else serves its inbox, subscriptions end, and whoever waits for an
+    /// answer hears it now.
     pub(crate) fn forget(&self, peer: &Peer) {
-        self.unsubscribe_all(peer);
-        peer.inbox().clear();
+        if !peer.inbox().is_served() {
+            self.unsubscribe_all(peer);
+            peer.inbox().clear(peer.seat());
+        }
+    }
+
+    /// All that serve the inbox of this peer.
+    pub(super) fn servers(&self, owner: &Arc<Peer>) -> Vec<Arc<Peer>> {
+        let copies = owner.copies();
+        let copies = copies.into_iter().filter_map(|id| self.peer(id));
+        std::iter::once(owner.clone()).chain(copies).collect()
     }
 
     pub(super) fn routes_version(&self) -> u64 {
@@ -119,6 +140,10 @@ impl Bus {
 
     pub(crate) fn main(&self) -> Arc<Peer> {
         self.routes.read().main.clone()
+    }
+
+    pub(super) fn peer_named(&self, name: &str) -> Option<PeerId> {
+        self.routes.read().peers.iter().find(|peer| peer.name() == name).map(|peer| peer.id())
     }
 
     pub(crate) fn peer(&self, id: PeerId) -> Option<Arc<Peer>> {

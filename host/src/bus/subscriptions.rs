@@ -1,33 +1,33 @@
-//! Who has subscribed to what, and the delivery of events.
+//! Who has subscribed to what.
+
+mod index;
 
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-        atomic::{AtomicU64, Ordering},
+        Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
-use bytes::Bytes;
-
-use super::{
-    Bus, Error, Event, Peer, PeerId, Receipt,
-    inbox::{Inbox, ReaderId},
-    message::Published,
-    peer::parsed,
+use self::index::Index;
+use super::{Bus, Delivery, Error, LaneStats, Peer, PeerId, inbox::Inbox, peer::parsed};
+use crate::{
+    names::{Topic, TopicPattern},
+    policy::Policy,
 };
-use crate::names::{Topic, TopicPattern};
 
-/// Every subscription: by topic where it names one, the others in a list.
+/// Every subscription: by pattern, and by the peer that it belongs to.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions(RwLock<Table>);
 
 #[derive(Debug, Default)]
-struct Table {
+pub(super) struct Table {
     last_number: u32,
-    by_topic: HashMap<Topic, Vec<Arc<Subscription>>>,
-    by_pattern: Vec<Arc<Subscription>>,
+    index: Index,
     by_peer: HashMap<PeerId, Vec<Arc<Subscription>>>,
+    /// Whether there is, or was, one for whose room publishers wait.
+    can_block: bool,
     is_closed: bool,
 }
 
@@ -36,25 +36,23 @@ struct Table {
 pub(crate) struct Subscription {
     number: u32,
     pattern: TopicPattern,
-    is_topic: bool,
-    peer: Arc<Peer>,
-    inbox: Arc<Inbox>,
-    /// The first instance that asked for it. None before it knows of it.
-    since: AtomicU64,
-    /// Held while an event is delivered, so that order and number agree.
-    matching: Mutex<Matching>,
-    /// The number of the last event that was taken from the inbox.
-    taken: AtomicU64,
-    /// Events before that one, with which an instance has died since.
-    lost_before: AtomicU64,
+    pub(super) peer: Arc<Peer>,
+    pub(super) inbox: Arc<Inbox>,
+    /// The last instance that asked for it.
+    asked_by: AtomicU64,
+    /// One that is to take over gets the last values of retained topics when it does.
+    greets_successor: AtomicBool,
+    /// Bytes of the largest payload that the peer takes.
+    message_size: AtomicU64,
 }
 
-#[derive(Debug)]
-struct Matching {
-    /// Events that matched so far.
-    matched: u64,
-    /// Bytes of the largest payload that the peer takes.
-    message_size: u64,
+/// A subscription as it is shown.
+#[derive(Clone, Debug)]
+pub(crate) struct SubscriptionStats {
+    pub(crate) peer: Arc<str>,
+    pub(crate) pattern: TopicPattern,
+    pub(crate) delivery: Delivery,
+    pub(crate) lane: LaneStats,
 }
 
 impl Subscription {
@@ -62,77 +60,54 @@ impl Subscription {
         self.number
     }
 
-    /// Whether its events are for this instance.
-    pub(super) fn is_for(&self, reader: ReaderId) -> bool {
-        reader.0 >= self.since.load(Ordering::Relaxed)
+    /// Whether its peer takes a payload of this size.
+    pub(super) fn takes(&self, payload_bytes: usize) -> bool {
+        payload_bytes as u64 <= self.message_size.load(Ordering::Relaxed)
     }
 
-    /// Whether it names one topic, without a wildcard.
-    pub(crate) fn is_topic(&self) -> bool {
-        self.is_topic
-    }
-
-    /// Marks an event as taken from the inbox; returns how many were lost since the one before.
-    pub(crate) fn take(&self, sequence: u64) -> u64 {
-        let before = self.taken.swap(sequence, Ordering::Relaxed);
-        let missed = sequence.saturating_sub(before).saturating_sub(1);
-        missed.saturating_add(self.lost_before.swap(0, Ordering::Relaxed))
-    }
-
-    /// Takes that back: whoever took it, and was told of `lost`, has died with it. Of several, the last is
-    /// taken back first.
-    pub(crate) fn untake(&self, sequence: u64, lost: u64) {
-        if self.taken.load(Ordering::Relaxed) == sequence {
-            self.taken.store(sequence.saturating_sub(lost).saturating_sub(1), Ordering::Relaxed);
-        } else {
-            // Another instance has gone on meanwhile.
-            self.lost_before.fetch_add(lost.saturating_add(1), Ordering::Relaxed);
-        }
-    }
-
-    fn deliver(self: &Arc<Self>, published: &Arc<Published>) -> Receipt {
-        let mut matching = self.matching();
-        matching.matched += 1;
-        if published.payload.len() as u64 > matching.message_size {
-            return Receipt { delivered: 0, shed: 1 };
-        }
-        self.peer.note_size(&published.payload);
-        let event =
-            Event { subscription: self.clone(), sequence: matching.matched, published: published.clone() };
-        let lost = self.inbox.push_event(event);
-        Receipt { delivered: 1, shed: lost }
-    }
-
-    fn matching(&self) -> MutexGuard<'_, Matching> {
-        self.matching.lock().unwrap_or_else(PoisonError::into_inner)
+    fn set_message_size(&self, bytes: u64) {
+        self.message_size.store(bytes, Ordering::Relaxed);
     }
 }
 
 impl Bus {
-    /// Subscribes `peer`; its events go to `inbox`. The same pattern and inbox give the same
-    /// subscription.
+    /// Subscribes `peer`; its events go to `inbox`, in its own way or as its grants have it. The same
+    /// pattern and inbox give the same subscription.
     pub(crate) fn subscribe(
         &self,
         peer: &Arc<Peer>,
         inbox: &Arc<Inbox>,
         pattern: &str,
+        delivery: Option<Delivery>,
     ) -> Result<Arc<Subscription>, Error> {
         let pattern: TopicPattern = parsed(pattern)?;
-        peer.may_subscribe(&pattern)?;
+        let granted = peer.may_subscribe(&pattern)?;
         if peer.is_predecessor()
             && let Some(current) = self.peer(peer.id())
         {
             // It would subscribe for the one after it, which may be granted less.
             current.may_subscribe(&pattern)?;
         }
+        let delivery = delivery.unwrap_or(granted);
         let mut table = self.subscriptions.write();
         let table = &mut *table;
         if table.is_closed {
-            inbox.stop(inbox.current());
+            inbox.stop(inbox.current(peer.seat()));
         }
-        let own = table.by_peer.entry(peer.id()).or_default();
+        let reader = peer.reader();
+        // Those who serve one inbox share what is subscribed to.
+        let owner = self.peer(peer.owner()).unwrap_or_else(|| peer.clone());
+        let own = table.by_peer.entry(owner.id()).or_default();
         if let Some(known) = own.iter().find(|s| s.pattern == pattern && Arc::ptr_eq(&s.inbox, inbox)) {
-            known.since.fetch_min(peer.reader().0, Ordering::Relaxed);
+            inbox.note_reader(known.number, reader);
+            if known.asked_by.fetch_max(reader.0, Ordering::Relaxed) < reader.0 {
+                if peer.is_current() {
+                    self.give_retained(known);
+                } else {
+                    // The one that serves has had it.
+                    known.greets_successor.store(true, Ordering::Relaxed);
+                }
+            }
             return Ok(known.clone());
         }
         let (used, allowed) = (own.len() as u64 + 1, peer.limits().subscriptions);
@@ -140,35 +115,31 @@ impl Bus {
             return Err(Error::LimitExceeded { name: "subscriptions", used, allowed });
         }
         table.last_number = table.last_number.wrapping_add(1);
-        let topic = pattern.as_topic();
         let subscription = Arc::new(Subscription {
             number: table.last_number,
             pattern,
-            is_topic: topic.is_some(),
-            peer: peer.clone(),
+            peer: owner,
             inbox: inbox.clone(),
-            since: AtomicU64::new(peer.reader().0),
-            matching: Mutex::new(Matching { matched: 0, message_size: peer.limits().message_size }),
-            taken: AtomicU64::new(0),
-            lost_before: AtomicU64::new(0),
+            asked_by: AtomicU64::new(reader.0),
+            greets_successor: AtomicBool::new(false),
+            message_size: AtomicU64::new(peer.limits().message_size),
         });
+        let names_one_topic = subscription.pattern.as_topic().is_some();
+        inbox.add_subscription(subscription.number, names_one_topic, reader, delivery);
+        table.can_block |= delivery.policy == Policy::Block;
         own.push(subscription.clone());
-        match topic {
-            Some(topic) => table.by_topic.entry(topic).or_default().push(subscription.clone()),
-            None => table.by_pattern.push(subscription.clone()),
-        }
+        table.index.insert(subscription.clone());
+        // The table is held: what is published from here on comes after it.
+        self.give_retained(&subscription);
         Ok(subscription)
     }
 
     /// Ends a subscription of `peer` and drops what waits of it.
     pub(crate) fn unsubscribe(&self, peer: &Peer, number: u32) -> Result<(), Error> {
-        let ended = self.subscriptions.write().remove(peer.id(), |s| s.number == number);
-        match ended.first() {
-            Some(subscription) => {
-                subscription.inbox.drop_events_of(number);
-                Ok(())
-            }
-            None => Err(Error::Invalid(format!("`{}` has no subscription {number}", peer.name()))),
+        let ended = self.unsubscribe_those(peer, |subscription| subscription.number == number);
+        match ended {
+            0 => Err(Error::Invalid(format!("`{}` has no subscription {number}", peer.name()))),
+            _ => Ok(()),
         }
     }
 
@@ -177,25 +148,37 @@ impl Bus {
         self.unsubscribe_those(peer, |_| true);
     }
 
-    /// The limits and grants of a peer have changed: what it could not subscribe to now ends.
+    /// The limits and grants of a peer have changed: what it could not subscribe to now ends, and the rest
+    /// waits as it does now.
     pub(super) fn renew_subscriptions(&self, peer: &Peer) {
         self.unsubscribe_those(peer, |subscription| peer.may_subscribe(&subscription.pattern).is_err());
-        for subscription in self.subscriptions.read().by_peer.get(&peer.id()).into_iter().flatten() {
-            subscription.matching().message_size = peer.limits().message_size;
+        let mut table = self.subscriptions.write();
+        let table = &mut *table;
+        for subscription in table.by_peer.get(&peer.owner()).into_iter().flatten() {
+            subscription.set_message_size(peer.limits().message_size);
+            if let Ok(delivery) = peer.may_subscribe(&subscription.pattern) {
+                subscription.inbox.set_delivery(subscription.number, delivery);
+                if subscription.greets_successor.swap(false, Ordering::Relaxed) {
+                    self.give_retained(subscription);
+                }
+                table.can_block |= delivery.policy == Policy::Block;
+            }
         }
     }
 
     /// An instance that was to take over has ended before: what it alone had subscribed to ends.
     pub(crate) fn discard(&self, peer: &Peer) {
         let reader = peer.reader();
-        self.unsubscribe_those(peer, |subscription| subscription.since.load(Ordering::Relaxed) == reader.0);
+        self.unsubscribe_those(peer, |own| own.inbox.since(own.number) == Some(reader));
         peer.end_instance();
     }
 
-    fn unsubscribe_those(&self, peer: &Peer, ends: impl Fn(&Subscription) -> bool) {
-        for ended in self.subscriptions.write().remove(peer.id(), ends) {
-            ended.inbox.drop_events_of(ended.number);
+    fn unsubscribe_those(&self, peer: &Peer, ends: impl Fn(&Subscription) -> bool) -> usize {
+        let ended = self.subscriptions.write().remove(peer.owner(), ends);
+        for ended in &ended {
+            ended.inbox.remove_subscription(ended.number);
         }
+        ended.len()
     }
 
     /// Whoever waits for an event is told to stop, and so is whoever subscribes from here on.
@@ -203,50 +186,41 @@ impl Bus {
         let mut table = self.subscriptions.write();
         table.is_closed = true;
         for subscription in table.by_peer.values().flatten() {
-            subscription.inbox.stop(subscription.inbox.current());
+            subscription.inbox.stop_all();
         }
     }
 
-    /// Patterns with which the topic of every event is compared.
-    pub(crate) fn patterns(&self) -> u32 {
-        u32::try_from(self.subscriptions.read().by_pattern.len()).unwrap_or(u32::MAX)
+    /// Every subscription, by peer.
+    pub(crate) fn subscription_stats(&self) -> Vec<SubscriptionStats> {
+        let all: Vec<_> = self.subscriptions.read().by_peer.values().flatten().cloned().collect();
+        let mut stats: Vec<_> = all.iter().map(|own| own.stats()).collect();
+        stats.sort_by(|a, b| (&a.peer, &a.pattern).cmp(&(&b.peer, &b.pattern)));
+        stats
     }
 
-    /// Publishes to every subscription that matches, or to those of one peer alone.
-    pub(crate) fn publish(
-        &self,
-        sender: &Peer,
-        to: Option<&str>,
-        topic: &str,
-        payload: Bytes,
-    ) -> Result<Receipt, Error> {
-        let topic: Topic = parsed(topic)?;
-        sender.may_publish(&topic.clone().into())?;
-        sender.check_size(&payload)?;
-        let published = Arc::new(Published { sender: sender.id(), topic, at: Self::now(), payload });
-        let table = self.subscriptions.read();
-        let mut receipt = Receipt::default();
-        for subscription in table.matching(&published.topic) {
-            if to.is_none_or(|name| subscription.peer.name() == name && subscription.peer.takes_events()) {
-                let one = subscription.deliver(&published);
-                if one.shed > 0 {
-                    self.count_lost(&subscription.peer, one.shed);
-                }
-                receipt.delivered += one.delivered;
-                receipt.shed += one.shed;
+    /// How many have subscribed to a topic.
+    pub(crate) fn subscribers(&self, topic: &Topic) -> usize {
+        self.subscriptions.read().matching(topic).0.len()
+    }
+
+    fn give_retained(&self, subscription: &Subscription) {
+        for value in self.topics.values() {
+            if subscription.pattern.matches(&value.topic) && subscription.takes(value.payload.len()) {
+                subscription.inbox.push_retained(subscription.number, &value);
             }
         }
-        if let (Some(name), Receipt { delivered: 0, shed: 0 }) = (to, receipt) {
-            let text = format!("`{name}` does not run or has not subscribed to `{}`", published.topic);
-            return Err(Error::NoProvider(text));
-        }
-        sender.stats().sent.fetch_add(1, Ordering::Relaxed);
-        Ok(receipt)
+    }
+}
+
+impl Subscription {
+    fn stats(&self) -> SubscriptionStats {
+        let (delivery, lane) = self.inbox.lane_stats(self.number);
+        SubscriptionStats { peer: self.peer.name().into(), pattern: self.pattern.clone(), delivery, lane }
     }
 }
 
 impl Subscriptions {
-    fn read(&self) -> RwLockReadGuard<'_, Table> {
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, Table> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -256,9 +230,21 @@ impl Subscriptions {
 }
 
 impl Table {
-    fn matching<'a>(&'a self, topic: &'a Topic) -> impl Iterator<Item = &'a Arc<Subscription>> {
-        let exact = self.by_topic.get(topic).into_iter().flatten();
-        exact.chain(self.by_pattern.iter().filter(|s| s.pattern.matches(topic)))
+    /// Those of one peer that match a topic, if somebody serves its inbox; and how many comparisons that
+    /// took.
+    pub(super) fn of_peer(&self, peer: Option<PeerId>, topic: &Topic) -> (Vec<Arc<Subscription>>, u32) {
+        let own = peer.and_then(|peer| self.by_peer.get(&peer)).map_or(&[][..], Vec::as_slice);
+        let is_meant = |own: &&Arc<Subscription>| own.pattern.matches(topic) && own.inbox.is_served();
+        (own.iter().filter(is_meant).cloned().collect(), u32::try_from(own.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Every subscription that matches, and how many comparisons that took.
+    pub(super) fn matching(&self, topic: &Topic) -> (Vec<Arc<Subscription>>, u32) {
+        self.index.matching(topic)
+    }
+
+    pub(super) fn can_block(&self) -> bool {
+        self.can_block
     }
 
     fn remove(&mut self, peer: PeerId, ends: impl Fn(&Subscription) -> bool) -> Vec<Arc<Subscription>> {
@@ -267,16 +253,9 @@ impl Table {
         };
         let (ended, kept): (Vec<_>, Vec<_>) = std::mem::take(own).into_iter().partition(|s| ends(s));
         *own = kept;
-        let stays = |s: &Arc<Subscription>| !ended.iter().any(|gone| Arc::ptr_eq(gone, s));
-        for topic in ended.iter().filter_map(|s| s.pattern.as_topic()) {
-            if let Some(list) = self.by_topic.get_mut(&topic) {
-                list.retain(stays);
-                if list.is_empty() {
-                    self.by_topic.remove(&topic);
-                }
-            }
+        for subscription in &ended {
+            self.index.remove(subscription);
         }
-        self.by_pattern.retain(stays);
         ended
     }
 }

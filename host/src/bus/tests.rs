@@ -3,15 +3,24 @@
 mod access;
 mod cancel;
 mod circles;
+mod circles_of_room;
+mod counted;
 mod events;
-
 mod handover;
+mod hostile_patterns;
 mod inbox;
+mod lanes;
 mod model;
+mod policies;
+mod policy_changes;
+mod queues;
 mod requests;
+mod retained;
 mod routing;
+mod shedding;
 mod stress;
 mod versions;
+mod wakeups;
 
 use std::{
     ops::Deref,
@@ -21,12 +30,14 @@ use std::{
 };
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 
 use super::*;
 
 const LIMITS: PeerLimits = PeerLimits {
     message_size: 1024,
     inbox: InboxLimits { messages: 8, bytes: 4096 },
+    senders_wait: false,
     request_timeout: Duration::from_secs(5),
     subscriptions: 256,
 };
@@ -59,9 +70,10 @@ impl TestBus {
             fulfills: contracts(fulfills),
             calls: contracts(calls),
             publishes: vec![">".parse().unwrap()],
-            subscribes: vec![">".parse().unwrap()],
+            subscribes: vec![(">".parse().unwrap(), Delivery::default())],
+            ..Access::default()
         };
-        self.bus.add_peer(&id.parse().unwrap(), limits, access)
+        self.bus.add_peer(&id.parse().unwrap(), limits, access, None)
     }
 
     /// A peer that serves the operation `do` of what it fulfils.
@@ -81,7 +93,29 @@ impl TestBus {
     fn send(&self, caller: &Arc<Peer>, contract: &str, payload: &'static str) -> Result<Arc<Waiter>, Error> {
         let mut target = self.bus.open(caller, contract, "do", None)?;
         let deadline = self.bus.deadline(&target, None, None);
-        self.bus.send(caller, &mut target, payload.into(), deadline)
+        let (waiter, _sending) = self.bus.send(caller, &mut target, payload.into(), deadline)?;
+        Ok(waiter)
+    }
+
+    /// Publishes where nobody waits for room.
+    fn publish(
+        &self,
+        sender: &Arc<Peer>,
+        to: Option<&str>,
+        topic: &str,
+        payload: Bytes,
+    ) -> Result<Receipt, Error> {
+        let publishing = self.bus.publish(sender, to, topic, payload, (None, None))?;
+        publishing.receipt().now_or_never().expect("nobody waits for room")
+    }
+
+    fn subscribe(
+        &self,
+        peer: &Arc<Peer>,
+        inbox: &Arc<Inbox>,
+        pattern: &str,
+    ) -> Result<Arc<Subscription>, Error> {
+        self.bus.subscribe(peer, inbox, pattern, None)
     }
 }
 
@@ -125,10 +159,19 @@ fn take_reply(peer: &Peer) -> Reply {
 }
 
 fn take_event(inbox: &Inbox) -> Event {
-    match inbox.take(inbox.current()) {
+    match inbox.take(inbox.current(Seat::FIRST)) {
         Taken::Message(Incoming::Event(event)) => event,
         other => panic!("no event but {other:?}"),
     }
+}
+
+/// The events in an inbox, as sequence, lost and payload.
+fn drain(inbox: &Inbox) -> Vec<(u64, u64, Bytes)> {
+    let mut events = Vec::new();
+    while let Taken::Message(Incoming::Event(event)) = inbox.take(inbox.current(Seat::FIRST)) {
+        events.push((event.published.sequence, event.lost, event.published.payload.clone()));
+    }
+    events
 }
 
 fn ok(payload: &'static str) -> Result<Bytes, Error> {

@@ -3,6 +3,8 @@
 mod budget;
 mod cycles;
 mod paths;
+mod queues;
+mod subscriptions;
 mod values;
 
 use std::{
@@ -17,7 +19,7 @@ use super::{
     error::{ConfigError, ERRORS_MAX, Place},
     section::nearest,
 };
-use crate::names::ContractName;
+use crate::names::{ContractName, QueueName};
 
 /// Where the parts stand that are judged together; empty for a configuration made in Rust.
 #[derive(Debug, Default)]
@@ -27,7 +29,15 @@ pub(super) struct Places {
     pub(super) memory_budget: Option<Place>,
     pub(super) serves: Vec<Place>,
     pub(super) trusted_keys: Vec<Place>,
+    pub(super) queues: BTreeMap<QueueName, QueuePlaces>,
     pub(super) extensions: Vec<ExtensionPlaces>,
+}
+
+/// The same of one queue.
+#[derive(Debug)]
+pub(super) struct QueuePlaces {
+    pub(super) name: Place,
+    pub(super) dead_letter: Option<Place>,
 }
 
 /// The same of one extension, item by item.
@@ -38,8 +48,18 @@ pub(super) struct ExtensionPlaces {
     pub(super) fulfills: Vec<Place>,
     pub(super) requires: Vec<Place>,
     pub(super) wants: Vec<Place>,
+    pub(super) subscribes: Vec<SubscribePlaces>,
+    pub(super) puts: Vec<Place>,
+    pub(super) takes: Vec<Place>,
     pub(super) hosts: Vec<Place>,
     pub(super) guests: Vec<Place>,
+}
+
+/// The same of one grant to subscribe: what the inbox must have room for.
+#[derive(Debug, Default)]
+pub(super) struct SubscribePlaces {
+    pub(super) messages: Option<Place>,
+    pub(super) bytes: Option<Place>,
 }
 
 /// What is wrong between the parts. Unless the configuration is `complete`, that somebody is missing
@@ -56,13 +76,20 @@ pub(super) fn between_parts(config: &Config, places: &Places, complete: bool) ->
     parts.owners(&mut errors);
     if complete {
         parts.providers(&mut errors);
+        parts.queues(&mut errors);
     }
     parts.cycles(&mut errors);
+    parts.dead_letters(&mut errors);
     errors
 }
 
-/// Whether the limits of all extensions fit into `main.memory-budget`. To be asked when nothing else is
-/// wrong: else they may come to something else once that is right.
+/// Subscriptions that may have more waiting than the inbox. To be asked when nothing is wrong with limits.
+pub(super) fn subscriptions(config: &Config, places: &Places) -> Vec<ConfigError> {
+    Parts { config, places }.subscriptions()
+}
+
+/// Whether the limits of all extensions and the queues fit into `main.memory-budget`. To be asked when nothing
+/// else is wrong: else they may come to something else once that is right.
 pub(super) fn memory_budget(config: &Config, places: &Places) -> Option<ConfigError> {
     Parts { config, places }.memory_budget()
 }
@@ -138,6 +165,12 @@ impl Parts<'_> {
             }));
             errors.extend(doubles(&format!("extension[{id}].wants"), &extension.wants, |item| {
                 self.place(index, |at| at.wants.get(item))
+            }));
+            errors.extend(doubles(&format!("extension[{id}].puts"), &extension.puts, |item| {
+                self.place(index, |at| at.puts.get(item))
+            }));
+            errors.extend(doubles(&format!("extension[{id}].takes"), &extension.takes, |item| {
+                self.place(index, |at| at.takes.get(item))
             }));
         }
     }
@@ -228,5 +261,23 @@ pub(super) fn without_quarantine(config: &Config) -> impl Iterator<Item = String
     config.extensions.iter().filter_map(|extension| {
         let why = extension.restart.without_quarantine()?;
         Some(format!("`{}` would never be quarantined: {why}", extension.id))
+    })
+}
+
+/// Queues into which larger jobs can be put than any extension takes from them.
+pub(super) fn jobs_for_nobody(config: &Config) -> impl Iterator<Item = String> {
+    let largest = |names: fn(&ExtensionConfig) -> &[QueueName], queue: &QueueName| {
+        let those = config.extensions.iter().filter(|extension| names(extension).contains(queue));
+        those.max_by_key(|extension| extension.limits.message_size)
+    };
+    config.all_queues().into_iter().filter_map(move |(name, queue)| {
+        let (puts, takes) = (largest(|it| &it.puts, &name)?, largest(|it| &it.takes, &name)?);
+        let (put, taken) = (puts.limits.message_size.min(queue.bytes), takes.limits.message_size);
+        (put > taken).then(|| {
+            format!(
+                "`{}` can put larger jobs into `{name}` than `message-size` lets anybody take: they would stay there",
+                puts.id
+            )
+        })
     })
 }

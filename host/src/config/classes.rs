@@ -8,6 +8,7 @@ use super::{
     environment::{Environment, Overrides},
     error::{ConfigError, ERRORS_MAX, listed, quote},
     limits::BUILT_IN,
+    named::by_name,
     order::{Order, order},
     section::{At, nearest},
 };
@@ -38,7 +39,9 @@ impl Classes {
         complete: bool,
         errors: &mut Vec<ConfigError>,
     ) -> Self {
-        let mut classes = without_doubles(classes, errors);
+        let classes = classes.into_iter().map(|class| (class.name.clone(), class)).collect();
+        let mut classes: Vec<Class> =
+            by_name("limits", classes, errors).into_values().map(|(_, class)| class).collect();
         let names = BUILT_IN.into_iter().chain(classes.iter().map(|class| class.name.value.as_str()));
         let mut overrides = Overrides::read(environment, names, complete, errors);
         for class in &mut classes {
@@ -137,22 +140,6 @@ pub(super) fn own_class_name(text: &str) -> Result<String, String> {
         ));
     }
     class_name(text)
-}
-
-fn without_doubles(classes: Vec<Class>, errors: &mut Vec<ConfigError>) -> Vec<Class> {
-    let mut kept: BTreeMap<String, Class> = BTreeMap::new();
-    for class in classes {
-        let path = format!("limits.{}", class.name.value);
-        match kept.get(&class.name.value) {
-            Some(first) => {
-                let message = format!("`{path}` is defined in two files");
-                let error = ConfigError::new(path, message, Some(class.name.place));
-                errors.push(error.note(Some(first.name.place.clone()), "first defined here"));
-            }
-            None => drop(kept.insert(class.name.value.clone(), class)),
-        }
-    }
-    kept.into_values().collect()
 }
 
 fn cycle_error(classes: &[Class], cycle: &[usize]) -> ConfigError {

@@ -1,9 +1,14 @@
 //! What is configured of one extension.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, ops::RangeInclusive, path::PathBuf};
 
-use super::{ArtifactHash, Grants, Limits, ReloadMode, RestartConfig};
-use crate::names::{ContractName, ExtensionId, TopicPattern};
+use super::{ArtifactHash, Grants, Limits, ReloadMode, RestartConfig, SubscribeGrant, policy, shape::Shape};
+use crate::{
+    names::{ContractName, ExtensionId, QueueName, TopicPattern},
+    policy::Policy,
+};
+
+pub(super) const INSTANCES: RangeInclusive<u32> = 1..=64;
 
 /// One configured extension: which component it is, what it may use, and what it may reach.
 ///
@@ -27,8 +32,16 @@ pub struct ExtensionConfig {
     pub wants: Vec<ContractName>,
     /// Topics that it may publish under.
     pub publishes: Vec<TopicPattern>,
-    /// Topics that it may subscribe to.
-    pub subscribes: Vec<TopicPattern>,
+    /// Topics that it may subscribe to. Where two cover a pattern that it subscribes to, the first holds.
+    pub subscribes: Vec<SubscribeGrant>,
+    /// Queues that it may put jobs in.
+    pub puts: Vec<QueueName>,
+    /// Queues that it may take jobs from.
+    pub takes: Vec<QueueName>,
+    /// What becomes of a request that finds its inbox full: [`Policy::Reject`] or [`Policy::Block`].
+    pub when_full: Policy,
+    /// As many instances of it run at once and compete for its inbox: 1 to 64, at first 1.
+    pub instances: u32,
     /// What it may reach beside channels.
     pub grants: Grants,
     /// What it reads through `wasi:config/store`.
@@ -41,6 +54,8 @@ pub struct ExtensionConfig {
     pub reload: ReloadMode,
     /// Where its file must be, once it belongs to a Main.
     pub(crate) plugin_dir: Option<PathBuf>,
+    /// The extension whose inbox it serves, beside that, as one of its instances.
+    pub(crate) copy_of: Option<ExtensionId>,
 }
 
 impl ExtensionConfig {
@@ -57,18 +72,23 @@ impl ExtensionConfig {
             wants: Vec::new(),
             publishes: Vec::new(),
             subscribes: Vec::new(),
+            puts: Vec::new(),
+            takes: Vec::new(),
+            when_full: Policy::Reject,
+            instances: 1,
             grants: Grants::default(),
             config: BTreeMap::new(),
             autostart: true,
             restart: RestartConfig::default(),
             reload: ReloadMode::default(),
             plugin_dir: None,
+            copy_of: None,
         }
     }
 
     /// Bytes that it may take of this machine's memory by what operators set: `memory`, `stack` and what
-    /// may wait in its inbox. A reload with [`ReloadMode::Overlap`] has two instances for a while, so
-    /// `memory` and `stack` count twice then. The sum over all extensions is what
+    /// may wait in its inbox, for each of its `instances`. A reload with [`ReloadMode::Overlap`] has twice as
+    /// many for a while, so `memory` and `stack` count twice then. The sum over all extensions and queues is what
     /// [`MainConfig::memory_budget`](super::MainConfig::memory_budget) bounds.
     ///
     /// It may take more while it runs, which is not counted: of the host's stack, of which a page is
@@ -80,12 +100,38 @@ impl ExtensionConfig {
     pub fn memory_sum(&self) -> u64 {
         let Limits { memory, stack, inbox_bytes, .. } = &self.limits;
         let instance = memory.saturating_add(*stack);
-        let instances = match self.reload {
+        let reloaded = match self.reload {
             ReloadMode::StopFirst => instance,
             ReloadMode::Overlap => instance.saturating_mul(2),
         };
         // One inbox for both: one lane for requests, one for replies and events.
-        instances.saturating_add(inbox_bytes.saturating_mul(2))
+        reloaded.saturating_add(inbox_bytes.saturating_mul(2)).saturating_mul(self.instances.into())
+    }
+
+    /// As many as it has instances: itself, and the copies that serve its inbox beside it.
+    pub(super) fn in_copies(self, plugin_dir: Option<PathBuf>) -> impl Iterator<Item = Self> {
+        let instances = self.instances;
+        let first = Self { plugin_dir, instances: 1, ..self };
+        let copy = {
+            let first = first.clone();
+            move |number| {
+                let id = first.id.copy(number);
+                Self { id, copy_of: Some(first.id.clone()), ..first.clone() }
+            }
+        };
+        std::iter::once(first).chain((2..=instances).map(copy))
+    }
+
+    /// Those of its own values that cannot be: the key and what it must be.
+    pub(super) fn out_of_range(&self) -> Vec<(&'static str, String)> {
+        let instances = Shape::counts(INSTANCES);
+        [
+            ("when-full", policy::of_requests(self.when_full).is_ok(), policy::OF_REQUESTS.to_owned()),
+            ("instances", instances.has(self.instances.into()), instances.to_string()),
+        ]
+        .into_iter()
+        .filter_map(|(key, within, must_be)| (!within).then_some((key, must_be)))
+        .collect()
     }
 
     /// Whether an instance of one is as good as an instance of the other: they differ at most in what
@@ -129,12 +175,17 @@ mod tests {
             wants: _,
             publishes: _,
             subscribes: _,
+            puts: _,
+            takes: _,
+            when_full: _,
+            instances: _,
             grants: _,
             config: _,
             autostart: _,
             restart: _,
             reload: _,
             plugin_dir: _,
+            copy_of: _,
         } = &a;
         let runs_as_before = |change: fn(&mut ExtensionConfig)| {
             let mut changed = a.clone();
@@ -142,7 +193,7 @@ mod tests {
             assert_ne!(changed, a);
             changed.runs_as(&a)
         };
-        let of_the_instance: [fn(&mut ExtensionConfig); 11] = [
+        let of_the_instance: [fn(&mut ExtensionConfig); 15] = [
             |it| it.id = "b".parse().unwrap(),
             |it| it.path.push("b"),
             |it| it.sha256 = Some(ArtifactHash::from_bytes([1; 32])),
@@ -152,10 +203,18 @@ mod tests {
             |it| it.wants.push("a@1".parse().unwrap()),
             |it| it.publishes.push("t".parse().unwrap()),
             |it| it.subscribes.push("t".parse().unwrap()),
+            |it| it.puts.push("q".parse().unwrap()),
+            |it| it.takes.push("q".parse().unwrap()),
+            |it| it.when_full = Policy::Block,
+            |it| it.instances = 2,
             |it| it.grants.net.push("[::1]:80".parse().unwrap()),
             |it| drop(it.config.insert("a".to_owned(), "b".to_owned())),
         ];
-        assert_eq!(of_the_instance.map(runs_as_before), [false; 11]);
+        assert_eq!(of_the_instance.map(runs_as_before), [false; 15]);
+        let subscribing = ExtensionConfig { subscribes: vec!["t".parse().unwrap()], ..a.clone() };
+        let mut changed = subscribing.clone();
+        changed.subscribes[0].policy = Policy::Latest;
+        assert!(!changed.runs_as(&subscribing));
         let of_the_supervisor: [fn(&mut ExtensionConfig); 5] = [
             |it| it.plugin_dir = Some(PathBuf::new()),
             |it| it.limits.compile_memory += 1,

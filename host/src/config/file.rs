@@ -12,10 +12,11 @@ use glob::{MatchOptions, Pattern};
 use super::{
     Config, ConfigErrors,
     cache_dir::default_cache_dir,
-    check::{between_parts, memory_budget},
+    check::{QueuePlaces, between_parts, memory_budget, subscriptions},
     classes::Classes,
     environment::Environment,
     error::{ConfigError, ERRORS_MAX, Place, Source, quote},
+    named::by_name,
     read::Reader,
     section::At,
     sections::Draft,
@@ -134,7 +135,7 @@ fn judge(
     more: usize,
 ) -> Result<Config, ConfigErrors> {
     let complete = errors.is_empty();
-    let Draft { mut main, classes, extensions, places, .. } = draft;
+    let Draft { mut main, classes, extensions, queues, topics, mut places, .. } = draft;
     main.cache_dir.get_or_insert_with(|| default_cache_dir(environment));
     let classes = Classes::new(classes, environment, complete, &mut errors);
     let extensions = extensions
@@ -146,7 +147,16 @@ fn judge(
             config
         })
         .collect();
-    let config = Config::new(main, extensions);
+    let mut config = Config::new(main, extensions);
+    for (name, (name_at, queue)) in by_name("queue", queues, &mut errors) {
+        places.queues.insert(name.clone(), QueuePlaces { name: name_at, dead_letter: queue.dead_letter });
+        config.queues.insert(name, queue.config);
+    }
+    let topics = by_name("topic", topics, &mut errors).into_iter();
+    config.topics = topics.map(|(name, (_, topic))| (name, topic)).collect();
+    if errors.is_empty() {
+        errors.extend(subscriptions(&config, &places));
+    }
     errors.extend(between_parts(&config, &places, complete));
     if errors.is_empty() {
         errors.extend(memory_budget(&config, &places));

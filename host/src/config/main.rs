@@ -62,7 +62,6 @@ impl MainConfig {
 
     /// Every value that is out of its range: the key and what is wrong.
     pub(super) fn out_of_range(&self) -> Vec<(String, String)> {
-        let threads = u64::from(*BLOCKING_THREADS.start())..=u64::from(*BLOCKING_THREADS.end());
         let budget = self.memory_budget.is_none_or(|budget| MEMORY_BUDGET.has(budget));
         [
             ("main.cache-size", CACHE_SIZE.has(self.cache_size), CACHE_SIZE),
@@ -71,7 +70,7 @@ impl MainConfig {
             (
                 "main.blocking-threads",
                 BLOCKING_THREADS.contains(&self.blocking_threads),
-                Shape::Count(threads),
+                Shape::counts(BLOCKING_THREADS),
             ),
         ]
         .into_iter()

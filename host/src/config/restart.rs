@@ -126,11 +126,10 @@ impl RestartConfig {
 
     /// Every value that is out of its range: the key and what it must be.
     pub(super) fn out_of_range(&self) -> Vec<(&'static str, String)> {
-        let failures = u64::from(*FAILURES.start())..=u64::from(*FAILURES.end());
         [
             ("backoff", BACKOFF.contains(&self.backoff), Shape::Time(BACKOFF)),
             ("max-backoff", BACKOFF.contains(&self.max_backoff), Shape::Time(BACKOFF)),
-            ("failures", FAILURES.contains(&self.failures), Shape::Count(failures)),
+            ("failures", FAILURES.contains(&self.failures), Shape::counts(FAILURES)),
             ("window", WINDOW.contains(&self.window), Shape::Time(WINDOW)),
         ]
         .into_iter()

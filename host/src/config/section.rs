@@ -4,6 +4,7 @@
 //! and what was not asked for is unknown. That, ranges that go with the keys and all errors at once
 //! are why the configuration is not a serde structure.
 
+mod lists;
 mod tables;
 
 use std::{
@@ -57,6 +58,8 @@ pub(super) struct Section<'r, 't> {
     path: String,
     start: Range<usize>,
     asked: Vec<&'static str>,
+    /// What to do about an unknown table, where that is likely to be the rest of this one's name.
+    unquoted: Option<&'static str>,
 }
 
 impl Section<'_, '_> {
@@ -68,7 +71,7 @@ impl Section<'_, '_> {
         start: Range<usize>,
         read: impl FnOnce(&mut Section<'_, '_>) -> R,
     ) -> R {
-        let mut section = Section { reader, table, path, start, asked: Vec::new() };
+        let mut section = Section { reader, table, path, start, asked: Vec::new(), unquoted: None };
         let result = read(&mut section);
         section.report_unknown();
         result
@@ -123,8 +126,7 @@ impl Section<'_, '_> {
     where
         T: Copy + Into<u64> + TryFrom<u64>,
     {
-        let range = (*range.start()).into()..=(*range.end()).into();
-        let At { value, place } = self.number(key, &Shape::Count(range))?;
+        let At { value, place } = self.number(key, &Shape::counts(range))?;
         T::try_from(value).ok().map(|value| At { value, place })
     }
 
@@ -154,22 +156,9 @@ impl Section<'_, '_> {
         self.parsed(key, &shape, value, parse)
     }
 
-    /// A list of strings that `parse` makes something of; those of which it does not are left out.
-    pub(super) fn texts<T, E: fmt::Display>(
-        &mut self,
-        key: &'static str,
-        what: &'static str,
-        parse: impl Fn(&str) -> Result<T, E>,
-    ) -> Vec<At<T>> {
-        let shape = Shape::Texts(what);
-        let Some(value) = self.find(key, &shape) else {
-            return Vec::new();
-        };
-        let Some(array) = value.get_ref().as_array() else {
-            self.wrong(key, &shape, value, &Found::kind(value.get_ref()));
-            return Vec::new();
-        };
-        array.iter().filter_map(|item| self.parsed(key, &shape, item, &parse)).collect()
+    /// Has an unknown table in this one explained by `help`: its name has dots, and no quotes.
+    pub(super) fn explain_tables(&mut self, help: &'static str) {
+        self.unquoted = Some(help);
     }
 
     /// Reports that `key` is not there, if it is not.
@@ -251,7 +240,7 @@ impl<'t> Section<'_, 't> {
     }
 
     fn report_unknown(&mut self) {
-        for key in self.table.keys() {
+        for (key, value) in self.table {
             let name: &str = key.get_ref();
             if self.asked.contains(&name) {
                 continue;
@@ -262,9 +251,10 @@ impl<'t> Section<'_, 't> {
             } else {
                 format!("in `{}`", self.path)
             };
-            let help = match nearest(name, self.asked.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the keys there are {}", listed(&self.asked, ", ")),
+            let help = match (nearest(name, self.asked.iter().copied()), self.unquoted) {
+                (Some(near), _) => format!("did you mean `{near}`?"),
+                (None, Some(help)) if value.get_ref().is_table() => help.to_owned(),
+                (None, _) => format!("the keys there are {}", listed(&self.asked, ", ")),
             };
             self.error(
                 path,
@@ -276,7 +266,7 @@ impl<'t> Section<'_, 't> {
 }
 
 /// The path of `key` in the table that `path` names.
-fn child(path: &str, key: &str) -> String {
+pub(super) fn child(path: &str, key: &str) -> String {
     let bare = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
     let key = if bare { shorten(key, 64) } else { format!("\"{}\"", shorten(key, 64)) };
     if path.is_empty() { key } else { format!("{path}.{key}") }

@@ -1,38 +1,39 @@
-//! The keys of the operator's file: every one is asked for here, and here only.
+//! The keys of the operator's file: every one is asked for here and in the files below, and nowhere else.
 //!
 //! `docs/configuration.md` describes them; a test compares the two.
 
+mod extension;
+mod queues;
+
 use std::{
+    fmt::Display,
     path::{Path, PathBuf},
     str::FromStr,
 };
 
+pub(super) use self::queues::QueueDraft;
+use self::{
+    extension::extension,
+    queues::{queue, topic},
+};
 use super::{
-    ArtifactHash, ArtifactTextError, MainConfig, TrustedKey,
+    ArtifactTextError, MainConfig, TopicConfig, TrustedKey,
     changes::Changes,
-    check::{ExtensionPlaces, Places},
+    check::Places,
     classes::{Class, class_name, own_class_name},
     error::{Place, quote},
     extension::ExtensionConfig,
-    grants::{DirGrant, Grants, check_variable},
     limits::{KEYS, TIMEOUT},
     main::{BLOCKING_THREADS, CACHE_SIZE, MEMORY_BUDGET},
-    restart::{BACKOFF, FAILURES, ReloadMode, RestartConfig, RestartPolicy, WINDOW},
     section::{At, Section},
 };
-use crate::names::{ContractName, ExtensionId, TopicPattern};
+use crate::names::{ContractName, QueueName, Topic};
 
 const CLASS: &str = "the name of a class";
 const CONTRACT: &str = "a contract, as in `device.info@1`";
-const TOPIC: &str = "a topic pattern, as in `settings.changed.>`";
-const EXTENSION_ID: &str = "an extension id";
-const PLUGIN: &str = "the path of a component, as in `storage.wasm`";
-const SHA256: &str = "a SHA-256, of 64 hexadecimal digits";
-const TRUSTED_KEY: &str = "a public key, as `weir keygen` shows it";
+const QUEUE: &str = "the name of a queue";
 const HOST_DIR: &str = "the path of a directory";
-const POLICY: &str = "`never`, `on-failure` or `always`";
-const RELOAD: &str = "`stop-first` or `overlap`";
-const GUEST_DIR: &str = "an absolute path, as in `/data`";
+const TRUSTED_KEY: &str = "a public key, as `weir keygen` shows it";
 
 /// Bytes of a socket's path, without the closing NUL: `sun_path` of unix(7).
 const SOCKET_PATH_MAX: usize = 107;
@@ -43,6 +44,8 @@ pub(super) struct Draft {
     pub(super) main: MainConfig,
     pub(super) include: Vec<At<String>>,
     pub(super) classes: Vec<Class>,
+    pub(super) queues: Vec<(At<QueueName>, QueueDraft)>,
+    pub(super) topics: Vec<(At<Topic>, TopicConfig)>,
     pub(super) extensions: Vec<ExtensionDraft>,
     pub(super) places: Places,
 }
@@ -109,14 +112,11 @@ impl Draft {
         file.named("limits", |class, name| {
             let inherits = class.text("inherits", CLASS, class_name);
             let changes = changes(class);
-            match own_class_name(name.value) {
-                Ok(value) => {
-                    let name = At { value, place: name.place };
-                    self.classes.push(Class { name, inherits, changes });
-                }
-                Err(error) => class.error("limits", format!("in `limits`: {error}"), name.place),
-            }
+            let name = named(class, "limits", &name, own_class_name);
+            self.classes.extend(name.map(|name| Class { name, inherits, changes }));
         });
+        file.named("queue", |section, name| self.queues.extend(queue(section, &name)));
+        file.named("topic", |section, name| self.topics.extend(topic(section, &name)));
         let plugin_dir = self.main.plugin_dir.clone().unwrap_or_default();
         file.tables("extension", |section| {
             if let Some((draft, places)) = extension(section, &plugin_dir) {
@@ -139,55 +139,6 @@ pub(super) fn control_socket(main: &mut Section<'_, '_>) -> Option<At<PathBuf>> 
     })
 }
 
-fn extension(section: &mut Section<'_, '_>, plugin_dir: &Path) -> Option<(ExtensionDraft, ExtensionPlaces)> {
-    section.require("id", EXTENSION_ID);
-    section.require("path", PLUGIN);
-    let id = section.text("id", EXTENSION_ID, str::parse::<ExtensionId>);
-    let path = section.text("path", PLUGIN, |text| check_path(text).map(|path| plugin_dir.join(path)));
-    let sha256 = section.text("sha256", SHA256, artifact_text::<ArtifactHash>);
-    let class = section.text("class", CLASS, class_name);
-    let changes = section.table("limits", changes);
-    let (fulfills, fulfills_at) = split(section.texts("fulfills", CONTRACT, str::parse::<ContractName>));
-    let (requires, requires_at) = split(section.texts("requires", CONTRACT, str::parse::<ContractName>));
-    let (wants, wants_at) = split(section.texts("wants", CONTRACT, str::parse::<ContractName>));
-    let (publishes, _) = split(section.texts("publishes", TOPIC, str::parse::<TopicPattern>));
-    let (subscribes, _) = split(section.texts("subscribes", TOPIC, str::parse::<TopicPattern>));
-    let (grants, hosts_at, guests_at) = section.table("grants", grants);
-    let config = section.values("config", |_, _| Ok(()));
-    let autostart = section.flag("autostart");
-    let restart = section.table("restart", restart);
-    let reload = section.text("reload", RELOAD, ReloadMode::named);
-
-    let (id, path) = (id?, path?);
-    let places = ExtensionPlaces {
-        id: id.place,
-        path: path.place,
-        fulfills: fulfills_at,
-        requires: requires_at,
-        wants: wants_at,
-        hosts: hosts_at,
-        guests: guests_at,
-    };
-    let new = ExtensionConfig::new(id.value, path.value);
-    let autostart = autostart.unwrap_or(new.autostart);
-    let reload = reload.map_or(new.reload, At::into_value);
-    let config = ExtensionConfig {
-        sha256: sha256.map(At::into_value),
-        fulfills,
-        requires,
-        wants,
-        publishes,
-        subscribes,
-        grants,
-        config,
-        autostart,
-        restart,
-        reload,
-        ..new
-    };
-    Some((ExtensionDraft { config, class, changes }, places))
-}
-
 /// The keys that a class and an extension's own limits share.
 fn changes(section: &mut Section<'_, '_>) -> Changes {
     let errors = section.error_count();
@@ -208,52 +159,20 @@ fn changes(section: &mut Section<'_, '_>) -> Changes {
     changes
 }
 
-fn restart(section: &mut Section<'_, '_>) -> RestartConfig {
-    let errors = section.error_count();
-    let policy = section.text("policy", POLICY, RestartPolicy::named);
-    let backoff = section.time("backoff", BACKOFF);
-    let max_backoff = section.time("max-backoff", BACKOFF);
-    let failures = section.count("failures", FAILURES);
-    let window = section.time("window", WINDOW);
-
-    let new = RestartConfig::default();
-    let (backoff, backoff_at) = backoff.map(|at| (at.value, at.place)).unzip();
-    let (max_backoff, max_backoff_at) = max_backoff.map(|at| (at.value, at.place)).unzip();
-    let restart = RestartConfig {
-        policy: policy.map_or(new.policy, At::into_value),
-        backoff: backoff.unwrap_or(new.backoff),
-        max_backoff: max_backoff.unwrap_or(new.max_backoff),
-        failures: failures.map_or(new.failures, At::into_value),
-        window: window.map_or(new.window, At::into_value),
-    };
-    if let Some(message) = restart.contradiction().filter(|_| section.error_count() == errors) {
-        section.contradiction([("max-backoff", max_backoff_at), ("backoff", backoff_at)], &message);
-    }
-    restart
-}
-
-/// Also returns where the directories stand, of this machine and as the extension sees them.
-fn grants(section: &mut Section<'_, '_>) -> (Grants, Vec<Place>, Vec<Place>) {
-    let (mut dirs, mut hosts_at, mut guests_at) = (Vec::new(), Vec::new(), Vec::new());
-    section.tables("dirs", |dir| {
-        dir.require("host", HOST_DIR);
-        dir.require("guest", GUEST_DIR);
-        let host = plain_path(dir, "host", HOST_DIR);
-        let guest = dir.text("guest", GUEST_DIR, str::parse);
-        let mode = dir.text("mode", "`ro` or `rw`", str::parse);
-        if let (Some(host), Some(guest)) = (host, guest) {
-            hosts_at.push(host.place);
-            guests_at.push(guest.place);
-            dirs.push(DirGrant {
-                host: host.value,
-                guest: guest.value,
-                mode: mode.map(At::into_value).unwrap_or_default(),
-            });
+/// The name of a table of `[table.NAME]`; none if it cannot have it, which is reported.
+fn named<N, E: Display>(
+    section: &mut Section<'_, '_>,
+    table: &str,
+    name: &At<&str>,
+    parse: impl Fn(&str) -> Result<N, E>,
+) -> Option<At<N>> {
+    match parse(name.value) {
+        Ok(value) => Some(At { value, place: name.place.clone() }),
+        Err(error) => {
+            section.error(table, format!("in `{table}`: {error}"), name.place.clone());
+            None
         }
-    });
-    let env = section.values("env", check_variable);
-    let (net, _) = split(section.texts("net", "an address with a port, as in `example.com:443`", str::parse));
-    (Grants { dirs, env, net }, hosts_at, guests_at)
+    }
 }
 
 /// A path relative to the file that holds it.

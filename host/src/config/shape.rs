@@ -27,6 +27,8 @@ pub(crate) enum Shape {
     Text(&'static str),
     /// A list of strings; the text says what each is.
     Texts(&'static str),
+    /// A list of strings and of tables with keys of their own; the text says what each string is.
+    TextsAndTables(&'static str),
     /// A table whose keys the operator chooses, of values that become strings.
     Values,
     /// A table with keys of its own.
@@ -56,6 +58,9 @@ impl fmt::Display for Shape {
             }
             Self::Text(what) => write!(f, "a string: {what}"),
             Self::Texts(what) => write!(f, "a list of strings, each {what}"),
+            Self::TextsAndTables(what) => {
+                write!(f, "a list of strings or tables, each string {what}")
+            }
             Self::Values => f.write_str("a table of strings, numbers or booleans"),
             Self::Table => f.write_str("a table"),
             Self::Tables => f.write_str("a list of tables"),
@@ -65,6 +70,11 @@ impl fmt::Display for Shape {
 }
 
 impl Shape {
+    /// A whole number within a range of a smaller type.
+    pub(super) fn counts(range: RangeInclusive<impl Copy + Into<u64>>) -> Self {
+        Self::Count((*range.start()).into()..=(*range.end()).into())
+    }
+
     /// What a value must be, and what it looks like in a file where that is not plain.
     pub(super) fn with_example(&self) -> String {
         match (self, self.example()) {

@@ -14,6 +14,8 @@ pub(super) enum Message {
     Response(Response),
     #[component(name = "event")]
     Event(Event),
+    #[component(name = "job")]
+    Job(Job),
 }
 
 #[derive(ComponentType, Lower, Debug)]
@@ -44,9 +46,31 @@ pub(super) struct Event {
     pub(super) topic: Option<String>,
     pub(super) sequence: u64,
     pub(super) lost: u64,
+    pub(super) retained: bool,
     #[component(name = "waited-us")]
     pub(super) waited_us: u32,
     pub(super) payload: Bytes,
+}
+
+#[derive(ComponentType, Lower, Debug)]
+#[component(record)]
+pub(super) struct Job {
+    pub(super) id: u64,
+    pub(super) queue: u32,
+    pub(super) sender: u32,
+    pub(super) deliveries: u32,
+    #[component(name = "waited-us")]
+    pub(super) waited_us: u32,
+    pub(super) payload: Bytes,
+}
+
+#[derive(ComponentType, Lift, Clone, Copy, Debug, PartialEq, Eq)]
+#[component(variant)]
+pub(super) enum Taking {
+    #[component(name = "one-by-one")]
+    OneByOne,
+    #[component(name = "next")]
+    Next(u32),
 }
 
 #[derive(ComponentType, Lift, Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,11 +97,13 @@ pub(super) struct Options {
 pub(super) struct Receipt {
     delivered: u32,
     shed: u32,
+    refused: u32,
 }
 
 impl From<bus::Receipt> for Receipt {
     fn from(receipt: bus::Receipt) -> Self {
-        Self { delivered: receipt.delivered, shed: receipt.shed }
+        let bus::Receipt { delivered, shed, refused, .. } = receipt;
+        Self { delivered, shed, refused }
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod channel;
 mod narrowed;
+mod queues;
 mod requests;
 mod telling;
 
@@ -32,6 +33,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
     channel::add_to_linker(&mut linker.instance(&interface("channel"))?)?;
     requests::add_to_linker(&mut linker.instance(&interface("requests"))?)?;
     telling::add_events(&mut linker.instance(&interface("events"))?)?;
+    queues::add_to_linker(&mut linker.instance(&interface("queues"))?)?;
     telling::add_lifecycle(&mut linker.instance(&interface("lifecycle"))?)?;
     telling::add_peers(&mut linker.instance(&interface("peers"))?)?;
     telling::add_log(&mut linker.instance(&interface("log"))?)

@@ -36,8 +36,7 @@ struct Held {
 #[derive(Debug)]
 enum Reached {
     Request(MessageId),
-    /// With how many were lost before it.
-    Event(Event, u64),
+    Event(Event),
 }
 
 impl InHand {
@@ -73,8 +72,8 @@ impl InHand {
     }
 
     /// Remembers an event that is delivered now.
-    pub(super) fn pass(&mut self, event: Event, lost: u64) {
-        self.batch.push_back(Reached::Event(event, lost));
+    pub(super) fn pass(&mut self, event: Event) {
+        self.batch.push_back(Reached::Event(event));
     }
 
     /// Takes a request out to answer it; whether there was no room for another until now.
@@ -103,9 +102,9 @@ impl InHand {
         Some((*id, held.sender, &held.operation))
     }
 
-    /// The instance has ended: what it had in hand is answered with this error, or counted as lost with
-    /// the next event; what it had not reached is returned, for the next instance.
-    pub(super) fn end(&mut self, answer: &Error) -> Vec<Incoming> {
+    /// The instance has ended: what it had in hand is answered with this error. What it had not reached is
+    /// returned, for the next instance, and how many events of each subscription are lost.
+    pub(super) fn end(&mut self, answer: &Error) -> (Vec<Incoming>, Vec<(u32, u64)>) {
         let requests = &self.requests;
         let is_answered = |id: &MessageId| !requests.contains_key(id);
         let first_unanswered =
@@ -118,13 +117,13 @@ impl InHand {
         let last_answered =
             self.batch.iter().rposition(|reached| matches!(reached, Reached::Request(id) if is_answered(id)));
         let in_hand = self.batch.iter().skip(last_answered.map_or(0, |position| position + 1));
-        for reached in in_hand.chain(&unreached).rev() {
-            if let Reached::Event(event, lost) = reached {
-                event.subscription.untake(event.sequence, *lost);
-            }
-        }
+        let lost = in_hand.filter_map(|reached| match reached {
+            Reached::Event(event) => Some((event.subscription, event.lost.saturating_add(1))),
+            Reached::Request(_) => None,
+        });
+        let lost = lost.collect();
         let back = unreached.into_iter().filter_map(|reached| match reached {
-            Reached::Event(event, _) => Some(Incoming::Event(event)),
+            Reached::Event(event) => Some(Incoming::Event(event)),
             Reached::Request(id) => {
                 let Held { answer, sender, operation, sent, payload } = self.requests.remove(&id)?;
                 // Nobody's: the next instance's number is looked up.
@@ -137,6 +136,6 @@ impl InHand {
         for (_, held) in std::mem::take(&mut self.requests) {
             held.answer.give(Err(answer.clone()));
         }
-        back
+        (back, lost)
     }
 }

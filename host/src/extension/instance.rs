@@ -188,14 +188,17 @@ impl Instance {
             (Exit::Start { reason, limit: None }, _) => Exit::Start { reason, limit: state.memory.refused() },
             (exit, _) => exit,
         };
-        let handling = state.in_hand.handling().map(|(message, sender, operation)| Handling {
-            message,
-            sender,
-            operation: format!("{} {}", operation.contract, operation.name),
+        let request = state.in_hand.handling().map(|(message, sender, operation)| {
+            (message, sender, format!("{} {}", operation.contract, operation.name))
         });
+        let handling = request
+            .or_else(|| state.jobs.handling())
+            .map(|(message, sender, operation)| Handling { message, sender, operation });
         let ended_itself = matches!(exit, Exit::Finished | Exit::Failed(_));
-        let unreached = state.in_hand.end(if ended_itself { &Error::PeerGone } else { &Error::Trapped });
-        self.peer.inbox().give_back(unreached);
+        let (unreached, lost) =
+            state.in_hand.end(if ended_itself { &Error::PeerGone } else { &Error::Trapped });
+        self.peer.inbox().give_back(unreached, &lost);
+        state.jobs.end();
         // Its last words are written, which may panic, too.
         let dropped = panic::catch_unwind(AssertUnwindSafe(|| drop(store)));
         let exit = dropped.map_or_else(|panic| Exit::panicked(&*panic), |()| exit);

@@ -15,6 +15,7 @@ use super::{
     abi,
     in_hand::InHand,
     instance::{Notice, Signals},
+    jobs::Jobs,
     memory::{MemoryLimiter, size},
     meter::Meter,
     output::Output,
@@ -36,6 +37,9 @@ pub(super) struct State {
     pub(super) bus: Arc<Bus>,
     pub(super) peer: Arc<Peer>,
     pub(super) in_hand: InHand,
+    pub(super) jobs: Jobs,
+    /// Whether a job comes before an event the next time.
+    is_turn_of_jobs: bool,
     pub(super) meter: Meter,
     pub(super) memory: MemoryLimiter,
     pub(super) output: Output,
@@ -50,7 +54,7 @@ pub(super) struct State {
     signals: Arc<Signals>,
     targets: Vec<Target>,
     under_way: BTreeMap<MessageId, Arc<Waiter>>,
-    in_flight: u64,
+    pub(super) in_flight: u64,
     usage: Arc<Usage>,
     declared: Declared,
     /// Peers whose messages it received: those whose names it may know.
@@ -83,6 +87,8 @@ impl State {
         table.set_max_capacity(size(limits.fixed().resources));
         Self {
             bus,
+            jobs: Jobs::new(peer.clone(), size(limits.in_flight.into())),
+            is_turn_of_jobs: false,
             peer,
             in_hand: InHand::new(size(limits.in_flight.into())),
             meter,
@@ -106,24 +112,30 @@ impl State {
 
     /// The next message without waiting, as the guest gets it: `Some(None)` is stop.
     pub(super) fn take(&mut self) -> Option<Option<abi::Message>> {
-        self.in_hand.begin_batch(false);
+        self.begin_receive(false);
         match self.take_one() {
-            Taken::Stop => Some(None),
-            Taken::Empty => None,
-            Taken::Message(message) => Some(Some(self.delivered(message))),
+            Next::Stop => Some(None),
+            Next::Empty => None,
+            Next::Message(message) => Some(Some(message)),
         }
+    }
+
+    /// Whoever waits for a message waits for this.
+    pub(super) fn readable(&self) -> impl Future<Output = ()> + use<> {
+        let takings = self.jobs.takings().clone();
+        async move { takings.readable().await }
     }
 
     /// Up to `max` messages without waiting; empty is stop.
     pub(super) fn take_batch(&mut self, max: usize, order: abi::BatchOrder) -> Option<Vec<abi::Message>> {
-        self.in_hand.begin_batch(order == abi::BatchOrder::InOrder);
+        self.begin_receive(order == abi::BatchOrder::InOrder);
         let mut batch = Vec::new();
         // Stop ends a batch, and is said by the next receive.
         while batch.len() < max && (batch.is_empty() || !self.peer.is_stopping()) {
             match self.take_one() {
-                Taken::Message(message) => batch.push(self.delivered(message)),
-                Taken::Stop => return Some(batch),
-                Taken::Empty => break,
+                Next::Message(message) => batch.push(message),
+                Next::Stop => return Some(batch),
+                Next::Empty => break,
             }
         }
         (!batch.is_empty()).then_some(batch)
@@ -184,6 +196,17 @@ impl State {
         options: &abi::Options,
         send: impl FnOnce(&Bus, &Arc<Peer>, &mut Target, Instant) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        let (timeout, parent) = self.times(options)?;
+        let target = usize::try_from(number)
+            .ok()
+            .and_then(|place| self.targets.get_mut(place))
+            .ok_or_else(|| Error::Invalid(format!("operation {number} was never opened")))?;
+        let deadline = self.bus.deadline(target, timeout, parent);
+        send(&self.bus, &self.peer, target, deadline)
+    }
+
+    /// How long something may take, and when the request ends that it is done for.
+    pub(super) fn times(&self, options: &abi::Options) -> Result<(Option<Duration>, Option<Instant>), Error> {
         let timeout = match options.timeout_ms {
             Some(0) => return Err(Error::Invalid("a timeout of 0 ms".into())),
             timeout => timeout.map(|ms| Duration::from_millis(ms.into())),
@@ -192,12 +215,7 @@ impl State {
             None => None,
             Some(id) => Some(self.in_hand.deadline_of(MessageId(id)).ok_or_else(|| not_in_hand(id))?),
         };
-        let target = usize::try_from(number)
-            .ok()
-            .and_then(|place| self.targets.get_mut(place))
-            .ok_or_else(|| Error::Invalid(format!("operation {number} was never opened")))?;
-        let deadline = self.bus.deadline(target, timeout, parent);
-        send(&self.bus, &self.peer, target, deadline)
+        Ok((timeout, parent))
     }
 
     /// Fails if no further request may be sent without waiting.
@@ -227,7 +245,13 @@ impl State {
         self.usage.under_way.set(self.under_way.len() as u64);
     }
 
-    fn take_one(&mut self) -> Taken {
+    /// The guest comes back: it is through with what it was given one by one, or in order.
+    fn begin_receive(&mut self, in_order: bool) {
+        self.in_hand.begin_batch(in_order);
+        self.jobs.begin_receive();
+    }
+
+    fn take_one(&mut self) -> Next {
         if self.in_hand.is_full() && self.peer.take_abandoned_in_hand() {
             self.in_hand.forget_abandoned();
             self.show_in_flight();
@@ -235,7 +259,37 @@ impl State {
         let full = self.in_hand.is_full();
         // Said each time: the inbox forgets it when somebody gives up on a request.
         self.peer.hold_requests(full);
-        self.peer.take()
+        if !self.jobs.takes {
+            let taken = self.peer.take();
+            return self.next(taken);
+        }
+        let jobs_first = self.is_turn_of_jobs;
+        match self.peer.take_with(!jobs_first) {
+            Taken::Empty => {}
+            Taken::Message(event @ Incoming::Event(_)) => {
+                self.is_turn_of_jobs = true;
+                return self.next(Taken::Message(event));
+            }
+            taken => return self.next(taken),
+        }
+        if let Some((job, sender)) = self.jobs.next() {
+            self.is_turn_of_jobs = false;
+            self.met.insert(sender);
+            return Next::Message(abi::Message::Job(job));
+        }
+        if !jobs_first {
+            return Next::Empty;
+        }
+        let taken = self.peer.take();
+        self.next(taken)
+    }
+
+    fn next(&mut self, taken: Taken) -> Next {
+        match taken {
+            Taken::Stop => Next::Stop,
+            Taken::Empty => Next::Empty,
+            Taken::Message(message) => Next::Message(self.delivered(message)),
+        }
     }
 
     /// The message as it goes into the guest, and what must be remembered of it.
@@ -269,19 +323,26 @@ impl State {
 
     fn deliver_event(&mut self, event: Event) -> abi::Message {
         self.met.insert(event.published.sender);
-        let lost = event.subscription.take(event.sequence);
-        self.in_hand.pass(event.clone(), lost);
-        let Event { subscription, sequence, published } = event;
+        self.in_hand.pass(event.clone());
+        let Event { subscription, names_one_topic, lost, retained, published } = event;
         abi::Message::Event(abi::Event {
             sender: published.sender.0,
-            subscription: subscription.number(),
-            topic: (!subscription.is_topic()).then(|| published.topic.to_string()),
-            sequence,
+            subscription,
+            topic: (!names_one_topic).then(|| published.topic.to_string()),
+            sequence: published.sequence,
             lost,
+            retained,
             waited_us: microseconds(published.at.elapsed()),
             payload: published.payload.clone(),
         })
     }
+}
+
+/// What a look for a message found, as the guest gets it.
+enum Next {
+    Stop,
+    Empty,
+    Message(abi::Message),
 }
 
 impl Drop for State {
@@ -310,6 +371,6 @@ fn milliseconds(duration: Duration) -> u32 {
     u32::try_from(duration.as_micros().div_ceil(1000)).unwrap_or(u32::MAX)
 }
 
-fn microseconds(duration: Duration) -> u32 {
+pub(super) fn microseconds(duration: Duration) -> u32 {
     u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
 }

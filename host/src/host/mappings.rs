@@ -40,7 +40,10 @@ fn check(extensions: &[ExtensionConfig], allowed: Option<u64>) -> Result<(), Sta
         extensions.iter().map(|extension| (&extension.path, extension.limits.stack)).collect();
     let count = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
     match allowed {
-        Some(allowed) => fits(count(extensions.len()), count(programs.len()), allowed),
+        Some(allowed) => {
+            let instances = extensions.iter().map(|extension| u64::from(extension.instances)).sum();
+            fits(instances, count(programs.len()), allowed)
+        }
         None => Ok(()),
     }
 }

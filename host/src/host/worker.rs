@@ -125,6 +125,7 @@ mod tests {
         let limits = PeerLimits {
             message_size: 1024,
             inbox: InboxLimits { messages: 8, bytes: 4096 },
+            senders_wait: false,
             request_timeout: Duration::from_secs(60 * 60),
             subscriptions: 8,
         };

@@ -17,7 +17,7 @@ use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use super::{closing::Closed, error::Refusal, limits, streams};
+use super::{closing::Closed, error::Refusal, limits, streams, traffic};
 use crate::{
     bus::Receipt,
     client::{CallOptions, Client},
@@ -67,6 +67,10 @@ pub(super) fn router(client: Client, control: Control, closed: Closed) -> Router
         .route("/limits/{id}", get(limits::of_one))
         .route("/call/{contract}/{operation}", post(call))
         .route("/publish/{topic}", post(publish))
+        .route("/topics", get(traffic::topics))
+        .route("/queues", get(traffic::queues))
+        .route("/queues/{queue}/jobs", get(traffic::jobs).post(traffic::put))
+        .route("/queues/{queue}/requeue", post(traffic::requeue))
         .route("/events", get(streams::events))
         .route("/logs", get(streams::logs))
         .route("/main-events", get(streams::main_events))
@@ -165,8 +169,8 @@ async fn publish(
 ) -> Answered<Receipt> {
     let Path(topic) = topic?;
     let receipt = match query?.0.to {
-        None => served.client.publish(&topic, payload)?,
-        Some(extension) => served.client.publish_to(&extension, &topic, payload)?,
+        None => served.client.publish(&topic, payload).await?,
+        Some(extension) => served.client.publish_to(&extension, &topic, payload).await?,
     };
     Ok(Json(receipt))
 }
@@ -192,7 +196,7 @@ pub(super) type PathOf<T> = Result<Path<T>, PathRejection>;
 pub(super) type QueryOf<T> = Result<Query<T>, QueryRejection>;
 
 /// The whole body of a request, within limits of size and time.
-struct Payload(Bytes);
+pub(super) struct Payload(pub(super) Bytes);
 
 impl<S: Send + Sync> FromRequest<S> for Payload {
     type Rejection = Refusal;

@@ -144,14 +144,10 @@ impl Source for MainEvents {
     }
 }
 
-/// An event as it travels: of the three payloads it has one.
+/// A payload as it travels: of the three forms it has one.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct EventLine<'a> {
-    topic: &'a str,
-    sender: &'a str,
-    sequence: u64,
-    lost: u64,
+pub(super) struct PayloadFields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -160,18 +156,41 @@ struct EventLine<'a> {
     payload_base64: Option<String>,
 }
 
+impl<'a> PayloadFields<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        let text = std::str::from_utf8(bytes).ok();
+        let payload = text.and_then(on_one_line);
+        Self {
+            payload_text: text.filter(|_| payload.is_none()),
+            payload_base64: text.is_none().then(|| BASE64_STANDARD.encode(bytes)),
+            payload,
+        }
+    }
+}
+
+/// An event as it travels.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct EventLine<'a> {
+    topic: &'a str,
+    sender: &'a str,
+    sequence: u64,
+    lost: u64,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    retained: bool,
+    #[serde(flatten)]
+    payload: PayloadFields<'a>,
+}
+
 impl<'a> EventLine<'a> {
     fn new(event: &'a ReceivedEvent) -> Self {
-        let text = std::str::from_utf8(&event.payload).ok();
-        let payload = text.and_then(on_one_line);
         Self {
             topic: event.topic.as_str(),
             sender: &event.sender,
             sequence: event.sequence,
             lost: event.lost,
-            payload_text: text.filter(|_| payload.is_none()),
-            payload_base64: text.is_none().then(|| BASE64_STANDARD.encode(&event.payload)),
-            payload,
+            retained: event.retained,
+            payload: PayloadFields::new(&event.payload),
         }
     }
 }
@@ -197,6 +216,7 @@ mod tests {
             sender: "main".to_owned(),
             sequence: 1,
             lost: 0,
+            retained: false,
             payload: payload.to_vec().into(),
         }))
     }

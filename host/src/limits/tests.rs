@@ -40,11 +40,12 @@ fn unit(id: &str) -> Unit {
     let limits = PeerLimits {
         message_size: 1024,
         inbox: InboxLimits { messages: 8, bytes: 4096 },
+        senders_wait: false,
         request_timeout: Duration::from_secs(1),
         subscriptions: 1,
     };
     let id: ExtensionId = id.parse().unwrap();
-    let peer = Bus::new(limits, Box::new(|_, _| {})).add_peer(&id, limits, Access::default());
+    let peer = Bus::new(limits, Box::new(|_, _| {})).add_peer(&id, limits, Access::default(), None);
     Unit::new(ExtensionConfig::new(id, "a.wasm").into(), peer, Arc::default())
 }
 
@@ -82,7 +83,7 @@ fn memory_is_summed_over_all_whoever_is_asked_for() {
     overlapping.reload = ReloadMode::Overlap;
     units[1].set_version(units[1].next_version(overlapping.into(), version.peer.clone(), None));
     main.memory_budget = Some(64 * 1024 * 1024);
-    let report = LimitsReport::running(&units.map(Arc::new), &main, None, |id| id.as_str() == "b");
+    let report = LimitsReport::running(&units.map(Arc::new), &main, None, 0, |id| id.as_str() == "b");
     // 16 MiB of memory, 1 MiB of stack, and an inbox of twice 1 MiB.
     let (one, overlapping) = (19 << 20, 36 << 20);
     assert_eq!((report.memory_sum, report.memory_budget), (one + overlapping, main.memory_budget));
@@ -120,7 +121,7 @@ fn use_is_what_the_extension_and_the_bus_count() {
     usage.log_dropped.store(4, Ordering::Relaxed);
     unit.version().peer.check_size(&vec![0; 1000].into()).unwrap();
     unit.version().peer.check_size(&vec![0; 1025].into()).unwrap_err();
-    let report = LimitsReport::running(&[Arc::new(unit)], &MainConfig::default(), None, |_| true);
+    let report = LimitsReport::running(&[Arc::new(unit)], &MainConfig::default(), None, 0, |_| true);
     let json = serde_json::to_value(report).unwrap();
     let extension = &json["extensions"][0];
     let limits = extension["limits"].as_array().unwrap();

@@ -1,18 +1,19 @@
 //! One extension: what it is made of, its place on the bus, and what it has used.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
     time::SystemTime,
 };
 
 use super::{ExtensionStatus, FailureRecord, State};
 use crate::{
-    bus::{Access, InboxLimits, Peer, PeerLimits},
-    config::{ExtensionConfig, MainConfig},
+    bus::{Access, Bus, Delivery, InboxLimits, Peer, PeerLimits, QueueSettings},
+    config::{ExtensionConfig, MainConfig, QueueConfig, SubscribeGrant},
     extension::{Loaded, Output, SharedShare},
     logs::Logs,
-    names::ExtensionId,
+    names::{ExtensionId, QueueName, Topic, TopicPattern},
+    policy::Policy,
     usage::Usage,
 };
 
@@ -190,6 +191,7 @@ pub(crate) fn on_the_bus(extension: &ExtensionConfig, main: &MainConfig) -> (Pee
     let limits = PeerLimits {
         message_size: limits.message_size,
         inbox,
+        senders_wait: extension.when_full == Policy::Block,
         request_timeout: limits.request_timeout.unwrap_or(main.request_timeout),
         subscriptions: limits.fixed().subscriptions,
     };
@@ -197,7 +199,29 @@ pub(crate) fn on_the_bus(extension: &ExtensionConfig, main: &MainConfig) -> (Pee
         fulfills: extension.fulfills.clone(),
         calls: extension.requires.iter().chain(&extension.wants).cloned().collect(),
         publishes: extension.publishes.clone(),
-        subscribes: extension.subscribes.clone(),
+        subscribes: extension.subscribes.iter().map(subscription).collect(),
+        puts: extension.puts.clone(),
+        takes: extension.takes.clone(),
     };
     (limits, access)
+}
+
+/// Tells the bus of the shared queues and of the topics whose last value is kept.
+pub(crate) fn configure_traffic(bus: &Bus, queues: &BTreeMap<QueueName, QueueConfig>, retained: Vec<Topic>) {
+    let queue = |(name, config): (&QueueName, &QueueConfig)| {
+        let QueueConfig { messages, bytes, when_full, max_deliveries, dead_letter } = config.clone();
+        (name.clone(), QueueSettings { messages, bytes, when_full, max_deliveries }, dead_letter)
+    };
+    bus.configure_queues(queues.iter().map(queue).collect());
+    bus.retain(retained);
+}
+
+/// What the inbox has is the default.
+fn subscription(grant: &SubscribeGrant) -> (TopicPattern, Delivery) {
+    let delivery = Delivery {
+        policy: grant.policy,
+        messages: grant.messages.unwrap_or(u32::MAX),
+        bytes: grant.bytes.unwrap_or(u64::MAX),
+    };
+    (grant.topic.clone(), delivery)
 }

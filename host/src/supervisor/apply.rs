@@ -12,7 +12,7 @@ use crate::{
     events::MainEvent,
     host::check_mappings,
     names::ExtensionId,
-    roster::{State, Unit, on_the_bus},
+    roster::{State, Unit, configure_traffic, on_the_bus},
 };
 
 /// What came of a reload of the configuration. Whoever is not in it is as it was.
@@ -136,6 +136,7 @@ impl Supervisor {
         let before = self.roster.main();
         applying.report.warnings = config.warnings();
         applying.report.needs_restart = needs_restart(&before, &config.main);
+        configure_traffic(&self.bus, &config.all_queues(), config.retained());
         let (main, extensions) = config.into_parts();
         let main = Arc::new(MainConfig {
             memory_budget: main.memory_budget,
@@ -159,7 +160,10 @@ impl Supervisor {
                 }
                 None => {
                     let (limits, access) = on_the_bus(&extension, &main);
-                    let peer = self.bus.add_peer(&extension.id, limits, access);
+                    let original = extension.copy_of.as_ref().and_then(|id| self.slots.find_ever(id));
+                    let original = original.and_then(|index| self.slots.get(index));
+                    let original = original.map(|slot| slot.unit.version().peer.clone());
+                    let peer = self.bus.add_peer(&extension.id, limits, access, original.as_deref());
                     let unit = Arc::new(Unit::new(extension, peer, self.logs.clone()));
                     new.push(unit.clone());
                     let index = self.slots.push(unit);

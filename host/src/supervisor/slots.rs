@@ -125,7 +125,8 @@ impl Slots {
 
     /// To be said when what extensions fulfill has changed.
     pub(super) fn find_owners(&mut self) {
-        let listed = self.all.iter().enumerate().filter(|(_, slot)| slot.is_listed);
+        let owns = |slot: &Slot| slot.is_listed && slot.config.copy_of.is_none();
+        let listed = self.all.iter().enumerate().filter(|(_, slot)| owns(slot));
         self.owners = listed
             .flat_map(|(index, slot)| {
                 slot.config.fulfills.iter().map(move |contract| (contract.clone(), index))

@@ -95,12 +95,12 @@ async fn events_of_a_batch_that_an_extension_died_with_are_a_gap_for_the_next_in
         tokio::task::yield_now().await;
     }
     for payload in ["1", "trap", "3"] {
-        main.client().publish("t", payload).unwrap();
+        main.client().publish("t", payload).await.unwrap();
     }
     gate.open(2);
     starting.await.unwrap().unwrap();
     reached(&main, "a", State::Failed).await;
-    main.client().publish("t", "4").unwrap();
+    main.client().publish("t", "4").await.unwrap();
     main.control().start("a").await.unwrap();
     taken(&main, "a").await;
     assert_eq!(tell(&main, "a", "heard").await.unwrap(), "event:  4 3 4");

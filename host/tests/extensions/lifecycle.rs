@@ -38,14 +38,14 @@ async fn subscriptions_outlive_a_trap_and_end_with_a_stop() {
     let number = tell(&main, "a", "subscribe t").await.unwrap();
     assert_eq!(tell(&main, "a", "trap").await, Err("Trapped".to_owned()));
     reached(&main, "a", State::Failed).await;
-    assert_eq!(main.client().publish("t", "while it was down").unwrap().delivered, 1);
+    assert_eq!(main.client().publish("t", "while it was down").await.unwrap().delivered, 1);
     main.control().start("a").await.unwrap();
     assert_eq!(tell(&main, "a", "subscribe t").await.unwrap(), number);
     taken(&main, "a").await;
     assert_eq!(tell(&main, "a", "heard").await.unwrap(), "event:  1 0 while it was down");
 
     main.control().stop("a").await.unwrap();
-    assert_eq!(main.client().publish("t", "nobody hears").unwrap().delivered, 0);
+    assert_eq!(main.client().publish("t", "nobody hears").await.unwrap().delivered, 0);
     main.control().start("a").await.unwrap();
     assert_ne!(tell(&main, "a", "subscribe t").await.unwrap(), number);
     assert_eq!(tell(&main, "a", "heard").await.unwrap(), "");

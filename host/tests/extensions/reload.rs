@@ -85,7 +85,7 @@ async fn a_new_component_takes_over_and_subscriptions_stay() {
         components.put(2);
         main.control().reload_extension("a").await.unwrap();
         assert_ne!(hash(&main), old);
-        assert_eq!(main.client().publish("t", "between").unwrap().delivered, 1);
+        assert_eq!(main.client().publish("t", "between").await.unwrap().delivered, 1);
         assert_eq!(tell(&main, "a", "subscribe t").await.unwrap(), number);
         taken(&main, "a").await;
         assert_eq!(tell(&main, "a", "heard").await.unwrap(), "event:  1 0 between");

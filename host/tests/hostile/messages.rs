@@ -49,8 +49,10 @@ async fn lists_and_strings_that_are_not_in_memory_are_a_trap() {
         ("no-string", [0, 7, 0, 0], "trapped: invalid utf-8 sequence of 1 bytes from index 5"),
     ];
     let extensions = cases.map(|(id, arguments, _)| {
-        let arguments: String =
-            arguments.iter().chain(&[1024]).map(|number| format!("(i32.const {number})")).collect();
+        let arguments: String = arguments.iter().map(|number| format!("(i32.const {number})")).collect();
+        // Neither a timeout nor a parent; then where the result goes.
+        let options = "(i32.const 0) (i32.const 0) (i32.const 0) (i64.const 0) (i32.const 1024)";
+        let arguments = format!("{arguments} {options}");
         crafted.extension(id, &text("publish.wat", &[("@ARGUMENTS@", &arguments)]))
     });
     let stage = Stage::start(extensions.into()).await;

@@ -141,7 +141,7 @@ async fn subscriptions_open_operations_and_resources_end_at_what_the_class_has()
         stage.failed("hostile", &fault.limit("resources", resources, resources).asked()).await;
         // The subscriptions are the extension's, and go with its stop; the rest is the instance's.
         stage.main.control().stop("hostile").await.unwrap();
-        let receipt = stage.main.client().publish("own.n0", "").unwrap();
+        let receipt = stage.main.client().publish("own.n0", "").await.unwrap();
         assert_eq!((receipt.delivered, receipt.shed), (0, 0));
     }
 }

@@ -124,7 +124,10 @@ impl Books {
         // was lost before them.
         let has_died = by != feed.by;
         let is_heard = |last: u64| sequence.checked_sub(lost + 1) == Some(last);
-        let is_told = (is_heard(feed.sequence) && !feed.was_deadly)
+        // Others subscribed before, and their topic was counted from then on.
+        let is_first = feed.sequence == 0;
+        let is_told = is_first
+            || (is_heard(feed.sequence) && !feed.was_deadly)
             || (has_died && feed.before.iter().any(|last| is_heard(*last)));
         if !is_told {
             return wrong("says so of what was lost after", feed);

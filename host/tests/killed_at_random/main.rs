@@ -84,7 +84,7 @@ async fn all_serve(main: &Main, ledger: &Ledger) {
         ask(main, receiver.id).await.unwrap();
     }
     let event = Ask { from: 0, number: 1, deed: Deed::Answer };
-    let receipt = main.client().publish(TOPIC, serde_json::to_vec(&event).unwrap()).unwrap();
+    let receipt = main.client().publish(TOPIC, serde_json::to_vec(&event).unwrap()).await.unwrap();
     assert_eq!(receipt.delivered as usize, RECEIVERS.len() + 1);
     ledger.heard_from_main(receipt.delivered as usize).await;
 }

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use weir_sdk::{Contract, Operation};
+use weir_sdk::{Contract, Operation, Topic};
 
 /// The contract.
 pub const CONTRACT: Contract = Contract::new("settings@1");
 
-/// Under what changes are published: `settings.changed.<key>`, with a [`Changed`].
-pub const CHANGED: &str = "settings.changed.>";
+/// Changes, each published under `settings.changed.<key>`: `CHANGED.at(key)`.
+pub const CHANGED: Topic<Changed> = Topic::new("settings.changed.>");
 
 /// A setting; the code `not-found` if there is none.
 pub const GET: Operation<Key, Setting> = CONTRACT.operation("get");
@@ -21,12 +21,6 @@ pub const GET: Operation<Key, Setting> = CONTRACT.operation("get");
 pub const SET: Operation<Entry, Previous> = CONTRACT.operation("set");
 /// The settings whose keys begin with a prefix.
 pub const LIST: Operation<Prefix, Settings> = CONTRACT.operation("list");
-
-/// The topic under which a change of this setting is published.
-#[must_use]
-pub fn changed(key: &str) -> String {
-    format!("settings.changed.{key}")
-}
 
 /// A setting's key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -23,7 +23,7 @@ fn serve() -> Result<(), Error> {
     while let Some(message) = next {
         next = match message {
             Message::Request(request) => channel::respond_and_receive(request.id, Ok(&request.payload))?,
-            Message::Response(_) | Message::Event(_) => channel::receive(),
+            _ => channel::receive(),
         };
     }
     Ok(())

@@ -22,7 +22,7 @@ weir_sdk::manifest! {
     id: "settings",
     fulfills: &[settings::CONTRACT],
     requires: &[storage::CONTRACT],
-    publishes: &[settings::CHANGED],
+    publishes: &[settings::CHANGED.pattern()],
 }
 
 /// What the keys in storage begin with.
@@ -137,7 +137,7 @@ fn text_length(value: &serde_json::Value) -> usize {
 
 /// The change has been made, and cannot fail any more: that nobody hears of it is for the log.
 fn publish(context: &Context, changed: Changed) {
-    if let Err(error) = context.publish(&settings::changed(&changed.key), &changed) {
+    if let Err(error) = context.publish(settings::CHANGED.at(&changed.key), &changed) {
         log::warn("a change could not be published", &[("key", &changed.key), ("error", &error)]);
     }
 }

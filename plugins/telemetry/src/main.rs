@@ -86,7 +86,7 @@ impl Telemetry {
 
     async fn start(&self, context: &Context) -> Result<(), Error> {
         let topics = context.config("topics")?;
-        let patterns = topics.as_deref().unwrap_or(settings::CHANGED).split(',').map(str::trim);
+        let patterns = topics.as_deref().unwrap_or(settings::CHANGED.pattern()).split(',').map(str::trim);
         for pattern in patterns.filter(|pattern| !pattern.is_empty()) {
             context.subscribe(pattern)?;
         }

@@ -66,7 +66,7 @@ mod wasm {
     }
 
     fn woken(by: &str, payload: &[u8]) -> Result<(), String> {
-        events::publish(&format!("woken.{by}"), payload).map(drop).map_err(text)
+        events::publish(&format!("woken.{by}"), payload, test_guests::PATIENT).map(drop).map_err(text)
     }
 
     fn connect(address: &str) -> Result<(TcpSocket, InputStream, OutputStream), String> {

@@ -48,7 +48,7 @@ fn relay() -> Result<(), Error> {
                     }
                 }
             }
-            Message::Event(_) => {}
+            Message::Event(_) | Message::Job(_) => {}
         }
     }
     Ok(())

@@ -2,7 +2,10 @@
 
 use std::{collections::VecDeque, task::Waker};
 
-use super::super::{Event, Message, Request, Response};
+use super::{
+    super::{Event, Message, Request, Response},
+    queues::Queues,
+};
 
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
@@ -10,6 +13,9 @@ pub(super) struct Lanes {
     responses: VecDeque<Response>,
     requests: VecDeque<Request>,
     events: VecDeque<Event>,
+    queues: Queues,
+    /// Whether a job comes before an event.
+    job_next: bool,
     waker: Option<Waker>,
 }
 
@@ -28,6 +34,7 @@ impl Lanes {
             Message::Response(response) => self.responses.push_back(response),
             Message::Request(request) => self.requests.push_back(request),
             Message::Event(event) => self.events.push_back(event),
+            Message::Job(_) => unreachable!("a job is in its queue until it is taken"),
         }
         self.wake();
     }
@@ -52,8 +59,20 @@ impl Lanes {
         if self.stop == Stop::Told {
             return if expected == 0 { Ok(None) } else { Err(Empty) };
         }
-        let next = self.requests.pop_front().map(Message::Request);
-        next.or_else(|| self.events.pop_front().map(Message::Event)).ok_or(Empty).map(Some)
+        if let Some(request) = self.requests.pop_front() {
+            return Ok(Some(Message::Request(request)));
+        }
+        let mut event = || self.events.pop_front().map(Message::Event);
+        let mut job = || self.queues.take().map(Message::Job);
+        let next = if self.job_next { job().or_else(event) } else { event().or_else(job) };
+        self.job_next = matches!(next, Some(Message::Event(_)));
+        next.ok_or(Empty).map(Some)
+    }
+
+    /// The queues, to be changed: jobs may be there afterwards.
+    pub(super) fn queues(&mut self) -> &mut Queues {
+        self.wake();
+        &mut self.queues
     }
 
     pub(super) fn is_readable(&self, expected: usize) -> bool {
@@ -61,7 +80,7 @@ impl Lanes {
             Stop::Asked => true,
             _ if !self.responses.is_empty() => true,
             Stop::Told => expected == 0,
-            Stop::No => !(self.requests.is_empty() && self.events.is_empty()),
+            Stop::No => !(self.requests.is_empty() && self.events.is_empty()) || self.queues.is_readable(),
         }
     }
 

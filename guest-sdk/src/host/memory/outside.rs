@@ -45,6 +45,7 @@ impl Host {
             fakes: RefCell::default(),
             under_way: RefCell::default(),
             subscriptions: RefCell::default(),
+            topics: RefCell::default(),
             published: RefCell::default(),
         }))
     }
@@ -138,6 +139,7 @@ impl Host {
 
     /// Whoever still waits for the extension hears that it is gone.
     pub(crate) fn gone(&self) {
+        self.0.inbox.borrow_mut().queues().give_all_back();
         for asked in self.0.asked.borrow_mut().values_mut() {
             asked.answer.get_or_insert(Err(WitError::PeerGone));
         }

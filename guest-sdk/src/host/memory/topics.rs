@@ -1,16 +1,19 @@
-//! Topics: who subscribed to what, and what was published.
+//! Topics: who subscribed to what, what was published, and what is retained.
 
 use super::{EXTENSION, Host, Message, TEST, number_of};
 use crate::{
     Error, Receipt,
-    host::{Event, Peer},
+    host::{Event, Options, Peer},
     names,
     testing::Published,
 };
 
-pub(super) struct Subscription {
-    pattern: String,
+/// What was published under a topic.
+#[derive(Default)]
+pub(super) struct Topic {
     events: u64,
+    /// The last value, where Main retains it.
+    retained: Option<Vec<u8>>,
 }
 
 impl Host {
@@ -20,14 +23,29 @@ impl Host {
         }
         self.granted("subscribe to", "subscribes", self.0.manifest.subscribes, pattern)?;
         let mut subscriptions = self.0.subscriptions.borrow_mut();
-        if let Some(known) = subscriptions.iter().position(|known| known.pattern == pattern) {
+        if let Some(known) = subscriptions.iter().position(|known| known == pattern) {
             return number_of(known);
         }
-        subscriptions.push(Subscription { pattern: pattern.to_owned(), events: 0 });
-        number_of(subscriptions.len() - 1)
+        let number = number_of(subscriptions.len())?;
+        subscriptions.push(pattern.to_owned());
+        for (name, topic) in self.0.topics.borrow().iter() {
+            if let Some(payload) = &topic.retained
+                && names::covers(pattern, name)
+            {
+                let event = Event { retained: true, ..event(TEST, topic.events, 0, payload) };
+                self.push_event(number, pattern, name, event);
+            }
+        }
+        Ok(number)
     }
 
-    pub(crate) fn publish(&self, to: Option<&str>, topic: &str, payload: &[u8]) -> Result<Receipt, Error> {
+    pub(crate) fn publish(
+        &self,
+        to: Option<&str>,
+        topic: &str,
+        payload: &[u8],
+        _options: Options,
+    ) -> Result<Receipt, Error> {
         if !names::is_topic(topic) {
             return Err(Error::Invalid(format!("`{topic}` is not a topic")));
         }
@@ -38,34 +56,47 @@ impl Host {
             to: to.map(str::to_owned),
             payload: payload.to_owned(),
         });
-        let delivered = if to.is_none_or(|to| to == self.own_name()) {
-            self.deliver(EXTENSION, topic, payload, 0)
-        } else {
-            1
+        let delivered = match to {
+            None => self.deliver(EXTENSION, topic, payload, 0),
+            Some(to) if to == self.own_name() => self.hand_out(topic, &event(EXTENSION, 0, 0, payload)),
+            Some(_) => 1,
         };
-        Ok(Receipt { delivered, shed: 0 })
+        Ok(Receipt { delivered, shed: 0, refused: 0 })
     }
 
-    /// Hands an event to every subscription that it matches; how many those are.
-    pub(crate) fn deliver(&self, sender: Peer, topic: &str, payload: &[u8], lost: u64) -> u32 {
-        let mut delivered = 0;
-        for (number, subscription) in (0..).zip(self.0.subscriptions.borrow_mut().iter_mut()) {
-            if !names::covers(&subscription.pattern, topic) {
-                continue;
+    /// Publishes to every subscription; how many match.
+    fn deliver(&self, sender: Peer, topic: &str, payload: &[u8], lost: u64) -> u32 {
+        let sequence = {
+            let mut topics = self.0.topics.borrow_mut();
+            let known = topics.entry(topic.to_owned()).or_default();
+            known.events += lost + 1;
+            if let Some(retained) = &mut known.retained {
+                *retained = payload.to_owned();
             }
-            subscription.events += lost + 1;
-            delivered += 1;
-            self.0.inbox.borrow_mut().push(Message::Event(Event {
-                sender,
-                subscription: number,
-                topic: (subscription.pattern != topic).then(|| topic.to_owned()),
-                sequence: subscription.events,
-                lost,
-                waited_us: 0,
-                payload: payload.to_owned(),
-            }));
-        }
-        delivered
+            known.events
+        };
+        self.hand_out(topic, &event(sender, sequence, lost, payload))
+    }
+
+    fn hand_out(&self, topic: &str, event: &Event) -> u32 {
+        let subscriptions = self.0.subscriptions.borrow();
+        let matching = (0..).zip(&*subscriptions).filter(|(_, pattern)| names::covers(pattern, topic));
+        matching
+            .map(|(number, pattern)| self.push_event(number, pattern, topic, event.clone()))
+            .fold(0, |count, ()| count + 1)
+    }
+
+    fn push_event(&self, subscription: u32, pattern: &str, topic: &str, event: Event) {
+        let topic = (pattern != topic).then(|| topic.to_owned());
+        self.0.inbox.borrow_mut().push(Message::Event(Event { subscription, topic, ..event }));
+    }
+
+    /// Keeps a value for whoever subscribes later.
+    pub(crate) fn retain(&self, topic: &str, payload: &[u8]) {
+        let mut topics = self.0.topics.borrow_mut();
+        let known = topics.entry(topic.to_owned()).or_default();
+        known.events += 1;
+        known.retained = Some(payload.to_owned());
     }
 
     pub(crate) fn deliver_from_test(&self, topic: &str, payload: &[u8], lost: u64) -> u32 {
@@ -82,5 +113,18 @@ impl Host {
         }
         let id = self.0.manifest.id;
         Err(Error::PermissionDenied(format!("`{id}` may not {verb} `{pattern}`; `{key}` would grant it")))
+    }
+}
+
+fn event(sender: Peer, sequence: u64, lost: u64, payload: &[u8]) -> Event {
+    Event {
+        sender,
+        subscription: 0,
+        topic: None,
+        sequence,
+        lost,
+        retained: false,
+        waited_us: 0,
+        payload: payload.to_owned(),
     }
 }

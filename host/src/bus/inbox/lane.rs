@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 use super::InboxLimits;
-use crate::bus::{Error, Event, Reply, Request};
+use crate::bus::{Error, Reply, Request};
 
 /// What an envelope is counted as, beside its payload: so that empty messages are bounded, too.
-const ENVELOPE_BYTES: u64 = 128;
+pub(in crate::bus) const ENVELOPE_BYTES: u64 = 128;
 
 /// Messages of one kind, in order, and what they count in bytes.
 #[derive(Debug)]
@@ -41,13 +41,7 @@ impl<T: Weigh> Lane<T> {
     }
 
     pub(super) fn pop(&mut self) -> Option<T> {
-        self.pop_first(|_| true)
-    }
-
-    /// Takes out the first that satisfies `is_wanted`.
-    pub(super) fn pop_first(&mut self, is_wanted: impl Fn(&T) -> bool) -> Option<T> {
-        let place = self.items.iter().position(is_wanted)?;
-        let item = self.items.remove(place)?;
+        let item = self.items.pop_front()?;
         self.bytes -= item.bytes();
         if self.items.is_empty() && self.items.capacity() > 64 {
             // A burst must not be paid for with memory for ever after.
@@ -91,11 +85,5 @@ impl Weigh for Reply {
 impl Weigh for Request {
     fn bytes(&self) -> u64 {
         ENVELOPE_BYTES + self.payload.len() as u64
-    }
-}
-
-impl Weigh for Event {
-    fn bytes(&self) -> u64 {
-        ENVELOPE_BYTES + self.published.payload.len() as u64
     }
 }

@@ -8,7 +8,8 @@ fn access(fulfills: &[&str], subscribes: &str) -> Access {
         fulfills: fulfills.iter().map(|name| name.parse().unwrap()).collect(),
         calls: vec!["c@1".parse().unwrap()],
         publishes: vec![">".parse().unwrap()],
-        subscribes: vec![subscribes.parse().unwrap()],
+        subscribes: vec![(subscribes.parse().unwrap(), Delivery::default())],
+        ..Access::default()
     }
 }
 
@@ -142,7 +143,7 @@ async fn a_renewed_peer_keeps_the_subscriptions_that_it_may_have_under_its_own_l
     assert_eq!(publish(&bus, "kept.1", "456"), 1);
     assert_eq!(new.inbox().depth().0, 1);
     let event = take_event(new.inbox());
-    assert_eq!((event.published.payload.clone(), event.sequence), ("456".into(), 3));
+    assert_eq!((event.published.payload.clone(), event.published.sequence), ("456".into(), 3));
 }
 
 #[tokio::test(start_paused = true)]

@@ -127,7 +127,11 @@ impl World {
                 .bus
                 .call(caller, &mut target, payload, deadline, false)
                 .map(|call| Real::Slot(Some(call))),
-            false => self.bus.bus.send(caller, &mut target, payload, deadline).map(Real::Lane),
+            false => self
+                .bus
+                .bus
+                .send(caller, &mut target, payload, deadline)
+                .map(|(waiter, _)| Real::Lane(waiter)),
         };
         match (sent, self.model.refusal(from, to, slot)) {
             (Ok(real), None) => {
@@ -203,7 +207,7 @@ impl World {
         }
         self.peers[peer].set_phase(Phase::Down);
         if std::mem::take(&mut self.model.peers[peer].life) == Life::Draining {
-            self.peers[peer].inbox().clear();
+            self.peers[peer].inbox().clear(Seat::FIRST);
             for number in std::mem::take(&mut self.model.peers[peer].waiting) {
                 self.model.end(number, Some(Err(Error::PeerGone)));
             }

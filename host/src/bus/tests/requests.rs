@@ -42,7 +42,7 @@ async fn a_receiver_that_stops_leaves_nobody_waiting_for_what_it_had_not_reached
     let call = bus.call(&caller, "c@1", "").unwrap();
     let sent = bus.send(&caller, "c@1", "").unwrap().id();
     provider.set_phase(Phase::Down);
-    provider.inbox().clear();
+    provider.inbox().clear(Seat::FIRST);
     assert_eq!(call.answer().await, Err(Error::PeerGone));
     let reply = take_reply(&caller);
     assert_eq!((reply.id, reply.outcome), (sent, Err(Error::PeerGone)));
@@ -234,7 +234,7 @@ async fn deadlines_end_in_their_own_order_whatever_the_order_of_sending() {
     let mut sent = Vec::new();
     for seconds in [3, 1, 2] {
         let deadline = began + Duration::from_secs(seconds);
-        sent.push(bus.bus.send(&caller, &mut target, Bytes::new(), deadline).unwrap().id());
+        sent.push(bus.bus.send(&caller, &mut target, Bytes::new(), deadline).unwrap().0.id());
         // The timer is armed for the earliest so far before the next one is sent.
         tokio::task::yield_now().await;
     }

@@ -103,7 +103,7 @@ async fn come_and_go(
         peer.set_phase(Phase::Down);
         let over = over.load(Ordering::Acquire);
         if over || round % 2 == 0 {
-            peer.inbox().clear();
+            peer.inbox().clear(Seat::FIRST);
         }
         if over {
             return;

@@ -9,7 +9,8 @@ fn access(fulfills: &[&str], calls: &[&str]) -> Access {
         fulfills: contracts(fulfills),
         calls: contracts(calls),
         publishes: vec![">".parse().unwrap()],
-        subscribes: vec![">".parse().unwrap()],
+        subscribes: vec![(">".parse().unwrap(), Delivery::default())],
+        ..Access::default()
     }
 }
 
@@ -130,7 +131,7 @@ async fn what_a_predecessor_subscribes_to_is_what_the_version_that_serves_may() 
     let bus = TestBus::new();
     let old = bus.ready("a", &[], &[]);
     let mut narrower = access(&[], &[]);
-    narrower.subscribes = vec!["only".parse().unwrap()];
+    narrower.subscribes = vec![("only".parse().unwrap(), Delivery::default())];
     let new = old.renewed(LIMITS, narrower);
     new.begin_beside();
     bus.hand_over(&new, true);
@@ -149,19 +150,16 @@ async fn an_event_that_a_predecessor_dies_with_counts_as_one_for_its_successor()
     let publish = || bus.publish(&bus.main(), None, "t", "".into()).unwrap();
     publish();
     let in_hand = take_event(old.inbox());
-    let lost = in_hand.subscription.take(in_hand.sequence);
     let new = old.renewed(LIMITS, access(&[], &[]));
     new.begin_beside();
     bus.hand_over(&new, true);
     new.become_current();
     for _ in 0..3 {
         publish();
-        let event = take_event(new.inbox());
-        assert_eq!(event.subscription.take(event.sequence), 0);
+        assert_eq!(take_event(new.inbox()).lost, 0);
     }
     // As an instance does that dies with it in hand.
-    in_hand.subscription.untake(in_hand.sequence, lost);
+    old.inbox().give_back(Vec::new(), &[(in_hand.subscription, in_hand.lost + 1)]);
     publish();
-    let event = take_event(new.inbox());
-    assert_eq!(event.subscription.take(event.sequence), 1);
+    assert_eq!(take_event(new.inbox()).lost, 1);
 }

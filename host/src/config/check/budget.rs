@@ -1,18 +1,29 @@
-//! What the limits of all extensions come to, against the memory that Main may use.
+//! What the limits of all extensions and the queues come to, against the memory that Main may use.
+
+use std::fmt;
 
 use bytesize::ByteSize;
 
 use super::Parts;
-use crate::config::{ExtensionConfig, ReloadMode, error::ConfigError, shape::bytes};
+use crate::{
+    config::{
+        ExtensionConfig, QueueConfig, ReloadMode,
+        error::{ConfigError, Place},
+        shape::bytes,
+    },
+    names::QueueName,
+};
 
-/// As many extensions as are shown, those with the largest sums.
+/// As many extensions and queues as are shown, those with the largest sums.
 const SHOWN_MAX: usize = 20;
 
 impl Parts<'_> {
     /// Of extensions that start with Main or later: any of them may be told to.
     pub(super) fn memory_budget(&self) -> Option<ConfigError> {
         let budget = self.config.main.memory_budget?;
-        let total = sum(self.extensions().map(|(_, extension)| extension));
+        let queues = self.config.all_queues();
+        let extensions = self.extensions().map(|(_, extension)| extension.memory_sum());
+        let total = sum(extensions.chain(queues.values().map(|queue| queue.bytes)));
         if total <= u128::from(budget) {
             return None;
         }
@@ -20,49 +31,96 @@ impl Parts<'_> {
         if allowed == comes_to {
             (allowed, comes_to) = (format!("{budget} B"), format!("{total} B"));
         }
+        let (whose, lower) = match queues.is_empty() {
+            true => ("the limits of all extensions come", "theirs"),
+            false => ("the limits of all extensions and the queues come", "what they may hold"),
+        };
         let message = format!(
-            "`main.memory-budget` is {allowed}, but the limits of all extensions come to {comes_to}: \
-             raise it, or lower theirs"
+            "`main.memory-budget` is {allowed}, but {whose} to {comes_to}: raise it, or lower {lower}"
         );
         let place = self.places.memory_budget.clone();
         let error = ConfigError::new("main.memory-budget", message, place);
 
-        let mut sorted: Vec<_> = self.extensions().collect();
-        sorted.sort_by_key(|(_, extension)| std::cmp::Reverse(extension.memory_sum()));
+        let mut sorted: Vec<Part<'_>> =
+            self.extensions().map(|(index, extension)| Part::Extension(index, extension)).collect();
+        sorted.extend(queues.iter().map(|(name, queue)| Part::Queue(name, queue)));
+        sorted.sort_by_key(|part| std::cmp::Reverse(part.bytes()));
         let (largest, rest) = sorted.split_at(SHOWN_MAX.min(sorted.len()));
-        let error = largest.iter().fold(error, |error, (index, extension)| {
-            error.detail(self.place(*index, |at| Some(&at.id)), parts(extension))
-        });
+        let error =
+            largest.iter().fold(error, |error, part| error.detail(self.place_of(part), part.to_string()));
         if rest.is_empty() {
             return Some(error);
         }
-        let others = sum(rest.iter().map(|(_, extension)| *extension));
+        let others = sum(rest.iter().map(Part::bytes));
         Some(error.detail(None, format!("{} more come to {}", rest.len(), shown(others))))
+    }
+
+    /// A queue that is only named has no other place than the first where it is.
+    fn place_of(&self, part: &Part<'_>) -> Option<Place> {
+        match part {
+            Part::Extension(index, _) => self.place(*index, |at| Some(&at.id)),
+            Part::Queue(name, _) => match self.places.queues.get(*name) {
+                Some(at) => Some(at.name.clone()),
+                None => {
+                    let mut sources = self.config.queues.iter();
+                    let (source, _) = sources.find(|(_, queue)| queue.dead_letter.as_ref() == Some(name))?;
+                    self.places.queues.get(source)?.dead_letter.clone()
+                }
+            },
+        }
+    }
+}
+
+/// What counts against the budget.
+enum Part<'c> {
+    /// With its place in the configuration.
+    Extension(usize, &'c ExtensionConfig),
+    Queue(&'c QueueName, &'c QueueConfig),
+}
+
+impl Part<'_> {
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Extension(_, extension) => extension.memory_sum(),
+            Self::Queue(_, queue) => queue.bytes,
+        }
+    }
+}
+
+/// What it comes to, and of what.
+impl fmt::Display for Part<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sum = shown(self.bytes().into());
+        match self {
+            Self::Extension(_, extension) => {
+                write!(f, "`{}` comes to {sum}: {}", extension.id, factors(extension))
+            }
+            Self::Queue(name, _) => write!(f, "queue `{name}` comes to {sum}"),
+        }
+    }
+}
+
+fn factors(extension: &ExtensionConfig) -> String {
+    let limits = &extension.limits;
+    let instance = format!("`memory` {} + `stack` {}", bytes(limits.memory), bytes(limits.stack));
+    let reloaded = match extension.reload {
+        ReloadMode::StopFirst => instance,
+        ReloadMode::Overlap => format!("2 × ({instance})"),
+    };
+    let one = format!("{reloaded} + 2 × `inbox.bytes` {}", bytes(limits.inbox_bytes));
+    match extension.instances {
+        1 => one,
+        instances => format!("`instances` {instances} × ({one})"),
     }
 }
 
 /// Wider than the sums, of which there may be many.
-fn sum<'c>(extensions: impl Iterator<Item = &'c ExtensionConfig>) -> u128 {
-    extensions.map(|extension| u128::from(extension.memory_sum())).sum()
+fn sum(bytes: impl Iterator<Item = u64>) -> u128 {
+    bytes.map(u128::from).sum()
 }
 
 /// As `weir limits` shows sums.
 fn shown(total: u128) -> String {
     u64::try_from(total)
         .map_or_else(|_| format!("{total} B"), |total| ByteSize::b(total).display().iec().to_string())
-}
-
-fn parts(extension: &ExtensionConfig) -> String {
-    let limits = &extension.limits;
-    let instance = format!("`memory` {} + `stack` {}", bytes(limits.memory), bytes(limits.stack));
-    let instances = match extension.reload {
-        ReloadMode::StopFirst => instance,
-        ReloadMode::Overlap => format!("2 × ({instance})"),
-    };
-    format!(
-        "`{}` comes to {}: {instances} + 2 × `inbox.bytes` {}",
-        extension.id,
-        shown(extension.memory_sum().into()),
-        bytes(limits.inbox_bytes)
-    )
 }

@@ -7,12 +7,21 @@ pub(in crate::config) fn values(config: &Config) -> Vec<ConfigError> {
     let mut faults = config.main.out_of_range();
     for extension in &config.extensions {
         let path = format!("extension[{}]", extension.id);
+        faults.extend(extension.out_of_range().into_iter().map(|(key, what)| must_be(&path, key, &what)));
+        for (item, grant) in extension.subscribes.iter().enumerate() {
+            let path = format!("{path}.subscribes[{}]", item + 1);
+            faults.extend(grant.out_of_range().into_iter().map(|(key, what)| must_be(&path, key, &what)));
+        }
         limits(extension, &path, &mut faults);
         restart(extension, &path, &mut faults);
         faults.extend(extension.grants.env.iter().filter_map(|(name, value)| {
             let fault = check_variable(name, value).err()?;
             Some((format!("{path}.grants.env"), format!("in `{path}.grants.env`: {fault}")))
         }));
+    }
+    for (name, queue) in &config.queues {
+        let path = format!("queue.{name}");
+        faults.extend(queue.out_of_range().into_iter().map(|(key, what)| must_be(&path, key, &what)));
     }
     faults.into_iter().map(|(key, message)| ConfigError::new(key, message, None)).collect()
 }

@@ -1,15 +1,11 @@
-//! Tables within a table: values under free names, tables, lists of tables, and tables under free
-//! names.
+//! Tables within a table: values under free names, tables, and tables under free names.
 
 use std::collections::BTreeMap;
 
 use toml::de::DeTable;
 
 use super::{At, Section, child};
-use crate::{
-    config::shape::{self, Found, Shape},
-    names::ExtensionId,
-};
+use crate::config::shape::{self, Found, Shape};
 
 /// What stands for a name that the operator chooses, where keys are listed.
 #[cfg(test)]
@@ -72,37 +68,6 @@ impl Section<'_, '_> {
             },
         };
         Section::read(self.reader, table, path, start, read)
-    }
-
-    /// A list of tables with keys of their own. Each is shown under its `id`, if that is well
-    /// formed, else under its place in the list, from 1.
-    pub(in crate::config) fn tables(
-        &mut self,
-        key: &'static str,
-        mut read: impl FnMut(&mut Section<'_, '_>),
-    ) {
-        let value = self.find(key, &Shape::Tables);
-        let path = self.path_of(key);
-        #[cfg(test)]
-        if self.reader.keys.is_some() {
-            Section::read(self.reader, &DeTable::new(), path.clone(), 0..0, &mut read);
-        }
-        let Some(value) = value else {
-            return;
-        };
-        let Some(array) = value.get_ref().as_array() else {
-            self.wrong(key, &Shape::Tables, value, &Found::kind(value.get_ref()));
-            return;
-        };
-        for (index, item) in array.iter().enumerate() {
-            let Some(table) = item.get_ref().as_table() else {
-                self.wrong(key, &Shape::Tables, item, &Found::kind(item.get_ref()));
-                continue;
-            };
-            let id = table.get("id").and_then(|id| id.get_ref().as_str()?.parse::<ExtensionId>().ok());
-            let name = id.map_or_else(|| (index + 1).to_string(), |id| id.to_string());
-            Section::read(self.reader, table, format!("{path}[{name}]"), item.span(), &mut read);
-        }
     }
 
     /// A table of tables with keys of their own, under names of the operator's choice.

@@ -118,6 +118,30 @@ fn files_full_of_names_are_judged_at_once() {
                 )
             }),
         ),
+        (
+            "queues that there are not",
+            format!(
+                "[[extension]]\nid='a'\npath='a'\nputs=[{}]\n{}",
+                many(0..30_000, &|n| format!("'p{n}',")),
+                many(0..30_000, &|n| format!("[queue.q{n}]\n")),
+            ),
+        ),
+        (
+            "a round of queues",
+            many(0..20_000, &|n| format!("[queue.q{n}]\ndead-letter='q{}'\n", (n + 1) % 20_000)),
+        ),
+        (
+            "dead letters of nobody, over the budget",
+            "main.memory-budget='1 GiB'\n".to_owned()
+                + &many(0..20_000, &|n| format!("[queue.q{n}]\ndead-letter='d{n}'\n")),
+        ),
+        (
+            "subscriptions of more than the inbox",
+            format!(
+                "[[extension]]\nid='a'\npath='a'\nsubscribes=[{}]",
+                "{topic='a',messages=257},".repeat(35_000)
+            ),
+        ),
         ("one id", "[[extension]]\nid='e'\npath='a'\n".repeat(30_000)),
         (
             "one budget",
@@ -163,7 +187,8 @@ proptest! {
                 "[", "]", "[[", "]]", "{", "}", "=", ",", "\n", ".", " ", "\"", "'", "-1", "0", "1e400", "nan",
                 "99999999999999999999", "true", "1979-05-27", "main", "limits", "extension", "include", "grants",
                 "dirs", "env", "net", "config", "inbox", "memory", "id", "path", "class", "inherits", "requires",
-                "fulfills", "\"a@1\"", "'a'", "\"1 MiB\"", "\"1s\"", "\u{7}", "\"\\u0000\"", "#", "\u{feff}", "\r",
+                "fulfills", "queue", "topic", "subscribes", "puts", "takes", "policy", "messages", "dead-letter",
+                "when-full", "instances", "\"a@1\"", "'a'", "\"1 MiB\"", "\"1s\"", "\u{7}", "\"\\u0000\"", "#", "\u{feff}", "\r",
             ]),
             0..60,
         )

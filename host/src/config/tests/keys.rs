@@ -32,6 +32,7 @@ fn a_value_of_the_wrong_type_is_refused() {
             Shape::Share(_) => &["5", "0.05", "nan"],
             Shape::Text(_) => &["5"],
             Shape::Texts(_) => &["\"a\"", "[5]"],
+            Shape::TextsAndTables(_) => &["\"a\"", "{}", "[5]", "[[]]"],
             Shape::Values => &["\"a\"", "{ a = [] }"],
             Shape::Table => &["5", "[]"],
             Shape::Tables => &["5", "{}", "[5]"],
@@ -74,7 +75,7 @@ fn a_value_out_of_range_is_refused() {
             .map(|share| format!("\"{share}\""))
             .to_vec(),
         Shape::Text(_) => vec![r#""\u0000""#.to_owned(), "\"\"".to_owned()],
-        Shape::Texts(_) => vec![r#"["\u0000"]"#.to_owned()],
+        Shape::Texts(_) | Shape::TextsAndTables(_) => vec![r#"["\u0000"]"#.to_owned()],
         Shape::Values => vec!["{ a = nan }".to_owned(), "{ a = 99999999999999999999 }".to_owned()],
         // Every value of the type is one of the key, or the key holds others that have their own.
         Shape::Flag | Shape::Table | Shape::Tables | Shape::Named => Vec::new(),
@@ -111,12 +112,12 @@ fn every_field_of_the_configuration_has_a_key() {
         let Some((field, _)) = line.trim().split_once(": ").filter(|(field, _)| !field.contains('"')) else {
             continue;
         };
-        if matches!(field, "fixed" | "sources" | "file") {
+        if matches!(field, "fixed" | "sources" | "file" | "copy_of") {
             skipped_to = Some(indent);
             continue;
         }
         let key = match field {
-            "extensions" => "extension".to_owned(),
+            "extensions" | "queues" | "topics" => field.trim_end_matches('s').to_owned(),
             // Half of an address, which is one string in a file.
             "port" => "net".to_owned(),
             _ => field.replace("inbox_", "inbox.").replace('_', "-"),
@@ -208,11 +209,14 @@ fn report(values: impl Fn(&Key) -> Vec<String>) -> String {
 fn valid(key: &Key) -> Option<String> {
     let (_, name) = split(&key.path);
     let text = match &key.shape {
+        Shape::Flag if name == "retain" => "true",
         Shape::Flag => "false",
         Shape::Count(range) if range.contains(&77_000_000) => "77_000_000",
         Shape::Count(_) => "7",
         Shape::Size(_) if name == "message-size" => "\"512 KiB\"",
         Shape::Size(_) if name == "compile-memory" => "\"77 MiB\"",
+        // No more than an inbox.
+        Shape::Size(_) if key.path == "extension.subscribes.bytes" => "\"77 KiB\"",
         Shape::Size(_) => "\"1536 KiB\"",
         // No longer than the longest delay.
         Shape::Time(_) if name == "backoff" => "\"7s\"",
@@ -222,7 +226,9 @@ fn valid(key: &Key) -> Option<String> {
         Shape::Text(_) => match name {
             "inherits" | "class" => "\"max\"",
             "mode" => "\"rw\"",
+            "policy" if key.path == "extension.subscribes.policy" => "\"latest\"",
             "policy" => "\"always\"",
+            "when-full" => "\"block\"",
             "reload" => "\"overlap\"",
             "guest" => "\"/guest\"",
             "sha256" => "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"",
@@ -232,13 +238,15 @@ fn valid(key: &Key) -> Option<String> {
             "include" => "[\"valid/conf.d/10-storage.toml\"]",
             "net" => "[\"example.com:443\"]",
             "requires" => "[\"given@1\"]",
+            "publishes" => "[\"t\"]",
+            "puts" | "takes" => "[\"given\"]",
             "trusted-keys" => "[\"11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\"]",
             _ => "[\"c@1\"]",
         },
+        Shape::TextsAndTables(_) => "[\"t\"]",
         Shape::Table | Shape::Tables | Shape::Named => return None,
     };
-    let topics = matches!(name, "publishes" | "subscribes");
-    Some(if topics { "[\"t\"]".to_owned() } else { text.to_owned() })
+    Some(text.to_owned())
 }
 
 /// A file that sets `name`, in the table of the key at `path`, to `value`, and is fine otherwise; with
@@ -248,6 +256,7 @@ fn document(path: &str, name: &str, value: &str) -> String {
     let mut set: Vec<(&str, &str)> = match table {
         "extension" => vec![("id", "\"a\""), ("path", "\"a.wasm\"")],
         "extension.grants.dirs" => vec![("host", "\"/host\""), ("guest", "\"/data\"")],
+        "extension.subscribes" => vec![("topic", "\"a\"")],
         _ => Vec::new(),
     };
     set.retain(|(other, _)| *other != name);
@@ -258,12 +267,13 @@ fn document(path: &str, name: &str, value: &str) -> String {
     let table = match table {
         "" => String::new(),
         "extension" => "[[extension]]\n".to_owned(),
-        "extension.grants.dirs" => format!("{parent}[[extension.grants.dirs]]\n"),
+        "extension.grants.dirs" | "extension.subscribes" => format!("{parent}[[{table}]]\n"),
         table if table.starts_with("extension.") => format!("{parent}[{table}]\n"),
         table => format!("[{}]\n", table.replace("NAME", "small")),
     };
     let uses_class = "[[extension]]\nid = \"b\"\npath = \"b.wasm\"\nclass = \"small\"\n";
-    let given = "[[extension]]\nid = \"given\"\npath = \"given.wasm\"\nfulfills = [\"given@1\"]\n";
+    let given = "[[extension]]\nid = \"given\"\npath = \"given.wasm\"\nfulfills = [\"given@1\"]\n\
+                 [queue.given]\n";
     match path {
         _ if path.starts_with("limits.") => format!("{table}{entries}\n{uses_class}"),
         _ if path.starts_with("extension.") => format!("{table}{entries}\n{given}"),

@@ -3,16 +3,16 @@
 use std::{path::PathBuf, time::Duration};
 
 use super::*;
-use crate::config::{
-    DirGrant, ExtensionConfig, Limits, MainConfig, NetGrant, TrustedKey, main::default_control_socket,
+use crate::{
+    Policy, TopicPattern,
+    config::{
+        DirGrant, ExtensionConfig, Limits, MainConfig, NetGrant, QueueConfig, SubscribeGrant, TrustedKey,
+        main::default_control_socket,
+    },
 };
 
 fn extension(id: &str) -> ExtensionConfig {
     ExtensionConfig::new(id.parse().unwrap(), format!("{id}.wasm"))
-}
-
-fn check(extensions: Vec<ExtensionConfig>) -> String {
-    Config::new(MainConfig::default(), extensions).check().unwrap_err().to_string()
 }
 
 #[test]
@@ -54,9 +54,22 @@ fn every_value_out_of_its_range_is_refused() {
     a.restart.failures = 0;
     a.restart.window = Duration::ZERO;
     a.grants.env.insert("A=B".to_owned(), String::new());
+    a.when_full = Policy::Latest;
+    a.instances = 65;
+    let topic: TopicPattern = "t".parse().unwrap();
+    a.subscribes = vec![SubscribeGrant { messages: Some(0), bytes: Some(0), ..topic.into() }];
+    let mut other = Config::new(MainConfig::default(), vec![a]);
+    let none = QueueConfig {
+        messages: 0,
+        bytes: 0,
+        when_full: Policy::Latest,
+        max_deliveries: 0,
+        dead_letter: None,
+    };
+    other.queues.insert("q".parse().unwrap(), none);
     // Twice, as more than twenty would not be shown.
-    let limits = config.check().unwrap_err();
-    assert_golden("rust-out-of-range", &format!("{limits}\n{}", check(vec![a])));
+    let (limits, rest) = (config.check().unwrap_err(), other.check().unwrap_err());
+    assert_golden("rust-out-of-range", &format!("{limits}\n{rest}"));
 }
 
 #[test]
@@ -74,12 +87,27 @@ fn parts_that_contradict_each_other_are_refused_as_in_a_file() {
     b.path = PathBuf::from("plugins/../../b.wasm");
     b.fulfills = vec!["b@1".parse().unwrap(), "a@1".parse().unwrap()];
     b.requires = vec!["a@1".parse().unwrap(), "c@1".parse().unwrap()];
+    b.puts = vec!["q".parse().unwrap(); 2];
+    b.takes = vec!["r".parse().unwrap()];
     let mut d = extension("d");
     d.path = PathBuf::from("cache/d.wasm");
     let mut config = Config::new(MainConfig::default(), vec![a, b, extension("b"), d]);
     config.main.cache_dir = Some("cache".into());
     config.main.trusted_keys = vec![TrustedKey::from_bytes([7; 32]); 2];
+    let dead_letter = Some("q".parse().unwrap());
+    config.queues.insert("q".parse().unwrap(), QueueConfig { dead_letter, ..QueueConfig::default() });
     assert_golden("rust-contradictions", &config.check().unwrap_err().to_string());
+}
+
+#[test]
+fn a_subscription_of_more_than_the_inbox_is_refused_as_in_a_file() {
+    let mut a = extension("a");
+    let grants = [(Some(256), Some(1 << 20)), (Some(257), None), (None, Some((1 << 20) + 1))];
+    let topic: TopicPattern = "t".parse().unwrap();
+    a.subscribes =
+        grants.map(|(messages, bytes)| SubscribeGrant { messages, bytes, ..topic.clone().into() }).into();
+    let config = Config::new(MainConfig::default(), vec![a]);
+    assert_golden("rust-subscriptions", &config.check().unwrap_err().to_string());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `weir:iec/channel`: the inbox, and answers to what it brings.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use tokio::time::{Instant, timeout_at};
@@ -9,8 +9,11 @@ use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
 use super::{Async, Fallible, Store, abi, meter, outcome};
 use crate::{
-    bus::{Error, MessageId, Peer},
-    extension::state::{State, not_in_hand},
+    bus::{Error, MessageId},
+    extension::{
+        jobs::Takings,
+        state::{State, not_in_hand},
+    },
 };
 
 /// Messages that one receive may take.
@@ -66,6 +69,7 @@ async fn wait_for<T>(
         store.data_mut().declare_ready().await;
     }
     let mut deadline = None;
+    let mut is_over = timeout_ms == Some(0);
     loop {
         if let Some((messages, taken)) = take(store.data_mut()) {
             // Stop brings no new budget.
@@ -75,24 +79,20 @@ async fn wait_for<T>(
             }
             return Ok(Some(taken));
         }
+        if is_over {
+            meter::charge(store, 0)?;
+            return Ok(None);
+        }
         meter::show(store);
-        let peer = store.data().peer.clone();
-        let readable = peer.readable();
-        let in_time = match timeout_ms {
-            None => {
-                readable.await;
-                true
-            }
-            Some(0) => false,
+        let readable = store.data().readable();
+        match timeout_ms {
+            None => readable.await,
             Some(ms) => {
                 let deadline =
                     *deadline.get_or_insert_with(|| Instant::now() + Duration::from_millis(ms.into()));
-                timeout_at(deadline, readable).await.is_ok()
+                // A job may have been handed over at the last moment: it is looked for once more.
+                is_over = timeout_at(deadline, readable).await.is_err();
             }
-        };
-        if !in_time {
-            meter::charge(store, 0)?;
-            return Ok(None);
         }
     }
 }
@@ -171,7 +171,7 @@ impl State {
 }
 
 /// What a guest waits on to learn that a receive would not wait.
-struct InboxPollable(std::sync::Arc<Peer>);
+struct InboxPollable(Arc<Takings>);
 
 #[wasmtime_wasi::async_trait]
 impl Pollable for InboxPollable {
@@ -181,6 +181,6 @@ impl Pollable for InboxPollable {
 }
 
 fn subscribe_inbox(state: &mut State) -> wasmtime::Result<Resource<DynPollable>> {
-    let inbox = state.table.push(InboxPollable(state.peer.clone()))?;
+    let inbox = state.table.push(InboxPollable(state.jobs.takings().clone()))?;
     subscribe(&mut state.table, inbox)
 }

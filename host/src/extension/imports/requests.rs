@@ -5,7 +5,7 @@ use wasmtime::component::LinkerInstance;
 
 use super::{Async, Fallible, Store, abi, meter, outcome};
 use crate::{
-    bus::{Error, PendingCall},
+    bus::{Error, PendingCall, Sending},
     extension::state::State,
 };
 
@@ -13,7 +13,8 @@ pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime:
     linker.func_wrap("open", open)?;
     linker
         .func_wrap_async("call", |store, (target, payload, options)| call(store, target, payload, options))?;
-    linker.func_wrap("send", send)?;
+    linker
+        .func_wrap_async("send", |store, (target, payload, options)| send(store, target, payload, options))?;
     linker.func_wrap("cancel", |mut store: Store<'_>, (id,): (u64,)| {
         meter::charge(&mut store, 0)?;
         store.data_mut().cancel(id);
@@ -52,10 +53,20 @@ fn call(
 
 fn send(
     mut store: Store<'_>,
-    (target, payload, options): (u32, Bytes, abi::Options),
-) -> wasmtime::Result<(Fallible<u64>,)> {
-    meter::charge(&mut store, payload.len())?;
-    outcome(store.data_mut().send(target, payload, &options))
+    target: u32,
+    payload: Bytes,
+    options: abi::Options,
+) -> Async<'_, Fallible<u64>> {
+    Box::new(async move {
+        meter::charge(&mut store, payload.len())?;
+        match store.data_mut().send(target, payload, &options) {
+            Ok((id, sending)) => {
+                sending.sent().await;
+                outcome(Ok(id))
+            }
+            Err(error) => outcome(Err(error)),
+        }
+    })
 }
 
 impl State {
@@ -65,11 +76,11 @@ impl State {
         })
     }
 
-    fn send(&mut self, target: u32, payload: Bytes, options: &abi::Options) -> Result<u64, Error> {
+    fn send(&mut self, target: u32, payload: Bytes, options: &abi::Options) -> Result<(u64, Sending), Error> {
         self.check_under_way()?;
-        let waiter = self.send_to(target, options, |bus, peer, target, deadline| {
+        let (waiter, sending) = self.send_to(target, options, |bus, peer, target, deadline| {
             bus.send(peer, target, payload, deadline)
         })?;
-        Ok(self.sent(waiter))
+        Ok((self.sent(waiter), sending))
     }
 }

@@ -3,42 +3,55 @@
 use bytes::Bytes;
 use wasmtime::component::LinkerInstance;
 
-use super::{Fallible, Store, abi, meter, outcome};
+use super::{Async, Fallible, Store, abi, meter, outcome};
 use crate::{bus::PeerId, extension::state::State, logs::harmless};
 
 pub(super) fn add_events(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
     linker.func_wrap("subscribe", |mut store: Store<'_>, (pattern,): (String,)| {
         meter::charge(&mut store, pattern.len())?;
         let State { bus, peer, .. } = store.data();
-        outcome(bus.subscribe(peer, peer.inbox(), &pattern).map(|subscription| subscription.number()))
+        outcome(bus.subscribe(peer, peer.inbox(), &pattern, None).map(|subscription| subscription.number()))
     })?;
     linker.func_wrap("unsubscribe", |mut store: Store<'_>, (number,): (u32,)| {
         meter::charge(&mut store, 0)?;
         let State { bus, peer, .. } = store.data();
         outcome(bus.unsubscribe(peer, number))
     })?;
-    linker.func_wrap("publish", |store: Store<'_>, (topic, payload): (String, Bytes)| {
-        publish(store, None, &topic, payload)
+    linker.func_wrap_async("publish", |store, (topic, payload, options)| {
+        publish(store, None, topic, payload, options)
     })?;
-    linker.func_wrap("publish-to", |store: Store<'_>, (to, topic, payload): (String, String, Bytes)| {
-        publish(store, Some(&to), &topic, payload)
+    linker.func_wrap_async("publish-to", |store, (to, topic, payload, options)| {
+        publish(store, Some(to), topic, payload, options)
     })
 }
 
 fn publish(
     mut store: Store<'_>,
-    to: Option<&str>,
-    topic: &str,
+    to: Option<String>,
+    topic: String,
     payload: Bytes,
-) -> wasmtime::Result<(Fallible<abi::Receipt>,)> {
-    let names = topic.len() + to.map_or(0, str::len);
-    meter::charge(&mut store, payload.len() + names)?;
-    let State { bus, peer, .. } = store.data();
-    let published = bus.publish(peer, to, topic, payload);
-    let compared = bus.patterns();
-    let deliveries = published.as_ref().map_or(0, |receipt| receipt.delivered.saturating_add(receipt.shed));
-    meter::fan_out(&mut store, deliveries, compared)?;
-    outcome(published.map(Into::into))
+    options: abi::Options,
+) -> Async<'_, Fallible<abi::Receipt>> {
+    Box::new(async move {
+        let names = topic.len() + to.as_ref().map_or(0, String::len);
+        meter::charge(&mut store, payload.len() + names)?;
+        let state = store.data();
+        let compared_at_most =
+            if to.is_some() { u32::try_from(state.fixed.subscriptions).unwrap_or(u32::MAX) } else { 0 };
+        let publishing = state
+            .times(&options)
+            .and_then(|times| state.bus.publish(&state.peer, to.as_deref(), &topic, payload, times));
+        let publishing = match publishing {
+            Ok(publishing) => publishing,
+            Err(error) => {
+                // To one alone, all its subscriptions may have been looked at.
+                meter::fan_out(&mut store, 0, compared_at_most)?;
+                return outcome(Err(error));
+            }
+        };
+        meter::fan_out(&mut store, publishing.deliveries(), publishing.compared)?;
+        outcome(publishing.receipt().await.map(Into::into))
+    })
 }
 
 pub(super) fn add_lifecycle(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use crate::{
     config::{DirMode, GuestPath, NetGrant},
     logs::harmless,
-    names::{ContractName, ExtensionId, TopicPattern},
+    names::{ContractName, ExtensionId, QueueName, TopicPattern},
 };
 
 /// Bytes of a version.
@@ -38,6 +38,12 @@ pub struct Manifest {
     /// Topics that it subscribes to.
     #[serde(default)]
     pub subscribes: Vec<TopicPattern>,
+    /// Queues that it puts jobs into.
+    #[serde(default)]
+    pub puts: Vec<QueueName>,
+    /// Queues that it takes jobs of.
+    #[serde(default)]
+    pub takes: Vec<QueueName>,
     /// What it reaches beside channels.
     #[serde(default)]
     pub grants: Needs,

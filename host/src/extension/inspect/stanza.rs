@@ -35,7 +35,7 @@ impl Inspection {
 }
 
 fn channels(manifest: &Manifest, line: &mut impl FnMut(&str, String)) {
-    let Manifest { fulfills, requires, wants, publishes, subscribes, .. } = manifest;
+    let Manifest { fulfills, requires, wants, publishes, subscribes, puts, takes, .. } = manifest;
     for (key, contracts) in [("fulfills", fulfills), ("requires", requires), ("wants", wants)] {
         if !contracts.is_empty() {
             line(key, list(contracts.iter().map(|contract| quoted(contract.as_str()))));
@@ -44,6 +44,11 @@ fn channels(manifest: &Manifest, line: &mut impl FnMut(&str, String)) {
     for (key, patterns) in [("publishes", publishes), ("subscribes", subscribes)] {
         if !patterns.is_empty() {
             line(key, list(patterns.iter().map(|pattern| quoted(pattern.as_str()))));
+        }
+    }
+    for (key, queues) in [("puts", puts), ("takes", takes)] {
+        if !queues.is_empty() {
+            line(key, list(queues.iter().map(|queue| quoted(queue.as_str()))));
         }
     }
 }

@@ -62,6 +62,7 @@ const FULL: &str = r#"{
     "schema": 1, "id": "settings", "version": "1.2.3",
     "fulfills": ["settings@1"], "requires": ["local.storage@1"], "wants": [],
     "publishes": ["settings.changed.>"], "subscribes": ["a.*"],
+    "puts": ["uploads"], "takes": ["reports", "uploads"],
     "grants": {
         "dirs": [{"guest": "/data", "mode": "rw"}, {"guest": "/etc", "mode": "ro"}],
         "env": ["LANG"], "net": ["example.com:443"]
@@ -81,6 +82,8 @@ fn a_manifest_inside_a_nested_module_becomes_a_stanza_that_the_operators_file_ac
     requires = ["local.storage@1"]
     publishes = ["settings.changed.>"]
     subscribes = ["a.*"]
+    puts = ["uploads"]
+    takes = ["reports", "uploads"]
     grants.dirs = [
         { host = "FILL-IN", guest = "/data", mode = "rw" },
         { host = "FILL-IN", guest = "/etc", mode = "ro" },
@@ -88,7 +91,8 @@ fn a_manifest_inside_a_nested_module_becomes_a_stanza_that_the_operators_file_ac
     grants.env = { "LANG" = "FILL-IN" }
     grants.net = ["example.com:443"]
     "#);
-    let file = format!("[main]\nserves = [\"local.storage@1\"]\n{}", found.stanza());
+    let around = "[main]\nserves = [\"local.storage@1\"]\n[queue.uploads]\n[queue.reports]\n";
+    let file = format!("{around}{}", found.stanza());
     let mut config = parse_in(&file, "/plugins".as_ref()).unwrap();
     assert_eq!(config.extensions[0].grants.dirs.len(), 2);
     assert_eq!(config.extensions[0].sha256, None);

@@ -103,6 +103,7 @@ impl Hand<'_> {
                 Ok(())
             }
             Message::Response(_) => self.ledger.complain("a response to one that sends nothing"),
+            Message::Job(_) => self.ledger.complain("a job to one that takes none"),
         }
     }
 

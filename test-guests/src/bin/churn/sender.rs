@@ -7,6 +7,7 @@ use std::{
 
 use fastrand::Rng;
 use test_guests::{
+    PATIENT,
     churn::{Ask, BATCH, Begun, Deed, Ended, HOARD, Handled, Manner, Outcome, RECEIVERS, Report, TOPIC},
     words::text,
 };
@@ -167,7 +168,7 @@ impl Sender<'_> {
         self.published += 1;
         let deed = if self.rng.u32(..DEADLY_EVENTS) == 0 { Deed::Trap } else { Deed::Answer };
         let ask = Ask { from: self.instance, number: self.published, deed };
-        events::publish(TOPIC, &encode(&ask)?).map(drop).map_err(text)
+        events::publish(TOPIC, &encode(&ask)?, PATIENT).map(drop).map_err(text)
     }
 
     fn hear(&mut self, message: Message) -> Result<(), String> {

@@ -22,7 +22,10 @@ mod work;
 
 use std::process::ExitCode;
 
-use test_guests::words::{text, word};
+use test_guests::{
+    PATIENT,
+    words::{text, word},
+};
 use weir_sdk::raw::{
     channel::{self, Message, Request},
     config, events, lifecycle,
@@ -51,7 +54,7 @@ fn run() -> Result<(), String> {
     while let Some(message) = channel::receive() {
         match (message, &echoes) {
             (Message::Request(request), _) => answer(&request),
-            (Message::Event(event), Some(topic)) => drop(events::publish(topic, &event.payload)),
+            (Message::Event(event), Some(topic)) => drop(events::publish(topic, &event.payload, PATIENT)),
             _ => {}
         }
     }

@@ -2,11 +2,13 @@
 
 use std::hint::black_box;
 
-use test_guests::words::{count, number, text, word};
+use test_guests::{
+    PATIENT,
+    words::{count, number, text, word},
+};
 use weir_sdk::raw::{
     channel::{self, Message},
-    events,
-    requests::{self, Options},
+    events, requests,
 };
 
 use crate::Outcome;
@@ -38,7 +40,7 @@ fn publish(rest: &str) -> Result<String, String> {
     let payload = vec![b'x'; count(bytes)?];
     let (mut delivered, mut shed) = (0, 0);
     for _ in 0..number(times)? {
-        let receipt = events::publish(topic, &payload).map_err(text)?;
+        let receipt = events::publish(topic, &payload, PATIENT).map_err(text)?;
         delivered += receipt.delivered;
         shed += receipt.shed;
     }
@@ -98,7 +100,7 @@ fn publish_and_receive(topic: &str, work: impl Fn()) -> Result<String, String> {
     events::subscribe(topic).map_err(text)?;
     let mut times = 0_u64;
     loop {
-        events::publish(topic, b"").map_err(text)?;
+        events::publish(topic, b"", PATIENT).map_err(text)?;
         match channel::receive() {
             Some(Message::Event(_)) => {
                 times += 1;
@@ -110,9 +112,6 @@ fn publish_and_receive(topic: &str, work: impl Fn()) -> Result<String, String> {
     }
     Ok(times.to_string())
 }
-
-/// No timeout but the operator's.
-pub(crate) const PATIENT: Options = Options { timeout_ms: None, parent: None };
 
 fn work(turns: usize) {
     for turn in 0..turns {

@@ -1,13 +1,16 @@
 //! What costs the host something: as often as told, or until the host refuses more of it.
 
-use test_guests::words::{count, number, text, word};
+use test_guests::{
+    PATIENT,
+    words::{count, number, text, word},
+};
 use weir_sdk::raw::{
     channel, events,
     log::{self, Level},
     requests,
 };
 
-use crate::{Outcome, messages::PATIENT};
+use crate::Outcome;
 
 pub(crate) fn run(command: &str, rest: &str, request: u64) -> Outcome {
     Some(match command {
@@ -29,7 +32,7 @@ fn pay(rest: &str, request: u64) -> Result<String, String> {
         match way {
             "call" => drop(requests::call(target, payload.as_bytes(), PATIENT).map_err(text)?),
             "send" => drop(requests::send(target, payload.as_bytes(), PATIENT).map_err(text)?),
-            "publish" => drop(events::publish("own", payload.as_bytes()).map_err(text)?),
+            "publish" => drop(events::publish("own", payload.as_bytes(), PATIENT).map_err(text)?),
             // All but the first fail, since it is answered.
             "respond" => drop(channel::respond(request, Ok(payload.as_bytes()))),
             "log" => log::write(Level::Info, &payload, &[]),

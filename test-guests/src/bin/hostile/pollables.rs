@@ -1,6 +1,9 @@
 //! Pollables: kept, repeated, dropped in the wrong order, and far too many.
 
-use test_guests::words::{count, text, word};
+use test_guests::{
+    PATIENT,
+    words::{count, text, word},
+};
 use wasip2::{
     cli::stdout::get_stdout,
     clocks::monotonic_clock::subscribe_duration,
@@ -67,7 +70,7 @@ fn kept(rest: &str) -> Result<String, String> {
     let before = channel::subscribe_inbox();
     let subscription = events::subscribe(topic).map_err(text)?;
     let between = channel::subscribe_inbox();
-    events::publish(topic, b"waits").map_err(text)?;
+    events::publish(topic, b"waits", PATIENT).map_err(text)?;
     // The event is there: a receive would not wait.
     let with_event = poll(&[&before, &between]).len();
     events::unsubscribe(subscription).map_err(text)?;

@@ -2,6 +2,7 @@
 
 use std::hint::black_box;
 
+use test_guests::PATIENT;
 use wasip2::{
     cli::{environment, stdout::get_stdout, terminal_stdout::get_terminal_stdout},
     clocks::{monotonic_clock, wall_clock},
@@ -19,7 +20,7 @@ use wasip2::{
 };
 use weir_sdk::raw::{channel, config, events, lifecycle, log, peers, requests, types::HandlerError};
 
-use crate::{Outcome, messages::PATIENT};
+use crate::Outcome;
 
 pub(crate) fn run(command: &str, rest: &str) -> Outcome {
     (command == "storm").then(|| storm(rest))
@@ -61,13 +62,13 @@ fn storm(name: &str) -> Result<String, String> {
         "subscribe" => endless(|| events::subscribe("own.>").and_then(events::unsubscribe)),
         "publish-itself" => {
             events::subscribe("own.topic").map_err(|e| format!("{e:?}"))?;
-            endless(|| events::publish("own.topic", b""))
+            endless(|| events::publish("own.topic", b"", PATIENT))
         }
         "publish-patterns" => {
             for number in 0..200 {
                 events::subscribe(&format!("own.*.{number}")).map_err(|e| format!("{e:?}"))?;
             }
-            endless(|| events::publish("own.x.300", b""))
+            endless(|| events::publish("own.x.300", b"", PATIENT))
         }
         "ready" => endless(lifecycle::ready),
         "interrupted" => endless(|| {

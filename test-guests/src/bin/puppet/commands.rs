@@ -2,8 +2,15 @@
 
 use std::{fmt::Debug, fs, hint::black_box, io::Write, net::TcpStream};
 
-use test_guests::words::{number, text, word};
-use weir_sdk::raw::{channel, events, lifecycle, log, peers, requests};
+use test_guests::{
+    PATIENT,
+    words::{number, text, word},
+};
+use weir_sdk::raw::{
+    channel, events, lifecycle, log, peers,
+    queues::{self, Taking},
+    requests,
+};
 
 use crate::HEARD;
 
@@ -25,13 +32,21 @@ pub(crate) fn run(line: &str) -> Result<String, String> {
         "unsubscribe" => shown(events::unsubscribe(u32::try_from(number(rest)?).unwrap_or(u32::MAX))),
         "publish" => {
             let (topic, payload) = word(rest);
-            shown(events::publish(topic, payload.as_bytes()))
+            shown(events::publish(topic, payload.as_bytes(), PATIENT))
         }
         "publish-to" => {
             let (extension, rest) = word(rest);
             let (topic, payload) = word(rest);
-            shown(events::publish_to(extension, topic, payload.as_bytes()))
+            shown(events::publish_to(extension, topic, payload.as_bytes(), PATIENT))
         }
+        "put" => {
+            let (queue, payload) = word(rest);
+            let queue = queues::open(queue).map_err(text)?;
+            shown(queues::put(queue, payload.as_bytes(), PATIENT))
+        }
+        "take" => take(rest),
+        "done" => shown(queues::done(number(rest)?)),
+        "give-back" => shown(queues::give_back(number(rest)?)),
         "name-of" => Ok(format!("{:?}", peers::name_of(u32::try_from(number(rest)?).unwrap_or(u32::MAX)))),
         "own-name" => Ok(peers::own_name()),
         "ready" => done(lifecycle::ready),
@@ -81,15 +96,14 @@ pub(crate) fn run(line: &str) -> Result<String, String> {
 /// `call CONTRACT OPERATION PAYLOAD`, waiting for the answer.
 fn call(rest: &str) -> Result<String, String> {
     let (target, payload) = open(rest)?;
-    let answer =
-        requests::call(target, payload.as_bytes(), requests::Options { timeout_ms: None, parent: None });
+    let answer = requests::call(target, payload.as_bytes(), PATIENT);
     answer.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(text)
 }
 
 /// The same without waiting: the response is then among what was heard.
 fn send(rest: &str) -> Result<String, String> {
     let (target, payload) = open(rest)?;
-    shown(requests::send(target, payload.as_bytes(), requests::Options { timeout_ms: None, parent: None }))
+    shown(requests::send(target, payload.as_bytes(), PATIENT))
 }
 
 /// `hoard CONTRACT OPERATION`: sends until it is refused, lets all of it time out, gives up on it, and
@@ -116,6 +130,17 @@ fn open(rest: &str) -> Result<(u32, &str), String> {
     // `contract/provider` names who is to answer.
     let (contract, provider) = contract.split_once('/').map_or((contract, None), |(c, p)| (c, Some(p)));
     Ok((requests::open(contract, operation, provider).map_err(text)?, payload))
+}
+
+/// `take QUEUE one-by-one`, or `take QUEUE N` for so many; what comes is then among what was heard.
+fn take(rest: &str) -> Result<String, String> {
+    let (queue, how) = word(rest);
+    let how = match how {
+        "one-by-one" => Taking::OneByOne,
+        count => Taking::Next(u32::try_from(number(count)?).unwrap_or(u32::MAX)),
+    };
+    let queue = queues::open(queue).map_err(text)?;
+    shown(queues::take(queue, how))
 }
 
 fn spin() -> ! {

@@ -8,11 +8,15 @@
 //! | `start` | a command that runs before it is ready; an error ends it |
 //! | `stop` | a command that runs when it is told to stop |
 //! | `receive` | `in-order` or `any-order`: it takes batches |
+//!
+//! Where the payload of an event or a job is `trap`, it traps; where it is `poll`, it says whether a pollable
+//! of the inbox is ready before the next receive.
 
 mod commands;
 
 use std::{cell::RefCell, process::ExitCode};
 
+use wasip2::{clocks::monotonic_clock::subscribe_duration, io::poll::poll};
 use weir_sdk::raw::{
     channel::{self, BatchOrder, Message},
     config, lifecycle,
@@ -20,7 +24,7 @@ use weir_sdk::raw::{
 };
 
 thread_local! {
-    /// What came as events and as responses, one line each.
+    /// What came as events, jobs and responses, one line each.
     static HEARD: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -90,14 +94,27 @@ fn handle(message: Message) {
         }
         Message::Event(event) => {
             let topic = event.topic.unwrap_or_default();
-            let payload = String::from_utf8_lossy(&event.payload);
-            if payload == "trap" {
-                commands::trap();
-            }
-            let line = format!("event: {topic} {} {} {payload}", event.sequence, event.lost);
-            HEARD.with_borrow_mut(|heard| heard.push(line));
+            let kind = if event.retained { "retained" } else { "event" };
+            hear(format!("{kind}: {topic} {} {}", event.sequence, event.lost), &event.payload);
         }
+        Message::Job(job) => hear(format!("job: {} {}", job.id, job.deliveries), &job.payload),
     }
+}
+
+fn hear(what: String, payload: &[u8]) {
+    let payload = String::from_utf8_lossy(payload);
+    if payload == "trap" {
+        commands::trap();
+    }
+    let is_ready = payload == "poll" && is_inbox_ready();
+    let ready = if is_ready { ", and there is more" } else { "" };
+    HEARD.with_borrow_mut(|heard| heard.push(format!("{what} {payload}{ready}")));
+}
+
+/// Whether a pollable says within a second that a receive would not wait.
+fn is_inbox_ready() -> bool {
+    let (inbox, timer) = (channel::subscribe_inbox(), subscribe_duration(1_000_000_000));
+    poll(&[&inbox, &timer]).contains(&0)
 }
 
 fn setting(key: &str) -> Option<String> {

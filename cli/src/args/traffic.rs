@@ -1,0 +1,129 @@
+//! The arguments of `weir topics` and `weir queues`.
+
+use clap::{ArgGroup, Args as ClapArgs, Subcommand};
+
+use super::Target;
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+SEQUENCE is the number of the topic's last event, and RETAINED the size of its last value where Main
+retains that. LAG is events that wait, and how many may. SHED is events that were lost for want of room,
+REFUSED those that were refused, BLOCKED publishers that wait for room.
+
+Examples:
+  weir topics
+  weir topics 'settings.changed.*'
+  weir topics --json | jq '.subscriptions[] | select(.shed > 0) | .subscriber'")]
+pub(crate) struct TopicsArgs {
+    /// Only topics that match, and subscriptions that can get their events
+    #[arg(value_name = "PATTERN")]
+    pub(crate) pattern: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+LIMIT is jobs that may wait and be in hand. DONE is jobs that were done, RETURNED deliveries that came
+back undone, DEAD jobs that were delivered too often, SHED jobs that were lost for want of room, REFUSED
+those that were refused. IDLE is readers that wait for a job, BLOCKED senders that wait for room.
+
+Examples:
+  weir queues
+  weir queues show uploads
+  weir queues --json | jq -r '.queues[] | select(.dead > 0) | .queue'"
+)]
+pub(crate) struct QueuesArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<QueuesCommand>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueuesCommand {
+    /// Show the jobs that wait in a queue, first to last
+    Show(ShowArgs),
+    /// Put a job at the end of a queue
+    Put(PutArgs),
+    /// Put dead letters back into the queues where they died
+    Requeue(RequeueArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+DELIVERIES is how often a job was delivered from this queue. A dead letter also has DIED: in which queue,
+and after how many deliveries. Payloads are shortened; --json has all of those of up to 4096 bytes.
+
+Examples:
+  weir queues show uploads
+  weir queues show --max 1 uploads
+  weir queues show --json uploads-dead | jq '.jobs[].\"died-in\"'")]
+pub(crate) struct ShowArgs {
+    /// The queue
+    #[arg(value_name = "QUEUE")]
+    pub(crate) queue: String,
+    /// At most so many jobs
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) max: u32,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Where the queue is full, what its `when-full` says happens: it may wait for room, for as long as
+`main.request-timeout` says.
+
+Examples:
+  weir queues put uploads '{\"file\": \"/data/1.log\"}'
+  weir queues put uploads @job.json")]
+pub(crate) struct PutArgs {
+    /// The queue
+    #[arg(value_name = "QUEUE")]
+    pub(crate) queue: String,
+    /// What to put: as it is, `-` for all of stdin, or `@file`; without it, nothing
+    #[arg(value_name = "PAYLOAD|-|@FILE", allow_hyphen_values = true)]
+    pub(crate) payload: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(group = ArgGroup::new("which").required(true), after_help = "\
+They are delivered as if they were new. Where one finds no room, it and those after it stay.
+
+Examples:
+  weir queues requeue --id 4711 uploads-dead
+  weir queues requeue --all uploads-dead")]
+pub(crate) struct RequeueArgs {
+    /// The queue in which the dead letters wait
+    #[arg(value_name = "QUEUE")]
+    pub(crate) queue: String,
+    /// The dead letter with this id, as `weir queues show` says it
+    #[arg(long, value_name = "ID", group = "which")]
+    pub(crate) id: Option<u64>,
+    /// Every dead letter
+    #[arg(long, group = "which")]
+    pub(crate) all: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}

@@ -1,0 +1,227 @@
+//! Who waits for jobs, queue by queue, and how many Main is therefore asked for.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::VecDeque,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+};
+
+use crate::{
+    Error,
+    host::{Host, Job, Message, MessageId, Options},
+    log,
+};
+
+#[derive(Debug)]
+pub(crate) struct Jobs {
+    host: Host,
+    /// Whether jobs can come: messages are being received, and stop has not been said.
+    is_open: Cell<bool>,
+    last_ticket: Cell<u64>,
+    queues: RefCell<Vec<Queue>>,
+}
+
+#[derive(Debug)]
+struct Queue {
+    name: &'static str,
+    number: u32,
+    /// Those who wait for one job each, by their tickets, in the order in which they came.
+    takers: VecDeque<(u64, Taker)>,
+    /// How many jobs the queue's handler has hands free for.
+    free: usize,
+    /// How many jobs Main has delivered that have not been handed on: Main counts them as taken, those
+    /// that they are for still wait.
+    arrived: usize,
+}
+
+#[derive(Debug)]
+enum Taker {
+    Waiting(Option<Waker>),
+    Given(Job),
+}
+
+impl Jobs {
+    pub(super) fn new(host: Host) -> Self {
+        Self { host, is_open: Cell::new(false), last_ticket: Cell::new(0), queues: RefCell::default() }
+    }
+
+    pub(super) fn open(&self) {
+        self.is_open.set(true);
+    }
+
+    /// No more jobs come: whoever waits for one hears so.
+    pub(crate) fn close(&self) {
+        self.is_open.set(false);
+        for queue in self.queues.borrow().iter() {
+            for (_, taker) in &queue.takers {
+                if let Taker::Waiting(Some(waker)) = taker {
+                    waker.wake_by_ref();
+                }
+            }
+            // It may be that Main has not said stop.
+            drop(self.host.take_jobs(queue.number, 0));
+        }
+    }
+
+    pub(crate) fn put(
+        &self,
+        queue: &'static str,
+        payload: &[u8],
+        options: Options,
+    ) -> Result<MessageId, Error> {
+        self.host.put(self.number_of(queue)?, payload, options)
+    }
+
+    /// Waits for one job.
+    pub(crate) async fn take(&self, queue: &'static str) -> Result<Job, Error> {
+        if !self.is_open.get() {
+            return Err(no_more(queue));
+        }
+        let number = self.number_of(queue)?;
+        let ticket = self.last_ticket.get() + 1;
+        self.last_ticket.set(ticket);
+        self.with(number, |queue| queue.takers.push_back((ticket, Taker::Waiting(None))));
+        let pending = PendingJob { jobs: self, queue, number, ticket };
+        self.ask(number)?;
+        pending.await
+    }
+
+    /// The queue's handler has hands free for so many more jobs.
+    pub(crate) fn offer(&self, number: u32, more: usize) -> Result<(), Error> {
+        self.with(number, |queue| queue.free += more);
+        self.ask(number)
+    }
+
+    /// Main has delivered these, before anything is done with the first of them.
+    pub(crate) fn arrived(&self, messages: &[Message]) {
+        for message in messages {
+            if let Message::Job(job) = message {
+                self.with(job.queue, |queue| queue.arrived += 1);
+            }
+        }
+    }
+
+    /// Hands a job to whoever has waited for longest; it comes back if it is for the queue's handler.
+    /// Where nobody wants it any more, it is given back to Main.
+    pub(crate) fn hand_on(&self, job: Job) -> Option<Job> {
+        let mut queues = self.queues.borrow_mut();
+        if let Some(queue) = queues.iter_mut().find(|queue| queue.number == job.queue) {
+            queue.arrived = queue.arrived.saturating_sub(1);
+            let is_waiting = |(_, taker): &&mut (u64, Taker)| matches!(taker, Taker::Waiting(_));
+            if let Some((_, taker)) = queue.takers.iter_mut().find(is_waiting) {
+                if let Taker::Waiting(Some(waker)) = std::mem::replace(taker, Taker::Given(job)) {
+                    waker.wake();
+                }
+                return None;
+            }
+            if queue.free > 0 {
+                queue.free -= 1;
+                return Some(job);
+            }
+        }
+        drop(queues);
+        self.give_back(job.id);
+        None
+    }
+
+    pub(crate) fn give_back(&self, job: MessageId) {
+        if let Err(error) = self.host.give_back(job) {
+            log::warn("a job could not be given back", &[("job", &job), ("error", &error)]);
+        }
+    }
+
+    pub(crate) fn number_of(&self, name: &'static str) -> Result<u32, Error> {
+        let known = self.queues.borrow().iter().find(|queue| queue.name == name).map(|queue| queue.number);
+        if let Some(number) = known {
+            return Ok(number);
+        }
+        let number = self.host.open_queue(name)?;
+        let (takers, free, arrived) = (VecDeque::new(), 0, 0);
+        self.queues.borrow_mut().push(Queue { name, number, takers, free, arrived });
+        Ok(number)
+    }
+
+    /// Asks Main for as many jobs as are waited for.
+    fn ask(&self, number: u32) -> Result<(), Error> {
+        let wanted = self.with(number, |queue| {
+            let waiting = queue.takers.iter().filter(|(_, taker)| matches!(taker, Taker::Waiting(_))).count();
+            waiting.saturating_add(queue.free).saturating_sub(queue.arrived)
+        });
+        match wanted {
+            Some(wanted) if self.is_open.get() => {
+                self.host.take_jobs(number, u32::try_from(wanted).unwrap_or(u32::MAX))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn with<T>(&self, number: u32, act: impl FnOnce(&mut Queue) -> T) -> Option<T> {
+        self.queues.borrow_mut().iter_mut().find(|queue| queue.number == number).map(act)
+    }
+}
+
+/// Waits for one job. Dropped before, it asks for one less; a job that has come all the same goes back.
+struct PendingJob<'a> {
+    jobs: &'a Jobs,
+    queue: &'static str,
+    number: u32,
+    ticket: u64,
+}
+
+impl PendingJob<'_> {
+    fn remove(&self) -> Option<Taker> {
+        let place = |queue: &Queue| queue.takers.iter().position(|(ticket, _)| *ticket == self.ticket);
+        let taken = self.jobs.with(self.number, |queue| queue.takers.remove(place(queue)?))??;
+        Some(taken.1)
+    }
+}
+
+impl Future for PendingJob<'_> {
+    type Output = Result<Job, Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let is_open = self.jobs.is_open.get();
+        let given = self.jobs.with(self.number, |queue| {
+            let own = queue.takers.iter_mut().find(|(ticket, _)| *ticket == self.ticket);
+            match own.map(|(_, taker)| taker) {
+                Some(Taker::Waiting(waker)) if is_open => {
+                    *waker = Some(cx.waker().clone());
+                    false
+                }
+                _ => true,
+            }
+        });
+        if given == Some(false) {
+            return Poll::Pending;
+        }
+        Poll::Ready(match self.remove() {
+            Some(Taker::Given(job)) => Ok(job),
+            _ => Err(no_more(self.queue)),
+        })
+    }
+}
+
+impl Drop for PendingJob<'_> {
+    fn drop(&mut self) {
+        match self.remove() {
+            Some(Taker::Given(job)) => self.jobs.give_back(job.id),
+            Some(Taker::Waiting(_)) => {
+                if let Err(error) = self.jobs.ask(self.number) {
+                    log::warn(
+                        "fewer jobs could not be asked for",
+                        &[("queue", &self.queue), ("error", &error)],
+                    );
+                }
+            }
+            None => {}
+        }
+    }
+}
+
+fn no_more(queue: &str) -> Error {
+    Error::NotReady(format!(
+        "jobs of `{queue}` come from when `on_start` is over until the extension is told to stop"
+    ))
+}

@@ -1,0 +1,648 @@
+//! One shared queue: jobs that wait, those who wait for one, and jobs in hand.
+//!
+//! While a job waits, nobody who could take it waits for one: it is handed to whoever has waited longest.
+//! A job counts in the capacity until it is done, so that one that comes back always has room.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::{
+    Error, MessageId, PeerId,
+    inbox::ENVELOPE_BYTES,
+    room::{Room, Ticket},
+};
+use crate::{names::QueueName, policy::Policy, usage::PerSecond};
+
+/// What an operator sets of a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct QueueSettings {
+    /// Jobs that wait and jobs in hand.
+    pub(crate) messages: u32,
+    /// The same in bytes.
+    pub(crate) bytes: u64,
+    pub(crate) when_full: Policy,
+    pub(crate) max_deliveries: u32,
+}
+
+/// A queue that any number put into and take from.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    name: QueueName,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    settings: QueueSettings,
+    /// Where jobs go that were delivered too often.
+    dead_letter: Weak<Queue>,
+    /// None is put any more: it is not configured, or Main has ended.
+    is_closed: bool,
+    waiting: VecDeque<Job>,
+    /// Jobs that wait for room.
+    blocked: VecDeque<(Ticket, Job)>,
+    /// Those who wait for a job, longest first.
+    readers: VecDeque<Arc<Reader>>,
+    /// Peers that take, and how many readers of theirs there are.
+    takers: BTreeMap<PeerId, u32>,
+    in_hand: usize,
+    in_hand_bytes: u64,
+    /// Of the jobs that wait and those in hand.
+    bytes: u64,
+    counts: Counts,
+    put_rate: PerSecond,
+    done_rate: PerSecond,
+}
+
+/// What became of the jobs of a queue so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) put: u64,
+    pub(crate) delivered: u64,
+    pub(crate) done: u64,
+    pub(crate) returned: u64,
+    /// Delivered too often.
+    pub(crate) dead: u64,
+    /// Lost for want of room.
+    pub(crate) shed: u64,
+    pub(crate) refused: u64,
+}
+
+/// A queue as it is shown.
+#[derive(Clone, Debug)]
+pub(crate) struct QueueStats {
+    pub(crate) name: QueueName,
+    pub(crate) settings: QueueSettings,
+    pub(crate) dead_letter: Option<QueueName>,
+    pub(crate) is_configured: bool,
+    pub(crate) waiting: u64,
+    pub(crate) in_hand: u64,
+    pub(crate) bytes: u64,
+    /// Senders that wait for room.
+    pub(crate) blocked: u64,
+    /// Readers that wait for a job.
+    pub(crate) readers: u64,
+    pub(crate) counts: Counts,
+    pub(crate) put_rate: u64,
+    pub(crate) done_rate: u64,
+}
+
+/// One job.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) id: MessageId,
+    pub(crate) sender: PeerId,
+    pub(crate) at: Instant,
+    pub(crate) payload: Bytes,
+    /// How often it was delivered.
+    pub(crate) deliveries: u32,
+    /// Where it was delivered too often, and how often.
+    pub(crate) died_in: Option<(QueueName, u32)>,
+}
+
+impl Job {
+    fn bytes(&self) -> u64 {
+        ENVELOPE_BYTES + self.payload.len() as u64
+    }
+}
+
+/// A job in hand. Dropped before it is done, it goes back.
+#[derive(Debug)]
+pub(crate) struct TakenJob {
+    queue: Arc<Queue>,
+    /// None once it is done.
+    job: Option<Job>,
+    _place: Place,
+}
+
+impl TakenJob {
+    pub(crate) fn get(&self) -> Option<&Job> {
+        self.job.as_ref()
+    }
+
+    pub(crate) fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+
+    pub(crate) fn done(mut self) {
+        if let Some(job) = self.job.take() {
+            self.queue.finish(&job);
+        }
+    }
+}
+
+impl Drop for TakenJob {
+    fn drop(&mut self) {
+        if let Some(job) = self.job.take() {
+            self.queue.give_back(job);
+        }
+    }
+}
+
+/// One job that a reader may have. Dropped, it may have another.
+#[derive(Debug)]
+struct Place(Option<Arc<AtomicUsize>>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(left) = &self.0 {
+            left.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
+
+/// A job that a reader was handed and has not taken.
+#[derive(Debug)]
+struct Handed(Job, Place);
+
+/// One who waits for a job of one queue, and the job that it was handed.
+pub(crate) struct Reader {
+    /// Bytes of the largest payload that it takes.
+    max_payload: u64,
+    /// How many more jobs it may have, with others.
+    left: Option<Arc<AtomicUsize>>,
+    /// Whether what it has is counted there.
+    counts: AtomicBool,
+    handed: Mutex<Option<Handed>>,
+    wake: Box<dyn Fn() + Send + Sync>,
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").finish_non_exhaustive()
+    }
+}
+
+impl Reader {
+    /// `left` is how many more jobs all readers that share it may have.
+    pub(crate) fn new(
+        max_payload: u64,
+        left: Option<Arc<AtomicUsize>>,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let (counts, wake) = (AtomicBool::new(left.is_some()), Box::new(wake));
+        Arc::new(Self { max_payload, left, counts, handed: Mutex::default(), wake })
+    }
+
+    /// Whether the jobs that it gets from now on are counted.
+    pub(crate) fn count(&self, counts: bool) {
+        self.counts.store(counts, Ordering::Relaxed);
+    }
+
+    /// A place for one more job; none if it may have no more.
+    fn place(&self) -> Option<Place> {
+        let Some(left) = self.left.as_ref().filter(|_| self.counts.load(Ordering::Relaxed)) else {
+            return Some(Place(None));
+        };
+        let one_less = |left: usize| left.checked_sub(1);
+        left.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_less).ok()?;
+        Some(Place(Some(left.clone())))
+    }
+
+    pub(crate) fn has_job(&self) -> bool {
+        self.handed().is_some()
+    }
+
+    fn fits(&self, job: &Job) -> bool {
+        job.payload.len() as u64 <= self.max_payload
+    }
+
+    fn handed(&self) -> MutexGuard<'_, Option<Handed>> {
+        self.handed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    pub(super) fn new(name: QueueName, settings: QueueSettings) -> Arc<Self> {
+        let state = State {
+            settings,
+            dead_letter: Weak::new(),
+            is_closed: false,
+            waiting: VecDeque::new(),
+            blocked: VecDeque::new(),
+            readers: VecDeque::new(),
+            takers: BTreeMap::new(),
+            in_hand: 0,
+            in_hand_bytes: 0,
+            bytes: 0,
+            counts: Counts::default(),
+            put_rate: PerSecond::default(),
+            done_rate: PerSecond::default(),
+        };
+        Arc::new(Self { name, state: Mutex::new(state) })
+    }
+
+    pub(crate) fn name(&self) -> &QueueName {
+        &self.name
+    }
+
+    /// Sets what the operator has changed, also for what waits for room.
+    pub(super) fn set(&self, settings: QueueSettings, dead_letter: Weak<Queue>) {
+        let mut state = self.state();
+        state.settings = settings;
+        state.dead_letter = dead_letter;
+        state.is_closed = false;
+        let mut woken = state.admit();
+        if state.settings.when_full != Policy::Block {
+            for (ticket, job) in std::mem::take(&mut state.blocked) {
+                if let Ok(placed) = state.place(job) {
+                    woken.extend(placed.woken);
+                    ticket.admit();
+                }
+            }
+        }
+        drop(state);
+        wake(woken);
+    }
+
+    /// One more reader of a peer's.
+    pub(crate) fn join(&self, peer: PeerId) {
+        *self.state().takers.entry(peer).or_default() += 1;
+    }
+
+    /// One fewer.
+    pub(crate) fn part(&self, peer: PeerId) {
+        let mut state = self.state();
+        if let Some(readers) = state.takers.get_mut(&peer) {
+            *readers -= 1;
+            if *readers == 0 {
+                state.takers.remove(&peer);
+            }
+        }
+    }
+
+    /// Peers that take.
+    pub(super) fn takers(&self) -> Vec<PeerId> {
+        self.state().takers.keys().copied().collect()
+    }
+
+    /// None is put any more; whoever waits for room is turned away.
+    pub(super) fn close(&self) {
+        let mut state = self.state();
+        state.is_closed = true;
+        let turned_away = std::mem::take(&mut state.blocked);
+        let readers: Vec<_> = state.readers.iter().cloned().collect();
+        drop(state);
+        drop(turned_away);
+        wake(readers);
+    }
+
+    pub(super) fn shed(&self) -> u64 {
+        self.state().counts.shed
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state().is_closed
+    }
+
+    /// Puts a job, as the policy has it where there is no room; returns how many were lost. With a room
+    /// it waits for that.
+    pub(super) fn put(&self, job: Job) -> Result<(u32, Option<Arc<Room>>), Error> {
+        let mut state = self.state();
+        if state.is_closed {
+            return Err(super::queues::closed(self));
+        }
+        let allowed = state.settings.bytes.saturating_sub(ENVELOPE_BYTES);
+        let bytes = job.payload.len() as u64;
+        if bytes > allowed {
+            return Err(Error::TooLarge { bytes, allowed });
+        }
+        if state.settings.when_full == Policy::Block && (!state.blocked.is_empty() || !state.has_room(&job)) {
+            let room = Arc::<Room>::default();
+            state.blocked.push_back((room.ticket(), job));
+            return Ok((0, Some(room)));
+        }
+        let Ok(Placed { shed, woken }) = state.place(job) else {
+            return Err(Error::Overloaded(self.name.to_string()));
+        };
+        drop(state);
+        wake(woken);
+        Ok((shed, None))
+    }
+
+    /// Its sender waits no longer.
+    pub(super) fn withdraw(&self, room: &Arc<Room>) {
+        let mut state = self.state();
+        let before = state.blocked.len();
+        state.blocked.retain(|(ticket, _)| !ticket.is_of(room));
+        let refused = before - state.blocked.len();
+        state.counts.refused += refused as u64;
+        let woken = state.admit();
+        drop(state);
+        wake(woken);
+    }
+
+    /// A job for this reader, without waiting: what it was handed, else the first that it takes.
+    pub(crate) fn take(self: &Arc<Self>, reader: &Reader) -> Option<TakenJob> {
+        let mut state = self.state();
+        let handed = reader.handed().take();
+        let Handed(mut job, place) = match handed {
+            Some(handed) => handed,
+            None => state.take_for(reader)?,
+        };
+        job.deliveries = job.deliveries.saturating_add(1);
+        state.counts.delivered += 1;
+        Some(TakenJob { queue: self.clone(), job: Some(job), _place: place })
+    }
+
+    /// The reader waits for a job, unless there is one.
+    pub(crate) fn enlist(&self, reader: &Arc<Reader>) {
+        let mut state = self.state();
+        if reader.has_job() {
+            return;
+        }
+        let is_listed = state.readers.iter().any(|waiting| Arc::ptr_eq(waiting, reader));
+        match state.take_for(reader) {
+            Some(handed) => {
+                *reader.handed() = Some(handed);
+                state.readers.retain(|waiting| !Arc::ptr_eq(waiting, reader));
+            }
+            None if is_listed => {}
+            None => state.readers.push_back(reader.clone()),
+        }
+    }
+
+    /// The reader waits no longer. What it was handed stays with it.
+    pub(crate) fn delist(&self, reader: &Arc<Reader>) {
+        self.state().readers.retain(|waiting| !Arc::ptr_eq(waiting, reader));
+    }
+
+    /// The reader takes no more: what it was handed and has not taken goes to another.
+    pub(crate) fn leave(&self, reader: &Arc<Reader>) {
+        self.delist(reader);
+        let mut state = self.state();
+        let handed = reader.handed().take();
+        let woken = handed.map(|Handed(job, _place)| {
+            state.release(&job);
+            state.add_first(job)
+        });
+        drop(state);
+        wake(woken.into_iter().flatten());
+    }
+
+    /// The first jobs that wait.
+    pub(crate) fn jobs(&self, max: usize) -> Vec<Job> {
+        self.state().waiting.iter().take(max).cloned().collect()
+    }
+
+    /// Whether it is configured, or holds jobs.
+    pub(super) fn is_there(&self) -> bool {
+        let state = self.state();
+        !state.is_closed || state.in_hand > 0 || !state.waiting.is_empty()
+    }
+
+    /// Whether the sender of this job would have to wait for room.
+    pub(super) fn blocks(&self, job: &Job) -> bool {
+        let state = self.state();
+        state.settings.when_full == Policy::Block && (!state.blocked.is_empty() || !state.has_room(job))
+    }
+
+    /// Puts a job at the end, if there is room; nothing gives way to it.
+    pub(super) fn put_back(&self, job: Job) -> Result<(), Error> {
+        let mut state = self.state();
+        if state.is_closed {
+            return Err(super::queues::closed(self));
+        }
+        if !state.has_room(&job) {
+            return Err(Error::Overloaded(self.name.to_string()));
+        }
+        state.count_put();
+        let woken = state.add(job);
+        drop(state);
+        wake(woken);
+        Ok(())
+    }
+
+    /// Puts back to the front what was extracted, and lets in who waited for the room.
+    pub(super) fn restore(&self, jobs: Vec<Job>) {
+        let mut state = self.state();
+        let mut woken = Vec::new();
+        for job in jobs.into_iter().rev() {
+            state.bytes += job.bytes();
+            woken.extend(state.add_first(job));
+        }
+        woken.extend(state.admit());
+        drop(state);
+        wake(woken);
+    }
+
+    /// Takes out the jobs that wait and are wanted, in order.
+    pub(super) fn extract(&self, is_wanted: impl Fn(&Job) -> bool) -> Vec<Job> {
+        let mut state = self.state();
+        let (taken, kept): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut state.waiting).into_iter().partition(is_wanted);
+        state.waiting = kept.into();
+        state.bytes -= taken.iter().map(Job::bytes).sum::<u64>();
+        taken
+    }
+
+    pub(crate) fn stats(&self) -> QueueStats {
+        let state = self.state();
+        QueueStats {
+            name: self.name.clone(),
+            settings: state.settings.clone(),
+            dead_letter: state.dead_letter.upgrade().map(|queue| queue.name.clone()),
+            is_configured: !state.is_closed,
+            waiting: state.waiting.len() as u64,
+            in_hand: state.in_hand as u64,
+            bytes: state.bytes,
+            blocked: state.blocked.len() as u64,
+            readers: state.readers.len() as u64,
+            counts: state.counts,
+            put_rate: state.put_rate.now(),
+            done_rate: state.done_rate.now(),
+        }
+    }
+
+    /// A job that the dead-letter policy brings here: the oldest give way to it, whatever the queue's own
+    /// policy is.
+    fn bury(&self, job: Job) {
+        let mut state = self.state();
+        if state.is_closed || !state.has_room_beside_hands(&job) {
+            state.counts.shed += 1;
+            return;
+        }
+        state.drop_oldest_for(&job);
+        state.count_put();
+        let woken = state.add(job);
+        drop(state);
+        wake(woken);
+    }
+
+    fn finish(&self, job: &Job) {
+        let mut state = self.state();
+        state.release(job);
+        state.bytes -= job.bytes();
+        state.counts.done += 1;
+        state.done_rate.add(std::time::Instant::now(), 1);
+        let woken = state.admit();
+        drop(state);
+        wake(woken);
+    }
+
+    fn give_back(&self, mut job: Job) {
+        let mut state = self.state();
+        state.release(&job);
+        state.counts.returned += 1;
+        if job.deliveries < state.settings.max_deliveries {
+            let woken = state.add_first(job);
+            drop(state);
+            return wake(woken);
+        }
+        state.bytes -= job.bytes();
+        state.counts.dead += 1;
+        let woken = state.admit();
+        let dead_letter = state.dead_letter.upgrade();
+        drop(state);
+        wake(woken);
+        if let Some(dead_letter) = dead_letter {
+            job.died_in = Some((self.name.clone(), job.deliveries));
+            job.deliveries = 0;
+            dead_letter.bury(job);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What came of a job that was placed.
+struct Placed {
+    /// Jobs that were lost for it, or itself.
+    shed: u32,
+    woken: Option<Arc<Reader>>,
+}
+
+impl State {
+    /// Places a job as a policy has it that does not wait; fails where it is refused.
+    fn place(&mut self, job: Job) -> Result<Placed, ()> {
+        let policy = self.settings.when_full;
+        let mut shed = 0;
+        if !self.has_room(&job) {
+            match policy {
+                Policy::DropOldest if self.has_room_beside_hands(&job) => shed = self.drop_oldest_for(&job),
+                Policy::DropOldest | Policy::DropNewest | Policy::Latest => {
+                    self.counts.shed += 1;
+                    return Ok(Placed { shed: 1, woken: None });
+                }
+                Policy::Reject | Policy::Block => {
+                    self.counts.refused += 1;
+                    return Err(());
+                }
+            }
+        }
+        self.count_put();
+        Ok(Placed { shed, woken: self.add(job) })
+    }
+
+    /// The oldest that wait give way; how many.
+    fn drop_oldest_for(&mut self, job: &Job) -> u32 {
+        let mut shed = 0;
+        while !self.has_room(job)
+            && let Some(oldest) = self.waiting.pop_front()
+        {
+            self.bytes -= oldest.bytes();
+            self.counts.shed += 1;
+            shed += 1;
+        }
+        shed
+    }
+
+    /// The first job that waits and that this reader may have.
+    fn take_for(&mut self, reader: &Reader) -> Option<Handed> {
+        let at = self.waiting.iter().position(|job| reader.fits(job))?;
+        let place = reader.place()?;
+        let job = self.waiting.remove(at)?;
+        self.hold(&job);
+        Some(Handed(job, place))
+    }
+
+    fn hold(&mut self, job: &Job) {
+        self.in_hand += 1;
+        self.in_hand_bytes += job.bytes();
+    }
+
+    fn release(&mut self, job: &Job) {
+        self.in_hand -= 1;
+        self.in_hand_bytes -= job.bytes();
+    }
+
+    fn count_put(&mut self) {
+        self.counts.put += 1;
+        self.put_rate.add(std::time::Instant::now(), 1);
+    }
+
+    /// Whether there is room if nothing waits: what is in hand stays.
+    fn has_room_beside_hands(&self, job: &Job) -> bool {
+        u32::try_from(self.in_hand).is_ok_and(|held| held < self.settings.messages)
+            && self.in_hand_bytes + job.bytes() <= self.settings.bytes
+    }
+
+    fn has_room(&self, job: &Job) -> bool {
+        let held = self.waiting.len() + self.in_hand;
+        u32::try_from(held).is_ok_and(|held| held < self.settings.messages)
+            && self.bytes + job.bytes() <= self.settings.bytes
+    }
+
+    /// Hands a new job to whoever has waited longest, who is to be woken, or lets it wait.
+    fn add(&mut self, job: Job) -> Option<Arc<Reader>> {
+        self.bytes += job.bytes();
+        match self.hand_over(job) {
+            Ok(reader) => Some(reader),
+            Err(job) => {
+                self.waiting.push_back(job);
+                None
+            }
+        }
+    }
+
+    /// The same with one that was in hand: it comes before those that wait.
+    fn add_first(&mut self, job: Job) -> Option<Arc<Reader>> {
+        match self.hand_over(job) {
+            Ok(reader) => Some(reader),
+            Err(job) => {
+                self.waiting.push_front(job);
+                None
+            }
+        }
+    }
+
+    fn hand_over(&mut self, job: Job) -> Result<Arc<Reader>, Job> {
+        let takes =
+            |(at, reader): (usize, &Arc<Reader>)| Some((at, reader.place().filter(|_| reader.fits(&job))?));
+        let Some((at, place)) = self.readers.iter().enumerate().find_map(takes) else { return Err(job) };
+        let Some(reader) = self.readers.remove(at) else { return Err(job) };
+        self.hold(&job);
+        *reader.handed() = Some(Handed(job, place));
+        Ok(reader)
+    }
+
+    /// Lets in what waits for room, as far as there is some.
+    fn admit(&mut self) -> Vec<Arc<Reader>> {
+        let mut woken = Vec::new();
+        while let Some((_, job)) = self.blocked.front()
+            && self.has_room(job)
+            && let Some((ticket, job)) = self.blocked.pop_front()
+        {
+            self.count_put();
+            woken.extend(self.add(job));
+            ticket.admit();
+        }
+        woken
+    }
+}
+
+fn wake(readers: impl IntoIterator<Item = Arc<Reader>>) {
+    for reader in readers {
+        (reader.wake)();
+    }
+}

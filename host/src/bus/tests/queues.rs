@@ -1,0 +1,321 @@
+//! Shared queues: who gets which job, how often, and what becomes of it.
+
+use std::{collections::BTreeMap, sync::atomic::AtomicUsize};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::policy::Policy;
+
+const SETTINGS: QueueSettings =
+    QueueSettings { messages: 4, bytes: 10_000, when_full: Policy::Reject, max_deliveries: 3 };
+
+fn configure(bus: &TestBus, settings: QueueSettings) -> Arc<Queue> {
+    let dead = QueueSettings { when_full: Policy::DropOldest, ..SETTINGS };
+    bus.configure_queues(vec![
+        ("q".parse().unwrap(), settings, Some("dead".parse().unwrap())),
+        ("dead".parse().unwrap(), dead, None),
+    ]);
+    bus.queue("q").unwrap()
+}
+
+fn put(bus: &TestBus, queue: &Arc<Queue>, payload: impl Into<Bytes>) -> Result<MessageId, Error> {
+    let putting = bus.bus.put(&bus.main(), queue, payload.into(), (None, None))?;
+    putting.put().now_or_never().expect("nobody waits for room")
+}
+
+fn reader() -> (Arc<Reader>, Arc<AtomicUsize>) {
+    let woken = Arc::new(AtomicUsize::new(0));
+    let wake = woken.clone();
+    (
+        Reader::new(u64::MAX, None, move || {
+            wake.fetch_add(1, Ordering::Relaxed);
+        }),
+        woken,
+    )
+}
+
+fn payload(job: &TakenJob) -> Bytes {
+    job.get().unwrap().payload.clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_go_in_order_each_to_the_reader_that_has_waited_longest() {
+    let bus = TestBus::new();
+    let queue = configure(&bus, SETTINGS);
+    let readers: Vec<_> = (0..3).map(|_| reader()).collect();
+    for (reader, _) in &readers {
+        queue.enlist(reader);
+    }
+    for job in ["1", "2"] {
+        put(&bus, &queue, job).unwrap();
+    }
+    let woken: Vec<_> = readers.iter().map(|(_, woken)| woken.load(Ordering::Relaxed)).collect();
+    assert_eq!(woken, [1, 1, 0]);
+    let jobs: Vec<_> = readers.iter().filter_map(|(reader, _)| queue.take(reader)).collect();
+    assert_eq!(jobs.iter().map(payload).collect::<Vec<_>>(), ["1", "2"]);
+    put(&bus, &queue, "3").unwrap();
+    assert!(readers[2].0.has_job());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_goes_to_another_until_it_was_delivered_too_often_and_then_to_the_dead_letters() {
+    let bus = TestBus::new();
+    let queue = configure(&bus, SETTINGS);
+    let id = put(&bus, &queue, "poison").unwrap();
+    put(&bus, &queue, "good").unwrap();
+    let (reader, _) = reader();
+    for delivery in 1..=3 {
+        let job = queue.take(&reader).unwrap();
+        assert_eq!((job.get().unwrap().id, job.get().unwrap().deliveries), (id, delivery));
+    }
+    let good = queue.take(&reader).unwrap();
+    assert_eq!(payload(&good), "good");
+    good.done();
+    let dead = bus.queue("dead").unwrap();
+    let letters = dead.jobs(10);
+    assert_eq!(letters[0].died_in, Some(("q".parse().unwrap(), 3)));
+    let counts = queue.stats().counts;
+    assert_eq!((counts.put, counts.delivered, counts.done, counts.returned, counts.dead), (2, 4, 1, 3, 1));
+    assert_eq!((queue.stats().bytes, queue.stats().in_hand), (0, 0));
+
+    assert!(bus.requeue(&dead, Some(MessageId(99_999))).is_err());
+    assert_eq!(bus.requeue(&dead, Some(id)), Ok(1));
+    let again = queue.take(&reader).unwrap();
+    assert_eq!((again.get().unwrap().id, again.get().unwrap().deliveries), (id, 1));
+    assert_eq!(dead.stats().waiting, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_room_where_it_died_a_dead_letter_stays_where_it_is() {
+    let bus = TestBus::new();
+    let queue = configure(&bus, QueueSettings { messages: 1, max_deliveries: 1, ..SETTINGS });
+    put(&bus, &queue, "poison").unwrap();
+    drop(queue.take(&reader().0));
+    put(&bus, &queue, "fills it").unwrap();
+    let dead = bus.queue("dead").unwrap();
+    assert_eq!(bus.requeue(&dead, None), Err(Error::Overloaded("q".to_owned())));
+    assert_eq!(dead.stats().waiting, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_in_hand_counts_in_the_capacity_so_that_it_can_come_back() {
+    let bus = TestBus::new();
+    let queue = configure(&bus, SETTINGS);
+    for job in ["1", "2", "3", "4"] {
+        put(&bus, &queue, job).unwrap();
+    }
+    let (reader, _) = reader();
+    let (first, second) = (queue.take(&reader).unwrap(), queue.take(&reader).unwrap());
+    assert_eq!(put(&bus, &queue, "5"), Err(Error::Overloaded("q".to_owned())));
+    first.done();
+    put(&bus, &queue, "5").unwrap();
+    drop(second);
+    let taken: Vec<_> = std::iter::from_fn(|| queue.take(&reader)).collect();
+    assert_eq!(taken.iter().map(payload).collect::<Vec<_>>(), ["2", "3", "4", "5"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_policy_of_a_full_queue_sheds_what_it_says() {
+    let waiting = |queue: &Queue| queue.jobs(10).iter().map(|job| job.payload.clone()).collect::<Vec<_>>();
+    for (policy, left, refused) in [
+        (Policy::DropOldest, ["3", "4", "5", "6"], None),
+        (Policy::DropNewest, ["1", "2", "3", "4"], None),
+        (Policy::Reject, ["1", "2", "3", "4"], Some(Error::Overloaded("q".to_owned()))),
+    ] {
+        let bus = TestBus::new();
+        let queue = configure(&bus, QueueSettings { when_full: policy, ..SETTINGS });
+        for job in ["1", "2", "3", "4"] {
+            put(&bus, &queue, job).unwrap();
+        }
+        for job in ["5", "6"] {
+            assert_eq!(put(&bus, &queue, job).err(), refused, "{policy}");
+        }
+        assert_eq!(waiting(&queue), left, "{policy}");
+        let counts = queue.stats().counts;
+        assert_eq!(
+            (counts.shed, counts.refused),
+            if refused.is_none() { (2, 0) } else { (0, 2) },
+            "{policy}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_put_into_a_full_block_queue_waits_in_turn_and_to_its_deadline() {
+    let bus = TestBus::new();
+    let queue = configure(&bus, QueueSettings { messages: 1, when_full: Policy::Block, ..SETTINGS });
+    put(&bus, &queue, "1").unwrap();
+    let wait = |payload: &'static str, ms| {
+        let times = (Some(Duration::from_millis(ms)), None);
+        tokio::spawn(bus.bus.put(&bus.main(), &queue, payload.into(), times).unwrap().put())
+    };
+    let (second, third) = (wait("2", 1000), wait("3", 20));
+    assert_eq!(third.await.unwrap(), Err(Error::Timeout));
+    let (reader, _) = reader();
+    queue.take(&reader).unwrap().done();
+    second.await.unwrap().unwrap();
+    assert_eq!(payload(&queue.take(&reader).unwrap()), "2");
+    let fourth = wait("4", 1000);
+    tokio::task::yield_now().await;
+    bus.configure_queues(Vec::new());
+    assert!(matches!(fourth.await.unwrap(), Err(Error::NoProvider(_))));
+    assert!(put(&bus, &queue, "5").is_err());
+    let kept = bus.queue("q").expect("it holds a job");
+    assert_eq!(kept.stats().waiting, 1);
+    let again = configure(&bus, SETTINGS);
+    assert_eq!(payload(&again.take(&reader).unwrap()), "2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_goes_to_none_whose_messages_may_not_be_so_large() {
+    let bus = TestBus::new();
+    let queue = configure(&bus, SETTINGS);
+    let (small, large) = (Reader::new(2, None, || {}), Reader::new(100, None, || {}));
+    put(&bus, &queue, "large").unwrap();
+    put(&bus, &queue, "s").unwrap();
+    let job = queue.take(&small).unwrap();
+    assert_eq!(payload(&job), "s");
+    queue.enlist(&small);
+    assert!(!small.has_job());
+    assert_eq!(payload(&queue.take(&large).unwrap()), "large");
+    let too_large = put(&bus, &queue, vec![0; 10_000]);
+    assert!(matches!(too_large, Err(Error::TooLarge { bytes: 10_000, .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_leaves_hands_on_what_it_was_handed_and_has_not_taken() {
+    let bus = TestBus::new();
+    let queue = configure(&bus, SETTINGS);
+    let ((first, _), (second, woken)) = (reader(), reader());
+    queue.enlist(&first);
+    put(&bus, &queue, "1").unwrap();
+    queue.enlist(&second);
+    queue.leave(&first);
+    assert_eq!(woken.load(Ordering::Relaxed), 1);
+    let job = queue.take(&second).unwrap();
+    assert_eq!(job.get().unwrap().deliveries, 1, "it was never delivered before");
+}
+
+#[tokio::test]
+async fn over_many_readers_the_busiest_gets_at_most_twice_as_many_as_the_laziest() {
+    for messages in [4, 64] {
+        let bus = Arc::new(Bus::new(LIMITS, Box::new(|_, _| {})));
+        let settings = QueueSettings { messages, bytes: 1 << 20, when_full: Policy::Block, ..SETTINGS };
+        bus.configure_queues(vec![("q".parse().unwrap(), settings, None)]);
+        let queue = crate::Client::new(bus.clone()).queue("q").unwrap();
+        let readers: Vec<_> = (0..24)
+            .map(|_| {
+                let mut queue = queue.clone();
+                tokio::spawn(async move {
+                    let mut own = 0;
+                    while let Some(job) = queue.take().await {
+                        tokio::task::yield_now().await;
+                        job.done();
+                        own += 1;
+                    }
+                    own
+                })
+            })
+            .collect();
+        let write = async |queue: crate::Queue| {
+            for _ in 0..1500 {
+                queue.put("").await.unwrap();
+                tokio::task::consume_budget().await;
+            }
+        };
+        futures_util::future::join_all((0..8).map(|_| write(queue.clone()))).await;
+        while bus.queue("q").unwrap().stats().counts.done < 8 * 1500 {
+            tokio::task::yield_now().await;
+        }
+        bus.configure_queues(Vec::new());
+        let each = futures_util::future::join_all(readers).await;
+        let each: Vec<u32> = each.into_iter().map(Result::unwrap).collect();
+        assert_eq!(each.iter().sum::<u32>(), 8 * 1500);
+        let (least, most) = (each.iter().min().unwrap(), each.iter().max().unwrap());
+        assert!(most <= &(2 * least), "with {messages}: {each:?}");
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Put,
+    Enlist(usize),
+    Leave(usize),
+    Take(usize),
+    Done(usize),
+    Drop(usize),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let (reader, place) = (|| 0..3_usize, || 0..16_usize);
+    prop_oneof![
+        4 => Just(Op::Put),
+        2 => reader().prop_map(Op::Enlist),
+        1 => reader().prop_map(Op::Leave),
+        4 => reader().prop_map(Op::Take),
+        2 => place().prop_map(Op::Done),
+        2 => place().prop_map(Op::Drop),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever readers do, each job is in one place: it waits, is in one hand, is done, or is dead.
+    #[test]
+    fn every_job_is_in_one_place_and_nobody_waits_while_one_does(
+        ops in prop::collection::vec(op(), 1..120),
+        policy in prop::sample::select(vec![Policy::Reject, Policy::DropOldest, Policy::DropNewest]),
+    ) {
+        let bus = Arc::new(Bus::new(LIMITS, Box::new(|_, _| {})));
+        let settings = QueueSettings { when_full: policy, ..SETTINGS };
+        bus.configure_queues(vec![("q".parse().unwrap(), settings, None)]);
+        let queue = bus.queue("q").unwrap();
+        let readers: Vec<_> = (0..3).map(|_| Reader::new(u64::MAX, None, || {})).collect();
+        let mut in_hand: Vec<TakenJob> = Vec::new();
+        let mut deliveries = BTreeMap::new();
+        let mut waits = [false; 3];
+        let (mut put, mut done, mut dead) = (0, 0, 0);
+        for op in ops {
+            match op {
+                Op::Put => {
+                    let putting = bus.put(&bus.main(), &queue, Bytes::new(), (None, None));
+                    put += u64::from(putting.is_ok());
+                }
+                Op::Enlist(reader) => {
+                    queue.enlist(&readers[reader]);
+                    waits[reader] = true;
+                }
+                Op::Leave(reader) => {
+                    queue.leave(&readers[reader]);
+                    waits[reader] = false;
+                }
+                Op::Take(reader) => {
+                    if let Some(job) = queue.take(&readers[reader]) {
+                        let (id, count) = job.get().map(|job| (job.id, job.deliveries)).unwrap();
+                        let before = deliveries.insert(id, count).unwrap_or_default();
+                        prop_assert_eq!(count, before + 1);
+                        in_hand.push(job);
+                    }
+                }
+                Op::Done(place) if !in_hand.is_empty() => {
+                    in_hand.swap_remove(place % in_hand.len()).done();
+                    done += 1;
+                }
+                Op::Drop(place) if !in_hand.is_empty() => {
+                    let job = in_hand.swap_remove(place % in_hand.len());
+                    dead += u64::from(job.get().unwrap().deliveries == 3);
+                }
+                Op::Done(_) | Op::Drop(_) => {}
+            }
+            let stats = queue.stats();
+            let handed = readers.iter().filter(|reader| reader.has_job()).count() as u64;
+            prop_assert_eq!(stats.in_hand, in_hand.len() as u64 + handed);
+            prop_assert_eq!(put, stats.waiting + stats.in_hand + done + dead + stats.counts.shed);
+            prop_assert!(stats.waiting + stats.in_hand <= 4);
+            prop_assert_eq!(stats.bytes, 128 * (stats.waiting + stats.in_hand));
+            prop_assert!(stats.waiting == 0 || stats.readers == 0);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Takes jobs of a queue for as long as it is let. Each job that comes it publishes under
+//! `worked.NAME`, where `NAME` is its own, as `ID DELIVERIES PAYLOAD`, and then does what the payload
+//! says. Its settings, in `wasi:config`:
+//!
+//! | key | meaning |
+//! | --- | --- |
+//! | `queue` | the queue |
+//! | `mode` | how it takes: `one-by-one`, or `next`, which takes one and then says that it is done |
+//!
+//! | payload begins with | what it does |
+//! | --- | --- |
+//! | `die` | it traps |
+//! | `loop` | it never comes back |
+//! | `give-back` | it gives the job back |
+//! | `hold` | it keeps the job in hand: in `next` it takes another, in `one-by-one` it never comes back |
+//! | `wait MS` | the job is done after so many milliseconds |
+//! | anything else | the job is done |
+
+use std::{hint::black_box, process::ExitCode};
+
+use test_guests::{
+    PATIENT,
+    words::{number, text, word},
+};
+use wasip2::clocks::monotonic_clock::subscribe_duration;
+use weir_sdk::raw::{
+    channel::{self, Job, Message},
+    config, events, lifecycle, peers,
+    queues::{self, Taking},
+};
+
+/// Longer than any test.
+const DAY: u64 = 86_400_000_000_000;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            lifecycle::error(&reason);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), String> {
+    let queue = queues::open(&setting("queue")?).map_err(text)?;
+    let mode = match &*setting("mode")? {
+        "one-by-one" => Taking::OneByOne,
+        "next" => Taking::Next(1),
+        other => return Err(format!("unknown mode `{other}`")),
+    };
+    queues::take(queue, mode).map_err(text)?;
+    let topic = format!("worked.{}", peers::own_name());
+    while let Some(message) = channel::receive() {
+        let Message::Job(job) = message else { continue };
+        work(&topic, &job, mode)?;
+        if let Taking::Next(_) = mode {
+            queues::take(queue, mode).map_err(text)?;
+        }
+    }
+    Ok(())
+}
+
+fn work(topic: &str, job: &Job, mode: Taking) -> Result<(), String> {
+    let payload = String::from_utf8_lossy(&job.payload);
+    let line = format!("{} {} {payload}", job.id, job.deliveries);
+    events::publish(topic, line.as_bytes(), PATIENT).map_err(text)?;
+    match (word(&payload), mode) {
+        (("die", _), _) => std::process::abort(),
+        (("loop", _), _) => spin(),
+        (("give-back", _), _) => return queues::give_back(job.id).map_err(text),
+        (("hold", _), Taking::Next(_)) => return Ok(()),
+        (("hold", _), Taking::OneByOne) => subscribe_duration(DAY).block(),
+        (("wait", ms), _) => subscribe_duration(number(ms)?.saturating_mul(1_000_000)).block(),
+        _ => {}
+    }
+    match mode {
+        // The next receive says so.
+        Taking::OneByOne => Ok(()),
+        Taking::Next(_) => queues::done(job.id).map_err(text),
+    }
+}
+
+fn spin() -> ! {
+    let mut count = 0_u64;
+    loop {
+        count = black_box(count.wrapping_add(1));
+    }
+}
+
+fn setting(key: &str) -> Result<String, String> {
+    config::get(key).ok().flatten().ok_or_else(|| format!("no `{key}`"))
+}
