@@ -26,9 +26,24 @@ pub(crate) enum Unit {
     /// Microseconds.
     #[serde(rename = "us")]
     Microseconds,
+    /// Milliseconds.
+    #[serde(rename = "ms")]
+    Milliseconds,
     /// Slices of fuel.
     #[serde(rename = "slices")]
     Slices,
+    /// Of one processor.
+    #[serde(rename = "percent")]
+    Percent,
+    /// How often in a second.
+    #[serde(rename = "per second")]
+    PerSecond,
+    /// Mebibytes.
+    #[serde(rename = "MiB")]
+    Mebibytes,
+    /// How many times as much.
+    #[serde(rename = "times")]
+    Times,
 }
 
 impl Unit {
@@ -36,7 +51,12 @@ impl Unit {
     pub(crate) fn symbol(self) -> &'static str {
         match self {
             Self::Microseconds => "µs",
+            Self::Milliseconds => "ms",
             Self::Slices => "slices",
+            Self::Percent => "%",
+            Self::PerSecond => "/s",
+            Self::Mebibytes => "MiB",
+            Self::Times => "×",
         }
     }
 }

@@ -46,6 +46,16 @@ impl Guests {
         Ok(guest)
     }
 
+    /// One that gets or sends messages of at most 64 KiB, in 1.25 MiB, of which 1 MiB is its stack; it
+    /// starts with Main.
+    pub(crate) fn small(&self, id: &str, kind: &str) -> Result<ExtensionConfig> {
+        let mut guest = self.of_kind(id, kind)?;
+        guest.limits.memory = 1280 * 1024;
+        guest.limits.message_size = 64 * 1024;
+        guest.autostart = true;
+        Ok(guest)
+    }
+
     /// One that grows and fills its table; not started with Main either.
     pub(crate) fn table(&self) -> Result<ExtensionConfig> {
         let mut guest = extension("table", &self.assembled.path().join("table.wasm"))?;

@@ -12,6 +12,7 @@ mod scale;
 mod scenarios;
 mod statistics;
 mod table;
+mod usage;
 
 use std::{fs::File, path::PathBuf};
 

@@ -1,15 +1,19 @@
 //! What is measured. A scenario is a function in a file of its own, and one line of the list here.
 
+mod broadcast;
 mod client;
 mod isolation;
 mod kill;
+mod shared_channel;
+mod tasks;
 
 use anyhow::Result;
 
 use crate::{figure::Figure, guests::Guests, scale::Scale};
 
 /// Every scenario, in the order in which they run.
-pub(crate) const SCENARIOS: [Scenario; 2] = [isolation::SCENARIO, kill::SCENARIO];
+pub(crate) const SCENARIOS: [Scenario; 4] =
+    [isolation::SCENARIO, kill::SCENARIO, broadcast::SCENARIO, shared_channel::SCENARIO];
 
 /// One scenario.
 #[derive(Debug)]

@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 #[cfg(target_family = "wasm")]
+mod channels;
+#[cfg(target_family = "wasm")]
 mod hostile;
 #[cfg(target_family = "wasm")]
 mod quiet;
@@ -12,7 +14,7 @@ fn main() -> ExitCode {
     use weir_sdk::raw::{config, lifecycle};
 
     let kind = config::get("kind").ok().flatten().unwrap_or_default();
-    let outcome = match quiet::run(&kind) {
+    let outcome = match channels::run(&kind).or_else(|| quiet::run(&kind)) {
         Some(outcome) => outcome,
         None => hostile::run(&kind),
     };

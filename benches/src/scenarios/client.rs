@@ -53,10 +53,7 @@ impl Host {
             Kind::Async => Either::Async(runtime.block_on(builder.start())?),
         };
         let host = Self { runtime, main };
-        for extension in host.control().extensions() {
-            let waits = extension.state == State::Loaded;
-            ensure!(waits || runs(&extension), "`{}` did not start: {:?}", extension.id, extension.reason);
-        }
+        ensure_started(&host.control())?;
         Ok(host)
     }
 
@@ -135,6 +132,24 @@ impl Host {
         }
         Ok(times)
     }
+}
+
+/// Every extension that starts with Main must be ready.
+pub(super) fn ensure_started(control: &Control) -> Result<()> {
+    for extension in control.extensions() {
+        let waits = extension.state == State::Loaded;
+        ensure!(waits || runs(&extension), "`{}` did not start: {:?}", extension.id, extension.reason);
+    }
+    Ok(())
+}
+
+/// Every extension that starts with Main must still run.
+pub(super) fn ensure_running(control: &Control) -> Result<()> {
+    for extension in control.extensions() {
+        let waits = extension.state == State::Loaded;
+        ensure!(waits || runs(&extension), "`{}` ended: {:?}", extension.id, extension.failures.last());
+    }
+    Ok(())
 }
 
 /// Waits on this thread. What a waker left behind ends a park at once.

@@ -1,0 +1,138 @@
+//! One topic and 1024 subscribers, beside 1024 native tasks.
+//!
+//! What each figure means stands in `docs/benchmarks.md`.
+
+mod native;
+mod round;
+mod weir;
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use self::{
+    native::{Broadcast, Copies},
+    round::{Packets, Round, Side, measure},
+    weir::Weir,
+};
+use super::{Bench, Scenario, progress};
+use crate::{
+    figure::{Figure, Unit},
+    statistics::{Summary, median},
+    usage,
+};
+
+const NAME: &str = "broadcast";
+
+pub(super) const SCENARIO: Scenario =
+    Scenario { name: NAME, about: "one topic with 1024 subscribers, beside as many native tasks", run };
+
+/// Bytes of a packet and milliseconds between two: 800 kbit/s each.
+const RATES: [(u32, u32); 5] = [(20_000, 200), (10_000, 100), (5_000, 50), (2_000, 20), (1_000, 10)];
+
+fn run(bench: &Bench) -> Result<Vec<Figure>> {
+    let subscribers = bench.scale.pick(1024, 1024, 16);
+    progress("starting", 0, 1);
+    let mut weir = Weir::start(bench, subscribers, false)?;
+    let mut copies = Copies::start(subscribers)?;
+    let mut broadcast = Broadcast::start(subscribers)?;
+    let mut figures = Vec::new();
+    for (bytes, interval) in RATES {
+        let packets = Packets { count: of(bench, interval), bytes, interval: Some(milliseconds(interval)) };
+        let what = format!("{} KB every {interval} ms", bytes / 1000);
+        let sides: [&mut dyn Side; 3] = [&mut copies, &mut weir, &mut broadcast];
+        let [copies, weir, broadcast] = in_turns(bench, sides, packets, &what)?;
+        figures.extend(paced(&what, &weir, &copies));
+        figures.extend(paced(&format!("tokio::sync::broadcast, {what}"), &broadcast, &copies));
+    }
+    let packets = Packets { count: bench.scale.pick(2000, 500, 20), bytes: 1024, interval: None };
+    let sides: [&mut dyn Side; 2] = [&mut copies, &mut weir];
+    let [copies, at_full_speed] = in_turns(bench, sides, packets, "1 KiB without pause")?;
+    figures.extend(unpaced(&at_full_speed, &copies));
+    figures.extend(beside_stalled(bench, &mut weir, subscribers)?);
+    Ok(figures)
+}
+
+/// Two instances of Main with as many subscribers; one of those of the second never receives.
+fn beside_stalled(bench: &Bench, weir: &mut Weir, subscribers: u32) -> Result<Vec<Figure>> {
+    let mut with_stalled = Weir::start(bench, subscribers, true)?;
+    let (bytes, interval) = (1_000, 10);
+    let packets = Packets { count: of(bench, interval), bytes, interval: Some(milliseconds(interval)) };
+    // Once, so that what is there before is what all have used already.
+    for side in [&mut *weir, &mut with_stalled] {
+        measure(side, packets)?;
+    }
+    let before = usage::resident()?;
+    let sides: [&mut dyn Side; 2] = [weir, &mut with_stalled];
+    let [without, beside] = in_turns(bench, sides, packets, "one stalled subscriber")?;
+    let after = usage::resident()?;
+    with_stalled.ensure_shed()?;
+    let case = "one stalled subscriber";
+    let mut figures = latencies(case, &beside, &without);
+    figures.push(Figure::new(NAME, case, "resident", Unit::Mebibytes, after).beside(before));
+    Ok(figures)
+}
+
+/// Measures the sides one after the other, in several rounds.
+fn in_turns<const N: usize>(
+    bench: &Bench,
+    mut sides: [&mut dyn Side; N],
+    packets: Packets,
+    what: &str,
+) -> Result<[Vec<Round>; N]> {
+    let mut measured = [const { Vec::new() }; N];
+    let rounds = bench.scale.pick(5, 2, 1);
+    for round in 0..rounds {
+        progress(what, round, rounds);
+        for (side, measured) in sides.iter_mut().zip(&mut measured) {
+            measured.push(measure(*side, packets)?);
+        }
+    }
+    Ok(measured)
+}
+
+/// Packets of a round: for 2 seconds, in a quick run for one.
+fn of(bench: &Bench, interval: u32) -> u32 {
+    bench.scale.pick(2000 / interval, 1000 / interval, 2)
+}
+
+fn paced(case: &str, rounds: &[Round], baseline: &[Round]) -> Vec<Figure> {
+    let cpu = |rounds: &[Round]| middle(rounds, |round| 100.0 * round.cpu.div_duration_f64(round.span));
+    let mut figures = vec![Figure::new(NAME, case, "cpu", Unit::Percent, cpu(rounds)).beside(cpu(baseline))];
+    figures.extend(latencies(case, rounds, baseline));
+    figures
+}
+
+fn unpaced(rounds: &[Round], baseline: &[Round]) -> Vec<Figure> {
+    let case = "1 KiB without pause";
+    let figure = |metric, unit, of: fn(&Round) -> f64| {
+        Figure::new(NAME, case, metric, unit, middle(rounds, of)).beside(middle(baseline, of))
+    };
+    vec![
+        figure("events", Unit::PerSecond, |round| round.events() / round.span.as_secs_f64()),
+        figure("deliveries", Unit::PerSecond, |round| round.deliveries() / round.span.as_secs_f64()),
+        figure("cpu per delivery", Unit::Microseconds, |round| {
+            1e6 * round.cpu.as_secs_f64() / round.deliveries()
+        }),
+    ]
+}
+
+/// From the publishing of a packet to its last delivery.
+fn latencies(case: &str, rounds: &[Round], baseline: &[Round]) -> Vec<Figure> {
+    let summary =
+        |rounds: &[Round]| Summary::of(&rounds.iter().map(|round| round.last.clone()).collect::<Vec<_>>());
+    let (measured, baseline) = (summary(rounds), summary(baseline));
+    let figure = |metric, value| Figure::new(NAME, case, metric, Unit::Microseconds, value);
+    vec![
+        figure("p50 of the last delivery", measured.p50).beside(baseline.p50),
+        figure("p99 of the last delivery", measured.p99).beside(baseline.p99),
+    ]
+}
+
+fn middle(rounds: &[Round], value: impl Fn(&Round) -> f64) -> f64 {
+    median(rounds.iter().map(value).collect())
+}
+
+fn milliseconds(count: u32) -> Duration {
+    Duration::from_millis(count.into())
+}

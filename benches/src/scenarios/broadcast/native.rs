@@ -1,0 +1,155 @@
+//! Native subscribers: a task each, on one thread.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow, bail};
+use bytes::Bytes;
+use tokio::sync::broadcast;
+
+use super::round::Side;
+use crate::{scenarios::tasks::Worker, usage};
+
+/// Packets that may wait for each: as many as for an extension.
+const CAPACITY: usize = 256;
+
+/// Each has a bounded channel of its own, and gets a copy of its own.
+#[derive(Debug)]
+pub(super) struct Copies {
+    worker: Worker,
+    subscribers: Vec<async_channel::Sender<Message<Vec<u8>>>>,
+}
+
+/// All share a channel of tokio's, and the packet.
+#[derive(Debug)]
+pub(super) struct Broadcast {
+    worker: Worker,
+    sender: broadcast::Sender<Message<Bytes>>,
+}
+
+#[derive(Clone, Debug)]
+enum Message<P> {
+    Packet { at: Instant, bytes: P },
+    Report(async_channel::Sender<Result<Vec<u32>, String>>),
+}
+
+/// What one has received.
+#[derive(Debug, Default)]
+struct Received {
+    waits: Vec<u32>,
+    wrong: Option<String>,
+}
+
+impl Copies {
+    pub(super) fn start(subscribers: u32) -> Result<Self> {
+        let worker = Worker::start()?;
+        let subscribe = |_| {
+            let (sender, receiver) = async_channel::bounded(CAPACITY);
+            worker.spawn(async move {
+                let mut received = Received::default();
+                while let Ok(message) = receiver.recv().await {
+                    received.take(message);
+                }
+            });
+            sender
+        };
+        Ok(Self { subscribers: (0..subscribers).map(subscribe).collect(), worker })
+    }
+}
+
+impl Side for Copies {
+    fn publish(&mut self, packet: Bytes, _paced: bool) -> Result<()> {
+        let at = Instant::now();
+        for subscriber in &self.subscribers {
+            subscriber.send_blocking(Message::Packet { at, bytes: packet.to_vec() })?;
+        }
+        Ok(())
+    }
+
+    fn used(&self) -> Result<Duration> {
+        self.worker.run(async { usage::of_this_thread() })
+    }
+
+    fn report(&mut self, _packets: u32) -> Result<Vec<Vec<u32>>> {
+        let (report, reports) = async_channel::bounded(self.subscribers.len());
+        for subscriber in &self.subscribers {
+            subscriber.send_blocking(Message::Report(report.clone()))?;
+        }
+        drop(report);
+        collect(&reports)
+    }
+}
+
+impl Broadcast {
+    pub(super) fn start(subscribers: u32) -> Result<Self> {
+        let worker = Worker::start()?;
+        let (sender, _) = broadcast::channel(CAPACITY);
+        for _ in 0..subscribers {
+            let mut receiver = sender.subscribe();
+            worker.spawn(async move {
+                let mut received = Received::default();
+                loop {
+                    match receiver.recv().await {
+                        Ok(message) => received.take(message),
+                        Err(broadcast::error::RecvError::Lagged(lost)) => received.lose(lost),
+                        Err(broadcast::error::RecvError::Closed) => return,
+                    }
+                }
+            });
+        }
+        Ok(Self { worker, sender })
+    }
+}
+
+impl Side for Broadcast {
+    fn publish(&mut self, packet: Bytes, paced: bool) -> Result<()> {
+        if !paced {
+            bail!("it makes nobody wait");
+        }
+        self.sender.send(Message::Packet { at: Instant::now(), bytes: packet })?;
+        Ok(())
+    }
+
+    fn used(&self) -> Result<Duration> {
+        self.worker.run(async { usage::of_this_thread() })
+    }
+
+    fn report(&mut self, _packets: u32) -> Result<Vec<Vec<u32>>> {
+        let (report, reports) = async_channel::bounded(self.sender.receiver_count());
+        self.sender.send(Message::Report(report))?;
+        collect(&reports)
+    }
+}
+
+impl Received {
+    fn take<P: AsRef<[u8]>>(&mut self, message: Message<P>) {
+        match message {
+            Message::Packet { at, bytes } => {
+                let bytes = bytes.as_ref();
+                let number = |place: usize| {
+                    let bytes = bytes.as_chunks().0.get(place).copied();
+                    bytes.and_then(|bytes| usize::try_from(u32::from_le_bytes(bytes)).ok())
+                };
+                let (came, wanted) = ([number(0), number(1)], [self.waits.len(), bytes.len()]);
+                if came != wanted.map(Some) {
+                    self.wrong.get_or_insert_with(|| format!("{came:?} came for {wanted:?}"));
+                }
+                self.waits.push(u32::try_from(at.elapsed().as_micros()).unwrap_or(u32::MAX));
+            }
+            Message::Report(report) => {
+                let Self { waits, wrong } = std::mem::take(self);
+                // There is room for all; nobody waits any more if it fails.
+                let _reported = report.try_send(wrong.map_or(Ok(waits), Err));
+            }
+        }
+    }
+
+    fn lose(&mut self, packets: u64) {
+        self.wrong.get_or_insert_with(|| format!("{packets} packets were lost"));
+    }
+}
+
+fn collect(reports: &async_channel::Receiver<Result<Vec<u32>, String>>) -> Result<Vec<Vec<u32>>> {
+    std::iter::from_fn(|| reports.recv_blocking().ok())
+        .map(|report| report.map_err(|wrong| anyhow!("a native subscriber: {wrong}")))
+        .collect()
+}

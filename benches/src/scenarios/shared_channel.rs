@@ -1,0 +1,142 @@
+//! One queue, and more and more who put and take: extensions, or half of them native threads.
+//!
+//! What each figure means stands in `docs/benchmarks.md`.
+
+mod jobs;
+mod native;
+mod weir;
+
+use std::{fmt, time::Duration};
+
+use anyhow::{Context, Result};
+
+use self::{native::Native, weir::Weir};
+use super::{Bench, Scenario, progress};
+use crate::{
+    figure::{Figure, Unit},
+    statistics::median,
+};
+
+const NAME: &str = "shared-channel";
+
+pub(super) const SCENARIO: Scenario =
+    Scenario { name: NAME, about: "one queue with 1 to 24 readers and as many writers", run };
+
+/// Readers, and as many writers.
+const COUNTS: [u32; 8] = [1, 2, 4, 8, 12, 16, 20, 24];
+
+/// Jobs that the queue has room for.
+const CAPACITY: u32 = 256;
+
+/// The busiest reader may get so many times what the laziest gets.
+const ALLOWED_SPREAD: f64 = 2.0;
+
+/// Who puts and takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mix {
+    /// Extensions; beside them, tasks of one thread.
+    Extensions,
+    /// Half of them are threads, in both.
+    Half,
+}
+
+impl fmt::Display for Mix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Extensions => "all extensions",
+            Self::Half => "half native threads",
+        })
+    }
+}
+
+/// How many of each kind there are.
+#[derive(Clone, Copy, Debug)]
+struct Split {
+    /// Extensions, or tasks of one thread.
+    inner_readers: u32,
+    inner_writers: u32,
+    thread_readers: u32,
+    thread_writers: u32,
+}
+
+impl Split {
+    /// Of an odd number, the greater half of the readers are extensions, and of the writers threads.
+    fn of(mix: Mix, count: u32) -> Self {
+        let (thread_readers, thread_writers) = match mix {
+            Mix::Extensions => (0, 0),
+            Mix::Half => (count / 2, count.div_ceil(2)),
+        };
+        let (inner_readers, inner_writers) = (count - thread_readers, count - thread_writers);
+        Self { inner_readers, inner_writers, thread_readers, thread_writers }
+    }
+}
+
+/// What one round took.
+#[derive(Clone, Debug)]
+struct Round {
+    /// From the first job to the last.
+    time: Duration,
+    /// Jobs that each reader got.
+    shares: Vec<u32>,
+}
+
+impl Round {
+    /// How many times as much as the laziest reader the busiest got.
+    fn spread(&self) -> f64 {
+        let laziest = self.shares.iter().min().copied().unwrap_or_default().max(1);
+        f64::from(self.shares.iter().max().copied().unwrap_or_default()) / f64::from(laziest)
+    }
+}
+
+fn run(bench: &Bench) -> Result<Vec<Figure>> {
+    let jobs = bench.scale.pick(120_000, 24_000, 240);
+    let weir = Weir::start(bench, COUNTS.into_iter().max().unwrap_or_default())?;
+    let native = Native::start()?;
+    let mut figures = Vec::new();
+    for mix in [Mix::Extensions, Mix::Half] {
+        let mut measured = COUNTS.map(|_| (Vec::new(), Vec::new()));
+        let rounds = bench.scale.pick(7, 3, 1);
+        for round in 0..rounds {
+            progress(&mix.to_string(), round, rounds);
+            for (count, (weir_rounds, native_rounds)) in COUNTS.into_iter().zip(&mut measured) {
+                let split = Split::of(mix, count);
+                let context = || format!("{mix}, {count} readers");
+                native_rounds.push(native.round(split, jobs).with_context(context)?);
+                weir_rounds.push(weir.round(split, jobs).with_context(context)?);
+            }
+        }
+        figures.extend(compared(mix, &measured)?);
+    }
+    Ok(figures)
+}
+
+fn compared(mix: Mix, measured: &[(Vec<Round>, Vec<Round>)]) -> Result<Vec<Figure>> {
+    let mut figures = Vec::new();
+    for (count, (weir, native)) in COUNTS.into_iter().zip(measured) {
+        let case = format!("{mix}, {count}");
+        figures.push(Figure::new(NAME, &case, "time", Unit::Milliseconds, time(weir)).beside(time(native)));
+        if count > 1 {
+            let allowed = if mix == Mix::Extensions { ALLOWED_SPREAD } else { spread(native) };
+            figures.push(Figure::new(NAME, case, "spread", Unit::Times, spread(weir)).beside(allowed));
+        }
+    }
+    let ends = measured.first().zip(measured.last()).context("nothing was measured")?;
+    let ((weir_at_1, native_at_1), (weir_at_24, native_at_24)) = ends;
+    let growth = match mix {
+        Mix::Extensions => "all extensions",
+        Mix::Half => "half native threads",
+    };
+    let (weir, native) = (time(weir_at_24) / time(weir_at_1), time(native_at_24) / time(native_at_1));
+    figures.push(Figure::new(NAME, "growth-1-to-24", growth, Unit::Times, weir).beside(native));
+    Ok(figures)
+}
+
+/// In milliseconds, the median of all rounds.
+fn time(rounds: &[Round]) -> f64 {
+    median(rounds.iter().map(|round| 1e3 * round.time.as_secs_f64()).collect())
+}
+
+/// The greatest of all rounds.
+fn spread(rounds: &[Round]) -> f64 {
+    rounds.iter().map(Round::spread).fold(f64::NAN, f64::max)
+}
