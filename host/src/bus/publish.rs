@@ -164,9 +164,14 @@ impl Bus {
             }
             waiting.push(Waiting { subscription, room, id });
         }
-        let waits = (stands_still && !waits.is_empty()).then(|| self.wait_for(sender, waits)).transpose()?;
         let to = to.map(ToOwned::to_owned);
-        Ok(Publishing { bus: self.clone(), receipt, compared, waiting, _waits: waits, topic: known, to })
+        let bus = self.clone();
+        // From here on what waits is withdrawn if this is dropped, as where the wait is refused.
+        let mut publishing = Publishing { bus, receipt, compared, waiting, _waits: None, topic: known, to };
+        if stands_still && !waits.is_empty() {
+            publishing._waits = Some(self.wait_for(sender, waits)?);
+        }
+        Ok(publishing)
     }
 
     /// From now on the last value of these topics is kept, and of no others.

@@ -136,11 +136,13 @@ impl Bus {
             self.pending.watch((deadline, id), Timed::Room(room.clone()));
             (room, deadline)
         });
-        let waits = waits
-            .zip(waiting.as_ref())
-            .map(|(on, (room, _))| self.wait_for(sender, vec![Wait { on, room: Some(room.clone()) }]));
-        let waits = waits.transpose()?;
-        Ok(Putting { bus: self.clone(), queue: queue.clone(), id, waiting, _waits: waits })
+        let wait = waits.zip(waiting.as_ref()).map(|(on, (room, _))| Wait { on, room: Some(room.clone()) });
+        // From here on what waits is withdrawn if this is dropped, as where the wait is refused.
+        let mut putting = Putting { bus: self.clone(), queue: queue.clone(), id, waiting, _waits: None };
+        if let Some(wait) = wait {
+            putting._waits = Some(self.wait_for(sender, vec![wait])?);
+        }
+        Ok(putting)
     }
 
     /// Puts dead letters back where they died: one, or all; how many those were.

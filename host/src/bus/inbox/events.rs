@@ -255,7 +255,10 @@ impl EventLanes {
         let Ok(place) = self.place(number) else { return Pushed::default() };
         let bytes = published.bytes();
         let gives_way = |lane: &EventLane| may_go(lane.delivery.policy);
-        if self.lanes.get(place).is_some_and(gives_way) && !self.can_make_room(bytes, limits) {
+        if !self.has_room(bytes, limits)
+            && self.lanes.get(place).is_some_and(gives_way)
+            && !self.can_make_room(bytes, limits)
+        {
             // Nothing is lost for what finds no room all the same.
             self.lose(number);
             return Pushed { delivered: false, shed: 1, refused: false };
@@ -299,7 +302,7 @@ impl EventLanes {
         }
     }
 
-    /// This many events of a subscription are lost, after all that wait.
+    /// An event of a subscription is lost, after all that wait.
     pub(super) fn lose(&mut self, number: u32) {
         if let Some(lane) = self.lane(number) {
             lane.lose(1);
