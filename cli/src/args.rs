@@ -1,5 +1,6 @@
 //! What the command line accepts, and the help for it.
 
+mod hooks;
 mod traffic;
 
 use std::path::PathBuf;
@@ -7,7 +8,10 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
-pub(crate) use self::traffic::{PutArgs, QueuesArgs, QueuesCommand, RequeueArgs, ShowArgs, TopicsArgs};
+pub(crate) use self::{
+    hooks::{HooksCommand, HooksRunArgs},
+    traffic::{PutArgs, QueuesArgs, QueuesCommand, RequeueArgs, ShowArgs, TopicsArgs},
+};
 
 /// Run and control sandboxed WebAssembly extensions.
 #[derive(Debug, Parser)]
@@ -27,10 +31,11 @@ Examples:
 
 Exit codes:
   0  done                          5  refused: not permitted, too large, over a limit
-  1  failed                        6  no answer in time
-  2  arguments that make no sense  7  the extension answered with an error of its own
+  1  failed                        6  no answer in time; a hook took too long
+  2  arguments that make no sense  7  the extension or hook ended with an error of its own
   3  Main cannot be reached        8  the extension cannot answer: stopped, starting,
-  4  no such extension, contract      overloaded, or failed with the request in hand";
+  4  no such extension, contract      overloaded, or failed with the request in hand
+     or hooks";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -60,6 +65,9 @@ Examples:
     Topics(TopicsArgs),
     /// Show shared queues: what waits, rates, what was lost; show, put and requeue their jobs
     Queues(QueuesArgs),
+    /// Run directories of hooks: commands that run to their end, one after the other
+    #[command(subcommand)]
+    Hooks(HooksCommand),
     /// Start an extension, after what it requires; ends when it is ready
     #[command(after_help = "\
 Examples:

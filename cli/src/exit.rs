@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use weir_host::ControlError;
+use weir_host::{ControlError, HookError, HookOutcome};
 
 use crate::{
     client::{Refused, Unanswered, Unreachable},
@@ -20,13 +20,18 @@ pub(crate) struct Usage(pub(crate) String);
 #[error("failed")]
 pub(crate) struct Said;
 
+/// A hook ended a run, which has been said already.
+#[derive(Debug, thiserror::Error)]
+#[error("a hook has failed")]
+pub(crate) struct HookFailed(pub(crate) HookOutcome);
+
 /// Says what went wrong and picks the exit code.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     // Whoever read the output has seen enough.
     if error.is::<OutputClosed>() {
         return ExitCode::SUCCESS;
     }
-    if !error.is::<Said>() {
+    if !error.is::<Said>() && !error.is::<HookFailed>() {
         output::complain(&format!("error: {}", chain(error)));
     }
     ExitCode::from(code(error))
@@ -47,6 +52,10 @@ fn code(error: &anyhow::Error) -> u8 {
         6
     } else if let Some(ControlError::Unknown(_)) = error.downcast_ref() {
         4
+    } else if let Some(error) = error.downcast_ref() {
+        of_hooks(error)
+    } else if let Some(HookFailed(outcome)) = error.downcast_ref() {
+        of_outcome(outcome)
     } else {
         error.downcast_ref::<Refused>().map_or(1, |refused| of_code(&refused.code))
     }
@@ -61,6 +70,24 @@ fn of_code(code: &str) -> u8 {
         "handler" => 7,
         "no-provider" | "not-ready" | "overloaded" | "peer-gone" | "trapped" | "not-started"
         | "not-reloaded" | "reloading" | "shutting-down" | "too-many-streams" => 8,
+        _ => 1,
+    }
+}
+
+fn of_hooks(error: &HookError) -> u8 {
+    match error {
+        HookError::Invalid(_) => 2,
+        HookError::Unknown(_) => 4,
+        HookError::TimedOut => 6,
+        _ => 1,
+    }
+}
+
+fn of_outcome(outcome: &HookOutcome) -> u8 {
+    match outcome {
+        HookOutcome::LimitExceeded(_) => 5,
+        HookOutcome::TimedOut { .. } => 6,
+        HookOutcome::ScriptError { .. } => 7,
         _ => 1,
     }
 }

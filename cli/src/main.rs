@@ -1,8 +1,8 @@
 //! `weir`: runs extensions, and talks to the Main that runs them.
 //!
 //! Every command is a module. Those that talk to Main do so over its control socket, as any program
-//! could; only `run`, `check`, `inspect`, `compile`, `keygen` and `limits --file` use the library for more than
-//! names.
+//! could; only `run`, `check`, `hooks`, `inspect`, `compile`, `keygen` and `limits --file` use the library for
+//! more than names.
 
 mod args;
 mod check;
@@ -10,6 +10,7 @@ mod client;
 mod compile;
 mod control;
 mod exit;
+mod hooks;
 mod inspect;
 mod limits;
 mod locate;
@@ -27,7 +28,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, HooksCommand};
 
 fn main() -> ExitCode {
     if compile::is_helper() {
@@ -52,6 +53,7 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Tail(args) => client::block_on(messages::tail(args)),
         Command::Topics(args) => client::block_on(traffic::topics(args)),
         Command::Queues(args) => client::block_on(traffic::queues(args)),
+        Command::Hooks(HooksCommand::Run(args)) => hooks::run(&args),
         Command::Start(args) => client::block_on(control::start(args)),
         Command::Stop(args) => client::block_on(control::stop(args)),
         Command::Restart(args) => client::block_on(control::restart(args)),

@@ -23,12 +23,14 @@ pub(crate) fn payload(argument: Option<&str>) -> anyhow::Result<Bytes> {
         Some("-") => read(std::io::stdin().lock()).context("cannot read stdin"),
         Some(text) => match text.strip_prefix('@') {
             None => Ok(text.to_owned().into()),
-            Some(path) => File::open(path)
-                .map_err(Into::into)
-                .and_then(read)
-                .with_context(|| format!("cannot read `{path}`")),
+            Some(path) => file(path),
         },
     }
+}
+
+/// All that a file has.
+pub(crate) fn file(path: &str) -> anyhow::Result<Bytes> {
+    File::open(path).map_err(Into::into).and_then(read).with_context(|| format!("cannot read `{path}`"))
 }
 
 /// A payload on one line, of the form in which Main sent it: JSON, text or base64. None if it sent none.

@@ -1,5 +1,6 @@
-//! Extensions, their failures and limits, topics and queues as text for people.
+//! Extensions, their failures and limits, topics, queues and hooks as text for people.
 
+mod hooks;
 mod limits;
 mod traffic;
 
@@ -10,6 +11,7 @@ use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
 use serde_json::Number;
 
 pub(crate) use self::{
+    hooks::{hooks, no_hooks},
     limits::limits,
     traffic::{jobs, queues, topics},
 };

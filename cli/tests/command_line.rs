@@ -4,6 +4,7 @@
 mod command_line {
     mod artifacts;
     mod files;
+    mod hooks;
     mod http;
     mod lifecycle;
     mod limits;

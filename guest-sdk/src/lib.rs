@@ -17,6 +17,7 @@ mod contract;
 mod error;
 mod event;
 mod extension;
+pub mod hook;
 mod host;
 mod link;
 pub mod log;

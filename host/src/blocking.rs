@@ -7,8 +7,9 @@
 use std::{
     cell::Cell,
     convert::Infallible,
+    future::poll_fn,
     pin::pin,
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Wake, Waker},
     thread::{self, Thread},
     time::{Duration, Instant},
@@ -19,9 +20,11 @@ use bytes::Bytes;
 use crate::{
     bus::{Error, MessageId, Receipt},
     client::{CallOptions, Job, ReceivedEvent, SubscribeOptions},
-    config::Config,
+    config::{Config, HookDirConfig},
+    hooks::{HookCall, HookError, HookReport},
     host::{StartError, WorkerPanicked},
     limits::LimitsReport,
+    names::HookDirName,
     supervisor::{ControlError, ReloadReport},
 };
 
@@ -58,6 +61,14 @@ pub struct Queue(crate::Queue);
 #[derive(Debug)]
 pub struct Subscriber(crate::Subscriber);
 
+/// [`Hooks`](crate::Hooks), for blocking code.
+#[derive(Clone, Debug)]
+pub struct Hooks(crate::Hooks);
+
+/// [`HookDir`](crate::HookDir), for blocking code: hooks run on the thread of whoever calls.
+#[derive(Clone, Debug)]
+pub struct HookDir(crate::HookDir);
+
 impl Main {
     /// Starts Main and the extensions that start with it; returns when each is ready or has failed.
     ///
@@ -78,6 +89,12 @@ impl Main {
     #[must_use]
     pub fn control(&self) -> Control {
         Control(self.0.control().clone())
+    }
+
+    /// Runs directories of hooks.
+    #[must_use]
+    pub fn hooks(&self) -> Hooks {
+        Hooks(self.0.hooks().clone())
     }
 
     /// Stops every extension, dependents first, and returns when the last has ended.
@@ -178,6 +195,51 @@ impl Client {
     }
 }
 
+impl Hooks {
+    /// [`crate::Hooks::get`], for blocking code. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn get(&self, name: &str) -> Result<HookDir, HookError> {
+        self.0.get(name).map(HookDir)
+    }
+
+    /// [`crate::Hooks::open`], for blocking code. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn open(&self, config: HookDirConfig) -> Result<HookDir, HookError> {
+        self.0.open(config).map(HookDir)
+    }
+
+    /// The names of the directories that the operator has configured.
+    #[must_use]
+    pub fn names(&self) -> Vec<HookDirName> {
+        self.0.names()
+    }
+}
+
+impl From<crate::HookDir> for HookDir {
+    fn from(dir: crate::HookDir) -> Self {
+        Self(dir)
+    }
+}
+
+impl HookDir {
+    /// [`crate::HookDir::run`], on this thread: it costs no hop to Main's worker thread and back, and what hooks
+    /// do with files is done here, but for streams that they poll.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn run(&self, call: HookCall) -> Result<HookReport, BlockingError<HookError>> {
+        refuse_in_async()?;
+        Ok(self.0.run_here(call)?)
+    }
+}
+
 impl Subscriber {
     /// Waits for the next event, for at most `timeout`; none when that has passed, or Main has ended.
     ///
@@ -186,7 +248,7 @@ impl Subscriber {
     /// Fails only inside an async task.
     pub fn next(&mut self, timeout: Duration) -> Result<Option<ReceivedEvent>, BlockingError<Error>> {
         refuse_in_async()?;
-        Ok(drive(self.0.next(), Instant::now().checked_add(timeout)).flatten())
+        Ok(within(self.0.next(), Instant::now().checked_add(timeout)).flatten())
     }
 }
 
@@ -220,7 +282,7 @@ impl Queue {
     /// Fails only inside an async task.
     pub fn take(&mut self, timeout: Duration) -> Result<Option<Job>, BlockingError<Error>> {
         refuse_in_async()?;
-        Ok(drive(self.0.take(), Instant::now().checked_add(timeout)).flatten())
+        Ok(within(self.0.take(), Instant::now().checked_add(timeout)).flatten())
     }
 }
 
@@ -331,27 +393,75 @@ pub(crate) fn is_worker_thread() -> bool {
 fn wait<T, E>(work: impl Future<Output = Result<T, E>>) -> Result<T, BlockingError<E>> {
     refuse_in_async()?;
     // Without a deadline it is done when it returns.
-    drive(work, None).ok_or(BlockingError::InAsync)?.map_err(BlockingError::Call)
+    within(work, None).ok_or(BlockingError::InAsync)?.map_err(BlockingError::Call)
 }
 
 fn refuse_in_async<E>() -> Result<(), BlockingError<E>> {
     if is_worker_thread() || in_async_task() { Err(BlockingError::InAsync) } else { Ok(()) }
 }
 
-/// Polls `work` until it is done, or until `deadline`; parks the thread between.
-fn drive<T>(work: impl Future<Output = T>, deadline: Option<Instant>) -> Option<T> {
+/// Drives `work` on this thread to its end, or until `deadline`.
+fn within<T>(work: impl Future<Output = T>, deadline: Option<Instant>) -> Option<T> {
+    let alarm = Alarm::default();
+    drive(alarm.within(deadline, work), &alarm)
+}
+
+/// Polls `work` until it is done; parks the thread between, but not beyond what is set in `alarm`.
+pub(crate) fn drive<T>(work: impl Future<Output = T>, alarm: &Alarm) -> T {
     let mut work = pin!(work);
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);
     loop {
+        alarm.clear();
         if let Poll::Ready(done) = work.as_mut().poll(&mut context) {
-            return Some(done);
+            return done;
         }
-        match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+        match alarm.time_left() {
             None => thread::park(),
-            Some(Duration::ZERO) => return None,
             Some(left) => thread::park_timeout(left),
         }
+    }
+}
+
+/// When a thread that drives some work must look at it again, at the latest.
+#[derive(Debug, Default)]
+pub(crate) struct Alarm(Mutex<Option<Instant>>);
+
+impl Alarm {
+    /// Waits for `work` until `deadline`, in work that is driven with this alarm.
+    pub(crate) async fn within<T>(
+        &self,
+        deadline: Option<Instant>,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut work = pin!(work);
+        poll_fn(|context| match (work.as_mut().poll(context), deadline) {
+            (Poll::Ready(done), _) => Poll::Ready(Some(done)),
+            (Poll::Pending, Some(deadline)) if deadline <= Instant::now() => Poll::Ready(None),
+            (Poll::Pending, deadline) => {
+                self.set(deadline);
+                Poll::Pending
+            }
+        })
+        .await
+    }
+
+    /// The earliest of those that were set holds.
+    fn set(&self, deadline: Option<Instant>) {
+        let mut set = self.lock();
+        *set = set.into_iter().chain(deadline).min();
+    }
+
+    fn clear(&self) {
+        *self.lock() = None;
+    }
+
+    fn time_left(&self) -> Option<Duration> {
+        self.lock().map(|at| at.saturating_duration_since(Instant::now()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -14,6 +14,7 @@ mod error;
 mod extension;
 mod file;
 mod grants;
+mod hooks;
 mod limits;
 mod main;
 mod named;
@@ -40,6 +41,8 @@ use environment::Environment;
 pub use error::{ConfigError, ConfigErrors};
 pub use extension::ExtensionConfig;
 pub use grants::{DirGrant, DirMode, GrantError, Grants, GuestPath, NetGrant};
+pub(crate) use hooks::HOOKS_CONTRACT;
+pub use hooks::{ExitCodes, HookDirConfig};
 pub use limits::{CpuShare, FixedLimits, LimitSource, Limits};
 pub(crate) use limits::{KEYS, Key};
 pub use main::MainConfig;
@@ -48,7 +51,7 @@ pub use restart::{ReloadMode, RestartConfig, RestartPolicy};
 pub(crate) use shape::Shape;
 pub use subscribe::SubscribeGrant;
 
-use crate::names::{QueueName, Topic};
+use crate::names::{HookDirName, QueueName, Topic};
 
 /// Main and its extensions, as configured.
 ///
@@ -65,6 +68,8 @@ pub struct Config {
     pub queues: BTreeMap<QueueName, QueueConfig>,
     /// The topics that Main treats in a way of their own.
     pub topics: BTreeMap<Topic, TopicConfig>,
+    /// The directories of hooks.
+    pub hooks: BTreeMap<HookDirName, HookDirConfig>,
     /// The main file that it was read from.
     file: Option<PathBuf>,
 }
@@ -74,6 +79,13 @@ impl Config {
     #[must_use]
     pub fn new(main: MainConfig, extensions: Vec<ExtensionConfig>) -> Self {
         Self { main, extensions, ..Self::default() }
+    }
+
+    /// Bytes that the queues and the hooks count against the memory budget.
+    pub(crate) fn memory_beside_extensions(&self) -> u64 {
+        let queues = self.all_queues().into_values().map(|queue| queue.bytes);
+        let hooks = self.hooks.values().map(HookDirConfig::memory_sum);
+        queues.chain(hooks).fold(0, u64::saturating_add)
     }
 
     /// The queues, with those that are only named as a `dead_letter`: these have the larger bounds of all whose
@@ -131,10 +143,11 @@ impl Config {
     ///
     /// Fails with every value out of its range, limits and delays that contradict each other, two
     /// extensions with one id, two owners of one contract, required contracts that nobody serves, queues that are
-    /// granted and not there, rounds of `requires` and of dead letters, doubled entries and guest directories,
-    /// paths outside the plugin directory or inside the cache, directories granted for writing that overlap with
-    /// the cache, if all values are in their ranges, subscriptions that may have more waiting than the inbox, and
-    /// if there is nothing else, limits and queues that come to more than the memory budget.
+    /// granted and not there, hooks that may be run and are not there, rounds of `requires` and of dead letters,
+    /// doubled entries and guest directories, paths outside the plugin directory or inside the cache, directories
+    /// granted for writing that overlap with the cache or with those of hooks, exit codes with two meanings, if all
+    /// values are in their ranges, subscriptions that may have more waiting than the inbox, and if there is nothing
+    /// else, limits, queues and hooks that come to more than the memory budget.
     pub fn check(&self) -> Result<(), ConfigErrors> {
         let mut errors = check::values(self);
         let places = check::Places::default();

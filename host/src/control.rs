@@ -76,8 +76,8 @@ impl Control {
     /// The same of all extensions or one, with what fuel takes in time as it was measured before.
     pub(crate) fn limits_now(&self, fuel_per_ms: Option<u64>, id: Option<&str>) -> LimitsReport {
         let wanted = |other: &ExtensionId| id.is_none_or(|id| other.as_str() == id);
-        let queues = self.bus.queue_stats().iter().map(|queue| queue.settings.bytes).sum();
-        LimitsReport::running(&self.roster.listed(), &self.roster.main(), fuel_per_ms, queues, wanted)
+        let beside = self.roster.memory_beside_extensions();
+        LimitsReport::running(&self.roster.listed(), &self.roster.main(), fuel_per_ms, beside, wanted)
     }
 
     /// Starts an extension, after what it requires; ends when it is ready. One that runs already is
@@ -302,7 +302,7 @@ mod tests {
         };
         let control = Control::new(
             Arc::new(Bus::new(limits, Box::new(|_, _| {}))),
-            Arc::new(Roster::new(Arc::default(), Vec::new())),
+            Arc::new(Roster::new(Arc::default(), Vec::new(), 0)),
             commands,
             events,
             Arc::default(),

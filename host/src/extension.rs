@@ -6,6 +6,7 @@
 
 mod abi;
 mod calibration;
+mod command;
 mod engine;
 mod imports;
 mod in_hand;
@@ -17,6 +18,7 @@ mod memory;
 mod meter;
 mod output;
 mod program;
+mod sandbox;
 mod state;
 mod turn;
 mod wasi;
@@ -25,10 +27,12 @@ mod wasi;
 pub use self::program::{NotAKey, SigningKey, compile, compile_helper};
 pub(crate) use self::{
     calibration::fuel_per_ms,
+    command::{AT_ONCE, Command, Cut, End, Ended, Place, Surroundings},
     engine::Runtime,
     instance::{Exit, Handling, Instance, Noted, Notice, Signals},
     output::Output,
-    program::{Loaded, Programs, Sources, chain},
+    program::{Loaded, Programs, Sources, Wanted, chain},
+    sandbox::Sandbox,
     turn::{SharedShare, Turns},
 };
 pub use self::{

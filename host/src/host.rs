@@ -7,15 +7,16 @@ use std::{collections::HashMap, sync::Arc};
 
 use tokio::sync::{broadcast, oneshot};
 
-use self::worker::{OpenBus, Worker};
+use self::worker::{OpenBus, Worker, WorkerRuntime};
 pub use self::{mappings::check_mappings, worker::WorkerPanicked};
 use crate::{
     bus::{Bus, InboxLimits, OnLoss, Peer, PeerLimits},
     client::Client,
-    config::{Config, ConfigErrors, MainConfig},
+    config::{Config, ConfigErrors, HOOKS_CONTRACT, MainConfig},
     control::Control,
     events::{KEPT_EVENTS, MainEvent},
-    extension::{Compilation, Programs, Runtime, Sources},
+    extension::{Compilation, Programs, Runtime, Sources, Turns},
+    hooks::{self, Hooks},
     logs::Logs,
     names::ContractName,
     roster::{Roster, Unit, configure_traffic, on_the_bus},
@@ -81,6 +82,7 @@ pub enum StartError {
 pub struct Main {
     client: Client,
     control: Control,
+    hooks: Hooks,
     worker: Worker,
 }
 
@@ -129,6 +131,12 @@ impl Main {
     #[must_use]
     pub fn control(&self) -> &Control {
         &self.control
+    }
+
+    /// Runs directories of hooks.
+    #[must_use]
+    pub fn hooks(&self) -> &Hooks {
+        &self.hooks
     }
 
     /// Stops every extension, dependents first, and ends when the last has ended.
@@ -210,6 +218,7 @@ impl Builder {
         check_mappings(&self.config)?;
         let file = self.config.file().map(ToOwned::to_owned);
         let (queues, retained) = (self.config.all_queues(), self.config.retained());
+        let (hook_dirs, beside) = (self.config.hooks.clone(), self.config.memory_beside_extensions());
         let (config, extensions) = self.config.into_parts();
         let config = Arc::new(config);
         let served = |contract: &ContractName| self.services.iter().any(|s| s.contract() == contract);
@@ -223,8 +232,6 @@ impl Builder {
         let (events, _) = broadcast::channel(KEPT_EVENTS);
         let bus = Arc::new(Bus::new(main_limits(&config), losses(events.clone())));
         configure_traffic(&bus, &queues, retained);
-        let services = Services::new(bus.clone(), self.services, part_of(config.blocking_threads))
-            .map_err(StartError::Service)?;
         let logs = Arc::new(Logs::default());
         let mut peers = HashMap::new();
         let units = extensions.into_iter().map(|extension| {
@@ -234,16 +241,33 @@ impl Builder {
             peers.insert(extension.id.clone(), peer.clone());
             Arc::new(Unit::new(Arc::new(extension), peer, logs.clone()))
         });
-        let roster = Arc::new(Roster::new(config.clone(), units.collect()));
+        let roster = Arc::new(Roster::new(config.clone(), units.collect(), beside));
         let runtime = Runtime::new().map_err(|error| StartError::Engine(format!("{error:#}")))?;
         let at_once = (config.blocking_threads / 2).max(1);
         let sources = Sources::new(&config, self.compilation, logs.clone());
         let programs = Arc::new(Programs::new(runtime, sources, at_once));
+        let turns = Arc::<Turns>::default();
+        let worker = WorkerRuntime::new(config.blocking_threads.into()).map_err(StartError::Thread)?;
+        let (hooks, hooks_closing) = Hooks::new(
+            programs.of_others(),
+            worker.handle.clone(),
+            turns.clone(),
+            part_of(config.blocking_threads / 2),
+        );
+        hooks.configure(hook_dirs);
+        let mut services = self.services;
+        if !services.iter().any(|service| service.contract().as_str() == HOOKS_CONTRACT) {
+            services.extend(hooks::service(&hooks, &roster));
+        }
+        let services = Services::new(bus.clone(), services, part_of(config.blocking_threads))
+            .map_err(StartError::Service)?;
         let (commands, orders) = async_channel::bounded(COMMANDS);
         let supervisor = Supervisor::new(Charge {
             bus: bus.clone(),
             roster: roster.clone(),
             programs: programs.clone(),
+            turns,
+            hooks: hooks.clone(),
             logs: logs.clone(),
             events: events.clone(),
             commands: orders,
@@ -269,6 +293,7 @@ impl Builder {
             let deadlines = tokio::spawn(bus.run_deadlines());
             let served = tokio::spawn(services.run());
             supervisor.run(started_sender).await;
+            hooks_closing.close().await;
             programs.settle().await;
             drop(open);
             #[cfg(feature = "control")]
@@ -276,9 +301,8 @@ impl Builder {
             served.abort();
             deadlines.abort();
         };
-        let worker =
-            Worker::start(config.blocking_threads.into(), work, ending).map_err(StartError::Thread)?;
-        Ok((Main { client, control, worker }, Started(started)))
+        let worker = Worker::start(worker, work, ending).map_err(StartError::Thread)?;
+        Ok((Main { client, control, hooks, worker }, Started(started)))
     }
 }
 

@@ -26,6 +26,7 @@ mod client;
 mod control;
 mod events;
 mod extension;
+mod hooks;
 mod host;
 #[cfg(feature = "control")]
 mod http;
@@ -45,8 +46,9 @@ pub use crate::{
     bus::{Error, HandlerError, MessageId, PeerId, Receipt},
     client::{CallOptions, Client, ClientOperation, Job, Queue, ReceivedEvent, SubscribeOptions, Subscriber},
     config::{
-        ArtifactHash, Config, ConfigErrors, CpuShare, ExtensionConfig, Grants, Limits, MainConfig,
-        QueueConfig, ReloadMode, RestartConfig, RestartPolicy, SubscribeGrant, TopicConfig, TrustedKey,
+        ArtifactHash, Config, ConfigErrors, CpuShare, ExitCodes, ExtensionConfig, Grants, HookDirConfig,
+        Limits, MainConfig, QueueConfig, ReloadMode, RestartConfig, RestartPolicy, SubscribeGrant,
+        TopicConfig, TrustedKey,
     },
     control::{Control, LogLines, NextLine},
     events::{MainEvent, MainEvents},
@@ -54,10 +56,13 @@ pub use crate::{
         Compilation, DirNeed, InspectError, Inspection, LoadError, LoadFault, Manifest, Needs,
         check as check_component, inspect as inspect_component,
     },
+    hooks::{HookCall, HookDir, HookError, HookOutcome, HookReport, HookRun, Hooks},
     host::{Builder, Main, StartError, Started, WorkerPanicked, check_mappings},
     limits::{EffectiveLimit, ExtensionLimits, LimitValue, LimitsReport},
     logs::{Level, LogLine, Source},
-    names::{ContractName, ExtensionId, NameError, OperationName, QueueName, Topic, TopicPattern},
+    names::{
+        ContractName, ExtensionId, HookDirName, NameError, OperationName, QueueName, Topic, TopicPattern,
+    },
     policy::Policy,
     roster::{ExtensionStatus, FailedRequest, FailureRecord, LimitHit, State},
     service::{Answer, ServedRequest, Service},

@@ -25,9 +25,9 @@ use crate::{
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct LimitsReport {
-    /// Bytes that the limits of all extensions may come to, if that is bounded.
+    /// Bytes that the limits of all extensions, the queues and the hooks may come to, if that is bounded.
     pub memory_budget: Option<u64>,
-    /// Bytes that the limits of all extensions come to, whether they run or not.
+    /// Bytes that they come to, whether they run or not.
     pub memory_sum: u64,
     /// Units of fuel that this machine burns in a millisecond of plain arithmetic, as measured when it
     /// was first asked for. None: this build has no compiler, or it could not be measured.
@@ -92,33 +92,32 @@ impl LimitsReport {
     pub async fn configured(config: &Config) -> Self {
         let fuel_per_ms = fuel_per_ms().await;
         let extensions = config.extensions.iter().map(|extension| Asked { extension, unit: None });
-        let queues = config.all_queues().values().map(|queue| queue.bytes).sum();
-        Self::of(extensions, &config.main, fuel_per_ms, queues, |_| true)
+        Self::of(extensions, &config.main, fuel_per_ms, config.memory_beside_extensions(), |_| true)
     }
 
-    /// The limits of those of `units` that are `wanted`, and what is used of them; and the bytes that all
-    /// `queues` may hold.
+    /// The limits of those of `units` that are `wanted`, and what is used of them; and the bytes that
+    /// count `beside` the extensions.
     pub(crate) fn running(
         units: &[impl AsRef<Unit>],
         main: &MainConfig,
         fuel_per_ms: Option<u64>,
-        queues: u64,
+        beside: u64,
         wanted: impl Fn(&ExtensionId) -> bool,
     ) -> Self {
         let units: Vec<_> = units.iter().map(|unit| (unit.as_ref(), unit.as_ref().version())).collect();
         let asked =
             units.iter().map(|(unit, version)| Asked { extension: &version.config, unit: Some(*unit) });
-        Self::of(asked, main, fuel_per_ms, queues, wanted)
+        Self::of(asked, main, fuel_per_ms, beside, wanted)
     }
 
     fn of<'a>(
         extensions: impl Iterator<Item = Asked<'a>>,
         main: &MainConfig,
         fuel_per_ms: Option<u64>,
-        queues: u64,
+        beside: u64,
         wanted: impl Fn(&ExtensionId) -> bool,
     ) -> Self {
-        let mut memory_sum = queues;
+        let mut memory_sum = beside;
         let extensions = extensions
             .inspect(|asked| memory_sum = memory_sum.saturating_add(asked.extension.memory_sum()))
             .filter(|asked| wanted(&asked.extension.id))

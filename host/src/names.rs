@@ -101,6 +101,12 @@ name! {
 }
 
 name! {
+    /// The name of a directory of hooks: 1 to 64 bytes of `a-z`, `0-9` and `-`, starting with a letter.
+    HookDirName, is_queue_name,
+    "the name of a directory of hooks: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter"
+}
+
+name! {
     /// A topic such as `settings.changed.volume`: dotted segments of letters, digits, `-` and `_`;
     /// at most 16 of them and 256 bytes.
     Topic, is_topic,

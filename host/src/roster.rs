@@ -119,15 +119,22 @@ struct Table {
     units: Vec<Arc<Unit>>,
     /// Those that are configured, in the order of the configuration.
     listed: Vec<Arc<Unit>>,
+    /// Bytes that count against the memory budget beside those of extensions.
+    beside: u64,
 }
 
 impl Roster {
-    pub(crate) fn new(main: Arc<MainConfig>, units: Vec<Arc<Unit>>) -> Self {
-        Self(RwLock::new(Table { main, listed: units.clone(), units }))
+    pub(crate) fn new(main: Arc<MainConfig>, units: Vec<Arc<Unit>>, beside: u64) -> Self {
+        Self(RwLock::new(Table { main, listed: units.clone(), units, beside }))
     }
 
     pub(crate) fn main(&self) -> Arc<MainConfig> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).main.clone()
+    }
+
+    /// Bytes of the queues and hooks that are configured, as they count against the memory budget.
+    pub(crate) fn memory_beside_extensions(&self) -> u64 {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).beside
     }
 
     /// The configured extensions, in the order of the configuration.
@@ -157,9 +164,16 @@ impl Roster {
     }
 
     /// Another configuration: these are the extensions from now on, some of them new.
-    pub(crate) fn configure(&self, main: Arc<MainConfig>, listed: Vec<Arc<Unit>>, new: Vec<Arc<Unit>>) {
+    pub(crate) fn configure(
+        &self,
+        main: Arc<MainConfig>,
+        listed: Vec<Arc<Unit>>,
+        new: Vec<Arc<Unit>>,
+        beside: u64,
+    ) {
         let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
         table.main = main;
+        table.beside = beside;
         table.listed = listed;
         table.units.extend(new);
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tokio::{sync::Semaphore, task::JoinSet, time::Instant};
 
 use crate::{
-    bus::{Bus, Error, HandlerError, Incoming, MessageId, Request, Taken},
+    bus::{Bus, Error, HandlerError, Incoming, MessageId, Request, Taken, Waiter},
     names::{ContractName, OperationName},
 };
 
@@ -28,6 +28,7 @@ pub struct ServedRequest {
     pub payload: Bytes,
     /// When the sender stops waiting.
     deadline: Instant,
+    waiter: Arc<Waiter>,
 }
 
 impl ServedRequest {
@@ -35,6 +36,11 @@ impl ServedRequest {
     #[must_use]
     pub fn remaining(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
+    }
+
+    /// Ends when nobody waits for the answer any more. One clone of a request can wait for that.
+    pub async fn given_up(&self) {
+        self.waiter.ended().await;
     }
 }
 
@@ -162,6 +168,7 @@ impl Services {
             sender: self.bus.peer(sender).map(|peer| peer.name().to_owned()).unwrap_or_default(),
             payload,
             deadline: answer.deadline(),
+            waiter: answer.waiter(),
         };
         match handler.cloned() {
             Some(Handler::Async(handler)) => {

@@ -32,9 +32,10 @@ use self::{
 };
 use crate::{
     bus::{Bus, Phase},
-    config::{Config, ConfigErrors},
+    config::{Config, ConfigErrors, HOOKS_CONTRACT},
     events::MainEvent,
     extension::{Instance, Noted, Notice, Programs, Signals, Turns},
+    hooks::Hooks,
     logs::Logs,
     names::{ContractName, ExtensionId},
     roster::{Roster, State, Version},
@@ -124,6 +125,8 @@ pub(crate) struct Charge {
     pub(crate) bus: Arc<Bus>,
     pub(crate) roster: Arc<Roster>,
     pub(crate) programs: Arc<Programs>,
+    pub(crate) turns: Arc<Turns>,
+    pub(crate) hooks: Hooks,
     pub(crate) logs: Arc<Logs>,
     pub(crate) events: broadcast::Sender<MainEvent>,
     pub(crate) commands: async_channel::Receiver<Command>,
@@ -142,6 +145,7 @@ pub(crate) struct Supervisor {
     programs: Arc<Programs>,
     logs: Arc<Logs>,
     turns: Arc<Turns>,
+    hooks: Hooks,
     events: broadcast::Sender<MainEvent>,
     commands: async_channel::Receiver<Command>,
     notices: (async_channel::Sender<Noted>, async_channel::Receiver<Noted>),
@@ -162,14 +166,16 @@ const NOTICES: usize = 64;
 
 impl Supervisor {
     pub(crate) fn new(charge: Charge) -> Self {
-        let Charge { bus, roster, programs, logs, events, commands, file, serves } = charge;
+        let Charge { bus, roster, programs, turns, hooks, logs, events, commands, file, serves } = charge;
+        let of_main = serves.iter().cloned().chain(HOOKS_CONTRACT.parse().ok()).collect();
         Self {
-            slots: Slots::new(roster.all(), serves.clone()),
+            slots: Slots::new(roster.all(), of_main),
             bus,
             roster,
             programs,
             logs,
-            turns: Arc::default(),
+            turns,
+            hooks,
             events,
             commands,
             notices: async_channel::bounded(NOTICES),

@@ -1,4 +1,4 @@
-//! Extensions for tests: some do what they are told, some what no extension should. The tests build
+//! Extensions and hooks for tests: some do what they are told, some what nobody should. The tests build
 //! them; [`path`] says where they are.
 
 pub mod churn;
@@ -17,8 +17,8 @@ use weir_sdk::raw::types::Options;
 /// No time but what the operator gives, and for nobody.
 pub const PATIENT: Options = Options { timeout_ms: None, parent: None };
 
-/// Programs that are built: those of this crate, and the plugins that tests run, too.
-const PACKAGES: [&str; 3] = ["test-guests", "echo", "storage"];
+/// Programs that are built: those of this crate, and the plugins and hooks that tests run, too.
+const PACKAGES: [&str; 4] = ["test-guests", "echo", "storage", "example-hooks"];
 
 /// The component of that name. The first call of a process builds all of them.
 ///

@@ -1,9 +1,9 @@
-//! Builds the extension written in C (`test-guests/c`).
+//! Builds the extension and the hook written in C (`test-guests/c`).
 //!
-//! Bindings come from `wit/` by wit-bindgen-c, the code by Debian's clang and wasi-libc. The
+//! Bindings come by wit-bindgen-c, the code by Debian's clang and wasi-libc. The
 //! linker is the one that rustup ships for `wasm32-wasip2`: it holds the adapter from that libc's
 //! WASI 0.1 to 0.2, and what it writes is a component. The same by hand:
-//! `docs/extensions-in-c.md`.
+//! `docs/extensions-in-c.md`, `docs/hooks.md`.
 
 use std::{
     ffi::OsString,
@@ -16,20 +16,44 @@ use std::{
 use anyhow::{Context, Result, bail};
 use wit_bindgen_core::{Files, wit_parser::Resolve};
 
+use crate::run::root;
+
 /// What `apt-get install` must have brought.
 const PACKAGES: &str = "clang lld wasi-libc libclang-rt-14-dev-wasm32";
 
-/// Builds `hello.c` into `out_dir` and returns the path of the component.
+/// Builds the extension `hello.c` into `out_dir` and returns the path of the component.
 ///
 /// # Errors
 /// If `wit/` does not parse, a tool is missing (the error names the packages), or the program does
 /// not compile.
-pub(crate) fn build(out_dir: &Path) -> Result<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent directory")?;
-    fs::create_dir_all(out_dir).with_context(|| format!("cannot make `{}`", out_dir.display()))?;
-    generate_bindings(&root.join("wit"), out_dir)?;
+pub(crate) fn extension(out_dir: &Path) -> Result<PathBuf> {
+    // Not the world `extension`: libc exports `wasi:cli/run` already, as `main`.
+    build("hello", &Bindings { wit: "wit", world: "imports", name: "weir" }, out_dir)
+}
 
-    let component = out_dir.join("hello.wasm");
+/// Builds the hook `hook.c` into `out_dir` and returns the path of the component.
+///
+/// # Errors
+/// As [`extension`].
+pub(crate) fn hook(out_dir: &Path) -> Result<PathBuf> {
+    build("hook", &Bindings { wit: "test-guests/exit.wit", world: "exit", name: "exit" }, out_dir)
+}
+
+/// What a program imports beside what libc does.
+struct Bindings {
+    /// Where the world is, from the root of the workspace.
+    wit: &'static str,
+    world: &'static str,
+    /// Of the files that are generated.
+    name: &'static str,
+}
+
+fn build(program: &str, bindings: &Bindings, out_dir: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(out_dir).with_context(|| format!("cannot make `{}`", out_dir.display()))?;
+    bindings.generate(out_dir)?;
+
+    let source = format!("{program}.c");
+    let component = out_dir.join(format!("{program}.wasm"));
     let mut linker = OsString::from("-fuse-ld=");
     linker.push(component_linker()?);
     run(Command::new("clang")
@@ -37,28 +61,29 @@ pub(crate) fn build(out_dir: &Path) -> Result<PathBuf> {
         .arg(linker)
         .arg("-I")
         .arg(out_dir)
-        .arg(root.join("test-guests/c/hello.c"))
-        .args(["weir.c", "weir_component_type.o"].map(|file| out_dir.join(file)))
+        .arg(root()?.join("test-guests/c").join(&source))
+        .args([".c", "_component_type.o"].map(|end| out_dir.join(format!("{}{end}", bindings.name))))
         .arg("-o")
         .arg(&component))
-    .with_context(|| format!("cannot build `hello.c`, which takes the Debian packages `{PACKAGES}`"))?;
+    .with_context(|| format!("cannot build `{source}`, which takes the Debian packages `{PACKAGES}`"))?;
     Ok(component)
 }
 
-/// Writes `weir.h`, `weir.c` and `weir_component_type.o`.
-fn generate_bindings(wit: &Path, out_dir: &Path) -> Result<()> {
-    let mut resolve = Resolve::default();
-    let (package, _) = resolve.push_path(wit)?;
-    // Not `extension`: libc exports `wasi:cli/run` already, as `main`.
-    let world = resolve.select_world(&[package], Some("imports"))?;
-    let options = wit_bindgen_c::Opts { rename_world: Some("weir".to_owned()), ..Default::default() };
-    let mut files = Files::default();
-    options.build().generate(&mut resolve, world, &mut files)?;
-    for (name, contents) in files.iter() {
-        let path = out_dir.join(name);
-        fs::write(&path, contents).with_context(|| format!("cannot write `{}`", path.display()))?;
+impl Bindings {
+    /// Writes `NAME.h`, `NAME.c` and `NAME_component_type.o`.
+    fn generate(&self, out_dir: &Path) -> Result<()> {
+        let mut resolve = Resolve::default();
+        let (package, _) = resolve.push_path(root()?.join(self.wit))?;
+        let world = resolve.select_world(&[package], Some(self.world))?;
+        let options = wit_bindgen_c::Opts { rename_world: Some(self.name.to_owned()), ..Default::default() };
+        let mut files = Files::default();
+        options.build().generate(&mut resolve, world, &mut files)?;
+        for (name, contents) in files.iter() {
+            let path = out_dir.join(name);
+            fs::write(&path, contents).with_context(|| format!("cannot write `{}`", path.display()))?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// The linker that rustup installs beside rustc for `wasm32-wasip2`.

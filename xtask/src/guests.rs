@@ -1,12 +1,16 @@
-//! Building extensions: the target, the profile, and the files side by side.
+//! Building extensions and hooks: the target, the profile, and the files side by side.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context, Result};
 
 use crate::run::{cargo, output, root, run, target_dir};
 
-/// What extensions are built for.
+/// What extensions and hooks are built for.
 pub(crate) const TARGET: &str = "wasm32-wasip2";
 
 /// The extensions of `plugins/`: packages, and the programs that each yields.
@@ -17,6 +21,12 @@ const PLUGINS: [(&str, &[&str]); 5] = [
     ("telemetry", &["telemetry"]),
     ("echo", &["echo", "echo-raw"]),
 ];
+
+/// The package of `hooks.d/`, and its hooks.
+const HOOKS: (&str, [&str; 5]) = (
+    "example-hooks",
+    ["10-create-root-dir", "20-touch-file", "30-echo-hello", "40-count-files", "50-check-node"],
+);
 
 /// Adds the target to the toolchain in use, where rustup manages it and it is missing.
 pub(crate) fn add_target() -> Result<()> {
@@ -34,21 +44,31 @@ pub(crate) fn add_target() -> Result<()> {
     run(&mut rustup(&["target", "add", TARGET])?)
 }
 
-/// Builds every plugin and gathers the files in `target/plugins`.
+/// Builds every plugin and gathers the files in `target/plugins`; builds the example hooks into `hooks.d`.
 pub(crate) fn plugins() -> Result<PathBuf> {
     add_target()?;
-    let mut build = cargo(["build", "--target", TARGET, "--profile", "guest"])?;
-    for (package, _) in PLUGINS {
+    let (hooks_package, hooks) = HOOKS;
+    let mut build = cargo(["build", "--bins", "--target", TARGET, "--profile", "guest"])?;
+    for package in PLUGINS.iter().map(|(package, _)| package).chain([&hooks_package]) {
         build.args(["--package", package]);
     }
     run(&mut build)?;
     let gathered = target_dir()?.join("plugins");
     fs::create_dir_all(&gathered).with_context(|| format!("cannot make `{}`", gathered.display()))?;
     for name in PLUGINS.iter().flat_map(|(_, programs)| *programs) {
-        let file = format!("{name}.wasm");
-        let built = target_dir()?.join(TARGET).join("guest").join(&file);
-        fs::copy(&built, gathered.join(&file))
-            .with_context(|| format!("cannot copy `{}`", built.display()))?;
+        copy(name, &gathered)?;
+    }
+    let hooks_dir = root()?.join("hooks.d");
+    for name in hooks {
+        copy(name, &hooks_dir)?;
     }
     Ok(gathered)
+}
+
+/// Copies a program that was built into that directory.
+fn copy(name: &str, to: &Path) -> Result<()> {
+    let file = format!("{name}.wasm");
+    let built = target_dir()?.join(TARGET).join("guest").join(&file);
+    fs::copy(&built, to.join(&file)).with_context(|| format!("cannot copy `{}`", built.display()))?;
+    Ok(())
 }

@@ -8,7 +8,9 @@ mod c_guest;
 mod demo;
 mod deny;
 mod first_extension;
+mod go_guest;
 mod guests;
+mod hooks;
 mod run;
 mod spec_tests;
 mod test;
@@ -26,7 +28,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Build the extensions of `plugins/` into `target/plugins`.
+    /// Build the extensions of `plugins/` into `target/plugins`, and the hooks of `hooks.d/` beside their sources.
     Plugins,
     /// Build Main and its extensions, start them, and make a few calls across them.
     Demo {

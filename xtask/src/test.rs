@@ -5,18 +5,27 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::{
-    bench, c_guest, demo, deny, first_extension, guests,
+    bench, c_guest, demo, deny, first_extension, guests, hooks,
     run::{cargo, run, target_dir},
     spec_tests,
 };
 
 /// Packages that are built for `wasm32-wasip2`, too.
-const GUEST_PACKAGES: [&str; 8] =
-    ["weir-sdk", "device-info", "storage", "settings", "telemetry", "echo", "test-guests", "bench-guests"];
+const GUEST_PACKAGES: [&str; 9] = [
+    "weir-sdk",
+    "device-info",
+    "storage",
+    "settings",
+    "telemetry",
+    "echo",
+    "example-hooks",
+    "test-guests",
+    "bench-guests",
+];
 
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     ("format", || cargo_run(&["fmt", "--all", "--check"])),
     ("plugins", || guests::plugins().map(drop)),
     ("lint", || cargo_run(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])),
@@ -29,6 +38,7 @@ const STEPS: [Step; 13] = [
     ("unit-and-integration", unit_and_integration),
     ("spec-tests", spec_tests::check),
     ("extension-in-c", extension_in_c),
+    ("hooks-in-c-and-go", hooks::check),
     ("first-extension", || first_extension::check()),
     ("demo", || demo::demo(true)),
     ("benches", bench::check),
@@ -67,6 +77,6 @@ fn unit_and_integration() -> Result<()> {
 }
 
 fn extension_in_c() -> Result<()> {
-    let component = c_guest::build(&target_dir()?.join("c-guest"))?;
+    let component = c_guest::extension(&target_dir()?.join("c-guest"))?;
     demo::check_c_guest(&component)
 }

@@ -10,7 +10,7 @@ use std::{
 
 use super::support::{Done, done, weir};
 
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 24] = [
     "run",
     "check",
     "ps",
@@ -25,6 +25,7 @@ const COMMANDS: [&str; 23] = [
     "queues show",
     "queues put",
     "queues requeue",
+    "hooks run",
     "start",
     "stop",
     "restart",
@@ -90,6 +91,25 @@ fn mistakes_in_the_arguments_are_named_with_an_exit_code() {
         &["queues", "put", "a", "@/nowhere/payload"],
         &["queues", "requeue", "a"],
         &["queues", "requeue", "--id", "1", "--all", "a"],
+        &["hooks"],
+        &["hooks", "run"],
+        &["hooks", "run", "/nowhere/hooks.d"],
+        &["hooks", "run", "/etc/hostname"],
+        &["hooks", "run", ""],
+        &["hooks", "run", "/tmp", "--param", "NODE"],
+        &["hooks", "run", "/tmp", "--env", "=n1"],
+        &["hooks", "run", "/tmp", "--dir", "/tmp"],
+        &["hooks", "run", "/tmp", "--dir", ":/data"],
+        &["hooks", "run", "/tmp", "--dir", "/tmp:data"],
+        &["hooks", "run", "/tmp", "--dir", "/tmp:/data:wr"],
+        &["hooks", "run", "/tmp", "--dir", "/a:/data", "--dir", "/b:/data"],
+        &["hooks", "run", "/tmp", "--class", "small"],
+        &["hooks", "run", "/tmp", "--timeout", "0s"],
+        &["hooks", "run", "/tmp", "--total-timeout", "2days"],
+        &["hooks", "run", "/tmp", "--suffix", ""],
+        &["hooks", "run", "/tmp", "--stdin", "/nowhere/stdin"],
+        &["hooks", "run", "nodes", "--config", "/nowhere/weir.toml"],
+        &["hooks", "run", "nodes", "--config", "/nowhere/weir.toml", "--dir", "/a:/b", "--timeout", "1s"],
     ] {
         let Done { code, stdout, stderr } = in_no_place(args);
         assert_eq!(stdout, "");

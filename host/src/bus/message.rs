@@ -98,6 +98,11 @@ impl Answer {
         self.0.is_done()
     }
 
+    /// What becomes of it, for whoever wants to know whether somebody waits.
+    pub(crate) fn waiter(&self) -> Arc<Waiter> {
+        self.0.clone()
+    }
+
     /// Answers; false if it came too late for anybody to hear it.
     pub(crate) fn give(&self, outcome: Result<Bytes, Error>) -> bool {
         self.0.complete(outcome)

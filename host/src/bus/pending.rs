@@ -163,6 +163,8 @@ pub(crate) struct Waiter {
     max_answer: u64,
     to: ReplyTo,
     done: AtomicBool,
+    /// Of a receiver that wants to know when nobody waits any more.
+    receiver_task: AtomicWaker,
     pending: Arc<Pending>,
 }
 
@@ -191,7 +193,16 @@ impl Waiter {
         to: ReplyTo,
         pending: Arc<Pending>,
     ) -> Self {
-        Self { id, deadline, receiver, max_answer, to, done: AtomicBool::new(false), pending }
+        Self {
+            id,
+            deadline,
+            receiver,
+            max_answer,
+            to,
+            done: AtomicBool::new(false),
+            receiver_task: AtomicWaker::new(),
+            pending,
+        }
     }
 
     pub(crate) fn id(&self) -> MessageId {
@@ -204,6 +215,15 @@ impl Waiter {
 
     pub(super) fn is_done(&self) -> bool {
         self.done.load(Ordering::Acquire)
+    }
+
+    /// Ends with it, for the one task of the receiver's that asks.
+    pub(crate) async fn ended(&self) {
+        poll_fn(|context| {
+            self.receiver_task.register(context.waker());
+            if self.is_done() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
     }
 
     /// Hands over the answer; false if it was ended before.
@@ -283,6 +303,7 @@ impl Waiter {
         let first = !self.done.swap(true, Ordering::AcqRel);
         if first {
             self.pending.forget(self.key());
+            self.receiver_task.wake();
         }
         first
     }

@@ -2,7 +2,10 @@
 
 mod budget;
 mod cycles;
+mod grants;
+mod hooks;
 mod paths;
+mod places;
 mod queues;
 mod subscriptions;
 mod values;
@@ -13,54 +16,18 @@ use std::{
     hash::Hash,
 };
 
-pub(super) use self::values::values;
+pub(super) use self::{
+    hooks::hook_dir,
+    places::{ExtensionPlaces, GrantPlaces, HookDirPlaces, Places, QueuePlaces, SubscribePlaces},
+    values::values,
+};
 use super::{
     Config, ExtensionConfig,
     error::{ConfigError, ERRORS_MAX, Place},
+    hooks::HOOKS_CONTRACT,
     section::nearest,
 };
 use crate::names::{ContractName, QueueName};
-
-/// Where the parts stand that are judged together; empty for a configuration made in Rust.
-#[derive(Debug, Default)]
-pub(super) struct Places {
-    pub(super) plugin_dir: Option<Place>,
-    pub(super) cache_dir: Option<Place>,
-    pub(super) memory_budget: Option<Place>,
-    pub(super) serves: Vec<Place>,
-    pub(super) trusted_keys: Vec<Place>,
-    pub(super) queues: BTreeMap<QueueName, QueuePlaces>,
-    pub(super) extensions: Vec<ExtensionPlaces>,
-}
-
-/// The same of one queue.
-#[derive(Debug)]
-pub(super) struct QueuePlaces {
-    pub(super) name: Place,
-    pub(super) dead_letter: Option<Place>,
-}
-
-/// The same of one extension, item by item.
-#[derive(Debug)]
-pub(super) struct ExtensionPlaces {
-    pub(super) id: Place,
-    pub(super) path: Place,
-    pub(super) fulfills: Vec<Place>,
-    pub(super) requires: Vec<Place>,
-    pub(super) wants: Vec<Place>,
-    pub(super) subscribes: Vec<SubscribePlaces>,
-    pub(super) puts: Vec<Place>,
-    pub(super) takes: Vec<Place>,
-    pub(super) hosts: Vec<Place>,
-    pub(super) guests: Vec<Place>,
-}
-
-/// The same of one grant to subscribe: what the inbox must have room for.
-#[derive(Debug, Default)]
-pub(super) struct SubscribePlaces {
-    pub(super) messages: Option<Place>,
-    pub(super) bytes: Option<Place>,
-}
 
 /// What is wrong between the parts. Unless the configuration is `complete`, that somebody is missing
 /// may be because of another error, and is not reported.
@@ -70,13 +37,15 @@ pub(super) fn between_parts(config: &Config, places: &Places, complete: bool) ->
     parts.ids(&mut errors);
     parts.dirs(&mut errors);
     parts.paths(&mut errors);
-    parts.granted_cache(&mut errors);
+    parts.hook_dirs(&mut errors);
+    parts.written_dirs(&mut errors);
     parts.guest_dirs(&mut errors);
     parts.doubles(&mut errors);
     parts.owners(&mut errors);
     if complete {
         parts.providers(&mut errors);
         parts.queues(&mut errors);
+        parts.runs(&mut errors);
     }
     parts.cycles(&mut errors);
     parts.dead_letters(&mut errors);
@@ -88,8 +57,8 @@ pub(super) fn subscriptions(config: &Config, places: &Places) -> Vec<ConfigError
     Parts { config, places }.subscriptions()
 }
 
-/// Whether the limits of all extensions and the queues fit into `main.memory-budget`. To be asked when nothing
-/// else is wrong: else they may come to something else once that is right.
+/// Whether the limits of all extensions, the queues and the hooks fit into `main.memory-budget`. To be asked
+/// when nothing else is wrong: else they may come to something else once that is right.
 pub(super) fn memory_budget(config: &Config, places: &Places) -> Option<ConfigError> {
     Parts { config, places }.memory_budget()
 }
@@ -131,23 +100,6 @@ impl Parts<'_> {
         }
     }
 
-    fn guest_dirs(&self, errors: &mut Vec<ConfigError>) {
-        for (index, extension) in self.extensions() {
-            let mut seen = BTreeMap::new();
-            for (item, dir) in extension.grants.dirs.iter().enumerate() {
-                let place = |item: usize| self.place(index, |at| at.guests.get(item));
-                if let Some(first) = seen.get(&dir.guest) {
-                    let key = format!("extension[{}].grants.dirs.guest", extension.id);
-                    let message = format!("in `{key}`: two directories are granted as `{}`", dir.guest);
-                    let error = ConfigError::new(key, message, place(item));
-                    errors.push(error.note(place(*first), "the first is here"));
-                } else {
-                    seen.insert(&dir.guest, item);
-                }
-            }
-        }
-    }
-
     /// What one list names twice.
     fn doubles(&self, errors: &mut Vec<ConfigError>) {
         let (main, places) = (&self.config.main, self.places);
@@ -171,6 +123,9 @@ impl Parts<'_> {
             }));
             errors.extend(doubles(&format!("extension[{id}].takes"), &extension.takes, |item| {
                 self.place(index, |at| at.takes.get(item))
+            }));
+            errors.extend(doubles(&format!("extension[{id}].runs"), &extension.runs, |item| {
+                self.place(index, |at| at.runs.get(item))
             }));
         }
     }
@@ -200,13 +155,13 @@ impl Parts<'_> {
         let provided = provided(self.config);
         for (index, extension) in self.extensions() {
             for (item, contract) in extension.requires.iter().enumerate() {
-                if provided.contains(contract) {
+                if provided.contains(contract.as_str()) {
                     continue;
                 }
                 let id = &extension.id;
                 // Each with each would take minutes in a file full of them, for messages that nobody sees.
-                let near = (errors.len() < ERRORS_MAX)
-                    .then(|| nearest(contract.as_str(), provided.iter().map(|contract| contract.as_str())));
+                let near =
+                    (errors.len() < ERRORS_MAX).then(|| nearest(contract.as_str(), provided.iter().copied()));
                 let help = near.flatten().map_or_else(
                     || "add its provider, or move it to `wants`".to_owned(),
                     |near| format!("did you mean `{near}`?"),
@@ -233,9 +188,11 @@ fn doubles<T: Display + Eq + Hash>(
         .collect()
 }
 
-/// All contracts that somebody is configured to serve.
-pub(super) fn provided(config: &Config) -> BTreeSet<&ContractName> {
-    config.extensions.iter().flat_map(|extension| &extension.fulfills).chain(&config.main.serves).collect()
+/// All contracts that somebody is configured to serve, and the one that Main serves where nobody else does.
+pub(super) fn provided(config: &Config) -> BTreeSet<&str> {
+    let fulfilled = config.extensions.iter().flat_map(|extension| &extension.fulfills);
+    let configured = fulfilled.chain(&config.main.serves).map(ContractName::as_str);
+    configured.chain([HOOKS_CONTRACT]).collect()
 }
 
 /// Contracts that somebody wants and nobody serves.
@@ -246,7 +203,7 @@ pub(super) fn unmet_wants(config: &Config) -> Vec<String> {
         .iter()
         .flat_map(|extension| extension.wants.iter().map(move |want| (extension, want)));
     wants
-        .filter(|(_, contract)| !provided.contains(contract))
+        .filter(|(_, contract)| !provided.contains(contract.as_str()))
         .map(|(extension, contract)| {
             format!(
                 "`{}` wants `{contract}`, but no extension fulfills it and `main.serves` does not list it",

@@ -81,8 +81,21 @@ impl Classes {
         resolved
     }
 
-    /// The limits of a class, changed.
+    /// The limits of a class, changed; what contradicts itself in them is reported.
     pub(super) fn limits(
+        &self,
+        class: Option<&At<String>>,
+        changes: &Changes,
+        path: &str,
+        errors: &mut Vec<ConfigError>,
+    ) -> Limits {
+        let limits = self.limits_without_messages(class, changes, path, errors);
+        errors.extend(changes.contradictions(&format!("{path}.limits"), &limits));
+        limits
+    }
+
+    /// The same where all that could contradict itself has no meaning.
+    pub(super) fn limits_without_messages(
         &self,
         class: Option<&At<String>>,
         changes: &Changes,
@@ -91,7 +104,6 @@ impl Classes {
     ) -> Limits {
         let mut limits = self.find(class, &format!("{path}.class"), errors);
         changes.apply(&mut limits);
-        errors.extend(changes.contradictions(&format!("{path}.limits"), &limits));
         limits
     }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ops::RangeInclusive, path::PathBuf};
 
 use super::{ArtifactHash, Grants, Limits, ReloadMode, RestartConfig, SubscribeGrant, policy, shape::Shape};
 use crate::{
-    names::{ContractName, ExtensionId, QueueName, TopicPattern},
+    names::{ContractName, ExtensionId, HookDirName, QueueName, TopicPattern},
     policy::Policy,
 };
 
@@ -38,6 +38,8 @@ pub struct ExtensionConfig {
     pub puts: Vec<QueueName>,
     /// Queues that it may take jobs from.
     pub takes: Vec<QueueName>,
+    /// Directories of hooks that it may run, through the contract `hooks@1`.
+    pub runs: Vec<HookDirName>,
     /// What becomes of a request that finds its inbox full: [`Policy::Reject`] or [`Policy::Block`].
     pub when_full: Policy,
     /// As many instances of it run at once and compete for its inbox: 1 to 64, at first 1.
@@ -74,6 +76,7 @@ impl ExtensionConfig {
             subscribes: Vec::new(),
             puts: Vec::new(),
             takes: Vec::new(),
+            runs: Vec::new(),
             when_full: Policy::Reject,
             instances: 1,
             grants: Grants::default(),
@@ -177,6 +180,7 @@ mod tests {
             subscribes: _,
             puts: _,
             takes: _,
+            runs: _,
             when_full: _,
             instances: _,
             grants: _,
@@ -193,7 +197,7 @@ mod tests {
             assert_ne!(changed, a);
             changed.runs_as(&a)
         };
-        let of_the_instance: [fn(&mut ExtensionConfig); 15] = [
+        let of_the_instance: [fn(&mut ExtensionConfig); 16] = [
             |it| it.id = "b".parse().unwrap(),
             |it| it.path.push("b"),
             |it| it.sha256 = Some(ArtifactHash::from_bytes([1; 32])),
@@ -205,12 +209,13 @@ mod tests {
             |it| it.subscribes.push("t".parse().unwrap()),
             |it| it.puts.push("q".parse().unwrap()),
             |it| it.takes.push("q".parse().unwrap()),
+            |it| it.runs.push("h".parse().unwrap()),
             |it| it.when_full = Policy::Block,
             |it| it.instances = 2,
             |it| it.grants.net.push("[::1]:80".parse().unwrap()),
             |it| drop(it.config.insert("a".to_owned(), "b".to_owned())),
         ];
-        assert_eq!(of_the_instance.map(runs_as_before), [false; 15]);
+        assert_eq!(of_the_instance.map(runs_as_before), [false; 16]);
         let subscribing = ExtensionConfig { subscribes: vec!["t".parse().unwrap()], ..a.clone() };
         let mut changed = subscribing.clone();
         changed.subscribes[0].policy = Policy::Latest;

@@ -19,7 +19,7 @@ use super::{
     named::by_name,
     read::Reader,
     section::At,
-    sections::Draft,
+    sections::{Draft, HookDirDraft},
 };
 
 /// Bytes of one file. A thousand extensions take a fifth of it.
@@ -135,7 +135,7 @@ fn judge(
     more: usize,
 ) -> Result<Config, ConfigErrors> {
     let complete = errors.is_empty();
-    let Draft { mut main, classes, extensions, queues, topics, mut places, .. } = draft;
+    let Draft { mut main, classes, extensions, queues, topics, hooks, mut places, .. } = draft;
     main.cache_dir.get_or_insert_with(|| default_cache_dir(environment));
     let classes = Classes::new(classes, environment, complete, &mut errors);
     let extensions = extensions
@@ -154,6 +154,13 @@ fn judge(
     }
     let topics = by_name("topic", topics, &mut errors).into_iter();
     config.topics = topics.map(|(name, (_, topic))| (name, topic)).collect();
+    for (name, (_, draft)) in by_name("hooks", hooks, &mut errors) {
+        let HookDirDraft { config: mut hook_dir, class, changes, places: at } = draft;
+        let path = format!("hooks.{name}");
+        hook_dir.limits = classes.limits_without_messages(class.as_ref(), &changes, &path, &mut errors);
+        places.hooks.insert(name.clone(), at);
+        config.hooks.insert(name, hook_dir);
+    }
     if errors.is_empty() {
         errors.extend(subscriptions(&config, &places));
     }

@@ -3,6 +3,8 @@
 //! `docs/configuration.md` describes them; a test compares the two.
 
 mod extension;
+mod grants;
+mod hooks;
 mod queues;
 
 use std::{
@@ -11,11 +13,12 @@ use std::{
     str::FromStr,
 };
 
-pub(super) use self::queues::QueueDraft;
 use self::{
     extension::extension,
+    hooks::hooks,
     queues::{queue, topic},
 };
+pub(super) use self::{hooks::HookDirDraft, queues::QueueDraft};
 use super::{
     ArtifactTextError, MainConfig, TopicConfig, TrustedKey,
     changes::Changes,
@@ -27,7 +30,7 @@ use super::{
     main::{BLOCKING_THREADS, CACHE_SIZE, MEMORY_BUDGET},
     section::{At, Section},
 };
-use crate::names::{ContractName, QueueName, Topic};
+use crate::names::{ContractName, HookDirName, QueueName, Topic};
 
 const CLASS: &str = "the name of a class";
 const CONTRACT: &str = "a contract, as in `device.info@1`";
@@ -46,6 +49,7 @@ pub(super) struct Draft {
     pub(super) classes: Vec<Class>,
     pub(super) queues: Vec<(At<QueueName>, QueueDraft)>,
     pub(super) topics: Vec<(At<Topic>, TopicConfig)>,
+    pub(super) hooks: Vec<(At<HookDirName>, HookDirDraft)>,
     pub(super) extensions: Vec<ExtensionDraft>,
     pub(super) places: Places,
 }
@@ -117,6 +121,7 @@ impl Draft {
         });
         file.named("queue", |section, name| self.queues.extend(queue(section, &name)));
         file.named("topic", |section, name| self.topics.extend(topic(section, &name)));
+        file.named("hooks", |section, name| self.hooks.extend(hooks(section, &name)));
         let plugin_dir = self.main.plugin_dir.clone().unwrap_or_default();
         file.tables("extension", |section| {
             if let Some((draft, places)) = extension(section, &plugin_dir) {

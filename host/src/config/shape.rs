@@ -165,6 +165,11 @@ impl Found {
         Self(format!("{article} {kind}"))
     }
 
+    /// A list without anything in it.
+    pub(super) fn empty_list() -> Self {
+        Self("an empty one".to_owned())
+    }
+
     fn text(text: &str) -> Self {
         Self(quote(text))
     }

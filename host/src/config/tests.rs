@@ -5,6 +5,7 @@ mod cache_dir;
 mod cases;
 mod control_socket;
 mod environment;
+mod hooks;
 mod hostile;
 mod keys;
 mod queues;

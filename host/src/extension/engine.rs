@@ -9,19 +9,21 @@ use std::{
 
 use wasmtime::{Config, Engine, component::Linker};
 
-use super::{imports, memory::size, state::State};
+use super::{memory::size, sandbox::Guest};
 use crate::config::Limits;
 
 /// The engines that compile and run extensions, with all that a guest may import: one for each size
 /// of stack, since that belongs to the engine.
-#[derive(Clone, Default)]
-pub(crate) struct Runtime {
-    by_stack: Arc<Mutex<HashMap<Stack, Arc<Linker<State>>>>>,
+pub(crate) struct Runtime<G: 'static> {
+    by_stack: Arc<Mutex<HashMap<Stack, Linkers<G>>>>,
 }
+
+/// What a guest may import, in each engine for one size of stack; the best engine first.
+pub(super) type Linkers<G> = Arc<[Linker<G>]>;
 
 /// Bytes of stack of a guest, and of host functions on top of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Stack {
+pub(crate) struct Stack {
     guest: usize,
     host: usize,
 }
@@ -36,32 +38,44 @@ impl Stack {
     }
 }
 
-impl std::fmt::Debug for Runtime {
+impl<G> Clone for Runtime<G> {
+    fn clone(&self) -> Self {
+        Self { by_stack: self.by_stack.clone() }
+    }
+}
+
+impl<G> std::fmt::Debug for Runtime<G> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Runtime").finish_non_exhaustive()
     }
 }
 
-impl Runtime {
+impl<G: Guest> Runtime<G> {
     /// Fails if this machine cannot run WebAssembly.
     pub(crate) fn new() -> wasmtime::Result<Self> {
-        let runtime = Self::default();
-        runtime.linker(Stack::of(&Limits::default()))?;
+        let runtime = Self::on_demand();
+        runtime.linkers(Stack::of(&Limits::default()))?;
         Ok(runtime)
     }
 
-    /// The engine for that stack, and what a guest may import in it.
-    pub(super) fn linker(&self, stack: Stack) -> wasmtime::Result<Arc<Linker<State>>> {
+    /// One whose engines are made when something is loaded for them.
+    pub(super) fn on_demand() -> Self {
+        Self { by_stack: Arc::default() }
+    }
+
+    /// The engines for that stack, and what a guest may import in them.
+    pub(super) fn linkers(&self, stack: Stack) -> wasmtime::Result<Linkers<G>> {
         let mut by_stack = self.by_stack.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(linker) = by_stack.get(&stack) {
-            return Ok(linker.clone());
+        if let Some(linkers) = by_stack.get(&stack) {
+            return Ok(linkers.clone());
         }
-        let engine = Engine::new(&stack.config())?;
-        let mut linker = Linker::new(&engine);
-        imports::add_to_linker(&mut linker)?;
-        let linker = Arc::new(linker);
-        by_stack.insert(stack, linker.clone());
-        Ok(linker)
+        let linker = |engine| {
+            let mut linker = Linker::new(&engine);
+            G::add_to_linker(&mut linker).map(|()| linker)
+        };
+        let linkers: Linkers<G> = G::engines(stack)?.into_iter().map(linker).collect::<Result<_, _>>()?;
+        by_stack.insert(stack, linkers.clone());
+        Ok(linkers)
     }
 }
 

@@ -11,7 +11,7 @@ mod telling;
 use wasmtime::{StoreContextMut, component::Linker};
 use wasmtime_wasi_config::WasiConfig;
 
-use super::{abi, meter, state::State};
+use super::{abi, meter, sandbox::Guest, state::State};
 use crate::bus;
 
 type Store<'a> = StoreContextMut<'a, State>;
@@ -23,10 +23,9 @@ const PACKAGE: (&str, &str) = ("weir:iec", "0.1.0");
 
 /// Defines every import that an extension may have.
 pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    wasmtime_wasi::p2::add_to_linker_async(linker)?;
-    narrowed::add_to_linker(linker)?;
+    add_wasi(linker)?;
     wasmtime_wasi_config::add_to_linker(linker, |state: &mut State| {
-        state.meter.enter_wasi();
+        state.sandbox.meter.enter_wasi();
         WasiConfig::from(&state.config)
     })?;
     linker.instance(&interface("types"))?;
@@ -37,6 +36,17 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
     telling::add_lifecycle(&mut linker.instance(&interface("lifecycle"))?)?;
     telling::add_peers(&mut linker.instance(&interface("peers"))?)?;
     telling::add_log(&mut linker.instance(&interface("log"))?)
+}
+
+/// Defines every import that a command may have.
+pub(super) fn add_command<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
+    add_wasi(linker)?;
+    narrowed::refuse_special_files(linker)
+}
+
+fn add_wasi<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
+    wasmtime_wasi::p2::add_to_linker_async(linker)?;
+    narrowed::add_to_linker(linker)
 }
 
 fn interface(name: &str) -> String {

@@ -16,18 +16,17 @@ use wasmtime::{Store, Trap};
 use wasmtime_wasi::{I32Exit, WasiCtx};
 
 use super::{
-    limit,
-    memory::{MemoryLimiter, size},
-    meter::{self, Meter},
+    limit, meter,
     output::Output,
     program::Program,
+    sandbox::{self, Guest, Sandbox},
     state::State,
     turn::{Activity, InTurn, SharedShare, Turns},
     wasi,
 };
 use crate::{
     bus::{Bus, Error, MessageId, Peer, PeerId},
-    config::ExtensionConfig,
+    config::{ExtensionConfig, Limits, NetGrant},
     logs::harmless,
     roster::LimitHit,
     usage::{Usage, nanoseconds},
@@ -85,6 +84,9 @@ impl Signals {
         let _main_ends = self.notices.send(Noted { peer: self.peer, run: self.run, notice }).await;
     }
 }
+
+/// What wasmtime says of a guest that traps on purpose.
+const GAVE_UP: &str = "wasm `unreachable` instruction executed";
 
 /// Why an instance ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -161,7 +163,7 @@ impl Instance {
     pub(crate) async fn run(self, program: Arc<Program>) -> (Exit, Option<Handling>, SystemTime) {
         let activity = Arc::new(Activity::new());
         let store = match self.surroundings().await {
-            Ok(wasi) => self.store(&program, wasi, activity.clone()),
+            Ok((wasi, net)) => self.store(&program, wasi, net, activity.clone()),
             Err(error) => Err(error),
         };
         let mut store = match store {
@@ -177,16 +179,7 @@ impl Instance {
         let state = store.data_mut();
         let exit = match (exit, state.fault.take()) {
             (Exit::Finished | Exit::Failed(_), Some(fault)) => Exit::Failed(Some(fault)),
-            (Exit::OutOfFuel { trace, .. }, _) => {
-                let (limit, allowed) = state.meter.budget();
-                Exit::OutOfFuel { limit, allowed, trace }
-            }
-            // Most programs give up when they get no memory.
-            (Exit::Trapped { cause, limit: None, trace }, _) => {
-                Exit::Trapped { cause, limit: state.memory.refused(), trace }
-            }
-            (Exit::Start { reason, limit: None }, _) => Exit::Start { reason, limit: state.memory.refused() },
-            (exit, _) => exit,
+            (exit, _) => exit.in_sandbox(&state.sandbox),
         };
         let request = state.in_hand.handling().map(|(message, sender, operation)| {
             (message, sender, format!("{} {}", operation.contract, operation.name))
@@ -220,7 +213,7 @@ impl Instance {
                 biased;
                 result = &mut guest => {
                     self.note_stop(stop_by);
-                    return self.exit(result);
+                    return exit(result, limits);
                 }
                 () = self.signals.ready.notified(), if !is_ready => {
                     is_ready = true;
@@ -248,75 +241,72 @@ impl Instance {
         }
     }
 
-    fn exit(&self, result: wasmtime::Result<Result<(), ()>>) -> Exit {
-        let error = match result {
-            Ok(Ok(())) => return Exit::Finished,
-            Ok(Err(())) => return Exit::Failed(None),
-            Err(error) => error,
-        };
-        if let Some(I32Exit(code)) = error.downcast_ref() {
-            return match code {
-                0 => Exit::Finished,
-                code => Exit::Failed(Some(format!("exited with code {code}"))),
-            };
-        }
-        if error.is::<NotInstantiated>() {
-            return cannot_start(&error, limit::counted(&error, &self.config.limits));
-        }
-        let trace = trace(&error);
-        match error.downcast_ref::<Trap>() {
-            Some(Trap::OutOfFuel) => Exit::OutOfFuel { limit: "fuel", allowed: 0, trace },
-            Some(trap) => {
-                let text = trap.to_string();
-                let cause = text.strip_prefix("wasm trap: ").unwrap_or(&text);
-                let limit = (*trap == Trap::StackOverflow).then(|| {
-                    let stack = self.config.limits.stack;
-                    LimitHit { name: "stack".to_owned(), used: stack, allowed: stack }
-                });
-                Exit::Trapped { cause: cause.to_owned(), limit, trace }
-            }
-            None => {
-                let cause = harmless(&error.root_cause().to_string(), 1024);
-                Exit::Trapped { cause, limit: limit::hit(&error, &self.config.limits), trace }
-            }
-        }
-    }
-
     /// What the guest sees of the machine. Directories are opened off the worker: a dead network
     /// file system would hold it up.
-    async fn surroundings(&self) -> wasmtime::Result<WasiCtx> {
+    async fn surroundings(&self) -> wasmtime::Result<(WasiCtx, Arc<[NetGrant]>)> {
+        let net: Arc<[_]> = self.config.grants.net.clone().into();
         if self.config.grants.dirs.is_empty() {
-            return wasi::context(&self.config, &self.output);
+            return Ok((wasi::context(&self.config, &net, &self.output)?, net));
         }
         let (config, output) = (self.config.clone(), self.output.clone());
-        tokio::task::spawn_blocking(move || wasi::context(&config, &output)).await?
+        tokio::task::spawn_blocking(move || Ok((wasi::context(&config, &net, &output)?, net))).await?
     }
 
     fn store(
         &self,
         program: &Program,
         wasi: WasiCtx,
+        net: Arc<[NetGrant]>,
         activity: Arc<Activity>,
     ) -> wasmtime::Result<Store<State>> {
         let limits = &self.config.limits;
-        let meter = Meter::new(limits, self.usage.clone(), activity);
-        let memory = MemoryLimiter::new(limits, self.usage.clone());
+        let sandbox = Sandbox::new(limits, net, wasi, &self.usage, activity);
         let state = State::new(
             self.bus.clone(),
             self.peer.clone(),
             self.signals.clone(),
-            meter,
-            memory,
+            sandbox,
             self.output.clone(),
-            wasi,
             self.usage.clone(),
             &self.config,
         );
-        let mut store = Store::new(program.pre.engine(), state);
-        store.limiter(|state| &mut state.memory);
-        meter::install(&mut store)?;
-        store.set_hostcall_fuel(size(limits.transfer()));
-        Ok(store)
+        sandbox::store(program.pre.engine(), state, limits)
+    }
+}
+
+/// How a guest ended, from what wasmtime says. That of the memory that it was refused is its sandbox's to add, and so
+/// is the fuel that it had.
+pub(super) fn exit(result: wasmtime::Result<Result<(), ()>>, limits: &Limits) -> Exit {
+    let error = match result {
+        Ok(Ok(())) => return Exit::Finished,
+        Ok(Err(())) => return Exit::Failed(None),
+        Err(error) => error,
+    };
+    if let Some(I32Exit(code)) = error.downcast_ref() {
+        return match code {
+            0 => Exit::Finished,
+            code => Exit::Failed(Some(format!("exited with code {code}"))),
+        };
+    }
+    if error.is::<NotInstantiated>() {
+        return cannot_start(&error, limit::counted(&error, limits));
+    }
+    let trace = trace(&error);
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::OutOfFuel) => Exit::OutOfFuel { limit: "fuel", allowed: 0, trace },
+        Some(trap) => {
+            let text = trap.to_string();
+            let cause = text.strip_prefix("wasm trap: ").unwrap_or(&text);
+            let limit = (*trap == Trap::StackOverflow).then(|| {
+                let stack = limits.stack;
+                LimitHit { name: "stack".to_owned(), used: stack, allowed: stack }
+            });
+            Exit::Trapped { cause: cause.to_owned(), limit, trace }
+        }
+        None => {
+            let cause = harmless(&error.root_cause().to_string(), 1024);
+            Exit::Trapped { cause, limit: limit::hit(&error, limits), trace }
+        }
     }
 }
 
@@ -328,6 +318,22 @@ impl Exit {
             .copied()
             .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         Self::Panicked(harmless(text.unwrap_or("panic"), 1024))
+    }
+
+    /// With what the guest's sandbox knows of it: the fuel that there was, the memory that it was refused.
+    pub(super) fn in_sandbox(self, sandbox: &Sandbox) -> Self {
+        match self {
+            Self::OutOfFuel { trace, .. } => {
+                let (limit, allowed) = sandbox.meter.budget();
+                Self::OutOfFuel { limit, allowed, trace }
+            }
+            // So do most programs give up when they get no memory.
+            Self::Trapped { cause, limit: None, trace } if cause.contains(GAVE_UP) => {
+                Self::Trapped { cause, limit: sandbox.memory.refused(), trace }
+            }
+            Self::Start { reason, limit: None } => Self::Start { reason, limit: sandbox.memory.refused() },
+            exit => exit,
+        }
     }
 
     /// The limit that it hit, where that is why it ended.
@@ -343,7 +349,11 @@ impl Exit {
     }
 }
 
-async fn guest(program: &Program, store: &mut Store<State>) -> wasmtime::Result<Result<(), ()>> {
+/// Runs a guest from its instantiation to the end of its `main`.
+pub(super) async fn guest<G: Guest>(
+    program: &Program<G>,
+    store: &mut Store<G>,
+) -> wasmtime::Result<Result<(), ()>> {
     let command = program
         .pre
         .instantiate_async(&mut *store)
@@ -353,7 +363,12 @@ async fn guest(program: &Program, store: &mut Store<State>) -> wasmtime::Result<
 }
 
 fn cannot_start(error: &wasmtime::Error, limit: Option<LimitHit>) -> Exit {
-    Exit::Start { reason: harmless(&format!("{error:#}"), 1024), limit }
+    Exit::Start { reason: said(error), limit }
+}
+
+/// What wasmtime says, in one harmless line.
+pub(super) fn said(error: &wasmtime::Error) -> String {
+    harmless(&format!("{error:#}"), 1024)
 }
 
 /// Marks an error that came before the guest ran at all.

@@ -18,7 +18,7 @@ use std::{sync::Arc, time::Duration};
 use wasmtime::{CallHook, Store, StoreContextMut};
 
 use self::slice::{Fuel, Slice};
-use super::{state::State, turn::Activity};
+use super::{sandbox::Guest, turn::Activity};
 use crate::{config::Limits, usage::Usage};
 
 /// Fuel that a call into the host costs, about the time that a cheap one takes.
@@ -121,12 +121,12 @@ impl Meter {
 }
 
 /// Gives a new Store the fuel to start, and has its calls into the host metered.
-pub(super) fn install(store: &mut Store<State>) -> wasmtime::Result<()> {
-    let fuel = store.data().meter.slice.whole(store.data().meter.to_start);
+pub(super) fn install<G: Guest>(store: &mut Store<G>) -> wasmtime::Result<()> {
+    let fuel = store.data().sandbox().meter.slice.whole(store.data().sandbox().meter.to_start);
     store.fuel_async_yield_interval(Some(fuel.interval))?;
     store.set_fuel(fuel.fuel)?;
     store.call_hook(|mut store, hook| {
-        let meter = &mut store.data_mut().meter;
+        let meter = &mut store.data_mut().sandbox_mut().meter;
         match hook {
             CallHook::CallingHost => {
                 meter.call = Call { entered: meter.activity.number(), kind: Kind::Unknown };
@@ -142,18 +142,21 @@ pub(super) fn install(store: &mut Store<State>) -> wasmtime::Result<()> {
 }
 
 /// Charges for the call of an import, and `bytes` that the host copies in it.
-pub(super) fn charge(store: &mut StoreContextMut<'_, State>, bytes: usize) -> wasmtime::Result<()> {
+pub(super) fn charge<G: Guest>(store: &mut StoreContextMut<'_, G>, bytes: usize) -> wasmtime::Result<()> {
     charge_fuel(store, CROSSING + bytes as u64 / BYTES_PER_FUEL)
 }
 
 /// Charges for bytes that the host copies in the same call.
-pub(super) fn charge_more(store: &mut StoreContextMut<'_, State>, bytes: usize) -> wasmtime::Result<()> {
+pub(super) fn charge_more<G: Guest>(
+    store: &mut StoreContextMut<'_, G>,
+    bytes: usize,
+) -> wasmtime::Result<()> {
     charge_fuel(store, bytes as u64 / BYTES_PER_FUEL)
 }
 
 /// Charges for a call with texts that the host copies, each on its own.
-pub(super) fn charge_texts<'t>(
-    store: &mut StoreContextMut<'_, State>,
+pub(super) fn charge_texts<'t, G: Guest>(
+    store: &mut StoreContextMut<'_, G>,
     texts: impl Iterator<Item = &'t String>,
 ) -> wasmtime::Result<()> {
     let work: u64 = texts.map(|text| TEXT + text.len() as u64 / BYTES_PER_FUEL).sum();
@@ -161,16 +164,19 @@ pub(super) fn charge_texts<'t>(
 }
 
 /// Charges for a call that handles so many things, each of which takes about as long as a call.
-pub(super) fn charge_each(store: &mut StoreContextMut<'_, State>, things: usize) -> wasmtime::Result<()> {
+pub(super) fn charge_each<G: Guest>(
+    store: &mut StoreContextMut<'_, G>,
+    things: usize,
+) -> wasmtime::Result<()> {
     charge_fuel(store, CROSSING.saturating_mul(things as u64 + 1))
 }
 
 /// Charges for messages that were delivered, each of which brings its budget along.
-pub(super) fn deliver(store: &mut StoreContextMut<'_, State>, messages: usize) -> wasmtime::Result<()> {
+pub(super) fn deliver<G: Guest>(store: &mut StoreContextMut<'_, G>, messages: usize) -> wasmtime::Result<()> {
     let left = store.get_fuel()?;
     let messages = messages as u64;
-    store.data_mut().memory.forget_refused();
-    let meter = &mut store.data_mut().meter;
+    store.data_mut().sandbox_mut().memory.forget_refused();
+    let meter = &mut store.data_mut().sandbox_mut().meter;
     meter.show(left);
     meter.call.kind = Kind::Own;
     meter.messages = messages;
@@ -182,8 +188,8 @@ pub(super) fn deliver(store: &mut StoreContextMut<'_, State>, messages: usize) -
 
 /// Counts what one publish took the host as work of the publisher's: it yields the sooner, and is
 /// never trapped for it. A delivery takes about as long as a call into the host.
-pub(super) fn fan_out(
-    store: &mut StoreContextMut<'_, State>,
+pub(super) fn fan_out<G: Guest>(
+    store: &mut StoreContextMut<'_, G>,
     deliveries: u32,
     compared: u32,
 ) -> wasmtime::Result<()> {
@@ -193,48 +199,48 @@ pub(super) fn fan_out(
 }
 
 /// Shows what the guest has used so far: it is about to wait.
-pub(super) fn show(store: &StoreContextMut<'_, State>) {
-    store.data().meter.show(store.get_fuel().unwrap_or_default());
+pub(super) fn show<G: Guest>(store: &StoreContextMut<'_, G>) {
+    store.data().sandbox().meter.show(store.get_fuel().unwrap_or_default());
 }
 
 /// Shows what the guest has used to its end.
-pub(super) fn finish(store: &Store<State>) {
-    let meter = &store.data().meter;
+pub(super) fn finish<G: Guest>(store: &Store<G>) {
+    let meter = &store.data().sandbox().meter;
     meter.show(store.get_fuel().unwrap_or_default());
     meter.usage.fuel_per_message.clear();
     meter.usage.fuel_to_start.clear();
 }
 
 /// Charges for `work` of the host in an import of Weir's own, in units of fuel.
-pub(super) fn charge_fuel(store: &mut StoreContextMut<'_, State>, work: u64) -> wasmtime::Result<()> {
-    let meter = &mut store.data_mut().meter;
+pub(super) fn charge_fuel<G: Guest>(store: &mut StoreContextMut<'_, G>, work: u64) -> wasmtime::Result<()> {
+    let meter = &mut store.data_mut().sandbox_mut().meter;
     meter.call.kind = Kind::Own;
     meter.owed = meter.owed.saturating_add(work);
     if meter.owed < MAX_OWED { Ok(()) } else { collect(store) }
 }
 
 /// Takes what the host's work costs out of the Store. With none left, the guest traps as it goes on.
-fn collect(store: &mut StoreContextMut<'_, State>) -> wasmtime::Result<()> {
-    let work = std::mem::take(&mut store.data_mut().meter.owed);
+fn collect<G: Guest>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<()> {
+    let work = std::mem::take(&mut store.data_mut().sandbox_mut().meter.owed);
     let left = store.get_fuel()?;
     set(store, left, left.saturating_sub(work), work)
 }
 
 /// The guest goes on: with a whole slice if others ran in the host, which only imports and yields let
 /// them.
-fn leave(store: &mut StoreContextMut<'_, State>) -> wasmtime::Result<()> {
-    let meter = &store.data().meter;
+fn leave<G: Guest>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<()> {
+    let meter = &store.data().sandbox().meter;
     let is_late = || meter.activity.elapsed() >= slice::TIME;
     if meter.has_waited() {
         let left = store.get_fuel()?;
-        let fuel = store.data_mut().meter.slice.begin(left);
+        let fuel = store.data_mut().sandbox_mut().meter.slice.begin(left);
         return apply(store, fuel);
     }
     match meter.call.kind {
         Kind::Wasi if meter.owed >= MAX_OWED || is_late() => collect(store),
         Kind::Unknown if is_late() => {
             let left = store.get_fuel()?;
-            match store.data_mut().meter.slice.cut(left) {
+            match store.data_mut().sandbox_mut().meter.slice.cut(left) {
                 Some(fuel) => apply(store, fuel),
                 None => Ok(()),
             }
@@ -245,8 +251,8 @@ fn leave(store: &mut StoreContextMut<'_, State>) -> wasmtime::Result<()> {
 
 /// Sets the fuel of which there is `left` to `new`, and the rest of the slice, of which the host's
 /// `work` took a part, too.
-fn set(store: &mut StoreContextMut<'_, State>, left: u64, new: u64, work: u64) -> wasmtime::Result<()> {
-    let meter = &mut store.data_mut().meter;
+fn set<G: Guest>(store: &mut StoreContextMut<'_, G>, left: u64, new: u64, work: u64) -> wasmtime::Result<()> {
+    let meter = &mut store.data_mut().sandbox_mut().meter;
     let elapsed = if meter.has_waited() {
         // What was burnt before is no part of this slice, which has just begun.
         meter.slice.begin(left);
@@ -260,7 +266,7 @@ fn set(store: &mut StoreContextMut<'_, State>, left: u64, new: u64, work: u64) -
     apply(store, fuel)
 }
 
-fn apply(store: &mut StoreContextMut<'_, State>, fuel: Fuel) -> wasmtime::Result<()> {
+fn apply<G: Guest>(store: &mut StoreContextMut<'_, G>, fuel: Fuel) -> wasmtime::Result<()> {
     store.fuel_async_yield_interval(Some(fuel.interval))?;
     store.set_fuel(fuel.fuel)
 }

@@ -53,28 +53,58 @@ pub use self::{
 };
 use super::{
     engine::{Runtime, Stack},
+    instance::said,
+    sandbox::Guest,
     state::State,
 };
 use crate::{
     config::{ArtifactHash, ExtensionConfig, Limits, MainConfig, TrustedKey},
-    logs::{Logs, harmless},
+    logs::Logs,
 };
 
 /// Time for what was given up to end: a process that was killed, on a machine that is busy.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A compiled component whose imports are resolved.
-pub(crate) struct Program {
-    pub(super) pre: CommandPre<State>,
+pub(crate) struct Program<G: 'static = State> {
+    pub(super) pre: CommandPre<G>,
     /// Of the file.
     pub(crate) hash: ArtifactHash,
     /// Bytes of Main's memory that its code takes.
     footprint: u64,
 }
 
-impl fmt::Debug for Program {
+impl<G> fmt::Debug for Program<G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Program").field("hash", &self.hash).finish_non_exhaustive()
+    }
+}
+
+/// A file that is to be loaded, and what that may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'w> {
+    /// Under which warnings are logged.
+    pub(crate) name: &'w str,
+    pub(crate) path: &'w Path,
+    /// Where the file must be.
+    pub(crate) plugin_dir: Option<&'w Path>,
+    /// The hash that it must have.
+    pub(crate) sha256: Option<ArtifactHash>,
+    pub(crate) limits: &'w Limits,
+    /// Whether what blocks may block whoever waits for it.
+    pub(crate) may_block: bool,
+}
+
+impl<'w> From<&'w ExtensionConfig> for Wanted<'w> {
+    fn from(config: &'w ExtensionConfig) -> Self {
+        Self {
+            name: config.id.as_str(),
+            path: &config.path,
+            plugin_dir: config.plugin_dir.as_deref(),
+            sha256: config.sha256,
+            limits: &config.limits,
+            may_block: false,
+        }
     }
 }
 
@@ -82,26 +112,32 @@ impl fmt::Debug for Program {
 type Key = (ArtifactHash, Stack);
 
 /// Where the first who loads some bytes leaves the program for the others.
-type Slot = OnceCell<Arc<Program>>;
+type Slot<G> = OnceCell<Arc<Program<G>>>;
 
 /// A program, and what keeps it for others who load the same bytes.
-#[derive(Clone, Debug)]
-pub(crate) struct Loaded {
-    pub(crate) program: Arc<Program>,
-    _for_others: Arc<Slot>,
+#[derive(Debug)]
+pub(crate) struct Loaded<G: 'static = State> {
+    pub(crate) program: Arc<Program<G>>,
+    _for_others: Arc<Slot<G>>,
+}
+
+impl<G> Clone for Loaded<G> {
+    fn clone(&self) -> Self {
+        Self { program: self.program.clone(), _for_others: self._for_others.clone() }
+    }
 }
 
 /// The programs that are in use.
 #[derive(Debug)]
-pub(crate) struct Programs {
-    runtime: Runtime,
-    sources: Sources,
+pub(crate) struct Programs<G: 'static = State> {
+    runtime: Runtime<G>,
+    sources: Arc<Sources>,
     /// Files that are read and compiled at once: each takes a thread of the blocking pool, and a process
     /// with its limit of memory.
     turns: Arc<Semaphore>,
     at_once: u32,
     /// By what was compiled, and for which stack.
-    by_hash: Mutex<HashMap<Key, Weak<Slot>>>,
+    by_hash: Mutex<HashMap<Key, Weak<Slot<G>>>>,
 }
 
 /// Where programs may come from.
@@ -114,23 +150,36 @@ pub(crate) struct Sources {
 
 impl Programs {
     /// Loads at most so many `at_once`.
-    pub(crate) fn new(runtime: Runtime, sources: Sources, at_once: u16) -> Self {
-        let turns = Arc::new(Semaphore::new(at_once.into()));
+    pub(crate) fn new(runtime: Runtime<State>, sources: Sources, at_once: u16) -> Self {
+        let (sources, turns) = (Arc::new(sources), Arc::new(Semaphore::new(at_once.into())));
         Self { runtime, sources, turns, at_once: at_once.into(), by_hash: Mutex::default() }
     }
+}
 
-    /// Loads the extension's file, off the worker thread. The same bytes are compiled once for each size of
+impl<G: Guest> Programs<G> {
+    /// Those of other guests, which come from the same sources in the same turns.
+    pub(crate) fn of_others<O: Guest>(&self) -> Programs<O> {
+        Programs {
+            runtime: Runtime::on_demand(),
+            sources: self.sources.clone(),
+            turns: self.turns.clone(),
+            at_once: self.at_once,
+            by_hash: Mutex::default(),
+        }
+    }
+
+    /// Loads a file, off the worker thread. The same bytes are compiled once for each size of
     /// stack, as long as somebody holds what came of that.
-    pub(crate) async fn load(&self, config: &ExtensionConfig) -> Result<Loaded, LoadError> {
-        let file = self.open(config).await.map_err(|fault| fault.of(&config.path, None))?;
+    pub(crate) async fn load(&self, wanted: Wanted<'_>) -> Result<Loaded<G>, LoadError> {
+        let file = self.open(wanted).await.map_err(|fault| fault.of(wanted.path, None))?;
         let hash = file.hash;
-        let found = |fault: LoadFault| fault.of(&config.path, Some(hash));
-        if config.sha256.is_some_and(|pinned| pinned != hash) {
+        let found = |fault: LoadFault| fault.of(wanted.path, Some(hash));
+        if wanted.sha256.is_some_and(|pinned| pinned != hash) {
             return Err(found(LoadFault::Pinned(hash)));
         }
-        let slot = self.slot((hash, Stack::of(&config.limits))).await;
-        let program = slot.get_or_try_init(|| self.prepare(file, config)).await.map_err(found)?.clone();
-        code::check(program.footprint, config.limits.code_size).map_err(found)?;
+        let slot = self.slot((hash, Stack::of(wanted.limits))).await;
+        let program = slot.get_or_try_init(|| self.prepare(file, wanted)).await.map_err(found)?.clone();
+        code::check(program.footprint, wanted.limits.code_size).map_err(found)?;
         Ok(Loaded { program, _for_others: slot })
     }
 
@@ -140,14 +189,14 @@ impl Programs {
         let _too_long = timeout(GRACE, self.turns.acquire_many(self.at_once)).await;
     }
 
-    async fn open(&self, config: &ExtensionConfig) -> Result<PluginFile, LoadFault> {
-        let (path, plugin_dir) = (config.path.clone(), config.plugin_dir.clone());
-        let Limits { file_size, code_size, .. } = config.limits;
-        let turn = Turn::take(&self.turns).await?;
+    async fn open(&self, wanted: Wanted<'_>) -> Result<PluginFile, LoadFault> {
+        let (path, plugin_dir) = (wanted.path.to_owned(), wanted.plugin_dir.map(ToOwned::to_owned));
+        let Limits { file_size, code_size, .. } = *wanted.limits;
+        let turn = Turn::take(&self.turns, wanted.may_block).await?;
         turn.blocking(move || PluginFile::open(&path, plugin_dir.as_deref(), file_size, code_size)).await
     }
 
-    async fn slot(&self, key: Key) -> Arc<Slot> {
+    async fn slot(&self, key: Key) -> Arc<Slot<G>> {
         let mut by_hash = self.by_hash.lock().await;
         by_hash.retain(|_, slot| slot.strong_count() > 0);
         if let Some(slot) = by_hash.get(&key).and_then(Weak::upgrade) {
@@ -158,22 +207,33 @@ impl Programs {
         slot
     }
 
-    async fn prepare(&self, file: PluginFile, config: &ExtensionConfig) -> Result<Arc<Program>, LoadFault> {
-        let turn = Turn::take(&self.turns).await?;
+    async fn prepare(&self, file: PluginFile, wanted: Wanted<'_>) -> Result<Arc<Program<G>>, LoadFault> {
+        let turn = Turn::take(&self.turns, wanted.may_block).await?;
         let hash = file.hash;
-        let (runtime, stack) = (self.runtime.clone(), Stack::of(&config.limits));
-        let linker = turn
-            .blocking(move || runtime.linker(stack).map_err(|error| LoadFault::Engine(said(&error))))
+        let (runtime, stack) = (self.runtime.clone(), Stack::of(wanted.limits));
+        let linkers = turn
+            .blocking(move || runtime.linkers(stack).map_err(|error| LoadFault::Engine(said(&error))))
             .await?;
-        let code_size = config.limits.code_size;
-        let code = self.sources.code(file, config, linker.engine(), turn.clone()).await?;
+        let Some(engine) = linkers.first().map(|linker| linker.engine().clone()) else {
+            return Err(LoadFault::Engine("there is none".to_owned()));
+        };
+        let code_size = wanted.limits.code_size;
+        let code = self.sources.code(file, wanted, &engine, turn.clone()).await?;
         let load = move || {
             let footprint = code.footprint();
-            let component = code.load(linker.engine(), code_size)?;
+            // One whose pools it does not fit refuses it.
+            let mut loaded = Err(LoadFault::CutOff);
+            for linker in &*linkers {
+                loaded = code.load(linker.engine(), code_size).map(|component| (linker, component));
+                if loaded.is_ok() {
+                    break;
+                }
+            }
+            let (linker, component) = loaded?;
             let pre = linker
                 .instantiate_pre(&component)
                 .and_then(CommandPre::new)
-                .map_err(|error| LoadFault::World(said(&error)))?;
+                .map_err(|error| LoadFault::World { world: G::WORLD, reason: said(&error) })?;
             Ok(Arc::new(Program { pre, hash, footprint }))
         };
         turn.blocking(load).await
@@ -189,7 +249,7 @@ impl Sources {
     async fn code(
         &self,
         mut file: PluginFile,
-        config: &ExtensionConfig,
+        wanted: Wanted<'_>,
         engine: &Engine,
         turn: Turn,
     ) -> Result<Code, LoadFault> {
@@ -198,7 +258,7 @@ impl Sources {
                 let trusted = self.trusted_keys.clone();
                 turn.blocking(move || artifact::verify(&mut file, &trusted)).await
             }
-            (Kind::Component, Some(compiler)) => compiler.code(file, config, engine, turn).await,
+            (Kind::Component, Some(compiler)) => compiler.code(file, wanted, engine, turn).await,
             (Kind::Component, None) => Err(LoadFault::NotCompiled),
         }
     }
@@ -222,7 +282,7 @@ pub fn check(
     let programs = Programs::new(runtime, sources, 1);
     let mut extension = extension.clone();
     extension.plugin_dir = config.plugin_dir;
-    apart(programs.load(&extension))
+    apart(programs.load(Wanted::from(&extension)))
         .map_err(|error| failed(LoadFault::Compiler(error.to_string())))?
         .map(drop)
 }
@@ -288,11 +348,6 @@ fn random<const N: usize>() -> std::io::Result<[u8; N]> {
         return Err(std::io::ErrorKind::UnexpectedEof.into());
     }
     Ok(bytes)
-}
-
-/// What wasmtime says, in one harmless line.
-fn said(error: &wasmtime::Error) -> String {
-    harmless(&format!("{error:#}"), 1024)
 }
 
 /// An error and its causes in one line.

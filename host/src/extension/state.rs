@@ -2,29 +2,32 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     sync::Arc,
     time::Duration,
 };
 
 use tokio::time::Instant;
-use wasmtime::component::ResourceTable;
-use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime::{Engine, component::Linker};
+use wasmtime_wasi::{WasiCtxView, WasiView};
 use wasmtime_wasi_config::WasiConfigVariables;
 
 use super::{
     abi,
+    engine::Stack,
+    imports,
     in_hand::InHand,
     instance::{Notice, Signals},
     jobs::Jobs,
-    memory::{MemoryLimiter, size},
-    meter::Meter,
+    memory::size,
     output::Output,
+    sandbox::{Guest, Sandbox},
 };
 use crate::{
     bus::{
         Bus, Error, Event, Incoming, MessageId, Peer, PeerId, Phase, Reply, Request, Taken, Target, Waiter,
     },
-    config::{ExtensionConfig, FixedLimits, Grants},
+    config::ExtensionConfig,
     logs::harmless,
     usage::Usage,
 };
@@ -33,24 +36,18 @@ use crate::{
 const MAX_REASON: usize = 1024;
 
 /// The state of one instance.
-pub(super) struct State {
+pub(crate) struct State {
     pub(super) bus: Arc<Bus>,
     pub(super) peer: Arc<Peer>,
     pub(super) in_hand: InHand,
     pub(super) jobs: Jobs,
     /// Whether a job comes before an event the next time.
     is_turn_of_jobs: bool,
-    pub(super) meter: Meter,
-    pub(super) memory: MemoryLimiter,
     pub(super) output: Output,
-    pub(super) table: ResourceTable,
-    pub(super) fixed: FixedLimits,
     pub(super) config: WasiConfigVariables,
-    /// What the operator lets it reach.
-    pub(super) grants: Grants,
     /// Why the guest itself says that it is about to fail.
     pub(super) fault: Option<String>,
-    wasi: WasiCtx,
+    pub(super) sandbox: Sandbox,
     signals: Arc<Signals>,
     targets: Vec<Target>,
     under_way: BTreeMap<MessageId, Arc<Waiter>>,
@@ -70,36 +67,26 @@ enum Declared {
 }
 
 impl State {
-    #[expect(clippy::too_many_arguments, reason = "called once, by the task that gathers them")]
     pub(super) fn new(
         bus: Arc<Bus>,
         peer: Arc<Peer>,
         signals: Arc<Signals>,
-        meter: Meter,
-        memory: MemoryLimiter,
+        sandbox: Sandbox,
         output: Output,
-        wasi: WasiCtx,
         usage: Arc<Usage>,
         config: &ExtensionConfig,
     ) -> Self {
         let limits = &config.limits;
-        let mut table = ResourceTable::new();
-        table.set_max_capacity(size(limits.fixed().resources));
         Self {
             bus,
             jobs: Jobs::new(peer.clone(), size(limits.in_flight.into())),
             is_turn_of_jobs: false,
             peer,
             in_hand: InHand::new(size(limits.in_flight.into())),
-            meter,
-            memory,
             output,
-            table,
-            fixed: *limits.fixed(),
             config: WasiConfigVariables::from_iter(config.config.clone()),
-            grants: config.grants.clone(),
             fault: None,
-            wasi,
+            sandbox,
             signals,
             targets: Vec::new(),
             under_way: BTreeMap::new(),
@@ -179,7 +166,7 @@ impl State {
         if let Some(known) = self.targets.iter().position(|target| target.is(contract, operation, provider)) {
             return Ok(u32::try_from(known).unwrap_or(u32::MAX));
         }
-        let (used, allowed) = (self.targets.len() as u64 + 1, self.fixed.open_operations);
+        let (used, allowed) = (self.targets.len() as u64 + 1, self.sandbox.fixed.open_operations);
         if used > allowed {
             return Err(Error::LimitExceeded { name: "open-operations", used, allowed });
         }
@@ -355,10 +342,35 @@ impl Drop for State {
     }
 }
 
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State").field("peer", &self.peer.id()).finish_non_exhaustive()
+    }
+}
+
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        self.meter.enter_wasi();
-        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+        self.sandbox.wasi()
+    }
+}
+
+impl Guest for State {
+    const WORLD: &'static str = "weir:iec/extension";
+
+    fn engines(stack: Stack) -> wasmtime::Result<Vec<Engine>> {
+        Engine::new(&stack.config()).map(|engine| vec![engine])
+    }
+
+    fn add_to_linker(linker: &mut Linker<Self>) -> wasmtime::Result<()> {
+        imports::add_to_linker(linker)
+    }
+
+    fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
+    }
+
+    fn sandbox_mut(&mut self) -> &mut Sandbox {
+        &mut self.sandbox
     }
 }
 

@@ -185,7 +185,7 @@ impl Activity {
         self.created.elapsed().saturating_sub(started)
     }
 
-    fn begin(&self, now: Instant) {
+    pub(super) fn begin(&self, now: Instant) {
         self.started.store(nanoseconds(now.saturating_duration_since(self.created)), Ordering::Relaxed);
         self.number.fetch_add(1, Ordering::Relaxed);
     }
@@ -217,6 +217,8 @@ pub(super) struct InTurn<F> {
     share: Share,
     /// Where the share is kept between instances.
     kept: Arc<SharedShare>,
+    /// Others spend of that at the same time.
+    is_shared: bool,
     delay: Option<Delay>,
     activity: Arc<Activity>,
     usage: Arc<Usage>,
@@ -247,10 +249,17 @@ impl<F: Future> InTurn<F> {
             look: None,
             share: own_share,
             kept: share,
+            is_shared: false,
             delay: None,
             activity,
             usage,
         }
+    }
+
+    /// With a share that others spend of at the same time.
+    pub(super) fn among_others(mut self) -> Self {
+        self.is_shared = true;
+        self
     }
 
     /// Ready when the guest may run.
@@ -300,6 +309,9 @@ impl<F: Future> Future for InTurn<F> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = &mut *self;
+        if this.is_shared {
+            this.share = *this.kept.lock();
+        }
         let start = ready!(this.poll_permission(context));
         this.activity.begin(start);
         this.wakeups.begin(context.waker());
@@ -310,6 +322,9 @@ impl<F: Future> Future for InTurn<F> {
         this.usage.add_cpu(spent);
         this.usage.cpu_second.add(end, spent);
         this.share.spend(spent);
+        if this.is_shared {
+            *this.kept.lock() = this.share;
+        }
         let had_turn = this.ticket.take();
         let had_looked = had_turn.as_ref().or(this.look.as_ref()).is_some_and(|ticket| ticket.has_looked());
         this.look = None;
@@ -326,7 +341,9 @@ impl<F: Future> Future for InTurn<F> {
 
 impl<F> Drop for InTurn<F> {
     fn drop(&mut self) {
-        *self.kept.lock() = self.share;
+        if !self.is_shared {
+            *self.kept.lock() = self.share;
+        }
         self.leave();
     }
 }

@@ -9,24 +9,43 @@ use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, sockets::SocketAddrUse};
 
 use super::output::Output;
 use crate::{
-    config::{DirMode, ExtensionConfig, NetGrant},
+    config::{DirMode, ExtensionConfig, Grants, Limits, NetGrant},
     logs::Source,
 };
 
-/// The WASI context of one instance.
-pub(super) fn context(config: &ExtensionConfig, output: &Output) -> wasmtime::Result<WasiCtx> {
-    let mut builder = WasiCtxBuilder::new();
+/// The WASI context of one instance of an extension.
+pub(super) fn context(
+    config: &ExtensionConfig,
+    net: &Arc<[NetGrant]>,
+    output: &Output,
+) -> wasmtime::Result<WasiCtx> {
+    let mut builder = granted(&config.limits, &config.grants, net, false)?;
     builder
         .arg(config.id.as_str())
         .stdout(output.stream(Source::Stdout))
-        .stderr(output.stream(Source::Stderr))
-        .max_random_size(config.limits.fixed().random_bytes)
-        .allow_udp(false)
-        .allow_tcp(!config.grants.net.is_empty());
+        .stderr(output.stream(Source::Stderr));
     for (name, value) in &config.grants.env {
         builder.env(name, value);
     }
-    for dir in &config.grants.dirs {
+    Ok(builder.build())
+}
+
+/// A context with the directories and addresses that are granted. With `may_block`, what is done with files blocks
+/// whoever polls.
+pub(super) fn granted(
+    limits: &Limits,
+    grants: &Grants,
+    net: &Arc<[NetGrant]>,
+    may_block: bool,
+) -> wasmtime::Result<WasiCtxBuilder> {
+    let mut builder = WasiCtxBuilder::new();
+    builder
+        .max_random_size(limits.fixed().random_bytes)
+        .allow_udp(false)
+        .allow_tcp(!net.is_empty())
+        // Each directory takes this as it is when it is granted.
+        .allow_blocking_current_thread(may_block);
+    for dir in &grants.dirs {
         let perms = match dir.mode {
             DirMode::Ro => FsPerms::ReadOnly,
             DirMode::Rw => FsPerms::ReadWrite,
@@ -35,15 +54,15 @@ pub(super) fn context(config: &ExtensionConfig, output: &Output) -> wasmtime::Re
             error.context(format!("cannot open granted directory `{}`", dir.host.display()))
         })?;
     }
-    if !config.grants.net.is_empty() {
-        let grants: Arc<[NetGrant]> = config.grants.net.clone().into();
+    if !net.is_empty() {
+        let grants = net.clone();
         builder.allow_ip_name_lookup(true);
         builder.socket_addr_check(move |address, purpose| {
             let grants = grants.clone();
             Box::pin(async move { is_granted(&grants, address, purpose).await })
         });
     }
-    Ok(builder.build())
+    Ok(builder)
 }
 
 /// Whether a guest may use `address`. Granted names are looked up by the host, so that a guest which

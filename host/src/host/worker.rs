@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 
 use crate::{blocking, bus::Bus};
 
@@ -31,11 +31,10 @@ pub(super) struct Worker(Option<JoinHandle<()>>);
 impl Worker {
     /// Does `work` on a thread of its own; lets go of `ending` when all has ended.
     pub(super) fn start(
-        blocking_threads: usize,
+        runtime: WorkerRuntime,
         work: impl Future<Output = ()> + Send + 'static,
         ending: async_channel::Sender<()>,
     ) -> io::Result<Self> {
-        let runtime = WorkerRuntime::new(blocking_threads)?;
         let body = move || {
             // Declared first, dropped last.
             let _ending = ending;
@@ -72,10 +71,14 @@ impl Drop for OpenBus {
 /// A runtime that is never waited for where that cannot be: it is dropped in the embedder's async
 /// code if there is no thread to be had for it, and with work that hangs if the worker panics.
 #[derive(Debug)]
-struct WorkerRuntime(Option<Runtime>);
+pub(super) struct WorkerRuntime {
+    /// What runs things on it from other threads.
+    pub(super) handle: Handle,
+    runtime: Option<Runtime>,
+}
 
 impl WorkerRuntime {
-    fn new(blocking_threads: usize) -> io::Result<Self> {
+    pub(super) fn new(blocking_threads: usize) -> io::Result<Self> {
         tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .thread_name("weir-blocking")
@@ -84,14 +87,14 @@ impl WorkerRuntime {
             // many polls as this.
             .global_queue_interval(2)
             .build()
-            .map(|runtime| Self(Some(runtime)))
+            .map(|runtime| Self { handle: runtime.handle().clone(), runtime: Some(runtime) })
     }
 
     fn run(mut self, work: impl Future<Output = ()>) {
-        if let Some(runtime) = &self.0 {
+        if let Some(runtime) = &self.runtime {
             runtime.block_on(work);
         }
-        if let Some(runtime) = self.0.take() {
+        if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_timeout(BLOCKING_GRACE);
         }
     }
@@ -99,7 +102,7 @@ impl WorkerRuntime {
 
 impl Drop for WorkerRuntime {
     fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
+        if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
@@ -141,7 +144,7 @@ mod tests {
             gone.await.unwrap();
             panic!("on purpose");
         };
-        let mut worker = Worker::start(1, work, ending).unwrap();
+        let mut worker = Worker::start(WorkerRuntime::new(1).unwrap(), work, ending).unwrap();
         let call = client.call("a@1", "do", "");
         let panic = async {
             assert_eq!(client.waiters(), 1);

@@ -9,7 +9,7 @@ use std::{
 use super::{ExtensionStatus, FailureRecord, State};
 use crate::{
     bus::{Access, Bus, Delivery, InboxLimits, Peer, PeerLimits, QueueSettings},
-    config::{ExtensionConfig, MainConfig, QueueConfig, SubscribeGrant},
+    config::{ExtensionConfig, HOOKS_CONTRACT, MainConfig, QueueConfig, SubscribeGrant},
     extension::{Loaded, Output, SharedShare},
     logs::Logs,
     names::{ExtensionId, QueueName, Topic, TopicPattern},
@@ -195,9 +195,11 @@ pub(crate) fn on_the_bus(extension: &ExtensionConfig, main: &MainConfig) -> (Pee
         request_timeout: limits.request_timeout.unwrap_or(main.request_timeout),
         subscriptions: limits.fixed().subscriptions,
     };
+    // What it may run, it may ask for.
+    let hooks = (!extension.runs.is_empty()).then(|| HOOKS_CONTRACT.parse().ok()).flatten();
     let access = Access {
         fulfills: extension.fulfills.clone(),
-        calls: extension.requires.iter().chain(&extension.wants).cloned().collect(),
+        calls: extension.requires.iter().chain(&extension.wants).cloned().chain(hooks).collect(),
         publishes: extension.publishes.clone(),
         subscribes: extension.subscribes.iter().map(subscription).collect(),
         puts: extension.puts.clone(),

@@ -137,6 +137,8 @@ impl Supervisor {
         applying.report.warnings = config.warnings();
         applying.report.needs_restart = needs_restart(&before, &config.main);
         configure_traffic(&self.bus, &config.all_queues(), config.retained());
+        self.hooks.configure(config.hooks.clone());
+        let beside = config.memory_beside_extensions();
         let (main, extensions) = config.into_parts();
         let main = Arc::new(MainConfig {
             memory_budget: main.memory_budget,
@@ -177,7 +179,7 @@ impl Supervisor {
         let gone = |(index, slot): &(usize, &Slot)| slot.is_listed && !all.contains(index);
         applying.removed = self.slots.iter().filter(gone).map(|(index, _)| index).collect();
         let unit = |index: &usize| self.slots.get(*index).map(|slot| slot.unit.clone());
-        self.roster.configure(main, listed.iter().filter_map(unit).collect(), new);
+        self.roster.configure(main, listed.iter().filter_map(unit).collect(), new, beside);
         for index in listed {
             self.slots.get_mut(index).into_iter().for_each(|slot| slot.is_listed = true);
         }

@@ -97,7 +97,7 @@ impl Supervisor {
         let programs = self.programs.clone();
         self.tasks.spawn(async move {
             let loaded = tokio::select! {
-                loaded = programs.load(&config) => loaded,
+                loaded = programs.load((&*config).into()) => loaded,
                 () = unwanted.closed() => Err(LoadFault::CutOff.of(&config.path, None)),
             };
             Done::Loaded(LoadedAnew { number, index, config, always, loaded })

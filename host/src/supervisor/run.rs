@@ -51,7 +51,7 @@ pub(super) async fn run(run: Run, programs: Arc<Programs>, instance: Instance) -
         Some(loaded) => loaded,
         None => {
             let config = &run.version.config;
-            let load = AssertUnwindSafe(programs.load(config)).catch_unwind();
+            let load = AssertUnwindSafe(programs.load((&**config).into())).catch_unwind();
             let loaded = tokio::select! {
                 loaded = load => loaded,
                 () = run.signals.stopped() => return Ended { run, end: End::of(Exit::Finished) },

@@ -1,4 +1,4 @@
-//! What the limits of all extensions and the queues come to, against the memory that Main may use.
+//! What the limits of all extensions, the queues and the hooks come to, against the memory that Main may use.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use bytesize::ByteSize;
 use super::Parts;
 use crate::{
     config::{
-        ExtensionConfig, QueueConfig, ReloadMode,
+        ExtensionConfig, HookDirConfig, QueueConfig, ReloadMode,
         error::{ConfigError, Place},
         shape::bytes,
     },
-    names::QueueName,
+    names::{HookDirName, QueueName},
 };
 
-/// As many extensions and queues as are shown, those with the largest sums.
+/// As many extensions, queues and directories of hooks as are shown, those with the largest sums.
 const SHOWN_MAX: usize = 20;
 
 impl Parts<'_> {
@@ -22,8 +22,11 @@ impl Parts<'_> {
     pub(super) fn memory_budget(&self) -> Option<ConfigError> {
         let budget = self.config.main.memory_budget?;
         let queues = self.config.all_queues();
-        let extensions = self.extensions().map(|(_, extension)| extension.memory_sum());
-        let total = sum(extensions.chain(queues.values().map(|queue| queue.bytes)));
+        let mut parts: Vec<Part<'_>> =
+            self.extensions().map(|(index, extension)| Part::Extension(index, extension)).collect();
+        parts.extend(queues.iter().map(|(name, queue)| Part::Queue(name, queue)));
+        parts.extend(self.config.hooks.iter().map(|(name, hooks)| Part::Hooks(name, hooks)));
+        let total = sum(parts.iter().map(Part::bytes));
         if total <= u128::from(budget) {
             return None;
         }
@@ -31,21 +34,22 @@ impl Parts<'_> {
         if allowed == comes_to {
             (allowed, comes_to) = (format!("{budget} B"), format!("{total} B"));
         }
-        let (whose, lower) = match queues.is_empty() {
-            true => ("the limits of all extensions come", "theirs"),
-            false => ("the limits of all extensions and the queues come", "what they may hold"),
+        let (whose, lower) = match (queues.is_empty(), self.config.hooks.is_empty()) {
+            (true, true) => ("the limits of all extensions", "theirs"),
+            (false, true) => ("the limits of all extensions and the queues", "what they may hold"),
+            (true, false) => ("the limits of all extensions and the hooks", "what they may take"),
+            (false, false) => {
+                ("the limits of all extensions, the queues and the hooks", "what they may take")
+            }
         };
         let message = format!(
-            "`main.memory-budget` is {allowed}, but {whose} to {comes_to}: raise it, or lower {lower}"
+            "`main.memory-budget` is {allowed}, but {whose} come to {comes_to}: raise it, or lower {lower}"
         );
         let place = self.places.memory_budget.clone();
         let error = ConfigError::new("main.memory-budget", message, place);
 
-        let mut sorted: Vec<Part<'_>> =
-            self.extensions().map(|(index, extension)| Part::Extension(index, extension)).collect();
-        sorted.extend(queues.iter().map(|(name, queue)| Part::Queue(name, queue)));
-        sorted.sort_by_key(|part| std::cmp::Reverse(part.bytes()));
-        let (largest, rest) = sorted.split_at(SHOWN_MAX.min(sorted.len()));
+        parts.sort_by_key(|part| std::cmp::Reverse(part.bytes()));
+        let (largest, rest) = parts.split_at(SHOWN_MAX.min(parts.len()));
         let error =
             largest.iter().fold(error, |error, part| error.detail(self.place_of(part), part.to_string()));
         if rest.is_empty() {
@@ -59,6 +63,7 @@ impl Parts<'_> {
     fn place_of(&self, part: &Part<'_>) -> Option<Place> {
         match part {
             Part::Extension(index, _) => self.place(*index, |at| Some(&at.id)),
+            Part::Hooks(name, _) => self.places.hooks.get(*name).map(|at| at.name.clone()),
             Part::Queue(name, _) => match self.places.queues.get(*name) {
                 Some(at) => Some(at.name.clone()),
                 None => {
@@ -76,6 +81,7 @@ enum Part<'c> {
     /// With its place in the configuration.
     Extension(usize, &'c ExtensionConfig),
     Queue(&'c QueueName, &'c QueueConfig),
+    Hooks(&'c HookDirName, &'c HookDirConfig),
 }
 
 impl Part<'_> {
@@ -83,6 +89,7 @@ impl Part<'_> {
         match self {
             Self::Extension(_, extension) => extension.memory_sum(),
             Self::Queue(_, queue) => queue.bytes,
+            Self::Hooks(_, hooks) => hooks.memory_sum(),
         }
     }
 }
@@ -96,6 +103,9 @@ impl fmt::Display for Part<'_> {
                 write!(f, "`{}` comes to {sum}: {}", extension.id, factors(extension))
             }
             Self::Queue(name, _) => write!(f, "queue `{name}` comes to {sum}"),
+            Self::Hooks(name, hooks) => {
+                write!(f, "hooks `{name}` come to {sum}: {}", factors_of_hooks(hooks))
+            }
         }
     }
 }
@@ -111,6 +121,19 @@ fn factors(extension: &ExtensionConfig) -> String {
     match extension.instances {
         1 => one,
         instances => format!("`instances` {instances} × ({one})"),
+    }
+}
+
+fn factors_of_hooks(hooks: &HookDirConfig) -> String {
+    let run = format!(
+        "`memory` {} + `stack` {} + 2 × `output` {}",
+        bytes(hooks.limits.memory),
+        bytes(hooks.limits.stack),
+        bytes(hooks.output)
+    );
+    match hooks.at_once {
+        1 => run,
+        at_once => format!("`at-once` {at_once} × ({run})"),
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use super::Parts;
 use crate::config::{
-    DirGrant, DirMode, MainConfig,
+    MainConfig,
     error::{ConfigError, quote},
 };
 
@@ -34,26 +34,6 @@ impl Parts<'_> {
                 .note(plugins_at, "the plugin directory is set here"),
             None => ConfigError::new("main.plugin-dir", message, plugins_at),
         });
-    }
-
-    /// What is in the cache runs outside of the sandbox, and so does what an extension could write there.
-    pub(super) fn granted_cache(&self, errors: &mut Vec<ConfigError>) {
-        let Some(cache) = &self.config.main.cache_dir else { return };
-        for (index, extension) in self.extensions() {
-            for (item, DirGrant { host, mode, .. }) in extension.grants.dirs.iter().enumerate() {
-                if *mode == DirMode::Ro || !(is_inside(cache, host) || is_inside(host, cache)) {
-                    continue;
-                }
-                let key = format!("extension[{}].grants.dirs.host", extension.id);
-                let message = format!(
-                    "in `{key}`: {} is granted for writing and overlaps with `main.cache-dir`, {}: who writes \
-                     there gets out of the sandbox",
-                    shown(host),
-                    shown(cache)
-                );
-                errors.push(ConfigError::new(key, message, self.place(index, |at| at.hosts.get(item))));
-            }
-        }
     }
 
     pub(super) fn paths(&self, errors: &mut Vec<ConfigError>) {
@@ -106,12 +86,12 @@ fn path_fault(path: &Path, main: &MainConfig) -> Option<String> {
 }
 
 /// Whether the path is that of the directory, or of something in it.
-fn is_inside(path: &Path, dir: &Path) -> bool {
+pub(super) fn is_inside(path: &Path, dir: &Path) -> bool {
     resolved(path).starts_with(resolved(dir))
 }
 
 /// Without `.` and `..`.
-fn resolved(path: &Path) -> PathBuf {
+pub(super) fn resolved(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut resolved, part| {
         match part {
             Component::CurDir => {}
@@ -122,6 +102,6 @@ fn resolved(path: &Path) -> PathBuf {
     })
 }
 
-fn shown(path: &Path) -> String {
+pub(super) fn shown(path: &Path) -> String {
     quote(&path.display().to_string())
 }

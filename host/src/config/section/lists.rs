@@ -23,6 +23,21 @@ impl Section<'_, '_> {
         items.filter_map(|item| self.parsed(key, &shape, item, &parse)).collect()
     }
 
+    /// The same of a list that cannot be empty; none if it is not there.
+    pub(in crate::config) fn some_texts<T, E: fmt::Display>(
+        &mut self,
+        key: &'static str,
+        what: &'static str,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Option<Vec<At<T>>> {
+        let texts = self.texts(key, what, parse);
+        let value = self.table.get(key)?;
+        if value.get_ref().as_array().is_some_and(|list| list.is_empty()) {
+            self.wrong(key, &Shape::Texts(what), value, &Found::empty_list());
+        }
+        Some(texts)
+    }
+
     /// A list of tables with keys of their own. Each is shown under its `id`, if that is well
     /// formed, else under its place in the list, from 1.
     pub(in crate::config) fn tables(

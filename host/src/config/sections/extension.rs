@@ -3,29 +3,27 @@
 use std::path::Path;
 
 use super::{
-    CLASS, CONTRACT, ExtensionDraft, HOST_DIR, QUEUE, artifact_text, changes, check_path, plain_path, split,
+    CLASS, CONTRACT, ExtensionDraft, QUEUE, artifact_text, changes, check_path, grants::grants, split,
 };
 use crate::{
     config::{
         ArtifactHash, SubscribeGrant,
         check::{ExtensionPlaces, SubscribePlaces},
         classes::class_name,
-        error::Place,
         extension::{ExtensionConfig, INSTANCES},
-        grants::{DirGrant, Grants, check_variable},
         policy,
         restart::{BACKOFF, FAILURES, ReloadMode, RestartConfig, RestartPolicy, WINDOW},
         section::{At, Section},
         subscribe::{BYTES, MESSAGES},
     },
-    names::{ContractName, ExtensionId, QueueName, TopicPattern},
+    names::{ContractName, ExtensionId, HookDirName, QueueName, TopicPattern},
 };
 
 const EXTENSION_ID: &str = "an extension id";
 const PLUGIN: &str = "the path of a component, as in `storage.wasm`";
 const SHA256: &str = "a SHA-256, of 64 hexadecimal digits";
+const HOOKS: &str = "the name of a directory of hooks";
 const TOPIC: &str = "a topic pattern, as in `settings.changed.>`";
-const GUEST_DIR: &str = "an absolute path, as in `/data`";
 const RESTART: &str = "`never`, `on-failure` or `always`";
 const RELOAD: &str = "`stop-first` or `overlap`";
 
@@ -53,11 +51,12 @@ pub(super) fn extension(
     let (subscribes, subscribes_at) = subscribes.into_iter().unzip();
     let (puts, puts_at) = split(section.texts("puts", QUEUE, str::parse::<QueueName>));
     let (takes, takes_at) = split(section.texts("takes", QUEUE, str::parse::<QueueName>));
+    let (runs, runs_at) = split(section.texts("runs", HOOKS, str::parse::<HookDirName>));
     let when_full = section.text("when-full", policy::OF_REQUESTS, |text| {
         policy::named(text, policy::OF_REQUESTS).and_then(policy::of_requests)
     });
     let instances = section.count("instances", INSTANCES);
-    let (grants, hosts_at, guests_at) = section.table("grants", grants);
+    let (grants, grants_at) = section.table("grants", grants);
     let config = section.values("config", |_, _| Ok(()));
     let autostart = section.flag("autostart");
     let restart = section.table("restart", restart);
@@ -73,8 +72,8 @@ pub(super) fn extension(
         subscribes: subscribes_at,
         puts: puts_at,
         takes: takes_at,
-        hosts: hosts_at,
-        guests: guests_at,
+        runs: runs_at,
+        grants: grants_at,
     };
     let new = ExtensionConfig::new(id.value, path.value);
     let when_full = when_full.map_or(new.when_full, At::into_value);
@@ -90,6 +89,7 @@ pub(super) fn extension(
         subscribes,
         puts,
         takes,
+        runs,
         when_full,
         instances,
         grants,
@@ -138,28 +138,4 @@ fn restart(section: &mut Section<'_, '_>) -> RestartConfig {
         section.contradiction([("max-backoff", max_backoff_at), ("backoff", backoff_at)], &message);
     }
     restart
-}
-
-/// Also returns where the directories stand, of this machine and as the extension sees them.
-fn grants(section: &mut Section<'_, '_>) -> (Grants, Vec<Place>, Vec<Place>) {
-    let (mut dirs, mut hosts_at, mut guests_at) = (Vec::new(), Vec::new(), Vec::new());
-    section.tables("dirs", |dir| {
-        dir.require("host", HOST_DIR);
-        dir.require("guest", GUEST_DIR);
-        let host = plain_path(dir, "host", HOST_DIR);
-        let guest = dir.text("guest", GUEST_DIR, str::parse);
-        let mode = dir.text("mode", "`ro` or `rw`", str::parse);
-        if let (Some(host), Some(guest)) = (host, guest) {
-            hosts_at.push(host.place);
-            guests_at.push(guest.place);
-            dirs.push(DirGrant {
-                host: host.value,
-                guest: guest.value,
-                mode: mode.map(At::into_value).unwrap_or_default(),
-            });
-        }
-    });
-    let env = section.values("env", check_variable);
-    let (net, _) = split(section.texts("net", "an address with a port, as in `example.com:443`", str::parse));
-    (Grants { dirs, env, net }, hosts_at, guests_at)
 }

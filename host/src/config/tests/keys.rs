@@ -132,8 +132,11 @@ fn every_key_stands_in_the_manual_with_what_it_must_be() {
     let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/configuration.md");
     let manual = fs::read_to_string(manual).unwrap();
     for key in keys() {
-        // An extension's own limits are described once, with the classes.
+        // Limits are described once, with the classes, and grants with extensions.
         let path = key.path.replace("extension.limits.", "limits.NAME.");
+        let path = path
+            .replace("hooks.NAME.limits.", "limits.NAME.")
+            .replace("hooks.NAME.grants.", "extension.grants.");
         let row = manual.lines().find(|line| line.starts_with(&format!("| `{path}` |")));
         let row = row.unwrap_or_else(|| panic!("`{path}` has no row in docs/configuration.md"));
         assert!(row.contains(&key.shape.to_string()), "`{path}` must be {}: {row}", key.shape);
@@ -231,6 +234,9 @@ fn valid(key: &Key) -> Option<String> {
             "when-full" => "\"block\"",
             "reload" => "\"overlap\"",
             "guest" => "\"/guest\"",
+            "ok" => "\"200\"",
+            "error" => "\"1-7\"",
+            "warning" => "\"77-99\"",
             "sha256" => "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"",
             _ => "\"z\"",
         },
@@ -239,7 +245,7 @@ fn valid(key: &Key) -> Option<String> {
             "net" => "[\"example.com:443\"]",
             "requires" => "[\"given@1\"]",
             "publishes" => "[\"t\"]",
-            "puts" | "takes" => "[\"given\"]",
+            "puts" | "takes" | "runs" => "[\"given\"]",
             "trusted-keys" => "[\"11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\"]",
             _ => "[\"c@1\"]",
         },
@@ -255,7 +261,10 @@ fn document(path: &str, name: &str, value: &str) -> String {
     let (table, _) = split(path);
     let mut set: Vec<(&str, &str)> = match table {
         "extension" => vec![("id", "\"a\""), ("path", "\"a.wasm\"")],
-        "extension.grants.dirs" => vec![("host", "\"/host\""), ("guest", "\"/data\"")],
+        "extension.grants.dirs" | "hooks.NAME.grants.dirs" => {
+            vec![("host", "\"/host\""), ("guest", "\"/data\"")]
+        }
+        "hooks.NAME" => vec![("dir", "\"hooks.d\"")],
         "extension.subscribes" => vec![("topic", "\"a\"")],
         _ => Vec::new(),
     };
@@ -264,16 +273,23 @@ fn document(path: &str, name: &str, value: &str) -> String {
     let entries: String = set.iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
 
     let parent = "[[extension]]\nid = \"a\"\npath = \"a.wasm\"\n";
+    let header = |table: &str| {
+        let table = table.replace("NAME", "small");
+        let is_list = table.ends_with(".dirs") || table.ends_with(".subscribes");
+        if is_list { format!("[[{table}]]\n") } else { format!("[{table}]\n") }
+    };
     let table = match table {
         "" => String::new(),
         "extension" => "[[extension]]\n".to_owned(),
-        "extension.grants.dirs" | "extension.subscribes" => format!("{parent}[[{table}]]\n"),
-        table if table.starts_with("extension.") => format!("{parent}[{table}]\n"),
-        table => format!("[{}]\n", table.replace("NAME", "small")),
+        table if table.starts_with("extension.") => parent.to_owned() + &header(table),
+        table if table.starts_with("hooks.NAME.") => {
+            "[hooks.small]\ndir = \"hooks.d\"\n".to_owned() + &header(table)
+        }
+        table => header(table),
     };
     let uses_class = "[[extension]]\nid = \"b\"\npath = \"b.wasm\"\nclass = \"small\"\n";
     let given = "[[extension]]\nid = \"given\"\npath = \"given.wasm\"\nfulfills = [\"given@1\"]\n\
-                 [queue.given]\n";
+                 [queue.given]\n[hooks.given]\ndir = \"hooks.d\"\n";
     match path {
         _ if path.starts_with("limits.") => format!("{table}{entries}\n{uses_class}"),
         _ if path.starts_with("extension.") => format!("{table}{entries}\n{given}"),

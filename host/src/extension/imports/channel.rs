@@ -181,6 +181,6 @@ impl Pollable for InboxPollable {
 }
 
 fn subscribe_inbox(state: &mut State) -> wasmtime::Result<Resource<DynPollable>> {
-    let inbox = state.table.push(InboxPollable(state.jobs.takings().clone()))?;
-    subscribe(&mut state.table, inbox)
+    let inbox = state.sandbox.table.push(InboxPollable(state.jobs.takings().clone()))?;
+    subscribe(&mut state.sandbox.table, inbox)
 }

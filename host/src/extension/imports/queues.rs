@@ -43,7 +43,7 @@ fn put(mut store: Store<'_>, queue: u32, payload: Bytes, options: abi::Options) 
 impl State {
     fn open_queue(&mut self, name: &str) -> Result<u32, Error> {
         let queue = self.bus.open_queue(&self.peer, name)?;
-        self.jobs.open(queue, self.fixed.open_operations)
+        self.jobs.open(queue, self.sandbox.fixed.open_operations)
     }
 
     fn put(&self, queue: u32, payload: Bytes, options: &abi::Options) -> Result<Putting, Error> {

@@ -36,8 +36,11 @@ fn publish(
         let names = topic.len() + to.as_ref().map_or(0, String::len);
         meter::charge(&mut store, payload.len() + names)?;
         let state = store.data();
-        let compared_at_most =
-            if to.is_some() { u32::try_from(state.fixed.subscriptions).unwrap_or(u32::MAX) } else { 0 };
+        let compared_at_most = if to.is_some() {
+            u32::try_from(state.sandbox.fixed.subscriptions).unwrap_or(u32::MAX)
+        } else {
+            0
+        };
         let publishing = state
             .times(&options)
             .and_then(|times| state.bus.publish(&state.peer, to.as_deref(), &topic, payload, times));

@@ -83,6 +83,7 @@ pub(super) async fn compile(
         .spawn()
         .map_err(|error| LoadFault::Compiler(format!("cannot start `{}`: {error}", program.display())))?;
     let (mut sender, receiver) = oneshot::channel();
+    let turn = turn.for_task();
     tokio::spawn(async move {
         let outcome = tokio::select! {
             outcome = timeout(job.timeout, talk(&mut child, file, &job, &turn)) => {

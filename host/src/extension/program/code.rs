@@ -2,7 +2,8 @@
 
 use wasmtime::{Engine, component::Component};
 
-use super::{error::LoadFault, said};
+use super::error::LoadFault;
+use crate::extension::instance::said;
 
 /// Bytes that come before what wasmtime made.
 pub(super) const FOOTPRINT: usize = size_of::<u64>();
@@ -43,7 +44,7 @@ impl Code {
     }
 
     /// Its component, unless it takes more than `allowed` bytes, or is for another engine.
-    pub(super) fn load(self, engine: &Engine, allowed: u64) -> Result<Component, LoadFault> {
+    pub(super) fn load(&self, engine: &Engine, allowed: u64) -> Result<Component, LoadFault> {
         check(self.footprint(), allowed)?;
         let code = self.0.get(FOOTPRINT..).unwrap_or_default();
         #[expect(unsafe_code, reason = "a `Code` is made of bytes only that wasmtime has made")]

@@ -4,9 +4,9 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 #[cfg(feature = "compiler")]
-use super::{child, code::Code, error::LoadFault, file::PluginFile, helper, said, turn::Turn};
+use super::{child, code::Code, error::LoadFault, file::PluginFile, helper, turn::Turn};
 #[cfg(feature = "compiler")]
-use crate::config::Limits;
+use crate::{config::Limits, extension::instance::said};
 
 /// Who turns components into machine code for a Main.
 ///

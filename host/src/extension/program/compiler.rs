@@ -12,8 +12,9 @@ mod with {
     use wasmtime::Engine;
 
     use crate::{
-        config::{ExtensionConfig, MainConfig},
+        config::MainConfig,
         extension::program::{
+            Wanted,
             cache::{Cache, CacheError, EntryId},
             chain,
             code::Code,
@@ -47,21 +48,21 @@ mod with {
         pub(in super::super) async fn code(
             &self,
             file: PluginFile,
-            config: &ExtensionConfig,
+            wanted: Wanted<'_>,
             engine: &Engine,
             turn: Turn,
         ) -> Result<Code, LoadFault> {
-            let job = Job::new(&config.limits, None);
+            let job = Job::new(wanted.limits, None);
             let Some(cache) = self.cache.clone() else {
                 return self.compilation.compile(file, job, turn.clone()).await;
             };
             let id = EntryId::new(file.hash, engine);
-            let (getting, allowed) = (cache.clone(), config.limits.code_size);
+            let (getting, allowed) = (cache.clone(), wanted.limits.code_size);
             match turn.blocking(move || Ok(getting.get(id, allowed))).await? {
                 Ok(Some(code)) => return Ok(code),
                 Ok(None) => {}
                 Err(error) => {
-                    self.warn(config, "compiled afresh, since what is cached cannot be used", &error);
+                    self.warn(wanted.name, "compiled afresh, since what is cached cannot be used", &error);
                 }
             }
             let code = self.compilation.compile(file, job, turn.clone()).await?;
@@ -72,14 +73,14 @@ mod with {
                 })
                 .await?;
             if let Err(error) = kept {
-                self.warn(config, "what was compiled is not kept for the next start", &error);
+                self.warn(wanted.name, "what was compiled is not kept for the next start", &error);
             }
             Ok(code)
         }
 
-        fn warn(&self, config: &ExtensionConfig, what: &str, error: &CacheError) {
+        fn warn(&self, name: &str, what: &str, error: &CacheError) {
             let text = format!("{what}: {}", chain(error));
-            self.logs.write(&config.id.as_str().into(), Level::Warn, Source::Main, &text, iter::empty());
+            self.logs.write(&name.into(), Level::Warn, Source::Main, &text, iter::empty());
         }
     }
 }
@@ -91,9 +92,9 @@ mod without {
     use wasmtime::Engine;
 
     use crate::{
-        config::{ExtensionConfig, MainConfig},
+        config::MainConfig,
         extension::program::{
-            code::Code, compilation::Compilation, error::LoadFault, file::PluginFile, turn::Turn,
+            Wanted, code::Code, compilation::Compilation, error::LoadFault, file::PluginFile, turn::Turn,
         },
         logs::Logs,
     };
@@ -111,7 +112,7 @@ mod without {
         pub(in super::super) async fn code(
             &self,
             _: PluginFile,
-            _: &ExtensionConfig,
+            _: Wanted<'_>,
             _: &Engine,
             _: Turn,
         ) -> Result<Code, LoadFault> {

@@ -121,8 +121,13 @@ pub enum LoadFault {
     #[error("has no engine to run in: {0}")]
     Engine(String),
     /// It imports what there is not, or does not export `wasi:cli/run`.
-    #[error("does not fit the world `weir:iec/extension`: {0}")]
-    World(String),
+    #[error("does not fit the world `{world}`: {reason}")]
+    World {
+        /// The world that it must fit.
+        world: &'static str,
+        /// What does not.
+        reason: String,
+    },
     /// The work on it was cut off, as Main ended or by a fault in it.
     #[error("was not loaded: that was cut off")]
     CutOff,

@@ -205,6 +205,26 @@ async fn a_restart_does_not_renew_the_share() {
 }
 
 #[tokio::test]
+async fn what_one_spends_of_a_share_holds_back_the_others_that_spend_of_it() {
+    let (turns, kept) = (Arc::new(Turns::default()), share("0.1%"));
+    let guest = || {
+        let guest = std::future::pending::<()>();
+        InTurn::new(guest, turns.clone(), kept.clone(), Arc::new(Activity::new()), Arc::default())
+            .among_others()
+    };
+    let is_delayed = |guest: &mut InTurn<_>| {
+        assert!(Pin::new(&mut *guest).poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        guest.delay.is_some()
+    };
+    let (mut first, mut second) = (guest(), guest());
+    assert!(!is_delayed(&mut first) && !is_delayed(&mut second));
+    kept.lock().spend(1_000_000);
+    assert!(is_delayed(&mut first) && is_delayed(&mut second));
+    drop(first);
+    assert!(is_delayed(&mut guest()), "whoever ends takes nothing back");
+}
+
+#[tokio::test]
 async fn being_woken_again_brings_no_guest_past_a_look_that_is_due() {
     let turns = Arc::new(Turns::default());
     turns.ran(nanoseconds(LOOK_EVERY), false);

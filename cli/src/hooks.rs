@@ -1,0 +1,109 @@
+//! `weir hooks`: directories of hooks, run in this process.
+//!
+//! A signal ends it as it would any other: what runs is sandboxed, and leaves nothing to clean up.
+
+use std::{
+    collections::BTreeMap,
+    error::Error,
+    path::{self, Path, PathBuf},
+};
+
+use anyhow::Context;
+use weir_host::{
+    Config, HookCall, HookDirConfig, HookDirName, HookError, Main, MainConfig,
+    blocking::{self, BlockingError},
+};
+
+use crate::{
+    args::HooksRunArgs,
+    compile::compilation,
+    exit::{HookFailed, Usage},
+    output,
+    payload::{self, payload},
+    tables,
+};
+
+pub(crate) fn run(args: &HooksRunArgs) -> anyhow::Result<()> {
+    let (name, config) = match &args.config {
+        Some(file) => configured(file, &args.which)?,
+        None => asked_for(args)?,
+    };
+    let call = call(args)?;
+    let suffixes = config.hooks.get(&name).map(|dir| dir.suffixes.clone()).unwrap_or_default();
+    let main = blocking::Main::start(Main::builder(config).compilation(compilation())).map_err(of_call)?;
+    let report = main.hooks().get(name.as_str())?.run(call).map_err(of_call)?;
+    if args.json {
+        output::json(&report)?;
+    } else if report.runs.is_empty() {
+        output::line(&tables::no_hooks(&args.which, &suffixes))?;
+    } else {
+        output::write(tables::hooks(&report)?.as_bytes())?;
+    }
+    if report.is_success() { Ok(()) } else { Err(HookFailed(report.outcome().clone()).into()) }
+}
+
+/// The hooks that a file configures under this name.
+fn configured(file: &Path, name: &Path) -> anyhow::Result<(HookDirName, Config)> {
+    let Config { main, hooks, .. } = Config::load(file)?;
+    let found = hooks.into_iter().find(|(known, _)| Path::new(known.as_str()) == name);
+    let (name, dir) = found.ok_or_else(|| HookError::Unknown(name.display().to_string()))?;
+    Ok((name.clone(), alone(main, name, dir)))
+}
+
+/// The hooks of a directory that no file configures, in a class as it would be in a file.
+fn asked_for(args: &HooksRunArgs) -> anyhow::Result<(HookDirName, Config)> {
+    let text = format!("hooks.run = {{ dir = \".\", class = \"{}\" }}", args.class);
+    let Config { main, mut hooks, .. } = Config::parse(&text, "weir hooks run", Path::new("."))?;
+    let (name, mut dir) = hooks.pop_first().context("nothing is configured")?;
+    dir.dir = absolute(&args.which)?;
+    dir.grants.dirs.clone_from(&args.dirs);
+    for granted in &mut dir.grants.dirs {
+        granted.host = absolute(&granted.host)?;
+    }
+    if let Some(timeout) = args.timeout {
+        dir.timeout = timeout.into();
+    }
+    if let Some(timeout) = args.total_timeout {
+        dir.total_timeout = timeout.into();
+    }
+    if !args.suffixes.is_empty() {
+        dir.suffixes.clone_from(&args.suffixes);
+    }
+    let config = alone(main, name.clone(), dir);
+    config.check().map_err(|errors| Usage(errors.to_string()))?;
+    Ok((name, config))
+}
+
+/// As paths of files are: those that overlap are found by their texts.
+fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
+    path::absolute(path).with_context(|| format!("cannot find the directory `{}`", path.display()))
+}
+
+/// A Main with nothing but these hooks.
+fn alone(mut main: MainConfig, name: HookDirName, dir: HookDirConfig) -> Config {
+    main.serves.clear();
+    let mut config = Config::new(main, Vec::new());
+    config.hooks = BTreeMap::from([(name, dir)]);
+    config
+}
+
+fn call(args: &HooksRunArgs) -> anyhow::Result<HookCall> {
+    let mut call = HookCall::new();
+    call.params.extend(args.params.iter().cloned());
+    call.env.extend(args.env.iter().cloned());
+    call.args.clone_from(&args.args);
+    call.stdin = match args.stdin.as_deref() {
+        Some("-") => payload(Some("-"))?,
+        Some(path) => payload::file(path)?,
+        None => payload(None)?,
+    };
+    Ok(call)
+}
+
+/// What has failed, and not that it did in a blocking call.
+fn of_call<E: Error + Send + Sync + 'static>(error: BlockingError<E>) -> anyhow::Error {
+    match error {
+        BlockingError::Call(error) => error.into(),
+        BlockingError::InAsync => error.into(),
+    }
+}

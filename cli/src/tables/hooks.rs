@@ -1,0 +1,101 @@
+//! What came of hooks, as text for people.
+//!
+//! What a hook wrote is further in than what is said of it, so that it can look like nothing else.
+
+use std::{path::Path, time::Duration};
+
+use weir_host::{HookOutcome, HookReport, HookRun};
+
+use super::{limit_hit, time};
+use crate::output::{counted, printable};
+
+/// All of `weir hooks run`: each hook with what it wrote, and a line that sums up.
+pub(crate) fn hooks(report: &HookReport) -> anyhow::Result<String> {
+    let names: Vec<_> = report.runs.iter().map(|run| printable(&run.hook)).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
+    let mut text = String::new();
+    for (name, run) in names.iter().zip(&report.runs) {
+        let took = seconds(run.duration);
+        text.push_str(&format!("{name:<width$}  {}, {took}\n", outcome(&run.outcome)));
+        for (fact, value) in facts(&run.outcome)? {
+            text.push_str(&format!("  {fact:<8}{}\n", printable(&value)));
+        }
+        text.push_str(&written(run));
+    }
+    text.push_str(&summary(report));
+    Ok(text)
+}
+
+/// What is said instead of a directory without hooks.
+pub(crate) fn no_hooks(which: &Path, suffixes: &[String]) -> String {
+    let suffixes: Vec<_> = suffixes.iter().map(|suffix| format!("`{}`", printable(suffix))).collect();
+    let which = printable(&which.display().to_string());
+    format!("`{which}` has no hooks: no file whose name ends with {}", suffixes.join(" or "))
+}
+
+fn outcome(outcome: &HookOutcome) -> String {
+    match outcome {
+        HookOutcome::Ok => "ok".to_owned(),
+        HookOutcome::Warning { code } => format!("warning, exit code {code}"),
+        HookOutcome::ScriptError { code, is_reserved: false } => format!("script error, exit code {code}"),
+        HookOutcome::ScriptError { code, is_reserved: true } => {
+            format!("script error, exit code {code}, which is reserved")
+        }
+        HookOutcome::Interrupted => "interrupted".to_owned(),
+        HookOutcome::TimedOut { .. } => "timed out".to_owned(),
+        HookOutcome::SystemError { .. } => "system error".to_owned(),
+        HookOutcome::LimitExceeded(_) => "limit exceeded".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// Why it came to that.
+fn facts(outcome: &HookOutcome) -> anyhow::Result<Vec<(&'static str, String)>> {
+    Ok(match outcome {
+        HookOutcome::TimedOut { limit, allowed } => {
+            vec![("limit", format!("{limit}: {}", seconds(*allowed)))]
+        }
+        HookOutcome::LimitExceeded(hit) => {
+            // As a program would read it, since that has the unit of its numbers.
+            let hit = serde_json::from_value(serde_json::to_value(hit)?)?;
+            vec![("limit", limit_hit(&hit))]
+        }
+        HookOutcome::SystemError { reason, trace } => {
+            let names = ["trace"].into_iter().chain(std::iter::repeat(""));
+            let trace = names.zip(trace.iter().cloned());
+            [("cause", reason.clone())].into_iter().chain(trace).collect()
+        }
+        _ => Vec::new(),
+    })
+}
+
+/// The lines that a hook wrote, those of its standard error with a mark.
+fn written(run: &HookRun) -> String {
+    let streams = [("    ", &run.stdout), ("  ! ", &run.stderr)];
+    let lines = streams.into_iter().flat_map(|(mark, bytes)| {
+        let text = String::from_utf8_lossy(bytes);
+        text.lines().map(|line| format!("{mark}{}\n", printable(line))).collect::<Vec<_>>()
+    });
+    lines.collect()
+}
+
+fn summary(report: &HookReport) -> String {
+    let count = |is: fn(&HookOutcome) -> bool| report.runs.iter().filter(|run| is(&run.outcome)).count();
+    let mut text = counted(report.runs.len() as u64, "hook");
+    let warnings = count(|outcome| matches!(outcome, HookOutcome::Warning { .. }));
+    if warnings > 0 {
+        text.push_str(&format!(", {}", counted(warnings as u64, "warning")));
+    }
+    text.push_str(&format!(", in {}", seconds(report.duration)));
+    if let Some(HookRun { hook, outcome: last, .. }) = report.runs.last()
+        && !last.goes_on()
+    {
+        text.push_str(&format!("; stopped at `{}`: {}", printable(hook), outcome(last)));
+    }
+    text.push('\n');
+    text
+}
+
+fn seconds(duration: Duration) -> String {
+    time(duration.as_secs_f64())
+}

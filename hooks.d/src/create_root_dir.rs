@@ -1,0 +1,13 @@
+//! Makes the directory in which the hooks after this one work.
+
+use std::{fs, io::ErrorKind, process::ExitCode};
+
+fn main() -> ExitCode {
+    let root = example_hooks::root_dir();
+    example_hooks::ended(match fs::create_dir(&root) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            Err(format!("cannot make `{}`: {error}", root.display()))
+        }
+        _ => Ok(()),
+    })
+}

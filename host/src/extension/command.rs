@@ -1,0 +1,233 @@
+//! One run of a WASI command to its end: a guest that imports WASI and nothing of Weir's own.
+
+mod capture;
+mod place;
+
+use std::{
+    convert::Infallible,
+    fmt,
+    panic::{self, AssertUnwindSafe},
+    sync::Arc,
+    time::Instant,
+};
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use wasmtime::{Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, component::Linker};
+use wasmtime_wasi::{I32Exit, WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryInputPipe};
+
+use self::capture::Capture;
+pub(crate) use self::place::{Cut, Place};
+use super::{
+    engine::Stack,
+    imports, instance,
+    instance::Exit,
+    memory::size,
+    meter,
+    program::Program,
+    sandbox::{self, Guest, Sandbox},
+    turn::Activity,
+    wasi,
+};
+use crate::{
+    config::{Grants, Limits, NetGrant},
+    roster::LimitHit,
+    usage::Usage,
+};
+
+/// Commands that may run at once in one engine: its pools have room for so many.
+pub(crate) const AT_ONCE: u32 = 64;
+
+/// What one command may have of a pool. One that needs more runs without pools.
+const MEMORIES: u32 = 4;
+const TABLES: u32 = 16;
+const INSTANCES: u32 = 128;
+
+/// Bytes of a memory, and of a table, whose pages stay with its place, set back to what they were at first: to give them
+/// back and get them anew takes longer.
+const KEPT: usize = 256 << 10;
+
+/// What one command gets.
+#[derive(Clone, Debug)]
+pub(crate) struct Surroundings {
+    pub(crate) args: Vec<String>,
+    /// A later one goes before an earlier one of the same name.
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) stdin: Bytes,
+    /// Bytes that it and those before it may write to their standard output, and to their standard error.
+    pub(crate) output: u64,
+    /// Bytes that those before it have written to each.
+    pub(crate) written: (usize, usize),
+}
+
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Command").finish_non_exhaustive()
+    }
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub(crate) enum End {
+    Code(u8),
+    Limit(LimitHit),
+    System { reason: String, trace: Vec<String> },
+    Cut(Cut),
+}
+
+/// What came of a command.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) end: End,
+    pub(crate) stdout: Bytes,
+    pub(crate) stderr: Bytes,
+    /// Units that it used.
+    pub(crate) fuel: u64,
+    /// Bytes that it had at most.
+    pub(crate) memory: u64,
+}
+
+/// A command that is about to run.
+pub(crate) struct Command {
+    wasi: WasiCtx,
+    net: Arc<[NetGrant]>,
+    stdout: Capture,
+    stderr: Capture,
+}
+
+impl Command {
+    /// Opens what it is granted, which may block. With `may_block`, what it does with files blocks whoever polls it.
+    pub(crate) fn new(
+        limits: &Limits,
+        grants: &Grants,
+        net: Arc<[NetGrant]>,
+        surroundings: Surroundings,
+        may_block: bool,
+    ) -> Result<Self, String> {
+        let capture = |before| Capture::new(before, size(surroundings.output));
+        let (stdout, stderr) = (capture(surroundings.written.0), capture(surroundings.written.1));
+        let mut builder =
+            wasi::granted(limits, grants, &net, may_block).map_err(|error| instance::said(&error))?;
+        builder
+            .args(&surroundings.args)
+            .envs(&surroundings.env)
+            .stdin(MemoryInputPipe::new(surroundings.stdin))
+            .stdout(stdout.clone())
+            .stderr(stderr.clone());
+        Ok(Self { wasi: builder.build(), net, stdout, stderr })
+    }
+
+    /// Runs it to its end, or until it is cut off.
+    pub(crate) async fn run(
+        self,
+        program: &Program<Sandbox>,
+        limits: &Limits,
+        place: &Place,
+        deadline: Instant,
+        closing: &async_channel::Receiver<Infallible>,
+    ) -> Ended {
+        let Self { wasi, net, stdout, stderr } = self;
+        let (usage, activity) = (Arc::<Usage>::default(), Arc::new(Activity::new()));
+        let mut sandbox = Sandbox::new(limits, net, wasi, &usage, activity.clone());
+        sandbox.may_block = place.may_block();
+        let end = match sandbox::store(program.pre.engine(), sandbox, limits) {
+            Err(error) => End::System { reason: instance::said(&error), trace: Vec::new() },
+            Ok(mut store) => {
+                let guest = instance::guest(program, &mut store);
+                let guest = AssertUnwindSafe(place.run(guest, activity, &usage)).catch_unwind();
+                let ended = place.until(deadline, closing, guest).await;
+                meter::finish(&store);
+                let end = match ended {
+                    Err(cut) => End::Cut(cut),
+                    Ok(Err(panic)) => End::from(Exit::panicked(&*panic)),
+                    Ok(Ok(result)) => end(result, store.data(), limits),
+                };
+                let dropped = panic::catch_unwind(AssertUnwindSafe(|| drop(store)));
+                dropped.map_or_else(|panic| End::from(Exit::panicked(&*panic)), |()| end)
+            }
+        };
+        Ended {
+            end,
+            stdout: stdout.take(),
+            stderr: stderr.take(),
+            fuel: usage.fuel_to_start.peak(),
+            memory: usage.memory.peak(),
+        }
+    }
+}
+
+fn end(result: wasmtime::Result<Result<(), ()>>, sandbox: &Sandbox, limits: &Limits) -> End {
+    let code = match &result {
+        Ok(Ok(())) => Some(0),
+        Ok(Err(())) => Some(1),
+        Err(error) => error.downcast_ref::<I32Exit>().map(|exit| u8::try_from(exit.0).unwrap_or(u8::MAX)),
+    };
+    match code {
+        Some(code) => End::Code(code),
+        None => instance::exit(result, limits).in_sandbox(sandbox).into(),
+    }
+}
+
+impl From<Exit> for End {
+    fn from(exit: Exit) -> Self {
+        let reason = exit.to_string();
+        match (exit.limit(), exit) {
+            (Some(limit), _) => Self::Limit(limit),
+            (None, Exit::Trapped { trace, .. }) => Self::System { reason, trace },
+            (None, _) => Self::System { reason, trace: Vec::new() },
+        }
+    }
+}
+
+impl WasiView for Sandbox {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        self.wasi()
+    }
+}
+
+impl Guest for Sandbox {
+    const WORLD: &'static str = "wasi:cli/command";
+
+    /// One with pools, from which a command has what it needs in half the time; and one without, for what does not
+    /// fit the pools, and for processes that may not reserve the addresses for them.
+    fn engines(stack: Stack) -> wasmtime::Result<Vec<Engine>> {
+        let mut pooled = stack.config();
+        pooled.allocation_strategy(InstanceAllocationStrategy::Pooling(pools()));
+        let on_demand = Engine::new(&stack.config())?;
+        Ok(Engine::new(&pooled).into_iter().chain([on_demand]).collect())
+    }
+
+    fn add_to_linker(linker: &mut Linker<Self>) -> wasmtime::Result<()> {
+        imports::add_command(linker)
+    }
+
+    fn sandbox(&self) -> &Sandbox {
+        self
+    }
+
+    fn sandbox_mut(&mut self) -> &mut Sandbox {
+        self
+    }
+}
+
+fn pools() -> PoolingAllocationConfig {
+    let mut pools = PoolingAllocationConfig::new();
+    pools
+        .total_component_instances(AT_ONCE)
+        .total_stacks(AT_ONCE)
+        .total_memories(AT_ONCE * MEMORIES)
+        .total_tables(AT_ONCE * TABLES)
+        .total_core_instances(AT_ONCE * INSTANCES)
+        .max_memories_per_component(MEMORIES)
+        .max_memories_per_module(MEMORIES)
+        .max_tables_per_component(TABLES)
+        .max_tables_per_module(TABLES)
+        .max_core_instances_per_component(INSTANCES)
+        .table_elements(size(Limits::max().fixed().table_elements));
+    // Since Linux 6.7 the kernel says which pages were written to. Without that, all that is kept of a place would be set
+    // back each time, which takes longer than new pages.
+    if PoolingAllocationConfig::is_pagemap_scan_available() {
+        pools.pagemap_scan(Enabled::Yes).linear_memory_keep_resident(KEPT).table_keep_resident(KEPT);
+    }
+    pools
+}

@@ -1,0 +1,21 @@
+//! What becomes of the hooks of a Main that has ended.
+
+use crate::{
+    config::MainConfig,
+    extension::{Compilation, Runtime, Sources},
+};
+
+use super::*;
+
+/// Engines with their pools, compiled code, and a handle of the runtime: an embedder may start many a Main.
+#[tokio::test]
+async fn nothing_is_left_of_configured_hooks_once_main_has_ended_and_nobody_has_them() {
+    let sources = Sources::new(&MainConfig::default(), Compilation::default(), Arc::default());
+    let programs = Programs::new(Runtime::new().unwrap(), sources, 1).of_others();
+    let (hooks, closing) = Hooks::new(programs, Handle::current(), Arc::default(), 1);
+    hooks.configure([("a".parse().unwrap(), HookDirConfig::new("/nowhere"))].into());
+    let shared = Arc::downgrade(&hooks.0);
+    closing.close().await;
+    drop(hooks);
+    assert!(shared.upgrade().is_none());
+}

@@ -1,0 +1,79 @@
+//! What hooks reach beside their environment: what is granted, and nothing that holds up whoever runs them.
+
+use std::{fs, path::Path, time::Duration};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use weir_host::{
+    HookCall, HookDirConfig, HookOutcome, blocking,
+    config::{DirGrant, DirMode},
+};
+
+use super::support::*;
+
+fn grant(config: &mut HookDirConfig, host: &Path, mode: DirMode) {
+    config.grants.dirs.push(DirGrant { host: host.to_owned(), guest: "/data".parse().unwrap(), mode });
+}
+
+fn call(task: &str) -> HookCall {
+    HookCall::new().param("DO", task)
+}
+
+#[tokio::test]
+async fn a_hook_reads_and_writes_what_it_is_granted_and_nothing_else() {
+    let data = tempfile::tempdir().unwrap();
+    fs::write(data.path().join("a"), "12345").unwrap();
+    let path = data.path();
+    let with =
+        |mode, task: &str| one(move |config: &mut HookDirConfig| grant(config, path, mode), call(task));
+    assert_eq!(text(&with(DirMode::Ro, "open /data/a").await.stdout), "5");
+    assert_eq!(with(DirMode::Ro, "write /data/b x").await.outcome, failed());
+    assert_eq!(with(DirMode::Rw, "write /data/b xyz").await.outcome, HookOutcome::Ok);
+    assert_eq!(fs::read_to_string(data.path().join("b")).unwrap(), "xyz");
+    for file in ["/etc/passwd", "/data/../etc/passwd", "/data/link"] {
+        std::os::unix::fs::symlink("/etc/passwd", data.path().join("link")).ok();
+        assert_eq!(with(DirMode::Rw, &format!("open {file}")).await.outcome, failed(), "{file}");
+    }
+    assert_eq!(one(|_| {}, call("connect 127.0.0.1:1")).await.outcome, failed());
+}
+
+#[tokio::test]
+async fn a_granted_directory_that_is_gone_is_a_system_error_with_its_path() {
+    let run = one(|config| grant(config, Path::new("/nowhere/at/all"), DirMode::Ro), call("ok")).await;
+    let HookOutcome::SystemError { reason, .. } = run.outcome else { panic!("{:?}", run.outcome) };
+    assert!(reason.contains("`/nowhere/at/all`"), "{reason}");
+}
+
+/// Opening one waits for whoever opens its other end.
+#[test]
+fn a_fifo_in_a_granted_directory_holds_up_nobody() {
+    let data = tempfile::tempdir().unwrap();
+    mknodat(CWD, data.path().join("fifo"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+    std::os::unix::fs::symlink("fifo", data.path().join("link")).unwrap();
+    let files = dir(&["10-a"]);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let main = runtime.block_on(main());
+    let mut config = config(&files);
+    config.timeout = Duration::from_secs(20);
+    grant(&mut config, data.path(), DirMode::Rw);
+    let dir = main.hooks().open(config).unwrap();
+    for task in ["open /data/fifo", "write /data/fifo x", "open /data/link", "write /data/link x"] {
+        let here = blocking::HookDir::from(dir.clone()).run(call(task)).unwrap();
+        assert_eq!(here.runs[0].outcome, failed(), "{task}");
+        let there = runtime.block_on(run(&dir, task));
+        assert_eq!(there.runs[0].outcome, failed(), "{task}");
+    }
+    drop(main);
+}
+
+#[tokio::test]
+async fn open_files_are_bounded() {
+    let data = tempfile::tempdir().unwrap();
+    fs::write(data.path().join("a"), "1").unwrap();
+    let run = one(|config| grant(config, data.path(), DirMode::Ro), call("descriptors /data/a")).await;
+    let HookOutcome::LimitExceeded(limit) = run.outcome else { panic!("{:?}", run.outcome) };
+    assert_eq!((limit.name.as_str(), limit.allowed), ("resources", 512));
+}
+
+fn failed() -> HookOutcome {
+    HookOutcome::ScriptError { code: 1, is_reserved: false }
+}

@@ -1,0 +1,106 @@
+//! Blocking runs do their blocking work on the caller's thread: they need nothing of Main's pool, which may
+//! be used up.
+
+use std::{
+    fs,
+    sync::{Arc, Mutex, OnceLock, mpsc},
+    thread,
+    time::Duration,
+};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use weir_host::{
+    Config, HandlerError, HookCall, HookOutcome, Main, Service, blocking,
+    config::{DirGrant, DirMode},
+};
+
+use super::support::*;
+
+/// Time for what takes none when it does not wait for a thread.
+const SHORT: Duration = Duration::from_secs(15);
+
+fn builder_with_threads(threads: u16) -> weir_host::Builder {
+    let mut config = Config::new(main_config(), Vec::new());
+    config.main.blocking_threads = threads;
+    config.main.request_timeout = PATIENCE;
+    Main::builder(config)
+}
+
+fn call(task: &str) -> HookCall {
+    HookCall::new().param("DO", task).timeout(SHORT)
+}
+
+fn grant(path: &std::path::Path) -> DirGrant {
+    DirGrant { host: path.to_owned(), guest: "/data".parse().unwrap(), mode: DirMode::Rw }
+}
+
+#[test]
+fn files_of_a_blocking_run_are_read_on_the_thread_of_its_caller() {
+    let data = tempfile::tempdir().unwrap();
+    fs::write(data.path().join("a"), "12345").unwrap();
+    let files = dir(&["10-a"]);
+    let (go, gone) = mpsc::channel::<()>();
+    let (taken, is_taken) = mpsc::channel();
+    let gone = Mutex::new(gone);
+    let service = Service::new("test@1".parse().unwrap()).on_blocking("hold".parse().unwrap(), move |_| {
+        taken.send(()).unwrap();
+        // It ends when the sender is dropped.
+        let _dropped = gone.lock().unwrap().recv_timeout(PATIENCE);
+        Ok("".into())
+    });
+    let main = blocking::Main::start(builder_with_threads(1).serve(service)).unwrap();
+    let mut config = config(&files);
+    config.grants.dirs.push(grant(data.path()));
+    let dir = main.hooks().open(config).unwrap();
+    // Until it is old enough to be known the next time, and needs no loading.
+    pause(Duration::from_secs(5));
+    assert!(dir.run(call("open /data/a").timeout(PATIENCE)).unwrap().is_success());
+    let report = thread::scope(|scope| {
+        scope.spawn(|| main.client().call("test@1", "hold", ""));
+        is_taken.recv_timeout(PATIENCE).unwrap();
+        let report = dir.run(call("open /data/a"));
+        drop(go);
+        report
+    });
+    assert_eq!(report.unwrap().runs[0].outcome, HookOutcome::Ok);
+    main.shutdown().unwrap();
+}
+
+#[tokio::test]
+async fn a_blocking_handler_runs_hooks_on_the_only_thread_of_the_pool() {
+    let files = dir(&["10-a"]);
+    let slot = Arc::new(OnceLock::<weir_host::HookDir>::new());
+    let own = slot.clone();
+    let service = Service::new("test@1".parse().unwrap()).on_blocking("run".parse().unwrap(), move |_| {
+        let dir = blocking::HookDir::from(own.get().unwrap().clone());
+        let report = dir.run(call("ok")).map_err(|error| HandlerError::new("failed", error.to_string()))?;
+        Ok(format!("{:?}", report.outcome()).into())
+    });
+    let main = builder_with_threads(1).serve(service).start().await.unwrap();
+    slot.set(main.hooks().open(config(&files)).unwrap()).unwrap();
+    let answer = main.client().call("test@1", "run", "").await.unwrap();
+    assert_eq!(text(&answer), "Ok");
+    main.shutdown().await.unwrap();
+}
+
+/// To set the times of a file, the host opens it first, for writing.
+#[test]
+fn setting_the_times_of_a_fifo_holds_up_nobody() {
+    let data = tempfile::tempdir().unwrap();
+    mknodat(CWD, data.path().join("fifo"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let files = dir(&["10-a"]);
+    let main = blocking::Main::start(builder_with_threads(1)).unwrap();
+    let mut config = config(&files);
+    config.grants.dirs.push(grant(data.path()));
+    let dir = main.hooks().open(config).unwrap();
+    assert!(dir.run(call("ok").timeout(PATIENCE)).unwrap().is_success());
+    let (tell, told) = mpsc::channel();
+    thread::spawn({
+        let dir = dir.clone();
+        move || tell.send(dir.run(call("touch fifo")))
+    });
+    let report = told.recv_timeout(2 * SHORT).expect("it came back").unwrap();
+    let next = dir.run(call("ok")).map(|report| report.outcome().clone());
+    assert!(matches!(next, Ok(HookOutcome::Ok)), "the pool has its thread: {next:?}");
+    assert_eq!(report.runs[0].outcome, HookOutcome::ScriptError { code: 1, is_reserved: false });
+}

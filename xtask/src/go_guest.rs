@@ -1,0 +1,60 @@
+//! Builds the hook written in Go (`test-guests/go`).
+//!
+//! Go makes a module for WASI 0.1; wit-component makes a component of that, with the adapter to
+//! WASI 0.2. The same by hand: `docs/hooks.md`.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result};
+use wasi_preview1_component_adapter_provider::{
+    WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER,
+};
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::Resolve;
+
+use crate::run::{output, root, run};
+
+/// The first release, by its number after `go1.`, that knows `wasip1` and `//go:wasmimport`.
+const OLDEST: u32 = 21;
+
+/// Whether there is a Go that knows WASI.
+pub(crate) fn has_go() -> bool {
+    let version = output(Command::new("go").args(["env", "GOVERSION"])).unwrap_or_default();
+    let minor = version.trim().strip_prefix("go1.").and_then(|rest| rest.split(['.', 'r', 'b', '-']).next());
+    minor.and_then(|minor| minor.parse().ok()).is_some_and(|minor: u32| minor >= OLDEST)
+}
+
+/// Builds the hook `hook.go` into `out_dir` and returns the path of the component.
+///
+/// # Errors
+/// If the program does not compile, or there is no making a component of it.
+pub(crate) fn hook(out_dir: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(out_dir).with_context(|| format!("cannot make `{}`", out_dir.display()))?;
+    let module = out_dir.join("hook.core.wasm");
+    let mut build = Command::new("go");
+    build.args(["build", "-trimpath", "-ldflags=-s -w", "-o"]).arg(&module);
+    build.arg(root()?.join("test-guests/go/hook.go")).envs([("GOOS", "wasip1"), ("GOARCH", "wasm")]);
+    run(&mut build)?;
+
+    let mut bytes = fs::read(&module).with_context(|| format!("cannot read `{}`", module.display()))?;
+    embed_world(&mut bytes)?;
+    let component = ComponentEncoder::default()
+        .module(&bytes)?
+        .adapter(WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER)?
+        .encode()?;
+    let path = out_dir.join("hook.wasm");
+    fs::write(&path, component).with_context(|| format!("cannot write `{}`", path.display()))?;
+    Ok(path)
+}
+
+/// Says in the module what its import beyond WASI 0.1 is.
+fn embed_world(module: &mut Vec<u8>) -> Result<()> {
+    let mut resolve = Resolve::default();
+    let (package, _) = resolve.push_path(root()?.join("test-guests/exit.wit"))?;
+    let world = resolve.select_world(&[package], Some("exit"))?;
+    embed_component_metadata(module, &resolve, world, StringEncoding::UTF8, false)
+}
