@@ -1,4 +1,4 @@
-//! The extensions that are measured, and limits under which nothing but slices holds them.
+//! The extensions and hooks that are measured, and limits under which nothing but slices holds them.
 
 use std::{
     fs,
@@ -17,29 +17,31 @@ const MUCH_FUEL: u64 = 1_000_000_000_000_000;
 #[derive(Debug)]
 pub(crate) struct Guests {
     built: PathBuf,
+    /// Hooks as programs of this machine.
+    native: PathBuf,
     /// Those that are written as text.
     assembled: TempDir,
 }
 
 impl Guests {
-    /// `built` is where cargo leaves what it builds for extensions.
-    pub(crate) fn new(built: PathBuf) -> Result<Self> {
+    /// `built` is where cargo leaves what it builds for Weir, `native` where what it builds for this machine.
+    pub(crate) fn new(built: PathBuf, native: PathBuf) -> Result<Self> {
         let assembled = tempfile::tempdir().context("cannot make a directory")?;
         let component = wat::parse_str(include_str!("../guests/wat/table.wat"))?;
         fs::write(assembled.path().join("table.wasm"), component).context("cannot write a component")?;
-        Ok(Self { built, assembled })
+        Ok(Self { built, native, assembled })
     }
 
     /// The good one: it answers with what it was sent.
     pub(crate) fn echo(&self) -> Result<ExtensionConfig> {
-        let mut echo = extension("echo", &self.built.join("echo-raw.wasm"))?;
+        let mut echo = extension("echo", &self.component("echo-raw"))?;
         echo.fulfills = vec!["echo@1".parse()?];
         Ok(echo)
     }
 
     /// One that does what `kind` says (`benches/guests`), in 4 MiB, and is not started with Main.
     pub(crate) fn of_kind(&self, id: &str, kind: &str) -> Result<ExtensionConfig> {
-        let mut guest = extension(id, &self.built.join("bench-guest.wasm"))?;
+        let mut guest = extension(id, &self.component("bench-guest"))?;
         guest.config.insert("kind".to_owned(), kind.to_owned());
         guest.limits = unhindered();
         guest.autostart = false;
@@ -54,6 +56,16 @@ impl Guests {
         guest.limits.message_size = 64 * 1024;
         guest.autostart = true;
         Ok(guest)
+    }
+
+    /// The component of that name.
+    pub(crate) fn component(&self, name: &str) -> PathBuf {
+        self.built.join(format!("{name}.wasm"))
+    }
+
+    /// The same as a program of this machine, if it is a hook.
+    pub(crate) fn native(&self, name: &str) -> PathBuf {
+        self.native.join(name)
     }
 
     /// One that grows and fills its table; not started with Main either.

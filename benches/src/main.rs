@@ -42,9 +42,12 @@ struct Arguments {
     /// Write the figures into this page, too, where it has marks for the scenario.
     #[arg(long, value_name = "FILE")]
     docs: Option<PathBuf>,
-    /// Where the extensions are.
+    /// Where the extensions and hooks are.
     #[arg(long, value_name = "DIRECTORY")]
     guests: PathBuf,
+    /// Where the same hooks are as programs of this machine.
+    #[arg(long, value_name = "DIRECTORY")]
+    native: PathBuf,
 }
 
 fn main() -> Result<()> {
@@ -63,7 +66,7 @@ fn main() -> Result<()> {
     if let Some(disturbance) = machine.disturbance() {
         eprintln!("warning: {disturbance}");
     }
-    let bench = Bench { scale: arguments.scale, guests: Guests::new(arguments.guests)? };
+    let bench = Bench { scale: arguments.scale, guests: Guests::new(arguments.guests, arguments.native)? };
     let wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);
     for scenario in SCENARIOS.iter().filter(|scenario| wanted(scenario.name)) {
         eprintln!("{}: {}", scenario.name, scenario.about);

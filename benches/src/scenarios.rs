@@ -2,6 +2,7 @@
 
 mod broadcast;
 mod client;
+mod hooks;
 mod isolation;
 mod kill;
 mod shared_channel;
@@ -12,8 +13,8 @@ use anyhow::Result;
 use crate::{figure::Figure, guests::Guests, scale::Scale};
 
 /// Every scenario, in the order in which they run.
-pub(crate) const SCENARIOS: [Scenario; 4] =
-    [isolation::SCENARIO, kill::SCENARIO, broadcast::SCENARIO, shared_channel::SCENARIO];
+pub(crate) const SCENARIOS: [Scenario; 5] =
+    [isolation::SCENARIO, kill::SCENARIO, broadcast::SCENARIO, shared_channel::SCENARIO, hooks::SCENARIO];
 
 /// One scenario.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! The benchmarks: built, with the extensions that they run, and started.
+//! The benchmarks: built, with the extensions and hooks that they run, and started.
 
 use std::{path::PathBuf, process::Command};
 
@@ -52,13 +52,21 @@ pub(crate) fn check() -> Result<()> {
     run(program("debug")?.args(["--scale", "smoke", "--json"]).arg(json.path().join("figures.json")))
 }
 
-/// The program that measures, and its extensions.
+/// The program that measures, with its extensions and hooks.
 fn program(profile: &str) -> Result<Command> {
     guests::add_target()?;
-    let mut build = cargo(["build", "--bins", "--target", guests::TARGET, "--profile", "guest"])?;
-    run(build.args(["--package", "bench-guests", "--package", "echo"]))?;
+    let build = |for_weir: &[&str]| {
+        let packages = ["--package", "bench-guests", "--package", "example-hooks"];
+        run(cargo(["build", "--bins", "--profile", "guest"])?.args(packages).args(for_weir))
+    };
+    build(&["--target", guests::TARGET, "--package", "echo"])?;
+    // What hooks are compared with: processes of the same source, built in the same way.
+    build(&[])?;
     let target = target_dir()?;
     let mut program = Command::new(target.join(profile).join("weir-bench"));
     program.arg("--guests").arg(target.join(guests::TARGET).join("guest"));
+    program.arg("--native").arg(target.join("guest"));
+    // With these set every error takes a backtrace, which is in the shell of who develops and not where hooks run.
+    program.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
     Ok(program)
 }

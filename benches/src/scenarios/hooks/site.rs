@@ -1,0 +1,107 @@
+//! Where the hooks are, and where they leave their files.
+
+use std::{
+    fs::{self, Permissions},
+    io::ErrorKind,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
+use weir_host::{CpuShare, HookDirConfig, config::DirGrant};
+
+use super::{HOOKS, node};
+use crate::guests::Guests;
+
+/// What the hooks do, as scripts for `/bin/sh`, in the order of [`HOOKS`]. But for the one directory that is made in
+/// each round they start no other program.
+const SCRIPTS: [&str; 3] = [
+    "#!/bin/sh\n[ -d \"$ROOT_DIR\" ] || command -p mkdir \"$ROOT_DIR\"\n",
+    "#!/bin/sh\n: >> \"$ROOT_DIR/test-$NODE\"\n",
+    "#!/bin/sh\necho \"hello $NODE\"\n",
+];
+
+/// A directory of hooks, one of the scripts, and the one that hooks write to.
+#[derive(Debug)]
+pub(super) struct Site {
+    programs: TempDir,
+    data: TempDir,
+}
+
+impl Site {
+    pub(super) fn new(guests: &Guests) -> Result<Self> {
+        // In memory: what a file takes on a disk depends on what else is written there, and has just been removed.
+        let data = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        let programs = tempfile::tempdir().context("cannot make a directory")?;
+        let site = Self { programs, data: data.context("cannot make a directory")? };
+        for dir in [site.hooks(), site.scripts()] {
+            fs::create_dir(&dir).with_context(|| format!("cannot make `{}`", dir.display()))?;
+        }
+        for (hook, script) in HOOKS.into_iter().zip(SCRIPTS) {
+            copy_hook(guests, hook, &site.hooks())?;
+            let path = site.script(hook);
+            fs::write(&path, script).with_context(|| format!("cannot write `{}`", path.display()))?;
+            fs::set_permissions(&path, Permissions::from_mode(0o755))?;
+        }
+        Ok(site)
+    }
+
+    /// The hooks, which may write here and nowhere else.
+    pub(super) fn config(&self) -> Result<HookDirConfig> {
+        let mut config = HookDirConfig::new(self.hooks());
+        config.limits.cpu_share = CpuShare::WHOLE;
+        config.grants.dirs.push(DirGrant::read_write(self.data.path(), "/data".parse()?));
+        config.grants.env.insert("ROOT_DIR".to_owned(), "/data/files".to_owned());
+        Ok(config)
+    }
+
+    pub(super) fn script(&self, hook: &str) -> PathBuf {
+        self.scripts().join(hook)
+    }
+
+    /// What the first hook makes.
+    pub(super) fn files(&self) -> PathBuf {
+        self.data.path().join("files")
+    }
+
+    /// Removes what the hooks have left.
+    pub(super) fn clear(&self) -> Result<()> {
+        match fs::remove_dir_all(self.files()) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error).context("cannot clean up"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Each node must have its file.
+    pub(super) fn check(&self, nodes: u32) -> Result<()> {
+        let files = self.files();
+        for node in (0..nodes).map(node) {
+            ensure!(files.join(format!("test-{node}")).is_file(), "`{node}` has no file");
+        }
+        Ok(())
+    }
+
+    fn hooks(&self) -> PathBuf {
+        self.programs.path().join("hooks.d")
+    }
+
+    fn scripts(&self) -> PathBuf {
+        self.programs.path().join("scripts")
+    }
+}
+
+/// Copies what was built for Weir.
+pub(super) fn copy_hook(guests: &Guests, hook: &str, to: &Path) -> Result<()> {
+    let built = guests.component(hook);
+    let to = to.join(hook).with_extension("wasm");
+    fs::copy(&built, to).with_context(|| format!("cannot copy `{}`", built.display()))?;
+    Ok(())
+}
+
+/// What the last hook prints.
+pub(super) fn ensure_hello(stdout: &[u8], node: &str) -> Result<()> {
+    let said = String::from_utf8_lossy(stdout);
+    ensure!(said.trim_end() == format!("hello {node}"), "`{node}` was told {said:?}");
+    Ok(())
+}
