@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use wasmtime::{Config, Engine, component::Linker};
+use wasmtime::{Config, component::Linker};
 
 use super::{memory::size, sandbox::Guest};
 use crate::config::Limits;
@@ -81,6 +81,6 @@ impl<G: Guest> Runtime<G> {
 
 /// An engine in which code runs as that of extensions does, for whoever measures it.
 #[cfg(feature = "compiler")]
-pub(super) fn engine() -> wasmtime::Result<Engine> {
-    Engine::new(&Stack::of(&Limits::default()).config())
+pub(super) fn engine() -> wasmtime::Result<wasmtime::Engine> {
+    wasmtime::Engine::new(&Stack::of(&Limits::default()).config())
 }

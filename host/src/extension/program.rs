@@ -83,7 +83,8 @@ impl<G> fmt::Debug for Program<G> {
 /// A file that is to be loaded, and what that may take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'w> {
-    /// Under which warnings are logged.
+    /// Under which warnings of the compiler's are logged.
+    #[cfg_attr(not(feature = "compiler"), expect(dead_code, reason = "there is no compiler"))]
     pub(crate) name: &'w str,
     pub(crate) path: &'w Path,
     /// Where the file must be.

@@ -1,8 +1,8 @@
 //! Turns to load: so many files are read, compiled and verified at once.
 
-use std::{sync::Arc, thread};
+use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::error::LoadFault;
 
@@ -22,6 +22,7 @@ enum Threads {
     /// That of whoever waits: it needs none of the pool, which can be used up by others who wait.
     Waiting,
     /// One for each piece of work.
+    #[cfg(feature = "compiler")]
     Own,
 }
 
@@ -59,9 +60,10 @@ impl Turn {
         match self.threads {
             Threads::Pool => tokio::task::spawn_blocking(work).await.unwrap_or(Err(LoadFault::CutOff)),
             Threads::Waiting => work(),
+            #[cfg(feature = "compiler")]
             Threads::Own => {
-                let (done, result) = oneshot::channel();
-                thread::Builder::new()
+                let (done, result) = tokio::sync::oneshot::channel();
+                std::thread::Builder::new()
                     .name("weir-load".to_owned())
                     .spawn(move || done.send(work()))
                     .map_err(|error| LoadFault::Compiler(error.to_string()))?;
