@@ -93,3 +93,18 @@ async fn a_reload_adds_changes_and_removes_directories() {
     assert!(run(&before, "ok").await.is_success(), "whoever holds one can go on");
     main.shutdown().await.unwrap();
 }
+
+#[tokio::test]
+async fn an_extension_cannot_change_what_the_operator_sets() {
+    let files = dir(&["10-a"]);
+    let mut config = config(&files);
+    config.grants.env.insert("ROOT".to_owned(), "/safe".to_owned());
+    let main =
+        Main::builder(with(vec![puppet("a", &["ready"])], &[("ready", config)])).start().await.unwrap();
+    for key in ["params", "env"] {
+        let ask = json!({"hooks": "ready", key: {"ROOT": "/other"}}).to_string();
+        let refused = tell(&main, "a", format!("call hooks@1 run {ask}")).await.unwrap_err().to_string();
+        assert!(refused.contains("`ROOT` is set by the operator of the hooks"), "{refused}");
+    }
+    main.shutdown().await.unwrap();
+}

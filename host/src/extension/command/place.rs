@@ -1,8 +1,7 @@
 //! Where a command runs: on the worker thread among the extensions, or on the thread of whoever waits for it.
 
-use std::{convert::Infallible, pin::pin, sync::Arc, time::Instant};
+use std::{convert::Infallible, future::poll_fn, pin::pin, sync::Arc, time::Instant};
 
-use std::future::poll_fn;
 use tokio::{sync::Semaphore, time::timeout_at};
 
 use crate::{
