@@ -1,5 +1,5 @@
-//! Functions of WASI that are narrowed: names that a guest may look up, how much randomness it gets at
-//! once, and how much it can wait for at once.
+//! Functions of WASI that are narrowed: names that a guest may look up, files that a command may open, how
+//! much randomness a guest gets at once, and how much it can wait for at once.
 
 use rustix::{
     fs::{AtFlags, FileType, statat},
