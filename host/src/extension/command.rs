@@ -201,10 +201,12 @@ impl Guest for Sandbox {
         imports::add_command(linker)
     }
 
+    #[inline(always)]
     fn sandbox(&self) -> &Sandbox {
         self
     }
 
+    #[inline(always)]
     fn sandbox_mut(&mut self) -> &mut Sandbox {
         self
     }

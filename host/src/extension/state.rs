@@ -365,10 +365,12 @@ impl Guest for State {
         imports::add_to_linker(linker)
     }
 
+    #[inline(always)]
     fn sandbox(&self) -> &Sandbox {
         &self.sandbox
     }
 
+    #[inline(always)]
     fn sandbox_mut(&mut self) -> &mut Sandbox {
         &mut self.sandbox
     }
