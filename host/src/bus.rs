@@ -36,13 +36,13 @@ pub use self::{
     message::{MessageId, PeerId, Receipt},
 };
 pub(crate) use self::{
-    inbox::{Delivery, Inbox, InboxLimits, LaneStats, ReaderId, Seat, Taken},
+    inbox::{Delivery, Inbox, InboxLimits, LaneStats, Look, ReaderId, Seat, Taken},
     message::{Answer, Event, Incoming, OperationId, Reply, Request},
     peer::{Access, Peer, PeerLimits, Phase},
     pending::{Pending, Waiter},
     queue::{Job, Queue, QueueSettings, QueueStats, Reader, TakenJob},
     queues::Putting,
-    request::{PendingCall, Sending, Target},
+    request::{PendingCall, Sending, Target, Term},
     subscriptions::{Subscription, SubscriptionStats},
     topics::TopicStats,
 };
@@ -57,7 +57,7 @@ pub(crate) struct Bus {
     subscriptions: Subscriptions,
     topics: Topics,
     queues: Queues,
-    pending: Arc<Pending>,
+    pending: Pending,
     last_message: AtomicU64,
     on_loss: OnLoss,
 }
@@ -79,7 +79,7 @@ impl Bus {
             subscriptions: Subscriptions::default(),
             topics: Topics::default(),
             queues: Queues::default(),
-            pending: Arc::new(Pending::default()),
+            pending: Pending::default(),
             last_message: AtomicU64::new(0),
         }
     }

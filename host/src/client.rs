@@ -123,7 +123,7 @@ impl Client {
         payload: impl Into<Bytes>,
         options: CallOptions,
     ) -> Result<Bytes, Error> {
-        let mut target = self.bus.open(&self.bus.main(), contract, operation, options.provider.as_deref())?;
+        let mut target = self.bus.open(self.bus.main(), contract, operation, options.provider.as_deref())?;
         self.send(&mut target, payload.into(), options.timeout).await
     }
 
@@ -133,7 +133,7 @@ impl Client {
     ///
     /// [`Error::UnknownContract`], [`Error::NoProvider`] or [`Error::Invalid`].
     pub fn operation(&self, contract: &str, operation: &str) -> Result<ClientOperation, Error> {
-        let target = self.bus.open(&self.bus.main(), contract, operation, None)?;
+        let target = self.bus.open(self.bus.main(), contract, operation, None)?;
         Ok(ClientOperation { client: self.clone(), target })
     }
 
@@ -199,7 +199,7 @@ impl Client {
         let SubscribeOptions { policy, messages, bytes } = options;
         let inbox = Arc::new(Inbox::new(InboxLimits { messages: messages.max(1), bytes }));
         let delivery = Delivery { policy, messages: u32::MAX, bytes: u64::MAX };
-        let subscription = self.bus.subscribe(&self.bus.main(), &inbox, pattern, Some(delivery))?;
+        let subscription = self.bus.subscribe(self.bus.main(), &inbox, pattern, Some(delivery))?;
         Ok(Subscriber { bus: self.bus.clone(), inbox, subscription })
     }
 
@@ -225,7 +225,7 @@ impl Client {
         topic: &str,
         payload: Bytes,
     ) -> Result<Receipt, Error> {
-        let publishing = self.bus.publish(&self.bus.main(), to, topic, payload, (timeout, None))?;
+        let publishing = self.bus.publish(self.bus.main(), to, topic, payload, (timeout, None))?;
         publishing.receipt().await
     }
 
@@ -235,8 +235,8 @@ impl Client {
         payload: Bytes,
         timeout: Option<Duration>,
     ) -> Result<Bytes, Error> {
-        let deadline = self.bus.deadline(target, timeout, None);
-        self.bus.call(&self.bus.main(), target, payload, deadline, false)?.answer().await
+        let term = self.bus.term(target, timeout, None);
+        self.bus.call(self.bus.main(), target, payload, term, false)?.answer().await
     }
 }
 
@@ -313,6 +313,6 @@ impl Subscriber {
 impl Drop for Subscriber {
     fn drop(&mut self) {
         // It fails only if the subscription has ended already.
-        let _ended = self.bus.unsubscribe(&self.bus.main(), self.subscription.number());
+        let _ended = self.bus.unsubscribe(self.bus.main(), self.subscription.number());
     }
 }

@@ -8,6 +8,7 @@ mod abi;
 mod calibration;
 mod command;
 mod engine;
+mod handoff;
 mod imports;
 mod in_hand;
 mod inspect;
@@ -29,9 +30,10 @@ pub(crate) use self::{
     calibration::fuel_per_ms,
     command::{AT_ONCE, Command, Cut, End, Ended, Place, Surroundings},
     engine::Runtime,
+    handoff::Handoff,
     instance::{Exit, Handling, Instance, Noted, Notice, Signals},
     output::Output,
-    program::{Loaded, Programs, Sources, Wanted, chain},
+    program::{Loaded, Programs, Sources, Stamp, Wanted, chain},
     sandbox::Sandbox,
     turn::{SharedShare, Turns},
 };

@@ -34,7 +34,7 @@ use crate::{
     bus::{Bus, Phase},
     config::{Config, ConfigErrors, HOOKS_CONTRACT},
     events::MainEvent,
-    extension::{Instance, Noted, Notice, Programs, Signals, Turns},
+    extension::{Handoff, Instance, Noted, Notice, Programs, Signals, Turns},
     hooks::Hooks,
     logs::Logs,
     names::{ContractName, ExtensionId},
@@ -350,7 +350,8 @@ impl Supervisor {
         };
         let run = Run { version, signals };
         let (task, programs) = (run.clone(), self.programs.clone());
-        self.tasks.spawn(async move { Done::Ran(Box::new(run::run(task, programs, instance).await)) });
+        let run_it = async move { Done::Ran(Box::new(run::run(task, programs, instance).await)) };
+        self.tasks.spawn(Handoff::new(run_it));
         Some(run)
     }
 

@@ -37,11 +37,22 @@ pub(super) struct Waits(Arc<Peer>);
 
 impl Drop for Waits {
     fn drop(&mut self) {
-        self.0.set_waits(Vec::new());
+        self.0.set_waits([]);
     }
 }
 
 impl Bus {
+    /// From now on `caller` waits for the answer of `receiver`, as [`wait_for`](Self::wait_for) has it.
+    pub(super) fn wait_for_answer(&self, caller: &Arc<Peer>, receiver: &Peer) -> Result<Waits, Error> {
+        let wait = Wait::answer(receiver.id());
+        // Nearly always there is no way to follow.
+        if receiver.id() == caller.id() || !receiver.ends_all_waits() {
+            self.refuse_circle(caller, std::iter::once(&wait.on))?;
+        }
+        caller.set_waits([wait]);
+        Ok(Waits(caller.clone()))
+    }
+
     /// From now on `caller` waits for all of these; fails if one of them waits, by however many more, for
     /// `caller`. Nobody waits for an instance that is still to take over.
     pub(super) fn wait_for(&self, caller: &Arc<Peer>, waits: Vec<Wait>) -> Result<Waits, Error> {

@@ -5,7 +5,7 @@
 //! that the peer has under way and are never shed; one that does not fit by bytes arrives as the
 //! error that says so. They share the bytes of the events, and take them: the oldest events make room.
 //! Behind a lane that is full, what its senders wait to get in waits in order.
-//! All lanes share one wake-up, so that waiting costs one registration.
+//! All lanes share one lock, under which a reader that finds nothing leaves its waker: to wait costs one look.
 //!
 //! The inbox belongs to the peer; its instances are **readers**. Requests and events go to the current
 //! one. Others may read beside it: one that is to take over, or one that finishes after it was relieved.
@@ -17,10 +17,10 @@ mod lane;
 
 use std::{
     collections::VecDeque,
+    future::poll_fn,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
 };
-
-use event_listener::{Event as Arrival, listener};
 
 pub(crate) use self::events::{Delivery, LaneStats};
 use self::{
@@ -57,6 +57,17 @@ pub(crate) enum Taken {
     Stop,
     Empty,
     Message(Incoming),
+}
+
+/// How to look for a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look<'w> {
+    /// Or only for what comes before events.
+    pub(crate) events: bool,
+    /// Whether to [hold](Inbox::hold_requests) requests from now on; none: as before.
+    pub(crate) hold: Option<bool>,
+    /// The task to wake when there is something, if there is nothing now.
+    pub(crate) task: Option<&'w Waker>,
 }
 
 /// A request that did not get into an inbox.
@@ -100,7 +111,6 @@ impl Seat {
 #[derive(Debug)]
 pub(crate) struct Inbox {
     lanes: Mutex<Lanes>,
-    arrival: Arrival,
 }
 
 #[derive(Debug)]
@@ -141,6 +151,22 @@ struct Reader {
     /// Somebody may have given up waiting for a request that the instance has in hand.
     has_abandoned_in_hand: bool,
     replies: Lane<Reply>,
+    /// Of the one task in which it waits.
+    task: Option<Waker>,
+}
+
+/// Tasks to wake outside the lock, since a waker may be anybody's code. Nearly always it is one.
+#[derive(Debug)]
+#[must_use = "nobody is woken"]
+struct Waiting {
+    first: Option<Waker>,
+    others: Vec<Waker>,
+}
+
+impl Waiting {
+    fn wake(self) {
+        self.first.into_iter().chain(self.others).for_each(Waker::wake);
+    }
 }
 
 /// Whether the instance is to finish.
@@ -165,7 +191,7 @@ impl Inbox {
             events: EventLanes::default(),
             peak: Filling::default(),
         };
-        Self { lanes: Mutex::new(lanes), arrival: Arrival::new() }
+        Self { lanes: Mutex::new(lanes) }
     }
 
     /// One more peer is to serve it.
@@ -181,85 +207,51 @@ impl Inbox {
     /// follow, as long as some are still to come, and then stop again. An instance that has ended, as
     /// all others see it, is told to stop.
     pub(crate) fn take(&self, reader: ReaderId) -> Taken {
-        self.take_with(reader, true)
+        self.take_with(reader, &Look { events: true, hold: None, task: None })
     }
 
-    /// The same, with or without events.
-    pub(super) fn take_with(&self, reader: ReaderId, events: bool) -> Taken {
+    /// The same, in another way.
+    pub(super) fn take_with(&self, reader: ReaderId, look: &Look<'_>) -> Taken {
         let mut lanes = self.lanes();
-        let is_current = lanes.is_current(reader);
-        let Some(own) = lanes.reader(reader) else { return Taken::Stop };
-        if own.stop == Stop::Asked {
-            own.stop = Stop::Told;
-            return Taken::Stop;
+        let (taken, has_admitted) = lanes.take(reader, look);
+        let waiting = has_admitted.then(|| lanes.waiting());
+        let former = match (&taken, look.task) {
+            (Taken::Empty, Some(task)) => lanes.wait(reader, task),
+            _ => None,
+        };
+        drop(lanes);
+        drop(former);
+        if let Some(waiting) = waiting {
+            waiting.wake();
         }
-        if let Some(reply) = own.replies.pop() {
-            own.expected = own.expected.saturating_sub(1);
-            if lanes.admit_events() && !is_current {
-                drop(lanes);
-                self.wake();
-            }
-            return Taken::Message(Incoming::Reply(reply));
-        }
-        if own.stop == Stop::Told {
-            return if own.expected == 0 { Taken::Stop } else { Taken::Empty };
-        }
-        if !is_current {
-            return Taken::Empty;
-        }
-        let holds_requests = own.holds_requests;
-        while !holds_requests && let Some(request) = lanes.requests.pop() {
-            lanes.admit_requests();
-            if !request.answer.is_done() {
-                return Taken::Message(Incoming::Request(request));
-            }
-        }
-        match events.then(|| lanes.events.pop(reader)).flatten() {
-            Some(event) => {
-                lanes.admit_events();
-                Taken::Message(Incoming::Event(event))
-            }
-            None => Taken::Empty,
-        }
+        taken
     }
 
-    /// Waits until `take` finds something.
+    /// Waits until `take` finds something, in one task for each reader.
     pub(crate) async fn readable(&self, reader: ReaderId) {
-        self.readable_or(reader, || false).await;
+        poll_fn(|context| self.poll_readable(reader, context)).await;
     }
 
     /// Waits until `take` finds something, or `other` holds; what makes that hold [wakes](Self::wake) it.
     pub(crate) async fn readable_or(&self, reader: ReaderId, other: impl Fn() -> bool) {
-        let is_readable = || self.is_readable(reader) || other();
-        loop {
-            if is_readable() {
-                return;
-            }
-            listener!(self.arrival => arrived);
-            if is_readable() {
-                return;
-            }
-            arrived.await;
-        }
+        // Asked when the waker is there: what happens in between wakes it. And not under the lock, which whoever
+        // makes it hold may be waiting for.
+        poll_fn(|context| match self.poll_readable(reader, context) {
+            Poll::Pending if !other() => Poll::Pending,
+            _ => Poll::Ready(()),
+        })
+        .await;
     }
 
-    fn is_readable(&self, reader: ReaderId) -> bool {
+    fn poll_readable(&self, reader: ReaderId, context: &Context<'_>) -> Poll<()> {
         let mut lanes = self.lanes();
-        let is_current = lanes.is_current(reader);
-        let Some(own) = lanes.reader(reader) else { return true };
-        match own.stop {
-            Stop::Asked => true,
-            Stop::Told => !own.replies.is_empty() || own.expected == 0,
-            Stop::No => {
-                let has_replies = !own.replies.is_empty();
-                let holds_requests = own.holds_requests;
-                let waits = |request: &Request| !request.answer.is_done();
-                has_replies
-                    || (is_current
-                        && (lanes.events.has_any_for(reader)
-                            || (!holds_requests && lanes.requests.items.iter().any(waits))))
-            }
+        if lanes.is_readable(reader) {
+            return Poll::Ready(());
         }
+        let former = lanes.wait(reader, context.waker());
+        drop(lanes);
+        drop(former);
+        Poll::Pending
     }
 
     /// From now on `take` says stop to this reader.
@@ -307,14 +299,19 @@ impl Inbox {
         {
             former.stop = Stop::Asked;
         }
+        let waiting = lanes.waiting();
         drop(lanes);
-        self.wake();
+        waiting.wake();
     }
 
     /// An instance has ended: replies to it are dropped, all else waits for another.
     pub(super) fn close(&self, reader: ReaderId) {
-        let closed: Vec<_> = self.lanes().readers.extract_if(.., |own| own.id == reader).collect();
-        self.wake();
+        let mut lanes = self.lanes();
+        // Woken with the others, it finds that it has ended.
+        let waiting = lanes.waiting();
+        let closed: Vec<_> = lanes.readers.extract_if(.., |own| own.id == reader).collect();
+        drop(lanes);
+        waiting.wake();
         drop(closed);
     }
 
@@ -446,8 +443,9 @@ impl Inbox {
             lanes.events.lose_in_hand(*subscription, *lost);
         }
         lanes.note_peak();
+        let waiting = lanes.waiting();
         drop(lanes);
-        self.wake();
+        waiting.wake();
     }
 
     /// Appends a request, or gives it back.
@@ -469,8 +467,9 @@ impl Inbox {
         }
         lanes.requests.push_back(request);
         lanes.note_peak();
+        let waiting = lanes.waiting();
         drop(lanes);
-        self.wake();
+        waiting.wake();
         Ok(())
     }
 
@@ -483,8 +482,9 @@ impl Inbox {
         if lanes.has_room_for(&request) {
             lanes.requests.push_back(request);
             lanes.note_peak();
+            let waiting = lanes.waiting();
             drop(lanes);
-            self.wake();
+            waiting.wake();
             return Ok(None);
         }
         let room = Arc::<Room>::default();
@@ -518,8 +518,9 @@ impl Inbox {
         let limits = lanes.beside_replies();
         lanes.events.set_delivery(subscription, delivery, limits);
         lanes.admit_events();
+        let waiting = lanes.waiting();
         drop(lanes);
-        self.wake();
+        waiting.wake();
     }
 
     pub(super) fn lane_stats(&self, subscription: u32) -> (Delivery, LaneStats) {
@@ -543,9 +544,10 @@ impl Inbox {
         let (limits, is_down) = (lanes.beside_replies(), !lanes.is_served());
         let pushed = lanes.events.push(subscription, published, coming, limits, is_down);
         lanes.note_peak();
+        let waiting = pushed.delivered.then(|| lanes.waiting());
         drop(lanes);
-        if pushed.delivered {
-            self.wake();
+        if let Some(waiting) = waiting {
+            waiting.wake();
         }
         pushed
     }
@@ -591,8 +593,9 @@ impl Inbox {
             dropped += 1;
         }
         lanes.note_peak();
+        let waiting = lanes.waiting();
         drop(lanes);
-        self.wake();
+        waiting.wake();
         dropped
     }
 
@@ -622,9 +625,10 @@ impl Inbox {
         (lanes.filling(), lanes.peak)
     }
 
-    /// Wakes all who wait: they may be different instances, for which different messages come.
+    /// Wakes all who wait.
     pub(crate) fn wake(&self) {
-        self.arrival.notify(usize::MAX);
+        let waiting = self.lanes().waiting();
+        waiting.wake();
     }
 
     fn lanes(&self) -> MutexGuard<'_, Lanes> {
@@ -641,6 +645,7 @@ impl Reader {
             holds_requests: false,
             has_abandoned_in_hand: false,
             replies: Lane::default(),
+            task: None,
         }
     }
 }
@@ -652,6 +657,76 @@ impl Lanes {
 
     fn is_current(&self, reader: ReaderId) -> bool {
         self.seats.iter().any(|sitting| sitting.current == reader)
+    }
+
+    /// The next message, and whether any event got in, of which another reader is to be told.
+    fn take(&mut self, reader: ReaderId, look: &Look<'_>) -> (Taken, bool) {
+        let is_current = self.is_current(reader);
+        let Some(own) = self.reader(reader) else { return (Taken::Stop, false) };
+        // Not if somebody has given up on what is in hand since that was asked.
+        own.holds_requests = look.hold.unwrap_or(own.holds_requests) && !own.has_abandoned_in_hand;
+        if own.stop == Stop::Asked {
+            own.stop = Stop::Told;
+            return (Taken::Stop, false);
+        }
+        if let Some(reply) = own.replies.pop() {
+            own.expected = own.expected.saturating_sub(1);
+            let has_admitted = self.admit_events() && !is_current;
+            return (Taken::Message(Incoming::Reply(reply)), has_admitted);
+        }
+        if own.stop == Stop::Told {
+            return (if own.expected == 0 { Taken::Stop } else { Taken::Empty }, false);
+        }
+        if !is_current {
+            return (Taken::Empty, false);
+        }
+        let holds_requests = own.holds_requests;
+        while !holds_requests && let Some(request) = self.requests.pop() {
+            self.admit_requests();
+            if !request.answer.is_done() {
+                return (Taken::Message(Incoming::Request(request)), false);
+            }
+        }
+        match look.events.then(|| self.events.pop(reader)).flatten() {
+            Some(event) => {
+                self.admit_events();
+                (Taken::Message(Incoming::Event(event)), false)
+            }
+            None => (Taken::Empty, false),
+        }
+    }
+
+    /// The reader waits in this task; returns the one in which it did, to be dropped outside the lock.
+    fn wait(&mut self, reader: ReaderId, task: &Waker) -> Option<Waker> {
+        let own = self.reader(reader)?;
+        match &own.task {
+            Some(known) if known.will_wake(task) => None,
+            _ => own.task.replace(task.clone()),
+        }
+    }
+
+    fn is_readable(&mut self, reader: ReaderId) -> bool {
+        let is_current = self.is_current(reader);
+        let Some(own) = self.reader(reader) else { return true };
+        match own.stop {
+            Stop::Asked => true,
+            Stop::Told => !own.replies.is_empty() || own.expected == 0,
+            Stop::No => {
+                let has_replies = !own.replies.is_empty();
+                let holds_requests = own.holds_requests;
+                let waits = |request: &Request| !request.answer.is_done();
+                has_replies
+                    || (is_current
+                        && (self.events.has_any_for(reader)
+                            || (!holds_requests && self.requests.items.iter().any(waits))))
+            }
+        }
+    }
+
+    /// The tasks of all who wait: they may be different instances, for which different messages come.
+    fn waiting(&mut self) -> Waiting {
+        let mut tasks = self.readers.iter_mut().filter_map(|reader| reader.task.take());
+        Waiting { first: tasks.next(), others: tasks.collect() }
     }
 
     fn is_served(&self) -> bool {

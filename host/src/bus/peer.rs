@@ -18,7 +18,7 @@ use super::{
     Delivery, Error, InboxLimits, Incoming, OperationId, PeerId, Reply, Request, Taken,
     circle::Wait,
     error::truncated,
-    inbox::{Inbox, ReaderId, Seat},
+    inbox::{Inbox, Look, ReaderId, Seat},
 };
 use crate::names::{ContractName, OperationName, QueueName, TopicPattern};
 
@@ -382,13 +382,13 @@ impl Peer {
     /// The next message, without waiting. Requests for operations that the present instance does not
     /// serve are answered here.
     pub(crate) fn take(&self) -> Taken {
-        self.take_with(true)
+        self.take_with(&Look { events: true, hold: None, task: None })
     }
 
-    /// The same, with or without events.
-    pub(crate) fn take_with(&self, events: bool) -> Taken {
+    /// The same, in another way.
+    pub(crate) fn take_with(&self, look: &Look<'_>) -> Taken {
         loop {
-            match self.inbox().take_with(self.reader(), events) {
+            match self.inbox().take_with(self.reader(), look) {
                 Taken::Message(Incoming::Request(mut request)) => match self.number_of(&request) {
                     Some(number) => {
                         request.number = number;
@@ -511,8 +511,18 @@ impl Peer {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn set_waits(&self, waits: Vec<Wait>) {
-        *self.waits.lock().unwrap_or_else(PoisonError::into_inner) = waits;
+    pub(super) fn set_waits(&self, waits: impl IntoIterator<Item = Wait>) {
+        // In place: most peers wait for one thing at a time, again and again.
+        let mut current = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        current.clear();
+        current.extend(waits);
+    }
+
+    /// Whether it waits for nothing, and whoever waits for it waits for no other.
+    pub(super) fn ends_all_waits(&self) -> bool {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+            && self.lasting.original.is_none()
+            && self.lasting.copies.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     fn number_of(&self, request: &Request) -> Option<u32> {

@@ -1,17 +1,18 @@
 //! Requests under way: who waits for which answer, and until when; and until when senders wait for room.
 //!
-//! A waiter is registered before its request is sent and is removed by whatever ends it first: the
-//! answer, the deadline, the caller giving up, or the death of the receiver. All deadlines share one
-//! ordered queue and one timer, which is armed only while somebody waits.
+//! A waiter is registered before its request is sent and is marked by whatever ends it first: the
+//! answer, the deadline, the caller giving up, or the death of the receiver. It is taken out later, when it is
+//! the next, or with many others. All deadlines share one timer, which is armed only while somebody waits.
 
 use std::{
-    collections::BTreeMap,
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap},
     future::poll_fn,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    task::Poll,
+    task::{Context, Poll, Waker},
 };
 
 use bytes::Bytes;
@@ -26,14 +27,11 @@ use super::{Error, MessageId, Peer, Reply, inbox::ReaderId, room::Room};
 /// Deadlines that end requests before others run.
 const AT_ONCE: usize = 64;
 
-/// Who waits, and hears when the deadline passes.
-#[derive(Clone, Debug)]
-pub(super) enum Timed {
-    /// For an answer.
-    Waiter(Arc<Waiter>),
-    /// For room.
-    Room(Arc<Room>),
-}
+/// Waiters among which it is not worth while to look for those that have ended.
+const FEW: usize = 64;
+
+/// A deadline, and for what.
+type Key = (Instant, MessageId);
 
 /// Everybody who waits for an answer or for room, by deadline.
 #[derive(Debug, Default)]
@@ -45,49 +43,96 @@ pub(crate) struct Pending {
 
 #[derive(Debug, Default)]
 struct Queue {
-    waiters: BTreeMap<(Instant, MessageId), Timed>,
+    /// With those that have ended and not been taken out: most end long before their deadline, and each is taken
+    /// out when it is the next, or with many others.
+    waiters: BinaryHeap<Reverse<Entry>>,
+    /// How many those must be before all that have ended are taken out.
+    enough: usize,
+    rooms: BTreeMap<Key, Arc<Room>>,
     armed: Option<Instant>,
     /// Main has ended: nobody would answer, or notice the deadline.
     closed: bool,
 }
 
-impl Pending {
-    pub(super) fn register(self: &Arc<Self>, waiter: Waiter) -> Arc<Waiter> {
-        let waiter = Arc::new(waiter);
-        self.watch(waiter.key(), Timed::Waiter(waiter.clone()));
-        waiter
-    }
+#[derive(Debug)]
+struct Entry(Arc<Waiter>);
 
-    /// Says so when this deadline passes, unless that is forgotten before.
-    pub(super) fn watch(&self, key: (Instant, MessageId), waiter: Timed) {
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.key().cmp(&other.0.key())
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key() == other.0.key()
+    }
+}
+
+impl Eq for Entry {}
+
+/// Who hears that its deadline has passed.
+enum Due {
+    Waiter(Arc<Waiter>),
+    Room(Arc<Room>),
+}
+
+impl Pending {
+    pub(super) fn register(&self, waiter: Waiter) -> Arc<Waiter> {
+        let waiter = Arc::new(waiter);
         let mut queue = self.queue();
         if queue.closed {
             drop(queue);
-            return waiter.close();
+            waiter.complete(Err(Error::PeerGone));
+            return waiter;
         }
-        queue.waiters.insert(key, waiter);
-        if queue.armed.is_none_or(|armed| key.0 < armed) {
-            queue.armed = Some(key.0);
-            self.earlier.notify_one();
-        }
+        // Two, so that they become fewer.
+        let ended = [queue.pop_ended(), queue.pop_ended()];
+        queue.waiters.push(Reverse(Entry(waiter.clone())));
+        let others = (queue.waiters.len() > queue.enough.max(FEW)).then(|| queue.clear_away());
+        self.arm(queue, waiter.deadline);
+        // Not under the lock: what a waiter holds may end others.
+        drop((ended, others));
+        waiter
     }
 
-    pub(super) fn forget(&self, key: (Instant, MessageId)) {
-        self.queue().waiters.remove(&key);
+    /// Tells the room when this deadline passes, unless that is forgotten before.
+    pub(super) fn watch(&self, key: Key, room: Arc<Room>) {
+        let mut queue = self.queue();
+        if queue.closed {
+            drop(queue);
+            return room.expire();
+        }
+        queue.rooms.insert(key, room);
+        self.arm(queue, key.0);
+    }
+
+    pub(super) fn forget(&self, key: Key) {
+        self.queue().rooms.remove(&key);
     }
 
     pub(super) fn len(&self) -> usize {
-        self.queue().waiters.len()
+        let queue = self.queue();
+        queue.waiters.iter().filter(|Reverse(Entry(waiter))| !waiter.is_done()).count() + queue.rooms.len()
     }
 
     /// Ends all who wait, and all who will.
     pub(super) fn close(&self) {
-        let waiters = {
+        let (waiters, rooms) = {
             let mut queue = self.queue();
             queue.closed = true;
-            std::mem::take(&mut queue.waiters)
+            (std::mem::take(&mut queue.waiters), std::mem::take(&mut queue.rooms))
         };
-        waiters.values().for_each(Timed::close);
+        for Reverse(Entry(waiter)) in waiters {
+            waiter.complete(Err(Error::PeerGone));
+        }
+        rooms.values().for_each(|room| room.expire());
     }
 
     pub(super) async fn run(&self) {
@@ -114,42 +159,66 @@ impl Pending {
         for _ in 0..AT_ONCE {
             let due = {
                 let mut queue = self.queue();
-                match queue.waiters.first_key_value() {
-                    Some((&(deadline, id), Timed::Room(room))) if deadline <= now => {
-                        let room = room.clone();
-                        queue.waiters.remove(&(deadline, id));
-                        Timed::Room(room)
-                    }
-                    Some((&(deadline, _), waiter)) if deadline <= now => waiter.clone(),
-                    next => {
-                        let next = next.map(|(&(deadline, _), _)| deadline);
+                match queue.pop_due(now) {
+                    Ok(due) => due,
+                    Err(next) => {
                         queue.armed = next;
                         return (next, false);
                     }
                 }
             };
             match due {
-                Timed::Waiter(waiter) => waiter.expire(),
-                Timed::Room(room) => room.expire(),
+                Due::Waiter(waiter) => waiter.expire(),
+                Due::Room(room) => room.expire(),
             }
         }
         (Some(now), true)
     }
 
-    fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
+    /// Sees to it that the timer fires by this deadline.
+    fn arm(&self, mut queue: MutexGuard<'_, Queue>, deadline: Instant) {
+        if queue.armed.is_none_or(|armed| deadline < armed) {
+            queue.armed = Some(deadline);
+            self.earlier.notify_one();
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Timed {
-    /// Main has ended.
-    fn close(&self) {
-        match self {
-            Self::Waiter(waiter) => {
-                waiter.complete(Err(Error::PeerGone));
-            }
-            Self::Room(room) => room.expire(),
+impl Queue {
+    /// The first whose deadline has passed by `now`, or the next deadline.
+    fn pop_due(&mut self, now: Instant) -> Result<Due, Option<Instant>> {
+        // An ended one is no reason for a timer.
+        let is_due = |Reverse(Entry(waiter)): &Reverse<Entry>| waiter.is_done() || waiter.deadline <= now;
+        if self.waiters.peek().is_some_and(is_due)
+            && let Some(Reverse(Entry(waiter))) = self.waiters.pop()
+        {
+            return Ok(Due::Waiter(waiter));
         }
+        if let Some(room) = self.rooms.first_entry().filter(|room| room.key().0 <= now) {
+            return Ok(Due::Room(room.remove()));
+        }
+        let waiter = self.waiters.peek().map(|Reverse(Entry(waiter))| waiter.deadline);
+        let room = self.rooms.first_key_value().map(|((deadline, _), _)| *deadline);
+        Err(waiter.into_iter().chain(room).min())
+    }
+
+    /// Takes out the next waiter if it has ended.
+    fn pop_ended(&mut self) -> Option<Reverse<Entry>> {
+        let has_ended = self.waiters.peek().is_some_and(|Reverse(Entry(waiter))| waiter.is_done());
+        if has_ended { self.waiters.pop() } else { None }
+    }
+
+    /// Takes out the waiters that have ended, for the caller to drop.
+    fn clear_away(&mut self) -> Vec<Reverse<Entry>> {
+        let all = std::mem::take(&mut self.waiters).into_iter();
+        let (ended, waiting): (_, Vec<_>) = all.partition(|Reverse(Entry(waiter))| waiter.is_done());
+        self.enough = 2 * waiting.len();
+        self.waiters = waiting.into();
+        ended
     }
 }
 
@@ -165,7 +234,7 @@ pub(crate) struct Waiter {
     done: AtomicBool,
     /// Of a receiver that wants to know when nobody waits any more.
     receiver_task: AtomicWaker,
-    pending: Arc<Pending>,
+    has_receiver_task: AtomicBool,
 }
 
 /// Where an answer goes.
@@ -179,9 +248,60 @@ pub(super) enum ReplyTo {
 
 /// Where a caller waits for just one answer.
 #[derive(Debug, Default)]
-pub(super) struct Slot {
-    outcome: OnceLock<Result<Bytes, Error>>,
-    waker: AtomicWaker,
+pub(super) struct Slot(Mutex<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    outcome: Option<Result<Bytes, Error>>,
+    task: Option<Waker>,
+    /// Nobody does any more.
+    is_over: bool,
+}
+
+impl Slot {
+    /// Waits for the answer.
+    pub(super) async fn outcome(&self) -> Result<Bytes, Error> {
+        poll_fn(|context| self.poll(context)).await
+    }
+
+    /// Nobody waits any more: an answer that is there or on its way is forgotten.
+    pub(super) fn close(&self) {
+        let closed = Waiting { outcome: None, task: None, is_over: true };
+        let forgotten = std::mem::replace(&mut *self.waiting(), closed);
+        drop(forgotten);
+    }
+
+    fn fill(&self, outcome: Result<Bytes, Error>) {
+        let task = {
+            let mut waiting = self.waiting();
+            if waiting.is_over {
+                return;
+            }
+            waiting.outcome = Some(outcome);
+            waiting.task.take()
+        };
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+
+    /// Takes the outcome out: it is for one caller, once.
+    fn poll(&self, context: &Context<'_>) -> Poll<Result<Bytes, Error>> {
+        let mut waiting = self.waiting();
+        match waiting.outcome.take() {
+            Some(outcome) => Poll::Ready(outcome),
+            None => {
+                let former = waiting.task.replace(context.waker().clone());
+                drop(waiting);
+                drop(former);
+                Poll::Pending
+            }
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Waiter {
@@ -191,7 +311,6 @@ impl Waiter {
         receiver: Arc<Peer>,
         max_answer: u64,
         to: ReplyTo,
-        pending: Arc<Pending>,
     ) -> Self {
         Self {
             id,
@@ -201,7 +320,7 @@ impl Waiter {
             to,
             done: AtomicBool::new(false),
             receiver_task: AtomicWaker::new(),
-            pending,
+            has_receiver_task: AtomicBool::new(false),
         }
     }
 
@@ -214,13 +333,14 @@ impl Waiter {
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.done.load(Ordering::Acquire)
+        self.done.load(Ordering::SeqCst)
     }
 
     /// Ends with it, for the one task of the receiver's that asks.
     pub(crate) async fn ended(&self) {
         poll_fn(|context| {
             self.receiver_task.register(context.waker());
+            self.has_receiver_task.store(true, Ordering::SeqCst);
             if self.is_done() { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
@@ -237,11 +357,7 @@ impl Waiter {
             _ => Ok(payload),
         });
         match &self.to {
-            ReplyTo::Slot(slot) => {
-                // Cannot be set already: `end` lets one caller through.
-                let _already_set = slot.outcome.set(outcome);
-                slot.waker.wake();
-            }
+            ReplyTo::Slot(slot) => slot.fill(outcome),
             ReplyTo::Lane { sender, reader } => {
                 let lost = sender.inbox().push_reply(Reply { id: self.id, outcome }, *reader);
                 sender.count_lost(lost);
@@ -268,18 +384,6 @@ impl Waiter {
         self.end();
     }
 
-    /// Waits for the answer, where the waiter is a slot.
-    pub(super) async fn outcome(&self, slot: &Slot) -> Result<Bytes, Error> {
-        poll_fn(|context| {
-            slot.waker.register(context.waker());
-            match slot.outcome.get() {
-                Some(outcome) => Poll::Ready(outcome.clone()),
-                None => Poll::Pending,
-            }
-        })
-        .await
-    }
-
     pub(super) fn slot(&self) -> Option<&Slot> {
         match &self.to {
             ReplyTo::Slot(slot) => Some(slot),
@@ -298,17 +402,17 @@ impl Waiter {
         }
     }
 
-    /// Marks it ended and takes it out of the queue; true for the first caller alone.
+    /// Marks it ended; true for the first caller alone.
     fn end(&self) -> bool {
-        let first = !self.done.swap(true, Ordering::AcqRel);
-        if first {
-            self.pending.forget(self.key());
+        let first = !self.done.swap(true, Ordering::SeqCst);
+        // In one order with who asks: it sees that this has ended, or is seen here. Few ask.
+        if first && self.has_receiver_task.load(Ordering::SeqCst) {
             self.receiver_task.wake();
         }
         first
     }
 
-    fn key(&self) -> (Instant, MessageId) {
+    fn key(&self) -> Key {
         (self.deadline, self.id)
     }
 }

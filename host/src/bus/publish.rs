@@ -15,7 +15,6 @@ use super::{
     inbox::{Coming, ENVELOPE_BYTES},
     message::Published,
     peer::parsed,
-    pending::Timed,
     room::Room,
     topics::{self, SharedTopic},
 };
@@ -159,7 +158,7 @@ impl Bus {
                 // What it has just delivered has filled the last place of one who waits for it.
                 room.expire();
             } else {
-                self.pending.watch(id, Timed::Room(room.clone()));
+                self.pending.watch(id, room.clone());
                 waits.push(Wait { on, room: Some(room.clone()) });
             }
             waiting.push(Waiting { subscription, room, id });

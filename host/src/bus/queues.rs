@@ -12,7 +12,6 @@ use tokio::time::Instant;
 use super::{
     Bus, Error, Job, MessageId, Peer, PeerId, Queue, QueueSettings, QueueStats,
     circle::{On, Wait, Waits},
-    pending::Timed,
     room::Room,
 };
 use crate::names::QueueName;
@@ -133,7 +132,7 @@ impl Bus {
         sender.stats().sent.fetch_add(1, Ordering::Relaxed);
         let waiting = room.map(|room| {
             let deadline = self.deadline_within(timeout, parent);
-            self.pending.watch((deadline, id), Timed::Room(room.clone()));
+            self.pending.watch((deadline, id), room.clone());
             (room, deadline)
         });
         let wait = waits.zip(waiting.as_ref()).map(|(on, (room, _))| Wait { on, room: Some(room.clone()) });

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::{
     Answer, Bus, Error, OperationId, Peer, Phase, Request, Waiter,
-    circle::{Wait, Waits},
+    circle::Waits,
     inbox::{ReaderId, Refusal, Refused},
     peer::parsed,
     pending::{ReplyTo, Slot},
@@ -43,11 +43,20 @@ impl Target {
     }
 }
 
+/// When a request is sent, and until when it is to be answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Term {
+    pub(crate) sent: Instant,
+    pub(crate) deadline: Instant,
+}
+
 /// One caller that waits for one answer. Dropped, it gives up.
 #[derive(Debug)]
 #[must_use = "the answer is lost unless awaited"]
 pub(crate) struct PendingCall {
     waiter: Arc<Waiter>,
+    /// It has the answer.
+    is_over: bool,
     /// Nothing else reaches the caller meanwhile.
     _waits: Option<Waits>,
 }
@@ -70,17 +79,22 @@ impl Sending {
 }
 
 impl PendingCall {
-    pub(crate) async fn answer(self) -> Result<Bytes, Error> {
-        match self.waiter.slot() {
-            Some(slot) => self.waiter.outcome(slot).await,
-            None => Err(Error::PeerGone),
-        }
+    pub(crate) async fn answer(mut self) -> Result<Bytes, Error> {
+        let Some(slot) = self.waiter.slot() else { return Err(Error::PeerGone) };
+        let outcome = slot.outcome().await;
+        self.is_over = true;
+        outcome
     }
 }
 
 impl Drop for PendingCall {
     fn drop(&mut self) {
-        self.waiter.cancel();
+        if !self.is_over {
+            self.waiter.cancel();
+            if let Some(slot) = self.waiter.slot() {
+                slot.close();
+            }
+        }
     }
 }
 
@@ -107,7 +121,7 @@ impl Bus {
         };
         let server = self.server(&target.receiver);
         if server.is_ready() {
-            target.refresh(&server)?;
+            refresh(&target.operation, &server, &mut target.reader, &mut target.number)?;
         }
         Ok(target)
     }
@@ -120,18 +134,18 @@ impl Bus {
         caller: &Arc<Peer>,
         target: &mut Target,
         payload: Bytes,
-        deadline: Instant,
+        term: Term,
         blocking: bool,
     ) -> Result<PendingCall, Error> {
         self.follow(target)?;
         let waits = match blocking {
-            true => Some(self.wait_for(caller, vec![Wait::answer(target.receiver.id())])?),
+            true => Some(self.wait_for_answer(caller, &target.receiver)?),
             false => None,
         };
         let slot = ReplyTo::Slot(Slot::default());
         // While it waits for room it waits for the answer, too.
-        let (waiter, _room) = self.submit(caller, target, payload, deadline, slot)?;
-        Ok(PendingCall { waiter, _waits: waits })
+        let (waiter, _room) = self.submit(caller, target, payload, term, slot)?;
+        Ok(PendingCall { waiter, is_over: false, _waits: waits })
     }
 
     /// Sends a request whose answer comes through the caller's inbox; so does what comes of it if there
@@ -141,7 +155,7 @@ impl Bus {
         caller: &Arc<Peer>,
         target: &mut Target,
         payload: Bytes,
-        deadline: Instant,
+        term: Term,
     ) -> Result<(Arc<Waiter>, Sending), Error> {
         self.follow(target)?;
         if target.receiver.id() == caller.id() {
@@ -151,24 +165,22 @@ impl Bus {
         caller.inbox().expect_reply(reader);
         let reply_to = ReplyTo::Lane { sender: caller.clone(), reader };
         let (waiter, room) = self
-            .submit(caller, target, payload, deadline, reply_to)
+            .submit(caller, target, payload, term, reply_to)
             .inspect_err(|_| caller.inbox().expect_no_reply(reader))?;
         Ok((waiter, Sending(room)))
     }
 
-    /// When a request ends: after `timeout`, else the receiver's default, and never after `parent`.
-    pub(crate) fn deadline(
-        &self,
-        target: &Target,
-        timeout: Option<Duration>,
-        parent: Option<Instant>,
-    ) -> Instant {
-        deadline(timeout.unwrap_or(target.receiver.limits().request_timeout), parent)
+    /// From now on: to the end of `timeout`, else of the receiver's default, and never after `parent`.
+    pub(crate) fn term(&self, target: &Target, timeout: Option<Duration>, parent: Option<Instant>) -> Term {
+        let sent = Self::now();
+        let timeout = timeout.unwrap_or(target.receiver.limits().request_timeout);
+        Term { sent, deadline: deadline(sent, timeout, parent) }
     }
 
     /// When a wait for room ends: after `timeout`, else Main's default, and never after `parent`.
     pub(super) fn deadline_within(&self, timeout: Option<Duration>, parent: Option<Instant>) -> Instant {
-        deadline(timeout.unwrap_or_else(|| self.main().limits().request_timeout), parent)
+        let timeout = timeout.unwrap_or_else(|| self.main().limits().request_timeout);
+        deadline(Self::now(), timeout, parent)
     }
 
     /// Finds the receiver again if the routes have changed since.
@@ -188,41 +200,46 @@ impl Bus {
         caller: &Arc<Peer>,
         target: &mut Target,
         payload: Bytes,
-        deadline: Instant,
+        term: Term,
         reply_to: ReplyTo,
     ) -> Result<(Arc<Waiter>, Parked), Error> {
         caller.check_size(&payload)?;
         // Whoever waits for the answer waits already.
         let is_to_wait = matches!(reply_to, ReplyTo::Lane { .. });
-        let receiver = target.receiver.clone();
+        let Target { operation, receiver, number, reader, .. } = target;
         receiver.check_size(&payload)?;
-        let server = self.server(&receiver);
+        let other;
+        let server = if receiver.is_ready() {
+            &*receiver
+        } else {
+            other = self.server(receiver);
+            &other
+        };
         match server.is_ready() {
-            true => target.refresh(&server)?,
+            true => refresh(operation, server, reader, number)?,
             false => server.takes_requests()?,
         }
         let waiter = self.pending.register(Waiter::new(
             self.next_message_id(),
-            deadline,
+            term.deadline,
             receiver.clone(),
             caller.limits().message_size,
             reply_to,
-            self.pending.clone(),
         ));
         let request = Request {
             sender: caller.id(),
-            operation: target.operation.clone(),
-            number: target.number,
-            reader: target.reader,
-            sent: Self::now(),
+            operation: operation.clone(),
+            number: *number,
+            reader: *reader,
+            sent: term.sent,
             payload,
             answer: Answer(waiter.clone()),
         };
         let pushed = match receiver.inbox().push_request(request) {
             Err(Refused { request, because: Refusal::Full }) if receiver.limits().senders_wait => {
-                self.park(caller, &receiver, request, is_to_wait)
+                self.park(caller, receiver, request, is_to_wait)
             }
-            Err(refused) => Err((refused.request, self.refusal(&receiver, refused.because))),
+            Err(refused) => Err((refused.request, self.refusal(receiver, refused.because))),
             Ok(()) => Ok(None),
         };
         match pushed {
@@ -247,7 +264,7 @@ impl Bus {
         request: Request,
         is_to_wait: bool,
     ) -> Result<Parked, (Request, Error)> {
-        let wait = || self.wait_for(caller, vec![Wait::answer(receiver.id())]);
+        let wait = || self.wait_for_answer(caller, receiver);
         let waits = match is_to_wait.then(wait).transpose() {
             Ok(waits) => waits,
             Err(circle) => return Err((request, circle)),
@@ -297,19 +314,21 @@ fn not_running(peer: &Peer) -> Error {
     Error::NoProvider(format!("`{}` is not running", peer.name()))
 }
 
-impl Target {
-    /// Finds the operation's number again if that is not the one for this instance.
-    fn refresh(&mut self, server: &Peer) -> Result<(), Error> {
-        if self.reader != server.reader() {
-            (self.reader, self.number) =
-                server.find(&self.operation).ok_or_else(|| server.no_operation(&self.operation))?;
-        }
-        Ok(())
+/// Finds the operation's number again if that is not the one for this instance.
+fn refresh(
+    operation: &OperationId,
+    server: &Peer,
+    reader: &mut ReaderId,
+    number: &mut u32,
+) -> Result<(), Error> {
+    if *reader != server.reader() {
+        (*reader, *number) = server.find(operation).ok_or_else(|| server.no_operation(operation))?;
     }
+    Ok(())
 }
 
-fn deadline(timeout: Duration, parent: Option<Instant>) -> Instant {
-    let deadline = Bus::now() + timeout.min(MAX_TIMEOUT);
+fn deadline(now: Instant, timeout: Duration, parent: Option<Instant>) -> Instant {
+    let deadline = now + timeout.min(MAX_TIMEOUT);
     parent.map_or(deadline, |parent| parent.min(deadline))
 }
 

@@ -14,6 +14,7 @@ use crate::names::{ContractName, ExtensionId, MAIN};
 /// Peers by number and by name, and contracts by owner.
 #[derive(Debug)]
 pub(super) struct Routes {
+    main: Arc<Peer>,
     table: RwLock<Table>,
     /// Raised when peers or owners change: what was looked up before may lead elsewhere now.
     version: AtomicU64,
@@ -21,7 +22,6 @@ pub(super) struct Routes {
 
 #[derive(Debug)]
 struct Table {
-    main: Arc<Peer>,
     /// Every peer; its number is its place.
     peers: Vec<Arc<Peer>>,
     owners: HashMap<ContractName, Arc<Peer>>,
@@ -33,8 +33,8 @@ impl Routes {
     pub(super) fn new(main_limits: PeerLimits) -> Self {
         let main = Arc::new(Peer::new(PeerId::MAIN, MAIN.into(), main_limits, None));
         main.set_phase(Phase::Ready);
-        let table = Table { peers: vec![main.clone()], main, owners: HashMap::new(), of_main: Vec::new() };
-        Self { table: RwLock::new(table), version: AtomicU64::new(0) }
+        let table = Table { peers: vec![main.clone()], owners: HashMap::new(), of_main: Vec::new() };
+        Self { main, table: RwLock::new(table), version: AtomicU64::new(0) }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Table> {
@@ -138,8 +138,8 @@ impl Bus {
         Ok(())
     }
 
-    pub(crate) fn main(&self) -> Arc<Peer> {
-        self.routes.read().main.clone()
+    pub(crate) fn main(&self) -> &Arc<Peer> {
+        &self.routes.main
     }
 
     pub(super) fn peer_named(&self, name: &str) -> Option<PeerId> {
@@ -160,7 +160,7 @@ impl Bus {
         let table = self.routes.read();
         let version = self.routes_version();
         let owner = table.owners.get(contract);
-        let main = table.of_main.contains(contract).then_some(&table.main);
+        let main = table.of_main.contains(contract).then_some(&self.routes.main);
         let found = match provider {
             None => owner.or(main),
             Some(name) => owner.into_iter().chain(main).find(|peer| peer.name() == name),

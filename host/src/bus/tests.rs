@@ -86,13 +86,13 @@ impl TestBus {
     /// Looks up `do` and calls it, with the receiver's own deadline.
     fn call(&self, caller: &Arc<Peer>, contract: &str, payload: &'static str) -> Result<PendingCall, Error> {
         let mut target = self.bus.open(caller, contract, "do", None)?;
-        let deadline = self.bus.deadline(&target, None, None);
+        let deadline = self.bus.term(&target, None, None);
         self.bus.call(caller, &mut target, payload.into(), deadline, false)
     }
 
     fn send(&self, caller: &Arc<Peer>, contract: &str, payload: &'static str) -> Result<Arc<Waiter>, Error> {
         let mut target = self.bus.open(caller, contract, "do", None)?;
-        let deadline = self.bus.deadline(&target, None, None);
+        let deadline = self.bus.term(&target, None, None);
         let (waiter, _sending) = self.bus.send(caller, &mut target, payload.into(), deadline)?;
         Ok(waiter)
     }

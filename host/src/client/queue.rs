@@ -127,7 +127,7 @@ impl Queue {
     }
 
     async fn put_before(&self, timeout: Option<Duration>, payload: Bytes) -> Result<MessageId, Error> {
-        self.bus.put(&self.bus.main(), &self.queue, payload, (timeout, None))?.put().await
+        self.bus.put(self.bus.main(), &self.queue, payload, (timeout, None))?.put().await
     }
 }
 

@@ -1,9 +1,6 @@
 //! Requests that a guest has received and not answered.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-};
+use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -16,7 +13,8 @@ use crate::bus::{Answer, Error, Event, Incoming, MessageId, OperationId, PeerId,
 pub(super) struct InHand {
     /// Requests that may be in hand at once; further ones stay in the inbox.
     max: usize,
-    requests: BTreeMap<MessageId, Held>,
+    /// By id.
+    requests: VecDeque<Held>,
     batch: VecDeque<Reached>,
     /// Whether the guest has promised to work through the batch in order.
     in_order: bool,
@@ -41,7 +39,7 @@ enum Reached {
 
 impl InHand {
     pub(super) fn new(max: usize) -> Self {
-        Self { max, requests: BTreeMap::new(), batch: VecDeque::new(), in_order: false }
+        Self { max, requests: VecDeque::new(), batch: VecDeque::new(), in_order: false }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -50,25 +48,32 @@ impl InHand {
 
     /// A new receive: the guest is through with what the last one brought.
     pub(super) fn begin_batch(&mut self, in_order: bool) {
+        self.in_order = in_order;
+        if self.batch.is_empty() {
+            return;
+        }
         for reached in self.batch.drain(..) {
             if let Reached::Request(id) = reached
-                && let Some(held) = self.requests.get_mut(&id)
+                && let Ok(place) = place(&self.requests, id)
+                && let Some(held) = self.requests.get_mut(place)
             {
                 // It cannot go back any more.
                 held.payload = None;
             }
         }
-        self.in_order = in_order;
     }
 
-    /// Takes over a request that is delivered now.
-    pub(super) fn hold(&mut self, request: Request) {
+    /// Takes over a request that is delivered now; returns its payload for the guest.
+    pub(super) fn hold(&mut self, request: Request) -> Bytes {
         let Request { sender, operation, sent, payload, answer, .. } = request;
-        let payload = self.in_order.then_some(payload);
         if self.in_order {
             self.batch.push_back(Reached::Request(answer.id()));
         }
-        self.requests.insert(answer.id(), Held { answer, sender, operation, sent, payload });
+        let kept = self.in_order.then(|| payload.clone());
+        if let Err(place) = place(&self.requests, answer.id()) {
+            self.requests.insert(place, Held { answer, sender, operation, sent, payload: kept });
+        }
+        payload
     }
 
     /// Remembers an event that is delivered now.
@@ -79,11 +84,13 @@ impl InHand {
     /// Takes a request out to answer it; whether there was no room for another until now.
     pub(super) fn take(&mut self, id: MessageId) -> Option<(Answer, bool)> {
         let was_full = self.requests.len() >= self.max;
-        Some((self.requests.remove(&id)?.answer, was_full))
+        let place = place(&self.requests, id).ok()?;
+        Some((self.requests.remove(place)?.answer, was_full))
     }
 
     pub(super) fn deadline_of(&self, id: MessageId) -> Option<Instant> {
-        Some(self.requests.get(&id)?.answer.deadline())
+        let place = place(&self.requests, id).ok()?;
+        Some(self.requests.get(place)?.answer.deadline())
     }
 
     /// Whether no further request may be delivered.
@@ -93,20 +100,20 @@ impl InHand {
 
     /// Forgets the requests that nobody waits for any more.
     pub(super) fn forget_abandoned(&mut self) {
-        self.requests.retain(|_, held| !held.answer.is_done());
+        self.requests.retain(|held| !held.answer.is_done());
     }
 
     /// The oldest request in hand that somebody waits for.
     pub(super) fn handling(&self) -> Option<(MessageId, PeerId, &OperationId)> {
-        let (id, held) = self.requests.iter().find(|(_, held)| !held.answer.is_done())?;
-        Some((*id, held.sender, &held.operation))
+        let held = self.requests.iter().find(|held| !held.answer.is_done())?;
+        Some((held.answer.id(), held.sender, &held.operation))
     }
 
     /// The instance has ended: what it had in hand is answered with this error. What it had not reached is
     /// returned, for the next instance, and how many events of each subscription are lost.
     pub(super) fn end(&mut self, answer: &Error) -> (Vec<Incoming>, Vec<(u32, u64)>) {
         let requests = &self.requests;
-        let is_answered = |id: &MessageId| !requests.contains_key(id);
+        let is_answered = |id: &MessageId| place(requests, *id).is_err();
         let first_unanswered =
             self.batch.iter().position(|reached| matches!(reached, Reached::Request(id) if !is_answered(id)));
         let unreached = match first_unanswered {
@@ -125,7 +132,8 @@ impl InHand {
         let back = unreached.into_iter().filter_map(|reached| match reached {
             Reached::Event(event) => Some(Incoming::Event(event)),
             Reached::Request(id) => {
-                let Held { answer, sender, operation, sent, payload } = self.requests.remove(&id)?;
+                let place = place(&self.requests, id).ok()?;
+                let Held { answer, sender, operation, sent, payload } = self.requests.remove(place)?;
                 // Nobody's: the next instance's number is looked up.
                 let (number, reader) = (0, ReaderId::NOBODY);
                 let payload = payload?;
@@ -133,9 +141,14 @@ impl InHand {
             }
         });
         let back = back.collect();
-        for (_, held) in std::mem::take(&mut self.requests) {
+        for held in std::mem::take(&mut self.requests) {
             held.answer.give(Err(answer.clone()));
         }
         (back, lost)
     }
+}
+
+/// Where a request is, or would be.
+fn place(requests: &VecDeque<Held>, id: MessageId) -> Result<usize, usize> {
+    requests.binary_search_by_key(&id, |held| held.answer.id())
 }

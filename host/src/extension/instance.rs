@@ -2,12 +2,17 @@
 
 use std::{
     any::Any,
+    future::poll_fn,
     panic::{self, AssertUnwindSafe},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Poll, Waker},
     time::{Duration, SystemTime},
 };
 
-use futures_util::FutureExt;
+use futures_util::{FutureExt, task::AtomicWaker};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep_until},
@@ -54,13 +59,20 @@ pub(crate) struct Signals {
     run: u64,
     notices: async_channel::Sender<Noted>,
     ready: Notify,
-    stop: Notify,
+    stop: Stop,
+}
+
+/// That an instance is to finish, for the one task that runs it.
+#[derive(Debug, Default)]
+struct Stop {
+    is_asked: AtomicBool,
+    task: AtomicWaker,
 }
 
 impl Signals {
     /// For the `run`th run of a peer.
     pub(crate) fn new(peer: PeerId, run: u64, notices: async_channel::Sender<Noted>) -> Self {
-        Self { peer, run, notices, ready: Notify::new(), stop: Notify::new() }
+        Self { peer, run, notices, ready: Notify::new(), stop: Stop::default() }
     }
 
     pub(crate) fn run(&self) -> u64 {
@@ -69,12 +81,21 @@ impl Signals {
 
     /// The instance is to finish within its stop deadline; its inbox says so to the guest.
     pub(crate) fn stop(&self) {
-        self.stop.notify_one();
+        self.stop.is_asked.store(true, Ordering::Release);
+        self.stop.task.wake();
     }
 
     /// Waits until it is to finish.
-    pub(crate) async fn stopped(&self) {
-        self.stop.notified().await;
+    pub(crate) fn stopped(&self) -> impl Future<Output = ()> {
+        // Looked at each time that the instance does anything, and nearly always for nothing.
+        let mut known: Option<Waker> = None;
+        poll_fn(move |context| {
+            if !known.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
+                self.stop.task.register(context.waker());
+                known = Some(context.waker().clone());
+            }
+            if self.stop.is_asked.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
+        })
     }
 
     pub(super) async fn notify(&self, notice: Notice) {

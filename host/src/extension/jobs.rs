@@ -199,6 +199,9 @@ impl Drop for Jobs {
 impl Takings {
     /// Waits until a receive would find something.
     pub(super) async fn readable(&self) {
+        if self.list().is_empty() {
+            return self.peer.readable().await;
+        }
         let _listed = Listed(self);
         self.peer.readable_or(|| self.is_open() && self.enlist()).await;
     }

@@ -13,7 +13,10 @@
 
 mod slice;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use wasmtime::{CallHook, Store, StoreContextMut};
 
@@ -112,6 +115,11 @@ impl Meter {
             0 => self.usage.fuel_to_start.set(used),
             messages => self.usage.fuel_per_message.set(used / messages),
         }
+    }
+
+    /// When the guest was woken, if others ran since it called.
+    pub(super) fn woken(&self) -> Option<Instant> {
+        self.has_waited().then(|| self.activity.began())
     }
 
     /// Whether others ran since the guest called: it then has a whole slice before it.

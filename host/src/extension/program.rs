@@ -16,23 +16,15 @@ mod compilation;
 mod compiler;
 mod error;
 mod file;
+mod held;
 #[cfg(feature = "compiler")]
 mod helper;
+mod stamp;
 mod turn;
 
-use std::{
-    collections::HashMap,
-    fmt,
-    path::Path,
-    sync::{Arc, Weak},
-    thread,
-    time::Duration,
-};
+use std::{fmt, path::Path, sync::Arc, thread, time::Duration};
 
-use tokio::{
-    sync::{Mutex, OnceCell, Semaphore},
-    time::timeout,
-};
+use tokio::{sync::Semaphore, time::timeout};
 use wasmtime::Engine;
 use wasmtime_wasi::p2::bindings::CommandPre;
 
@@ -45,12 +37,14 @@ use self::{
     code::Code,
     compiler::Compiler,
     file::{Kind, PluginFile},
+    held::Held,
     turn::Turn,
 };
 pub use self::{
     compilation::Compilation,
     error::{LoadError, LoadFault},
 };
+pub(crate) use self::{held::Loaded, stamp::Stamp};
 use super::{
     engine::{Runtime, Stack},
     instance::said,
@@ -109,25 +103,6 @@ impl<'w> From<&'w ExtensionConfig> for Wanted<'w> {
     }
 }
 
-/// Of a file, and the stack that its engine has.
-type Key = (ArtifactHash, Stack);
-
-/// Where the first who loads some bytes leaves the program for the others.
-type Slot<G> = OnceCell<Arc<Program<G>>>;
-
-/// A program, and what keeps it for others who load the same bytes.
-#[derive(Debug)]
-pub(crate) struct Loaded<G: 'static = State> {
-    pub(crate) program: Arc<Program<G>>,
-    _for_others: Arc<Slot<G>>,
-}
-
-impl<G> Clone for Loaded<G> {
-    fn clone(&self) -> Self {
-        Self { program: self.program.clone(), _for_others: self._for_others.clone() }
-    }
-}
-
 /// The programs that are in use.
 #[derive(Debug)]
 pub(crate) struct Programs<G: 'static = State> {
@@ -137,8 +112,7 @@ pub(crate) struct Programs<G: 'static = State> {
     /// with its limit of memory.
     turns: Arc<Semaphore>,
     at_once: u32,
-    /// By what was compiled, and for which stack.
-    by_hash: Mutex<HashMap<Key, Weak<Slot<G>>>>,
+    held: Held<G>,
 }
 
 /// Where programs may come from.
@@ -153,7 +127,7 @@ impl Programs {
     /// Loads at most so many `at_once`.
     pub(crate) fn new(runtime: Runtime<State>, sources: Sources, at_once: u16) -> Self {
         let (sources, turns) = (Arc::new(sources), Arc::new(Semaphore::new(at_once.into())));
-        Self { runtime, sources, turns, at_once: at_once.into(), by_hash: Mutex::default() }
+        Self { runtime, sources, turns, at_once: at_once.into(), held: Held::default() }
     }
 }
 
@@ -165,23 +139,34 @@ impl<G: Guest> Programs<G> {
             sources: self.sources.clone(),
             turns: self.turns.clone(),
             at_once: self.at_once,
-            by_hash: Mutex::default(),
+            held: Held::default(),
         }
     }
 
     /// Loads a file, off the worker thread. The same bytes are compiled once for each size of
-    /// stack, as long as somebody holds what came of that.
+    /// stack, as long as somebody holds what came of that; and a file that is seen not to have changed since is not read
+    /// again.
     pub(crate) async fn load(&self, wanted: Wanted<'_>) -> Result<Loaded<G>, LoadError> {
+        if let Some(loaded) = self.held.unchanged(wanted) {
+            return Ok(loaded);
+        }
         let file = self.open(wanted).await.map_err(|fault| fault.of(wanted.path, None))?;
-        let hash = file.hash;
+        let (hash, stamp) = (file.hash, file.stamp);
         let found = |fault: LoadFault| fault.of(wanted.path, Some(hash));
         if wanted.sha256.is_some_and(|pinned| pinned != hash) {
             return Err(found(LoadFault::Pinned(hash)));
         }
-        let slot = self.slot((hash, Stack::of(wanted.limits))).await;
+        let slot = self.held.slot(hash, Stack::of(wanted.limits));
         let program = slot.get_or_try_init(|| self.prepare(file, wanted)).await.map_err(found)?.clone();
         code::check(program.footprint, wanted.limits.code_size).map_err(found)?;
-        Ok(Loaded { program, _for_others: slot })
+        let loaded = Loaded { program, for_others: slot };
+        self.held.remember(wanted, stamp, &loaded);
+        Ok(loaded)
+    }
+
+    /// The next load reads this file, even if nothing shows that it has changed.
+    pub(crate) fn read_again(&self, path: &Path) {
+        self.held.forget(path);
     }
 
     /// Waits, for a moment, until nothing is left of loads that were given up.
@@ -195,17 +180,6 @@ impl<G: Guest> Programs<G> {
         let Limits { file_size, code_size, .. } = *wanted.limits;
         let turn = Turn::take(&self.turns, wanted.may_block).await?;
         turn.blocking(move || PluginFile::open(&path, plugin_dir.as_deref(), file_size, code_size)).await
-    }
-
-    async fn slot(&self, key: Key) -> Arc<Slot<G>> {
-        let mut by_hash = self.by_hash.lock().await;
-        by_hash.retain(|_, slot| slot.strong_count() > 0);
-        if let Some(slot) = by_hash.get(&key).and_then(Weak::upgrade) {
-            return slot;
-        }
-        let slot = Arc::new(Slot::default());
-        by_hash.insert(key, Arc::downgrade(&slot));
-        slot
     }
 
     async fn prepare(&self, file: PluginFile, wanted: Wanted<'_>) -> Result<Arc<Program<G>>, LoadFault> {

@@ -3,7 +3,9 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    future::poll_fn,
     sync::Arc,
+    task::{Poll, Waker},
     time::Duration,
 };
 
@@ -25,7 +27,8 @@ use super::{
 };
 use crate::{
     bus::{
-        Bus, Error, Event, Incoming, MessageId, Peer, PeerId, Phase, Reply, Request, Taken, Target, Waiter,
+        Bus, Error, Event, Incoming, Look, MessageId, Peer, PeerId, Phase, Reply, Request, Taken, Target,
+        Term, Waiter,
     },
     config::ExtensionConfig,
     logs::harmless,
@@ -98,28 +101,46 @@ impl State {
     }
 
     /// The next message without waiting, as the guest gets it: `Some(None)` is stop.
-    pub(super) fn take(&mut self) -> Option<Option<abi::Message>> {
+    pub(super) fn take(&mut self, task: Option<&Waker>) -> Option<Option<abi::Message>> {
         self.begin_receive(false);
-        match self.take_one() {
+        match self.take_one(task) {
             Next::Stop => Some(None),
             Next::Empty => None,
             Next::Message(message) => Some(Some(message)),
         }
     }
 
-    /// Whoever waits for a message waits for this.
+    /// Whoever has looked for a message in vain waits for this, and looks again.
     pub(super) fn readable(&self) -> impl Future<Output = ()> + use<> {
-        let takings = self.jobs.takings().clone();
-        async move { takings.readable().await }
+        let takings = self.jobs.takes.then(|| self.jobs.takings().clone());
+        let mut has_waited = false;
+        async move {
+            match takings {
+                Some(takings) => takings.readable().await,
+                // The inbox has its task: it is polled again when there is something.
+                None => {
+                    poll_fn(|_| match std::mem::replace(&mut has_waited, true) {
+                        true => Poll::Ready(()),
+                        false => Poll::Pending,
+                    })
+                    .await;
+                }
+            }
+        }
     }
 
     /// Up to `max` messages without waiting; empty is stop.
-    pub(super) fn take_batch(&mut self, max: usize, order: abi::BatchOrder) -> Option<Vec<abi::Message>> {
+    pub(super) fn take_batch(
+        &mut self,
+        task: Option<&Waker>,
+        max: usize,
+        order: abi::BatchOrder,
+    ) -> Option<Vec<abi::Message>> {
         self.begin_receive(order == abi::BatchOrder::InOrder);
         let mut batch = Vec::new();
         // Stop ends a batch, and is said by the next receive.
         while batch.len() < max && (batch.is_empty() || !self.peer.is_stopping()) {
-            match self.take_one() {
+            match self.take_one(task.filter(|_| batch.is_empty())) {
                 Next::Message(message) => batch.push(message),
                 Next::Stop => return Some(batch),
                 Next::Empty => break,
@@ -175,21 +196,20 @@ impl State {
         Ok(u32::try_from(self.targets.len() - 1).unwrap_or(u32::MAX))
     }
 
-    /// Sends to an opened operation in the way that `send` does, with the deadline that the options
-    /// make.
+    /// Sends to an opened operation in the way that `send` does, with the time that the options give.
     pub(super) fn send_to<T>(
         &mut self,
         number: u32,
         options: &abi::Options,
-        send: impl FnOnce(&Bus, &Arc<Peer>, &mut Target, Instant) -> Result<T, Error>,
+        send: impl FnOnce(&Bus, &Arc<Peer>, &mut Target, Term) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let (timeout, parent) = self.times(options)?;
         let target = usize::try_from(number)
             .ok()
             .and_then(|place| self.targets.get_mut(place))
             .ok_or_else(|| Error::Invalid(format!("operation {number} was never opened")))?;
-        let deadline = self.bus.deadline(target, timeout, parent);
-        send(&self.bus, &self.peer, target, deadline)
+        let term = self.bus.term(target, timeout, parent);
+        send(&self.bus, &self.peer, target, term)
     }
 
     /// How long something may take, and when the request ends that it is done for.
@@ -238,20 +258,19 @@ impl State {
         self.jobs.begin_receive();
     }
 
-    fn take_one(&mut self) -> Next {
+    fn take_one(&mut self, task: Option<&Waker>) -> Next {
         if self.in_hand.is_full() && self.peer.take_abandoned_in_hand() {
             self.in_hand.forget_abandoned();
             self.show_in_flight();
         }
-        let full = self.in_hand.is_full();
         // Said each time: the inbox forgets it when somebody gives up on a request.
-        self.peer.hold_requests(full);
+        let look = Look { events: true, hold: Some(self.in_hand.is_full()), task };
         if !self.jobs.takes {
-            let taken = self.peer.take();
+            let taken = self.peer.take_with(&look);
             return self.next(taken);
         }
         let jobs_first = self.is_turn_of_jobs;
-        match self.peer.take_with(!jobs_first) {
+        match self.peer.take_with(&Look { events: !jobs_first, ..look }) {
             Taken::Empty => {}
             Taken::Message(event @ Incoming::Event(_)) => {
                 self.is_turn_of_jobs = true;
@@ -267,7 +286,7 @@ impl State {
         if !jobs_first {
             return Next::Empty;
         }
-        let taken = self.peer.take();
+        let taken = self.peer.take_with(&look);
         self.next(taken)
     }
 
@@ -292,20 +311,20 @@ impl State {
         }
     }
 
+    /// Who has just been woken knows since when: to ask for the time is a good part of what a message takes.
+    fn now(&self) -> Instant {
+        self.sandbox.meter.woken().map_or_else(Instant::now, Instant::from)
+    }
+
     fn deliver_request(&mut self, request: Request) -> abi::Message {
         self.met.insert(request.sender);
-        let now = Instant::now();
-        let message = abi::Request {
-            id: request.answer.id().0,
-            sender: request.sender.0,
-            operation: request.number,
-            remaining_ms: milliseconds(request.answer.deadline().saturating_duration_since(now)),
-            waited_us: microseconds(now.saturating_duration_since(request.sent)),
-            payload: request.payload.clone(),
-        };
-        self.in_hand.hold(request);
+        let now = self.now();
+        let (id, sender, operation) = (request.answer.id().0, request.sender.0, request.number);
+        let remaining_ms = milliseconds(request.answer.deadline().saturating_duration_since(now));
+        let waited_us = microseconds(now.saturating_duration_since(request.sent));
+        let payload = self.in_hand.hold(request);
         self.show_in_flight();
-        abi::Message::Request(message)
+        abi::Message::Request(abi::Request { id, sender, operation, remaining_ms, waited_us, payload })
     }
 
     fn deliver_event(&mut self, event: Event) -> abi::Message {
@@ -319,7 +338,7 @@ impl State {
             sequence: published.sequence,
             lost,
             retained,
-            waited_us: microseconds(published.at.elapsed()),
+            waited_us: microseconds(self.now().saturating_duration_since(published.at)),
             payload: published.payload.clone(),
         })
     }

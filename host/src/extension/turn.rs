@@ -17,8 +17,8 @@ use std::{
     future::{Future, poll_fn},
     pin::{Pin, pin},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
     },
     task::{Context, Poll, Wake, Waker, ready},
     time::{Duration, Instant},
@@ -28,6 +28,7 @@ use futures_util::task::AtomicWaker;
 use tokio::time::{Sleep, sleep};
 
 use self::share::Share;
+use super::handoff;
 use crate::{
     config::CpuShare,
     usage::{Usage, nanoseconds},
@@ -41,7 +42,7 @@ const LOOK_EVERY: Duration = Duration::from_micros(100);
 pub(crate) struct Turns {
     queue: Mutex<Queue>,
     /// Nanoseconds for which extensions ran since the worker last looked at timers and sockets.
-    since_look: AtomicU64,
+    since_look: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Default)]
@@ -58,24 +59,21 @@ struct Queue {
 struct Ticket {
     has_turn: AtomicBool,
     is_called: AtomicBool,
-    /// It is called when the worker has looked.
-    is_after_look: AtomicBool,
+    /// It is called when the worker has looked: what is counted since then begins anew with that.
+    since_look: OnceLock<Arc<AtomicU64>>,
     task: AtomicWaker,
 }
 
 impl Ticket {
     /// Is called behind all that can run now.
-    fn call(self: Arc<Self>, after_look: bool) {
-        self.is_after_look.store(after_look, Ordering::Relaxed);
-        if after_look {
-            wake_after_look(&Waker::from(self));
-        } else {
-            self.wake();
+    fn call(self: Arc<Self>, since_look: Option<&Arc<AtomicU64>>) {
+        match since_look {
+            Some(since_look) => {
+                self.since_look.get_or_init(|| since_look.clone());
+                wake_after_look(&Waker::from(self));
+            }
+            None => self.wake(),
         }
-    }
-
-    fn has_looked(&self) -> bool {
-        self.is_after_look.load(Ordering::Relaxed)
     }
 
     /// Ready when it is called.
@@ -87,6 +85,10 @@ impl Ticket {
 
 impl Wake for Ticket {
     fn wake(self: Arc<Self>) {
+        // All who wait for a look are woken before any of them runs.
+        if let Some(since_look) = self.since_look.get() {
+            since_look.store(0, Ordering::Relaxed);
+        }
         self.is_called.store(true, Ordering::Release);
         self.task.wake();
     }
@@ -100,7 +102,7 @@ impl Turns {
         let mut queue = self.queue();
         queue.waiting.push_back(ticket.clone());
         if !queue.is_taken {
-            queue.call_next(self.is_look_due());
+            queue.call_next(self.due_look());
         }
         ticket
     }
@@ -109,7 +111,7 @@ impl Turns {
     fn leave(&self, ticket: &Arc<Ticket>) {
         let mut queue = self.queue();
         if ticket.has_turn.load(Ordering::Relaxed) {
-            queue.call_next(self.is_look_due());
+            queue.call_next(self.due_look());
         } else {
             queue.waiting.retain(|other| !Arc::ptr_eq(other, ticket));
         }
@@ -119,24 +121,25 @@ impl Turns {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_look_due(&self) -> bool {
-        self.since_look.load(Ordering::Relaxed) >= nanoseconds(LOOK_EVERY)
+    /// What a look that is due begins anew.
+    fn due_look(&self) -> Option<&Arc<AtomicU64>> {
+        (self.since_look.load(Ordering::Relaxed) >= nanoseconds(LOOK_EVERY)).then_some(&self.since_look)
     }
 
-    /// Counts time for which an extension ran; from zero if the worker had looked just before.
-    fn ran(&self, time: u64, had_looked: bool) {
-        let before = if had_looked { 0 } else { self.since_look.load(Ordering::Relaxed) };
+    /// Counts time for which an extension ran.
+    fn ran(&self, time: u64) {
+        let before = self.since_look.load(Ordering::Relaxed);
         self.since_look.store(before.saturating_add(time), Ordering::Relaxed);
     }
 }
 
 impl Queue {
-    fn call_next(&mut self, after_look: bool) {
+    fn call_next(&mut self, since_look: Option<&Arc<AtomicU64>>) {
         let next = self.waiting.pop_front();
         self.is_taken = next.is_some();
         if let Some(ticket) = next {
             ticket.has_turn.store(true, Ordering::Relaxed);
-            ticket.call(after_look);
+            ticket.call(since_look);
         }
     }
 }
@@ -179,10 +182,14 @@ impl Activity {
         self.number.load(Ordering::Relaxed)
     }
 
+    /// When the activation began.
+    pub(super) fn began(&self) -> Instant {
+        self.created + Duration::from_nanos(self.started.load(Ordering::Relaxed))
+    }
+
     /// Since the activation began.
     pub(super) fn elapsed(&self) -> Duration {
-        let started = Duration::from_nanos(self.started.load(Ordering::Relaxed));
-        self.created.elapsed().saturating_sub(started)
+        self.began().elapsed()
     }
 
     pub(super) fn begin(&self, now: Instant) {
@@ -274,9 +281,12 @@ impl<F: Future> InTurn<F> {
             }
             let now = Instant::now();
             let Some(wait) = self.share.wait(now) else {
-                if self.ticket.is_none() && self.look.is_none() && self.turns.is_look_due() {
+                if self.ticket.is_none()
+                    && self.look.is_none()
+                    && let Some(since_look) = self.turns.due_look()
+                {
                     let look = Arc::<Ticket>::default();
-                    look.clone().call(true);
+                    look.clone().call(Some(since_look));
                     self.look = Some(look);
                 }
                 return match self.ticket.as_ref().or(self.look.as_ref()) {
@@ -326,9 +336,8 @@ impl<F: Future> Future for InTurn<F> {
             *this.kept.lock() = this.share;
         }
         let had_turn = this.ticket.take();
-        let had_looked = had_turn.as_ref().or(this.look.as_ref()).is_some_and(|ticket| ticket.has_looked());
         this.look = None;
-        this.turns.ran(spent, had_looked);
+        this.turns.ran(spent);
         if result.is_pending() && is_busy {
             this.join(context);
         }
@@ -351,23 +360,34 @@ impl<F> Drop for InTurn<F> {
 /// Tells a guest that was woken while it ran, and so could go on, from one that waits.
 #[derive(Debug, Default)]
 struct Wakeups {
-    task: AtomicWaker,
-    is_running: AtomicBool,
-    was_woken: AtomicBool,
+    task: Mutex<Option<Waker>>,
+    state: AtomicU8,
 }
+
+/// The guest runs.
+const RUNNING: u8 = 1;
+/// It was woken.
+const WOKEN: u8 = 2;
 
 impl Wakeups {
     fn begin(&self, task: &Waker) {
-        self.task.register(task);
-        self.was_woken.store(false, Ordering::SeqCst);
-        self.is_running.store(true, Ordering::SeqCst);
+        let mut known = self.task();
+        // Nearly always it is the same.
+        if !known.as_ref().is_some_and(|known| known.will_wake(task)) {
+            *known = Some(task.clone());
+        }
+        drop(known);
+        self.state.store(RUNNING, Ordering::Release);
     }
 
     /// Whether it was woken meanwhile.
     fn end(&self) -> bool {
-        // In this order: a wake-up between the two goes to the task, or is seen here.
-        self.is_running.store(false, Ordering::SeqCst);
-        self.was_woken.load(Ordering::SeqCst)
+        // In one step: a wake-up goes to the task, or is seen here.
+        self.state.swap(0, Ordering::AcqRel) & WOKEN != 0
+    }
+
+    fn task(&self) -> MutexGuard<'_, Option<Waker>> {
+        self.task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -377,9 +397,13 @@ impl Wake for Wakeups {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.was_woken.store(true, Ordering::SeqCst);
-        if !self.is_running.load(Ordering::SeqCst) {
-            self.task.wake();
+        if self.state.fetch_or(WOKEN, Ordering::AcqRel) & RUNNING == 0 {
+            handoff::hand(|| {
+                // Under the lock: a task's, or that of a thread that polls a hook, neither of which runs anything.
+                if let Some(task) = &*self.task() {
+                    task.wake_by_ref();
+                }
+            });
         }
     }
 }

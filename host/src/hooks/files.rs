@@ -3,18 +3,13 @@
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
-    fs::{self, Metadata},
-    io,
-    os::unix::{ffi::OsStrExt, fs::MetadataExt},
+    fs, io,
+    os::unix::ffi::OsStrExt,
     path::Path,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::SystemTime,
 };
 
-use crate::extension::{Loaded, Sandbox};
-
-/// Age at which a change of a file shows in its times, whatever the file system counts them in (two seconds, of FAT) and
-/// however late its clock ticks.
-const SETTLED: Duration = Duration::from_secs(3);
+use crate::extension::{Loaded, Sandbox, Stamp};
 
 /// A file that is a hook.
 #[derive(Clone, Debug)]
@@ -22,15 +17,6 @@ pub(super) struct HookFile {
     pub(super) name: OsString,
     /// None: it cannot be looked at.
     pub(super) stamp: Option<Stamp>,
-}
-
-/// What changes with a file's content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
-    file: (u64, u64),
-    bytes: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
 }
 
 /// What is loaded of a directory. Without a stamp nobody knows whether the file is still the same: it is kept, so that
@@ -63,32 +49,6 @@ pub(super) fn list(dir: &Path, suffixes: &[String], max: usize) -> io::Result<Ve
 fn is_hook(name: &OsStr, suffixes: &[String]) -> bool {
     let name = name.as_bytes();
     !name.starts_with(b".") && suffixes.iter().any(|suffix| name.ends_with(suffix.as_bytes()))
-}
-
-impl Stamp {
-    pub(super) fn of(path: &Path) -> io::Result<Self> {
-        fs::symlink_metadata(path).map(|metadata| Self::from(&metadata))
-    }
-
-    /// Whether a further change would make another one of it, since the last was a while before `now`. When that was,
-    /// nobody can set.
-    fn is_settled(&self, now: SystemTime) -> bool {
-        let since = now.duration_since(UNIX_EPOCH).unwrap_or_default().checked_sub(SETTLED);
-        since
-            .and_then(|since| i64::try_from(since.as_secs()).ok())
-            .is_some_and(|since| self.changed.0 < since)
-    }
-}
-
-impl From<&Metadata> for Stamp {
-    fn from(it: &Metadata) -> Self {
-        Self {
-            file: (it.dev(), it.ino()),
-            bytes: it.len(),
-            modified: (it.mtime(), it.mtime_nsec()),
-            changed: (it.ctime(), it.ctime_nsec()),
-        }
-    }
 }
 
 impl Known {

@@ -10,11 +10,13 @@ use bytes::Bytes;
 
 use super::{
     Dir, Gate, HookCall, HookError, HookOutcome, HookReport, HookRun,
-    files::{self, HookFile, Known, Stamp},
+    files::{self, HookFile, Known},
 };
 use crate::{
     config::{ExitCodes, HookDirConfig},
-    extension::{Command, Cut, End, Ended, LoadError, Loaded, Place, Sandbox, Surroundings, Wanted, chain},
+    extension::{
+        Command, Cut, End, Ended, LoadError, Loaded, Place, Sandbox, Stamp, Surroundings, Wanted, chain,
+    },
     logs::harmless,
 };
 

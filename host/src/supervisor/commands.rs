@@ -59,6 +59,7 @@ impl Supervisor {
         slot.due = None;
         // What starts is what is in the file by then.
         slot.unit.version().forget_program();
+        self.programs.read_again(&slot.config.path);
         let step = slot.apply(Happening::Restart);
         self.come_again(index, step);
         self.give_up_reload(index, "it was restarted");

@@ -95,6 +95,7 @@ impl Supervisor {
         let (mut unwanted, wanted) = oneshot::channel();
         slot.reload = Some(Reload { number, stage: Stage::Loading, asker, _wanted: wanted });
         let programs = self.programs.clone();
+        programs.read_again(&config.path);
         self.tasks.spawn(async move {
             let loaded = tokio::select! {
                 loaded = programs.load((&*config).into()) => loaded,

@@ -69,7 +69,7 @@ enum Way {
 /// place where they could be cut off.
 async fn life(bus: &TestBus, caller: &Arc<Peer>, provider: &Arc<Peer>, way: Way, held: &Arc<AtomicUsize>) {
     let mut target = bus.open(caller, "c@1", "do", None).unwrap();
-    let deadline = bus.deadline(&target, None, None);
+    let deadline = bus.term(&target, None, None);
     step().await;
     let asking = async {
         let payload = counted(held);

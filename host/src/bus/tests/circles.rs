@@ -5,7 +5,7 @@ use super::*;
 /// Calls as a guest does that waits with everything else stopped.
 fn blocking(bus: &TestBus, caller: &Arc<Peer>, contract: &str) -> Result<PendingCall, Error> {
     let mut target = bus.open(caller, contract, "do", None)?;
-    let deadline = bus.deadline(&target, None, None);
+    let deadline = bus.term(&target, None, None);
     bus.bus.call(caller, &mut target, Bytes::new(), deadline, true)
 }
 

@@ -17,7 +17,7 @@ async fn who_fills_its_own_inbox_with_the_first_of_two_subscriptions_does_not_wa
     // The inbox has room for one more.
     for number in 0..7 {
         let topic = format!("t.{number}y");
-        bus.publish(&bus.main(), None, &topic, "".into()).unwrap();
+        bus.publish(bus.main(), None, &topic, "".into()).unwrap();
     }
     let publishing = bus.bus.publish(&peer, None, "t.x", "".into(), (None, None));
     let outcome = publishing.map(|publishing| publishing.receipt().now_or_never());
@@ -32,11 +32,11 @@ async fn who_has_made_room_is_not_waited_for_any_more() {
     for peer in [&quick, &slow] {
         block(&bus, peer, "t", 1);
     }
-    bus.publish(&bus.main(), None, "t", "".into()).unwrap();
+    bus.publish(bus.main(), None, "t", "".into()).unwrap();
     let waits = bus.bus.publish(&publisher, None, "t", "".into(), (None, None)).unwrap();
     take_event(quick.inbox());
     let mut target = bus.open(&quick, "p@1", "do", None).unwrap();
-    let deadline = bus.deadline(&target, None, None);
+    let deadline = bus.term(&target, None, None);
     let call = bus.bus.call(&quick, &mut target, Bytes::new(), deadline, true).map(drop);
     drop(waits);
     assert_eq!(call, Ok(()), "`p` waits for `slow` alone, which waits for nobody");

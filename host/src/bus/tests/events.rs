@@ -3,7 +3,7 @@
 use super::*;
 
 fn publish(bus: &TestBus, topic: &str, payload: &'static str) -> Receipt {
-    bus.publish(&bus.main(), None, topic, payload.into()).unwrap()
+    bus.publish(bus.main(), None, topic, payload.into()).unwrap()
 }
 
 fn receipt(delivered: u32, shed: u32) -> Receipt {
@@ -62,7 +62,7 @@ async fn events_are_bounded_by_bytes_too() {
     bus.subscribe(&a, a.inbox(), "t").unwrap();
     let large = Bytes::from(vec![0; 1000]);
     for _ in 0..10 {
-        bus.publish(&bus.main(), None, "t", large.clone()).unwrap();
+        bus.publish(bus.main(), None, "t", large.clone()).unwrap();
         assert!(a.inbox().depth().1 <= 4096);
     }
     let events = drain(a.inbox());
@@ -160,12 +160,12 @@ async fn a_targeted_event_reaches_one_peer_alone_or_fails() {
         bus.subscribe(peer, peer.inbox(), "t.>").unwrap();
     }
     let main = bus.main();
-    assert_eq!(bus.publish(&main, Some("b"), "t.x", "x".into()), Ok(receipt(1, 0)));
+    assert_eq!(bus.publish(main, Some("b"), "t.x", "x".into()), Ok(receipt(1, 0)));
     assert!(matches!(a.take(), Taken::Empty));
     assert_eq!(drain(b.inbox()), [(0, 0, "x".into())], "it has no place in its topic");
     for (name, topic) in [("b", "other"), ("nobody", "t.x"), ("main", "t.x")] {
         let refused = Error::NoProvider(format!("`{name}` does not run or has not subscribed to `{topic}`"));
-        assert_eq!(bus.publish(&main, Some(name), topic, Bytes::new()), Err(refused));
+        assert_eq!(bus.publish(main, Some(name), topic, Bytes::new()), Err(refused));
     }
 }
 
@@ -177,7 +177,7 @@ async fn a_targeted_event_to_a_peer_that_does_not_run_has_no_provider() {
     for phase in [Phase::Draining, Phase::Down] {
         a.set_phase(phase);
         let refused = Error::NoProvider("`a` does not run or has not subscribed to `t`".to_owned());
-        assert_eq!(bus.publish(&bus.main(), Some("a"), "t", Bytes::new()), Err(refused));
+        assert_eq!(bus.publish(bus.main(), Some("a"), "t", Bytes::new()), Err(refused));
     }
     assert_eq!(publish(&bus, "t", ""), receipt(1, 0), "it waits for the next instance");
 }

@@ -30,7 +30,7 @@ fn hand_over(bus: &TestBus, successor: &Arc<Peer>) {
 }
 
 fn publish(bus: &TestBus, topic: &str, payload: &'static str) -> u32 {
-    bus.publish(&bus.main(), None, topic, payload.into()).unwrap().delivered
+    bus.publish(bus.main(), None, topic, payload.into()).unwrap().delivered
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,7 +153,7 @@ async fn an_operation_that_was_looked_up_follows_its_contract_to_another_owner()
     let client = bus.ready("client", &[], &["a@1"]);
     let mut target = bus.open(&client, "a@1", "do", None).unwrap();
     let mut named = bus.open(&client, "a@1", "do", Some("first")).unwrap();
-    let deadline = bus.deadline(&target, None, None);
+    let deadline = bus.term(&target, None, None);
     let swapped = second.renewed(LIMITS, access(&["a@1"], ">"));
     bus.hand_over(&swapped, true);
     start(&swapped, &["a@1"]);

@@ -11,8 +11,8 @@ async fn stop_comes_first_and_then_replies_until_none_is_to_come() {
     let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &["a@1"], &["c@1"]));
     let client = bus.main();
     bus.subscribe(&caller, caller.inbox(), "t").unwrap();
-    bus.publish(&client, None, "t", Bytes::new()).unwrap();
-    let unreached = bus.call(&client, "a@1", "").unwrap();
+    bus.publish(client, None, "t", Bytes::new()).unwrap();
+    let unreached = bus.call(client, "a@1", "").unwrap();
     for _ in 0..2 {
         bus.send(&caller, "c@1", "").unwrap();
     }
@@ -54,9 +54,9 @@ async fn a_flood_of_events_delays_no_request_and_no_reply() {
     let client = bus.main();
     bus.subscribe(&peer, peer.inbox(), ">").unwrap();
     for _ in 0..100 {
-        bus.publish(&client, None, "flood", Bytes::new()).unwrap();
+        bus.publish(client, None, "flood", Bytes::new()).unwrap();
     }
-    let call = bus.call(&client, "a@1", "").unwrap();
+    let call = bus.call(client, "a@1", "").unwrap();
     bus.send(&peer, "c@1", "").unwrap();
     take_request(&provider).answer.give(ok(""));
     take_reply(&peer);
@@ -70,7 +70,7 @@ async fn requests_that_are_held_back_stay_while_events_and_replies_pass() {
     let bus = TestBus::new();
     let peer = bus.ready("a", &["a@1"], &[]);
     let client = bus.main();
-    let call = bus.call(&client, "a@1", "").unwrap();
+    let call = bus.call(client, "a@1", "").unwrap();
     peer.hold_requests(true);
     let reader = peer.clone();
     let waiting = tokio::spawn(async move { reader.readable().await });
@@ -88,23 +88,23 @@ async fn a_request_in_hand_that_ends_by_itself_lets_those_held_back_be_looked_at
     let bus = TestBus::new();
     let peer = bus.ready("a", &["a@1"], &[]);
     let client = bus.main();
-    let in_hand = bus.call(&client, "a@1", "in hand").unwrap();
+    let in_hand = bus.call(client, "a@1", "in hand").unwrap();
     let request = take_request(&peer);
     for given_up in [true, false] {
         peer.hold_requests(true);
-        let held_back = bus.call(&client, "a@1", "held back").unwrap();
+        let held_back = bus.call(client, "a@1", "held back").unwrap();
         let reader = peer.clone();
         let waiting = tokio::spawn(async move { reader.readable().await });
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
         if given_up {
-            drop(bus.call(&client, "a@1", "given up").unwrap());
+            drop(bus.call(client, "a@1", "given up").unwrap());
             waiting.await.unwrap();
             drop(held_back);
         } else {
-            let mut target = bus.open(&client, "a@1", "do", None).unwrap();
-            let later = bus.deadline(&target, Some(Duration::from_secs(60)), None);
-            let patient = bus.bus.call(&client, &mut target, Bytes::new(), later, false).unwrap();
+            let mut target = bus.open(client, "a@1", "do", None).unwrap();
+            let later = bus.term(&target, Some(Duration::from_secs(60)), None);
+            let patient = bus.bus.call(client, &mut target, Bytes::new(), later, false).unwrap();
             waiting.await.unwrap();
             drop((held_back, patient));
         }
@@ -117,7 +117,7 @@ async fn a_request_in_hand_that_ends_by_itself_lets_those_held_back_be_looked_at
 async fn an_abandoned_request_does_not_make_an_inbox_readable() {
     let bus = TestBus::new();
     let peer = bus.ready("a", &["a@1"], &[]);
-    drop(bus.call(&bus.main(), "a@1", "").unwrap());
+    drop(bus.call(bus.main(), "a@1", "").unwrap());
     let reader = peer.clone();
     let waiting = tokio::spawn(async move { reader.readable().await });
     tokio::task::yield_now().await;
@@ -133,8 +133,8 @@ async fn what_goes_back_comes_before_what_waits_and_in_its_own_order() {
     bus.subscribe(&peer, peer.inbox(), "t").unwrap();
     let mut calls = Vec::new();
     for number in ["0", "1", "2"] {
-        calls.push(bus.call(&client, "a@1", number).unwrap());
-        bus.publish(&client, None, "t", number.into()).unwrap();
+        calls.push(bus.call(client, "a@1", number).unwrap());
+        bus.publish(client, None, "t", number.into()).unwrap();
     }
     let first = [take_request(&peer), take_request(&peer)].map(Incoming::Request);
     let kept = take_request(&peer);
@@ -142,7 +142,7 @@ async fn what_goes_back_comes_before_what_waits_and_in_its_own_order() {
     peer.inbox().give_back(first.into_iter().chain(events).collect(), &[]);
     peer.inbox().give_back(vec![], &[]);
     drop(kept);
-    let late = bus.call(&client, "a@1", "3").unwrap();
+    let late = bus.call(client, "a@1", "3").unwrap();
     for number in ["0", "1", "3"] {
         assert_eq!(take_request(&peer).payload, number);
     }
@@ -174,8 +174,8 @@ async fn the_depth_of_an_inbox_counts_every_lane_and_returns_to_nothing() {
     let peer = bus.ready("a", &["a@1"], &[]);
     let client = bus.main();
     bus.subscribe(&peer, peer.inbox(), "t").unwrap();
-    bus.publish(&client, None, "t", "123".into()).unwrap();
-    let call = bus.call(&client, "a@1", "1234567").unwrap();
+    bus.publish(client, None, "t", "123".into()).unwrap();
+    let call = bus.call(client, "a@1", "1234567").unwrap();
     assert_eq!(peer.inbox().depth(), (2, 2 * 128 + 10 + 1));
     take_request(&peer).answer.give(ok(""));
     take_event(peer.inbox());
@@ -189,7 +189,7 @@ async fn replies_take_the_room_of_the_oldest_events_and_those_are_counted() {
     let (peer, provider) = (bus.ready("a", &[], &["c@1"]), bus.ready("p", &["c@1"], &[]));
     let client = bus.main();
     bus.subscribe(&peer, peer.inbox(), "t").unwrap();
-    let publish = |text: &str| bus.publish(&client, None, "t", Bytes::from(text.repeat(872))).unwrap();
+    let publish = |text: &str| bus.publish(client, None, "t", Bytes::from(text.repeat(872))).unwrap();
     let delivered: Vec<_> =
         ["1", "2", "3", "4"].into_iter().map(publish).map(|receipt| receipt.shed).collect();
     assert_eq!(delivered, [0; 4], "four of 1000 bytes each fit into 4096");
@@ -211,9 +211,9 @@ async fn how_full_an_inbox_is_counts_the_fuller_lane_and_is_remembered() {
     let client = bus.main();
     bus.subscribe(&peer, peer.inbox(), ">").unwrap();
     for _ in 0..3 {
-        bus.publish(&client, None, "t", Bytes::from_static(b"12")).unwrap();
+        bus.publish(client, None, "t", Bytes::from_static(b"12")).unwrap();
     }
-    let calls: Vec<_> = (0..2).map(|_| bus.call(&client, "a@1", "").unwrap()).collect();
+    let calls: Vec<_> = (0..2).map(|_| bus.call(client, "a@1", "").unwrap()).collect();
     bus.send(&peer, "c@1", "").unwrap();
     take_request(&provider).answer.give(ok("1234"));
     let full = peer.inbox().filling().0;

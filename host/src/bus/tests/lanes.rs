@@ -245,7 +245,7 @@ impl World {
         let item = Item { lane, topic, number: self.published, lost: 0 };
         let name = format!("lane{lane}.{}", TOPICS[topic]);
         let payload = Bytes::from(self.published.to_string());
-        let publishing = self.bus.bus.publish(&self.bus.main(), None, &name, payload, (None, None)).unwrap();
+        let publishing = self.bus.bus.publish(self.bus.main(), None, &name, payload, (None, None)).unwrap();
         let expected = self.model.publish(item);
         if self.model.blocked.back().is_some_and(|last| last.number == item.number) {
             self.blocked.push((item.number, publishing));

@@ -120,18 +120,17 @@ impl World {
         let payload = Bytes::from(number.to_string());
         let caller = &self.peers[from];
         let mut target = self.bus.open(caller, &contract(to), "do", None).unwrap();
-        let deadline = Instant::now() + Duration::from_millis(ms);
+        let now = Instant::now();
+        let term = Term { sent: now, deadline: now + Duration::from_millis(ms) };
         let sent = match slot {
             true => self
                 .bus
                 .bus
-                .call(caller, &mut target, payload, deadline, false)
+                .call(caller, &mut target, payload, term, false)
                 .map(|call| Real::Slot(Some(call))),
-            false => self
-                .bus
-                .bus
-                .send(caller, &mut target, payload, deadline)
-                .map(|(waiter, _)| Real::Lane(waiter)),
+            false => {
+                self.bus.bus.send(caller, &mut target, payload, term).map(|(waiter, _)| Real::Lane(waiter))
+            }
         };
         match (sent, self.model.refusal(from, to, slot)) {
             (Ok(real), None) => {

@@ -19,7 +19,7 @@ fn flood(bus: &TestBus, n: u32) -> Receipt {
     let mut sum = Receipt::default();
     for number in 1..=n {
         let topic = if number.is_multiple_of(2) { "t.even" } else { "t.odd" };
-        let receipt = bus.publish(&bus.main(), None, topic, number.to_string().into()).unwrap();
+        let receipt = bus.publish(bus.main(), None, topic, number.to_string().into()).unwrap();
         sum.delivered += receipt.delivered;
         sum.shed += receipt.shed;
         sum.refused += receipt.refused;
@@ -66,7 +66,7 @@ async fn reject_keeps_the_oldest_and_tells_publisher_and_subscriber() {
     let bus = TestBus::new();
     let peer = subscribed(&bus, "a", Policy::Reject);
     assert_eq!(flood(&bus, 8), receipt(3, 0, 5));
-    let targeted = bus.publish(&bus.main(), Some("a"), "t.x", "x".into());
+    let targeted = bus.publish(bus.main(), Some("a"), "t.x", "x".into());
     assert_eq!(targeted, Err(Error::Overloaded("a".to_owned())));
     assert_eq!(delivered(&peer), owned(&[("1", 0), ("2", 0), ("3", 0)]));
     flood(&bus, 1);
@@ -81,7 +81,7 @@ async fn latest_keeps_one_of_each_topic_in_the_order_in_which_they_came() {
     assert_eq!(flood(&bus, 8), receipt(8, 6, 0));
     assert_eq!(delivered(&peer), owned(&[("7", 6), ("8", 0)]));
     for topic in ["t.1", "t.2", "t.3", "t.2", "t.4"] {
-        bus.publish(&bus.main(), None, topic, topic.into()).unwrap();
+        bus.publish(bus.main(), None, topic, topic.into()).unwrap();
     }
     // The second `t.2` takes the place of the first, and `t.4` that of the oldest.
     assert_eq!(delivered(&peer), owned(&[("t.3", 2), ("t.2", 0), ("t.4", 0)]));
@@ -118,11 +118,11 @@ async fn block_gives_up_at_the_deadline_and_the_subscriber_sees_what_it_missed()
     flood(&bus, 3);
     let began = Instant::now();
     let times = (Some(Duration::from_millis(40)), None);
-    let publishing = bus.bus.publish(&bus.main(), None, "t.x", "late".into(), times).unwrap();
+    let publishing = bus.bus.publish(bus.main(), None, "t.x", "late".into(), times).unwrap();
     assert_eq!(publishing.receipt().await, Ok(receipt(0, 0, 1)));
     assert_eq!(began.elapsed().as_millis(), 40);
     let parent = Instant::now() + Duration::from_millis(20);
-    let publishing = bus.bus.publish(&bus.main(), Some("a"), "t.x", "late".into(), (None, Some(parent)));
+    let publishing = bus.bus.publish(bus.main(), Some("a"), "t.x", "late".into(), (None, Some(parent)));
     assert_eq!(publishing.unwrap().receipt().await, Err(Error::Timeout));
     assert_eq!(delivered(&peer).len(), 3);
     flood(&bus, 1);
@@ -147,7 +147,7 @@ async fn nobody_waits_for_a_subscriber_that_is_down_or_ends() {
     let bus = TestBus::new();
     let peer = subscribed(&bus, "a", Policy::Block);
     flood(&bus, 3);
-    let publish = || bus.bus.publish(&bus.main(), None, "t.x", "x".into(), (None, None)).unwrap();
+    let publish = || bus.bus.publish(bus.main(), None, "t.x", "x".into(), (None, None)).unwrap();
     let waiting = tokio::spawn(publish().receipt());
     tokio::task::yield_now().await;
     peer.set_phase(Phase::Down);
@@ -169,7 +169,7 @@ async fn two_full_block_routes_that_face_each_other_are_an_error_that_names_the_
         let topic = format!("to.{}", peer.name());
         bus.bus.subscribe(peer, peer.inbox(), &topic, Some(delivery(Policy::Block))).unwrap();
         for _ in 0..3 {
-            bus.publish(&bus.main(), None, &topic, "".into()).unwrap();
+            bus.publish(bus.main(), None, &topic, "".into()).unwrap();
         }
     }
     let waits = bus.bus.publish(&a, None, "to.b", "".into(), (None, None)).unwrap();
@@ -191,11 +191,11 @@ async fn a_call_and_a_block_route_that_face_each_other_are_a_cycle_too() {
         (bus.ready("a", &[], &["b@1"]), bus.ready("b", &["b@1"], &["c@1"]), bus.ready("c", &["c@1"], &[]));
     bus.bus.subscribe(&a, a.inbox(), "t", Some(delivery(Policy::Block))).unwrap();
     for _ in 0..3 {
-        bus.publish(&bus.main(), None, "t", "".into()).unwrap();
+        bus.publish(bus.main(), None, "t", "".into()).unwrap();
     }
     let call = |caller: &Arc<Peer>, contract: &str| {
         let mut target = bus.open(caller, contract, "do", None).unwrap();
-        let deadline = bus.deadline(&target, None, None);
+        let deadline = bus.term(&target, None, None);
         bus.bus.call(caller, &mut target, Bytes::new(), deadline, true).unwrap()
     };
     let _waits = (call(&a, "b@1"), call(&b, "c@1"));
@@ -214,7 +214,7 @@ async fn one_that_lags_under_its_own_capacity_takes_no_room_from_others() {
     subscribe("t.odd", Policy::DropOldest);
     subscribe("kept", Policy::Reject);
     for number in ["1", "2", "3"] {
-        bus.publish(&bus.main(), None, "kept", number.into()).unwrap();
+        bus.publish(bus.main(), None, "kept", number.into()).unwrap();
     }
     flood(&bus, 100);
     let events = delivered(&peer);
@@ -228,7 +228,7 @@ async fn a_retained_topic_greets_each_new_subscriber_and_each_new_instance_with_
     let bus = TestBus::new();
     bus.retain(["context".parse().unwrap()]);
     let publish = |topic, payload: &'static str| {
-        bus.publish(&bus.main(), None, topic, payload.into()).unwrap();
+        bus.publish(bus.main(), None, topic, payload.into()).unwrap();
     };
     publish("context", "1");
     publish("context", "2");
@@ -265,7 +265,7 @@ async fn topics_that_publishers_invent_are_forgotten_and_their_numbers_never_go_
     let a = bus.ready("a", &[], &[]);
     bus.subscribe(&a, a.inbox(), ">").unwrap();
     let number_of = |topic: &str| {
-        bus.publish(&bus.main(), None, topic, "".into()).unwrap();
+        bus.publish(bus.main(), None, topic, "".into()).unwrap();
         take_event(a.inbox()).published.sequence
     };
     assert_eq!([number_of("t"), number_of("t"), number_of("u")], [1, 2, 1]);
@@ -283,10 +283,10 @@ async fn a_request_that_finds_the_inbox_full_waits_where_the_operator_has_sender
     let provider = bus.add_with("p", limits, &["c@1"], &["a@1"]);
     start(&provider, &["c@1"]);
     let caller = bus.ready("a", &["a@1"], &["c@1"]);
-    let waiting: Vec<_> = (0..8).map(|_| bus.call(&bus.main(), "c@1", "1").unwrap()).collect();
-    let parked = bus.call(&bus.main(), "c@1", "2").unwrap();
+    let waiting: Vec<_> = (0..8).map(|_| bus.call(bus.main(), "c@1", "1").unwrap()).collect();
+    let parked = bus.call(bus.main(), "c@1", "2").unwrap();
     let mut target = bus.open(&caller, "c@1", "do", None).unwrap();
-    let deadline = bus.deadline(&target, None, None);
+    let deadline = bus.term(&target, None, None);
     let (_waiter, sending) = bus.bus.send(&caller, &mut target, "3".into(), deadline).unwrap();
     let sending = tokio::spawn(sending.sent());
     tokio::task::yield_now().await;
@@ -314,13 +314,14 @@ async fn a_request_that_waits_for_room_ends_at_its_deadline_or_with_its_receiver
     let limits = PeerLimits { senders_wait: true, ..LIMITS };
     let provider = bus.add_with("p", limits, &["c@1"], &[]);
     start(&provider, &["c@1"]);
-    let full: Vec<_> = (0..8).map(|_| bus.call(&bus.main(), "c@1", "").unwrap()).collect();
-    let mut target = bus.open(&bus.main(), "c@1", "do", None).unwrap();
+    let full: Vec<_> = (0..8).map(|_| bus.call(bus.main(), "c@1", "").unwrap()).collect();
+    let mut target = bus.open(bus.main(), "c@1", "do", None).unwrap();
     let deadline = Instant::now() + Duration::from_millis(30);
-    let parked = bus.bus.call(&bus.main(), &mut target, "".into(), deadline, false).unwrap();
+    let term = Term { sent: Instant::now(), deadline };
+    let parked = bus.bus.call(bus.main(), &mut target, "".into(), term, false).unwrap();
     assert_eq!(parked.answer().await, Err(Error::Timeout));
     assert_eq!(Instant::now(), deadline);
-    let parked = bus.call(&bus.main(), "c@1", "").unwrap();
+    let parked = bus.call(bus.main(), "c@1", "").unwrap();
     provider.set_phase(Phase::Draining);
     assert_eq!(parked.answer().now_or_never(), Some(Err(Error::PeerGone)));
     provider.inbox().clear(Seat::FIRST);

@@ -15,12 +15,12 @@ async fn a_subscription_that_no_longer_blocks_loses_one_event_for_one_and_lets_i
     let other = Some(delivery(Policy::DropOldest));
     bus.bus.subscribe(&peer, peer.inbox(), "other", other).unwrap();
     for topic in ["t", "t", "t", "other", "other"] {
-        bus.publish(&bus.main(), None, topic, "".into()).unwrap();
+        bus.publish(bus.main(), None, topic, "".into()).unwrap();
     }
-    let waiting = bus.bus.publish(&bus.main(), None, "t", "waited".into(), (None, None)).unwrap();
+    let waiting = bus.bus.publish(bus.main(), None, "t", "waited".into(), (None, None)).unwrap();
     let waiting = tokio::spawn(waiting.receipt());
     peer.inbox().set_delivery(own.number(), delivery(Policy::DropOldest));
-    let receipt = bus.publish(&bus.main(), None, "t", "new".into()).unwrap();
+    let receipt = bus.publish(bus.main(), None, "t", "new".into()).unwrap();
     tokio::task::yield_now().await;
     let depth = peer.inbox().depth().0;
     waiting.abort();
@@ -35,7 +35,7 @@ async fn a_queue_that_no_longer_blocks_loses_one_job_for_one_and_lets_in_who_wai
     let configure = |policy| bus.configure_queues(vec![("q".parse().unwrap(), settings(policy), None)]);
     configure(Policy::Block);
     let queue = bus.queue("q").unwrap();
-    let put = |payload: &'static str| bus.bus.put(&bus.main(), &queue, payload.into(), (None, None)).unwrap();
+    let put = |payload: &'static str| bus.bus.put(bus.main(), &queue, payload.into(), (None, None)).unwrap();
     for payload in ["1", "2", "3", "4"] {
         put(payload).put().await.unwrap();
     }
@@ -54,8 +54,8 @@ async fn a_subscription_that_is_no_longer_latest_loses_nothing_for_a_newer_event
     let bus = TestBus::new();
     let peer = bus.ready("a", &[], &[]);
     let own = bus.bus.subscribe(&peer, peer.inbox(), "t", Some(delivery(Policy::Latest))).unwrap();
-    bus.publish(&bus.main(), None, "t", "1".into()).unwrap();
+    bus.publish(bus.main(), None, "t", "1".into()).unwrap();
     peer.inbox().set_delivery(own.number(), delivery(Policy::Reject));
-    let receipt = bus.publish(&bus.main(), None, "t", "2".into()).unwrap();
+    let receipt = bus.publish(bus.main(), None, "t", "2".into()).unwrap();
     assert_eq!((receipt.shed, drain(peer.inbox()).len()), (0, 2));
 }

@@ -20,7 +20,7 @@ fn configure(bus: &TestBus, settings: QueueSettings) -> Arc<Queue> {
 }
 
 fn put(bus: &TestBus, queue: &Arc<Queue>, payload: impl Into<Bytes>) -> Result<MessageId, Error> {
-    let putting = bus.bus.put(&bus.main(), queue, payload.into(), (None, None))?;
+    let putting = bus.bus.put(bus.main(), queue, payload.into(), (None, None))?;
     putting.put().now_or_never().expect("nobody waits for room")
 }
 
@@ -148,7 +148,7 @@ async fn a_put_into_a_full_block_queue_waits_in_turn_and_to_its_deadline() {
     put(&bus, &queue, "1").unwrap();
     let wait = |payload: &'static str, ms| {
         let times = (Some(Duration::from_millis(ms)), None);
-        tokio::spawn(bus.bus.put(&bus.main(), &queue, payload.into(), times).unwrap().put())
+        tokio::spawn(bus.bus.put(bus.main(), &queue, payload.into(), times).unwrap().put())
     };
     let (second, third) = (wait("2", 1000), wait("3", 20));
     assert_eq!(third.await.unwrap(), Err(Error::Timeout));
@@ -280,7 +280,7 @@ proptest! {
         for op in ops {
             match op {
                 Op::Put => {
-                    let putting = bus.put(&bus.main(), &queue, Bytes::new(), (None, None));
+                    let putting = bus.put(bus.main(), &queue, Bytes::new(), (None, None));
                     put += u64::from(putting.is_ok());
                 }
                 Op::Enlist(reader) => {

@@ -70,7 +70,7 @@ async fn what_waits_for_one_that_is_gone_ends_at_its_own_deadline_and_not_later(
     let sent = Instant::now();
     let waits = [1, 3].map(|seconds| {
         let mut target = bus.open(&caller, "c@1", "do", None).unwrap();
-        let deadline = bus.deadline(&target, Some(Duration::from_secs(seconds)), None);
+        let deadline = bus.term(&target, Some(Duration::from_secs(seconds)), None);
         bus.bus.call(&caller, &mut target, "".into(), deadline, false).unwrap()
     });
     // It dies, and nobody clears its inbox or starts it anew.
@@ -170,7 +170,7 @@ async fn an_inbox_full_by_bytes_refuses() {
     let (_provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
     let payload = Bytes::from(vec![0; 1024]);
     let mut target = bus.open(&caller, "c@1", "do", None).unwrap();
-    let deadline = bus.deadline(&target, None, None);
+    let deadline = bus.term(&target, None, None);
     let mut send = || bus.bus.call(&caller, &mut target, payload.clone(), deadline, false);
     // Each counts 1024 bytes and its envelope: three fit into 4096.
     let waiting: Vec<_> = (0..3).map(|_| send().unwrap()).collect();
@@ -218,11 +218,11 @@ async fn a_deadline_is_the_shortest_of_what_is_asked_left_and_possible() {
     let (_provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
     let target = bus.open(&caller, "c@1", "do", None).unwrap();
     let (now, second) = (Instant::now(), Duration::from_secs(1));
-    assert_eq!(bus.deadline(&target, None, None), now + 5 * second);
-    assert_eq!(bus.deadline(&target, Some(9 * second), None), now + 9 * second);
-    assert_eq!(bus.deadline(&target, Some(9 * second), Some(now + second)), now + second);
-    assert_eq!(bus.deadline(&target, Some(second), Some(now + 2 * second)), now + second);
-    assert_eq!(bus.deadline(&target, Some(Duration::MAX), None), now + 7 * 24 * 3600 * second);
+    assert_eq!(bus.term(&target, None, None).deadline, now + 5 * second);
+    assert_eq!(bus.term(&target, Some(9 * second), None).deadline, now + 9 * second);
+    assert_eq!(bus.term(&target, Some(9 * second), Some(now + second)).deadline, now + second);
+    assert_eq!(bus.term(&target, Some(second), Some(now + 2 * second)).deadline, now + second);
+    assert_eq!(bus.term(&target, Some(Duration::MAX), None).deadline, now + 7 * 24 * 3600 * second);
 }
 
 #[tokio::test(start_paused = true)]
@@ -233,8 +233,8 @@ async fn deadlines_end_in_their_own_order_whatever_the_order_of_sending() {
     let began = Instant::now();
     let mut sent = Vec::new();
     for seconds in [3, 1, 2] {
-        let deadline = began + Duration::from_secs(seconds);
-        sent.push(bus.bus.send(&caller, &mut target, Bytes::new(), deadline).unwrap().0.id());
+        let term = Term { sent: began, deadline: began + Duration::from_secs(seconds) };
+        sent.push(bus.bus.send(&caller, &mut target, Bytes::new(), term).unwrap().0.id());
         // The timer is armed for the earliest so far before the next one is sent.
         tokio::task::yield_now().await;
     }
@@ -252,7 +252,8 @@ async fn a_deadline_that_has_passed_already_ends_the_request_all_the_same() {
     let (_provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
     let mut target = bus.open(&caller, "c@1", "do", None).unwrap();
     let now = Instant::now();
-    let call = bus.bus.call(&caller, &mut target, Bytes::new(), now, false).unwrap();
+    let term = Term { sent: now, deadline: now };
+    let call = bus.bus.call(&caller, &mut target, Bytes::new(), term, false).unwrap();
     assert_eq!(call.answer().await, Err(Error::Timeout));
 }
 
@@ -276,7 +277,7 @@ async fn what_waits_reaches_the_next_instance_under_its_own_numbers() {
     let bus = TestBus::new();
     let (provider, caller) = (bus.ready("p", &["c@1", "d@1"], &[]), bus.ready("a", &[], &["c@1", "d@1"]));
     let mut target = bus.open(&caller, "d@1", "do", None).unwrap();
-    let deadline = bus.deadline(&target, None, None);
+    let deadline = bus.term(&target, None, None);
     let waiting = bus.bus.call(&caller, &mut target, "waits".into(), deadline, false).unwrap();
     start(&provider, &["d@1", "c@1"]);
     let later = bus.bus.call(&caller, &mut target, "later".into(), deadline, false).unwrap();
@@ -294,7 +295,7 @@ async fn what_the_next_instance_does_not_serve_is_answered_for_it() {
     let bus = TestBus::new();
     let (provider, caller) = (bus.ready("p", &["c@1", "d@1"], &[]), bus.ready("a", &[], &["c@1", "d@1"]));
     let mut target = bus.open(&caller, "d@1", "do", None).unwrap();
-    let deadline = bus.deadline(&target, None, None);
+    let deadline = bus.term(&target, None, None);
     let call = bus.bus.call(&caller, &mut target, Bytes::new(), deadline, false).unwrap();
     start(&provider, &["c@1"]);
     assert!(matches!(provider.take(), Taken::Empty));

@@ -48,9 +48,9 @@ async fn main_serves_and_calls_as_any_other_peer() {
     bus.serve_from_main(&"m@1".parse().unwrap(), &["do".to_owned()]).unwrap();
     let caller = bus.ready("a", &[], &["m@1"]);
     let main = bus.main();
-    for peer in [&caller, &main] {
+    for peer in [&caller, main] {
         let call = bus.call(peer, "m@1", "").unwrap();
-        let request = take_request(&main);
+        let request = take_request(main);
         assert_eq!(request.sender, peer.id());
         request.answer.give(ok("main"));
         assert_eq!(call.answer().await, ok("main"));

@@ -9,7 +9,7 @@ fn settings(bytes: u64, when_full: Policy) -> QueueSettings {
 
 async fn put(bus: &TestBus, queue: &Arc<Queue>, bytes: usize) {
     let payload = Bytes::from(vec![0; bytes]);
-    bus.bus.put(&bus.main(), queue, payload, (None, None)).unwrap().put().await.unwrap();
+    bus.bus.put(bus.main(), queue, payload, (None, None)).unwrap().put().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,7 +72,7 @@ async fn an_event_that_finds_no_room_beside_what_stays_drives_out_no_others() {
     };
     subscribe("kept", Policy::Reject);
     subscribe("t", Policy::DropOldest);
-    let publish = |topic, bytes: usize| bus.publish(&bus.main(), None, topic, vec![0; bytes].into()).unwrap();
+    let publish = |topic, bytes: usize| bus.publish(bus.main(), None, topic, vec![0; bytes].into()).unwrap();
     for _ in 0..3 {
         publish("kept", 1000);
     }

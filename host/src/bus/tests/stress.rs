@@ -43,11 +43,11 @@ async fn call_all(bus: Arc<TestBus>, caller: u64, heard: Arc<AtomicUsize>) {
     let main = bus.main();
     for number in 0..CALLS {
         let contract = format!("c{}@1", (number + caller) % RECEIVERS);
-        let Ok(mut target) = bus.open(&main, &contract, "do", None) else { continue };
-        let deadline = bus.deadline(&target, Some(Duration::from_millis(1 + number % 20)), None);
+        let Ok(mut target) = bus.open(main, &contract, "do", None) else { continue };
+        let deadline = bus.term(&target, Some(Duration::from_millis(1 + number % 20)), None);
         let id = caller * CALLS + number;
         let payload = Bytes::copy_from_slice(&id.to_be_bytes());
-        let call = match bus.bus.call(&main, &mut target, payload.clone(), deadline, false) {
+        let call = match bus.bus.call(main, &mut target, payload.clone(), deadline, false) {
             Ok(call) => call,
             Err(Error::NoProvider(_) | Error::Overloaded(_) | Error::Invalid(_)) => {
                 tokio::task::yield_now().await;

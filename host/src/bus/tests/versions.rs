@@ -30,7 +30,7 @@ async fn a_number_that_was_looked_up_with_one_owner_is_not_used_with_the_next() 
     // The contract moves to another extension, which has its own numbers, and its first instance, too.
     let new = bus.add("new", &["x@1"], &[]);
     serve(&new, "x@1", ["undo", "do"]);
-    let deadline = bus.deadline(&target, None, None);
+    let deadline = bus.term(&target, None, None);
     let call = bus.bus.call(&caller, &mut target, "".into(), deadline, false).unwrap();
     let request = take_request(&new);
     let number = request.number;
@@ -48,7 +48,7 @@ async fn a_number_that_was_looked_up_with_one_owner_is_not_used_with_one_that_st
     let mut target = bus.open(&caller, "x@1", "do", None).unwrap();
     let new = bus.add("new", &["x@1"], &[]);
     new.set_phase(Phase::Starting);
-    let deadline = bus.deadline(&target, None, None);
+    let deadline = bus.term(&target, None, None);
     let call = bus.bus.call(&caller, &mut target, "".into(), deadline, false).unwrap();
     serve(&new, "x@1", ["undo", "do"]);
     let request = take_request(&new);
@@ -101,10 +101,10 @@ async fn what_both_instances_subscribed_to_goes_to_the_current_one_and_stays_whe
     new.begin_beside();
     bus.subscribe(&new, new.inbox(), "t").unwrap();
     bus.subscribe(&old, old.inbox(), "t").unwrap();
-    bus.publish(&bus.main(), None, "t", "1".into()).unwrap();
+    bus.publish(bus.main(), None, "t", "1".into()).unwrap();
     let first = matches!(old.take(), Taken::Message(Incoming::Event(_)));
     bus.discard(&new);
-    let delivered = bus.publish(&bus.main(), None, "t", "2".into()).unwrap().delivered;
+    let delivered = bus.publish(bus.main(), None, "t", "2".into()).unwrap().delivered;
     assert_eq!((first, delivered), (true, 1));
 }
 
@@ -116,7 +116,7 @@ async fn a_successor_may_call_one_who_waits_for_the_version_that_serves() {
     new.begin_beside();
     let blocking = |caller: &Arc<Peer>, contract: &str| {
         let mut target = bus.open(caller, contract, "do", None).unwrap();
-        let deadline = bus.deadline(&target, None, None);
+        let deadline = bus.term(&target, None, None);
         bus.bus.call(caller, &mut target, "".into(), deadline, true)
     };
     let waits = blocking(&other, "a@1").unwrap();
@@ -138,7 +138,7 @@ async fn what_a_predecessor_subscribes_to_is_what_the_version_that_serves_may() 
     new.become_current();
     new.set_phase(Phase::Ready);
     let _refused_or_not = bus.subscribe(&old, old.inbox(), "secret");
-    let receipt = bus.publish(&bus.main(), None, "secret", "1".into()).unwrap();
+    let receipt = bus.publish(bus.main(), None, "secret", "1".into()).unwrap();
     assert_eq!(receipt.delivered, 0);
 }
 
@@ -147,7 +147,7 @@ async fn an_event_that_a_predecessor_dies_with_counts_as_one_for_its_successor()
     let bus = TestBus::new();
     let old = bus.ready("a", &[], &[]);
     bus.subscribe(&old, old.inbox(), "t").unwrap();
-    let publish = || bus.publish(&bus.main(), None, "t", "".into()).unwrap();
+    let publish = || bus.publish(bus.main(), None, "t", "".into()).unwrap();
     publish();
     let in_hand = take_event(old.inbox());
     let new = old.renewed(LIMITS, access(&[], &[]));

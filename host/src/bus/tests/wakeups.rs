@@ -12,8 +12,8 @@ async fn a_request_that_waits_for_room_behind_abandoned_ones_reaches_a_receiver_
     let readable = tokio::spawn(async move { sleeper.readable().await });
     tokio::task::yield_now().await;
     // All of it before the receiver has its turn again, as where it is over its share.
-    let abandoned: Vec<_> = (0..8).map(|_| bus.call(&bus.main(), "c@1", "gone").unwrap()).collect();
-    let waits = bus.call(&bus.main(), "c@1", "waits").unwrap();
+    let abandoned: Vec<_> = (0..8).map(|_| bus.call(bus.main(), "c@1", "gone").unwrap()).collect();
+    let waits = bus.call(bus.main(), "c@1", "waits").unwrap();
     drop(abandoned);
     tokio::task::yield_now().await;
     let woken = readable.is_finished();
@@ -33,11 +33,11 @@ async fn an_event_that_gets_in_because_a_successor_unsubscribes_wakes_the_one_th
     successor.begin_beside();
     let new = bus.bus.subscribe(&successor, old.inbox(), "new", None).unwrap().number();
     for _ in 0..8 {
-        bus.publish(&bus.main(), None, "new", "".into()).unwrap();
+        bus.publish(bus.main(), None, "new", "".into()).unwrap();
     }
     let sleeper = old.clone();
     let readable = tokio::spawn(async move { sleeper.readable().await });
-    let publishing = bus.bus.publish(&bus.main(), None, "mine", "".into(), (None, None)).unwrap();
+    let publishing = bus.bus.publish(bus.main(), None, "mine", "".into(), (None, None)).unwrap();
     tokio::task::yield_now().await;
     assert!(!readable.is_finished());
     bus.unsubscribe(&successor, new).unwrap();

@@ -1,6 +1,11 @@
 //! `weir:iec/channel`: the inbox, and answers to what it brings.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use tokio::time::{Instant, timeout_at};
@@ -63,7 +68,7 @@ fn serve(
 async fn wait_for<T>(
     store: &mut Store<'_>,
     timeout_ms: Option<u32>,
-    mut take: impl FnMut(&mut State) -> Option<(usize, T)>,
+    mut take: impl FnMut(&mut State, Option<&Waker>) -> Option<(usize, T)>,
 ) -> wasmtime::Result<Option<T>> {
     if !store.data().is_ready() {
         store.data_mut().declare_ready().await;
@@ -71,7 +76,10 @@ async fn wait_for<T>(
     let mut deadline = None;
     let mut is_over = timeout_ms == Some(0);
     loop {
-        if let Some((messages, taken)) = take(store.data_mut()) {
+        let look = |context: &mut Context<'_>| {
+            Poll::Ready(take(store.data_mut(), (!is_over).then(|| context.waker())))
+        };
+        if let Some((messages, taken)) = poll_fn(look).await {
             // Stop brings no new budget.
             match messages {
                 0 => meter::charge(store, 0)?,
@@ -123,8 +131,8 @@ fn receive_batch(
             ))));
         }
         let max = usize::try_from(max)?;
-        let batch = wait_for(&mut store, timeout_ms, |state| {
-            state.take_batch(max, order).map(|batch| (batch.len(), batch))
+        let batch = wait_for(&mut store, timeout_ms, |state, task| {
+            state.take_batch(task, max, order).map(|batch| (batch.len(), batch))
         })
         .await?;
         outcome(batch.ok_or(Error::Timeout))
@@ -150,8 +158,8 @@ fn respond_and_receive(mut store: Store<'_>, id: u64, answer: Answer) -> Async<'
 }
 
 impl State {
-    fn take_next(&mut self) -> Option<(usize, Next)> {
-        self.take().map(|next| (usize::from(next.is_some()), next))
+    fn take_next(&mut self, task: Option<&Waker>) -> Option<(usize, Next)> {
+        self.take(task).map(|next| (usize::from(next.is_some()), next))
     }
 
     fn respond(&mut self, id: u64, answer: Answer) -> Result<(), Error> {

@@ -71,16 +71,13 @@ fn send(
 
 impl State {
     fn call(&mut self, target: u32, payload: Bytes, options: &abi::Options) -> Result<PendingCall, Error> {
-        self.send_to(target, options, |bus, peer, target, deadline| {
-            bus.call(peer, target, payload, deadline, true)
-        })
+        self.send_to(target, options, |bus, peer, target, term| bus.call(peer, target, payload, term, true))
     }
 
     fn send(&mut self, target: u32, payload: Bytes, options: &abi::Options) -> Result<(u64, Sending), Error> {
         self.check_under_way()?;
-        let (waiter, sending) = self.send_to(target, options, |bus, peer, target, deadline| {
-            bus.send(peer, target, payload, deadline)
-        })?;
+        let (waiter, sending) =
+            self.send_to(target, options, |bus, peer, target, term| bus.send(peer, target, payload, term))?;
         Ok((self.sent(waiter), sending))
     }
 }

@@ -7,6 +7,7 @@ use std::{
     io::{self, Read, Seek, Write},
     os::fd::OwnedFd,
     path::{Component, Path},
+    time::SystemTime,
 };
 
 use rustix::{
@@ -15,7 +16,11 @@ use rustix::{
 };
 use sha2::{Digest, Sha256};
 
-use super::{artifact, error::LoadFault};
+use super::{
+    artifact,
+    error::LoadFault,
+    stamp::{self, Stamp},
+};
 use crate::config::ArtifactHash;
 
 /// What a file claims to be by its first bytes.
@@ -34,6 +39,8 @@ pub(super) struct PluginFile {
     pub(super) kind: Kind,
     pub(super) bytes: u64,
     pub(super) hash: ArtifactHash,
+    /// Had before it was read. None: what is done to it meanwhile, or later, might not show.
+    pub(super) stamp: Option<Stamp>,
 }
 
 impl PluginFile {
@@ -45,6 +52,7 @@ impl PluginFile {
         file_size: u64,
         code_size: u64,
     ) -> Result<Self, LoadFault> {
+        let now = SystemTime::now();
         let mut file = open(path, plugin_dir)?;
         let metadata = file.metadata().map_err(LoadFault::Read)?;
         if !metadata.is_file() {
@@ -63,9 +71,11 @@ impl PluginFile {
             Kind::Artifact => super::code::check(code, code_size)?,
             Kind::Component => {}
         }
+        let stamp =
+            Some(Stamp::from(&metadata)).filter(|stamp| stamp.is_settled(now) && stamp::is_exact(&file));
         file.rewind().map_err(LoadFault::Read)?;
         let hash = copy(&mut file, bytes, &mut io::sink())?;
-        Ok(Self { file, kind, bytes, hash })
+        Ok(Self { file, kind, bytes, hash, stamp })
     }
 
     /// The first bytes of the file, at most so many.

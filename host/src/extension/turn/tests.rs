@@ -227,15 +227,32 @@ async fn what_one_spends_of_a_share_holds_back_the_others_that_spend_of_it() {
 #[tokio::test]
 async fn being_woken_again_brings_no_guest_past_a_look_that_is_due() {
     let turns = Arc::new(Turns::default());
-    turns.ran(nanoseconds(LOOK_EVERY), false);
+    turns.ran(nanoseconds(LOOK_EVERY));
     let mut guest = in_turn(&turns, async {});
     let mut context = Context::from_waker(Waker::noop());
     for _ in 0..3 {
         assert!(Pin::new(&mut guest).poll(&mut context).is_pending());
     }
-    assert!(turns.is_look_due());
+    assert!(turns.due_look().is_some());
     // Comes back after the look.
     tokio::task::yield_now().await;
     assert!(Pin::new(&mut guest).poll(&mut context).is_ready());
-    assert!(!turns.is_look_due());
+    assert!(turns.due_look().is_none());
+}
+
+#[tokio::test]
+async fn those_that_waited_for_one_look_count_together_until_the_next() {
+    let turns = Arc::new(Turns::default());
+    turns.ran(nanoseconds(LOOK_EVERY));
+    let mut guests = [(); 2].map(|()| in_turn(&turns, std::future::ready(())));
+    let mut context = Context::from_waker(Waker::noop());
+    for guest in &mut guests {
+        assert!(Pin::new(guest).poll(&mut context).is_pending());
+    }
+    tokio::task::yield_now().await;
+    for guest in &mut guests {
+        assert!(Pin::new(guest).poll(&mut context).is_ready());
+        turns.ran(nanoseconds(LOOK_EVERY));
+    }
+    assert!(turns.since_look.load(Ordering::Relaxed) >= 2 * nanoseconds(LOOK_EVERY));
 }

@@ -1,0 +1,128 @@
+use std::{
+    future::poll_fn,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+};
+
+use tokio::task::yield_now;
+
+use super::*;
+
+/// Where tasks leave their wakers, and what they did.
+#[derive(Default)]
+struct Shared {
+    wakers: Mutex<Vec<Waker>>,
+    order: Mutex<Vec<&'static str>>,
+}
+
+impl Shared {
+    fn note(&self, what: &'static str) {
+        self.order.lock().unwrap().push(what);
+    }
+}
+
+/// Leaves its waker, and is pending once.
+async fn wait(shared: &Shared) {
+    let mut has_waited = false;
+    poll_fn(|context| {
+        if mem::replace(&mut has_waited, true) {
+            return Poll::Ready(());
+        }
+        shared.wakers.lock().unwrap().push(context.waker().clone());
+        Poll::Pending
+    })
+    .await;
+}
+
+fn hand_to_the_last(shared: &Shared) {
+    let waker = shared.wakers.lock().unwrap().pop().unwrap();
+    hand(|| waker.wake());
+}
+
+#[tokio::test]
+async fn who_was_handed_the_thread_runs_before_those_that_were_ready_before() {
+    let shared = Arc::<Shared>::default();
+    let (of_callee, of_caller, of_other) = (shared.clone(), shared.clone(), shared.clone());
+    let callee = tokio::spawn(Handoff::new(async move {
+        wait(&of_callee).await;
+        of_callee.note("callee");
+    }));
+    yield_now().await;
+    let caller = tokio::spawn(Handoff::new(async move {
+        of_caller.note("caller");
+        hand_to_the_last(&of_caller);
+    }));
+    let other = tokio::spawn(async move { of_other.note("other") });
+    for task in [callee, caller, other] {
+        task.await.unwrap();
+    }
+    assert_eq!(*shared.order.lock().unwrap(), ["caller", "callee", "other"]);
+}
+
+#[tokio::test]
+async fn without_a_task_of_its_kind_on_the_thread_the_runtime_runs_it() {
+    let shared = Arc::<Shared>::default();
+    let of_callee = shared.clone();
+    let callee = tokio::spawn(Handoff::new(async move { wait(&of_callee).await }));
+    yield_now().await;
+    hand_to_the_last(&shared);
+    callee.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_panic_is_that_of_the_task_and_not_of_the_one_that_handed_it_the_thread() {
+    let shared = Arc::<Shared>::default();
+    let (of_callee, of_caller) = (shared.clone(), shared.clone());
+    let callee = tokio::spawn(Handoff::new(async move {
+        wait(&of_callee).await;
+        panic!("of the callee");
+    }));
+    yield_now().await;
+    let caller = tokio::spawn(Handoff::new(async move { hand_to_the_last(&of_caller) }));
+    caller.await.unwrap();
+    assert!(callee.await.unwrap_err().is_panic());
+}
+
+#[tokio::test]
+async fn two_that_hand_each_other_the_thread_for_ever_let_others_run() {
+    let (turns, is_over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let shared = Arc::<Shared>::default();
+    let player = || {
+        let (shared, turns, is_over) = (shared.clone(), turns.clone(), is_over.clone());
+        tokio::spawn(Handoff::new(async move {
+            while !is_over.load(Ordering::Relaxed) {
+                turns.fetch_add(1, Ordering::Relaxed);
+                if !shared.wakers.lock().unwrap().is_empty() {
+                    hand_to_the_last(&shared);
+                }
+                wait(&shared).await;
+            }
+            for waker in mem::take(&mut *shared.wakers.lock().unwrap()) {
+                waker.wake();
+            }
+        }))
+    };
+    let players = [player(), player()];
+    while turns.load(Ordering::Relaxed) < 10 * AT_MOST {
+        yield_now().await;
+    }
+    is_over.store(true, Ordering::Relaxed);
+    for player in players {
+        player.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_it_does_is_dropped_with_the_task_though_somebody_keeps_its_waker() {
+    let shared = Arc::<Shared>::default();
+    let (of_task, held) = (shared.clone(), Arc::new(()));
+    let of_it = held.clone();
+    let task = tokio::spawn(Handoff::new(async move {
+        wait(&of_task).await;
+        drop(of_it);
+    }));
+    yield_now().await;
+    task.abort();
+    assert!(task.await.unwrap_err().is_cancelled());
+    assert_eq!(Arc::strong_count(&held), 1);
+    hand_to_the_last(&shared);
+}
