@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    net::SocketAddr,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -11,7 +12,7 @@ use tempfile::TempDir;
 use weir_host::{CpuShare, ExtensionConfig, Limits, RestartPolicy};
 
 /// Fuel that outlasts every measurement.
-const MUCH_FUEL: u64 = 1_000_000_000_000_000;
+pub(crate) const MUCH_FUEL: u64 = 1_000_000_000_000_000;
 
 /// Where the components are.
 #[derive(Debug)]
@@ -43,9 +44,14 @@ impl Guests {
     pub(crate) fn of_kind(&self, id: &str, kind: &str) -> Result<ExtensionConfig> {
         let mut guest = extension(id, &self.component("bench-guest"))?;
         guest.config.insert("kind".to_owned(), kind.to_owned());
-        guest.limits = unhindered();
+        guest.limits = unhindered(Limits::medium());
         guest.autostart = false;
         Ok(guest)
+    }
+
+    /// Any other extension, with the limits of the default class.
+    pub(crate) fn extension(&self, id: &str, component: &str) -> Result<ExtensionConfig> {
+        extension(id, &self.component(component))
     }
 
     /// One that gets or sends messages of at most 64 KiB, in 1.25 MiB, of which 1 MiB is its stack; it
@@ -55,6 +61,21 @@ impl Guests {
         guest.limits.memory = 1280 * 1024;
         guest.limits.message_size = 64 * 1024;
         guest.autostart = true;
+        Ok(guest)
+    }
+
+    /// One that says through so many sockets what comes back (`benches/guests/src/sockets.rs`), in 4 MiB; it starts
+    /// with Main, and is connected when it is ready.
+    pub(crate) fn sockets(&self, id: &str, address: SocketAddr, sockets: u32) -> Result<ExtensionConfig> {
+        let mut guest = extension(id, &self.component("sockets"))?;
+        guest.config.insert("address".to_owned(), address.to_string());
+        guest.config.insert("sockets".to_owned(), sockets.to_string());
+        guest.grants.net = vec![address.to_string().parse()?];
+        guest.subscribes = vec!["go".parse()?];
+        guest.publishes = vec!["done".parse()?];
+        // Of all classes it has the most resources of WASI.
+        guest.limits = unhindered(Limits::max());
+        guest.limits.message_size = 64 * 1024;
         Ok(guest)
     }
 
@@ -71,7 +92,7 @@ impl Guests {
     /// One that grows and fills its table; not started with Main either.
     pub(crate) fn table(&self) -> Result<ExtensionConfig> {
         let mut guest = extension("table", &self.assembled.path().join("table.wasm"))?;
-        guest.limits = unhindered();
+        guest.limits = unhindered(Limits::medium());
         guest.autostart = false;
         Ok(guest)
     }
@@ -84,9 +105,8 @@ fn extension(id: &str, path: &Path) -> Result<ExtensionConfig> {
     Ok(extension)
 }
 
-/// The default class, in 4 MiB, with more of all else than can be used up: only slices hold it.
-fn unhindered() -> Limits {
-    let mut limits = Limits::medium();
+/// That class, in 4 MiB, with more of all else than can be used up: only slices hold it.
+fn unhindered(mut limits: Limits) -> Limits {
     limits.memory = 4 * 1024 * 1024;
     limits.fuel_per_message = MUCH_FUEL;
     limits.fuel_to_start = MUCH_FUEL;

@@ -5,22 +5,27 @@
 #![expect(clippy::print_stdout, reason = "the figures are for whoever runs it")]
 
 mod docs;
+mod elsewhere;
 mod figure;
 mod guests;
 mod machine;
+mod plots;
+mod process;
+mod record;
 mod scale;
 mod scenarios;
 mod statistics;
 mod table;
 mod usage;
 
-use std::{fs::File, path::PathBuf};
+use std::{fs::File, path::PathBuf, time::Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 
 use self::{
-    figure::write_json,
+    docs::Docs,
+    figure::{read_json, verify, write_json},
     guests::Guests,
     machine::Machine,
     scale::Scale,
@@ -39,45 +44,73 @@ struct Arguments {
     /// Write the figures here, one JSON object a line.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write the figures into this page, too, where it has marks for the scenario.
+    /// Put the figures into the record beside this page, too, and make the page anew from it.
     #[arg(long, value_name = "FILE")]
     docs: Option<PathBuf>,
+    /// Measure nothing: show how the figures of two files differ, the worst first.
+    #[arg(long, num_args = 2, value_names = ["FILE", "FILE"])]
+    compare: Vec<PathBuf>,
     /// Where the extensions and hooks are.
-    #[arg(long, value_name = "DIRECTORY")]
-    guests: PathBuf,
+    #[arg(long, value_name = "DIRECTORY", required_unless_present = "compare")]
+    guests: Option<PathBuf>,
     /// Where the same hooks are as programs of this machine.
-    #[arg(long, value_name = "DIRECTORY")]
-    native: PathBuf,
+    #[arg(long, value_name = "DIRECTORY", required_unless_present = "compare")]
+    native: Option<PathBuf>,
 }
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
+    if let [one, other] = arguments.compare.as_slice() {
+        print!("{}", table::differences(&read_json(one)?, &read_json(other)?));
+        return Ok(());
+    }
+    let Some((guests, native)) = arguments.guests.clone().zip(arguments.native.clone()) else {
+        bail!("`--guests` and `--native` say where the programs are");
+    };
+    measure(&arguments, Guests::new(guests, native)?)
+}
+
+/// Runs the scenarios that are wanted. A target that is missed is told, and no error.
+fn measure(arguments: &Arguments, guests: Guests) -> Result<()> {
     for name in &arguments.only {
         let names: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
         ensure!(names.contains(&name.as_str()), "there is no scenario `{name}`: {}", names.join(", "));
     }
     // Opened first: a measurement that cannot be kept is not begun.
-    let json = arguments
-        .json
-        .map(|path| File::create(&path).with_context(|| format!("cannot write `{}`", path.display())));
-    let mut json = json.transpose()?;
+    let create =
+        |path: &PathBuf| File::create(path).with_context(|| format!("cannot write `{}`", path.display()));
+    let mut json = arguments.json.as_ref().map(create).transpose()?;
+    let docs = arguments.docs.clone().map(Docs::new);
     // Before a run: its own work is part of the load after it.
     let machine = Machine::read()?;
     if let Some(disturbance) = machine.disturbance() {
         eprintln!("warning: {disturbance}");
     }
-    let bench = Bench { scale: arguments.scale, guests: Guests::new(arguments.guests, arguments.native)? };
+    let bench = Bench { scale: arguments.scale, guests };
     let wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);
-    for scenario in SCENARIOS.iter().filter(|scenario| wanted(scenario.name)) {
+    let wanted: Vec<_> = SCENARIOS.iter().filter(|scenario| wanted(scenario.name)).collect();
+    let mut missed = String::new();
+    for scenario in &wanted {
         eprintln!("{}: {}", scenario.name, scenario.about);
+        let start = Instant::now();
         let figures = (scenario.run)(&bench).with_context(|| format!("scenario `{}`", scenario.name))?;
+        verify([scenario.name], &figures)?;
         println!("{}", table::terminal(&figures));
+        eprintln!("  took {:.0} s", start.elapsed().as_secs_f64());
+        missed += &table::missed(&figures);
         if let Some(json) = &mut json {
             write_json(json, &figures)?;
         }
-        if let Some(page) = &arguments.docs {
-            docs::write(page, scenario.name, &figures, bench.scale, &machine)?;
+        if let Some(docs) = &docs {
+            docs.update(scenario.name, figures, bench.scale, &machine)?;
         }
+    }
+    // What is passed on is what was measured.
+    if let Some(path) = &arguments.json {
+        verify(wanted.iter().map(|scenario| scenario.name), &read_json(path)?)?;
+    }
+    if bench.scale != Scale::Smoke {
+        eprint!("{missed}");
     }
     Ok(())
 }

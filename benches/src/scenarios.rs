@@ -1,11 +1,23 @@
 //! What is measured. A scenario is a function in a file of its own, and one line of the list here.
 
 mod broadcast;
+mod calls;
 mod client;
+mod device;
+mod embedder;
+mod footprint;
 mod hooks;
+mod idle;
 mod isolation;
 mod kill;
+mod metering;
+mod one_hook;
+mod ping_pong;
+mod relay;
+mod round_trip;
 mod shared_channel;
+mod spawn;
+mod startup;
 mod tasks;
 
 use anyhow::Result;
@@ -13,8 +25,21 @@ use anyhow::Result;
 use crate::{figure::Figure, guests::Guests, scale::Scale};
 
 /// Every scenario, in the order in which they run.
-pub(crate) const SCENARIOS: [Scenario; 5] =
-    [isolation::SCENARIO, kill::SCENARIO, broadcast::SCENARIO, shared_channel::SCENARIO, hooks::SCENARIO];
+pub(crate) const SCENARIOS: [Scenario; 13] = [
+    idle::SCENARIO,
+    footprint::SCENARIO,
+    round_trip::SCENARIO,
+    relay::SCENARIO,
+    broadcast::SCENARIO,
+    shared_channel::SCENARIO,
+    hooks::SCENARIO,
+    spawn::SCENARIO,
+    ping_pong::SCENARIO,
+    metering::SCENARIO,
+    startup::SCENARIO,
+    isolation::SCENARIO,
+    kill::SCENARIO,
+];
 
 /// One scenario.
 #[derive(Debug)]

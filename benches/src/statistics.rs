@@ -62,6 +62,16 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
+/// How far the middle half of the values lies apart, as a part of their median; of several values only.
+pub(crate) fn spread(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let quartiles = sorted.get(sorted.len() / 4).zip(sorted.get(sorted.len() * 3 / 4));
+    let (first, third) = quartiles.filter(|_| values.len() > 1)?;
+    let middle = median(sorted.clone());
+    Some((third - first) / middle).filter(|spread| spread.is_finite())
+}
+
 pub(crate) fn microseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
@@ -96,5 +106,6 @@ mod tests {
     #[test]
     fn one_round_has_no_worst_and_no_spread() {
         assert_eq!(Summary::of(&[round([1, 2, 3])]).rounds, None);
+        assert_eq!((spread(&[1.0]), spread(&[0.0, 0.0])), (None, None));
     }
 }

@@ -2,45 +2,176 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use crate::figure::Figure;
+use crate::{
+    elsewhere::published,
+    figure::{Figure, Met, Unit},
+};
 
-const HEADER: [&str; 5] = ["case", "metric", "value", "baseline", "ratio"];
+const HEADER: [&str; 7] = ["case", "metric", "value", "baseline", "ratio", "spread", "target"];
+
+const SUMMARY: [&str; 8] = ["scenario", "case", "metric", "target", "stretch", "reached", "spread", "met"];
+
+/// Columns of words; numbers follow.
+const WORDS: usize = 2;
 
 /// A table for the terminal.
 pub(crate) fn terminal(figures: &[Figure]) -> String {
+    aligned(&HEADER, WORDS, figures.iter().map(row))
+}
+
+/// A table for a page, with what was measured elsewhere where there is such a thing.
+pub(crate) fn markdown(figures: &[Figure]) -> String {
+    if !figures.iter().any(|figure| published(figure).is_some()) {
+        return piped(&HEADER, WORDS, figures.iter().map(row));
+    }
+    let header = [&HEADER[..], &["measured elsewhere"]].concat();
+    piped(
+        &header,
+        WORDS,
+        figures.iter().map(|figure| with(row(figure), published(figure).unwrap_or_default())),
+    )
+}
+
+/// A table for a page, of what is to be reached and what is.
+pub(crate) fn summary<'a>(figures: impl Iterator<Item = &'a Figure>) -> String {
+    let row = |figure: &Figure| {
+        let bound = |bound: Option<f64>| bound.map(|bound| at_most(figure, bound)).unwrap_or_default();
+        let met = figure.met().map(|met| match met {
+            Met::No => "no",
+            Met::Yes => "yes",
+            Met::Stretch => "stretch",
+        });
+        [
+            figure.scenario.clone(),
+            figure.case.clone(),
+            figure.metric.clone(),
+            bound(figure.target),
+            bound(figure.stretch),
+            compared(figure, figure.reached()),
+            spread(figure),
+            met.unwrap_or_default().to_owned(),
+        ]
+    };
+    piped(&SUMMARY, WORDS + 1, figures.filter(|figure| figure.target.is_some()).map(row))
+}
+
+/// A line for each target that is not met.
+pub(crate) fn missed(figures: &[Figure]) -> String {
+    let missed = figures.iter().filter(|figure| figure.met() == Some(Met::No));
+    let line = |figure: &Figure| {
+        let Figure { scenario, case, metric, .. } = figure;
+        let (reached, target) = (compared(figure, figure.reached()), row(figure)[6].clone());
+        format!("target missed: {scenario}, {case}, {metric}: {reached}, and not {target}\n")
+    };
+    missed.map(line).collect()
+}
+
+/// How two runs differ in what is compared, the worst first.
+pub(crate) fn differences(one: &[Figure], other: &[Figure]) -> String {
+    let same =
+        |a: &Figure, b: &Figure| (&a.scenario, &a.case, &a.metric) == (&b.scenario, &b.case, &b.metric);
+    let comparable = |figure: &&Figure| figure.ratio.or(figure.target).is_some();
+    let pairs = one.iter().filter(comparable).filter_map(|a| Some((a, other.iter().find(|b| same(a, b))?)));
+    let mut rows: Vec<_> = pairs
+        .map(|(a, b)| {
+            let (less, more) = (a.reached().min(b.reached()), a.reached().max(b.reached()));
+            // Nothing differs from nothing by nothing.
+            (if less == more { 0.0 } else { more / less - 1.0 }, a, b)
+        })
+        .collect();
+    rows.sort_by(|(one, ..), (other, ..)| other.total_cmp(one));
+    let cells = |(difference, a, b): (f64, &Figure, &Figure)| {
+        let (case, metric) = (a.case.clone(), a.metric.clone());
+        [
+            a.scenario.clone(),
+            case,
+            metric,
+            compared(a, a.reached()),
+            compared(b, b.reached()),
+            percent(difference),
+        ]
+    };
+    let header = ["scenario", "case", "metric", "one", "other", "difference"];
+    aligned(&header, WORDS + 1, rows.into_iter().map(cells))
+}
+
+fn aligned<const N: usize>(
+    header: &[&str; N],
+    words: usize,
+    rows: impl Iterator<Item = [String; N]>,
+) -> String {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(HEADER.map(str::to_uppercase));
-    table.add_rows(figures.iter().map(row));
-    for column in table.column_iter_mut().skip(2) {
+    table.load_style(presets::NOTHING).set_header(header.map(str::to_uppercase));
+    table.add_rows(rows);
+    for column in table.column_iter_mut().skip(words) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// A table for a page.
-pub(crate) fn markdown(figures: &[Figure]) -> String {
-    let line = |cells: [String; 5]| format!("| {} |\n", cells.join(" | "));
-    let mut text = line(HEADER.map(str::to_owned));
-    text.push_str("| --- | --- | ---: | ---: | ---: |\n");
-    text.extend(figures.iter().map(row).map(line));
-    text
+fn piped<R: AsRef<[String]>>(header: &[&str], words: usize, rows: impl Iterator<Item = R>) -> String {
+    let marks: String =
+        (0..header.len()).map(|column| if column < words { " --- |" } else { " ---: |" }).collect();
+    let rows = rows.map(|cells| format!("| {} |\n", cells.as_ref().join(" | ")));
+    format!("| {} |\n|{marks}\n{}", header.join(" | "), rows.collect::<String>())
 }
 
-fn row(figure: &Figure) -> [String; 5] {
-    let unit = figure.unit.symbol();
-    let with_unit = |value: f64| format!("{} {unit}", number(value));
+fn row(figure: &Figure) -> [String; 7] {
+    let amount = |value| amount(value, figure.unit);
     [
         figure.case.clone(),
-        figure.metric.to_owned(),
-        with_unit(figure.value),
-        figure.baseline.map(with_unit).unwrap_or_default(),
-        figure.ratio.map(number).unwrap_or_default(),
+        figure.metric.clone(),
+        amount(figure.value),
+        figure.baseline.map(amount).unwrap_or_default(),
+        figure.ratio.map(ratio).unwrap_or_default(),
+        spread(figure),
+        figure.target.map(|target| at_most(figure, target)).unwrap_or_default(),
     ]
+}
+
+fn with(row: [String; 7], last: &str) -> Vec<String> {
+    row.into_iter().chain([last.to_owned()]).collect()
+}
+
+fn spread(figure: &Figure) -> String {
+    figure.spread.map(percent).unwrap_or_default()
+}
+
+/// Every digit of a bound means something.
+fn at_most(figure: &Figure, bound: f64) -> String {
+    let unit = if figure.ratio.is_some() { "" } else { figure.unit.symbol() };
+    let bound = if is_part(bound) { ratio(bound) } else { bound.to_string() };
+    format!("≤ {bound} {unit}").trim_end().to_owned()
+}
+
+/// In the terms of the figure's target: a ratio, or as much as its value.
+fn compared(figure: &Figure, value: f64) -> String {
+    if figure.ratio.is_some() { ratio(value) } else { amount(value, figure.unit) }
+}
+
+fn amount(value: f64, unit: Unit) -> String {
+    let whole = unit == Unit::Count && value.fract() == 0.0;
+    let number = if whole { value.to_string() } else { number(value) };
+    format!("{number} {}", unit.symbol()).trim_end().to_owned()
+}
+
+/// A small one is one of so many parts.
+fn ratio(ratio: f64) -> String {
+    if is_part(ratio) { format!("1/{:.0}", ratio.recip()) } else { number(ratio) }
+}
+
+fn is_part(ratio: f64) -> bool {
+    ratio > 0.0 && ratio < 0.1
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.0} %", 100.0 * part)
 }
 
 /// Three digits that mean something are enough.
 fn number(value: f64) -> String {
     match value.abs() {
+        0.0 => "0".to_owned(),
         100.0.. => format!("{value:.0}"),
         10.0.. => format!("{value:.1}"),
         _ => format!("{value:.2}"),
@@ -50,18 +181,69 @@ fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::Unit;
+
+    fn figures() -> [Figure; 4] {
+        let figure = |case, unit, value| Figure::new("s", case, "m", unit, value);
+        [
+            figure("alone", Unit::Microseconds, 1234.5),
+            figure("beside", Unit::Slices, 5.0).at_most(20.0),
+            Figure::of_rounds("s", "rounds", "m", Unit::Times, &[2.0, 4.0, 8.0])
+                .beside_rounds(&[2.0, 4.0, 8.0], &[80.0, 80.0, 80.0])
+                .at_most(0.05)
+                .stretch(0.04),
+            figure("idle", Unit::Count, 3.0).beside(0.0).at_most(0.0),
+        ]
+    }
 
     #[test]
     fn a_figure_without_a_baseline_leaves_its_cells_empty() {
-        let figures = [
-            Figure::new("s", "alone", "p50", Unit::Microseconds, 1234.5),
-            Figure::new("s", "beside", "p99", Unit::Slices, 5.0).beside(20.0),
-        ];
         assert_eq!(
-            markdown(&figures),
-            "| case | metric | value | baseline | ratio |\n| --- | --- | ---: | ---: | ---: |\n\
-             | alone | p50 | 1234 µs |  |  |\n| beside | p99 | 5.00 slices | 20.0 slices | 0.25 |\n"
+            markdown(&figures()),
+            "| case | metric | value | baseline | ratio | spread | target |\n\
+             | --- | --- | ---: | ---: | ---: | ---: | ---: |\n\
+             | alone | m | 1234 µs |  |  |  |  |\n\
+             | beside | m | 5.00 slices |  |  |  | ≤ 20 slices |\n\
+             | rounds | m | 4.00 × | 80.0 × | 1/20 | 150 % | ≤ 1/20 |\n\
+             | idle | m | 3 | 0 |  |  | ≤ 0 |\n"
+        );
+    }
+
+    #[test]
+    fn what_was_measured_elsewhere_has_a_column_where_there_is_any() {
+        let mut figures = figures().to_vec();
+        figures.push(Figure::new("broadcast", "1 KB every 10 ms", "cpu", Unit::Percent, 50.0));
+        let table = markdown(&figures);
+        assert!(table.starts_with(
+            "| case | metric | value | baseline | ratio | spread | target | measured elsewhere |\n"
+        ));
+        assert!(table.ends_with("| 1 KB every 10 ms | cpu | 50.0 % |  |  |  |  | 93 %, 88 % |\n"), "{table}");
+        assert!(table.contains("| alone | m | 1234 µs |  |  |  |  |  |\n"), "{table}");
+    }
+
+    #[test]
+    fn the_summary_has_what_has_a_target_and_whether_it_is_met() {
+        assert_eq!(
+            summary(figures().iter()).lines().skip(2).collect::<Vec<_>>(),
+            [
+                "| s | beside | m | ≤ 20 slices |  | 5.00 slices |  | yes |",
+                "| s | rounds | m | ≤ 1/20 | ≤ 1/25 | 1/20 | 150 % | yes |",
+                "| s | idle | m | ≤ 0 |  | 3 |  | no |",
+            ]
+        );
+        assert_eq!(missed(&figures()), "target missed: s, idle, m: 3, and not ≤ 0\n");
+    }
+
+    #[test]
+    fn what_differs_most_between_two_runs_comes_first() {
+        let run = |ratios: [f64; 3]| {
+            let figure = |(case, ratio)| Figure::new("s", case, "m", Unit::Times, ratio).beside(1.0);
+            ["a", "b", "c"].into_iter().zip(ratios).map(figure).collect::<Vec<_>>()
+        };
+        let text = differences(&run([1.0, 4.0, 0.0]), &run([1.5, 2.0, 0.0]));
+        let words = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+        assert_eq!(
+            words.skip(1).collect::<Vec<_>>(),
+            ["s b m 4.00 2.00 100 %", "s a m 1.00 1.50 50 %", "s c m 0 0 0 %"]
         );
     }
 }

@@ -3,12 +3,38 @@
 use std::{fs, time::Duration};
 
 use anyhow::{Context, Result};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::{
+    param::clock_ticks_per_second,
+    time::{ClockId, clock_gettime},
+};
 
 /// Processor time of the thread that asks, since it began: to the nanosecond, where `/proc` counts ticks.
 pub(crate) fn of_this_thread() -> Duration {
     // That clock does not fail and is never negative.
     clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
+}
+
+/// Processor time of this process since it began.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Times {
+    /// Seconds of its own code.
+    pub(crate) user: f64,
+    /// Seconds of the kernel's, for it.
+    pub(crate) system: f64,
+}
+
+/// To the tick, of which there are a hundred in a second.
+pub(crate) fn of_this_process() -> Result<Times> {
+    let stat = fs::read_to_string("/proc/self/stat").context("cannot read `/proc/self/stat`")?;
+    times(&stat, f64::from(u32::try_from(clock_ticks_per_second())?))
+        .context("`/proc/self/stat` has no times")
+}
+
+/// The 14th and the 15th field of proc_pid_stat(5); the second, a name in brackets, may hold spaces.
+fn times(stat: &str, ticks_per_second: f64) -> Option<Times> {
+    let mut ticks = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut seconds = || Some(f64::from(ticks.next()?.parse::<u32>().ok()?) / ticks_per_second);
+    Some(Times { user: seconds()?, system: seconds()? })
 }
 
 /// Mebibytes of this process that are in memory.
@@ -31,6 +57,13 @@ mod tests {
     fn what_is_resident_is_read_in_mebibytes() {
         assert_eq!(mebibytes("VmHWM:\t    4096 kB\nVmRSS:\t    1536 kB\n"), Some(1.5));
         assert!(resident().unwrap() > 1.0);
+    }
+
+    #[test]
+    fn the_time_of_a_process_is_its_own_and_the_kernel_s() {
+        let stat = "1 (a b) c) S 2 3 4 5 6 7 8 9 10 11 250 50 14 15 20 0 1 0";
+        assert_eq!(times(stat, 100.0), Some(Times { user: 2.5, system: 0.5 }));
+        assert!(of_this_process().is_ok());
     }
 
     #[test]

@@ -22,15 +22,20 @@ pub(crate) struct Arguments {
     /// Write the figures here, one JSON object a line.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write the figures into `docs/benchmarks.md`, too.
+    /// Put the figures into the record of `docs/benchmarks.md`, too, and make the page anew from it.
     #[arg(long)]
     docs: bool,
+    /// Measure nothing: show how the figures of two files differ, the worst first.
+    #[arg(long, num_args = 2, value_names = ["FILE", "FILE"], conflicts_with_all = ["quick", "only", "json", "docs"])]
+    compare: Vec<PathBuf>,
 }
 
-/// Measures.
+/// Measures, or compares what was measured.
 pub(crate) fn bench(arguments: &Arguments) -> Result<()> {
-    run(&mut cargo(["build", "--release", "--package", "weir-bench"])?)?;
-    let mut measure = program("release")?;
+    if !arguments.compare.is_empty() {
+        return run(build()?.arg("--compare").args(&arguments.compare));
+    }
+    let mut measure = program()?;
     measure.args(["--scale", if arguments.quick { "quick" } else { "full" }]);
     for scenario in &arguments.only {
         measure.args(["--only", scenario]);
@@ -44,29 +49,36 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<()> {
     run(&mut measure)
 }
 
-/// Runs every scenario for a moment, to see that it works. Times are not judged.
+/// Runs every scenario, to see that it works and yields figures. Times are not judged.
 pub(crate) fn check() -> Result<()> {
-    // With the features of what is built already.
-    run(&mut cargo(["build", "--package", "weir-bench", "--package", "weir", "--bin", "weir-bench"])?)?;
     let json = tempfile::tempdir()?;
-    run(program("debug")?.args(["--scale", "smoke", "--json"]).arg(json.path().join("figures.json")))
+    run(program()?.args(["--scale", "quick", "--json"]).arg(json.path().join("figures.json")))
 }
 
 /// The program that measures, with its extensions and hooks.
-fn program(profile: &str) -> Result<Command> {
+fn program() -> Result<Command> {
+    let mut program = build()?;
+    // By itself: built with others, it would have the compiler that they ask for.
+    run(&mut cargo(["build", "--release", "--package", "weir-device"])?)?;
     guests::add_target()?;
-    let build = |for_weir: &[&str]| {
+    let build_programs = |for_weir: &[&str]| {
         let packages = ["--package", "bench-guests", "--package", "example-hooks"];
         run(cargo(["build", "--bins", "--profile", "guest"])?.args(packages).args(for_weir))
     };
-    build(&["--target", guests::TARGET, "--package", "echo"])?;
+    let plugins = guests::PLUGINS.iter().flat_map(|(package, _)| ["--package", package]);
+    build_programs(&["--target", guests::TARGET].into_iter().chain(plugins).collect::<Vec<_>>())?;
     // What hooks are compared with: processes of the same source, built in the same way.
-    build(&[])?;
+    build_programs(&[])?;
     let target = target_dir()?;
-    let mut program = Command::new(target.join(profile).join("weir-bench"));
     program.arg("--guests").arg(target.join(guests::TARGET).join("guest"));
     program.arg("--native").arg(target.join("guest"));
     // With these set every error takes a backtrace, which is in the shell of who develops and not where hooks run.
     program.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
     Ok(program)
+}
+
+/// The program that measures, alone.
+fn build() -> Result<Command> {
+    run(&mut cargo(["build", "--release", "--package", "weir-bench"])?)?;
+    Ok(Command::new(target_dir()?.join("release/weir-bench")))
 }

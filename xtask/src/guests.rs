@@ -14,7 +14,7 @@ use crate::run::{cargo, output, root, run, target_dir};
 pub(crate) const TARGET: &str = "wasm32-wasip2";
 
 /// The extensions of `plugins/`: packages, and the programs that each yields.
-const PLUGINS: [(&str, &[&str]); 5] = [
+pub(crate) const PLUGINS: [(&str, &[&str]); 5] = [
     ("device-info", &["device-info"]),
     ("storage", &["storage"]),
     ("settings", &["settings"]),

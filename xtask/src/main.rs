@@ -11,6 +11,7 @@ mod first_extension;
 mod go_guest;
 mod guests;
 mod hooks;
+mod instructions;
 mod run;
 mod spec_tests;
 mod test;
@@ -39,6 +40,13 @@ enum Task {
     },
     /// Measure, beside native code doing the same: `docs/benchmarks.md` says what.
     Bench(bench::Arguments),
+    /// Count the instructions of Weir's hot path with valgrind, and fail if some case takes over 5 % more than
+    /// `benches/instructions.json` says.
+    Instructions {
+        /// Keep the new numbers there.
+        #[arg(long)]
+        bless: bool,
+    },
     /// Format, lints, and every test: what CI runs.
     Test {
         /// Run only the steps whose name contains this.
@@ -52,6 +60,7 @@ fn main() -> Result<()> {
         Task::Plugins => guests::plugins().map(drop),
         Task::Demo { check } => demo::demo(check),
         Task::Bench(arguments) => bench::bench(&arguments),
+        Task::Instructions { bless } => instructions::instructions(bless),
         Task::Test { only } => test::test(only.as_deref()),
     }
 }

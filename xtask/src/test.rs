@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::{
-    bench, c_guest, demo, deny, first_extension, guests, hooks,
+    bench, c_guest, demo, deny, first_extension, guests, hooks, instructions,
     run::{cargo, run, target_dir},
     spec_tests,
 };
@@ -25,7 +25,7 @@ const GUEST_PACKAGES: [&str; 9] = [
 
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 15] = [
     ("format", || cargo_run(&["fmt", "--all", "--check"])),
     ("plugins", || guests::plugins().map(drop)),
     ("lint", || cargo_run(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])),
@@ -42,6 +42,7 @@ const STEPS: [Step; 14] = [
     ("first-extension", || first_extension::check()),
     ("demo", || demo::demo(true)),
     ("benches", bench::check),
+    ("instructions", || instructions::instructions(false)),
 ];
 
 /// Runs the steps whose name contains `only`, in order, to the first that fails.

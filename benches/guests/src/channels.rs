@@ -12,7 +12,7 @@ use weir_sdk::raw::{
 use crate::quiet;
 
 /// Long enough for whatever is measured.
-const PATIENT: Options = Options { timeout_ms: Some(60_000), parent: None };
+pub(crate) const PATIENT: Options = Options { timeout_ms: Some(60_000), parent: None };
 
 /// Runs the kind of that name, if it is one of these.
 pub(crate) fn run(kind: &str) -> Option<Result<(), String>> {
@@ -122,15 +122,15 @@ fn writer() -> Result<(), String> {
 }
 
 /// The number at that place of a message: four bytes each, the least first.
-fn number(message: &[u8], place: usize) -> Result<usize, String> {
+pub(crate) fn number(message: &[u8], place: usize) -> Result<usize, String> {
     let bytes = message.as_chunks().0.get(place).ok_or("a message is too short")?;
     usize::try_from(u32::from_le_bytes(*bytes)).map_err(text)
 }
 
-fn configured(key: &str) -> Result<String, String> {
+pub(crate) fn configured(key: &str) -> Result<String, String> {
     config::get(key).ok().flatten().ok_or_else(|| format!("no `{key}`"))
 }
 
-fn text(error: impl Debug) -> String {
+pub(crate) fn text(error: impl Debug) -> String {
     format!("{error:?}")
 }

@@ -2,7 +2,6 @@
 //!
 //! What each figure means stands in `docs/benchmarks.md`.
 
-mod empty;
 mod entries;
 mod processes;
 mod site;
@@ -15,12 +14,11 @@ use std::{
 use anyhow::{Context, Result};
 
 use self::{
-    empty::Empty,
     entries::{Async, Blocking},
     processes::Processes,
     site::Site,
 };
-use super::{Bench, Scenario, client::wait_until, progress};
+use super::{Bench, Scenario, client::wait_until, one_hook::SETTLED, progress};
 use crate::{
     figure::{Figure, Unit},
     scale::Scale,
@@ -35,14 +33,11 @@ pub(super) const SCENARIO: Scenario =
 /// The hooks, in the order in which they run.
 const HOOKS: [&str; 3] = ["10-create-root-dir", "20-touch-file", "30-echo-hello"];
 
-/// At least so many times as fast as processes.
-const TIMES_AS_FAST: f64 = 20.0;
+/// The blocking entry may take so much of what processes take.
+const ALLOWED_OVER_PROCESSES: f64 = 1.0 / 20.0;
 
 /// The blocking entry may take so many times what the async one takes.
 const ALLOWED_OVER_ASYNC: f64 = 1.05;
-
-/// Time after which Weir keeps what it has loaded of a file: one that is younger could change without a trace.
-const SETTLED: Duration = Duration::from_secs(5);
 
 /// Who runs the hooks, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +56,7 @@ impl Way {
     /// Nodes of one round. Processes take as much longer, and their time is one of a node, too.
     fn nodes(self, scale: Scale) -> u32 {
         match self {
-            Self::Blocking | Self::AsyncTask | Self::AsyncOnWorker => scale.pick(5000, 200, 5),
+            Self::Blocking | Self::AsyncTask | Self::AsyncOnWorker => scale.pick(5000, 500, 5),
             Self::Processes | Self::Scripts => scale.pick(500, 50, 5),
         }
     }
@@ -141,7 +136,7 @@ fn node(number: u32) -> String {
 }
 
 fn run(bench: &Bench) -> Result<Vec<Figure>> {
-    let (ways, empty) = (Ways::start(bench)?, Empty::start(bench)?);
+    let ways = Ways::start(bench)?;
     // What is compiled and read from disk once is not what a node takes.
     for way in Way::ALL {
         ways.round(way, 1)?;
@@ -150,17 +145,16 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     for way in Way::ALL {
         ways.round(way, 1)?;
     }
-    let rounds = bench.scale.pick(10, 3, 1);
+    let rounds = bench.scale.pick(5, 3, 1);
     let mut figures = Vec::new();
     for order in [Order::Alternating, Order::InSequence] {
         figures.extend(compared(order, &measure(&ways, bench.scale, order, rounds)?));
     }
-    figures.extend(empty.measure(bench.scale, rounds)?);
     Ok(figures)
 }
 
-/// Microseconds per node, the median of the rounds of each way.
-fn measure(ways: &Ways, scale: Scale, order: Order, rounds: usize) -> Result<Vec<(Way, f64)>> {
+/// Microseconds per node, of each round of each way.
+fn measure(ways: &Ways, scale: Scale, order: Order, rounds: usize) -> Result<Vec<(Way, Vec<f64>)>> {
     let mut times = Way::ALL.map(|_| Vec::new());
     match order {
         Order::Alternating => {
@@ -180,39 +174,39 @@ fn measure(ways: &Ways, scale: Scale, order: Order, rounds: usize) -> Result<Vec
             }
         }
     }
-    Ok(Way::ALL.into_iter().zip(times.map(median)).collect())
+    Ok(Way::ALL.into_iter().zip(times).collect())
 }
 
-fn compared(order: Order, times: &[(Way, f64)]) -> Vec<Figure> {
-    let of = |wanted| times.iter().find(|(way, _)| *way == wanted).map_or(f64::NAN, |(_, time)| *time);
-    let (blocking, processes) = (of(Way::Blocking), of(Way::Processes));
-    let asynchronous = of(Way::AsyncTask).min(of(Way::AsyncOnWorker));
-    let mut figures: Vec<_> = times
-        .iter()
-        .filter(|(way, _)| *way != Way::Processes)
-        .map(|(way, time)| {
-            let case = format!("{order}, {way}");
-            Figure::new(NAME, case, "time per node", Unit::Microseconds, *time).beside(processes)
-        })
-        .collect();
-    let times = |metric, value| Figure::new(NAME, order.to_string(), metric, Unit::Times, value);
-    figures.push(times("processes over blocking", processes / blocking).beside(TIMES_AS_FAST));
-    figures.push(times("blocking over async", blocking / asynchronous).beside(ALLOWED_OVER_ASYNC));
-    figures
+fn compared(order: Order, times: &[(Way, Vec<f64>)]) -> Vec<Figure> {
+    let of = |wanted| times.iter().find(|(way, _)| *way == wanted).map_or(&[][..], |(_, times)| times);
+    let figure = |way: Way, metric, beside| {
+        let case = format!("{order}, {way}");
+        Figure::of_rounds(NAME, case, metric, Unit::Microseconds, of(way)).beside_rounds(of(way), of(beside))
+    };
+    let per_node = |way| figure(way, "time per node", Way::Processes);
+    let cheaper = |one: &Way, other: &Way| median(of(*one).to_vec()).total_cmp(&median(of(*other).to_vec()));
+    let asynchronous = std::cmp::min_by(Way::AsyncTask, Way::AsyncOnWorker, cheaper);
+    vec![
+        per_node(Way::Blocking).at_most(ALLOWED_OVER_PROCESSES),
+        figure(Way::Blocking, "time per node, beside async", asynchronous).at_most(ALLOWED_OVER_ASYNC),
+        per_node(Way::AsyncTask),
+        per_node(Way::AsyncOnWorker),
+        per_node(Way::Scripts),
+    ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figure::Met;
 
     #[test]
     fn blocking_is_compared_with_processes_and_with_the_cheaper_async_entry() {
-        let times = Way::ALL.into_iter().zip([100.0, 200.0, 80.0, 4000.0, 6000.0]).collect::<Vec<_>>();
-        let figures = compared(Order::Alternating, &times);
-        let ratio = |metric| figures.iter().find(|figure| figure.metric == metric).map(|it| it.value);
-        assert_eq!(ratio("processes over blocking"), Some(40.0));
-        assert_eq!(ratio("blocking over async"), Some(1.25));
-        let baselines: Vec<_> = figures.iter().take(4).map(|figure| figure.baseline).collect();
-        assert_eq!(baselines, [Some(4000.0); 4]);
+        let times = [100.0, 200.0, 80.0, 4000.0, 6000.0].map(|time| vec![time; 3]);
+        let figures = compared(Order::Alternating, &Way::ALL.into_iter().zip(times).collect::<Vec<_>>());
+        let ratios: Vec<_> = figures.iter().map(|figure| figure.ratio.unwrap()).collect();
+        assert_eq!(ratios, [0.025, 1.25, 0.05, 0.02, 1.5]);
+        let met: Vec<_> = figures.iter().filter_map(Figure::met).collect();
+        assert_eq!(met, [Met::Yes, Met::No]);
     }
 }

@@ -60,7 +60,7 @@ struct Kill {
 fn run(bench: &Bench) -> Result<Vec<Figure>> {
     progress("a slice and a stall alone", 0, 1);
     let pieces = pieces::measure(bench)?;
-    let (rounds, kills) = (bench.scale.pick(10, 2, 1), bench.scale.pick(1000, 100, 3));
+    let (rounds, kills) = (bench.scale.pick(10, 2, 1), bench.scale.pick(200, 100, 3));
     let (main, timers) = Timers::start(main(bench)?)?;
     let control = main.control();
     control.start("holder")?;

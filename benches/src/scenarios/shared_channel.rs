@@ -12,10 +12,7 @@ use anyhow::{Context, Result};
 
 use self::{native::Native, weir::Weir};
 use super::{Bench, Scenario, progress};
-use crate::{
-    figure::{Figure, Unit},
-    statistics::median,
-};
+use crate::figure::{Figure, Unit};
 
 const NAME: &str = "shared-channel";
 
@@ -30,6 +27,9 @@ const CAPACITY: u32 = 256;
 
 /// The busiest reader may get so many times what the laziest gets.
 const ALLOWED_SPREAD: f64 = 2.0;
+
+/// As many extensions as there are may take so many times what one takes.
+const ALLOWED_GROWTH: f64 = 1.2;
 
 /// Who puts and takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl Round {
 }
 
 fn run(bench: &Bench) -> Result<Vec<Figure>> {
-    let jobs = bench.scale.pick(120_000, 24_000, 240);
+    let jobs = bench.scale.pick(120_000, 48_000, 240);
     let weir = Weir::start(bench, COUNTS.into_iter().max().unwrap_or_default())?;
     let native = Native::start()?;
     let mut figures = Vec::new();
@@ -114,7 +114,10 @@ fn compared(mix: Mix, measured: &[(Vec<Round>, Vec<Round>)]) -> Result<Vec<Figur
     let mut figures = Vec::new();
     for (count, (weir, native)) in COUNTS.into_iter().zip(measured) {
         let case = format!("{mix}, {count}");
-        figures.push(Figure::new(NAME, &case, "time", Unit::Milliseconds, time(weir)).beside(time(native)));
+        let (time, beside) = (times(weir), times(native));
+        figures.push(
+            Figure::of_rounds(NAME, &case, "time", Unit::Milliseconds, &time).beside_rounds(&time, &beside),
+        );
         if count > 1 {
             let allowed = if mix == Mix::Extensions { ALLOWED_SPREAD } else { spread(native) };
             figures.push(Figure::new(NAME, case, "spread", Unit::Times, spread(weir)).beside(allowed));
@@ -122,18 +125,26 @@ fn compared(mix: Mix, measured: &[(Vec<Round>, Vec<Round>)]) -> Result<Vec<Figur
     }
     let ends = measured.first().zip(measured.last()).context("nothing was measured")?;
     let ((weir_at_1, native_at_1), (weir_at_24, native_at_24)) = ends;
-    let growth = match mix {
-        Mix::Extensions => "all extensions",
-        Mix::Half => "half native threads",
-    };
-    let (weir, native) = (time(weir_at_24) / time(weir_at_1), time(native_at_24) / time(native_at_1));
-    figures.push(Figure::new(NAME, "growth-1-to-24", growth, Unit::Times, weir).beside(native));
+    let (weir, native) = (growth(weir_at_1, weir_at_24), growth(native_at_1, native_at_24));
+    let figure =
+        |metric, rounds: &[f64]| Figure::of_rounds(NAME, "growth-1-to-24", metric, Unit::Times, rounds);
+    figures.extend(match mix {
+        Mix::Extensions => {
+            vec![figure("all extensions", &weir).at_most(ALLOWED_GROWTH), figure("native tasks", &native)]
+        }
+        Mix::Half => vec![figure("half native threads", &weir).beside_rounds(&weir, &native).at_most(1.0)],
+    });
     Ok(figures)
 }
 
-/// In milliseconds, the median of all rounds.
-fn time(rounds: &[Round]) -> f64 {
-    median(rounds.iter().map(|round| 1e3 * round.time.as_secs_f64()).collect())
+/// In milliseconds.
+fn times(rounds: &[Round]) -> Vec<f64> {
+    rounds.iter().map(|round| 1e3 * round.time.as_secs_f64()).collect()
+}
+
+/// How many times as long it took with more, round by round.
+fn growth(with_one: &[Round], with_more: &[Round]) -> Vec<f64> {
+    with_one.iter().zip(with_more).map(|(one, more)| more.time.div_duration_f64(one.time)).collect()
 }
 
 /// The greatest of all rounds.

@@ -1,0 +1,75 @@
+//! Runs this program under valgrind's `callgrind` and reads how many instructions it took.
+
+use std::{env, fs, io::ErrorKind, path::Path, process::Command};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::ValueEnum;
+
+use crate::{
+    kept::Kept,
+    work::{Artifacts, Case},
+};
+
+/// Each case is done so many times, and once more so many times. What the second takes more than the first is
+/// that of the difference, without what it takes to start and to end.
+const OPERATIONS: [u32; 2] = [200, 8200];
+
+/// What is counted as a call alone. How far libc looks for memory depends on what was freed where while Main started,
+/// which is never the same twice, and can be four hundredths of a number.
+const NOT_INSIDE: [&str; 5] = ["malloc", "calloc", "realloc", "posix_memalign", "free"];
+
+/// Counts every case; leaves a profile of each in `profiles`.
+pub(crate) fn count(guests: &Path, profiles: &Path) -> Result<Kept> {
+    fs::create_dir_all(profiles).with_context(|| format!("cannot make `{}`", profiles.display()))?;
+    let dir = tempfile::tempdir().context("cannot make a directory")?;
+    let artifacts = Artifacts::make(guests, dir.path().to_owned())?;
+    let count = |&case: &Case| {
+        eprintln!("  {}", case.name());
+        let profile = profiles.join(format!("{}.callgrind", case.name()));
+        let [few, many] = OPERATIONS.map(|operations| operations / case.weight());
+        let less = run(case, few, &artifacts, &profile)?;
+        let more = run(case, many, &artifacts, &profile)?;
+        let difference = more.checked_sub(less).context("more operations took fewer instructions")?;
+        Ok((case.name(), u32::try_from(difference / u64::from(many - few))?))
+    };
+    Case::value_variants().iter().map(count).collect()
+}
+
+/// Instructions of the whole run.
+fn run(case: Case, operations: u32, artifacts: &Artifacts, profile: &Path) -> Result<u64> {
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--tool=callgrind", "--quiet"]);
+    valgrind.arg(format!("--callgrind-out-file={}", profile.display()));
+    // At the entry of such a function counting ends, and at its end it goes on.
+    valgrind.args(NOT_INSIDE.map(|function| format!("--toggle-collect={function}")));
+    // After those, which turn it off.
+    valgrind.arg("--collect-atstart=yes");
+    valgrind.arg(env::current_exe()?).arg("work").args([case.name(), operations.to_string()]);
+    valgrind.arg("--artifacts").arg(artifacts.dir());
+    let output = match valgrind.output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            bail!("`valgrind` is needed to count instructions: apt-get install valgrind")
+        }
+        output => output.context("cannot run `valgrind`")?,
+    };
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{} under valgrind: {}\n{errors}", case.name(), output.status);
+    let text = fs::read_to_string(profile).with_context(|| format!("cannot read `{}`", profile.display()))?;
+    total(&text).with_context(|| format!("`{}` has no total", profile.display()))
+}
+
+fn total(profile: &str) -> Option<u64> {
+    profile.lines().rev().find_map(|line| line.strip_prefix("totals:")?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_total_is_the_sum_at_the_end_of_a_profile() {
+        let profile = "version: 1\nevents: Ir\nsummary: 7\n\nfn=(1) main\n3 7\n\ntotals: 1234567\n";
+        assert_eq!(total(profile), Some(1_234_567));
+        assert_eq!(total("events: Ir\n"), None);
+    }
+}

@@ -1,0 +1,39 @@
+//! One process to look at from outside, and what becomes of it: `weir FILE [COUNT]` is Main as a device has it,
+//! without a compiler; `threads COUNT` and `polled COUNT` do the same natively.
+//!
+//! It says `ready` when all of it waits. Each line `CONTRACT OPERATION ARGUMENT` that it reads then is one
+//! call, which it answers with a line. It ends with its input. Between two lines its first thread is asleep.
+
+#![expect(clippy::print_stdout, reason = "it talks to whoever started it")]
+
+mod native;
+mod polled;
+mod threads;
+mod weir;
+
+use std::io;
+
+use anyhow::{Context, Result, bail};
+
+/// Answers one call.
+type Answering = Box<dyn FnMut(&str, &str, &str) -> Result<String>>;
+
+fn main() -> Result<()> {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let mut answering = match *arguments {
+        ["weir", file] => weir::start(file.as_ref(), None)?,
+        ["weir", file, count] => weir::start(file.as_ref(), Some(count.parse()?))?,
+        ["threads", count] => threads::start(count.parse()?)?,
+        ["polled", count] => polled::start(count.parse()?)?,
+        _ => bail!("usage: weir-device weir FILE [COUNT] | threads COUNT | polled COUNT"),
+    };
+    println!("ready");
+    for line in io::stdin().lines() {
+        let line = line?;
+        let mut words = line.splitn(3, ' ');
+        let mut word = || words.next().context("a call is `CONTRACT OPERATION ARGUMENT`");
+        println!("{}", answering(word()?, word()?, word()?)?);
+    }
+    Ok(())
+}

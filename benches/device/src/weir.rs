@@ -1,0 +1,43 @@
+//! Main, as its file says.
+
+use std::{path::Path, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use weir_host::{CallOptions, Config, ExtensionConfig, Main, State, blocking};
+
+use crate::Answering;
+
+/// Longer than anything takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// With the extensions of the file; with a `count`, with so many of the last of them in its place, each of which
+/// has a contract of its own.
+pub(crate) fn start(file: &Path, count: Option<u32>) -> Result<Answering> {
+    let mut config = Config::load(file)?;
+    if let Some(count) = count {
+        let one = config.extensions.pop().context("no extension is configured")?;
+        for number in 0..count {
+            config.extensions.push(numbered(&one, number)?);
+        }
+    }
+    let socket = config.main.control_socket.clone();
+    let main = blocking::Main::start(Main::builder(config).control_socket(socket))?;
+    for extension in main.control().as_async().extensions() {
+        let state = extension.state;
+        ensure!(state == State::Ready, "`{}` is {state:?}: {:?}", extension.id, extension.reason);
+    }
+    Ok(Box::new(move |contract, operation, argument| {
+        let options = CallOptions::default().timeout(PATIENCE);
+        let answer = main.client().call_with(contract, operation, argument.to_owned(), options)?;
+        Ok(String::from_utf8(answer.into())?)
+    }))
+}
+
+fn numbered(one: &ExtensionConfig, number: u32) -> Result<ExtensionConfig> {
+    let mut extension = one.clone();
+    extension.id = format!("{}-{number}", one.id).parse()?;
+    let contract = format!("{}.n{number}@1", one.id);
+    extension.fulfills = vec![contract.parse()?];
+    extension.config.insert("contract".to_owned(), contract);
+    Ok(extension)
+}

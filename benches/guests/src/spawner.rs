@@ -1,0 +1,41 @@
+//! An extension that spawns tasks on the SDK's executor, and waits for them.
+
+use std::process::ExitCode;
+
+use weir_sdk::{Context, Contract, Error, Extension, Operation};
+
+const CONTRACT: Contract = Contract::new("spawner@1");
+
+/// So often spawns so many tasks and waits for all of them; answers how many have ended.
+const SPAWN: Operation<(u32, u32), u32> = CONTRACT.operation("spawn");
+
+weir_sdk::manifest! { id: "spawner", fulfills: &[CONTRACT] }
+
+fn main() -> ExitCode {
+    Extension::new(MANIFEST, ())
+        .on(SPAWN, async |(), _: &Context, (times, at_once)| spawn(times, at_once).await)
+        .run()
+}
+
+async fn spawn(times: u32, at_once: u32) -> Result<u32, Error> {
+    let mut ended = 0;
+    for _ in 0..times {
+        let spawned: Vec<_> = (0..at_once).map(|_| task()).collect();
+        for task in spawned {
+            ended += task.await;
+        }
+    }
+    Ok(ended)
+}
+
+/// Ends at once.
+#[cfg(target_family = "wasm")]
+fn task() -> weir_sdk::wstd::runtime::Task<u32> {
+    weir_sdk::wstd::runtime::spawn(async { 1 })
+}
+
+/// Outside of a component nobody calls it.
+#[cfg(not(target_family = "wasm"))]
+fn task() -> std::future::Ready<u32> {
+    std::future::ready(1)
+}

@@ -1,0 +1,174 @@
+//! Processes to look at from outside (`benches/device`), and what they need: artifacts and configurations.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeSet,
+    fmt::Display,
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::PathBuf,
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
+use weir_host::{Compilation, Limits, SigningKey, compile_component};
+
+use super::{Bench, tasks::PATIENCE};
+use crate::process::Process;
+
+/// The program, which is beside this one.
+const PROGRAM: &str = "weir-device";
+
+/// Until a process has nothing to do: threads for work that blocks, with which extensions are loaded, end when
+/// they had none for 10 s.
+pub(super) const SETTLING: Duration = Duration::from_millis(10_500);
+
+/// One extension of which a process has many.
+const IDLE: &str = r#"
+[[extension]]
+id = "idle"
+path = "answering.cwasm"
+class = "min"
+"#;
+
+/// Where these processes find what they run.
+#[derive(Debug)]
+pub(super) struct Site<'a> {
+    bench: &'a Bench,
+    dir: TempDir,
+    key: SigningKey,
+    compiled: RefCell<BTreeSet<String>>,
+    /// Whether each process has a program file of its own, so that its pages of that are its own, too.
+    apart: bool,
+    processes: Cell<u32>,
+}
+
+/// A process. Dropped, it ends.
+#[derive(Debug)]
+pub(super) struct Device {
+    child: Child,
+    input: ChildStdin,
+    lines: mpsc::Receiver<String>,
+}
+
+impl<'a> Site<'a> {
+    pub(super) fn new(bench: &'a Bench, apart: bool) -> Result<Self> {
+        let dir = tempfile::tempdir().context("cannot make a directory")?;
+        let key = SigningKey::generate()?;
+        Ok(Self { bench, dir, key, compiled: RefCell::default(), apart, processes: Cell::new(0) })
+    }
+
+    /// Main with so many extensions that wait.
+    pub(super) fn idle(&self, count: u32) -> Result<Device> {
+        self.weir(&["answering"], IDLE, &[&count])
+    }
+
+    /// Main as `extensions` say, which are of these components; `DIR` in it is a directory of its own.
+    pub(super) fn weir(
+        &self,
+        components: &[&str],
+        extensions: &str,
+        rest: &[&dyn Display],
+    ) -> Result<Device> {
+        for component in components {
+            self.compile(component)?;
+        }
+        let number = self.processes.get();
+        let own = self.dir.path().join(format!("dir-{number}"));
+        fs::create_dir(&own)?;
+        let main = format!(
+            "[main]\nplugin-dir = \".\"\ncontrol-socket = \"{number}.sock\"\ntrusted-keys = [\"{}\"]\n",
+            self.key.trusted_key()
+        );
+        let file = self.dir.path().join(format!("{number}.toml"));
+        fs::write(&file, main + &extensions.replace("DIR", &own.to_string_lossy()))?;
+        let file = file.display();
+        self.start("weir", &[&[&file as &dyn Display], rest].concat())
+    }
+
+    /// So many that do the same natively, in that `way`.
+    pub(super) fn native(&self, way: &str, count: u32) -> Result<Device> {
+        self.start(way, &[&count])
+    }
+
+    fn start(&self, what: &str, rest: &[&dyn Display]) -> Result<Device> {
+        let number = self.processes.replace(self.processes.get() + 1);
+        let mut program = std::env::current_exe()?.with_file_name(PROGRAM);
+        if self.apart {
+            let own = self.dir.path().join(format!("{PROGRAM}-{number}"));
+            fs::copy(&program, &own).with_context(|| format!("cannot copy `{}`", program.display()))?;
+            // On disk: until then the kernel would say that its pages have been written to.
+            fs::File::open(&own)?.sync_all()?;
+            program = own;
+        }
+        let mut command = Command::new(&program);
+        command.arg(what).args(rest.iter().map(ToString::to_string));
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        Device::new(child.with_context(|| format!("cannot start `{}`", program.display()))?)
+    }
+
+    fn compile(&self, component: &str) -> Result<()> {
+        if !self.compiled.borrow_mut().insert(component.to_owned()) {
+            return Ok(());
+        }
+        let file = self.bench.guests.component(component);
+        let artifact = compile_component(&file, None, &Limits::max(), &Compilation::InProcess, &self.key)?;
+        let path: PathBuf = self.dir.path().join(format!("{component}.cwasm"));
+        fs::write(&path, artifact).with_context(|| format!("cannot write `{}`", path.display()))
+    }
+}
+
+impl Device {
+    /// Waits until it is ready.
+    fn new(mut child: Child) -> Result<Self> {
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let output = BufReader::new(output.context("it says nothing")?);
+        let (tell, lines) = mpsc::sync_channel(1);
+        // It ends with the process.
+        let _reader = thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                if tell.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let device = Self { child, input: input.context("it hears nothing")?, lines };
+        let said = device.hear()?;
+        ensure!(said == "ready", "it says `{said}`");
+        Ok(device)
+    }
+
+    pub(super) fn process(&self) -> Process {
+        Process::new(self.child.id())
+    }
+
+    /// Calls once, and waits for the answer.
+    pub(super) fn call(&mut self, contract: &str, operation: &str, argument: &str) -> Result<String> {
+        writeln!(self.input, "{contract} {operation} {argument}")?;
+        self.hear()
+    }
+
+    /// The last of those that wait must answer with what it was sent.
+    pub(super) fn ensure_answers(&mut self, count: u32) -> Result<()> {
+        let said = self.call(&format!("idle.n{}@1", count - 1), "echo", "sixteen bytes ok")?;
+        ensure!(said == "sixteen bytes ok", "it answers `{said}`");
+        Ok(())
+    }
+
+    fn hear(&self) -> Result<String> {
+        self.lines.recv_timeout(PATIENCE).context("a process ended, or says nothing")
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        // It fails if it has ended already.
+        let _ended = self.child.kill();
+        // It is not there any more, whatever this says.
+        let _status = self.child.wait();
+    }
+}

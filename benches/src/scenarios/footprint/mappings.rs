@@ -1,0 +1,133 @@
+//! Where the private memory of an idle extension is, and that of Main with 7 extensions.
+
+use weir_host::Limits;
+
+use super::{Counts, NAME, Round};
+use crate::{
+    figure::{Figure, Unit},
+    process::Mapping,
+};
+
+const PAGE: u64 = 4096;
+
+/// What a mapping holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    LinearMemory,
+    Stack,
+    Heap,
+    Code,
+    Files,
+}
+
+const PARTS: [(Part, &str); 5] = [
+    (Part::LinearMemory, "linear memory"),
+    (Part::Stack, "stack"),
+    (Part::Heap, "heap"),
+    (Part::Code, "compiled code"),
+    (Part::Files, "program and libraries"),
+];
+
+/// How much of each part one more extension takes, and how much Main with 7 extensions has.
+pub(super) fn figures(rounds: &[Round], counts: Counts) -> Vec<Figure> {
+    let Counts { few, many, .. } = counts;
+    let figure = |(part, name): (Part, &str)| {
+        let each = |round: &Round| {
+            let [few_have, many_have] = [&round.few, &round.many].map(|seen| private(&seen.mappings, part));
+            (many_have - few_have) / f64::from(many - few)
+        };
+        let each: Vec<_> = rounds.iter().map(each).collect();
+        Figure::of_rounds(NAME, format!("from {few} to {many} idle"), name, Unit::Kibibytes, &each)
+    };
+    let of_seven = |(part, name): (Part, &str)| {
+        let mebibytes: Vec<_> =
+            rounds.iter().map(|round| private(&round.seven.mappings, part) / 1024.0).collect();
+        Figure::of_rounds(NAME, "7 extensions", name, Unit::Mebibytes, &mebibytes)
+    };
+    PARTS.into_iter().map(figure).chain(PARTS.into_iter().map(of_seven)).collect()
+}
+
+fn private(mappings: &[Mapping], part: Part) -> f64 {
+    let parts = parts(mappings);
+    mappings.iter().zip(parts).filter(|(_, of)| *of == part).map(|(mapping, _)| mapping.private).sum()
+}
+
+/// A linear memory is an image, and what adjoins it that can be written to; a stack is behind one page that nobody can
+/// touch, and has at least what the smallest class has.
+fn parts(mappings: &[Mapping]) -> Vec<Part> {
+    let adjoin = |one: &Mapping, next: &Mapping| one.addresses.end == next.addresses.start;
+    let runs = mappings.chunk_by(|one, next| adjoin(one, next) && is_writable(one) && is_writable(next));
+    let smallest = Limits::min().stack + Limits::min().fixed().host_stack;
+    let mut before: Option<&Mapping> = None;
+    let mut parts = Vec::new();
+    for run in runs {
+        let is_memory = run.iter().any(|mapping| mapping.name.starts_with("/memfd:wasm"));
+        let is_stack = run.first().zip(before).is_some_and(|(first, guard)| {
+            let is_guard = guard.permissions == "---p" && bytes(guard) == PAGE;
+            adjoin(guard, first) && is_guard && bytes(first) >= smallest
+        });
+        parts.extend(run.iter().enumerate().map(|(place, mapping)| match mapping {
+            _ if is_memory => Part::LinearMemory,
+            mapping if mapping.name.starts_with('/') => Part::Files,
+            mapping if !is_writable(mapping) => Part::Code,
+            _ if is_stack && place == 0 => Part::Stack,
+            _ => Part::Heap,
+        }));
+        before = run.last();
+    }
+    parts
+}
+
+fn bytes(mapping: &Mapping) -> u64 {
+    mapping.addresses.end - mapping.addresses.start
+}
+
+fn is_writable(mapping: &Mapping) -> bool {
+    mapping.permissions.starts_with("rw")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_memory_is_told_from_a_stack_and_from_the_heap() {
+        let mapping = |pages: std::ops::Range<u64>, permissions: &str, name: &str| Mapping {
+            addresses: pages.start * PAGE..pages.end * PAGE,
+            permissions: permissions.to_owned(),
+            name: name.to_owned(),
+            private: 4.0,
+        };
+        let mappings = [
+            mapping(0..9, "r-xp", "/usr/bin/a"),
+            mapping(9..10, "rw-p", "[heap]"),
+            mapping(20..90, "---p", ""),
+            mapping(90..91, "rw-p", ""),
+            mapping(91..92, "rw-p", "/memfd:wasm-memory-image"),
+            mapping(92..93, "rw-p", ""),
+            mapping(93..99, "---p", ""),
+            mapping(99..100, "---p", ""),
+            mapping(100..484, "rw-p", ""),
+            mapping(484..485, "rw-p", ""),
+            mapping(485..486, "r-xp", ""),
+            mapping(500..501, "rw-p", ""),
+        ];
+        use Part::{Code, Files, Heap, LinearMemory, Stack};
+        let expected = [
+            Files,
+            Heap,
+            Code,
+            LinearMemory,
+            LinearMemory,
+            LinearMemory,
+            Code,
+            Code,
+            Stack,
+            Heap,
+            Code,
+            Heap,
+        ];
+        assert_eq!(parts(&mappings), expected);
+        assert_eq!(PARTS.map(|(part, _)| private(&mappings, part)), [12.0, 4.0, 12.0, 16.0, 4.0]);
+    }
+}

@@ -1,0 +1,146 @@
+//! What limits cost a guest that computes.
+//!
+//! What each figure means stands in `docs/benchmarks.md`.
+
+mod plain;
+
+use std::{
+    path::PathBuf,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use weir_host::HookCall;
+
+use self::plain::Plain;
+use super::{Bench, Scenario, one_hook::OneHook, progress};
+use crate::{
+    figure::{Figure, Unit},
+    statistics::microseconds,
+};
+
+const NAME: &str = "metering";
+
+pub(super) const SCENARIO: Scenario =
+    Scenario { name: NAME, about: "kernels that compute, with limits and without", run };
+
+/// What a kernel may take with limits of what it takes without.
+const LIMITED: f64 = 1.25;
+
+const WITH_LIMITS: &str = "with limits";
+const AS_A_PROCESS: &str = "as a process";
+
+/// The program of all kernels.
+const PROGRAM: &str = "kernels";
+
+/// The kernels, and how often each does its work in a hundredth of a full round.
+const KERNELS: [(&str, u32); 9] = [
+    ("xorshift", 1_000_000),
+    ("divide", 500_000),
+    ("crc", 12),
+    ("matrix", 8),
+    ("sort", 1),
+    ("copy", 500),
+    ("fibonacci", 30),
+    ("chase", 120_000),
+    ("text", 20),
+];
+
+/// The same kernels in three ways.
+#[derive(Debug)]
+struct Ways {
+    limited: OneHook,
+    plain: Plain,
+    native: PathBuf,
+}
+
+/// One run: what it took, and what it printed.
+#[derive(Debug)]
+struct Run {
+    time: Duration,
+    sum: Vec<u8>,
+}
+
+fn run(bench: &Bench) -> Result<Vec<Figure>> {
+    let scale = bench.scale;
+    let (rounds, times) = (scale.pick(7, 3, 1), scale.pick(100, 30, 1));
+    let ways = Ways {
+        limited: OneHook::start(&bench.guests, PROGRAM)?,
+        plain: Plain::start(&bench.guests.component(PROGRAM))?,
+        native: bench.guests.native(PROGRAM),
+    };
+    ways.limited.settle(scale, call("xorshift", 1))?;
+    let mut figures = Vec::new();
+    for (step, (kernel, count)) in KERNELS.into_iter().enumerate() {
+        progress(kernel, step, KERNELS.len());
+        figures.extend(ways.measure(kernel, count * times, rounds).context(kernel)?);
+    }
+    let mean = [all(&figures, WITH_LIMITS).at_most(LIMITED), all(&figures, AS_A_PROCESS)];
+    figures.extend(mean);
+    Ok(figures)
+}
+
+/// The geometric mean of the ratios of all kernels.
+fn all(figures: &[Figure], metric: &str) -> Figure {
+    let of = figures.iter().filter(|figure| figure.metric == metric);
+    let logarithms: Vec<f64> = of.filter_map(|figure| Some(figure.ratio?.ln())).collect();
+    let count: f64 = logarithms.iter().map(|_| 1.0).sum();
+    let mean = (logarithms.iter().sum::<f64>() / count).exp();
+    Figure::new(NAME, "all", metric, Unit::Times, mean)
+}
+
+impl Ways {
+    /// The three in turns.
+    fn measure(&self, kernel: &str, count: u32, rounds: usize) -> Result<[Figure; 2]> {
+        let (mut limited, mut plain, mut native) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            let runs = [
+                self.limited(kernel, count)?,
+                self.plain.run(kernel, count)?,
+                native_run(&self.native, kernel, count)?,
+            ];
+            let [first, second, third] = &runs;
+            let same = !first.sum.is_empty() && first.sum == second.sum && first.sum == third.sum;
+            ensure!(same, "not all came to the same: {runs:?}");
+            let times = [&mut limited, &mut plain, &mut native].into_iter().zip(&runs);
+            times.for_each(|(times, run)| times.push(microseconds(run.time) / 1000.0));
+        }
+        let figure = |metric, rounds: &[f64]| {
+            let figure = Figure::of_rounds(NAME, kernel, metric, Unit::Milliseconds, rounds);
+            figure.beside_rounds(rounds, &plain)
+        };
+        Ok([figure(WITH_LIMITS, &limited), figure(AS_A_PROCESS, &native)])
+    }
+
+    fn limited(&self, kernel: &str, count: u32) -> Result<Run> {
+        let (_, run) = self.limited.run(call(kernel, count))?;
+        Ok(Run { time: run.duration, sum: run.stdout.to_vec() })
+    }
+}
+
+fn call(kernel: &str, count: u32) -> HookCall {
+    HookCall::new().env("KERNEL", kernel).env("COUNT", count.to_string())
+}
+
+fn native_run(program: &PathBuf, kernel: &str, count: u32) -> Result<Run> {
+    let start = Instant::now();
+    let mut command = Command::new(program);
+    command.env_clear().env("KERNEL", kernel).env("COUNT", count.to_string()).stdin(Stdio::null());
+    let output = command.output().with_context(|| format!("cannot run `{}`", program.display()))?;
+    ensure!(output.status.success(), "`{}` ended with {output:?}", program.display());
+    Ok(Run { time: start.elapsed(), sum: output.stdout })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_takes_twice_and_one_that_takes_half_make_no_difference() {
+        let figure = |metric, value| Figure::new(NAME, "k", metric, Unit::Milliseconds, value).beside(1.0);
+        let figures = [figure(WITH_LIMITS, 2.0), figure(AS_A_PROCESS, 9.0), figure(WITH_LIMITS, 0.5)];
+        assert!((all(&figures, WITH_LIMITS).value - 1.0).abs() < 1e-9);
+        assert!((all(&figures, AS_A_PROCESS).value - 9.0).abs() < 1e-9);
+    }
+}

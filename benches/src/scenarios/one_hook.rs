@@ -1,0 +1,62 @@
+//! A directory with one hook, which a plain thread runs.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
+use weir_host::{Config, CpuShare, HookCall, HookDirConfig, HookReport, HookRun, Main, MainConfig, blocking};
+
+use super::client::wait_until;
+use crate::{
+    guests::{Guests, MUCH_FUEL},
+    scale::Scale,
+};
+
+/// Time after which Weir keeps what it has loaded of a file: one that is younger could change without a trace.
+pub(super) const SETTLED: Duration = Duration::from_secs(5);
+
+/// The directory and its Main.
+#[derive(Debug)]
+pub(super) struct OneHook {
+    hooks: blocking::HookDir,
+    made: Instant,
+    /// Dropped last: it runs the hook.
+    _main: blocking::Main,
+    _dir: TempDir,
+}
+
+impl OneHook {
+    /// With what was built of that name, which only slices hold.
+    pub(super) fn start(guests: &Guests, name: &str) -> Result<Self> {
+        let dir = tempfile::tempdir().context("cannot make a directory")?;
+        let (built, hook) = (guests.component(name), dir.path().join(name).with_extension("wasm"));
+        fs::copy(&built, hook).with_context(|| format!("cannot copy `{}`", built.display()))?;
+        let main = blocking::Main::start(Main::builder(Config::new(MainConfig::default(), Vec::new())))?;
+        let mut config = HookDirConfig::new(dir.path());
+        config.limits.cpu_share = CpuShare::WHOLE;
+        config.limits.fuel_to_start = MUCH_FUEL;
+        Ok(Self { hooks: main.hooks().open(config)?, made: Instant::now(), _main: main, _dir: dir })
+    }
+
+    /// Waits until no run has to load the file anew: what is compiled and read from disk once is no part of a run.
+    pub(super) fn settle(&self, scale: Scale, call: HookCall) -> Result<()> {
+        self.run(call.clone())?;
+        wait_until(self.made + scale.pick(SETTLED, SETTLED, Duration::ZERO));
+        self.run(call).map(drop)
+    }
+
+    /// Runs the hook, which must end well; the time of the whole run and what came of the hook.
+    pub(super) fn run(&self, call: HookCall) -> Result<(Duration, HookRun)> {
+        let start = Instant::now();
+        let report = self.hooks.run(call)?;
+        let time = start.elapsed();
+        ensure!(report.is_success(), "the hook did not end well: {report:?}");
+        let HookReport { mut runs, .. } = report;
+        let run = runs.pop().context("there was no hook")?;
+        ensure!(runs.is_empty(), "there was more than one hook");
+        Ok((time, run))
+    }
+}

@@ -1,0 +1,112 @@
+//! Extensions that end at once, started one after the other.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use bytes::Bytes;
+use weir_host::{
+    CallOptions, Config, Control, ControlError, CpuShare, ExtensionStatus, HandlerError, Main, MainConfig,
+    Service, State, blocking,
+};
+
+use crate::{guests::Guests, scenarios::tasks::PATIENCE};
+
+/// The one that ends at once.
+const BRIEF: &str = "brief";
+
+/// A Main with an extension that ends at once, and another that holds the program of both.
+#[derive(Debug)]
+pub(super) struct Brief(blocking::Main);
+
+impl Brief {
+    pub(super) fn start(guests: &Guests) -> Result<Self> {
+        let mut extensions = Vec::new();
+        for id in [BRIEF, "holder"] {
+            let mut extension = guests.extension(id, BRIEF)?;
+            extension.limits.cpu_share = CpuShare::WHOLE;
+            extension.autostart = id != BRIEF;
+            if extension.autostart {
+                extension.grants.env.insert("STAY".to_owned(), "1".to_owned());
+            }
+            extensions.push(extension);
+        }
+        // A handler is there before Main is, and Main's control after it.
+        let control = Arc::new(OnceLock::<Control>::new());
+        let for_handler = control.clone();
+        let starter = Service::new("starter@1".parse()?).on("start".parse()?, move |request| {
+            let control = for_handler.get().cloned();
+            async move { answer(control, &request.payload).await.map_err(told) }
+        });
+        let config = Config::new(MainConfig::default(), extensions);
+        let main = blocking::Main::start(Main::builder(config).serve(starter))?;
+        control.get_or_init(|| main.control().as_async().clone());
+        let holder = main.control().as_async().status("holder")?;
+        ensure!(holder.state == State::Ready, "the holder is {:?}: {:?}", holder.state, holder.reason);
+        // What is read from disk once is no part of a start. How it ends is seen each time after this one.
+        let _ended = main.control().start(BRIEF);
+        Ok(Self(main))
+    }
+
+    /// Starts by a plain thread that waits; their time, and what of that its instances were made and ran.
+    pub(super) fn by_a_thread(&self, count: u32) -> Result<(Duration, Duration)> {
+        let control = self.0.control();
+        let before = control.as_async().status(BRIEF)?;
+        let start = Instant::now();
+        for _ in 0..count {
+            match control.start(BRIEF) {
+                Err(blocking::BlockingError::Call(ControlError::NotStarted { .. })) => {}
+                other => bail!("it did not end by itself: {other:?}"),
+            }
+        }
+        let time = start.elapsed();
+        let after = ended(control.as_async(), before.restarts, count)?;
+        Ok((time, after.cpu - before.cpu))
+    }
+
+    /// Starts by a handler on Main's own thread.
+    pub(super) fn on_the_worker(&self, count: u32) -> Result<Duration> {
+        let options = CallOptions::default().timeout(PATIENCE);
+        let count = count.to_le_bytes().to_vec();
+        let answer = self.0.client().call_with("starter@1", "start", count, options)?;
+        Ok(Duration::from_nanos(u64::from_le_bytes(answer.as_ref().try_into()?)))
+    }
+}
+
+/// What the handler answers: nanoseconds.
+async fn answer(control: Option<Control>, count: &[u8]) -> Result<Bytes> {
+    let control = control.context("Main is not there yet")?;
+    let count = u32::from_le_bytes(count.try_into()?);
+    let before = control.status(BRIEF)?.restarts;
+    let start = Instant::now();
+    for _ in 0..count {
+        // It has ended by then, without having been ready: which is what whoever starts it is told.
+        match control.start(BRIEF).await {
+            Err(ControlError::NotStarted { .. }) => {}
+            other => bail!("it did not end by itself: {other:?}"),
+        }
+    }
+    let time = start.elapsed();
+    ended(&control, before, count)?;
+    Ok(u64::try_from(time.as_nanos())?.to_le_bytes().to_vec().into())
+}
+
+fn told(error: anyhow::Error) -> HandlerError {
+    HandlerError::new("start", format!("{error:#}"))
+}
+
+/// It must have been started as often since, and have ended each time as it should.
+fn ended(control: &Control, before: u64, count: u32) -> Result<ExtensionStatus> {
+    let status = control.status(BRIEF)?;
+    let restarts = status.restarts - before;
+    ensure!(restarts == u64::from(count), "it was started {restarts} times, not {count}");
+    ensure!(
+        status.state == State::Stopped && status.failures.is_empty(),
+        "it is {:?}: {:?}",
+        status.state,
+        status.failures.last()
+    );
+    Ok(status)
+}

@@ -1,0 +1,100 @@
+//! How long Main takes until ten extensions are ready: where all are compiled, and where all come from the cache.
+//!
+//! What each figure means stands in `docs/benchmarks.md`.
+
+mod site;
+
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use weir_host::{Main, blocking};
+
+use self::site::Site;
+use super::{Bench, Scenario, client::ensure_started, progress};
+use crate::{
+    figure::{Figure, Unit},
+    statistics::{median, microseconds},
+};
+
+const NAME: &str = "startup";
+
+pub(super) const SCENARIO: Scenario =
+    Scenario { name: NAME, about: "Main with ten extensions, compiled and from the cache", run };
+
+/// What the cache may take of what compiling takes.
+const CACHED: f64 = 0.1;
+
+/// Milliseconds of a start with an empty cache, and of one after it.
+#[derive(Clone, Debug, Default)]
+struct Starts {
+    cold: Vec<f64>,
+    cached: Vec<f64>,
+}
+
+impl Starts {
+    fn figure(&self, case: String) -> Figure {
+        let figure = Figure::of_rounds(NAME, case, "start from the cache", Unit::Milliseconds, &self.cached);
+        figure.beside_rounds(&self.cached, &self.cold)
+    }
+}
+
+fn run(bench: &Bench) -> Result<Vec<Figure>> {
+    let scale = bench.scale;
+    let (rounds, repeats) = (scale.pick(5, 1, 1), scale.pick(5, 3, 1));
+    let site = Site::new(&bench.guests, scale.pick(10, 10, 2))?;
+    let (mut together, mut nothing) = (Starts::default(), Vec::new());
+    let mut alone = vec![Starts::default(); site.extensions().len()];
+    for round in 0..rounds {
+        progress("starts", round, rounds);
+        site.clear_cache()?;
+        together.cold.push(all(&site)?);
+        together.cached.push(median((0..repeats).map(|_| all(&site)).collect::<Result<_>>()?));
+        site.clear_cache()?;
+        let (_, cold) = one_by_one(&site)?;
+        let cached = (0..repeats).map(|_| one_by_one(&site)).collect::<Result<Vec<_>>>()?;
+        nothing.push(median(cached.iter().map(|(main, _)| *main).collect()));
+        for (place, (starts, cold)) in alone.iter_mut().zip(cold).enumerate() {
+            starts.cold.push(cold);
+            let cached = cached.iter().filter_map(|(_, cached)| cached.get(place).copied());
+            starts.cached.push(median(cached.collect()));
+        }
+    }
+    let count = site.extensions().len();
+    let mut figures = vec![together.figure(format!("{count} extensions")).at_most(CACHED)];
+    figures.push(Figure::of_rounds(NAME, "Main alone", "start", Unit::Milliseconds, &nothing));
+    for (extension, starts) in site.extensions().iter().zip(alone) {
+        figures.push(starts.figure(format!("{}, {:.0} KiB", extension.name, extension.kibibytes)));
+    }
+    Ok(figures)
+}
+
+/// Milliseconds until all that start with Main are ready.
+fn all(site: &Site) -> Result<f64> {
+    let builder = Main::builder(site.config()?);
+    let start = Instant::now();
+    let main = blocking::Main::start(builder)?;
+    let time = milliseconds(start);
+    ensure_started(main.control().as_async())?;
+    Ok(time)
+}
+
+/// Milliseconds until Main is there without any extension, and then until each is ready, one after the other.
+fn one_by_one(site: &Site) -> Result<(f64, Vec<f64>)> {
+    let mut config = site.config()?;
+    config.extensions.iter_mut().for_each(|extension| extension.autostart = false);
+    let builder = Main::builder(config);
+    let start = Instant::now();
+    let main = blocking::Main::start(builder)?;
+    let alone = milliseconds(start);
+    let control = main.control();
+    let started = site.extensions().iter().map(|extension| {
+        let start = Instant::now();
+        control.start(&extension.name).with_context(|| format!("starting `{}`", extension.name))?;
+        Ok(milliseconds(start))
+    });
+    Ok((alone, started.collect::<Result<_>>()?))
+}
+
+fn milliseconds(since: Instant) -> f64 {
+    microseconds(since.elapsed()) / 1000.0
+}

@@ -1,0 +1,43 @@
+//! The instructions that Weir's hot path takes: counted, and compared with what is kept.
+
+use std::{env::consts::ARCH, process::Command};
+
+use anyhow::Result;
+
+use crate::{
+    guests,
+    run::{cargo, root, run, target_dir},
+};
+
+/// What the kept numbers are of: other processors take other instructions.
+const COUNTED_ON: &str = "x86_64";
+
+/// Counts, as released; keeps the new numbers or fails if one grew.
+pub(crate) fn instructions(bless: bool) -> Result<()> {
+    if ARCH != COUNTED_ON {
+        println!("instructions are counted on {COUNTED_ON} only, and this is {ARCH}");
+        return Ok(());
+    }
+    guests::add_target()?;
+    run(&mut cargo([
+        "build",
+        "--bins",
+        "--profile",
+        "guest",
+        "--target",
+        guests::TARGET,
+        "--package",
+        "echo",
+    ])?)?;
+    run(&mut cargo(["build", "--release", "--package", "weir-bench"])?)?;
+    let target = target_dir()?;
+    let mut count = Command::new(target.join("release/weir-count"));
+    count.arg("count").arg("--guests").arg(target.join(guests::TARGET).join("guest"));
+    count.arg("--kept").arg(root()?.join("benches/instructions.json"));
+    count.arg("--profiles").arg(target.join("instructions"));
+    if bless {
+        count.arg("--bless");
+    }
+    // With these set every error takes a backtrace.
+    run(count.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE"))
+}
