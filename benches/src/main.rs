@@ -56,6 +56,9 @@ struct Arguments {
     /// Where the same hooks are as programs of this machine.
     #[arg(long, value_name = "DIRECTORY", required_unless_present = "compare")]
     native: Option<PathBuf>,
+    /// Main as a device has it.
+    #[arg(long, value_name = "FILE", required_unless_present = "compare")]
+    device: Option<PathBuf>,
 }
 
 fn main() -> Result<()> {
@@ -64,14 +67,17 @@ fn main() -> Result<()> {
         print!("{}", table::differences(&read_json(one)?, &read_json(other)?));
         return Ok(());
     }
-    let Some((guests, native)) = arguments.guests.clone().zip(arguments.native.clone()) else {
-        bail!("`--guests` and `--native` say where the programs are");
+    let Arguments { guests: Some(guests), native: Some(native), device: Some(device), .. } = &arguments
+    else {
+        bail!("`--guests`, `--native` and `--device` say where the programs are");
     };
-    measure(&arguments, Guests::new(guests, native)?)
+    let guests = Guests::new(guests.clone(), native.clone())?;
+    let bench = Bench { scale: arguments.scale, guests, device: device.clone() };
+    measure(&arguments, &bench)
 }
 
 /// Runs the scenarios that are wanted. A target that is missed is told, and no error.
-fn measure(arguments: &Arguments, guests: Guests) -> Result<()> {
+fn measure(arguments: &Arguments, bench: &Bench) -> Result<()> {
     for name in &arguments.only {
         let names: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
         ensure!(names.contains(&name.as_str()), "there is no scenario `{name}`: {}", names.join(", "));
@@ -86,14 +92,13 @@ fn measure(arguments: &Arguments, guests: Guests) -> Result<()> {
     if let Some(disturbance) = machine.disturbance() {
         eprintln!("warning: {disturbance}");
     }
-    let bench = Bench { scale: arguments.scale, guests };
     let wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);
     let wanted: Vec<_> = SCENARIOS.iter().filter(|scenario| wanted(scenario.name)).collect();
     let mut missed = String::new();
     for scenario in &wanted {
         eprintln!("{}: {}", scenario.name, scenario.about);
         let start = Instant::now();
-        let figures = (scenario.run)(&bench).with_context(|| format!("scenario `{}`", scenario.name))?;
+        let figures = (scenario.run)(bench).with_context(|| format!("scenario `{}`", scenario.name))?;
         verify([scenario.name], &figures)?;
         println!("{}", table::terminal(&figures));
         eprintln!("  took {:.0} s", start.elapsed().as_secs_f64());

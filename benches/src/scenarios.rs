@@ -20,6 +20,8 @@ mod spawn;
 mod startup;
 mod tasks;
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 
 use crate::{figure::Figure, guests::Guests, scale::Scale};
@@ -56,6 +58,8 @@ pub(crate) struct Scenario {
 pub(crate) struct Bench {
     pub(crate) scale: Scale,
     pub(crate) guests: Guests,
+    /// A program (`benches/device`) that is looked at from outside.
+    pub(crate) device: PathBuf,
 }
 
 /// Tells whoever waits how far it is.

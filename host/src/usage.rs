@@ -42,7 +42,8 @@ impl Usage {
     }
 
     pub(crate) fn add_cpu(&self, nanoseconds: u64) {
-        self.cpu.fetch_add(nanoseconds, Ordering::Relaxed);
+        let before = self.cpu.load(Ordering::Relaxed);
+        self.cpu.store(before.wrapping_add(nanoseconds), Ordering::Relaxed);
     }
 
     pub(crate) fn delayed(&self) -> Duration {

@@ -59,10 +59,10 @@ pub(crate) fn check() -> Result<()> {
 fn program() -> Result<Command> {
     let mut program = build()?;
     // By itself: built with others, it would have the compiler that they ask for.
-    run(&mut cargo(["build", "--release", "--package", "weir-device"])?)?;
+    run(&mut cargo(["build", "--profile", "device", "--package", "weir-device"])?)?;
     guests::add_target()?;
     let build_programs = |for_weir: &[&str]| {
-        let packages = ["--package", "bench-guests", "--package", "example-hooks"];
+        let packages = ["--package", "bench-guests", "--package", "kernels", "--package", "example-hooks"];
         run(cargo(["build", "--bins", "--profile", "guest"])?.args(packages).args(for_weir))
     };
     let plugins = guests::PLUGINS.iter().flat_map(|(package, _)| ["--package", package]);
@@ -72,6 +72,7 @@ fn program() -> Result<Command> {
     let target = target_dir()?;
     program.arg("--guests").arg(target.join(guests::TARGET).join("guest"));
     program.arg("--native").arg(target.join("guest"));
+    program.arg("--device").arg(target.join("device/weir-device"));
     // With these set every error takes a backtrace, which is in the shell of who develops and not where hooks run.
     program.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
     Ok(program)

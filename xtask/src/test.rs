@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Packages that are built for `wasm32-wasip2`, too.
-const GUEST_PACKAGES: [&str; 9] = [
+const GUEST_PACKAGES: [&str; 10] = [
     "weir-sdk",
     "device-info",
     "storage",
@@ -21,6 +21,7 @@ const GUEST_PACKAGES: [&str; 9] = [
     "example-hooks",
     "test-guests",
     "bench-guests",
+    "kernels",
 ];
 
 type Step = (&'static str, fn() -> Result<()>);

@@ -20,9 +20,6 @@ use weir_host::{Compilation, Limits, SigningKey, compile_component};
 use super::{Bench, tasks::PATIENCE};
 use crate::process::Process;
 
-/// The program, which is beside this one.
-const PROGRAM: &str = "weir-device";
-
 /// Until a process has nothing to do: threads for work that blocks, with which extensions are loaded, end when
 /// they had none for 10 s.
 pub(super) const SETTLING: Duration = Duration::from_millis(10_500);
@@ -97,15 +94,17 @@ impl<'a> Site<'a> {
 
     fn start(&self, what: &str, rest: &[&dyn Display]) -> Result<Device> {
         let number = self.processes.replace(self.processes.get() + 1);
-        let mut program = std::env::current_exe()?.with_file_name(PROGRAM);
+        let mut program = self.bench.device.clone();
         if self.apart {
-            let own = self.dir.path().join(format!("{PROGRAM}-{number}"));
+            let own = self.dir.path().join(format!("device-{number}"));
             fs::copy(&program, &own).with_context(|| format!("cannot copy `{}`", program.display()))?;
             // On disk: until then the kernel would say that its pages have been written to.
             fs::File::open(&own)?.sync_all()?;
             program = own;
         }
         let mut command = Command::new(&program);
+        // As in packaging/systemd/weir.service.
+        command.env("MALLOC_ARENA_MAX", "1");
         command.arg(what).args(rest.iter().map(ToString::to_string));
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         Device::new(child.with_context(|| format!("cannot start `{}`", program.display()))?)

@@ -299,9 +299,7 @@ impl Inbox {
         {
             former.stop = Stop::Asked;
         }
-        let waiting = lanes.waiting();
-        drop(lanes);
-        waiting.wake();
+        wake(lanes);
     }
 
     /// An instance has ended: replies to it are dropped, all else waits for another.
@@ -334,9 +332,8 @@ impl Inbox {
         let mut lanes = self.lanes();
         let Some(own) = lanes.reader(reader) else { return };
         let released = std::mem::replace(&mut own.holds_requests, hold) && !hold;
-        drop(lanes);
         if released {
-            self.wake();
+            wake(lanes);
         }
     }
 
@@ -372,9 +369,8 @@ impl Inbox {
             // It may have as many in hand as it can, and wait for another: it is to look again.
             released |= std::mem::take(&mut reader.holds_requests);
         }
-        drop(lanes);
         if released {
-            self.wake();
+            wake(lanes);
         }
     }
 
@@ -443,9 +439,7 @@ impl Inbox {
             lanes.events.lose_in_hand(*subscription, *lost);
         }
         lanes.note_peak();
-        let waiting = lanes.waiting();
-        drop(lanes);
-        waiting.wake();
+        wake(lanes);
     }
 
     /// Appends a request, or gives it back.
@@ -467,9 +461,7 @@ impl Inbox {
         }
         lanes.requests.push_back(request);
         lanes.note_peak();
-        let waiting = lanes.waiting();
-        drop(lanes);
-        waiting.wake();
+        wake(lanes);
         Ok(())
     }
 
@@ -482,9 +474,7 @@ impl Inbox {
         if lanes.has_room_for(&request) {
             lanes.requests.push_back(request);
             lanes.note_peak();
-            let waiting = lanes.waiting();
-            drop(lanes);
-            waiting.wake();
+            wake(lanes);
             return Ok(None);
         }
         let room = Arc::<Room>::default();
@@ -518,9 +508,7 @@ impl Inbox {
         let limits = lanes.beside_replies();
         lanes.events.set_delivery(subscription, delivery, limits);
         lanes.admit_events();
-        let waiting = lanes.waiting();
-        drop(lanes);
-        waiting.wake();
+        wake(lanes);
     }
 
     pub(super) fn lane_stats(&self, subscription: u32) -> (Delivery, LaneStats) {
@@ -544,10 +532,8 @@ impl Inbox {
         let (limits, is_down) = (lanes.beside_replies(), !lanes.is_served());
         let pushed = lanes.events.push(subscription, published, coming, limits, is_down);
         lanes.note_peak();
-        let waiting = pushed.delivered.then(|| lanes.waiting());
-        drop(lanes);
-        if let Some(waiting) = waiting {
-            waiting.wake();
+        if pushed.delivered {
+            wake(lanes);
         }
         pushed
     }
@@ -569,9 +555,8 @@ impl Inbox {
         let mut lanes = self.lanes();
         let withdrawn = lanes.events.withdraw(subscription, room);
         let has_admitted = lanes.admit_events();
-        drop(lanes);
         if has_admitted {
-            self.wake();
+            wake(lanes);
         }
         withdrawn
     }
@@ -593,9 +578,7 @@ impl Inbox {
             dropped += 1;
         }
         lanes.note_peak();
-        let waiting = lanes.waiting();
-        drop(lanes);
-        waiting.wake();
+        wake(lanes);
         dropped
     }
 
@@ -604,9 +587,8 @@ impl Inbox {
         let mut lanes = self.lanes();
         lanes.events.remove(subscription);
         let has_admitted = lanes.admit_events();
-        drop(lanes);
         if has_admitted {
-            self.wake();
+            wake(lanes);
         }
     }
 
@@ -627,13 +609,19 @@ impl Inbox {
 
     /// Wakes all who wait.
     pub(crate) fn wake(&self) {
-        let waiting = self.lanes().waiting();
-        waiting.wake();
+        wake(self.lanes());
     }
 
     fn lanes(&self) -> MutexGuard<'_, Lanes> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Wakes all who wait, with the lock let go.
+fn wake(mut lanes: MutexGuard<'_, Lanes>) {
+    let waiting = lanes.waiting();
+    drop(lanes);
+    waiting.wake();
 }
 
 impl Reader {

@@ -404,7 +404,8 @@ impl Waiter {
 
     /// Marks it ended; true for the first caller alone.
     fn end(&self) -> bool {
-        let first = !self.done.swap(true, Ordering::SeqCst);
+        // Looked at first: whoever drops a call that was answered asks once more.
+        let first = !self.is_done() && !self.done.swap(true, Ordering::SeqCst);
         // In one order with who asks: it sees that this has ended, or is seen here. Few ask.
         if first && self.has_receiver_task.load(Ordering::SeqCst) {
             self.receiver_task.wake();

@@ -16,6 +16,7 @@ use std::{
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     task::{Context, Poll, Waker},
+    time::Instant,
 };
 
 use futures_util::task::{ArcWake, waker_ref};
@@ -26,13 +27,45 @@ use tokio::task::coop::has_budget_remaining;
 const AT_MOST: usize = 64;
 
 thread_local! {
-    /// While such a task is polled on this thread: the one that is to run next.
-    static SLOT: RefCell<Option<Slot>> = const { RefCell::new(None) };
+    /// While such a task is polled on this thread.
+    static CHAIN: RefCell<Option<Chain>> = const { RefCell::new(None) };
     /// Whether what is woken now is to run next.
     static IS_HANDED: Cell<bool> = const { Cell::new(false) };
 }
 
-type Slot = Option<Arc<dyn Next>>;
+/// Such tasks, of which each is polled after the other.
+#[derive(Default)]
+struct Chain {
+    /// The one that is to run next.
+    next: Option<Arc<dyn Next>>,
+    /// When the guest of the last one began to wait.
+    waits_since: Option<Instant>,
+}
+
+/// Notes when a guest began to wait: whoever is handed the thread runs from then on.
+pub(super) fn note_wait(time: Instant) {
+    CHAIN.with_borrow_mut(|chain| {
+        if let Some(chain) = chain {
+            chain.waits_since = Some(time);
+        }
+    });
+}
+
+/// The time at which a guest begins to run.
+pub(super) fn begin() -> Instant {
+    forget_wait().unwrap_or_else(Instant::now)
+}
+
+/// What comes from here on is no other guest's time.
+pub(super) fn forget_wait() -> Option<Instant> {
+    // A thread that ends has none.
+    CHAIN.try_with(|chain| chain.borrow_mut().as_mut()?.waits_since.take()).ok().flatten()
+}
+
+/// Whether somebody is to run next.
+pub(super) fn has_next() -> bool {
+    CHAIN.with_borrow(|chain| chain.as_ref().is_some_and(|chain| chain.next.is_some()))
+}
 
 /// Wakes whoever is to run next, if it is such a task and another is polled on this thread: it then runs as soon
 /// as that has been, and whoever was to run next takes the way of all others.
@@ -91,26 +124,24 @@ where
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let node = &self.0;
         node.task.get_or_init(|| context.waker().clone());
-        SLOT.set(Some(None));
-        node.poll();
+        CHAIN.set(Some(Chain::default()));
+        let has_ended = node.poll();
         for _ in 0..AT_MOST {
             // All share what the runtime lets one task do before others.
             if !has_budget_remaining() {
                 break;
             }
-            let Some(next) = SLOT.with_borrow_mut(|slot| slot.as_mut()?.take()) else { break };
+            let Some(next) = CHAIN.with_borrow_mut(|chain| chain.as_mut()?.next.take()) else { break };
             next.run();
         }
         // Nobody is polled from here on: it takes the way of all others.
-        if let Some(Some(next)) = SLOT.take() {
+        if let Some(Chain { next: Some(next), .. }) = CHAIN.take() {
             next.schedule();
         }
-        let mut work = node.work();
-        if let Work::Going(_) = &*work {
+        if !has_ended {
             return Poll::Pending;
         }
-        let ended = mem::replace(&mut *work, Work::Over);
-        drop(work);
+        let ended = mem::replace(&mut *node.work(), Work::Over);
         match ended {
             Work::Ended(Ok(output)) => Poll::Ready(output),
             Work::Ended(Err(panic)) => resume_unwind(panic),
@@ -138,10 +169,10 @@ where
     F: Future + Send + 'static,
     F::Output: Send,
 {
-    /// On this thread; whether it has ended with that.
+    /// On this thread; whether it has ended, with that or before.
     fn poll(self: &Arc<Self>) -> bool {
         let mut work = self.work();
-        let Work::Going(going) = &mut *work else { return false };
+        let Work::Going(going) = &mut *work else { return true };
         let waker = waker_ref(self);
         let poll = || going.as_mut().poll(&mut Context::from_waker(&waker));
         let ended = match catch_unwind(AssertUnwindSafe(poll)) {
@@ -180,8 +211,9 @@ where
 {
     fn wake_by_ref(node: &Arc<Self>) {
         // A thread that ends has none.
-        let hand = |slot: &RefCell<Option<Slot>>| Some(slot.borrow_mut().as_mut()?.replace(node.clone()));
-        let former = if IS_HANDED.get() { SLOT.try_with(hand).ok().flatten() } else { None };
+        let hand =
+            |chain: &RefCell<Option<Chain>>| Some(chain.borrow_mut().as_mut()?.next.replace(node.clone()));
+        let former = if IS_HANDED.get() { CHAIN.try_with(hand).ok().flatten() } else { None };
         match former {
             None => node.schedule(),
             Some(None) => {}

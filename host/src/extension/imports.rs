@@ -8,7 +8,11 @@ mod queues;
 mod requests;
 mod telling;
 
-use wasmtime::{StoreContextMut, component::Linker};
+use bytes::Bytes;
+use wasmtime::{
+    StoreContextMut,
+    component::{Linker, WasmList},
+};
 use wasmtime_wasi_config::WasiConfig;
 
 use super::{abi, meter, sandbox::Guest, state::State};
@@ -17,6 +21,9 @@ use crate::bus;
 type Store<'a> = StoreContextMut<'a, State>;
 type Async<'a, T> = Box<dyn Future<Output = wasmtime::Result<(T,)>> + Send + 'a>;
 type Fallible<T> = Result<T, abi::Error>;
+
+/// A payload, where the guest has it.
+type Payload = WasmList<u8>;
 
 /// The package and version that this host speaks.
 const PACKAGE: (&str, &str) = ("weir:iec", "0.1.0");
@@ -52,6 +59,13 @@ fn add_wasi<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
 fn interface(name: &str) -> String {
     let (package, version) = PACKAGE;
     format!("{package}/{name}@{version}")
+}
+
+/// Charges for the call that brings a payload, with `more` bytes of it, and copies the payload: in one piece, which
+/// wasmtime does not where it makes a `Vec` or `Bytes` of it.
+fn take(store: &mut Store<'_>, payload: &Payload, more: usize) -> wasmtime::Result<Bytes> {
+    meter::charge(store, payload.len() + more)?;
+    Ok(Bytes::copy_from_slice(payload.as_le_slice(&*store)))
 }
 
 /// An outcome of the bus as the guest gets it.

@@ -4,10 +4,11 @@
 //! An extension that is woken by a message runs as soon as the worker thread comes to it. One that
 //! has used up its slice and could go on is *busy*: it waits for its turn. One busy extension runs
 //! at a time, so that however many are busy, a message waits for one slice, not for one of each. When
-//! extensions have run for [`LOOK_EVERY`], whoever is next runs after the worker has looked at its
-//! timers and sockets, whether it is busy or was woken: extensions that wake each other all the time
-//! would else keep it from that. Who is over its `cpu-share` is not run until it is under it again.
+//! extensions have run for long enough, whoever is next waits for the worker's next [`Look`] at timers and
+//! sockets, whether it is busy or was woken: extensions that wake each other all the time would else
+//! keep it from that. Who is over its `cpu-share` is not run until it is under it again.
 
+mod look;
 mod share;
 #[cfg(test)]
 mod tests;
@@ -15,9 +16,9 @@ mod tests;
 use std::{
     collections::VecDeque,
     future::{Future, poll_fn},
-    pin::{Pin, pin},
+    pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
     },
     task::{Context, Poll, Wake, Waker, ready},
@@ -27,22 +28,18 @@ use std::{
 use futures_util::task::AtomicWaker;
 use tokio::time::{Sleep, sleep};
 
-use self::share::Share;
+use self::{look::Look, share::Share};
 use super::handoff;
 use crate::{
     config::CpuShare,
     usage::{Usage, nanoseconds},
 };
 
-/// Time for which extensions may run before the worker looks at its timers and sockets.
-const LOOK_EVERY: Duration = Duration::from_micros(100);
-
 /// The busy extensions of one Main, in the order of their turns.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     queue: Mutex<Queue>,
-    /// Nanoseconds for which extensions ran since the worker last looked at timers and sockets.
-    since_look: Arc<AtomicU64>,
+    pub(super) look: Arc<Look>,
 }
 
 #[derive(Debug, Default)]
@@ -59,38 +56,19 @@ struct Queue {
 struct Ticket {
     has_turn: AtomicBool,
     is_called: AtomicBool,
-    /// It is called when the worker has looked: what is counted since then begins anew with that.
-    since_look: OnceLock<Arc<AtomicU64>>,
     task: AtomicWaker,
 }
 
 impl Ticket {
-    /// Is called behind all that can run now.
-    fn call(self: Arc<Self>, since_look: Option<&Arc<AtomicU64>>) {
-        match since_look {
-            Some(since_look) => {
-                self.since_look.get_or_init(|| since_look.clone());
-                wake_after_look(&Waker::from(self));
-            }
-            None => self.wake(),
-        }
+    fn call(&self) {
+        self.is_called.store(true, Ordering::Release);
+        self.task.wake();
     }
 
     /// Ready when it is called.
     fn poll(&self, context: &Context<'_>) -> Poll<()> {
         self.task.register(context.waker());
         if self.is_called.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
-    }
-}
-
-impl Wake for Ticket {
-    fn wake(self: Arc<Self>) {
-        // All who wait for a look are woken before any of them runs.
-        if let Some(since_look) = self.since_look.get() {
-            since_look.store(0, Ordering::Relaxed);
-        }
-        self.is_called.store(true, Ordering::Release);
-        self.task.wake();
     }
 }
 
@@ -102,7 +80,7 @@ impl Turns {
         let mut queue = self.queue();
         queue.waiting.push_back(ticket.clone());
         if !queue.is_taken {
-            queue.call_next(self.due_look());
+            queue.call_next(&self.look);
         }
         ticket
     }
@@ -111,7 +89,7 @@ impl Turns {
     fn leave(&self, ticket: &Arc<Ticket>) {
         let mut queue = self.queue();
         if ticket.has_turn.load(Ordering::Relaxed) {
-            queue.call_next(self.due_look());
+            queue.call_next(&self.look);
         } else {
             queue.waiting.retain(|other| !Arc::ptr_eq(other, ticket));
         }
@@ -120,36 +98,21 @@ impl Turns {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// What a look that is due begins anew.
-    fn due_look(&self) -> Option<&Arc<AtomicU64>> {
-        (self.since_look.load(Ordering::Relaxed) >= nanoseconds(LOOK_EVERY)).then_some(&self.since_look)
-    }
-
-    /// Counts time for which an extension ran.
-    fn ran(&self, time: u64) {
-        let before = self.since_look.load(Ordering::Relaxed);
-        self.since_look.store(before.saturating_add(time), Ordering::Relaxed);
-    }
 }
 
 impl Queue {
-    fn call_next(&mut self, since_look: Option<&Arc<AtomicU64>>) {
+    fn call_next(&mut self, look: &Arc<Look>) {
         let next = self.waiting.pop_front();
         self.is_taken = next.is_some();
         if let Some(ticket) = next {
             ticket.has_turn.store(true, Ordering::Relaxed);
-            ticket.call(since_look);
+            if look.is_due() {
+                look.wait(ticket);
+            } else {
+                ticket.call();
+            }
         }
     }
-}
-
-/// Wakes a task behind all that can run now, and after a look at timers and sockets: that is what
-/// tokio does with one that yields.
-fn wake_after_look(waker: &Waker) {
-    let yields = tokio::task::yield_now();
-    // Pending: it has put the waker there.
-    let _pending = pin!(yields).poll(&mut Context::from_waker(waker));
 }
 
 /// Lets others run, as a guest that has used up its slice.
@@ -194,7 +157,8 @@ impl Activity {
 
     pub(super) fn begin(&self, now: Instant) {
         self.started.store(nanoseconds(now.saturating_duration_since(self.created)), Ordering::Relaxed);
-        self.number.fetch_add(1, Ordering::Relaxed);
+        // Nobody else writes it.
+        self.number.store(self.number().wrapping_add(1), Ordering::Relaxed);
     }
 }
 
@@ -217,6 +181,8 @@ pub(super) struct InTurn<F> {
     guest: Pin<Box<F>>,
     wakeups: Arc<Wakeups>,
     waker: Waker,
+    /// Whom that wakes.
+    task: Option<Waker>,
     turns: Arc<Turns>,
     ticket: Option<Arc<Ticket>>,
     /// It was woken, and lets the worker look at timers and sockets first.
@@ -251,6 +217,7 @@ impl<F: Future> InTurn<F> {
             guest: Box::pin(guest),
             waker: Waker::from(wakeups.clone()),
             wakeups,
+            task: None,
             turns,
             ticket: None,
             look: None,
@@ -279,15 +246,12 @@ impl<F: Future> InTurn<F> {
                 // Delays end together: without turns, so many would run at once.
                 self.join(context);
             }
-            let now = Instant::now();
+            let now = handoff::begin();
             let Some(wait) = self.share.wait(now) else {
-                if self.ticket.is_none()
-                    && self.look.is_none()
-                    && let Some(since_look) = self.turns.due_look()
-                {
-                    let look = Arc::<Ticket>::default();
-                    look.clone().call(Some(since_look));
-                    self.look = Some(look);
+                if self.ticket.is_none() && self.look.is_none() && self.turns.look.is_due() {
+                    let look = self.look.insert(Arc::default()).clone();
+                    look.task.register(context.waker());
+                    self.turns.look.wait(look);
                 }
                 return match self.ticket.as_ref().or(self.look.as_ref()) {
                     Some(ticket) => ticket.poll(context).map(|()| now),
@@ -308,7 +272,13 @@ impl<F: Future> InTurn<F> {
 
 impl<F> InTurn<F> {
     fn leave(&mut self) {
+        if let Some(look) = self.look.take() {
+            self.turns.look.leave(&look);
+        }
         if let Some(ticket) = self.ticket.take() {
+            if ticket.has_turn.load(Ordering::Relaxed) {
+                self.turns.look.leave(&ticket);
+            }
             self.turns.leave(&ticket);
         }
     }
@@ -324,7 +294,12 @@ impl<F: Future> Future for InTurn<F> {
         }
         let start = ready!(this.poll_permission(context));
         this.activity.begin(start);
-        this.wakeups.begin(context.waker());
+        // Nearly always it is the same.
+        if !this.task.as_ref().is_some_and(|task| task.will_wake(context.waker())) {
+            this.task = Some(context.waker().clone());
+            *this.wakeups.task() = this.task.clone();
+        }
+        this.wakeups.begin();
         let result = this.guest.as_mut().poll(&mut Context::from_waker(&this.waker));
         let is_busy = this.wakeups.end();
         let end = Instant::now();
@@ -335,14 +310,23 @@ impl<F: Future> Future for InTurn<F> {
         if this.is_shared {
             *this.kept.lock() = this.share;
         }
-        let had_turn = this.ticket.take();
-        this.look = None;
-        this.turns.ran(spent);
-        if result.is_pending() && is_busy {
-            this.join(context);
+        this.turns.look.ran(spent);
+        let (had_turn, looked) = (this.ticket.take(), this.look.take());
+        if had_turn.is_some() || looked.is_some() {
+            this.turns.look.ask();
         }
-        if let Some(ticket) = had_turn {
-            this.turns.leave(&ticket);
+        if result.is_pending() {
+            // What comes after its end is no other's time, and takes long.
+            handoff::note_wait(end);
+            if !handoff::has_next() {
+                handoff::hand(|| this.turns.look.call_next());
+            }
+            if is_busy {
+                this.join(context);
+            }
+        }
+        if let Some(ticket) = &had_turn {
+            this.turns.leave(ticket);
         }
         result
     }
@@ -354,6 +338,7 @@ impl<F> Drop for InTurn<F> {
             *self.kept.lock() = self.share;
         }
         self.leave();
+        let _no_others = handoff::forget_wait();
     }
 }
 
@@ -370,13 +355,7 @@ const RUNNING: u8 = 1;
 const WOKEN: u8 = 2;
 
 impl Wakeups {
-    fn begin(&self, task: &Waker) {
-        let mut known = self.task();
-        // Nearly always it is the same.
-        if !known.as_ref().is_some_and(|known| known.will_wake(task)) {
-            *known = Some(task.clone());
-        }
-        drop(known);
+    fn begin(&self) {
         self.state.store(RUNNING, Ordering::Release);
     }
 

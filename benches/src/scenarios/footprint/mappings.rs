@@ -34,7 +34,9 @@ pub(super) fn figures(rounds: &[Round], counts: Counts) -> Vec<Figure> {
     let figure = |(part, name): (Part, &str)| {
         let each = |round: &Round| {
             let [few_have, many_have] = [&round.few, &round.many].map(|seen| private(&seen.mappings, part));
-            (many_have - few_have) / f64::from(many - few)
+            let each = (many_have - few_have) / f64::from(many - few);
+            // Pages of a file come and go: a process with more extensions may have fewer.
+            if part == Part::Files { each.max(0.0) } else { each }
         };
         let each: Vec<_> = rounds.iter().map(each).collect();
         Figure::of_rounds(NAME, format!("from {few} to {many} idle"), name, Unit::Kibibytes, &each)

@@ -6,7 +6,7 @@
 use wasmtime::{Config, OperatorCost, WasmBacktraceDetails};
 
 /// What every engine of Weir has in common, but for the bytes of stack of a guest, and of host functions on
-/// top of it. All else here is part of an artifact's compatibility.
+/// top of it. All else here is part of an artifact's compatibility, but for what is left out of traces.
 pub(super) fn config(guest_stack: usize, host_stack: usize) -> Config {
     let mut config = Config::new();
     config
@@ -17,6 +17,10 @@ pub(super) fn config(guest_stack: usize, host_stack: usize) -> Config {
         .async_stack_size(guest_stack.saturating_add(host_stack))
         // Else a variable of the environment decides, and artifacts of one Main fail in another.
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
+        // A trace names functions. What else could be told of an instruction, or to a debugger, is an eighth of an
+        // artifact, and of what Main holds of it.
+        .generate_address_map(false)
+        .native_unwind_info(false)
         .concurrency_support(false)
         // What no extension needs is surface that no extension gets.
         .wasm_threads(false)
@@ -43,5 +47,6 @@ fn operator_cost() -> OperatorCost {
     cost.TableCopy = CALL;
     cost.TableInit = CALL;
     cost.ElemDrop = CALL;
+    cost.RefFunc = CALL;
     cost
 }

@@ -3,9 +3,12 @@ use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use tokio::task::yield_now;
+use tokio::task::{JoinHandle, yield_now};
 
-use super::*;
+use super::{
+    super::turn::{Activity, InTurn, SharedShare, Turns},
+    *,
+};
 
 /// Where tasks leave their wakers, and what they did.
 #[derive(Default)]
@@ -18,6 +21,10 @@ impl Shared {
     fn note(&self, what: &'static str) {
         self.order.lock().unwrap().push(what);
     }
+}
+
+fn spawn(work: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+    tokio::spawn(Handoff::new(work))
 }
 
 /// Leaves its waker, and is pending once.
@@ -42,15 +49,15 @@ fn hand_to_the_last(shared: &Shared) {
 async fn who_was_handed_the_thread_runs_before_those_that_were_ready_before() {
     let shared = Arc::<Shared>::default();
     let (of_callee, of_caller, of_other) = (shared.clone(), shared.clone(), shared.clone());
-    let callee = tokio::spawn(Handoff::new(async move {
+    let callee = spawn(async move {
         wait(&of_callee).await;
         of_callee.note("callee");
-    }));
+    });
     yield_now().await;
-    let caller = tokio::spawn(Handoff::new(async move {
+    let caller = spawn(async move {
         of_caller.note("caller");
         hand_to_the_last(&of_caller);
-    }));
+    });
     let other = tokio::spawn(async move { of_other.note("other") });
     for task in [callee, caller, other] {
         task.await.unwrap();
@@ -62,22 +69,52 @@ async fn who_was_handed_the_thread_runs_before_those_that_were_ready_before() {
 async fn without_a_task_of_its_kind_on_the_thread_the_runtime_runs_it() {
     let shared = Arc::<Shared>::default();
     let of_callee = shared.clone();
-    let callee = tokio::spawn(Handoff::new(async move { wait(&of_callee).await }));
+    let callee = spawn(async move { wait(&of_callee).await });
     yield_now().await;
     hand_to_the_last(&shared);
     callee.await.unwrap();
 }
 
 #[tokio::test]
+async fn those_that_wait_for_one_look_run_one_after_the_other_after_it() {
+    let shared = Arc::<Shared>::default();
+    let turns = Arc::new(Turns::default());
+    turns.look.ran(u64::MAX);
+    let in_turn = |name| {
+        let shared = shared.clone();
+        let guest = async move {
+            shared.note(name);
+            wait(&shared).await;
+        };
+        let share = Arc::new(SharedShare::new("100%".parse().unwrap()));
+        let guest = InTurn::new(guest, turns.clone(), share, Arc::new(Activity::new()), Arc::default());
+        tokio::spawn(Handoff::new(guest))
+    };
+    let tasks = ["first", "second", "third"].map(in_turn);
+    let of_other = shared.clone();
+    let other = tokio::spawn(async move {
+        for _ in 0..10 {
+            yield_now().await;
+            of_other.note("other");
+        }
+    });
+    other.await.unwrap();
+    assert!(tasks.iter().all(|task| !task.is_finished()));
+    let order = shared.order.lock().unwrap();
+    let after = order.iter().skip_while(|name| **name == "other").take(3);
+    assert!(after.eq(&["first", "second", "third"]), "{order:?}");
+}
+
+#[tokio::test]
 async fn a_panic_is_that_of_the_task_and_not_of_the_one_that_handed_it_the_thread() {
     let shared = Arc::<Shared>::default();
     let (of_callee, of_caller) = (shared.clone(), shared.clone());
-    let callee = tokio::spawn(Handoff::new(async move {
+    let callee = spawn(async move {
         wait(&of_callee).await;
         panic!("of the callee");
-    }));
+    });
     yield_now().await;
-    let caller = tokio::spawn(Handoff::new(async move { hand_to_the_last(&of_caller) }));
+    let caller = spawn(async move { hand_to_the_last(&of_caller) });
     caller.await.unwrap();
     assert!(callee.await.unwrap_err().is_panic());
 }
@@ -88,7 +125,7 @@ async fn two_that_hand_each_other_the_thread_for_ever_let_others_run() {
     let shared = Arc::<Shared>::default();
     let player = || {
         let (shared, turns, is_over) = (shared.clone(), turns.clone(), is_over.clone());
-        tokio::spawn(Handoff::new(async move {
+        spawn(async move {
             while !is_over.load(Ordering::Relaxed) {
                 turns.fetch_add(1, Ordering::Relaxed);
                 if !shared.wakers.lock().unwrap().is_empty() {
@@ -99,7 +136,7 @@ async fn two_that_hand_each_other_the_thread_for_ever_let_others_run() {
             for waker in mem::take(&mut *shared.wakers.lock().unwrap()) {
                 waker.wake();
             }
-        }))
+        })
     };
     let players = [player(), player()];
     while turns.load(Ordering::Relaxed) < 10 * AT_MOST {
@@ -116,10 +153,10 @@ async fn what_it_does_is_dropped_with_the_task_though_somebody_keeps_its_waker()
     let shared = Arc::<Shared>::default();
     let (of_task, held) = (shared.clone(), Arc::new(()));
     let of_it = held.clone();
-    let task = tokio::spawn(Handoff::new(async move {
+    let task = spawn(async move {
         wait(&of_task).await;
         drop(of_it);
-    }));
+    });
     yield_now().await;
     task.abort();
     assert!(task.await.unwrap_err().is_cancelled());

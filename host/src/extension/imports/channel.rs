@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use wasmtime::component::{LinkerInstance, Resource};
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
-use super::{Async, Fallible, Store, abi, meter, outcome};
+use super::{Async, Fallible, Payload, Store, abi, meter, outcome, take};
 use crate::{
     bus::{Error, MessageId},
     extension::{
@@ -24,7 +24,7 @@ use crate::{
 /// Messages that one receive may take.
 const MAX_BATCH: u32 = 1024;
 
-type Answer = Result<Bytes, abi::HandlerError>;
+type Answer = Result<Payload, abi::HandlerError>;
 type Next = Option<abi::Message>;
 
 pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
@@ -140,11 +140,13 @@ fn receive_batch(
 }
 
 fn respond(store: &mut Store<'_>, id: u64, answer: Answer) -> wasmtime::Result<Result<(), Error>> {
-    let bytes = match &answer {
-        Ok(payload) => payload.len(),
-        Err(error) => error.code.len() + error.message.len(),
+    let answer = match answer {
+        Ok(payload) => Ok(take(store, &payload, 0)?),
+        Err(error) => {
+            meter::charge(store, error.code.len() + error.message.len())?;
+            Err(error.into())
+        }
     };
-    meter::charge(store, bytes)?;
     Ok(store.data_mut().respond(id, answer))
 }
 
@@ -162,13 +164,13 @@ impl State {
         self.take(task).map(|next| (usize::from(next.is_some()), next))
     }
 
-    fn respond(&mut self, id: u64, answer: Answer) -> Result<(), Error> {
+    fn respond(&mut self, id: u64, answer: Result<Bytes, Error>) -> Result<(), Error> {
         if let Ok(payload) = &answer {
             self.peer.check_size(payload)?;
         }
         let (duty, was_full) = self.in_hand.take(MessageId(id)).ok_or_else(|| not_in_hand(id))?;
         self.show_in_flight();
-        if !duty.give(answer.map_err(Into::into)) {
+        if !duty.give(answer) {
             self.peer.count_late();
         }
         if was_full {

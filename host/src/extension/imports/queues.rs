@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use wasmtime::component::LinkerInstance;
 
-use super::{Async, Fallible, Store, abi, meter, outcome};
+use super::{Async, Fallible, Payload, Store, abi, meter, outcome, take};
 use crate::{
     bus::{Error, MessageId, Putting},
     extension::state::State,
@@ -30,9 +30,14 @@ pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime:
     })
 }
 
-fn put(mut store: Store<'_>, queue: u32, payload: Bytes, options: abi::Options) -> Async<'_, Fallible<u64>> {
+fn put(
+    mut store: Store<'_>,
+    queue: u32,
+    payload: Payload,
+    options: abi::Options,
+) -> Async<'_, Fallible<u64>> {
     Box::new(async move {
-        meter::charge(&mut store, payload.len())?;
+        let payload = take(&mut store, &payload, 0)?;
         match store.data().put(queue, payload, &options) {
             Ok(putting) => outcome(putting.put().await.map(|id| id.0)),
             Err(error) => outcome(Err(error)),

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use wasmtime::component::LinkerInstance;
 
-use super::{Async, Fallible, Store, abi, meter, outcome};
+use super::{Async, Fallible, Payload, Store, abi, meter, outcome, take};
 use crate::{
     bus::{Error, PendingCall, Sending},
     extension::state::State,
@@ -34,11 +34,11 @@ fn open(
 fn call(
     mut store: Store<'_>,
     target: u32,
-    payload: Bytes,
+    payload: Payload,
     options: abi::Options,
 ) -> Async<'_, Fallible<Bytes>> {
     Box::new(async move {
-        meter::charge(&mut store, payload.len())?;
+        let payload = take(&mut store, &payload, 0)?;
         let answer = match store.data_mut().call(target, payload, &options) {
             Ok(pending) => pending.answer().await,
             Err(error) => Err(error),
@@ -54,11 +54,11 @@ fn call(
 fn send(
     mut store: Store<'_>,
     target: u32,
-    payload: Bytes,
+    payload: Payload,
     options: abi::Options,
 ) -> Async<'_, Fallible<u64>> {
     Box::new(async move {
-        meter::charge(&mut store, payload.len())?;
+        let payload = take(&mut store, &payload, 0)?;
         match store.data_mut().send(target, payload, &options) {
             Ok((id, sending)) => {
                 sending.sent().await;

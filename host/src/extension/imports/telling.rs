@@ -1,9 +1,8 @@
 //! `weir:iec/events`, `lifecycle`, `peers` and `log`: what a guest tells others, and who they are.
 
-use bytes::Bytes;
 use wasmtime::component::LinkerInstance;
 
-use super::{Async, Fallible, Store, abi, meter, outcome};
+use super::{Async, Fallible, Payload, Store, abi, meter, outcome, take};
 use crate::{bus::PeerId, extension::state::State, logs::harmless};
 
 pub(super) fn add_events(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
@@ -29,12 +28,12 @@ fn publish(
     mut store: Store<'_>,
     to: Option<String>,
     topic: String,
-    payload: Bytes,
+    payload: Payload,
     options: abi::Options,
 ) -> Async<'_, Fallible<abi::Receipt>> {
     Box::new(async move {
         let names = topic.len() + to.as_ref().map_or(0, String::len);
-        meter::charge(&mut store, payload.len() + names)?;
+        let payload = take(&mut store, &payload, names)?;
         let state = store.data();
         let compared_at_most = if to.is_some() {
             u32::try_from(state.sandbox.fixed.subscriptions).unwrap_or(u32::MAX)

@@ -224,35 +224,80 @@ async fn what_one_spends_of_a_share_holds_back_the_others_that_spend_of_it() {
     assert!(is_delayed(&mut guest()), "whoever ends takes nothing back");
 }
 
-#[tokio::test]
-async fn being_woken_again_brings_no_guest_past_a_look_that_is_due() {
-    let turns = Arc::new(Turns::default());
-    turns.ran(nanoseconds(LOOK_EVERY));
-    let mut guest = in_turn(&turns, async {});
-    let mut context = Context::from_waker(Waker::noop());
-    for _ in 0..3 {
-        assert!(Pin::new(&mut guest).poll(&mut context).is_pending());
+/// Guests that wait for a look that is due.
+fn waiting_for_a_look<const N: usize>(turns: &Arc<Turns>) -> [InTurn<std::future::Ready<()>>; N] {
+    turns.look.ran(u64::MAX);
+    let mut guests = [(); N].map(|()| in_turn(turns, std::future::ready(())));
+    for guest in &mut guests {
+        assert!(!runs(guest));
     }
-    assert!(turns.due_look().is_some());
-    // Comes back after the look.
-    tokio::task::yield_now().await;
-    assert!(Pin::new(&mut guest).poll(&mut context).is_ready());
-    assert!(turns.due_look().is_none());
+    guests
+}
+
+fn runs<F: Future>(guest: &mut InTurn<F>) -> bool {
+    Pin::new(guest).poll(&mut Context::from_waker(Waker::noop())).is_ready()
 }
 
 #[tokio::test]
-async fn those_that_waited_for_one_look_count_together_until_the_next() {
+async fn being_woken_again_brings_no_guest_past_a_look_that_is_due() {
     let turns = Arc::new(Turns::default());
-    turns.ran(nanoseconds(LOOK_EVERY));
-    let mut guests = [(); 2].map(|()| in_turn(&turns, std::future::ready(())));
-    let mut context = Context::from_waker(Waker::noop());
-    for guest in &mut guests {
-        assert!(Pin::new(guest).poll(&mut context).is_pending());
+    let [mut guest] = waiting_for_a_look(&turns);
+    for _ in 0..3 {
+        assert!(!runs(&mut guest));
     }
+    assert!(turns.look.is_due());
+    // Comes back after the look.
     tokio::task::yield_now().await;
-    for guest in &mut guests {
-        assert!(Pin::new(guest).poll(&mut context).is_ready());
-        turns.ran(nanoseconds(LOOK_EVERY));
+    assert!(runs(&mut guest));
+    assert!(!turns.look.is_due());
+}
+
+#[tokio::test]
+async fn whoever_takes_long_after_a_look_has_the_others_wait_for_the_next() {
+    let turns = Arc::new(Turns::default());
+    let mut guests = waiting_for_a_look::<3>(&turns);
+    for first in 0..guests.len() {
+        tokio::task::yield_now().await;
+        for (number, guest) in guests.iter_mut().enumerate().skip(first) {
+            assert_eq!(runs(guest), number == first);
+            turns.look.ran(u64::MAX);
+        }
     }
-    assert!(turns.since_look.load(Ordering::Relaxed) >= 2 * nanoseconds(LOOK_EVERY));
+}
+
+#[tokio::test]
+async fn whoever_leaves_has_others_called_by_the_look() {
+    let turns = Arc::new(Turns::default());
+    let [before, called, between, mut last] = waiting_for_a_look(&turns);
+    drop(before);
+    drop(between);
+    tokio::task::yield_now().await;
+    drop(called);
+    assert!(!runs(&mut last));
+    tokio::task::yield_now().await;
+    assert!(runs(&mut last));
+}
+
+#[tokio::test]
+async fn a_turn_that_waits_for_a_look_is_passed_on_by_whoever_leaves() {
+    for looks_before in [0, 1] {
+        let (turns, log) = (Arc::new(Turns::default()), Log::default());
+        let mut guests = ["a", "b"].map(|name| in_turn(&turns, busy(name, 3, log.clone())));
+        for guest in &mut guests {
+            assert!(!runs(guest));
+        }
+        let [mut a, b] = guests;
+        turns.look.ran(u64::MAX);
+        // It has the turn, and passes it on: from then on `b` has it, and waits for the look.
+        assert!(!runs(&mut a));
+        for _ in 0..looks_before {
+            tokio::task::yield_now().await;
+        }
+        drop(b);
+        for _ in 0..2 {
+            tokio::task::yield_now().await;
+        }
+        assert!(!runs(&mut a));
+        assert_eq!(log.borrow().concat(), "abaa");
+    }
 }
