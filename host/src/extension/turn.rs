@@ -312,8 +312,8 @@ impl<F: Future> Future for InTurn<F> {
         }
         this.turns.look.ran(spent);
         let (had_turn, looked) = (this.ticket.take(), this.look.take());
-        if had_turn.is_some() || looked.is_some() {
-            this.turns.look.ask();
+        for ticket in had_turn.iter().chain(&looked) {
+            this.turns.look.answered(ticket);
         }
         if result.is_pending() {
             // What comes after its end is no other's time, and takes long.

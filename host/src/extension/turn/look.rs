@@ -19,15 +19,23 @@ const EVERY: Duration = Duration::from_micros(100);
 
 /// Who waits for the next look, in the order in which they came.
 ///
-/// The first of them is called by the look, and each other one by whoever has run before it and handed the thread to
-/// nobody, as long as there is time. Who was called has the next look asked for, when it has run or is dropped.
+/// The first of them is called by the look, and each other one by whoever has run, waits now, and has handed the thread to
+/// nobody, as long as there is time. One is called at a time: the next when that has run, or does not run after all, which
+/// also has the next look asked for.
 #[derive(Debug, Default)]
 pub(in crate::extension) struct Look {
     /// Nanoseconds for which extensions ran since the last one.
     ran: AtomicU64,
-    waiting: Mutex<VecDeque<Arc<Ticket>>>,
+    waiting: Mutex<Waiting>,
     /// The runtime wakes it after its next look, and somebody may wait for that.
     is_asked_for: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    tickets: VecDeque<Arc<Ticket>>,
+    /// The one that was called, until it runs.
+    called: Option<Arc<Ticket>>,
 }
 
 impl Look {
@@ -44,19 +52,25 @@ impl Look {
 
     /// Has a ticket wait for it.
     pub(super) fn wait(self: &Arc<Self>, ticket: Arc<Ticket>) {
-        self.waiting().push_back(ticket);
+        self.waiting().tickets.push_back(ticket);
         self.ask();
     }
 
     /// Whoever holds the ticket waits no longer, or does not run though it was called.
     pub(super) fn leave(self: &Arc<Self>, ticket: &Arc<Ticket>) {
-        self.waiting().retain(|other| !Arc::ptr_eq(other, ticket));
+        self.waiting().tickets.retain(|other| !Arc::ptr_eq(other, ticket));
+        self.answered(ticket);
+    }
+
+    /// Whoever holds the ticket has run; it may not have waited for a look at all.
+    pub(super) fn answered(self: &Arc<Self>, ticket: &Arc<Ticket>) {
+        self.waiting().called.take_if(|called| Arc::ptr_eq(called, ticket));
         self.ask();
     }
 
     /// Sees to it that the next look calls somebody, if anybody waits for it.
-    pub(super) fn ask(self: &Arc<Self>) {
-        if !self.waiting().is_empty() && !self.is_asked_for.swap(true, Ordering::AcqRel) {
+    fn ask(self: &Arc<Self>) {
+        if !self.waiting().tickets.is_empty() && !self.is_asked_for.swap(true, Ordering::AcqRel) {
             // That is what tokio does with a task that yields: it is pending, and has put the waker there.
             let _pending =
                 pin!(tokio::task::yield_now()).poll(&mut Context::from_waker(&Waker::from(self.clone())));
@@ -71,13 +85,18 @@ impl Look {
     }
 
     fn call(&self) {
-        let next = self.waiting().pop_front();
-        if let Some(ticket) = next {
-            ticket.call();
+        let mut waiting = self.waiting();
+        if waiting.called.is_none() {
+            waiting.called = waiting.tickets.pop_front();
+            let called = waiting.called.clone();
+            drop(waiting);
+            if let Some(ticket) = called {
+                ticket.call();
+            }
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<Arc<Ticket>>> {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

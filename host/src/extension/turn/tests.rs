@@ -109,12 +109,14 @@ async fn whoever_is_over_its_share_keeps_no_turn_from_others() {
         usage.clone(),
     );
     let mut greedy = Box::pin(greedy);
-    // What it used before it came here.
-    greedy.share.spend(1_000_000_000);
     let mut context = Context::from_waker(Waker::noop());
     assert!(greedy.as_mut().poll(&mut context).is_pending());
+    assert!(turns.queue().is_taken);
+    greedy.share.spend(1_000_000_000);
+    assert!(greedy.as_mut().poll(&mut context).is_pending());
+    assert!(!turns.queue().is_taken);
     LocalSet::new().run_until(all(vec![in_turn(&turns, busy("other ", 3, log.clone()))])).await;
-    assert_eq!(log.borrow().concat(), "other other other ");
+    assert_eq!(log.borrow().concat(), "greedy other other other ");
     assert!(greedy.delay.is_some());
 }
 
@@ -263,6 +265,49 @@ async fn whoever_takes_long_after_a_look_has_the_others_wait_for_the_next() {
             turns.look.ran(u64::MAX);
         }
     }
+}
+
+#[tokio::test]
+async fn nobody_else_is_called_while_one_that_was_has_not_run() {
+    let turns = Arc::new(Turns::default());
+    let [mut slow, mut next] = waiting_for_a_look(&turns);
+    for _ in 0..3 {
+        tokio::task::yield_now().await;
+        assert!(!runs(&mut next));
+    }
+    assert!(runs(&mut slow));
+    tokio::task::yield_now().await;
+    assert!(runs(&mut next));
+}
+
+#[tokio::test]
+async fn whoever_is_called_and_over_its_share_has_the_next_one_called() {
+    let turns = Arc::new(Turns::default());
+    let [mut greedy, mut next] = waiting_for_a_look(&turns);
+    greedy.share = Share::new("0.1%".parse().unwrap(), Instant::now());
+    greedy.share.spend(1_000_000_000);
+    tokio::task::yield_now().await;
+    assert!(!runs(&mut greedy) && greedy.delay.is_some());
+    tokio::task::yield_now().await;
+    assert!(runs(&mut next));
+}
+
+#[tokio::test]
+async fn who_has_run_calls_nobody_once_a_look_is_due() {
+    let turns = Arc::new(Turns::default());
+    turns.look.ran(u64::MAX);
+    let look = turns.look.clone();
+    let mut first = in_turn(&turns, async move {
+        look.ran(u64::MAX);
+        std::future::pending::<()>().await;
+    });
+    let mut second = in_turn(&turns, std::future::ready(()));
+    assert!(!runs(&mut first) && !runs(&mut second));
+    tokio::task::yield_now().await;
+    assert!(!runs(&mut first));
+    assert!(!runs(&mut second), "before the next look");
+    tokio::task::yield_now().await;
+    assert!(runs(&mut second));
 }
 
 #[tokio::test]
