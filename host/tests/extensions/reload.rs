@@ -103,7 +103,7 @@ async fn a_component_that_does_not_come_up_leaves_the_old_one_serving() {
         let main = start(vec![components.puppet(|a| {
             a.reload = mode;
             // Ready is what it says itself, and the broken ones do not.
-            a.limits.ready_timeout = Duration::from_millis(200);
+            a.limits.ready_timeout = Duration::from_secs(1);
             a.restart.policy = RestartPolicy::OnFailure;
             a.restart.failures = 2;
         })])
@@ -120,7 +120,7 @@ async fn a_component_that_does_not_come_up_leaves_the_old_one_serving() {
             assert_eq!(reloaded, not_reloaded(&format!("{unreachable}; {serves}")));
             components.put_text(&TRAPS.replace("unreachable", "(loop (br 0)) i32.const 0"));
             let reloaded = main.control().reload_extension("a").await;
-            let late = format!("not ready within `ready-timeout` of 200ms; {serves}");
+            let late = format!("not ready within `ready-timeout` of 1s; {serves}");
             assert_eq!(reloaded, not_reloaded(&late));
             components.put_text(&TRAPS.replace("unreachable", "i32.const 0"));
             let reloaded = main.control().reload_extension("a").await;
