@@ -75,22 +75,44 @@ async fn without_a_task_of_its_kind_on_the_thread_the_runtime_runs_it() {
     callee.await.unwrap();
 }
 
+fn in_turn(turns: &Arc<Turns>, guest: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+    let share = Arc::new(SharedShare::new("100%".parse().unwrap()));
+    spawn(InTurn::new(guest, turns.clone(), share, Arc::new(Activity::new()), Arc::default()))
+}
+
+#[tokio::test]
+async fn who_was_handed_the_thread_runs_before_those_that_wait_for_a_look() {
+    let shared = Arc::<Shared>::default();
+    let turns = Arc::new(Turns::default());
+    let (of_callee, of_caller, of_other) = (shared.clone(), shared.clone(), shared.clone());
+    let _callee = spawn(async move {
+        wait(&of_callee).await;
+        of_callee.note("callee");
+    });
+    yield_now().await;
+    turns.look.ran(u64::MAX);
+    let _caller = in_turn(&turns, async move {
+        of_caller.note("caller");
+        hand_to_the_last(&of_caller);
+        std::future::pending::<()>().await;
+    });
+    let other = in_turn(&turns, async move { of_other.note("other") });
+    other.await.unwrap();
+    assert_eq!(*shared.order.lock().unwrap(), ["caller", "callee", "other"]);
+}
+
 #[tokio::test]
 async fn those_that_wait_for_one_look_run_one_after_the_other_after_it() {
     let shared = Arc::<Shared>::default();
     let turns = Arc::new(Turns::default());
     turns.look.ran(u64::MAX);
-    let in_turn = |name| {
+    let tasks = ["first", "second", "third"].map(|name| {
         let shared = shared.clone();
-        let guest = async move {
+        in_turn(&turns, async move {
             shared.note(name);
             wait(&shared).await;
-        };
-        let share = Arc::new(SharedShare::new("100%".parse().unwrap()));
-        let guest = InTurn::new(guest, turns.clone(), share, Arc::new(Activity::new()), Arc::default());
-        tokio::spawn(Handoff::new(guest))
-    };
-    let tasks = ["first", "second", "third"].map(in_turn);
+        })
+    });
     let of_other = shared.clone();
     let other = tokio::spawn(async move {
         for _ in 0..10 {
