@@ -426,8 +426,14 @@ impl Inbox {
 
     /// Puts what a dead instance had not reached back to the front, in the order given. `lost` are the
     /// events of a subscription that it had in hand.
-    pub(crate) fn give_back(&self, messages: Vec<Incoming>, lost: &[(u32, u64)]) {
+    ///
+    /// Where another has taken over and may have read what came later, it is lost, too: nobody gets it out of order.
+    pub(super) fn give_back(&self, reader: ReaderId, messages: Vec<Incoming>, lost: &[(u32, u64)]) {
         let mut lanes = self.lanes();
+        let (messages, unreached) = match lanes.is_current(reader) {
+            true => (messages, Vec::new()),
+            false => (Vec::new(), messages),
+        };
         for message in messages.into_iter().rev() {
             match message {
                 Incoming::Request(request) => lanes.requests.push_front(request),
@@ -435,11 +441,18 @@ impl Inbox {
                 Incoming::Reply(_) => {}
             }
         }
+        for message in &unreached {
+            if let Incoming::Event(event) = message {
+                lanes.events.lose_in_hand(event.subscription, event.lost.saturating_add(1));
+            }
+        }
         for (subscription, lost) in lost {
             lanes.events.lose_in_hand(*subscription, *lost);
         }
         lanes.note_peak();
         wake(lanes);
+        // Outside the lock: whoever waits for an answer hears that there will be none.
+        drop(unreached);
     }
 
     /// Appends a request, or gives it back.

@@ -301,6 +301,12 @@ impl Peer {
         self.inbox().close(self.reader());
     }
 
+    /// The instance has ended, and had not reached these messages. `lost` are the events of a subscription that it
+    /// had in hand.
+    pub(crate) fn give_back(&self, unreached: Vec<Incoming>, lost: &[(u32, u64)]) {
+        self.inbox().give_back(self.reader(), unreached, lost);
+    }
+
     /// Tells the instance to stop.
     pub(crate) fn stop(&self) {
         self.inbox().stop(self.reader());

@@ -211,7 +211,7 @@ impl Instance {
         let ended_itself = matches!(exit, Exit::Finished | Exit::Failed(_));
         let (unreached, lost) =
             state.in_hand.end(if ended_itself { &Error::PeerGone } else { &Error::Trapped });
-        self.peer.inbox().give_back(unreached, &lost);
+        self.peer.give_back(unreached, &lost);
         state.jobs.end();
         // Its last words are written, which may panic, too.
         let dropped = panic::catch_unwind(AssertUnwindSafe(|| drop(store)));

@@ -139,8 +139,8 @@ async fn what_goes_back_comes_before_what_waits_and_in_its_own_order() {
     let first = [take_request(&peer), take_request(&peer)].map(Incoming::Request);
     let kept = take_request(&peer);
     let events = [take_event(peer.inbox()), take_event(peer.inbox())].map(Incoming::Event);
-    peer.inbox().give_back(first.into_iter().chain(events).collect(), &[]);
-    peer.inbox().give_back(vec![], &[]);
+    peer.give_back(first.into_iter().chain(events).collect(), &[]);
+    peer.give_back(vec![], &[]);
     drop(kept);
     let late = bus.call(client, "a@1", "3").unwrap();
     for number in ["0", "1", "3"] {

@@ -278,7 +278,7 @@ impl World {
         }
         let reached = events.remove(0);
         let lost = [(reached.subscription, reached.lost + 1)];
-        self.peer.inbox().give_back(events.into_iter().map(Incoming::Event).collect(), &lost);
+        self.peer.give_back(events.into_iter().map(Incoming::Event).collect(), &lost);
         let first = items.remove(0);
         for item in items.into_iter().rev() {
             let is_newer = |other: &Item| (other.lane, other.topic) == (item.lane, item.topic);

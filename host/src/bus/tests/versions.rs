@@ -159,7 +159,35 @@ async fn an_event_that_a_predecessor_dies_with_counts_as_one_for_its_successor()
         assert_eq!(take_event(new.inbox()).lost, 0);
     }
     // As an instance does that dies with it in hand.
-    old.inbox().give_back(Vec::new(), &[(in_hand.subscription, in_hand.lost + 1)]);
+    old.give_back(Vec::new(), &[(in_hand.subscription, in_hand.lost + 1)]);
     publish();
     assert_eq!(take_event(new.inbox()).lost, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_predecessor_dies_without_having_reached_goes_to_nobody_out_of_order() {
+    let bus = TestBus::new();
+    let (old, caller) = (bus.ready("a", &["a@1"], &[]), bus.ready("b", &[], &["a@1"]));
+    bus.subscribe(&old, old.inbox(), "t").unwrap();
+    let publish = || bus.publish(bus.main(), None, "t", "".into()).unwrap();
+    let mut target = bus.open(&caller, "a@1", "do", None).unwrap();
+    let mut ask = || {
+        let term = bus.term(&target, None, None);
+        bus.bus.call(&caller, &mut target, Bytes::new(), term, false).unwrap()
+    };
+    let first = ask();
+    publish();
+    let unreached = vec![Incoming::Request(take_request(&old)), Incoming::Event(take_event(old.inbox()))];
+    let new = old.renewed(LIMITS, access(&["a@1"], &[]));
+    new.begin_beside();
+    new.serve("a@1", &["do".to_owned()]).unwrap();
+    bus.hand_over(&new, true);
+    new.become_current();
+    new.set_phase(Phase::Ready);
+    old.give_back(unreached, &[]);
+    assert_eq!(first.answer().now_or_never().unwrap(), Err(Error::PeerGone));
+    publish();
+    let Event { lost, published, .. } = take_event(new.inbox());
+    assert_eq!((lost, published.sequence), (1, 2));
+    assert!(matches!(new.take(), Taken::Empty));
 }
