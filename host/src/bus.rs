@@ -59,7 +59,7 @@ pub(crate) struct Bus {
     queues: Queues,
     pending: Pending,
     last_message: AtomicU64,
-    on_loss: OnLoss,
+    on_loss: Arc<OnLoss>,
 }
 
 impl fmt::Debug for Bus {
@@ -74,7 +74,7 @@ impl Bus {
     /// `on_loss` is told at 1, 2, 4, 8 and so on of the messages that a peer could not take.
     pub(crate) fn new(main_limits: PeerLimits, on_loss: OnLoss) -> Self {
         Self {
-            on_loss,
+            on_loss: Arc::new(on_loss),
             routes: Routes::new(main_limits),
             subscriptions: Subscriptions::default(),
             topics: Topics::default(),

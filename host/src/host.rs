@@ -19,7 +19,7 @@ use crate::{
     hooks::{self, Hooks},
     logs::Logs,
     names::ContractName,
-    roster::{Roster, Unit, configure_traffic, on_the_bus},
+    roster::{Roster, Unit, configure_traffic, on_the_bus, queues_on_the_bus},
     service::{Service, Services},
     supervisor::{Charge, Supervisor},
 };
@@ -217,7 +217,7 @@ impl Builder {
         self.config.check()?;
         check_mappings(&self.config)?;
         let file = self.config.file().map(ToOwned::to_owned);
-        let (queues, retained) = (self.config.all_queues(), self.config.retained());
+        let (queues, retained) = (queues_on_the_bus(&self.config), self.config.retained());
         let (hook_dirs, beside) = (self.config.hooks.clone(), self.config.memory_beside_extensions());
         let (config, extensions) = self.config.into_parts();
         let config = Arc::new(config);
@@ -231,7 +231,7 @@ impl Builder {
 
         let (events, _) = broadcast::channel(KEPT_EVENTS);
         let bus = Arc::new(Bus::new(main_limits(&config), losses(events.clone())));
-        configure_traffic(&bus, &queues, retained);
+        configure_traffic(&bus, queues, retained);
         let logs = Arc::new(Logs::default());
         let mut peers = HashMap::new();
         let units = extensions.into_iter().map(|extension| {

@@ -14,7 +14,7 @@ use std::{
 use serde::Serialize;
 
 pub use self::failure::{FailedRequest, FailureRecord, LimitHit};
-pub(crate) use self::unit::{Unit, Version, configure_traffic, on_the_bus};
+pub(crate) use self::unit::{Unit, Version, configure_traffic, on_the_bus, queues_on_the_bus};
 use crate::{config::MainConfig, logs::rfc3339, names::ExtensionId};
 
 /// Where an extension is in its life.

@@ -57,13 +57,14 @@ impl Publishing {
 
     /// Waits for room where it must, and says who got it.
     pub(crate) async fn receipt(mut self) -> Result<Receipt, Error> {
-        let has_waited = !self.waiting.is_empty();
+        let mut is_overdue = false;
         for waiting in &self.waiting {
             waiting.room.settled().await;
+            is_overdue |= waiting.room.is_overdue();
         }
         self.settle();
         match (self.to.take(), self.receipt) {
-            (Some(_), Receipt { delivered: 0, shed: 0, refused: 1.. }) if has_waited => Err(Error::Timeout),
+            (Some(_), Receipt { delivered: 0, shed: 0, refused: 1.. }) if is_overdue => Err(Error::Timeout),
             (Some(name), Receipt { delivered: 0, shed: 0, refused: 1.. }) => Err(Error::Overloaded(name)),
             (_, receipt) => Ok(receipt),
         }

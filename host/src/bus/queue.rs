@@ -1,7 +1,7 @@
 //! One shared queue: jobs that wait, those who wait for one, and jobs in hand.
 //!
-//! While a job waits, nobody who could take it waits for one: it is handed to whoever has waited longest.
-//! A job counts in the capacity until it is done, so that one that comes back always has room.
+//! While a job waits, nobody who could take it waits for one: it is handed to whoever has waited longest, and goes
+//! to the next if that comes back with something else. A job counts in the capacity until it is done, so that one that comes back always has room.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -15,7 +15,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::{
-    Error, MessageId, PeerId,
+    Error, MessageId, OnLoss, PeerId,
     inbox::ENVELOPE_BYTES,
     room::{Room, Ticket},
 };
@@ -30,12 +30,14 @@ pub(crate) struct QueueSettings {
     pub(crate) bytes: u64,
     pub(crate) when_full: Policy,
     pub(crate) max_deliveries: u32,
+    /// Bytes of the largest payload that some extension takes.
+    pub(crate) max_payload: u64,
 }
 
 /// A queue that any number put into and take from.
-#[derive(Debug)]
 pub(crate) struct Queue {
     name: QueueName,
+    on_loss: Arc<OnLoss>,
     state: Mutex<State>,
 }
 
@@ -58,6 +60,8 @@ struct State {
     /// Of the jobs that wait and those in hand.
     bytes: u64,
     counts: Counts,
+    /// Jobs that were delivered too often, and that no other queue keeps.
+    unburied: u64,
     put_rate: PerSecond,
     done_rate: PerSecond,
 }
@@ -220,8 +224,14 @@ impl Reader {
     }
 }
 
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queue").field("name", &self.name).field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
 impl Queue {
-    pub(super) fn new(name: QueueName, settings: QueueSettings) -> Arc<Self> {
+    pub(super) fn new(name: QueueName, settings: QueueSettings, on_loss: Arc<OnLoss>) -> Arc<Self> {
         let state = State {
             settings,
             dead_letter: Weak::new(),
@@ -234,36 +244,46 @@ impl Queue {
             in_hand_bytes: 0,
             bytes: 0,
             counts: Counts::default(),
+            unburied: 0,
             put_rate: PerSecond::default(),
             done_rate: PerSecond::default(),
         };
-        Arc::new(Self { name, state: Mutex::new(state) })
+        Arc::new(Self { name, on_loss, state: Mutex::new(state) })
     }
 
     pub(crate) fn name(&self) -> &QueueName {
         &self.name
     }
 
-    /// Sets what the operator has changed, also for what waits for room.
+    /// Sets what the operator has changed, also for what waits, and for what waits for room. Jobs that nobody
+    /// takes any more, since they are too large, are dead.
     pub(super) fn set(&self, settings: QueueSettings, dead_letter: Weak<Queue>) {
         let mut state = self.state();
         state.settings = settings;
         state.dead_letter = dead_letter;
         state.is_closed = false;
+        let allowed = state.allowed();
+        let fits = |job: &Job| job.payload.len() as u64 <= allowed;
+        let (kept, unfit): (VecDeque<_>, VecDeque<_>) =
+            std::mem::take(&mut state.waiting).into_iter().partition(fits);
+        state.waiting = kept;
+        state.bytes -= unfit.iter().map(Job::bytes).sum::<u64>();
+        state.blocked.retain(|(_, job)| fits(job));
         let mut woken = state.admit();
         if state.settings.when_full != Policy::Block {
             for (ticket, job) in std::mem::take(&mut state.blocked) {
-                if let Ok(placed) = state.place(job) {
-                    woken.extend(placed.woken);
+                if let Ok(reader) = state.place(job) {
+                    woken.extend(reader);
                     ticket.admit();
                 }
             }
         }
         drop(state);
         wake(woken);
+        unfit.into_iter().for_each(|job| self.die(job));
     }
 
-    /// One more reader of a peer's.
+    /// One more reader of a peer's. As long as Main has one, it takes jobs of any size.
     pub(crate) fn join(&self, peer: PeerId) {
         *self.state().takers.entry(peer).or_default() += 1;
     }
@@ -295,37 +315,47 @@ impl Queue {
         wake(readers);
     }
 
-    pub(super) fn shed(&self) -> u64 {
-        self.state().counts.shed
-    }
-
     pub(crate) fn is_closed(&self) -> bool {
         self.state().is_closed
     }
 
-    /// Puts a job, as the policy has it where there is no room; returns how many were lost. With a room
-    /// it waits for that.
-    pub(super) fn put(&self, job: Job) -> Result<(u32, Option<Arc<Room>>), Error> {
+    /// Puts a job, as the policy has it where there is no room. With a room it waits for that.
+    pub(super) fn put(&self, job: Job) -> Result<Option<Arc<Room>>, Error> {
         let mut state = self.state();
-        if state.is_closed {
-            return Err(super::queues::closed(self));
-        }
-        let allowed = state.settings.bytes.saturating_sub(ENVELOPE_BYTES);
-        let bytes = job.payload.len() as u64;
-        if bytes > allowed {
-            return Err(Error::TooLarge { bytes, allowed });
-        }
+        self.check(&state, &job)?;
         if state.settings.when_full == Policy::Block && (!state.blocked.is_empty() || !state.has_room(&job)) {
             let room = Arc::<Room>::default();
             state.blocked.push_back((room.ticket(), job));
-            return Ok((0, Some(room)));
+            return Ok(Some(room));
         }
-        let Ok(Placed { shed, woken }) = state.place(job) else {
+        let before = state.lost();
+        let Ok(woken) = state.place(job) else {
             return Err(Error::Overloaded(self.name.to_string()));
         };
+        let after = state.lost();
         drop(state);
         wake(woken);
-        Ok((shed, None))
+        self.tell(before, after);
+        Ok(None)
+    }
+
+    /// Fails if it takes no jobs, or none so large.
+    fn check(&self, state: &State, job: &Job) -> Result<(), Error> {
+        if state.is_closed {
+            return Err(super::queues::closed(self));
+        }
+        let (bytes, allowed) = (job.payload.len() as u64, state.allowed());
+        if bytes > allowed {
+            return Err(Error::TooLarge { bytes, allowed });
+        }
+        Ok(())
+    }
+
+    /// Says that jobs were lost, when their number has come to 1, 2, 4, 8 and so on.
+    fn tell(&self, before: u64, after: u64) {
+        if after.checked_ilog2() != before.checked_ilog2() {
+            (self.on_loss)(&format!("queue {}", self.name), after);
+        }
     }
 
     /// Its sender waits no longer.
@@ -370,9 +400,10 @@ impl Queue {
         }
     }
 
-    /// The reader waits no longer. What it was handed stays with it.
-    pub(crate) fn delist(&self, reader: &Arc<Reader>) {
+    /// The reader waits no longer. What it was handed stays with it; whether that is a job.
+    pub(crate) fn delist(&self, reader: &Arc<Reader>) -> bool {
         self.state().readers.retain(|waiting| !Arc::ptr_eq(waiting, reader));
+        reader.has_job()
     }
 
     /// The reader takes no more: what it was handed and has not taken goes to another.
@@ -399,18 +430,10 @@ impl Queue {
         !state.is_closed || state.in_hand > 0 || !state.waiting.is_empty()
     }
 
-    /// Whether the sender of this job would have to wait for room.
-    pub(super) fn blocks(&self, job: &Job) -> bool {
-        let state = self.state();
-        state.settings.when_full == Policy::Block && (!state.blocked.is_empty() || !state.has_room(job))
-    }
-
     /// Puts a job at the end, if there is room; nothing gives way to it.
     pub(super) fn put_back(&self, job: Job) -> Result<(), Error> {
         let mut state = self.state();
-        if state.is_closed {
-            return Err(super::queues::closed(self));
-        }
+        self.check(&state, &job)?;
         if !state.has_room(&job) {
             return Err(Error::Overloaded(self.name.to_string()));
         }
@@ -466,15 +489,19 @@ impl Queue {
     /// policy is.
     fn bury(&self, job: Job) {
         let mut state = self.state();
+        let before = state.lost();
+        let mut woken = None;
         if state.is_closed || !state.has_room_beside_hands(&job) {
             state.counts.shed += 1;
-            return;
+        } else {
+            state.drop_oldest_for(&job);
+            state.count_put();
+            woken = state.add(job);
         }
-        state.drop_oldest_for(&job);
-        state.count_put();
-        let woken = state.add(job);
+        let after = state.lost();
         drop(state);
         wake(woken);
+        self.tell(before, after);
     }
 
     fn finish(&self, job: &Job) {
@@ -488,7 +515,7 @@ impl Queue {
         wake(woken);
     }
 
-    fn give_back(&self, mut job: Job) {
+    fn give_back(&self, job: Job) {
         let mut state = self.state();
         state.release(&job);
         state.counts.returned += 1;
@@ -498,11 +525,22 @@ impl Queue {
             return wake(woken);
         }
         state.bytes -= job.bytes();
-        state.counts.dead += 1;
         let woken = state.admit();
-        let dead_letter = state.dead_letter.upgrade();
         drop(state);
         wake(woken);
+        self.die(job);
+    }
+
+    /// Nobody finishes this job, which is out of the queue: it goes where dead ones go.
+    fn die(&self, mut job: Job) {
+        let mut state = self.state();
+        let before = state.lost();
+        state.counts.dead += 1;
+        let dead_letter = state.dead_letter.upgrade();
+        state.unburied += u64::from(dead_letter.is_none());
+        let after = state.lost();
+        drop(state);
+        self.tell(before, after);
         if let Some(dead_letter) = dead_letter {
             job.died_in = Some((self.name.clone(), job.deliveries));
             job.deliveries = 0;
@@ -515,24 +553,28 @@ impl Queue {
     }
 }
 
-/// What came of a job that was placed.
-struct Placed {
-    /// Jobs that were lost for it, or itself.
-    shed: u32,
-    woken: Option<Arc<Reader>>,
-}
-
 impl State {
-    /// Places a job as a policy has it that does not wait; fails where it is refused.
-    fn place(&mut self, job: Job) -> Result<Placed, ()> {
+    /// Bytes of the largest payload that it takes.
+    fn allowed(&self) -> u64 {
+        let room = self.settings.bytes.saturating_sub(ENVELOPE_BYTES);
+        let is_taken_by_main = self.takers.contains_key(&PeerId::MAIN);
+        if is_taken_by_main { room } else { room.min(self.settings.max_payload) }
+    }
+
+    /// Jobs of which nothing is left.
+    fn lost(&self) -> u64 {
+        self.counts.shed + self.unburied
+    }
+
+    /// Places a job as a policy has it that does not wait, and says who is to be woken; fails where it is refused.
+    fn place(&mut self, job: Job) -> Result<Option<Arc<Reader>>, ()> {
         let policy = self.settings.when_full;
-        let mut shed = 0;
         if !self.has_room(&job) {
             match policy {
-                Policy::DropOldest if self.has_room_beside_hands(&job) => shed = self.drop_oldest_for(&job),
+                Policy::DropOldest if self.has_room_beside_hands(&job) => self.drop_oldest_for(&job),
                 Policy::DropOldest | Policy::DropNewest | Policy::Latest => {
                     self.counts.shed += 1;
-                    return Ok(Placed { shed: 1, woken: None });
+                    return Ok(None);
                 }
                 Policy::Reject | Policy::Block => {
                     self.counts.refused += 1;
@@ -541,20 +583,17 @@ impl State {
             }
         }
         self.count_put();
-        Ok(Placed { shed, woken: self.add(job) })
+        Ok(self.add(job))
     }
 
-    /// The oldest that wait give way; how many.
-    fn drop_oldest_for(&mut self, job: &Job) -> u32 {
-        let mut shed = 0;
+    /// The oldest that wait give way.
+    fn drop_oldest_for(&mut self, job: &Job) {
         while !self.has_room(job)
             && let Some(oldest) = self.waiting.pop_front()
         {
             self.bytes -= oldest.bytes();
             self.counts.shed += 1;
-            shed += 1;
         }
-        shed
     }
 
     /// The first job that waits and that this reader may have.

@@ -47,7 +47,9 @@ impl Putting {
         match room.is_admitted() {
             true => Ok(self.id),
             false if self.queue.is_closed() => Err(closed(&self.queue)),
-            false => Err(Error::Timeout),
+            false if room.is_overdue() => Err(Error::Timeout),
+            // What it waited for is refused from now on.
+            false => Err(Error::Overloaded(self.queue.name().to_string())),
         }
     }
 
@@ -71,7 +73,8 @@ impl Bus {
     pub(crate) fn configure_queues(&self, queues: Vec<(QueueName, QueueSettings, Option<QueueName>)>) {
         let mut table = self.queues.0.write().unwrap_or_else(PoisonError::into_inner);
         for (name, settings, _) in &queues {
-            table.entry(name.clone()).or_insert_with(|| Queue::new(name.clone(), settings.clone()));
+            let new = || Queue::new(name.clone(), settings.clone(), self.on_loss.clone());
+            table.entry(name.clone()).or_insert_with(new);
         }
         for (name, settings, dead_letter) in &queues {
             let dead_letter = dead_letter.as_ref().and_then(|name| table.get(name));
@@ -115,32 +118,29 @@ impl Bus {
         let id = self.next_message_id();
         let (sender_id, at) = (sender.id(), Self::now());
         let job = Job { id, sender: sender_id, at, payload, deliveries: 0, died_in: None };
-        // Main's clients wait each for itself.
-        let waits = match sender.id() {
-            PeerId::MAIN => None,
-            _ if queue.blocks(&job) => {
-                let on = On::Queue(queue.clone());
-                self.refuse_circle(sender, std::iter::once(&on))?;
-                Some(on)
-            }
-            _ => None,
-        };
-        let (shed, room) = queue.put(job)?;
-        if shed > 0 {
-            self.count_lost_jobs(queue, shed);
-        }
-        sender.stats().sent.fetch_add(1, Ordering::Relaxed);
-        let waiting = room.map(|room| {
+        let room = queue.put(job)?;
+        let waiting = room.clone().map(|room| {
             let deadline = self.deadline_within(timeout, parent);
             self.pending.watch((deadline, id), room.clone());
             (room, deadline)
         });
-        let wait = waits.zip(waiting.as_ref()).map(|(on, (room, _))| Wait { on, room: Some(room.clone()) });
-        // From here on what waits is withdrawn if this is dropped, as where the wait is refused.
+        // From here on what waits is withdrawn if this is dropped.
         let mut putting = Putting { bus: self.clone(), queue: queue.clone(), id, waiting, _waits: None };
-        if let Some(wait) = wait {
-            putting._waits = Some(self.wait_for(sender, vec![wait])?);
+        // Main's clients wait each for itself.
+        if let Some(room) = room.filter(|_| sender.id() != PeerId::MAIN) {
+            let wait = Wait { on: On::Queue(queue.clone()), room: Some(room.clone()) };
+            match self.wait_for(sender, vec![wait]) {
+                Ok(waits) => putting._waits = Some(waits),
+                Err(circle) => {
+                    putting.settle();
+                    // It may have got in just before.
+                    if !room.is_admitted() {
+                        return Err(circle);
+                    }
+                }
+            }
         }
+        sender.stats().sent.fetch_add(1, Ordering::Relaxed);
         Ok(putting)
     }
 
@@ -185,14 +185,6 @@ impl Bus {
     pub(super) fn close_queues(&self) {
         for queue in self.queues.read().values() {
             queue.close();
-        }
-    }
-
-    fn count_lost_jobs(&self, queue: &Queue, lost: u32) {
-        let after = queue.shed();
-        let before = after.saturating_sub(lost.into());
-        if after.checked_ilog2() != before.checked_ilog2() {
-            (self.on_loss)(&format!("queue {}", queue.name()), after);
         }
     }
 }

@@ -40,6 +40,11 @@ impl Room {
         self.left.load(Ordering::Acquire) > 0
     }
 
+    /// Whether its deadline has passed.
+    pub(super) fn is_overdue(&self) -> bool {
+        self.is_overdue.load(Ordering::Acquire)
+    }
+
     /// Its deadline has passed.
     pub(super) fn expire(&self) {
         self.is_overdue.store(true, Ordering::Release);
@@ -50,7 +55,7 @@ impl Room {
     pub(super) async fn settled(&self) {
         poll_fn(|context| {
             self.waker.register(context.waker());
-            match self.left.load(Ordering::Acquire) == 0 || self.is_overdue.load(Ordering::Acquire) {
+            match self.left.load(Ordering::Acquire) == 0 || self.is_overdue() {
                 true => Poll::Ready(()),
                 false => Poll::Pending,
             }

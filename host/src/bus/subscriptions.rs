@@ -205,8 +205,14 @@ impl Bus {
 
     fn give_retained(&self, subscription: &Subscription) {
         for value in self.topics.values() {
-            if subscription.pattern.matches(&value.topic) && subscription.takes(value.payload.len()) {
+            if !subscription.pattern.matches(&value.topic) {
+                continue;
+            }
+            if subscription.takes(value.payload.len()) {
                 subscription.inbox.push_retained(subscription.number, &value);
+            } else {
+                subscription.inbox.lose_event(subscription.number);
+                self.count_lost(&subscription.peer, 1);
             }
         }
     }

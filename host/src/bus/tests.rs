@@ -19,6 +19,7 @@ mod retained;
 mod routing;
 mod shedding;
 mod stress;
+mod takers;
 mod versions;
 mod wakeups;
 

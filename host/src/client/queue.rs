@@ -6,12 +6,13 @@ use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 
 use crate::{
-    bus::{self, Bus, Error, MessageId, Reader, TakenJob},
+    bus::{self, Bus, Error, MessageId, PeerId, Reader, TakenJob},
     names::QueueName,
 };
 
 /// A shared queue. A clone is another reader: each takes one job after the other, and those who wait for
-/// one get it in the order in which they came.
+/// one get it in the order in which they came. Where extensions take, too, a job is at most as large as the largest
+/// `message-size` among them, except while a `Queue` lives that has taken: this takes jobs of any size.
 ///
 /// Queues are in Main's memory: what waits ends with it.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub struct Queue {
     queue: Arc<bus::Queue>,
     reader: Arc<Reader>,
     waker: Arc<AtomicWaker>,
+    /// Whether it has taken, and so counts among those who do.
+    takes: bool,
 }
 
 /// A job in hand. Dropped before it is [`done`](Self::done), it goes back to its queue, and to another
@@ -57,7 +60,7 @@ impl Queue {
         let waker = Arc::new(AtomicWaker::new());
         let woken = waker.clone();
         let reader = Reader::new(u64::MAX, None, move || woken.wake());
-        Self { bus, queue, reader, waker }
+        Self { bus, queue, reader, waker, takes: false }
     }
 
     /// Its name.
@@ -72,7 +75,7 @@ impl Queue {
     /// # Errors
     ///
     /// [`Error::Overloaded`] if it was refused, [`Error::Timeout`] if it waited in vain,
-    /// [`Error::TooLarge`] if the queue could never hold it, [`Error::NoProvider`] if the queue is no
+    /// [`Error::TooLarge`] if the queue could never hold it or nobody takes so much, [`Error::NoProvider`] if the queue is no
     /// longer configured or Main has ended.
     pub async fn put(&self, payload: impl Into<Bytes>) -> Result<MessageId, Error> {
         self.put_before(None, payload.into()).await
@@ -90,6 +93,7 @@ impl Queue {
     /// Waits for a job; none once the queue is empty and no longer configured, or Main has ended.
     /// Dropping the future loses none.
     pub async fn take(&mut self) -> Option<Job> {
+        self.join();
         let Self { queue, reader, waker, .. } = &*self;
         let _leaves = Leaves { queue, reader };
         let taken = poll_fn(|context| {
@@ -110,8 +114,15 @@ impl Queue {
 
     /// A job, if one waits.
     pub fn try_take(&mut self) -> Option<Job> {
+        self.join();
         let taken = self.queue.take(&self.reader)?;
         self.job(taken)
+    }
+
+    fn join(&mut self) {
+        if !std::mem::replace(&mut self.takes, true) {
+            self.queue.join(PeerId::MAIN);
+        }
     }
 
     fn job(&self, taken: TakenJob) -> Option<Job> {
@@ -128,6 +139,14 @@ impl Queue {
 
     async fn put_before(&self, timeout: Option<Duration>, payload: Bytes) -> Result<MessageId, Error> {
         self.bus.put(self.bus.main(), &self.queue, payload, (timeout, None))?.put().await
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        if self.takes {
+            self.queue.part(PeerId::MAIN);
+        }
     }
 }
 

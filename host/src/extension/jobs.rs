@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -35,6 +35,8 @@ pub(super) struct Takings {
     turn: AtomicUsize,
     /// How many more jobs may be in hand.
     left: Arc<AtomicUsize>,
+    /// Whether a wait has ended with a job that was handed over.
+    has_handed: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -51,9 +53,10 @@ impl Jobs {
     /// Of those that do not come one by one, at most `max` can be in hand.
     pub(super) fn new(peer: Arc<Peer>, max: usize) -> Self {
         let (list, turn, left) = (Mutex::default(), AtomicUsize::new(0), Arc::new(AtomicUsize::new(max)));
+        let has_handed = AtomicBool::new(false);
         Self {
             opened: Vec::new(),
-            takings: Arc::new(Takings { peer, list, turn, left }),
+            takings: Arc::new(Takings { peer, list, turn, left, has_handed }),
             takes: false,
             in_hand: BTreeMap::new(),
             one_by_one: Vec::new(),
@@ -133,11 +136,19 @@ impl Jobs {
         }
     }
 
+    /// A receive comes to its end: a job that it was handed and that it does not bring is for others.
+    pub(super) fn end_receive(&self) {
+        if self.takings.has_handed.load(Ordering::Relaxed) {
+            self.takings.has_handed.store(false, Ordering::Relaxed);
+            for taking in self.takings.list().iter().filter(|taking| taking.reader.has_job()) {
+                taking.queue.leave(&taking.reader);
+            }
+        }
+    }
+
     /// A job, without waiting, as the guest gets it. Queues take turns.
     pub(super) fn next(&mut self) -> Option<(abi::Job, PeerId)> {
         if !self.takings.is_open() {
-            // What it was handed is for others then.
-            self.takings.list().iter().for_each(|taking| taking.queue.leave(&taking.reader));
             return None;
         }
         let (place, number, job, is_one) = self.takings.take()?;
@@ -265,7 +276,9 @@ struct Listed<'t>(&'t Takings);
 impl Drop for Listed<'_> {
     fn drop(&mut self) {
         for taking in self.0.list().iter() {
-            taking.queue.delist(&taking.reader);
+            if taking.queue.delist(&taking.reader) {
+                self.0.has_handed.store(true, Ordering::Relaxed);
+            }
         }
     }
 }

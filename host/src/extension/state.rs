@@ -103,7 +103,9 @@ impl State {
     /// The next message without waiting, as the guest gets it: `Some(None)` is stop.
     pub(super) fn take(&mut self, task: Option<&Waker>) -> Option<Option<abi::Message>> {
         self.begin_receive(false);
-        match self.take_one(task) {
+        let next = self.take_one(task);
+        self.jobs.end_receive();
+        match next {
             Next::Stop => Some(None),
             Next::Empty => None,
             Next::Message(message) => Some(Some(message)),
@@ -138,15 +140,19 @@ impl State {
     ) -> Option<Vec<abi::Message>> {
         self.begin_receive(order == abi::BatchOrder::InOrder);
         let mut batch = Vec::new();
+        let mut is_stop = false;
         // Stop ends a batch, and is said by the next receive.
         while batch.len() < max && (batch.is_empty() || !self.peer.is_stopping()) {
             match self.take_one(task.filter(|_| batch.is_empty())) {
                 Next::Message(message) => batch.push(message),
-                Next::Stop => return Some(batch),
-                Next::Empty => break,
+                end => {
+                    is_stop = matches!(end, Next::Stop);
+                    break;
+                }
             }
         }
-        (!batch.is_empty()).then_some(batch)
+        self.jobs.end_receive();
+        (is_stop || !batch.is_empty()).then_some(batch)
     }
 
     /// The name of a peer, for those who have met it.

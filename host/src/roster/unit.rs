@@ -1,7 +1,7 @@
 //! One extension: what it is made of, its place on the bus, and what it has used.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
     time::SystemTime,
 };
@@ -9,7 +9,7 @@ use std::{
 use super::{ExtensionStatus, FailureRecord, State};
 use crate::{
     bus::{Access, Bus, Delivery, InboxLimits, Peer, PeerLimits, QueueSettings},
-    config::{ExtensionConfig, HOOKS_CONTRACT, MainConfig, QueueConfig, SubscribeGrant},
+    config::{Config, ExtensionConfig, HOOKS_CONTRACT, MainConfig, QueueConfig, SubscribeGrant},
     extension::{Loaded, Output, SharedShare},
     logs::Logs,
     names::{ExtensionId, QueueName, Topic, TopicPattern},
@@ -208,13 +208,24 @@ pub(crate) fn on_the_bus(extension: &ExtensionConfig, main: &MainConfig) -> (Pee
     (limits, access)
 }
 
-/// Tells the bus of the shared queues and of the topics whose last value is kept.
-pub(crate) fn configure_traffic(bus: &Bus, queues: &BTreeMap<QueueName, QueueConfig>, retained: Vec<Topic>) {
-    let queue = |(name, config): (&QueueName, &QueueConfig)| {
-        let QueueConfig { messages, bytes, when_full, max_deliveries, dead_letter } = config.clone();
-        (name.clone(), QueueSettings { messages, bytes, when_full, max_deliveries }, dead_letter)
+/// The shared queues, as the bus heeds them.
+pub(crate) fn queues_on_the_bus(config: &Config) -> Vec<QueueOnTheBus> {
+    let queue = |(name, queue): (QueueName, QueueConfig)| {
+        let takers = config.extensions.iter().filter(|extension| extension.takes.contains(&name));
+        // Where no extension takes, programs do.
+        let max_payload = takers.map(|taker| taker.limits.message_size).max().unwrap_or(u64::MAX);
+        let QueueConfig { messages, bytes, when_full, max_deliveries, dead_letter } = queue;
+        (name, QueueSettings { messages, bytes, when_full, max_deliveries, max_payload }, dead_letter)
     };
-    bus.configure_queues(queues.iter().map(queue).collect());
+    config.all_queues().into_iter().map(queue).collect()
+}
+
+/// A queue, and where its dead jobs go.
+pub(crate) type QueueOnTheBus = (QueueName, QueueSettings, Option<QueueName>);
+
+/// Tells the bus of the shared queues and of the topics whose last value is kept.
+pub(crate) fn configure_traffic(bus: &Bus, queues: Vec<QueueOnTheBus>, retained: Vec<Topic>) {
+    bus.configure_queues(queues);
     bus.retain(retained);
 }
 

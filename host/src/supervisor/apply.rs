@@ -12,7 +12,7 @@ use crate::{
     events::MainEvent,
     host::check_mappings,
     names::ExtensionId,
-    roster::{State, Unit, configure_traffic, on_the_bus},
+    roster::{State, Unit, configure_traffic, on_the_bus, queues_on_the_bus},
 };
 
 /// What came of a reload of the configuration. Whoever is not in it is as it was.
@@ -136,7 +136,7 @@ impl Supervisor {
         let before = self.roster.main();
         applying.report.warnings = config.warnings();
         applying.report.needs_restart = needs_restart(&before, &config.main);
-        configure_traffic(&self.bus, &config.all_queues(), config.retained());
+        configure_traffic(&self.bus, queues_on_the_bus(&config), config.retained());
         self.hooks.configure(config.hooks.clone());
         let beside = config.memory_beside_extensions();
         let (main, extensions) = config.into_parts();

@@ -8,6 +8,7 @@ mod blocking;
 mod cancel;
 mod concurrency;
 mod files;
+mod handed_jobs;
 mod instances;
 mod lifecycle;
 mod limits;

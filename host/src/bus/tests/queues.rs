@@ -7,8 +7,13 @@ use proptest::prelude::*;
 use super::*;
 use crate::policy::Policy;
 
-const SETTINGS: QueueSettings =
-    QueueSettings { messages: 4, bytes: 10_000, when_full: Policy::Reject, max_deliveries: 3 };
+const SETTINGS: QueueSettings = QueueSettings {
+    messages: 4,
+    bytes: 10_000,
+    when_full: Policy::Reject,
+    max_deliveries: 3,
+    max_payload: u64::MAX,
+};
 
 fn configure(bus: &TestBus, settings: QueueSettings) -> Arc<Queue> {
     let dead = QueueSettings { when_full: Policy::DropOldest, ..SETTINGS };

@@ -4,7 +4,7 @@ use super::*;
 use crate::policy::Policy;
 
 fn settings(bytes: u64, when_full: Policy) -> QueueSettings {
-    QueueSettings { messages: 100, bytes, when_full, max_deliveries: 1 }
+    QueueSettings { messages: 100, bytes, when_full, max_deliveries: 1, max_payload: u64::MAX }
 }
 
 async fn put(bus: &TestBus, queue: &Arc<Queue>, bytes: usize) {
