@@ -14,6 +14,11 @@ pub(crate) fn of_this_thread() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }
 
+/// Processor time of all threads of this process, since it began.
+pub(crate) fn of_all_threads() -> Duration {
+    clock_gettime(ClockId::ProcessCPUTime).try_into().unwrap_or_default()
+}
+
 /// Processor time of this process since it began.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Times {

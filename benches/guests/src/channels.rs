@@ -68,11 +68,14 @@ fn reader() -> Result<(), String> {
     let first = channel::serve(&configured("contract")?, &["prepare", "report"].map(str::to_owned));
     let prepare = first.map_err(text)?;
     let queue = queues::open("jobs").map_err(text)?;
-    let mut came = Vec::new();
+    let (mut came, mut bytes) = (Vec::new(), 0);
     while let Some(message) = channel::receive() {
         match message {
             Message::Job(job) => {
                 let bit = number(&job.payload, 0)?;
+                if job.payload.len() != bytes {
+                    return Err(format!("job {bit} has {} bytes", job.payload.len()));
+                }
                 let byte = came.get_mut(bit / 8).ok_or("a job of no number")?;
                 if job.deliveries > 1 || *byte & (1 << (bit % 8)) != 0 {
                     return Err(format!("job {bit} came again"));
@@ -84,6 +87,7 @@ fn reader() -> Result<(), String> {
             }
             Message::Request(request) if request.operation == prepare => {
                 let [takes, jobs] = [number(&request.payload, 0)?, number(&request.payload, 1)?];
+                bytes = number(&request.payload, 2)?;
                 came = vec![0_u8; jobs.div_ceil(8)];
                 let how = if takes == 1 { Taking::OneByOne } else { Taking::Next(0) };
                 queues::take(queue, how).map_err(text)?;
@@ -110,11 +114,12 @@ fn writer() -> Result<(), String> {
         if index >= extensions {
             continue;
         }
-        let mut job = [0; 64];
+        let mut job = vec![0; number(&event.payload, 3)?];
         for number in (index..jobs).step_by(writers) {
             let is_last = number + writers >= jobs;
-            job[..4].copy_from_slice(&u32::try_from(number).map_err(text)?.to_le_bytes());
-            job[4] = is_last.into();
+            let head = job.first_chunk_mut::<5>().ok_or("a job is too short")?;
+            head[..4].copy_from_slice(&u32::try_from(number).map_err(text)?.to_le_bytes());
+            head[4] = is_last.into();
             queues::put(queue, &job, PATIENT).map_err(text)?;
         }
     }

@@ -51,10 +51,14 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
         figures.extend(paced(&what, &weir, &copies, allowed));
         figures.extend(paced(&format!("tokio::sync::broadcast, {what}"), &broadcast, &copies, None));
     }
-    let packets = Packets { count: bench.scale.pick(1000, 500, 20), bytes: 1024, interval: None };
-    let sides: [&mut dyn Side; 2] = [&mut copies, &mut weir];
-    let [copies, at_full_speed] = in_turns(bench, sides, packets, "1 KiB without pause")?;
-    figures.extend(unpaced(&at_full_speed, &copies));
+    for (bytes, ..) in RATES {
+        // Of small packets more, so that a round takes about as long.
+        let count = bench.scale.pick(1_000_000, 400_000, 20_000) / bytes.max(1000);
+        let what = format!("{} KB without pause", bytes / 1000);
+        let sides: [&mut dyn Side; 2] = [&mut copies, &mut weir];
+        let [copies, weir] = in_turns(bench, sides, Packets { count, bytes, interval: None }, &what)?;
+        figures.extend(unpaced(&what, &weir, &copies));
+    }
     figures.extend(beside_stalled(bench, &mut weir, subscribers)?);
     Ok(figures)
 }
@@ -112,10 +116,8 @@ fn paced(case: &str, rounds: &[Round], baseline: &[Round], allowed: Option<f64>)
     figures
 }
 
-fn unpaced(rounds: &[Round], baseline: &[Round]) -> Vec<Figure> {
-    let figure = |metric, unit, of: fn(&Round) -> f64| {
-        figure("1 KiB without pause", metric, unit, rounds, baseline, of)
-    };
+fn unpaced(case: &str, rounds: &[Round], baseline: &[Round]) -> Vec<Figure> {
+    let figure = |metric, unit, of: fn(&Round) -> f64| figure(case, metric, unit, rounds, baseline, of);
     vec![
         figure("events", Unit::PerSecond, |round| round.events() / round.span.as_secs_f64()),
         figure("deliveries", Unit::PerSecond, |round| round.deliveries() / round.span.as_secs_f64()),

@@ -25,6 +25,15 @@ const COUNTS: [u32; 8] = [1, 2, 4, 8, 12, 16, 20, 24];
 /// Jobs that the queue has room for.
 const CAPACITY: u32 = 256;
 
+/// Bytes of a job, while the number of readers changes.
+const SMALL: u32 = 64;
+
+/// Bytes of a job, where its size changes: the packets of `broadcast`.
+const SIZES: [u32; 5] = [1_000, 2_000, 5_000, 10_000, 20_000];
+
+/// Readers, and as many writers, of those.
+const READERS_OF_SIZES: u32 = 8;
+
 /// The busiest reader may get so many times what the laziest gets.
 const ALLOWED_SPREAD: f64 = 2.0;
 
@@ -71,11 +80,21 @@ impl Split {
     }
 }
 
+/// The jobs of one round.
+#[derive(Clone, Copy, Debug)]
+struct Jobs {
+    count: u32,
+    /// Of each.
+    bytes: u32,
+}
+
 /// What one round took.
 #[derive(Clone, Debug)]
 struct Round {
     /// From the first job to the last.
     time: Duration,
+    /// Processor time of all threads meanwhile.
+    cpu: Duration,
     /// Jobs that each reader got.
     shares: Vec<u32>,
 }
@@ -89,7 +108,7 @@ impl Round {
 }
 
 fn run(bench: &Bench) -> Result<Vec<Figure>> {
-    let jobs = bench.scale.pick(120_000, 48_000, 240);
+    let jobs = Jobs { count: bench.scale.pick(120_000, 48_000, 240), bytes: SMALL };
     let weir = Weir::start(bench, COUNTS.into_iter().max().unwrap_or_default())?;
     let native = Native::start()?;
     let mut figures = Vec::new();
@@ -107,7 +126,35 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
         }
         figures.extend(compared(mix, &measured)?);
     }
+    for bytes in SIZES {
+        let jobs = Jobs { count: bench.scale.pick(24_000, 9_600, 240), bytes };
+        figures.extend(of_size(bench, &weir, &native, jobs)?);
+    }
     Ok(figures)
+}
+
+/// Jobs of one size, among extensions.
+fn of_size(bench: &Bench, weir: &Weir, native: &Native, jobs: Jobs) -> Result<Vec<Figure>> {
+    let case = format!("{} KB, {READERS_OF_SIZES} readers", jobs.bytes / 1000);
+    let split = Split::of(Mix::Extensions, READERS_OF_SIZES);
+    let (mut weir_rounds, mut native_rounds) = (Vec::new(), Vec::new());
+    let rounds = bench.scale.pick(7, 3, 1);
+    for round in 0..rounds {
+        progress(&case, round, rounds);
+        native_rounds.push(native.round(split, jobs).with_context(|| case.clone())?);
+        weir_rounds.push(weir.round(split, jobs).with_context(|| case.clone())?);
+    }
+    let count = f64::from(jobs.count);
+    let figure = |metric, unit, of: &dyn Fn(&Round) -> f64| {
+        let [weir, native] =
+            [&weir_rounds, &native_rounds].map(|rounds| rounds.iter().map(of).collect::<Vec<_>>());
+        Figure::of_rounds(NAME, &case, metric, unit, &weir).beside_rounds(&weir, &native)
+    };
+    Ok(vec![
+        figure("jobs", Unit::PerSecond, &|round| count / round.time.as_secs_f64()),
+        figure("cpu", Unit::Percent, &|round| 100.0 * round.cpu.div_duration_f64(round.time)),
+        figure("cpu per job", Unit::Microseconds, &|round| 1e6 * round.cpu.as_secs_f64() / count),
+    ])
 }
 
 fn compared(mix: Mix, measured: &[(Vec<Round>, Vec<Round>)]) -> Result<Vec<Figure>> {

@@ -4,14 +4,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::Round;
+use super::{Jobs, Round};
 
-const BYTES: usize = 64;
-
-/// A job of that number; the `last` one of its writer says so.
-pub(super) fn job(number: u32, last: bool) -> Vec<u8> {
+/// A job of that number, of so many bytes; the `last` one of its writer says so.
+pub(super) fn job((number, last): (u32, bool), bytes: u32) -> Vec<u8> {
     let mut job = [number.to_le_bytes(), u32::from(last).to_le_bytes()].concat();
-    job.resize(BYTES, 0);
+    job.resize(usize::try_from(bytes).unwrap_or_default().max(job.len()), 0);
     job
 }
 
@@ -23,23 +21,27 @@ pub(super) fn share(index: u32, writers: u32, jobs: u32) -> impl Iterator<Item =
 
 /// What came to one reader: a bit for each job.
 #[derive(Debug)]
-pub(super) struct Came(Vec<u8>);
+pub(super) struct Came {
+    bits: Vec<u8>,
+    /// That each must have.
+    bytes: u32,
+}
 
 impl Came {
-    pub(super) fn none_of(jobs: u32) -> Result<Self> {
-        Ok(Self(vec![0; jobs.div_ceil(8).try_into()?]))
+    pub(super) fn none_of(jobs: Jobs) -> Result<Self> {
+        Ok(Self { bits: vec![0; jobs.count.div_ceil(8).try_into()?], bytes: jobs.bytes })
     }
 
-    pub(super) fn from_bits(bits: &[u8]) -> Self {
-        Self(bits.to_vec())
+    pub(super) fn from_bits(bits: &[u8], jobs: Jobs) -> Self {
+        Self { bits: bits.to_vec(), bytes: jobs.bytes }
     }
 
     /// Takes note of a job; whether it is the last of its writer.
     pub(super) fn note(&mut self, job: &[u8]) -> Result<bool> {
-        ensure!(job.len() == BYTES, "a job has {} bytes", job.len());
+        ensure!(u32::try_from(job.len()) == Ok(self.bytes), "a job has {} bytes", job.len());
         let number = |place: usize| job.as_chunks().0.get(place).map(|bytes| u32::from_le_bytes(*bytes));
         let bit = usize::try_from(number(0).context("a job has no number")?)?;
-        let byte = self.0.get_mut(bit / 8).context("a job of no number")?;
+        let byte = self.bits.get_mut(bit / 8).context("a job of no number")?;
         ensure!(*byte & (1 << (bit % 8)) == 0, "job {bit} came again");
         *byte |= 1 << (bit % 8);
         Ok(number(1) == Some(1))
@@ -47,9 +49,9 @@ impl Came {
 }
 
 /// One round, in which every job must have come to exactly one reader.
-pub(super) fn round(time: Duration, came: &[Came], jobs: u32) -> Result<Round> {
-    let mut all = Came::none_of(jobs)?.0;
-    for Came(bits) in came {
+pub(super) fn round((time, cpu): (Duration, Duration), came: &[Came], jobs: Jobs) -> Result<Round> {
+    let mut all = Came::none_of(jobs)?.bits;
+    for Came { bits, .. } in came {
         ensure!(bits.len() == all.len(), "a reader tells of other jobs");
         for (all, byte) in all.iter_mut().zip(bits) {
             ensure!(*all & byte == 0, "a job came to two readers");
@@ -57,13 +59,15 @@ pub(super) fn round(time: Duration, came: &[Came], jobs: u32) -> Result<Round> {
         }
     }
     let count = |bits: &[u8]| bits.iter().map(|byte| byte.count_ones()).sum::<u32>();
-    ensure!(count(&all) == jobs, "{} of {jobs} jobs came", count(&all));
-    Ok(Round { time, shares: came.iter().map(|Came(bits)| count(bits)).collect() })
+    ensure!(count(&all) == jobs.count, "{} of {} jobs came", count(&all), jobs.count);
+    Ok(Round { time, cpu, shares: came.iter().map(|came| count(&came.bits)).collect() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const JOBS: Jobs = Jobs { count: 9, bytes: 64 };
 
     #[test]
     fn writers_share_all_jobs_and_each_knows_its_last() {
@@ -76,16 +80,18 @@ mod tests {
     #[test]
     fn a_job_that_came_twice_or_never_is_found() {
         let came = |numbers: &[u32]| {
-            let mut came = Came::none_of(9).unwrap();
-            numbers.iter().for_each(|number| assert!(!came.note(&job(*number, false)).unwrap()));
+            let mut came = Came::none_of(JOBS).unwrap();
+            numbers.iter().for_each(|number| assert!(!came.note(&job((*number, false), 64)).unwrap()));
             came
         };
-        let told = |readers: &[Came]| round(Duration::ZERO, readers, 9).map(|round| round.shares);
+        let nothing = (Duration::ZERO, Duration::ZERO);
+        let told = |readers: &[Came]| round(nothing, readers, JOBS).map(|round| round.shares);
         let (few, rest) = ([8, 0], [1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(told(&[came(&few), came(&rest)]).unwrap(), [2, 7]);
         assert_eq!(told(&[came(&rest)]).unwrap_err().to_string(), "7 of 9 jobs came");
         let again = told(&[came(&few), came(&rest), came(&[8])]).unwrap_err();
         assert_eq!(again.to_string(), "a job came to two readers");
-        assert!(came(&few).note(&job(8, true)).is_err());
+        assert!(came(&few).note(&job((8, true), 64)).is_err());
+        assert!(came(&few).note(&job((1, true), 65)).is_err());
     }
 }

@@ -6,10 +6,10 @@ use anyhow::{Context, Result, anyhow};
 use async_channel::{Receiver, Sender};
 
 use super::{
-    CAPACITY, Round, Split,
+    CAPACITY, Jobs, Round, Split,
     jobs::{self, Came, job, share},
 };
-use crate::scenarios::tasks::Worker;
+use crate::{scenarios::tasks::Worker, usage};
 
 #[derive(Debug)]
 pub(super) struct Native {
@@ -21,7 +21,7 @@ impl Native {
         Ok(Self { worker: Worker::start()? })
     }
 
-    pub(super) fn round(&self, split: Split, jobs: u32) -> Result<Round> {
+    pub(super) fn round(&self, split: Split, jobs: Jobs) -> Result<Round> {
         let Split { inner_readers, inner_writers, thread_readers, thread_writers } = split;
         let (sender, receiver) = async_channel::bounded(CAPACITY.try_into()?);
         let writers = inner_writers + thread_writers;
@@ -32,8 +32,8 @@ impl Native {
                     let (sender, begin) = (sender.clone(), &begin);
                     scope.spawn(move || {
                         begin.wait();
-                        share(index, writers, jobs).try_for_each(|(number, last)| {
-                            sender.send_blocking(job(number, last)).context("nobody reads")
+                        share(index, writers, jobs.count).try_for_each(|which| {
+                            sender.send_blocking(job(which, jobs.bytes)).context("nobody reads")
                         })
                     })
                 })
@@ -52,7 +52,7 @@ impl Native {
                 })
                 .collect();
             begin.wait();
-            let start = Instant::now();
+            let (start, used) = (Instant::now(), usage::of_all_threads());
             let tasks = tasks(sender, receiver, inner_readers, (inner_writers, writers), jobs);
             let mut came = self.worker.run(tasks)??;
             for writer in threads_write {
@@ -61,7 +61,7 @@ impl Native {
             for reader in threads_read {
                 came.push(reader.join().map_err(|_| anyhow!("a reader panicked"))??);
             }
-            jobs::round(start.elapsed(), &came, jobs)
+            jobs::round((start.elapsed(), usage::of_all_threads() - used), &came, jobs)
         })
     }
 }
@@ -72,14 +72,14 @@ async fn tasks(
     receiver: Receiver<Vec<u8>>,
     readers: u32,
     (own, writers): (u32, u32),
-    jobs: u32,
+    jobs: Jobs,
 ) -> Result<Vec<Came>> {
     for index in 0..own {
         let sender = sender.clone();
         // It ends with its last job.
         let _writer = tokio::spawn(async move {
-            for (number, last) in share(index, writers, jobs) {
-                if sender.send(job(number, last)).await.is_err() {
+            for which in share(index, writers, jobs.count) {
+                if sender.send(job(which, jobs.bytes)).await.is_err() {
                     return;
                 }
             }

@@ -17,13 +17,16 @@ use weir_host::{
 };
 
 use super::{
-    CAPACITY, Round, Split,
+    CAPACITY, Jobs, Round, SIZES, Split,
     jobs::{self, Came, job, share},
 };
-use crate::scenarios::{
-    Bench,
-    client::{ensure_running, ensure_started},
-    tasks::PATIENCE,
+use crate::{
+    scenarios::{
+        Bench,
+        client::{ensure_running, ensure_started},
+        tasks::PATIENCE,
+    },
+    usage,
 };
 
 const QUEUE: &str = "jobs";
@@ -42,6 +45,8 @@ impl Weir {
         let mut config = Config::new(MainConfig::default(), readers.chain(writers).collect::<Result<_>>()?);
         let mut queue = QueueConfig::default();
         queue.messages = CAPACITY;
+        // Room for as many, whatever their size.
+        queue.bytes = u64::from(CAPACITY) * u64::from(2 * SIZES.into_iter().max().unwrap_or_default());
         queue.when_full = Policy::Block;
         config.queues.insert(QUEUE.parse()?, queue);
         let main = blocking::Main::start(Main::builder(config))?;
@@ -49,7 +54,7 @@ impl Weir {
         Ok(Self { main, readers: count })
     }
 
-    pub(super) fn round(&self, split: Split, jobs: u32) -> Result<Round> {
+    pub(super) fn round(&self, split: Split, jobs: Jobs) -> Result<Round> {
         // What an extension says about its end says more than what follows from it.
         self.measure(split, jobs).or_else(|error| {
             ensure_running(self.main.control().as_async())?;
@@ -57,24 +62,24 @@ impl Weir {
         })
     }
 
-    fn measure(&self, split: Split, jobs: u32) -> Result<Round> {
+    fn measure(&self, split: Split, jobs: Jobs) -> Result<Round> {
         let Split { inner_readers, inner_writers, thread_readers, thread_writers } = split;
         let client = self.main.client();
         for number in 0..self.readers {
-            self.ask(number, "prepare", &[u32::from(number < inner_readers), jobs])?;
+            self.ask(number, "prepare", &[u32::from(number < inner_readers), jobs.count, jobs.bytes])?;
         }
         let writers = inner_writers + thread_writers;
         let queue = client.queue(QUEUE)?;
         let mut last = client.subscribe("last")?;
         let begin = Barrier::new(usize::try_from(thread_readers + thread_writers)? + 1);
         let over = AtomicBool::new(false);
-        let (time, mut came) = thread::scope(|scope| {
+        let (took, mut came) = thread::scope(|scope| {
             let threads_write: Vec<_> = (inner_writers..writers)
                 .map(|index| {
                     let (queue, begin) = (queue.clone(), &begin);
                     scope.spawn(move || {
                         begin.wait();
-                        write(&queue, share(index, writers, jobs))
+                        write(&queue, share(index, writers, jobs.count), jobs.bytes)
                     })
                 })
                 .collect();
@@ -88,9 +93,10 @@ impl Weir {
                 })
                 .collect();
             begin.wait();
-            let start = Instant::now();
-            let go = client.publish("go", numbers(&[writers, inner_writers, jobs]));
+            let (start, used) = (Instant::now(), usage::of_all_threads());
+            let go = client.publish("go", numbers(&[writers, inner_writers, jobs.count, jobs.bytes]));
             let end = self.end(&mut last, writers);
+            let used = usage::of_all_threads() - used;
             // Before anything fails: the threads wait for it.
             over.store(true, Ordering::Relaxed);
             for writer in threads_write {
@@ -101,12 +107,12 @@ impl Weir {
                 came.push(reader.join().map_err(|_| anyhow!("a reader panicked"))??);
             }
             go?;
-            anyhow::Ok((end? - start, came))
+            anyhow::Ok(((end? - start, used), came))
         })?;
         for number in 0..inner_readers {
-            came.push(Came::from_bits(&self.ask(number, "report", &[])?));
+            came.push(Came::from_bits(&self.ask(number, "report", &[])?, jobs));
         }
-        jobs::round(time, &came, jobs)
+        jobs::round(took, &came, jobs)
     }
 
     /// When the last job was done.
@@ -131,14 +137,14 @@ impl Weir {
     }
 }
 
-fn write(queue: &Queue, jobs: impl Iterator<Item = (u32, bool)>) -> Result<()> {
-    for (number, last) in jobs {
-        queue.put_within(PATIENCE, job(number, last))?;
+fn write(queue: &Queue, jobs: impl Iterator<Item = (u32, bool)>, bytes: u32) -> Result<()> {
+    for which in jobs {
+        queue.put_within(PATIENCE, job(which, bytes))?;
     }
     Ok(())
 }
 
-fn read(mut queue: Queue, client: &Client, jobs: u32, over: &AtomicBool) -> Result<Came> {
+fn read(mut queue: Queue, client: &Client, jobs: Jobs, over: &AtomicBool) -> Result<Came> {
     const LOOK: Duration = Duration::from_millis(20);
 
     let mut came = Came::none_of(jobs)?;
