@@ -114,11 +114,14 @@ impl Control {
     /// [`Overlap`](crate::ReloadMode::Overlap) the old one has ended. Requests wait meanwhile. One that
     /// does not run is started with the new component the next time; one that waits for its restart, or
     /// has failed, is started now. What is held against it stays: one that is quarantined is not started.
+    /// To say that it is interrupted is not to be ready, where a version before was.
     ///
     /// # Errors
     ///
     /// [`ControlError::NotReloaded`] with the reason if the new one does not come up: then the version
-    /// before serves on, or is started again. [`ControlError::Reloading`] if it is being reloaded already.
+    /// before serves on, or is started again if it was ready before, also if it waited for its restart;
+    /// after one that never was, or has failed for good, the new one stays. [`ControlError::Reloading`]
+    /// if it is being reloaded already.
     pub async fn reload_extension(&self, id: &str) -> Result<(), ControlError> {
         self.command(id, Command::Reload).await
     }

@@ -299,10 +299,15 @@ impl Supervisor {
         };
         match part {
             Part::Predecessor => {}
-            Part::Successor => self.take_over(index, &phase, reason),
+            Part::Successor if happening == Happening::Ready => self.take_over(index),
+            // The one that serves is to serve on.
+            Part::Successor => {}
             Part::Current => {
                 let Some(slot) = self.slots.get_mut(index) else { return };
                 slot.apply(happening);
+                if let (Happening::Ready, Some(run)) = (happening, &slot.current) {
+                    run.version.note_served();
+                }
                 if slot.predecessor.is_some() {
                     // It may have said so before it had taken over.
                     slot.unit.version().peer.set_phase_if_up(phase);
@@ -328,16 +333,18 @@ impl Supervisor {
         version.peer.begin_instance();
         // Whoever sees it start can send to it.
         self.set_state(index, State::Starting, None);
-        let run = self.spawn(index, version);
+        let is_on_trial = self.slots.get(index).is_some_and(|slot| slot.life.is_on_trial());
+        let run = self.spawn(index, version, is_on_trial);
         if let Some(slot) = self.slots.get_mut(index) {
             slot.current = run;
         }
     }
 
     /// A task for a new instance.
-    fn spawn(&mut self, index: usize, version: Arc<Version>) -> Option<Run> {
+    fn spawn(&mut self, index: usize, version: Arc<Version>, is_on_trial: bool) -> Option<Run> {
         self.runs += 1;
-        let signals = Arc::new(Signals::new(version.peer.id(), self.runs, self.notices.0.clone()));
+        let signals = Signals::new(version.peer.id(), self.runs, self.notices.0.clone(), is_on_trial);
+        let signals = Arc::new(signals);
         let instance = Instance {
             bus: self.bus.clone(),
             peer: version.peer.clone(),

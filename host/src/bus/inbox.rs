@@ -516,6 +516,13 @@ impl Inbox {
         self.lanes().events.since(subscription)
     }
 
+    /// Whether the events of a subscription stay in the inbox for now, whoever reads.
+    pub(super) fn hold_events(&self, subscription: u32, hold: bool) {
+        let mut lanes = self.lanes();
+        lanes.events.hold(subscription, hold);
+        wake(lanes);
+    }
+
     pub(super) fn set_delivery(&self, subscription: u32, delivery: Delivery) {
         let mut lanes = self.lanes();
         let limits = lanes.beside_replies();

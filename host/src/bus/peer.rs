@@ -526,9 +526,13 @@ impl Peer {
 
     /// Whether it waits for nothing, and whoever waits for it waits for no other.
     pub(super) fn ends_all_waits(&self) -> bool {
-        self.waits.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
-            && self.lasting.original.is_none()
-            && self.lasting.copies.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner).is_empty() && !self.shares_inbox()
+    }
+
+    /// Whether others serve its inbox, too.
+    pub(super) fn shares_inbox(&self) -> bool {
+        self.lasting.original.is_some()
+            || !self.lasting.copies.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     fn number_of(&self, request: &Request) -> Option<u32> {

@@ -79,6 +79,23 @@ impl Bus {
     /// no longer subscribe to ends. It owns what it fulfils from now on, but for what another has come to
     /// own, where it does not `claim` that.
     pub(crate) fn hand_over(&self, peer: &Arc<Peer>, claim: bool) {
+        self.put_in_place(peer, claim);
+        self.renew_subscriptions(peer);
+    }
+
+    /// The same for one that may have to give its place back to the one before. What it may not subscribe to is
+    /// kept from it, and ends with [`renew_subscriptions`](Self::renew_subscriptions).
+    pub(crate) fn hand_over_on_trial(&self, peer: &Arc<Peer>) {
+        self.put_in_place(peer, true);
+        if peer.shares_inbox() {
+            // What is kept from one would be kept from all of them.
+            self.renew_subscriptions(peer);
+        } else {
+            self.hold_subscriptions(peer);
+        }
+    }
+
+    fn put_in_place(&self, peer: &Arc<Peer>, claim: bool) {
         let mut table = self.routes.write();
         let place = usize::try_from(peer.id().0).ok().and_then(|place| table.peers.get_mut(place));
         let before = place.map(|place| std::mem::replace(place, peer.clone()));
@@ -93,8 +110,6 @@ impl Bus {
             }
         }
         self.routes.changed();
-        drop(table);
-        self.renew_subscriptions(peer);
     }
 
     /// An extension is no longer configured: it owns nothing, and nothing waits for it.

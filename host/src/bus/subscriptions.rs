@@ -150,19 +150,30 @@ impl Bus {
 
     /// The limits and grants of a peer have changed: what it could not subscribe to now ends, and the rest
     /// waits as it does now.
-    pub(super) fn renew_subscriptions(&self, peer: &Peer) {
+    pub(crate) fn renew_subscriptions(&self, peer: &Peer) {
         self.unsubscribe_those(peer, |subscription| peer.may_subscribe(&subscription.pattern).is_err());
         let mut table = self.subscriptions.write();
         let table = &mut *table;
         for subscription in table.by_peer.get(&peer.owner()).into_iter().flatten() {
             subscription.set_message_size(peer.limits().message_size);
             if let Ok(delivery) = peer.may_subscribe(&subscription.pattern) {
+                subscription.inbox.hold_events(subscription.number, false);
                 subscription.inbox.set_delivery(subscription.number, delivery);
                 if subscription.greets_successor.swap(false, Ordering::Relaxed) {
                     self.give_retained(subscription);
                 }
                 table.can_block |= delivery.policy == Policy::Block;
             }
+        }
+    }
+
+    /// The limits and grants of a peer may be taken back: until it is said which hold, events wait as they did,
+    /// and it gets none of what it could not subscribe to.
+    pub(super) fn hold_subscriptions(&self, peer: &Peer) {
+        let table = self.subscriptions.read();
+        for subscription in table.by_peer.get(&peer.owner()).into_iter().flatten() {
+            let is_granted = peer.may_subscribe(&subscription.pattern).is_ok();
+            subscription.inbox.hold_events(subscription.number, !is_granted);
         }
     }
 

@@ -58,6 +58,8 @@ pub(crate) struct Signals {
     peer: PeerId,
     run: u64,
     notices: async_channel::Sender<Noted>,
+    /// Another version is kept until it is ready.
+    is_on_trial: bool,
     ready: Notify,
     stop: Stop,
 }
@@ -71,8 +73,13 @@ struct Stop {
 
 impl Signals {
     /// For the `run`th run of a peer.
-    pub(crate) fn new(peer: PeerId, run: u64, notices: async_channel::Sender<Noted>) -> Self {
-        Self { peer, run, notices, ready: Notify::new(), stop: Stop::default() }
+    pub(crate) fn new(
+        peer: PeerId,
+        run: u64,
+        notices: async_channel::Sender<Noted>,
+        is_on_trial: bool,
+    ) -> Self {
+        Self { peer, run, notices, is_on_trial, ready: Notify::new(), stop: Stop::default() }
     }
 
     pub(crate) fn run(&self) -> u64 {
@@ -99,8 +106,10 @@ impl Signals {
     }
 
     pub(super) async fn notify(&self, notice: Notice) {
-        // Either way it has started.
-        self.ready.notify_one();
+        // Either way it has started; but a trial ends with what serves.
+        if notice == Notice::Ready || !self.is_on_trial {
+            self.ready.notify_one();
+        }
         // It fails only as Main ends, and nobody listens any more.
         let _main_ends = self.notices.send(Noted { peer: self.peer, run: self.run, notice }).await;
     }

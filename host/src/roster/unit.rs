@@ -39,26 +39,45 @@ pub(crate) struct Version {
     pub(crate) share: Arc<SharedShare>,
     /// Where its lines go, over all its instances.
     pub(crate) output: Output,
-    /// What its instances run, once it is loaded.
-    program: Mutex<Option<Loaded>>,
+    /// What its instances run. Shared with versions of the same instances.
+    program: Arc<Mutex<Program>>,
+}
+
+#[derive(Debug, Default)]
+struct Program {
+    /// Once it is loaded.
+    loaded: Option<Loaded>,
+    /// An instance that ran it was ready.
+    has_served: bool,
 }
 
 impl Version {
     pub(crate) fn program(&self) -> Option<Loaded> {
-        self.slot().clone()
+        self.slot().loaded.clone()
     }
 
     /// Keeps the program for the next instance.
     pub(crate) fn keep(&self, program: Loaded) {
-        *self.slot() = Some(program);
+        self.slot().loaded = Some(program);
+    }
+
+    /// An instance of it is ready.
+    pub(crate) fn note_served(&self) {
+        self.slot().has_served = true;
+    }
+
+    /// Whether it can be started as it was when it served.
+    pub(crate) fn is_proven(&self) -> bool {
+        let program = self.slot();
+        program.has_served && program.loaded.is_some()
     }
 
     /// The next instance is to be loaded anew.
     pub(crate) fn forget_program(&self) {
-        self.slot().take();
+        *self.slot() = Program::default();
     }
 
-    fn slot(&self) -> MutexGuard<'_, Option<Loaded>> {
+    fn slot(&self) -> MutexGuard<'_, Program> {
         self.program.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -79,7 +98,7 @@ impl Unit {
             output: Output::new(peer.name().into(), logs.clone(), config.limits.log_rate, usage.clone()),
             share: Arc::new(SharedShare::new(config.limits.cpu_share)),
             peer,
-            program: Mutex::default(),
+            program: Arc::default(),
             config: config.clone(),
         };
         Self {
@@ -128,7 +147,22 @@ impl Unit {
             true => now.output.clone(),
             false => Output::new(peer.name().into(), self.logs.clone(), new.log_rate, self.usage.clone()),
         };
-        Arc::new(Version { config, peer, share, output, program: Mutex::new(program) })
+        let program = Arc::new(Mutex::new(Program { loaded: program, has_served: false }));
+        Arc::new(Version { config, peer, share, output, program })
+    }
+
+    /// The present version under another configuration of the same instances.
+    pub(crate) fn same_version(&self, config: Arc<ExtensionConfig>) -> Arc<Version> {
+        let now = self.version();
+        let Version { peer, share, output, program, .. } = &*now;
+        let (share, output, program) = (share.clone(), output.clone(), program.clone());
+        Arc::new(Version { config, peer: peer.clone(), share, output, program })
+    }
+
+    /// The present version, to be loaded anew. What runs of it keeps its program.
+    pub(crate) fn version_anew(&self) -> Arc<Version> {
+        let now = self.version();
+        self.next_version(now.config.clone(), now.peer.clone(), None)
     }
 
     /// Changes the state; returns the one before.

@@ -5,7 +5,11 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde::Serialize;
 
-use super::{ControlError, Done, ReplyTo, Supervisor, answer, reload::Asker, slots::Slot};
+use super::{
+    ControlError, Done, ReplyTo, Supervisor, answer,
+    reload::{Asker, Place},
+    slots::Slot,
+};
 use crate::{
     bus::Phase,
     config::{Config, ConfigErrors, ExtensionConfig, MainConfig},
@@ -207,7 +211,7 @@ impl Supervisor {
         let (limits, access) = on_the_bus(&config, main);
         let peer = slot.unit.version().peer.renewed(limits, access);
         let next = slot.unit.next_version(config, peer, None);
-        self.install(index, &next, true);
+        self.install(index, &next, Place::ForGood);
     }
 
     /// Goes on to the next stage, as soon as the one before is done.
@@ -296,7 +300,8 @@ impl Supervisor {
 
     fn change_one(&mut self, index: usize, config: Arc<ExtensionConfig>, main: &MainConfig) {
         let Some(slot) = self.slots.get(index) else { return };
-        let runs = slot.life.is_running() || slot.life.state() == State::BackingOff;
+        let is_to_run = slot.life.is_coming() || slot.life.state() == State::BackingOff;
+        let runs = slot.life.is_running() || is_to_run;
         let is_same = config.runs_as(&slot.unit.version().config);
         let id = slot.unit.id().clone();
         if slot.reload.is_some() && is_same {

@@ -57,8 +57,8 @@ impl Supervisor {
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.starters.push(reply);
         slot.due = None;
-        // What starts is what is in the file by then.
-        slot.unit.version().forget_program();
+        // What starts is what is in the file by then. A reload meanwhile can fall back to what runs.
+        slot.unit.set_version(slot.unit.version_anew());
         self.programs.read_again(&slot.config.path);
         let step = slot.apply(Happening::Restart);
         self.come_again(index, step);

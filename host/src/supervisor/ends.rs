@@ -61,13 +61,14 @@ impl Supervisor {
             (_, State::Stopped) => self.bus.forget(&version.peer),
             _ => version.peer.inbox().drop_requests(|_| true),
         }
-        if !matches!(state, State::Loaded | State::BackingOff) {
+        if !matches!(state, State::Loaded | State::BackingOff) && !is_succeeded {
             // Whoever starts it next means what is in the file then.
             version.forget_program();
         }
         let unit = slot.unit.clone();
         if !as_it_should {
-            self.record_failure(&unit, &ended.end, state, next_restart);
+            let then = if is_succeeded { State::Starting } else { state };
+            self.record_failure(&unit, &ended.end, then, next_restart);
         }
         let reason = match state {
             State::Quarantined => Some(self.why_quarantined(index, &ended.end.exit)),

@@ -32,8 +32,11 @@ pub(super) enum Event {
     Stop,
     /// It is to end, and to start again with nothing held against it.
     Restart,
-    /// It is to end, and to start again as another version; the present one is kept until that is ready.
-    Replace,
+    /// It is to end, and to start again as another version.
+    Replace {
+        /// Whether the present one is kept until that is ready.
+        is_kept: bool,
+    },
     /// An instance of another version that started beside it is the extension from now on.
     TakenOver {
         /// Whether that serves already.
@@ -120,6 +123,11 @@ impl Lifecycle {
             || (self.is_waiting() && self.state != State::Failed)
     }
 
+    /// Whether another version is kept until this one is ready.
+    pub(super) fn is_on_trial(&self) -> bool {
+        self.is_on_trial
+    }
+
     /// How many failures count against it.
     pub(super) fn failures(&self) -> usize {
         self.failures.len()
@@ -133,16 +141,20 @@ impl Lifecycle {
             Event::Launched if self.is_waiting() => self.enter(State::Starting),
             Event::Blocked if self.is_waiting() && self.is_on_trial => self.fall_back(),
             Event::Blocked if self.is_waiting() => self.enter(State::Failed),
-            Event::Ready if self.is_up() => self.serve(State::Ready),
-            Event::Interrupted if self.is_up() => self.serve(State::Interrupted),
+            Event::Ready if self.is_up() => {
+                self.is_on_trial = false;
+                self.enter(State::Ready)
+            }
+            // It says nothing of whether it can serve: its trial goes on.
+            Event::Interrupted if self.is_up() => self.enter(State::Interrupted),
             Event::Stop => self.stop(),
             Event::Restart => {
                 self.failures = Failures::default();
                 self.is_on_trial = false;
                 self.begin_again()
             }
-            Event::Replace if self.state != State::Quarantined => {
-                self.is_on_trial = self.is_running();
+            Event::Replace { is_kept } if self.state != State::Quarantined => {
+                self.is_on_trial = is_kept;
                 self.begin_again()
             }
             Event::TakenOver { is_ready } if self.state != State::Quarantined => {
@@ -176,11 +188,6 @@ impl Lifecycle {
         self.is_wanted = true;
         self.is_replaced |= self.state == State::Draining;
         Step::None
-    }
-
-    fn serve(&mut self, state: State) -> Step {
-        self.is_on_trial = false;
-        self.enter(state)
     }
 
     fn stop(&mut self) -> Step {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::{
-    ControlError, Done, Happening, Reply, Supervisor, answer,
+    ControlError, Done, Happening, Reply, Slot, Supervisor, answer,
     run::{End, Ended, Run},
 };
 use crate::{
@@ -53,6 +53,16 @@ pub(super) enum Asker {
     One(Reply),
     /// The reload of the whole configuration.
     Configuration,
+}
+
+/// How a version gets its place.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place {
+    ForGood,
+    /// Until it is ready, the one before may come back.
+    OnTrial,
+    /// It had it before. What another extension has come to own since then it does not get.
+    Back,
 }
 
 /// What came of loading a new version.
@@ -133,7 +143,8 @@ impl Supervisor {
         let (limits, access) = on_the_bus(&config, &self.roster.main());
         let (mode, missing) = (config.reload, self.missing(&config));
         let next = unit.next_version(config, now.peer.renewed(limits, access), Some(loaded));
-        let slot_is_coming = self.slots.get(index).is_some_and(|slot| slot.life.is_coming());
+        let is_to_run = matches!(state, State::BackingOff | State::Failed)
+            || self.slots.get(index).is_some_and(|slot| slot.life.is_coming());
         match state {
             State::Starting | State::Ready | State::Interrupted if missing.is_some() => {
                 let reason = missing.unwrap_or_default();
@@ -142,28 +153,26 @@ impl Supervisor {
             State::Ready | State::Interrupted if mode == ReloadMode::Overlap => {
                 next.peer.begin_beside();
                 unit.count_start();
-                let run = self.spawn(index, next);
+                let run = self.spawn(index, next, true);
                 let Some(slot) = self.slots.get_mut(index) else { return };
                 slot.successor = run;
                 self.set_stage(index, Stage::Beside);
             }
             State::Starting | State::Ready | State::Interrupted => {
                 self.set_stage(index, Stage::Next(next));
-                self.replace(index);
+                self.replace(index, true);
             }
-            State::Draining if slot_is_coming => {
-                self.install(index, &next, true);
-                self.set_stage(index, Stage::Trial(None));
-            }
-            State::BackingOff | State::Failed => {
-                self.install(index, &next, true);
-                self.set_stage(index, Stage::Trial(None));
-                self.replace(index);
+            _ if is_to_run => {
+                let before = self.slots.get(index).and_then(Slot::proven);
+                let is_kept = before.is_some();
+                self.install(index, &next, if is_kept { Place::OnTrial } else { Place::ForGood });
+                self.set_stage(index, Stage::Trial(before));
+                self.replace(index, is_kept);
             }
             _ => {
                 // It starts with what is in the file by then.
                 next.forget_program();
-                self.install(index, &next, true);
+                self.install(index, &next, Place::ForGood);
                 self.finish(index, Ok(true));
             }
         }
@@ -178,28 +187,30 @@ impl Supervisor {
         Some(self.why_blocked(owner, contract))
     }
 
-    fn replace(&mut self, index: usize) {
+    fn replace(&mut self, index: usize, is_kept: bool) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.due = None;
-        let step = slot.apply(Happening::Replace);
+        let step = slot.apply(Happening::Replace { is_kept });
         self.come_again(index, step);
     }
 
     /// Another configuration of the same instances.
     pub(super) fn retune(&mut self, index: usize, config: Arc<ExtensionConfig>) {
         let Some(slot) = self.slots.get_mut(index) else { return };
-        let now = slot.unit.version();
         slot.config = config.clone();
-        slot.unit.set_version(slot.unit.next_version(config, now.peer.clone(), now.program()));
+        slot.unit.set_version(slot.unit.same_version(config));
     }
 
-    /// The next instance is of this version, and on the bus it is the extension. What another extension
-    /// has come to own it gets only if it `claims` it.
-    pub(super) fn install(&mut self, index: usize, version: &Arc<Version>, claims: bool) {
+    /// The next instance is of this version, and on the bus it is the extension.
+    pub(super) fn install(&mut self, index: usize, version: &Arc<Version>, place: Place) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         let before = std::mem::replace(&mut slot.config, version.config.clone());
         slot.unit.set_version(version.clone());
-        self.bus.hand_over(&version.peer, claims);
+        match place {
+            Place::ForGood => self.bus.hand_over(&version.peer, true),
+            Place::OnTrial => self.bus.hand_over_on_trial(&version.peer),
+            Place::Back => self.bus.hand_over(&version.peer, false),
+        }
         if before.fulfills != version.config.fulfills {
             self.slots.find_owners();
         }
@@ -211,7 +222,7 @@ impl Supervisor {
         if let Some(Reload { stage: stage @ Stage::Next(_), .. }) = &mut slot.reload {
             let now = slot.unit.version();
             if let Stage::Next(next) = std::mem::replace(stage, Stage::Trial(Some(now))) {
-                self.install(index, &next, true);
+                self.install(index, &next, Place::OnTrial);
             }
         }
     }
@@ -222,17 +233,19 @@ impl Supervisor {
         if let Some(Reload { stage: stage @ Stage::Trial(Some(_)), .. }) = &mut slot.reload
             && let Stage::Trial(Some(before)) = std::mem::replace(stage, Stage::Back(reason.to_owned()))
         {
-            self.install(index, &before, false);
+            self.bus.discard(&slot.unit.version().peer);
+            self.install(index, &before, Place::Back);
         }
     }
 
-    /// The extension serves.
+    /// The extension serves, or has said that it cannot for now.
     pub(super) fn came_up(&mut self, index: usize) {
         let Some(slot) = self.slots.get(index) else { return };
         match slot.reload.as_ref().map(|reload| &reload.stage) {
-            Some(Stage::Trial(_)) => self.finish(index, Ok(true)),
+            Some(Stage::Trial(_)) if !slot.life.is_on_trial() => self.finish(index, Ok(true)),
             Some(Stage::Back(reason)) => {
-                let reason = format!("{reason}; the version before serves again");
+                let does = if slot.life.state() == State::Ready { "serves" } else { "runs" };
+                let reason = format!("{reason}; the version before {does} again");
                 self.finish(index, Err(reason));
             }
             _ => {}
@@ -266,7 +279,7 @@ impl Supervisor {
     }
 
     /// The successor serves: it is the extension from now on, and the one before finishes.
-    pub(super) fn take_over(&mut self, index: usize, phase: &Phase, reason: Option<String>) {
+    pub(super) fn take_over(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         if !slot.is_succeeded() {
             return;
@@ -274,15 +287,12 @@ impl Supervisor {
         let Some(next) = slot.successor.take() else { return };
         slot.predecessor = slot.current.replace(next.clone());
         slot.apply(Happening::TakenOver { is_ready: true });
-        if matches!(phase, Phase::Interrupted(_)) {
-            slot.apply(Happening::Interrupted);
-        }
-        let state = slot.life.state();
         slot.predecessor.iter().for_each(Run::stop);
-        self.install(index, &next.version, true);
+        next.version.note_served();
+        self.install(index, &next.version, Place::ForGood);
         next.version.peer.become_current();
-        next.version.peer.set_phase(phase.clone());
-        self.set_state(index, state, reason);
+        next.version.peer.set_phase(Phase::Ready);
+        self.set_state(index, State::Ready, None);
         self.set_stage(index, Stage::Retiring);
     }
 
@@ -292,15 +302,17 @@ impl Supervisor {
         if !slot.is_succeeded() {
             return;
         }
-        if !matches!(slot.life.state(), State::BackingOff | State::Failed) {
-            return self.give_up_reload(index, "the version before has failed for good");
+        match slot.life.state() {
+            State::BackingOff | State::Failed => {}
+            State::Stopped => return self.give_up_reload(index, "the version before has finished"),
+            _ => return self.give_up_reload(index, "the version before has failed for good"),
         }
         let Some(next) = slot.successor.take() else { return };
         let before = slot.unit.version();
         slot.due = None;
         slot.apply(Happening::TakenOver { is_ready: false });
         slot.current = Some(next.clone());
-        self.install(index, &next.version, true);
+        self.install(index, &next.version, Place::OnTrial);
         next.version.peer.become_current();
         next.version.peer.set_phase(Phase::Starting);
         self.set_state(index, State::Starting, None);
@@ -346,8 +358,12 @@ impl Supervisor {
     /// Says what came of it; of a new version, whether it is another than before.
     fn finish(&mut self, index: usize, result: Result<bool, String>) {
         let Some(slot) = self.slots.get_mut(index) else { return };
-        let Some(Reload { asker, .. }) = slot.reload.take() else { return };
+        let Some(Reload { asker, stage, .. }) = slot.reload.take() else { return };
         let id = slot.unit.id().clone();
+        if matches!(stage, Stage::Trial(Some(_))) {
+            // Nobody comes back: it is ready, or was told to end.
+            self.bus.renew_subscriptions(&slot.unit.version().peer);
+        }
         if result == Ok(true) {
             self.logs.write(&id.as_str().into(), Level::Info, Source::Main, "reloaded", std::iter::empty());
         }

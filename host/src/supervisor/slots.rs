@@ -18,7 +18,7 @@ use crate::{
     bus::PeerId,
     config::ExtensionConfig,
     names::{ContractName, ExtensionId},
-    roster::Unit,
+    roster::{Unit, Version},
 };
 
 /// One extension.
@@ -77,6 +77,13 @@ impl Slot {
     /// Whether another version starts beside it, which takes its place if it ends.
     pub(super) fn is_succeeded(&self) -> bool {
         self.successor.is_some() && self.reload.as_ref().is_some_and(Reload::is_beside)
+    }
+
+    /// The version that has served and can be started as it was: the one that is to start next, or what
+    /// runs, where that is to be read anew.
+    pub(super) fn proven(&self) -> Option<Arc<Version>> {
+        let runs = self.current.iter().map(|run| run.version.clone());
+        std::iter::once(self.unit.version()).chain(runs).find(|version| version.is_proven())
     }
 
     pub(super) fn runs(&self) -> impl Iterator<Item = &Run> {

@@ -19,6 +19,7 @@ mod output;
 mod queues;
 mod refused;
 mod reload;
+mod reload_falls_back;
 mod reload_meets;
 mod reload_under_load;
 mod support;

@@ -9,7 +9,7 @@ use weir_host::{Control, Error, Main, ReloadMode, RestartPolicy, State};
 
 use super::{
     reload::{Components, TRAPS},
-    support::{Gate, builder, config, puppet, puppet_with, reached, set, start, tell},
+    support::{Gate, builder, config, puppet, puppet_with, reached, set, start, tell, until},
 };
 
 const LONG: Duration = Duration::from_secs(15);
@@ -17,12 +17,6 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 async fn within<T>(what: impl Future<Output = T>) -> Option<T> {
     timeout(LONG, what).await.ok()
-}
-
-async fn until(is: impl Fn() -> bool) {
-    while !is() {
-        tokio::task::yield_now().await;
-    }
 }
 
 fn state(control: &Control, id: &str) -> State {

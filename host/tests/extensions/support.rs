@@ -73,11 +73,16 @@ pub(crate) async fn reached(main: &Main, id: &str, state: State) -> Option<Strin
     }
 }
 
-/// Waits until an extension has taken all that waits for it.
-pub(crate) async fn taken(main: &Main, id: &str) {
-    while main.control().status(id).unwrap().inbox_messages > 0 {
+/// Waits until that holds.
+pub(crate) async fn until(is: impl Fn() -> bool) {
+    while !is() {
         tokio::task::yield_now().await;
     }
+}
+
+/// Waits until an extension has taken all that waits for it.
+pub(crate) async fn taken(main: &Main, id: &str) {
+    until(|| main.control().status(id).unwrap().inbox_messages == 0).await;
 }
 
 /// The states that extensions come into, in order, until there is no more.
@@ -113,5 +118,10 @@ impl Gate {
     /// Lets as many pass.
     pub(crate) fn open(&self, passes: usize) {
         self.0.add_permits(passes);
+    }
+
+    /// As many have passed as it let.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.0.available_permits() == 0
     }
 }

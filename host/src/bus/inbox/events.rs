@@ -86,6 +86,8 @@ struct EventLane {
     names_one_topic: bool,
     /// The first instance that subscribed: none before it knows of the subscription.
     since: ReaderId,
+    /// Nobody gets them for now.
+    is_held: bool,
     delivery: Delivery,
     items: VecDeque<Waiting>,
     bytes: u64,
@@ -124,6 +126,7 @@ impl EventLanes {
             number,
             names_one_topic,
             since,
+            is_held: false,
             delivery,
             items: VecDeque::new(),
             bytes: 0,
@@ -179,6 +182,13 @@ impl EventLanes {
         self.lanes.get(self.place(number).ok()?).map(|lane| lane.since)
     }
 
+    /// Whether its events stay in the lane for now, whoever reads.
+    pub(super) fn hold(&mut self, number: u32, hold: bool) {
+        if let Some(lane) = self.lane(number) {
+            lane.is_held = hold;
+        }
+    }
+
     /// From now on its events wait in this way, also those that wait for room already.
     pub(super) fn set_delivery(&mut self, number: u32, delivery: Delivery, limits: InboxLimits) {
         let Some(lane) = self.lane(number) else { return };
@@ -217,13 +227,12 @@ impl EventLanes {
     }
 
     pub(super) fn has_any_for(&self, reader: ReaderId) -> bool {
-        self.heads.values().any(|number| self.since(*number).is_some_and(|since| since <= reader))
+        self.heads.values().any(|number| self.is_for(*number, reader))
     }
 
     /// Takes the oldest that is for this reader.
     pub(super) fn pop(&mut self, reader: ReaderId) -> Option<Event> {
-        let number =
-            *self.heads.values().find(|number| self.since(**number).is_some_and(|since| since <= reader))?;
+        let number = *self.heads.values().find(|number| self.is_for(**number, reader))?;
         let place = self.place(number).ok()?;
         let taken = self.remove_first(place)?;
         let lane = self.lanes.get_mut(place)?;
@@ -397,6 +406,11 @@ impl EventLanes {
             });
             blocked || lane.items.iter().any(is_as_new)
         })
+    }
+
+    fn is_for(&self, number: u32, reader: ReaderId) -> bool {
+        let lane = self.place(number).ok().and_then(|place| self.lanes.get(place));
+        lane.is_some_and(|lane| !lane.is_held && lane.since <= reader)
     }
 
     /// Whether there is room if all that may give way does.

@@ -146,6 +146,37 @@ async fn a_renewed_peer_keeps_the_subscriptions_that_it_may_have_under_its_own_l
     assert_eq!((event.published.payload.clone(), event.published.sequence), ("456".into(), 3));
 }
 
+#[tokio::test]
+async fn what_one_on_trial_may_not_subscribe_to_is_kept_from_it_and_waits_for_the_one_before() {
+    let bus = TestBus::new();
+    let old = bus.ready("a", &[], &[]);
+    for pattern in ["both.1", "old.1"] {
+        bus.subscribe(&old, old.inbox(), pattern).unwrap();
+    }
+    publish(&bus, "old.1", "0");
+    let new = old.renewed(PeerLimits { message_size: 3, ..LIMITS }, access(&[], "both.>"));
+    bus.hand_over_on_trial(&new);
+    new.begin_instance();
+    bus.subscribe(&new, new.inbox(), "both.2").unwrap();
+    assert_eq!((publish(&bus, "old.1", "1"), publish(&bus, "both.1", "2 is large")), (1, 1));
+    assert_eq!(take_event(new.inbox()).published.payload, "2 is large");
+    assert!(matches!(new.take(), Taken::Empty));
+    bus.discard(&new);
+    bus.hand_over(&old, false);
+    old.begin_instance();
+    assert_eq!(publish(&bus, "both.2", "nobody's"), 0);
+    for payload in ["0", "1"] {
+        assert_eq!(take_event(old.inbox()).published.payload, payload);
+    }
+
+    bus.hand_over_on_trial(&new);
+    new.begin_instance();
+    publish(&bus, "old.1", "ends with it");
+    bus.renew_subscriptions(&new);
+    assert_eq!((publish(&bus, "old.1", "3"), publish(&bus, "both.1", "4 is large")), (0, 0));
+    assert_eq!(new.inbox().depth(), (0, 0));
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_operation_that_was_looked_up_follows_its_contract_to_another_owner() {
     let bus = TestBus::new();

@@ -46,8 +46,11 @@ impl Model {
                 return Step::FallBack;
             }
             (Event::Blocked, Waits(_)) => self.situation = Waits(State::Failed),
-            (Event::Ready, Up(_)) => self.serves(State::Ready),
-            (Event::Interrupted, Up(_)) => self.serves(State::Interrupted),
+            (Event::Ready, Up(_)) => {
+                self.on_trial = false;
+                self.situation = Up(State::Ready);
+            }
+            (Event::Interrupted, Up(_)) => self.situation = Up(State::Interrupted),
             (Event::Stop, _) => {
                 self.on_trial = false;
                 match self.situation {
@@ -65,9 +68,9 @@ impl Model {
                 self.on_trial = false;
                 return self.again();
             }
-            (Event::Replace, Quarantined) => {}
-            (Event::Replace, _) => {
-                self.on_trial = matches!(self.situation, Up(_) | Ends { .. });
+            (Event::Replace { .. }, Quarantined) => {}
+            (Event::Replace { is_kept }, _) => {
+                self.on_trial = is_kept;
                 return self.again();
             }
             (Event::TakenOver { .. }, Quarantined) => {}
@@ -90,11 +93,6 @@ impl Model {
             _ => {}
         }
         Step::None
-    }
-
-    fn serves(&mut self, state: State) {
-        self.on_trial = false;
-        self.situation = Situation::Up(state);
     }
 
     fn drains(&mut self, again: bool) -> Step {
@@ -138,7 +136,7 @@ fn event() -> impl Strategy<Value = (Event, Duration)> {
         1 => Just(Event::Interrupted),
         2 => Just(Event::Stop),
         1 => Just(Event::Restart),
-        2 => Just(Event::Replace),
+        2 => any::<bool>().prop_map(|is_kept| Event::Replace { is_kept }),
         1 => any::<bool>().prop_map(|is_ready| Event::TakenOver { is_ready }),
         8 => (any::<bool>(), prop::bool::weighted(0.1), draw())
             .prop_map(|(clean, hopeless, draw)| Event::Ended { clean, hopeless, at: Duration::ZERO, draw }),
@@ -179,16 +177,17 @@ proptest! {
                 *at = now;
             }
             prop_assert_eq!(machine.apply(event, &restart), model.apply(event, &restart), "{:?}", event);
-            let (state, waits, runs) = match model.situation {
-                Situation::Rest(state) => (state, false, false),
-                Situation::Waits(state) => (state, true, false),
-                Situation::Up(state) => (state, false, true),
-                Situation::Ends { .. } => (State::Draining, false, true),
-                Situation::Delayed => (State::BackingOff, false, false),
-                Situation::Quarantined => (State::Quarantined, false, false),
+            let (state, waits, runs, comes) = match model.situation {
+                Situation::Rest(state) => (state, false, false, false),
+                Situation::Waits(state) => (state, true, false, state != State::Failed),
+                Situation::Up(state) => (state, false, true, state == State::Starting),
+                Situation::Ends { again } => (State::Draining, false, true, again),
+                Situation::Delayed => (State::BackingOff, false, false, false),
+                Situation::Quarantined => (State::Quarantined, false, false, false),
             };
-            prop_assert_eq!((machine.state(), machine.is_waiting(), machine.is_running()), (state, waits, runs));
-            prop_assert_eq!(machine.is_on_trial, model.on_trial);
+            let is = (machine.state(), machine.is_waiting(), machine.is_running(), machine.is_coming());
+            prop_assert_eq!(is, (state, waits, runs, comes));
+            prop_assert_eq!(machine.is_on_trial(), model.on_trial);
         }
     }
 

@@ -1,0 +1,357 @@
+//! What has served is what a new version that does not become ready leaves behind, whatever it did when the new
+//! one came.
+
+use std::time::Duration;
+
+use weir_host::{Control, ExtensionConfig, Main, ReloadMode, RestartPolicy, State};
+
+use super::{
+    reload::{BOTH, Components, TRAPS, hash, not_reloaded},
+    support::{Gate, builder, config, puppet_with, reached, set, start, taken, tell, until},
+};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const UNREACHABLE: &str = "trapped: wasm `unreachable` instruction executed";
+
+fn state(control: &Control, id: &str) -> State {
+    control.status(id).unwrap().state
+}
+
+/// One that waits long for its restart, and is put aside by its second failure.
+fn backs_off(a: &mut ExtensionConfig) {
+    a.restart.policy = RestartPolicy::OnFailure;
+    (a.restart.backoff, a.restart.max_backoff) = (HOUR, HOUR);
+    a.restart.failures = 2;
+}
+
+async fn traps(main: &Main) {
+    assert_eq!(tell(main, "a", "trap").await, Err("Trapped".to_owned()));
+}
+
+async fn serves(main: &Main) {
+    assert_eq!(tell(main, "a", "echo on").await, Ok("on".to_owned()));
+}
+
+/// Of a reload of the configuration that had `a` to exchange: why it failed.
+fn failure(report: &weir_host::ReloadReport) -> &str {
+    assert_eq!((report.changed.len(), report.failed.len()), (0, 1), "{report:?}");
+    &report.failed.first().unwrap().reason
+}
+
+#[tokio::test]
+async fn one_that_backs_off_is_what_a_bad_version_leaves_behind() {
+    let components = Components::new();
+    let main = start(vec![components.puppet(backs_off)]).await;
+    let old = hash(&main);
+    traps(&main).await;
+    reached(&main, "a", State::BackingOff).await;
+    components.put_text(TRAPS);
+    let again = format!("{UNREACHABLE}; the version before serves again");
+    assert_eq!(main.control().reload_extension("a").await, not_reloaded(&again));
+    serves(&main).await;
+    assert_eq!(hash(&main), old);
+    // The first failure counts as before, and that of the new version does not.
+    traps(&main).await;
+    reached(&main, "a", State::Quarantined).await;
+}
+
+#[tokio::test]
+async fn one_that_backs_off_is_what_a_bad_configuration_leaves_behind() {
+    for mode in BOTH {
+        let with = |start: &'static str| {
+            puppet_with("a", |a| {
+                backs_off(a);
+                a.reload = mode;
+                set(a, "start", start);
+            })
+        };
+        let main = start(vec![with("echo")]).await;
+        traps(&main).await;
+        reached(&main, "a", State::BackingOff).await;
+        let report = main.control().reload_with(config(vec![with("error broken")])).await.unwrap();
+        assert_eq!(failure(&report), "broken; the version before serves again");
+        serves(&main).await;
+    }
+}
+
+#[tokio::test]
+async fn one_that_never_served_is_exchanged_for_good() {
+    let components = Components::new();
+    let extension = components.puppet(|a| {
+        backs_off(a);
+        a.restart.failures = 3;
+    });
+    components.put_text(TRAPS);
+    let main = start(vec![extension]).await;
+    reached(&main, "a", State::BackingOff).await;
+    let first = hash(&main);
+    components.put_text(&TRAPS.replace("unreachable", "unreachable nop"));
+    assert_eq!(main.control().reload_extension("a").await, not_reloaded(UNREACHABLE));
+    let status = main.control().status("a").unwrap();
+    assert_eq!((status.state, status.failures.len()), (State::BackingOff, 2));
+    assert_ne!(hash(&main), first);
+}
+
+#[tokio::test]
+async fn a_restart_that_a_bad_version_meets_starts_what_has_served() {
+    let gate = Gate::new();
+    let components = Components::new();
+    let main = builder(vec![components.puppet(|a| {
+        a.wants = vec!["gate@1".parse().unwrap()];
+        set(a, "stop", "call gate@1 pass");
+    })])
+    .serve(gate.service())
+    .start()
+    .await
+    .unwrap();
+    let old = hash(&main);
+    components.put_text(TRAPS);
+    let control = main.control();
+    let rest = async {
+        reached(&main, "a", State::Draining).await;
+        let open = async {
+            // The new version is up next.
+            until(|| control.status("a").unwrap().hash.is_some_and(|hash| hash != old)).await;
+            gate.open(100);
+        };
+        tokio::join!(control.reload_extension("a"), open).0
+    };
+    let (_restarted, reloaded) = tokio::join!(control.restart("a"), rest);
+    assert_eq!(reloaded, not_reloaded(&format!("{UNREACHABLE}; the version before serves again")));
+    serves(&main).await;
+    assert_eq!(hash(&main), old);
+}
+
+#[tokio::test]
+async fn one_that_waits_for_what_it_requires_is_what_a_bad_version_leaves_behind() {
+    let gate = Gate::new();
+    let components = Components::new();
+    let b = puppet_with("b", |b| {
+        b.wants = vec!["gate@1".parse().unwrap()];
+        set(b, "start", "call gate@1 pass");
+    });
+    let a = components.puppet(|a| {
+        backs_off(a);
+        (a.restart.backoff, a.restart.max_backoff) = (Duration::from_millis(1), Duration::from_millis(1));
+        a.requires = vec!["b@1".parse().unwrap()];
+    });
+    gate.open(1);
+    let main = builder(vec![a, b]).serve(gate.service()).start().await.unwrap();
+    let control = main.control();
+    let old = hash(&main);
+    components.put_text(TRAPS);
+    let rest = async {
+        reached(&main, "b", State::Starting).await;
+        traps(&main).await;
+        reached(&main, "a", State::Loaded).await;
+        let open = async {
+            until(|| control.status("a").unwrap().hash.is_none_or(|hash| hash != old)).await;
+            gate.open(1);
+        };
+        tokio::join!(control.reload_extension("a"), open).0
+    };
+    let (_, reloaded) = tokio::join!(control.restart("b"), rest);
+    assert_eq!(reloaded, not_reloaded(&format!("{UNREACHABLE}; the version before serves again")));
+    serves(&main).await;
+    assert_eq!(hash(&main), old);
+}
+
+#[tokio::test]
+async fn a_version_that_is_interrupted_and_never_ready_leaves_the_old_one_serving() {
+    for mode in BOTH {
+        let with = |change: fn(&mut ExtensionConfig)| {
+            puppet_with("a", |a| {
+                a.reload = mode;
+                change(a);
+            })
+        };
+        let main = start(vec![with(|_| {})]).await;
+        let new = with(|a| {
+            a.limits.ready_timeout = Duration::from_millis(500);
+            set(a, "start", "interrupted no network");
+        });
+        let report = main.control().reload_with(config(vec![new])).await.unwrap();
+        let serves_now = if mode == ReloadMode::Overlap { "serves on" } else { "serves again" };
+        let late = format!("not ready within `ready-timeout` of 500ms; the version before {serves_now}");
+        assert_eq!(failure(&report), late);
+        serves(&main).await;
+        assert_eq!(state(main.control(), "a"), State::Ready);
+    }
+}
+
+#[tokio::test]
+async fn a_version_that_traps_after_it_was_interrupted_leaves_the_old_one_serving() {
+    for mode in BOTH {
+        let with = |start: &'static str| {
+            puppet_with("a", |a| {
+                a.reload = mode;
+                set(a, "start", start);
+            })
+        };
+        let main = start(vec![with("echo")]).await;
+        let new = with("all interrupted no network; trap");
+        let report = main.control().reload_with(config(vec![new])).await.unwrap();
+        assert!(failure(&report).starts_with("trapped: "), "{report:?}");
+        serves(&main).await;
+    }
+}
+
+#[tokio::test]
+async fn a_reload_is_done_when_the_new_version_is_ready_and_no_sooner() {
+    for mode in BOTH {
+        let gate = Gate::new();
+        let with = |start: &'static str| {
+            puppet_with("a", |a| {
+                a.reload = mode;
+                a.wants = vec!["gate@1".parse().unwrap()];
+                set(a, "start", start);
+            })
+        };
+        let main = builder(vec![with("echo")]).serve(gate.service()).start().await.unwrap();
+        let control = main.control().clone();
+        let start = "all interrupted warming up; call gate@1 pass; call gate@1 pass; ready";
+        let mut new = config(vec![with(start)]);
+        new.main.serves = vec!["gate@1".parse().unwrap()];
+        gate.open(1);
+        let reload = tokio::spawn({
+            let control = control.clone();
+            async move { control.reload_with(new).await }
+        });
+        until(|| gate.is_used_up()).await;
+        // What it said before has been heard.
+        control.ping().await.unwrap();
+        match mode {
+            ReloadMode::Overlap => serves(&main).await,
+            _ => {
+                let status = control.status("a").unwrap();
+                let shown = (status.state, status.reason.as_deref());
+                assert_eq!(shown, (State::Interrupted, Some("warming up")));
+            }
+        }
+        assert!(!reload.is_finished(), "it has never been ready");
+        gate.open(1);
+        assert_eq!(reload.await.unwrap().unwrap().changed.len(), 1);
+        serves(&main).await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_version_subscribed_to_that_did_not_come_up_does_not_reach_the_old_one() {
+    for mode in BOTH {
+        let with = |start: &'static str| {
+            puppet_with("a", |a| {
+                a.reload = mode;
+                a.subscribes = vec!["new".parse().unwrap(), "old".parse().unwrap()];
+                set(a, "start", start);
+            })
+        };
+        let main = start(vec![with("echo")]).await;
+        let number = tell(&main, "a", "subscribe old").await.unwrap();
+        let bad = with("all subscribe old; subscribe new; trap");
+        let report = main.control().reload_with(config(vec![bad])).await.unwrap();
+        assert!(failure(&report).starts_with("trapped: "), "{report:?}");
+        assert_eq!(main.client().publish("new", "hello").await.unwrap().delivered, 0);
+        assert_eq!(main.client().publish("old", "hello").await.unwrap().delivered, 1);
+        assert_eq!(tell(&main, "a", "subscribe old").await.unwrap(), number);
+        taken(&main, "a").await;
+        assert_eq!(tell(&main, "a", "heard").await.unwrap(), "event:  1 0 hello");
+    }
+}
+
+#[tokio::test]
+async fn a_version_that_may_subscribe_to_less_ends_subscriptions_when_it_is_ready_and_no_sooner() {
+    for mode in BOTH {
+        let gate = Gate::new();
+        let with = |change: fn(&mut ExtensionConfig)| {
+            puppet_with("a", |a| {
+                a.reload = mode;
+                a.wants = vec!["gate@1".parse().unwrap()];
+                change(a);
+            })
+        };
+        let changed = |change: fn(&mut ExtensionConfig)| {
+            let mut config = config(vec![with(change)]);
+            config.main.serves = vec!["gate@1".parse().unwrap()];
+            config
+        };
+        let old = with(|a| a.subscribes = vec!["t".parse().unwrap()]);
+        let main = builder(vec![old]).serve(gate.service()).start().await.unwrap();
+        let number = tell(&main, "a", "subscribe t").await.unwrap();
+        gate.open(1);
+        let bad = changed(|a| set(a, "start", "all call gate@1 pass; call gate@1 pass; trap"));
+        let meanwhile = async {
+            until(|| gate.is_used_up()).await;
+            let delivered = main.client().publish("t", "meanwhile").await.unwrap().delivered;
+            gate.open(1);
+            delivered
+        };
+        let (report, delivered) = tokio::join!(main.control().reload_with(bad), meanwhile);
+        assert!(failure(&report.unwrap()).starts_with("trapped: "));
+        assert_eq!(delivered, 1);
+        assert_eq!(tell(&main, "a", "subscribe t").await.unwrap(), number);
+        taken(&main, "a").await;
+        assert_eq!(tell(&main, "a", "heard").await.unwrap(), "event:  1 0 meanwhile");
+
+        let report = main.control().reload_with(changed(|_| {})).await.unwrap();
+        assert_eq!(report.changed.len(), 1, "{report:?}");
+        assert_eq!(main.client().publish("t", "after").await.unwrap().delivered, 0);
+    }
+}
+
+/// The successor takes over from one that dies, and dies itself.
+#[tokio::test]
+async fn what_served_comes_back_where_both_versions_die_though_its_file_has_changed() {
+    let gate = Gate::new();
+    let components = Components::new();
+    let with = |start: &'static str| {
+        components.puppet(|a| {
+            a.reload = ReloadMode::Overlap;
+            a.wants = vec!["gate@1".parse().unwrap()];
+            set(a, "start", start);
+        })
+    };
+    let main = builder(vec![with("echo")]).serve(gate.service()).start().await.unwrap();
+    let old = hash(&main);
+    let mut bad = config(vec![with("all call gate@1 pass; call gate@1 pass; trap")]);
+    bad.main.serves = vec!["gate@1".parse().unwrap()];
+    gate.open(1);
+    let die = async {
+        until(|| gate.is_used_up()).await;
+        components.put_text(TRAPS);
+        traps(&main).await;
+        reached(&main, "a", State::Starting).await;
+        gate.open(1);
+    };
+    let (report, ()) = tokio::join!(main.control().reload_with(bad), die);
+    let report = report.unwrap();
+    assert!(failure(&report).ends_with("; the version before serves again"), "{report:?}");
+    serves(&main).await;
+    assert_eq!(hash(&main), old);
+    let status = main.control().status("a").unwrap();
+    let then: Vec<_> = status.failures.iter().map(|failure| failure.then).collect();
+    assert_eq!(then, [State::Starting, State::Loaded], "what came of each of the two");
+}
+
+#[tokio::test]
+async fn one_that_finishes_while_its_successor_starts_is_not_said_to_have_failed() {
+    let gate = Gate::new();
+    let with = |change: fn(&mut ExtensionConfig)| {
+        puppet_with("a", |a| {
+            a.reload = ReloadMode::Overlap;
+            a.wants = vec!["gate@1".parse().unwrap()];
+            change(a);
+        })
+    };
+    let main = builder(vec![with(|_| {})]).serve(gate.service()).start().await.unwrap();
+    let mut new = config(vec![with(|a| set(a, "start", "all call gate@1 pass; call gate@1 pass"))]);
+    new.main.serves = vec!["gate@1".parse().unwrap()];
+    gate.open(1);
+    let finish = async {
+        until(|| gate.is_used_up()).await;
+        let _gone = tell(&main, "a", "exit 0").await;
+        reached(&main, "a", State::Stopped).await;
+        gate.open(1);
+    };
+    let (report, ()) = tokio::join!(main.control().reload_with(new), finish);
+    assert_eq!(failure(&report.unwrap()), "the version before has finished");
+}
