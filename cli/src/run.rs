@@ -88,7 +88,8 @@ async fn watch(control: &Control, started: Started, signals: &mut Signals, manag
                         manager.stopping();
                     }
                     MainEvent::Reloading if is_up => manager.reloading(),
-                    // What was missed may be that a reload has ended.
+                    // What was missed may be that a reload has begun, or ended.
+                    MainEvent::Lagged { .. } if is_up && control.is_reloading() => manager.reloading(),
                     MainEvent::Reloaded | MainEvent::Lagged { .. } if is_up => {
                         manager.ready(&readiness(&control.extensions()));
                     }

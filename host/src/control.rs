@@ -47,6 +47,13 @@ impl Control {
         self.roster.listed().iter().map(|unit| unit.status()).collect()
     }
 
+    /// Whether the configuration is being reloaded, as between [`MainEvent::Reloading`](crate::MainEvent) and
+    /// `Reloaded`: for whoever has missed events.
+    #[must_use]
+    pub fn is_reloading(&self) -> bool {
+        self.roster.is_reloading()
+    }
+
     /// One extension.
     ///
     /// # Errors

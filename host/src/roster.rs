@@ -121,11 +121,21 @@ struct Table {
     listed: Vec<Arc<Unit>>,
     /// Bytes that count against the memory budget beside those of extensions.
     beside: u64,
+    /// Another configuration is being applied.
+    is_reloading: bool,
 }
 
 impl Roster {
     pub(crate) fn new(main: Arc<MainConfig>, units: Vec<Arc<Unit>>, beside: u64) -> Self {
-        Self(RwLock::new(Table { main, listed: units.clone(), units, beside }))
+        Self(RwLock::new(Table { main, listed: units.clone(), units, beside, is_reloading: false }))
+    }
+
+    pub(crate) fn is_reloading(&self) -> bool {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).is_reloading
+    }
+
+    pub(crate) fn set_reloading(&self, is_reloading: bool) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).is_reloading = is_reloading;
     }
 
     pub(crate) fn main(&self) -> Arc<MainConfig> {

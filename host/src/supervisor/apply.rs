@@ -97,6 +97,8 @@ impl Supervisor {
             pending: BTreeSet::new(),
             report: ReloadReport::default(),
         });
+        // Before it is said: whoever has missed that asks.
+        self.roster.set_reloading(true);
         let _nobody = self.events.send(MainEvent::Reloading);
         // Files may be slow, and the checks have work to do.
         self.tasks.spawn_blocking(move || {
@@ -343,6 +345,7 @@ impl Supervisor {
 
     fn end_applying(&mut self, refused: Option<String>) {
         let Some(Applying { reply, report, .. }) = self.applying.take() else { return };
+        self.roster.set_reloading(false);
         let _nobody = self.events.send(MainEvent::Reloaded);
         answer([reply], || match &refused {
             Some(reason) => Err(ControlError::NotConfigured(reason.clone())),

@@ -228,9 +228,10 @@ async fn a_reload_is_done_when_the_new_version_is_ready_and_no_sooner() {
                 assert_eq!(shown, (State::Interrupted, Some("warming up")));
             }
         }
-        assert!(!reload.is_finished(), "it has never been ready");
+        assert!(!reload.is_finished() && control.is_reloading(), "it has never been ready");
         gate.open(1);
         assert_eq!(reload.await.unwrap().unwrap().changed.len(), 1);
+        assert!(!control.is_reloading());
         serves(&main).await;
     }
 }
