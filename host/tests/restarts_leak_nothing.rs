@@ -21,8 +21,9 @@ use weir_host::{
 const WARM_UP: usize = 1_000;
 const CYCLES: usize = 10_000;
 
-/// Bytes of resident memory that all cycles together may add: 26 for each.
-const ALLOWED: u64 = 256 * 1024;
+/// Bytes of resident memory that all cycles together may add: 39 for each. They add 4 to 8 KiB as a rule; a leak of 100
+/// bytes in each adds 616 KiB, of which the heap had the rest free before.
+const ALLOWED: u64 = 384 * 1024;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 

@@ -29,6 +29,9 @@ const LISTENER: &str = "listener";
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// What hangs, hangs for longer; a slow machine does not take as long.
+const FOR_EVER: Duration = Duration::from_secs(15 * 60);
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn of_a_million_messages_among_the_dying_each_is_delivered_and_ends_as_promised() {
     let seed = env::var("WEIR_TEST_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
@@ -40,7 +43,7 @@ async fn of_a_million_messages_among_the_dying_each_is_delivered_and_ends_as_pro
     started.wait().await;
     let killer = tokio::spawn(deaths::kill(main.control().clone(), kills, seed));
 
-    let settled = timeout(2 * PATIENCE, ledger.settled(&SENDERS.map(|(id, _)| id))).await;
+    let settled = timeout(FOR_EVER, ledger.settled(&SENDERS.map(|(id, _)| id))).await;
     ledger.assert_faultless();
     assert!(settled.is_ok(), "it does not come to an end: {ledger:?}, {:?}", states(&main));
     timeout(PATIENCE, last_deaths(&main)).await.unwrap();
