@@ -17,6 +17,7 @@ mod jobs;
 mod limit;
 mod memory;
 mod meter;
+mod openings;
 mod output;
 mod program;
 mod sandbox;
@@ -32,6 +33,7 @@ pub(crate) use self::{
     engine::Runtime,
     handoff::Handoff,
     instance::{Exit, Handling, Instance, Noted, Notice, Signals},
+    openings::Openings,
     output::Output,
     program::{Loaded, Programs, Sources, Stamp, Wanted, chain},
     sandbox::Sandbox,

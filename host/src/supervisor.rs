@@ -34,7 +34,7 @@ use crate::{
     bus::{Bus, Phase},
     config::{Config, ConfigErrors, HOOKS_CONTRACT},
     events::MainEvent,
-    extension::{Handoff, Instance, Noted, Notice, Programs, Signals, Turns},
+    extension::{Handoff, Instance, Noted, Notice, Openings, Programs, Signals, Turns},
     hooks::Hooks,
     logs::Logs,
     names::{ContractName, ExtensionId},
@@ -126,6 +126,7 @@ pub(crate) struct Charge {
     pub(crate) roster: Arc<Roster>,
     pub(crate) programs: Arc<Programs>,
     pub(crate) turns: Arc<Turns>,
+    pub(crate) openings: Arc<Openings>,
     pub(crate) hooks: Hooks,
     pub(crate) logs: Arc<Logs>,
     pub(crate) events: broadcast::Sender<MainEvent>,
@@ -145,6 +146,7 @@ pub(crate) struct Supervisor {
     programs: Arc<Programs>,
     logs: Arc<Logs>,
     turns: Arc<Turns>,
+    openings: Arc<Openings>,
     hooks: Hooks,
     events: broadcast::Sender<MainEvent>,
     commands: async_channel::Receiver<Command>,
@@ -166,7 +168,8 @@ const NOTICES: usize = 64;
 
 impl Supervisor {
     pub(crate) fn new(charge: Charge) -> Self {
-        let Charge { bus, roster, programs, turns, hooks, logs, events, commands, file, serves } = charge;
+        let Charge { bus, roster, programs, turns, openings, hooks, logs, events, commands, file, serves } =
+            charge;
         let of_main = serves.iter().cloned().chain(HOOKS_CONTRACT.parse().ok()).collect();
         Self {
             slots: Slots::new(roster.all(), of_main),
@@ -175,6 +178,7 @@ impl Supervisor {
             programs,
             logs,
             turns,
+            openings,
             hooks,
             events,
             commands,
@@ -351,6 +355,7 @@ impl Supervisor {
             config: version.config.clone(),
             output: version.output.clone(),
             turns: self.turns.clone(),
+            openings: self.openings.clone(),
             share: version.share.clone(),
             signals: signals.clone(),
             usage: self.slots.get(index)?.unit.usage.clone(),

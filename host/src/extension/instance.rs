@@ -22,6 +22,7 @@ use wasmtime_wasi::{I32Exit, WasiCtx};
 
 use super::{
     limit, meter,
+    openings::Openings,
     output::Output,
     program::Program,
     sandbox::{self, Guest, Sandbox},
@@ -182,6 +183,7 @@ pub(crate) struct Instance {
     pub(crate) config: Arc<ExtensionConfig>,
     pub(crate) output: Output,
     pub(crate) turns: Arc<Turns>,
+    pub(crate) openings: Arc<Openings>,
     pub(crate) share: Arc<SharedShare>,
     pub(crate) signals: Arc<Signals>,
     pub(crate) usage: Arc<Usage>,
@@ -191,17 +193,23 @@ impl Instance {
     /// Runs the program to its end, its deadlines included; says when that was, before all that the
     /// guest had is given back.
     pub(crate) async fn run(self, program: Arc<Program>) -> (Exit, Option<Handling>, SystemTime) {
-        let activity = Arc::new(Activity::new());
-        let store = match self.surroundings().await {
-            Ok((wasi, net)) => self.store(&program, wasi, net, activity.clone()),
-            Err(error) => Err(error),
+        let (activity, started) = (Arc::new(Activity::new()), Instant::now());
+        let opened = tokio::select! {
+            biased;
+            opened = self.surroundings() => opened.map_err(|error| cannot_start(&error, None)),
+            () = self.signals.stopped() => Err(Exit::Finished),
+            () = sleep_until(started + self.config.limits.ready_timeout) => Err(self.opens_late()),
         };
+        let store = opened.and_then(|(wasi, net)| {
+            let store = self.store(&program, wasi, net, activity.clone());
+            store.map_err(|error| cannot_start(&error, None))
+        });
         let mut store = match store {
             Ok(store) => store,
-            Err(error) => return (cannot_start(&error, None), None, SystemTime::now()),
+            Err(exit) => return (exit, None, SystemTime::now()),
         };
         // What the guest had is given back after a panic of the host's, too.
-        let exit = AssertUnwindSafe(self.watch(&program, &mut store, activity)).catch_unwind().await;
+        let exit = AssertUnwindSafe(self.watch(&program, &mut store, activity, started)).catch_unwind().await;
         let exit = exit.unwrap_or_else(|panic| Exit::panicked(&*panic));
         let ended = SystemTime::now();
         meter::finish(&store);
@@ -229,9 +237,14 @@ impl Instance {
     }
 
     /// Drives the guest until it ends by itself or a deadline ends it.
-    async fn watch(&self, program: &Program, store: &mut Store<State>, activity: Arc<Activity>) -> Exit {
+    async fn watch(
+        &self,
+        program: &Program,
+        store: &mut Store<State>,
+        activity: Arc<Activity>,
+        started: Instant,
+    ) -> Exit {
         let limits = &self.config.limits;
-        let started = Instant::now();
         let ready_by = started + limits.ready_timeout;
         let mut stop_by = None;
         let mut is_ready = false;
@@ -271,15 +284,23 @@ impl Instance {
         }
     }
 
-    /// What the guest sees of the machine. Directories are opened off the worker: a dead network
-    /// file system would hold it up.
+    /// What the guest sees of the machine. Directories are opened off the worker, and for as long as it takes: a
+    /// dead network file system would hold it up.
     async fn surroundings(&self) -> wasmtime::Result<(WasiCtx, Arc<[NetGrant]>)> {
         let net: Arc<[_]> = self.config.grants.net.clone().into();
         if self.config.grants.dirs.is_empty() {
             return Ok((wasi::context(&self.config, &net, &self.output)?, net));
         }
         let (config, output) = (self.config.clone(), self.output.clone());
-        tokio::task::spawn_blocking(move || Ok((wasi::context(&config, &net, &output)?, net))).await?
+        let paths = self.config.grants.dirs.iter().map(|dir| dir.host.clone()).collect();
+        self.openings.open(paths, move || Ok((wasi::context(&config, &net, &output)?, net))).await?
+    }
+
+    /// It cannot be ready in time, since what it is granted is not there yet.
+    fn opens_late(&self) -> Exit {
+        let late = Exit::NotReady(self.config.limits.ready_timeout);
+        let reason = format!("its granted directories could not be opened: {late}");
+        Exit::Start { reason, limit: late.limit() }
     }
 
     fn store(

@@ -20,9 +20,18 @@ mod held;
 #[cfg(feature = "compiler")]
 mod helper;
 mod stamp;
+#[cfg(test)]
+mod tests;
 mod turn;
 
-use std::{fmt, path::Path, sync::Arc, thread, time::Duration};
+use std::{
+    collections::HashMap,
+    fmt, io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    thread,
+    time::Duration,
+};
 
 use tokio::{sync::Semaphore, time::timeout};
 use wasmtime::Engine;
@@ -58,6 +67,9 @@ use crate::{
 
 /// Time for what was given up to end: a process that was killed, on a machine that is busy.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// Time to open and read a file: more than any has that is not on a file system that hangs.
+const READ: Duration = Duration::from_secs(60);
 
 /// A compiled component whose imports are resolved.
 pub(crate) struct Program<G: 'static = State> {
@@ -113,6 +125,8 @@ pub(crate) struct Programs<G: 'static = State> {
     turns: Arc<Semaphore>,
     at_once: u32,
     held: Held<G>,
+    /// Files that are still being read after their time: as long as one is, no other thread is sent after it.
+    hanging: Mutex<HashMap<PathBuf, Weak<()>>>,
 }
 
 /// Where programs may come from.
@@ -127,7 +141,8 @@ impl Programs {
     /// Loads at most so many `at_once`.
     pub(crate) fn new(runtime: Runtime<State>, sources: Sources, at_once: u16) -> Self {
         let (sources, turns) = (Arc::new(sources), Arc::new(Semaphore::new(at_once.into())));
-        Self { runtime, sources, turns, at_once: at_once.into(), held: Held::default() }
+        let at_once = at_once.into();
+        Self { runtime, sources, turns, at_once, held: Held::default(), hanging: Mutex::default() }
     }
 }
 
@@ -140,6 +155,7 @@ impl<G: Guest> Programs<G> {
             turns: self.turns.clone(),
             at_once: self.at_once,
             held: Held::default(),
+            hanging: Mutex::default(),
         }
     }
 
@@ -179,7 +195,32 @@ impl<G: Guest> Programs<G> {
         let (path, plugin_dir) = (wanted.path.to_owned(), wanted.plugin_dir.map(ToOwned::to_owned));
         let Limits { file_size, code_size, .. } = *wanted.limits;
         let turn = Turn::take(&self.turns, wanted.may_block).await?;
-        turn.blocking(move || PluginFile::open(&path, plugin_dir.as_deref(), file_size, code_size)).await
+        if wanted.may_block {
+            return PluginFile::open(&path, plugin_dir.as_deref(), file_size, code_size);
+        }
+        let work = Arc::new(());
+        let (reading, hangs) = (Arc::downgrade(&work), || {
+            let late = format!("not within {}", humantime::format_duration(READ));
+            LoadFault::Read(io::Error::new(io::ErrorKind::TimedOut, late))
+        });
+        if self.hanging().get(wanted.path).is_some_and(|reading| reading.strong_count() > 0) {
+            return Err(hangs());
+        }
+        let read = turn.blocking(move || {
+            let _work = work;
+            PluginFile::open(&path, plugin_dir.as_deref(), file_size, code_size)
+        });
+        if let Ok(read) = timeout(READ, read).await {
+            return read;
+        }
+        let mut hanging = self.hanging();
+        hanging.retain(|_, reading| reading.strong_count() > 0);
+        hanging.insert(wanted.path.to_owned(), reading);
+        Err(hangs())
+    }
+
+    fn hanging(&self) -> MutexGuard<'_, HashMap<PathBuf, Weak<()>>> {
+        self.hanging.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn prepare(&self, file: PluginFile, wanted: Wanted<'_>) -> Result<Arc<Program<G>>, LoadFault> {

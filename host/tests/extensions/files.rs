@@ -1,10 +1,15 @@
 //! What an extension sees of the machine: what was granted, and nothing else.
 
-use std::{fs, os::unix::fs::symlink};
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    sync::{Mutex, mpsc},
+    time::Duration,
+};
 
-use weir_host::{config::DirGrant, config::NetGrant};
+use weir_host::{RestartPolicy, Service, State, config::DirGrant, config::NetGrant};
 
-use super::support::{puppet, puppet_with, start, tell};
+use super::support::{PATIENCE, config, puppet, puppet_with, reached, start, tell};
 
 #[tokio::test]
 async fn a_directory_granted_read_only_is_read_and_not_written() {
@@ -80,4 +85,59 @@ async fn only_the_granted_variables_and_addresses_are_there() {
     assert_eq!(tell(&main, "a", "env").await.unwrap(), "[(\"NAME\", \"value\")]");
     assert_eq!(tell(&main, "a", &format!("connect {granted}")).await.unwrap(), "connected");
     assert!(tell(&main, "a", &format!("connect {other}")).await.is_err());
+}
+
+/// As when they are on a file system that hangs: here, no thread is left to open them.
+#[tokio::test]
+async fn directories_that_are_not_opened_end_with_the_ready_deadline_and_hold_up_no_stop() {
+    let dir = tempfile::tempdir().unwrap();
+    let granted = |id: &str| {
+        puppet_with(id, |granted| {
+            granted.grants.dirs = vec![DirGrant::read_only(dir.path(), "/data".parse().unwrap())];
+            granted.restart.policy = RestartPolicy::OnFailure;
+            (granted.restart.backoff, granted.restart.max_backoff) =
+                (Duration::from_millis(1), Duration::from_millis(1));
+            granted.restart.failures = 1000;
+        })
+    };
+    let mut late = granted("late");
+    late.limits.ready_timeout = Duration::from_secs(1);
+    let (release, released) = mpsc::channel::<()>();
+    let (taken, takes) = async_channel::bounded(1);
+    let released = Mutex::new(released);
+    let hold = Service::new("hold@1".parse().unwrap()).on_blocking("on".parse().unwrap(), move |request| {
+        taken.send_blocking(()).unwrap();
+        // At the latest when the test ends.
+        let _end = released.lock().unwrap().recv();
+        Ok(request.payload)
+    });
+    let mut config = config(vec![late, granted("patient")]);
+    config.main.blocking_threads = 1;
+    let main = weir_host::Main::builder(config).serve(hold).start().await.unwrap();
+    for id in ["late", "patient"] {
+        reached(&main, id, State::Ready).await;
+    }
+    let client = main.client().clone();
+    let held = tokio::spawn(async move { client.call("hold@1", "on", "").await });
+    takes.recv().await.unwrap();
+
+    // What they run is at hand: the next instances need no thread but for their directories.
+    for id in ["late", "patient"] {
+        assert_eq!(tell(&main, id, "trap").await, Err("Trapped".to_owned()));
+    }
+    let cause =
+        "cannot start: its granted directories could not be opened: not ready within `ready-timeout` of 1s";
+    let is_late = || main.control().status("late").unwrap().failures.iter().any(|it| it.cause == cause);
+    let mut events = main.control().events();
+    while !is_late() {
+        events.next().await.unwrap();
+    }
+    reached(&main, "patient", State::Starting).await;
+    for id in ["late", "patient"] {
+        tokio::time::timeout(PATIENCE / 2, main.control().stop(id)).await.unwrap().unwrap();
+        assert_eq!(main.control().status(id).unwrap().state, State::Stopped);
+    }
+    tokio::time::timeout(PATIENCE / 2, main.shutdown()).await.unwrap().unwrap();
+    assert!(held.await.unwrap().is_err());
+    drop(release);
 }
