@@ -112,18 +112,17 @@ impl Bus {
         self.routes.changed();
     }
 
-    /// An extension is no longer configured: it owns nothing, and nothing waits for it.
+    /// An extension is no longer configured: it owns nothing.
     pub(crate) fn retire(&self, peer: &Peer) {
         let mut table = self.routes.write();
         table.owners.retain(|_, owner| owner.id() != peer.id());
         self.routes.changed();
         drop(table);
         peer.set_phase(Phase::Down);
-        self.forget(peer);
     }
 
-    /// It will not read on. If nobody else serves its inbox, subscriptions end, and whoever waits for an
-    /// answer hears it now.
+    /// Nobody will read on, unless somebody else serves its inbox: subscriptions end, and whoever waits for
+    /// an answer hears it now.
     pub(crate) fn forget(&self, peer: &Peer) {
         if !peer.inbox().is_served() {
             self.unsubscribe_all(peer);

@@ -254,6 +254,7 @@ impl Supervisor {
         for index in &applying.removed {
             if let Some(slot) = self.slots.get(*index) {
                 self.bus.retire(&slot.unit.version().peer);
+                self.forget(*index);
                 applying.report.removed.push(slot.unit.id().clone());
             }
         }

@@ -40,10 +40,14 @@ impl Supervisor {
                 let (version, state) = (slot.unit.version(), slot.life.state());
                 version.forget_program();
                 version.peer.set_phase(Phase::Down);
-                self.bus.forget(&version.peer);
+                self.forget(index);
                 self.set_state(index, state, None);
             }
             _ => {}
+        }
+        if self.slots.get(index).is_some_and(|slot| slot.life.is_running()) {
+            // It will take none of what waits, however long its end takes.
+            self.turn_away(index);
         }
         self.settle_starters(index, "it was stopped");
         self.give_up_reload(index, "it was stopped");

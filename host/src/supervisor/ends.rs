@@ -4,8 +4,12 @@ use std::time::SystemTime;
 
 use tokio::time::Instant;
 
-use super::{Ended, Happening, Part, Step, Supervisor};
-use crate::{bus::Phase, extension::Exit, roster::State};
+use super::{Ended, Happening, Part, Slot, Step, Supervisor};
+use crate::{
+    bus::{Phase, Request},
+    extension::Exit,
+    roster::State,
+};
 
 impl Supervisor {
     pub(super) fn end(&mut self, ended: Ended) {
@@ -42,7 +46,8 @@ impl Supervisor {
             _ => false,
         };
         let reason = (!as_it_should || !clean).then(|| ended.end.exit.to_string());
-        let version = slot.unit.version();
+        let unit = slot.unit.clone();
+        let version = unit.version();
         let mut next_restart = None;
         // Decided once: what comes in between must neither be refused nor wait for nobody.
         let is_succeeded = slot.is_succeeded() && matches!(state, State::BackingOff | State::Failed);
@@ -54,18 +59,16 @@ impl Supervisor {
                 let due = Instant::now() + delay;
                 slot.due = Some(due);
                 next_restart = Some(SystemTime::now() + delay);
-                // Their deadlines would pass while they wait for nobody.
-                version.peer.inbox().drop_requests(|request| request.answer.deadline() <= due);
+                self.turn_away(index);
             }
             (_, State::Loaded) => {}
-            (_, State::Stopped) => self.bus.forget(&version.peer),
-            _ => version.peer.inbox().drop_requests(|_| true),
+            (_, State::Stopped) => self.forget(index),
+            _ => self.turn_away(index),
         }
         if !matches!(state, State::Loaded | State::BackingOff) && !is_succeeded {
             // Whoever starts it next means what is in the file then.
             version.forget_program();
         }
-        let unit = slot.unit.clone();
         if !as_it_should {
             let then = if is_succeeded { State::Starting } else { state };
             self.record_failure(&unit, &ended.end, then, next_restart);
@@ -87,6 +90,31 @@ impl Supervisor {
             }
         }
         self.settle_stoppers(index);
+    }
+
+    /// An extension has stopped, or is no longer configured. What it has subscribed to ends with the last of its
+    /// instances: one that has failed comes again, by itself or by the operator.
+    pub(super) fn forget(&self, index: usize) {
+        let Some(slot) = self.slots.get(index) else { return };
+        let comes = |slot: &Slot| {
+            let state = slot.life.state();
+            slot.is_listed
+                && (slot.life.is_coming()
+                    || matches!(state, State::BackingOff | State::Failed | State::Quarantined))
+        };
+        match self.slots.sharing(index).into_iter().any(comes) {
+            true => self.turn_away(index),
+            false => self.bus.forget(&slot.unit.version().peer),
+        }
+    }
+
+    /// Nobody takes the requests that wait for an extension, or not before one of its instances is started again:
+    /// those whose deadlines would pass meanwhile are answered now.
+    pub(super) fn turn_away(&self, index: usize) {
+        let Some(slot) = self.slots.get(index) else { return };
+        let due = self.slots.sharing(index).iter().filter_map(|slot| slot.due).min();
+        let is_hopeless = |request: &Request| due.is_none_or(|due| request.answer.deadline() <= due);
+        slot.unit.version().peer.inbox().drop_requests(is_hopeless);
     }
 
     pub(super) fn why_quarantined(&self, index: usize, last: &Exit) -> String {

@@ -343,7 +343,7 @@ impl Supervisor {
         }
         if matches!(state, State::Failed | State::Quarantined | State::Stopped) {
             // For what it gave back nobody comes.
-            unit.version().peer.inbox().drop_requests(|_| true);
+            self.turn_away(index);
         }
         self.finish(index, Ok(true));
         self.settle_stoppers(index);

@@ -86,6 +86,11 @@ impl Slot {
         std::iter::once(self.unit.version()).chain(runs).find(|version| version.is_proven())
     }
 
+    /// The extension whose inbox it serves.
+    fn original(&self) -> &ExtensionId {
+        self.config.copy_of.as_ref().unwrap_or(self.unit.id())
+    }
+
     pub(super) fn runs(&self) -> impl Iterator<Item = &Run> {
         [&self.current, &self.successor, &self.predecessor].into_iter().flatten()
     }
@@ -168,6 +173,16 @@ impl Slots {
         // Main is peer 0; extensions follow in order.
         let index = usize::try_from(peer.0.checked_sub(1)?).ok()?;
         Some((index, self.get(index)?.part(run)?))
+    }
+
+    /// An extension, and all that are configured to serve the same inbox.
+    pub(super) fn sharing(&self, index: usize) -> Vec<&Slot> {
+        let Some(own) = self.get(index) else { return Vec::new() };
+        if own.config.instances == 1 && own.config.copy_of.is_none() {
+            return vec![own];
+        }
+        let shares = |slot: &Slot| slot.is_listed && slot.original() == own.original();
+        self.all.iter().filter(|slot| std::ptr::eq(*slot, own) || shares(slot)).collect()
     }
 
     /// Those who would be started now, if what they require is ready.

@@ -44,9 +44,8 @@ impl Supervisor {
                 fell_back = true;
                 continue;
             }
-            let peer = slot.unit.version().peer.clone();
-            peer.set_phase(Phase::Down);
-            peer.inbox().drop_requests(|_| true);
+            slot.unit.version().peer.set_phase(Phase::Down);
+            self.turn_away(*index);
             self.set_state(*index, State::Failed, Some(reason.clone()));
             given_up.push((*index, reason));
         }

@@ -4,9 +4,9 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::future::join_all;
-use weir_host::{ControlError, ExtensionConfig, Main, RestartPolicy, State};
+use weir_host::{CallOptions, ControlError, Error, ExtensionConfig, Main, RestartPolicy, State};
 
-use super::support::{config, puppet, puppet_with, reached, start, taken, tell};
+use super::support::{Gate, builder, config, puppet, puppet_with, reached, set, start, taken, tell};
 
 fn threefold(id: &str) -> ExtensionConfig {
     puppet_with(id, |puppet| {
@@ -153,4 +153,97 @@ async fn quarantine_is_of_one_instance() {
     assert_eq!(answered_by(&main, 30).await.values().sum::<usize>(), 30);
     main.control().restart(&dead).await.unwrap();
     reached(&main, &dead, State::Ready).await;
+}
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
+
+/// Two instances, of which one that fails comes back in half an hour at the earliest.
+fn twofold() -> ExtensionConfig {
+    puppet_with("a", |a| {
+        a.instances = 2;
+        a.subscribes = vec!["t".parse().unwrap()];
+        a.wants = vec!["gate@1".parse().unwrap()];
+        set(a, "start", "subscribe t");
+        a.restart.policy = RestartPolicy::OnFailure;
+        (a.restart.backoff, a.restart.max_backoff) = (HOUR, 24 * HOUR);
+        (a.restart.failures, a.restart.window) = (4, 24 * HOUR);
+    })
+}
+
+/// The first instance dies alone, and waits for its restart; the other serves.
+async fn first_backs_off(main: &Main) {
+    main.control().stop("a.2").await.unwrap();
+    assert_eq!(tell(main, "a", "trap").await.unwrap_err(), "Trapped");
+    reached(main, "a", State::BackingOff).await;
+    main.control().start("a.2").await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_subscribed_to_stays_for_an_instance_that_waits_for_its_restart() {
+    for last in ["stops", "exits", "is no longer configured"] {
+        let main = builder(vec![twofold()]).serve(Gate::new().service()).start().await.unwrap();
+        first_backs_off(&main).await;
+        match last {
+            "stops" => main.control().stop("a.2").await.unwrap(),
+            "exits" => {
+                assert_eq!(tell(&main, "a", "exit 0").await.unwrap_err(), "PeerGone");
+                reached(&main, "a.2", State::Stopped).await;
+            }
+            _ => {
+                let mut one = twofold();
+                one.instances = 1;
+                let mut config = config(vec![one]);
+                config.main.serves = vec!["gate@1".parse().unwrap()];
+                let report = main.control().reload_with(config).await.unwrap();
+                assert_eq!(report.removed.iter().map(|id| id.as_str()).collect::<Vec<_>>(), ["a.2"]);
+            }
+        }
+        assert_eq!(main.control().status("a").unwrap().state, State::BackingOff, "{last}");
+        assert_eq!(main.client().publish("t", "kept").await.unwrap().delivered, 1, "{last}");
+        main.control().start("a").await.unwrap();
+        while !tell(&main, "a", "heard").await.unwrap().contains("kept") {}
+        // With the last of them it ends.
+        main.control().stop("a").await.unwrap();
+        assert_eq!(main.client().publish("t", "for nobody").await.unwrap().delivered, 0, "{last}");
+    }
+}
+
+#[tokio::test]
+async fn requests_wait_for_whichever_instance_comes_back_first() {
+    let gate = Gate::new();
+    let main = builder(vec![twofold()]).serve(gate.service()).start().await.unwrap();
+    let status = |id| main.control().status(id).unwrap();
+    first_backs_off(&main).await;
+    for failures in 1..3 {
+        assert_eq!(tell(&main, "a", "trap").await.unwrap_err(), "Trapped");
+        reached(&main, "a.2", State::BackingOff).await;
+        assert_eq!(status("a.2").failures.len(), failures);
+        main.control().start("a.2").await.unwrap();
+    }
+    // The first comes back within an hour; the other in two at the earliest, and then not at all.
+    for (then, starts) in [(State::BackingOff, "a.2"), (State::Quarantined, "a")] {
+        let (client, received) = (main.client().clone(), status("a.2").received);
+        let dies = tokio::spawn(async move { client.call("a@1", "run", "all call gate@1 pass; trap").await });
+        while status("a.2").received == received {
+            tokio::task::yield_now().await;
+        }
+        let client = main.client().clone();
+        let waits = async {
+            let options = CallOptions::default().timeout(HOUR + HOUR / 2);
+            client.call_with("a@1", "run", "echo served", options).await
+        };
+        let rest = async {
+            while status("a").inbox_messages == 0 {
+                tokio::task::yield_now().await;
+            }
+            gate.open(1);
+            reached(&main, "a.2", then).await;
+            assert_eq!(status("a").inbox_messages, 1, "{then}");
+            // The other is quarantined then, and commanded with it.
+            let _started = main.control().start(starts).await;
+        };
+        let (died, served, ()) = tokio::join!(dies, waits, rest);
+        assert_eq!(died.unwrap().unwrap_err(), Error::Trapped);
+        assert_eq!(served.unwrap(), "served", "{then}");
+    }
 }

@@ -1,5 +1,6 @@
 //! Stop and start again: what ends with an instance, and what outlives it.
 
+use futures_util::FutureExt;
 use weir_host::{ControlError, Error, MainEvent, State};
 
 use super::support::{Gate, builder, puppet, puppet_with, reached, set, start, states, taken, tell};
@@ -70,6 +71,30 @@ async fn requests_wait_for_an_extension_that_is_starting() {
     let (started, asked) = tokio::join!(starting, asking);
     started.unwrap();
     assert_eq!(asked.unwrap(), "waited");
+}
+
+#[tokio::test]
+async fn whoever_waits_for_one_that_is_stopped_hears_it_before_its_end() {
+    let gate = Gate::new();
+    let slow = puppet_with("a", |a| a.wants = vec!["gate@1".parse().unwrap()]);
+    let main = builder(vec![slow]).serve(gate.service()).start().await.unwrap();
+    let (client, control) = (main.client().clone(), main.control().clone());
+    let in_hand = tokio::spawn(async move { client.call("a@1", "run", "call gate@1 pass on").await });
+    while control.status("a").unwrap().received == 0 {
+        tokio::task::yield_now().await;
+    }
+    let client = main.client().clone();
+    let waits = tokio::spawn(async move { client.call("a@1", "run", "echo").await });
+    while control.status("a").unwrap().inbox_messages == 0 {
+        tokio::task::yield_now().await;
+    }
+    let mut stop = Box::pin(control.stop("a"));
+    assert!(stop.as_mut().now_or_never().is_none());
+    assert_eq!(waits.await.unwrap(), Err(Error::PeerGone));
+    assert!(stop.as_mut().now_or_never().is_none());
+    gate.open(1);
+    assert_eq!(in_hand.await.unwrap().unwrap(), "on");
+    stop.await.unwrap();
 }
 
 #[tokio::test]
