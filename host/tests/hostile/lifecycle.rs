@@ -1,6 +1,6 @@
 //! Extensions that die, that will not start, will not stop, and that forge handles.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use weir_host::{ControlError, ExtensionConfig, FailureRecord, RestartPolicy, State};
 
@@ -122,11 +122,13 @@ async fn one_that_is_never_ready_is_ended_at_its_deadline_and_tried_again() {
     stage.stands().await;
 }
 
-/// Case 27: one that waits for messages stops by itself; one that sleeps elsewhere is ended at its
-/// `stop-timeout`, wherever that is. How soon after it, the scenario `kill` of the benchmarks measures.
+/// Case 27: one that waits for messages stops by itself; one that sleeps elsewhere cannot be told and is ended at its
+/// `stop-timeout`, wherever that is. That it is within 100 ms of it, the scenario `kill` of the benchmarks measures.
 #[tokio::test]
 async fn one_that_is_asleep_in_the_host_is_stopped() {
     const SHORT: Duration = Duration::from_millis(20);
+    /// For a machine that is busy with other things.
+    const SLACK: Duration = Duration::from_secs(5);
     let gate = Gate::new();
     let waiting = |id: &str| {
         puppet_with(id, |w| {
@@ -139,7 +141,9 @@ async fn one_that_is_asleep_in_the_host_is_stopped() {
     let stage = Stage::with(extensions, Some(gate.service())).await;
     let control = stage.main.control();
     // Its `stop-timeout` is two minutes.
+    let asked = Instant::now();
     control.stop("listener").await.unwrap();
+    assert!(asked.elapsed() < SLACK, "{:?}", asked.elapsed());
     assert_eq!((stage.status("listener").reason, stage.status("listener").failures), (None, vec![]));
     let asleep =
         async { tokio::join!(stage.tell("sleep "), tell(&stage.main, "caller", "call gate@1 pass")) };
@@ -148,7 +152,9 @@ async fn one_that_is_asleep_in_the_host_is_stopped() {
             tokio::task::yield_now().await;
         }
         for id in ["hostile", "caller"] {
+            let asked = Instant::now();
             control.stop(id).await.unwrap();
+            assert!((SHORT..SHORT + SLACK).contains(&asked.elapsed()), "{id}: {:?}", asked.elapsed());
             let status = stage.status(id);
             assert_eq!(status.reason.as_deref(), Some("did not stop within `stop-timeout` of 20ms"));
         }
