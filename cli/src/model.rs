@@ -50,7 +50,8 @@ pub(crate) struct Failure {
 
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Handling {
-    pub(crate) message: u64,
+    pub(crate) message: Option<u64>,
+    pub(crate) sequence: Option<u64>,
     pub(crate) sender: String,
     pub(crate) operation: String,
 }

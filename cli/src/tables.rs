@@ -50,8 +50,9 @@ pub(crate) fn failures(extensions: &[Extension]) -> String {
     table.set_content_arrangement(ContentArrangement::Dynamic);
     table.add_rows(failures.into_iter().map(|failure| {
         let [operation, message, sender] = match &failure.handling {
-            Some(Handling { operation, message, sender }) => {
-                [printable(operation), message.to_string(), printable(sender)]
+            Some(Handling { operation, message, sequence, sender }) => {
+                let number = message.map(|id| id.to_string()).or(sequence.map(|number| format!("#{number}")));
+                [printable(operation), number.unwrap_or(NOTHING.to_owned()), printable(sender)]
             }
             None => [NOTHING; 3].map(str::to_owned),
         };
@@ -99,8 +100,10 @@ fn failure(failure: &Failure) -> String {
     let mut text =
         format!("\nfailed {}\n  {:<10}{}\n", printable(&failure.time), "cause", printable(&failure.cause));
     let mut fact = |name: &str, value: &str| text.push_str(&format!("  {name:<10}{}\n", printable(value)));
-    if let Some(Handling { message, sender, operation }) = &failure.handling {
-        fact("handling", &format!("{operation} for {sender}, message {message}"));
+    if let Some(Handling { message, sequence, sender, operation }) = &failure.handling {
+        let number = message.map(|id| format!(", message {id}"));
+        let number = number.or(sequence.map(|number| format!(", sequence {number}"))).unwrap_or_default();
+        fact("handling", &format!("{operation} for {sender}{number}"));
     }
     if let Some(hit) = &failure.limit {
         fact("limit", &limit_hit(hit));

@@ -64,7 +64,7 @@ pub use crate::{
         ContractName, ExtensionId, HookDirName, NameError, OperationName, QueueName, Topic, TopicPattern,
     },
     policy::Policy,
-    roster::{ExtensionStatus, FailedRequest, FailureRecord, LimitHit, State},
+    roster::{ExtensionStatus, FailureRecord, HandledMessage, LimitHit, State},
     service::{Answer, ServedRequest, Service},
     supervisor::{ControlError, NotReloaded, ReloadReport},
     traffic::{JobStatus, QueueStatus, SubscriptionStatus, TopicStatus, TopicsReport},

@@ -13,7 +13,7 @@ use std::{
 
 use serde::Serialize;
 
-pub use self::failure::{FailedRequest, FailureRecord, LimitHit};
+pub use self::failure::{FailureRecord, HandledMessage, LimitHit};
 pub(crate) use self::unit::{Unit, Version, configure_traffic, on_the_bus, queues_on_the_bus};
 use crate::{config::MainConfig, logs::rfc3339, names::ExtensionId};
 

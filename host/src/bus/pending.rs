@@ -328,6 +328,11 @@ impl Waiter {
         self.id
     }
 
+    /// Who is to answer.
+    pub(crate) fn receiver(&self) -> super::PeerId {
+        self.receiver.id()
+    }
+
     pub(super) fn deadline(&self) -> Instant {
         self.deadline
     }

@@ -5,6 +5,7 @@ use std::{collections::VecDeque, sync::Arc};
 use bytes::Bytes;
 use tokio::time::Instant;
 
+use super::{instance::Handling, jobs::Jobs};
 use crate::bus::{Answer, Error, Event, Incoming, MessageId, OperationId, PeerId, ReaderId, Request};
 
 /// The requests that one instance has received and not answered, and how far it is through what the
@@ -18,6 +19,17 @@ pub(super) struct InHand {
     batch: VecDeque<Reached>,
     /// Whether the guest has promised to work through the batch in order.
     in_order: bool,
+    given: Given,
+}
+
+/// What the last receive brought, beside events: the first request, else the first of what else there was.
+#[derive(Clone, Copy, Debug)]
+enum Given {
+    Nothing,
+    Request(MessageId),
+    /// To this request, and from whom.
+    Response(MessageId, PeerId),
+    Job(MessageId),
 }
 
 #[derive(Debug)]
@@ -39,7 +51,8 @@ enum Reached {
 
 impl InHand {
     pub(super) fn new(max: usize) -> Self {
-        Self { max, requests: VecDeque::new(), batch: VecDeque::new(), in_order: false }
+        let (requests, batch) = (VecDeque::new(), VecDeque::new());
+        Self { max, requests, batch, in_order: false, given: Given::Nothing }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -49,6 +62,7 @@ impl InHand {
     /// A new receive: the guest is through with what the last one brought.
     pub(super) fn begin_batch(&mut self, in_order: bool) {
         self.in_order = in_order;
+        self.given = Given::Nothing;
         if self.batch.is_empty() {
             return;
         }
@@ -66,6 +80,9 @@ impl InHand {
     /// Takes over a request that is delivered now; returns its payload for the guest.
     pub(super) fn hold(&mut self, request: Request) -> Bytes {
         let Request { sender, operation, sent, payload, answer, .. } = request;
+        if !matches!(self.given, Given::Request(_)) {
+            self.given = Given::Request(answer.id());
+        }
         if self.in_order {
             self.batch.push_back(Reached::Request(answer.id()));
         }
@@ -79,6 +96,19 @@ impl InHand {
     /// Remembers an event that is delivered now.
     pub(super) fn pass(&mut self, event: Event) {
         self.batch.push_back(Reached::Event(event));
+    }
+
+    /// Remembers that a response, or a job, is delivered now.
+    pub(super) fn pass_response(&mut self, id: MessageId, from: PeerId) {
+        if matches!(self.given, Given::Nothing) {
+            self.given = Given::Response(id, from);
+        }
+    }
+
+    pub(super) fn pass_job(&mut self, id: MessageId) {
+        if matches!(self.given, Given::Nothing) {
+            self.given = Given::Job(id);
+        }
     }
 
     /// Takes a request out to answer it; whether there was no room for another until now.
@@ -103,10 +133,42 @@ impl InHand {
         self.requests.retain(|held| !held.answer.is_done());
     }
 
-    /// The oldest request in hand that somebody waits for.
-    pub(super) fn handling(&self) -> Option<(MessageId, PeerId, &OperationId)> {
-        let held = self.requests.iter().find(|held| !held.answer.is_done())?;
-        Some((held.answer.id(), held.sender, &held.operation))
+    /// What the guest is at, as far as can be told: the first of what the last receive brought that it has not answered;
+    /// if there is none, the oldest request that somebody waits for, or job, that it has in hand.
+    pub(super) fn handling(&self, jobs: &Jobs) -> Option<Handling> {
+        let oldest = || self.requests.iter().find(|held| !held.answer.is_done()).map(Held::handling);
+        self.given(jobs).or_else(oldest).or_else(|| jobs.handling(None))
+    }
+
+    fn given(&self, jobs: &Jobs) -> Option<Handling> {
+        // In order, whatever comes before an answered request was done with.
+        let is_left = |reached: &Reached| match reached {
+            Reached::Request(id) => place(&self.requests, *id).is_ok(),
+            Reached::Event(_) => true,
+        };
+        let done = self.batch.iter().rposition(|reached| !is_left(reached)).map_or(0, |last| last + 1);
+        let first = self.batch.get(done);
+        match (self.given, first) {
+            (_, Some(Reached::Request(id))) => self.held_from(*id),
+            (Given::Request(id), None) => self.held_from(id),
+            (Given::Request(id), Some(Reached::Event(event))) if !self.in_order => {
+                self.held_from(id).or_else(|| Some(handling_event(event)))
+            }
+            (_, Some(Reached::Event(event))) => Some(handling_event(event)),
+            (Given::Response(id, sender), None) => {
+                let operation = "response".to_owned();
+                Some(Handling { message: Some(id), sequence: None, sender, operation })
+            }
+            (Given::Job(id), None) => jobs.handling(Some(id)),
+            (Given::Nothing, None) => None,
+        }
+    }
+
+    /// The request in hand with this id, or the next one. A receive brings them by their ids, but for those that came
+    /// in between.
+    fn held_from(&self, id: MessageId) -> Option<Handling> {
+        let place = place(&self.requests, id).unwrap_or_else(|next| next);
+        self.requests.get(place).map(Held::handling)
     }
 
     /// The instance has ended: what it had in hand is answered with this error. What it had not reached is
@@ -146,6 +208,20 @@ impl InHand {
         }
         (back, lost)
     }
+}
+
+impl Held {
+    fn handling(&self) -> Handling {
+        let operation = format!("{} {}", self.operation.contract, self.operation.name);
+        Handling { message: Some(self.answer.id()), sequence: None, sender: self.sender, operation }
+    }
+}
+
+fn handling_event(Event { published, .. }: &Event) -> Handling {
+    // One for this extension alone has no place in its topic.
+    let sequence = (published.sequence > 0).then_some(published.sequence);
+    let operation = format!("event {}", published.topic);
+    Handling { message: None, sequence, sender: published.sender, operation }
 }
 
 /// Where a request is, or would be.

@@ -167,10 +167,13 @@ pub(crate) enum Exit {
     Panicked(String),
 }
 
-/// A message that an instance had in hand when it ended.
+/// The message that an instance was at when it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Handling {
-    pub(crate) message: MessageId,
+    /// None of an event.
+    pub(crate) message: Option<MessageId>,
+    /// Of an event.
+    pub(crate) sequence: Option<u64>,
     pub(crate) sender: PeerId,
     pub(crate) operation: String,
 }
@@ -219,12 +222,7 @@ impl Instance {
             (Exit::Finished | Exit::Failed(_), Some(fault)) => Exit::Failed(Some(fault)),
             (exit, _) => exit.in_sandbox(&state.sandbox),
         };
-        let request = state.in_hand.handling().map(|(message, sender, operation)| {
-            (message, sender, format!("{} {}", operation.contract, operation.name))
-        });
-        let handling = request
-            .or_else(|| state.jobs.handling())
-            .map(|(message, sender, operation)| Handling { message, sender, operation });
+        let handling = state.in_hand.handling(&state.jobs);
         let ended_itself = matches!(exit, Exit::Finished | Exit::Failed(_));
         let (unreached, lost) =
             state.in_hand.end(if ended_itself { &Error::PeerGone } else { &Error::Trapped });

@@ -10,7 +10,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::abi;
+use super::{abi, instance::Handling};
 use crate::bus::{Error, MessageId, Peer, PeerId, Queue, Reader, TakenJob};
 
 /// What one instance has to do with queues.
@@ -177,10 +177,14 @@ impl Jobs {
         self.remove(id).map(drop)
     }
 
-    /// The job that it has had in hand for longest, and its queue.
-    pub(super) fn handling(&self) -> Option<(MessageId, PeerId, String)> {
-        let (id, job) = self.in_hand.first_key_value()?;
-        Some((*id, job.get()?.sender, format!("queue {}", job.queue().name())))
+    /// A job that it has in hand, or else the oldest.
+    pub(super) fn handling(&self, id: Option<MessageId>) -> Option<Handling> {
+        let (id, job) = match id {
+            Some(id) => self.in_hand.get_key_value(&id)?,
+            None => self.in_hand.first_key_value()?,
+        };
+        let operation = format!("queue {}", job.queue().name());
+        Some(Handling { message: Some(*id), sequence: None, sender: job.get()?.sender, operation })
     }
 
     /// The instance has ended: what it had in hand goes to others.

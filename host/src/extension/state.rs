@@ -285,6 +285,7 @@ impl State {
             taken => return self.next(taken),
         }
         if let Some((job, sender)) = self.jobs.next() {
+            self.in_hand.pass_job(MessageId(job.id));
             self.is_turn_of_jobs = false;
             self.met.insert(sender);
             return Next::Message(abi::Message::Job(job));
@@ -309,7 +310,9 @@ impl State {
         match message {
             Incoming::Request(request) => self.deliver_request(request),
             Incoming::Reply(Reply { id, outcome }) => {
-                self.under_way.remove(&id);
+                if let Some(waiter) = self.under_way.remove(&id) {
+                    self.in_hand.pass_response(id, waiter.receiver());
+                }
                 self.show_in_flight();
                 abi::Message::Response(abi::Response { id: id.0, outcome: outcome.map_err(Into::into) })
             }

@@ -26,9 +26,10 @@ pub struct FailureRecord {
     /// SHA-256 of the component, in hexadecimal, where it came so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
-    /// The oldest request that it had in hand.
+    /// What it was handling, as far as Main can tell: the first message of those that it was given last and has not
+    /// answered, else the oldest that it had in hand.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub handling: Option<FailedRequest>,
+    pub handling: Option<HandledMessage>,
     /// The limit that it hit, where that is why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitHit>,
@@ -55,14 +56,18 @@ pub struct LimitHit {
     pub allowed: u64,
 }
 
-/// A request that an extension had in hand when it failed.
+/// A message that an extension was handling when it failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct FailedRequest {
-    /// The message's id.
-    pub message: MessageId,
+pub struct HandledMessage {
+    /// The message's id; of a response, that of the request. None of an event, which has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<MessageId>,
+    /// Of an event, its sequence number in its topic. None of one that was published to this extension alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<u64>,
     /// Who sent it.
     pub sender: String,
-    /// Contract and operation.
+    /// Of a request, its contract and operation; `event` and the topic, `queue` and the queue's name, or `response`.
     pub operation: String,
 }

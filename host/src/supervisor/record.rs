@@ -7,7 +7,7 @@ use crate::{
     events::MainEvent,
     extension::Exit,
     logs::{Level, Source},
-    roster::{FailedRequest, FailureRecord, State, Unit},
+    roster::{FailureRecord, HandledMessage, State, Unit},
 };
 
 impl Supervisor {
@@ -21,8 +21,9 @@ impl Supervisor {
         next_restart: Option<SystemTime>,
     ) {
         let End { exit, handling, hash, time, .. } = end;
-        let handling = handling.as_ref().map(|handling| FailedRequest {
+        let handling = handling.as_ref().map(|handling| HandledMessage {
             message: handling.message,
+            sequence: handling.sequence,
             sender: self.bus.peer(handling.sender).map(|peer| peer.name().to_owned()).unwrap_or_default(),
             operation: handling.operation.clone(),
         });
@@ -57,7 +58,10 @@ fn fields(failure: &FailureRecord) -> Vec<(String, String)> {
     if let Some(handling) = handling {
         add("handling", handling.operation.clone());
         add("sender", handling.sender.clone());
-        add("message", handling.message.to_string());
+        let numbers = [("message", handling.message.map(|id| id.0)), ("sequence", handling.sequence)];
+        for (name, number) in numbers {
+            number.into_iter().for_each(|number| add(name, number.to_string()));
+        }
     }
     if let Some(limit) = limit {
         add("limit", limit.name.clone());

@@ -135,7 +135,7 @@ async fn the_record_of_a_failure_names_the_job_that_was_in_hand() {
     reached(&main, "a", State::Failed).await;
     let failures = main.control().status("a").unwrap().failures;
     let handling = failures[0].handling.as_ref().unwrap();
-    assert_eq!((&*handling.operation, &*handling.sender, handling.message), ("queue q", "main", id));
+    assert_eq!((&*handling.operation, &*handling.sender, handling.message), ("queue q", "main", Some(id)));
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use weir_host::{Error, FailureRecord, Main, Service, Source, State};
 
-use super::support::{builder, puppet, puppet_with, reached, start, tell};
+use super::support::{Gate, builder, puppet, puppet_with, reached, set, start, tell};
 
 async fn last_failure(main: &Main, id: &str) -> FailureRecord {
     reached(main, id, State::Failed).await;
@@ -38,7 +38,97 @@ async fn a_trap_is_told_to_its_caller_and_the_others_answers_go_on() {
         (&*line.extension, &*line.message),
         ("faulty", "failed: trapped: wasm `unreachable` instruction executed")
     );
-    assert!(line.fields.contains(&("message".to_owned(), handling.message.to_string())), "{line:?}");
+    assert!(line.fields.contains(&("message".to_owned(), handling.message.unwrap().to_string())), "{line:?}");
+}
+
+/// What the record of a failure, and the line that tells of it, say that it was handling.
+async fn handled(main: &Main, id: &str) -> [Option<String>; 4] {
+    let handling = last_failure(main, id).await.handling.unwrap();
+    let lines = main.control().logs();
+    let line = lines.iter().find(|line| line.message.starts_with("failed")).unwrap();
+    let said =
+        |name: &str| line.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value.clone());
+    let said = ["handling", "sender", "message", "sequence"].map(said);
+    let number = handling.message.map(|id| id.to_string());
+    let kept =
+        [Some(handling.operation), Some(handling.sender), number, handling.sequence.map(|n| n.to_string())];
+    assert_eq!(said, kept);
+    kept
+}
+
+fn texts<const N: usize>(texts: [&str; N]) -> [Option<String>; N] {
+    texts.map(|text| (!text.is_empty()).then(|| text.to_owned()))
+}
+
+#[tokio::test]
+async fn a_failure_at_an_event_names_it_and_not_a_request_that_is_put_off() {
+    let main = start(vec![puppet_with("a", |a| a.subscribes = vec!["t.>".parse().unwrap()])]).await;
+    tell(&main, "a", "subscribe t.>").await.unwrap();
+    let client = main.client().clone();
+    let put_off = tokio::spawn(async move { client.call("a@1", "run", "forget").await });
+    while main.control().status("a").unwrap().received < 2 {
+        tokio::task::yield_now().await;
+    }
+    for payload in ["heard", "trap"] {
+        main.client().publish("t.u", payload).await.unwrap();
+    }
+    assert_eq!(handled(&main, "a").await, texts(["event t.u", "main", "", "2"]));
+    assert_eq!(put_off.await.unwrap(), Err(Error::Trapped));
+}
+
+#[tokio::test]
+async fn a_failure_at_a_response_names_who_gave_it() {
+    let asks = puppet_with("a", |a| a.wants = vec!["b@1".parse().unwrap()]);
+    let main = start(vec![asks, puppet("b")]).await;
+    let sent = tell(&main, "a", "send b@1 run echo trap").await.unwrap();
+    assert_eq!(handled(&main, "a").await, texts(["response", "b", &sent, ""]));
+}
+
+#[tokio::test]
+async fn of_several_requests_in_hand_a_failure_names_the_first_of_those_that_came_last() {
+    for receive in ["", "in-order", "any-order"] {
+        let gate = Gate::new();
+        let a = puppet_with("a", |a| {
+            a.wants = vec!["gate@1".parse().unwrap()];
+            if !receive.is_empty() {
+                set(a, "receive", receive);
+            }
+        });
+        let culprit = puppet_with("culprit", |c| c.wants = vec!["a@1".parse().unwrap()]);
+        let main = builder(vec![a, culprit]).serve(gate.service()).start().await.unwrap();
+        let status = || main.control().status("a").unwrap();
+        let mut calls = Vec::new();
+        let mut call = |text: &'static str| {
+            let client = main.client().clone();
+            calls.push(tokio::spawn(async move { client.call("a@1", "run", text).await }));
+        };
+        for (received, text) in [(1, "forget"), (2, "call gate@1 pass")] {
+            call(text);
+            while status().received < received {
+                tokio::task::yield_now().await;
+            }
+        }
+        // These come together, where it takes batches.
+        call("echo before");
+        while status().inbox_messages < 1 {
+            tokio::task::yield_now().await;
+        }
+        let trapped = async { tell(&main, "culprit", "call a@1 run trap").await };
+        let rest = async {
+            while status().inbox_messages < 2 {
+                tokio::task::yield_now().await;
+            }
+            call("echo after");
+            while status().inbox_messages < 3 {
+                tokio::task::yield_now().await;
+            }
+            gate.open(1);
+        };
+        let (trapped, ()) = tokio::join!(trapped, rest);
+        assert_eq!(trapped, Err("Error::Trapped".to_owned()));
+        let [operation, sender, ..] = handled(&main, "a").await;
+        assert_eq!([operation, sender], texts(["a@1 run", "culprit"]), "{receive}");
+    }
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@
 //! | `stop` | a command that runs when it is told to stop |
 //! | `receive` | `in-order` or `any-order`: it takes batches |
 //!
-//! Where the payload of an event or a job is `trap`, it traps; where it is `poll`, it says whether a pollable
+//! Where the payload of an event, a job or a response is `trap`, it traps; where that of the first two is `poll`, it says whether a pollable
 //! of the inbox is ready before the next receive.
 
 mod commands;
@@ -90,6 +90,9 @@ fn handle(message: Message) {
         }
         Message::Response(response) => {
             let outcome = response.outcome.map(|payload| String::from_utf8_lossy(&payload).into_owned());
+            if outcome.as_deref().is_ok_and(|payload| payload == "trap") {
+                commands::trap();
+            }
             HEARD.with_borrow_mut(|heard| heard.push(format!("response: {outcome:?}")));
         }
         Message::Event(event) => {
