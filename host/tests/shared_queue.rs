@@ -1,10 +1,11 @@
 //! One shared queue with 24 readers and 8 writers, half of each native threads and half extensions, while
-//! extensions that read are killed at random: every job is done, none is lost, and deliveries are counted.
+//! extensions that read are killed at random, from within and from outside: every job is done, none is lost,
+//! each delivery goes to one reader, and deliveries are counted.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, HashMap},
     env,
     sync::{
         Mutex,
@@ -14,33 +15,71 @@ use std::{
     time::{Duration, Instant},
 };
 
+use fastrand::Rng;
 use weir_host::{
-    Config, ExtensionConfig, Main, MainConfig, Policy, QueueConfig, QueueStatus, RestartPolicy, blocking,
+    Config, ExtensionConfig, Main, MainConfig, MainEvent, MainEvents, Policy, QueueConfig, QueueStatus,
+    RestartPolicy, blocking,
 };
 
 const JOBS: u32 = 60_000;
 const WRITERS: u32 = 8;
 const READERS: u32 = 24;
 
-/// One job in so many kills the extension that takes it.
+/// One job in so many ends the extension that takes it, somewhere on the way.
 const DEADLY: u32 = 20;
 
 /// One in so many is done by nobody else either, and ends as a dead letter.
 const POISON: u32 = 500;
 
+const MAX_DELIVERIES: u32 = 5;
+
+/// Jobs by which the threads that read may be ahead of the extensions that do.
+const AHEAD: u32 = 500;
+
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// What was delivered: by whom, how often, and which job.
+/// Where an extension ends, and how; at `done`, one that takes job after job has finished it before.
+const POINTS: [&str; 4] = ["first", "midway", "published", "done"];
+const HOWS: [&str; 4] = ["trap", "exit", "finish", "fuel"];
+
+/// What is in the causes of deaths, of which each must have happened with a job in hand.
+const CAUSES: [&str; 5] =
+    ["trapped", "exited with code", "finished", "fuel-per-message", "did not stop within"];
+
+/// Who was seen with which delivery of which job.
 #[derive(Default)]
 struct Book {
-    done: Mutex<BTreeMap<u32, u32>>,
-    by: Mutex<BTreeMap<String, u32>>,
+    seen: Mutex<BTreeMap<(u32, u32), String>>,
+    by_threads: AtomicU32,
+    by_extensions: AtomicU32,
 }
 
 impl Book {
-    fn enter(&self, reader: &str, number: u32) {
-        *self.done.lock().unwrap().entry(number).or_default() += 1;
-        *self.by.lock().unwrap().entry(reader.to_owned()).or_default() += 1;
+    fn enter(&self, reader: &str, number: u32, delivery: u32) {
+        let other = self.seen.lock().unwrap().insert((number, delivery), reader.to_owned());
+        assert_eq!(other, None, "and `{reader}` had delivery {delivery} of job {number}");
+        let is_thread = reader.starts_with("thread");
+        let by = if is_thread { &self.by_threads } else { &self.by_extensions };
+        by.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether threads are so far ahead that it is for the extensions to take.
+    fn is_ahead(&self) -> bool {
+        let [threads, extensions] =
+            [&self.by_threads, &self.by_extensions].map(|by| by.load(Ordering::Relaxed));
+        threads > extensions + AHEAD
+    }
+}
+
+/// Ends all that loops or waits once somebody panics, so that the test fails instead of waiting for ever.
+struct Alarm<'t>(&'t AtomicBool, blocking::Control);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+            runtime().block_on(self.1.as_async().begin_shutdown());
+        }
     }
 }
 
@@ -50,24 +89,29 @@ fn every_job_is_done_and_none_is_lost_while_readers_are_killed() {
     eprintln!("WEIR_TEST_SEED={seed}");
     let main = blocking::Main::start(Main::builder(config())).unwrap();
     let (client, control) = (main.client(), main.control());
+    let events = control.as_async().events();
+    let deaths = thread::spawn(move || runtime().block_on(Deaths::count(events)));
     let book = Book::default();
     let (next, over) = (AtomicU32::new(0), AtomicBool::new(false));
-
+    let (dropped, stopped) = (AtomicU32::new(0), AtomicU32::new(0));
     let mut worked = client.subscribe_with("worked.>", listening()).unwrap();
 
     thread::scope(|scope| {
-        let (next, over, book) = (&next, &over, &book);
+        let (next, over, book, control) = (&next, &over, &book, &control);
+        let (dropped, stopped) = (&dropped, &stopped);
+        let alarm = move || Alarm(over, control.clone());
+        let _alarm = alarm();
         for writer in 0..WRITERS {
             let client = client.clone();
             scope.spawn(move || {
+                let _alarm = alarm();
                 let queue = client.queue("jobs").unwrap();
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     if number >= JOBS {
                         return;
                     }
-                    let deed = if number % DEADLY == 0 { "die" } else { "job" };
-                    let payload = format!("{deed} {number}");
+                    let payload = job(seed, number);
                     if writer % 2 == 0 {
                         queue.put_within(PATIENCE, payload).unwrap();
                     } else {
@@ -81,22 +125,26 @@ fn every_job_is_done_and_none_is_lost_while_readers_are_killed() {
         for reader in 0..READERS / 2 {
             let mut queue = client.queue("jobs").unwrap();
             scope.spawn(move || {
+                let _alarm = alarm();
                 while !over.load(Ordering::Relaxed) {
+                    if book.is_ahead() {
+                        thread::park_timeout(Duration::from_millis(1));
+                        continue;
+                    }
                     let Some(job) = queue.take(Duration::from_millis(20)).unwrap() else { continue };
-                    let text = String::from_utf8(job.payload.to_vec()).unwrap();
-                    let (deed, number) = text.split_once(' ').unwrap();
-                    let number = number.parse().unwrap();
+                    let number = number_of(&job.payload);
+                    book.enter(&format!("thread {reader}"), number, job.deliveries);
                     // A thread does not die of what kills an extension, but of poison neither is it done.
-                    if deed == "job" || number % POISON != 0 {
-                        book.enter(&format!("thread {reader}"), number);
+                    if number % POISON == 0 {
+                        dropped.fetch_add(1, Ordering::Relaxed);
+                    } else {
                         job.done();
                     }
-                    // About as long as an extension takes.
-                    thread::park_timeout(Duration::from_micros(100));
                 }
             });
         }
         scope.spawn(move || {
+            let _alarm = alarm();
             loop {
                 let Some(event) = worked.next(Duration::from_millis(20)).unwrap() else {
                     if over.load(Ordering::Relaxed) {
@@ -105,66 +153,135 @@ fn every_job_is_done_and_none_is_lost_while_readers_are_killed() {
                     continue;
                 };
                 assert_eq!(event.lost, 0);
-                let text = String::from_utf8(event.payload.to_vec()).unwrap();
-                let words: Vec<&str> = text.split(' ').collect();
-                if words[2] == "job" {
-                    book.enter(event.topic.as_str(), words[3].parse().unwrap());
-                }
+                // As in `ID DELIVERIES PAYLOAD`.
+                let text = str::from_utf8(&event.payload).unwrap();
+                let delivery = text.split(' ').nth(1).unwrap().parse().unwrap();
+                book.enter(event.topic.as_str(), number_of(&event.payload), delivery);
             }
         });
-        let killer = control.clone();
         scope.spawn(move || {
-            let mut chance = fastrand::Rng::with_seed(seed);
+            let mut chance = Rng::with_seed(seed);
             while !over.load(Ordering::Relaxed) {
                 let victim = format!("r{}", chance.u32(0..READERS / 2));
+                stopped.fetch_add(1, Ordering::Relaxed);
                 // It may just be down: then another is killed.
-                let _down = killer.restart(&victim);
+                let _down = control.restart(&victim);
+                thread::park_timeout(Duration::from_micros(chance.u64(0..5000)));
             }
         });
 
         let began = Instant::now();
-        let poisoned = u64::from(JOBS.div_ceil(POISON));
         let is_over = |status: &QueueStatus| {
             next.load(Ordering::Relaxed) >= JOBS && status.done + status.dead == u64::from(JOBS)
         };
-        while !is_over(&status(&control, "jobs")) {
-            assert!(began.elapsed() < PATIENCE, "{:?}", status(&control, "jobs"));
+        while !is_over(&status(control, "jobs")) {
+            assert!(!over.load(Ordering::Relaxed), "one of the threads has panicked");
+            assert!(began.elapsed() < PATIENCE, "{:?}", status(control, "jobs"));
             thread::park_timeout(Duration::from_millis(5));
         }
         over.store(true, Ordering::Relaxed);
-        let QueueStatus { put, delivered, done, returned, dead, shed, waiting, in_hand, bytes, .. } =
-            status(&control, "jobs");
-        eprintln!("put {put}, delivered {delivered}, done {done}, returned {returned}, dead {dead}");
-        assert_eq!((put, shed, waiting, in_hand, bytes), (JOBS.into(), 0, 0, 0, 0));
-        assert_eq!(delivered, done + returned);
-        assert!(dead >= poisoned, "{dead}");
-        let letters = control.as_async().queue_jobs("dead", 1000).unwrap();
-        assert_eq!(letters.len() as u64, dead);
-        assert!(letters.iter().all(|job| job.died_after == Some(5)));
-        let died: BTreeSet<u32> = letters.iter().map(|job| number_of(&job.payload)).collect();
-        let poison: BTreeSet<u32> = (0..JOBS).filter(|number| number % POISON == 0).collect();
-        assert!(died.is_superset(&poison));
     });
 
-    let done = book.done.lock().unwrap();
-    let letters = control.as_async().queue_jobs("dead", 1000).unwrap();
-    let died: BTreeSet<u32> = letters.iter().map(|job| number_of(&job.payload)).collect();
-    let lost: Vec<u32> =
-        (0..JOBS).filter(|number| !done.contains_key(number) && !died.contains(number)).collect();
-    assert!(lost.is_empty(), "{lost:?}");
-    let by = book.by.lock().unwrap();
-    eprintln!("{by:?}");
+    let jobs = status(&control, "jobs");
+    let letters = control.as_async().queue_jobs("dead", JOBS as usize).unwrap();
     main.shutdown().unwrap();
+    let deaths = deaths.join().unwrap();
+    let QueueStatus { put, delivered, done, returned, dead, shed, waiting, in_hand, bytes, .. } = jobs;
+    eprintln!("put {put}, delivered {delivered}, done {done}, returned {returned}, dead {dead}\n{deaths:?}");
+    assert_eq!((put, shed, waiting, in_hand, bytes), (JOBS.into(), 0, 0, 0, 0));
+    assert_eq!(delivered, done + returned);
+    assert_eq!(letters.len() as u64, dead);
+    let is_from_here =
+        |died_in: &Option<weir_host::QueueName>| died_in.as_ref().is_some_and(|q| q.as_str() == "jobs");
+    assert!(letters.iter().all(|job| is_from_here(&job.died_in) && job.died_after == Some(MAX_DELIVERIES)));
+
+    // What is done was seen with whom it was delivered to last: nobody dies between that and the end of it unseen.
+    let seen = book.seen.lock().unwrap();
+    let mut last: BTreeMap<u32, (u32, &str)> =
+        seen.iter().map(|((number, delivery), reader)| (*number, (*delivery, &**reader))).collect();
+    for letter in &letters {
+        last.remove(&number_of(&letter.payload));
+    }
+    assert_eq!(last.len() as u64, done, "none is lost, and none is done that is dead");
+    assert!(last.keys().all(|number| number % POISON != 0), "poison that is done");
+    let deliveries: u64 = last.values().map(|(delivery, _)| u64::from(*delivery)).sum();
+    assert_eq!(delivered, deliveries + dead * u64::from(MAX_DELIVERIES));
+
+    // Each that came back came from one who died with it or as it was stopped, or from a thread that dropped it.
+    let died: u64 = CAUSES.iter().map(|cause| deaths.of(cause)).sum();
+    let others = dropped.into_inner() + stopped.into_inner();
+    assert!(returned <= died + u64::from(others) + deaths.missed, "{returned} returned, {others} others");
+    assert!(CAUSES.iter().all(|cause| deaths.of(cause) > 0), "{deaths:?}");
+
+    let mut by: BTreeMap<&str, u32> = BTreeMap::new();
+    for (_, reader) in last.values() {
+        *by.entry(reader).or_default() += 1;
+    }
+    eprintln!("{by:?}");
+    let extensions = || by.iter().filter(|(reader, _)| reader.starts_with("worked."));
+    assert_eq!(extensions().count() as u32, READERS / 2);
+    assert!(extensions().all(|(_, done)| *done >= 100), "{by:?}");
+    assert!(extensions().map(|(_, done)| *done).sum::<u32>() >= JOBS / 3, "{by:?}");
+}
+
+/// Deaths with a job in hand, by cause.
+#[derive(Debug, Default)]
+struct Deaths {
+    by_cause: HashMap<String, u64>,
+    /// Events that were not seen, each of which may have been one.
+    missed: u64,
+}
+
+impl Deaths {
+    /// Counts until Main has ended.
+    async fn count(mut events: MainEvents) -> Self {
+        let mut deaths = Self::default();
+        while let Some(event) = events.next().await {
+            match event {
+                MainEvent::Failed(failure) if failure.handling.is_some() => {
+                    *deaths.by_cause.entry(failure.cause).or_default() += 1;
+                }
+                MainEvent::Lagged { missed } => deaths.missed += missed,
+                _ => {}
+            }
+        }
+        deaths
+    }
+
+    fn of(&self, cause: &str) -> u64 {
+        self.by_cause.iter().filter(|(known, _)| known.contains(cause)).map(|(_, count)| count).sum()
+    }
+}
+
+/// What a job says, its number last: mostly nothing, or what becomes of the extension that takes it.
+fn job(seed: u64, number: u32) -> String {
+    let mut chance = Rng::with_seed(seed.wrapping_add(number.into()));
+    let is_poison = number % POISON == 0;
+    if is_poison || chance.u32(0..DEADLY) == 0 {
+        // Poison is never done.
+        let points = if is_poison { 0..POINTS.len() - 1 } else { 0..POINTS.len() };
+        let (point, how) = (POINTS[chance.usize(points)], HOWS[chance.usize(0..HOWS.len())]);
+        return format!("end {point} {how} {number}");
+    }
+    match chance.u32(0..50) {
+        // Longer than one that is stopped has to end.
+        0 => format!("wait 3 {number}"),
+        _ => format!("job {number}"),
+    }
 }
 
 fn number_of(payload: &[u8]) -> u32 {
-    let text = std::str::from_utf8(payload).unwrap();
-    text.split_once(' ').unwrap().1.parse().unwrap()
+    let text = str::from_utf8(payload).unwrap();
+    text.rsplit_once(' ').unwrap().1.parse().unwrap()
 }
 
 fn status(control: &blocking::Control, queue: &str) -> QueueStatus {
     let queues = control.as_async().queues();
     queues.into_iter().find(|status| status.queue.as_str() == queue).unwrap()
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
 /// Loses nothing, and so holds extensions back where the test does not keep up.
@@ -179,6 +296,10 @@ fn config() -> Config {
         reader.publishes = vec!["worked.>".parse().unwrap()];
         let mode = if n % 2 == 0 { "one-by-one" } else { "next" };
         reader.config.extend([("queue".to_owned(), "jobs".to_owned()), ("mode".to_owned(), mode.to_owned())]);
+        // What is used up in a few milliseconds, and time to stop in which not all do.
+        reader.limits.message_size = 64 * 1024;
+        reader.limits.fuel_per_message = 2_000_000;
+        reader.limits.stop_timeout = Duration::from_millis(1);
         reader
     });
     let writers = (1..WRITERS).step_by(2).map(|n| {
@@ -194,11 +315,13 @@ fn config() -> Config {
     let mut jobs = QueueConfig::default();
     jobs.messages = 64;
     jobs.when_full = Policy::Block;
-    jobs.max_deliveries = 5;
+    jobs.max_deliveries = MAX_DELIVERIES;
     jobs.dead_letter = Some("dead".parse().unwrap());
     config.queues.insert("jobs".parse().unwrap(), jobs);
     let mut dead = QueueConfig::default();
-    dead.messages = 1000;
+    // Room for all: how many die so often is for chance to say.
+    dead.messages = JOBS;
+    dead.bytes = u64::from(JOBS) * 256;
     config.queues.insert("dead".parse().unwrap(), dead);
     config
 }

@@ -10,13 +10,19 @@
 //! | payload begins with | what it does |
 //! | --- | --- |
 //! | `die` | it traps |
+//! | `end POINT HOW` | it ends: `first`, before it publishes; `midway`, the same after a sleep; `published`; or `done`, as the last that it does |
 //! | `loop` | it never comes back |
 //! | `give-back` | it gives the job back |
 //! | `hold` | it keeps the job in hand: in `next` it takes another, in `one-by-one` it never comes back |
 //! | `wait MS` | the job is done after so many milliseconds |
 //! | anything else | the job is done |
+//!
+//! `HOW` is `trap`, `exit`, `finish`, which is to exit with 0, or `fuel`, which is to go on until that is used up.
 
-use std::{hint::black_box, process::ExitCode};
+use std::{
+    hint::black_box,
+    process::{self, ExitCode},
+};
 
 use test_guests::{
     PATIENT,
@@ -63,21 +69,41 @@ fn run() -> Result<(), String> {
 
 fn work(topic: &str, job: &Job, mode: Taking) -> Result<(), String> {
     let payload = String::from_utf8_lossy(&job.payload);
+    end_if(&payload, "first");
+    if payload.starts_with("end midway") {
+        subscribe_duration(1_000_000).block();
+    }
+    end_if(&payload, "midway");
     let line = format!("{} {} {payload}", job.id, job.deliveries);
     events::publish(topic, line.as_bytes(), PATIENT).map_err(text)?;
+    end_if(&payload, "published");
     match (word(&payload), mode) {
-        (("die", _), _) => std::process::abort(),
+        (("die", _), _) => process::abort(),
         (("loop", _), _) => spin(),
         (("give-back", _), _) => return queues::give_back(job.id).map_err(text),
         (("hold", _), Taking::Next(_)) => return Ok(()),
         (("hold", _), Taking::OneByOne) => subscribe_duration(DAY).block(),
-        (("wait", ms), _) => subscribe_duration(number(ms)?.saturating_mul(1_000_000)).block(),
+        (("wait", ms), _) => subscribe_duration(number(word(ms).0)?.saturating_mul(1_000_000)).block(),
         _ => {}
     }
-    match mode {
-        // The next receive says so.
-        Taking::OneByOne => Ok(()),
-        Taking::Next(_) => queues::done(job.id).map_err(text),
+    if let Taking::Next(_) = mode {
+        queues::done(job.id).map_err(text)?;
+    }
+    // One by one, the next receive would say so.
+    end_if(&payload, "done");
+    Ok(())
+}
+
+/// Ends the instance, if that is what the job says of this point.
+fn end_if(payload: &str, here: &str) {
+    let ("end", rest) = word(payload) else { return };
+    let (point, rest) = word(rest);
+    match word(rest).0 {
+        _ if point != here => {}
+        "fuel" => spin(),
+        "exit" => process::exit(1),
+        "finish" => process::exit(0),
+        _ => process::abort(),
     }
 }
 
