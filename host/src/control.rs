@@ -194,8 +194,9 @@ impl Control {
     /// # Errors
     ///
     /// [`Error::Invalid`] if there is no such queue, or no such dead letter in it. [`Error::Overloaded`]
-    /// if there is no room for one: it and those after it stay. [`Error::NoProvider`] if the queue where
-    /// it died is no longer configured.
+    /// if there is no room for one, and [`Error::NoProvider`] if the queue where it died is no longer
+    /// configured: those that cannot go back stay, and all others are back. Of several reasons, the first
+    /// is given.
     pub fn requeue(&self, queue: &str, id: Option<MessageId>) -> Result<u64, Error> {
         self.bus.requeue(&self.bus.queue(queue)?, id)
     }

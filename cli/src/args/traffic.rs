@@ -106,7 +106,7 @@ pub(crate) struct PutArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(group = ArgGroup::new("which").required(true), after_help = "\
-They are delivered as if they were new. Where one finds no room, it and those after it stay.
+They are delivered as if they were new. Where one finds no room, it stays.
 
 Examples:
   weir queues requeue --id 4711 uploads-dead

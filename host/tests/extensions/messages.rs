@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use futures_util::{FutureExt, future::join_all};
-use weir_host::{CallOptions, Error, ExtensionConfig, Service, State};
+use weir_host::{CallOptions, Error, ExtensionConfig, Policy, Service, State};
 
-use super::support::{builder, puppet, puppet_with, reached, start, taken, tell};
+use super::support::{Gate, builder, puppet, puppet_with, reached, set, start, taken, tell};
 
 fn caller(id: &str, wants: &[&str]) -> ExtensionConfig {
     puppet_with(id, |p| {
@@ -67,6 +67,41 @@ async fn a_circle_of_blocking_calls_is_refused_and_names_who_waits() {
     assert!(told.contains(r#"WouldDeadlock([\"b\", \"a\", \"b\"])"#), "{told}");
     let told = tell(&main, "a", "call a@1 run echo").await.unwrap_err();
     assert_eq!(told, r#"Error::WouldDeadlock(["a", "a"])"#);
+}
+
+#[tokio::test]
+async fn two_full_block_topics_that_face_each_other_are_an_error_that_names_the_cycle() {
+    let gate = Gate::new();
+    let peers = [("a", "b"), ("b", "a")].map(|(id, other)| {
+        puppet_with(id, |p| {
+            p.wants = vec!["gate@1".parse().unwrap()];
+            p.publishes = vec![format!("to.{other}").parse().unwrap()];
+            p.subscribes = vec![format!("to.{id}").parse().unwrap()];
+            p.subscribes[0].policy = Policy::Block;
+            p.limits.inbox_messages = 1;
+            set(p, "start", &format!("subscribe to.{id}"));
+        })
+    });
+    let main = builder(peers.to_vec()).serve(gate.service()).start().await.unwrap();
+    // Each waits for the gate, and so takes nothing from its inbox, which is full then.
+    let publish = |id, other| {
+        let command = format!("all call gate@1 pass; publish to.{other} more");
+        let main = &main;
+        async move { tell(main, id, &command).await }
+    };
+    let (mut a, mut b) = (Box::pin(publish("a", "b")), Box::pin(publish("b", "a")));
+    assert_eq!(((&mut a).now_or_never(), (&mut b).now_or_never()), (None, None));
+    for id in ["a", "b"] {
+        taken(&main, id).await;
+        let receipt = main.client().publish(&format!("to.{id}"), "fills it").await.unwrap();
+        assert_eq!(receipt.delivered, 1);
+    }
+    gate.open(2);
+    // The first waits until the second, which would wait for it and is refused at once, takes from its inbox again.
+    let (a, b) = (a.await, b.await);
+    let (who, refused, other) = if a.is_err() { (["a", "b", "a"], a, b) } else { (["b", "a", "b"], b, a) };
+    assert_eq!(refused, Err(format!("Error::WouldDeadlock({who:?})")));
+    assert!(other.unwrap().contains("delivered: 1"));
 }
 
 #[tokio::test]

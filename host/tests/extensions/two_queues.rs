@@ -83,9 +83,14 @@ async fn two_full_block_queues_that_face_each_other_are_an_error_that_names_the_
         put(&main, own, "job").await;
         in_hand(&main, &[own], 1).await;
     }
-    let (a, b) = tokio::join!(tell(&main, "a", "put q2 more"), tell(&main, "b", "put q1 more"));
-    let outcomes = format!("{a:?} {b:?}");
-    assert!(outcomes.contains("WouldDeadlock"), "{outcomes}");
+    // The first waits, and the second, which would wait for it, is refused at once.
+    let (who, outcome) = tokio::select! {
+        outcome = tell(&main, "a", "put q2 more") => (["a", "b", "a"], outcome),
+        outcome = tell(&main, "b", "put q1 more") => (["b", "a", "b"], outcome),
+    };
+    assert_eq!(outcome, Err(format!("Error::WouldDeadlock({who:?})")));
+    let blocked: Vec<_> = main.control().queues().iter().map(|queue| queue.blocked).collect();
+    assert_eq!(blocked.iter().sum::<u64>(), 1, "{blocked:?}");
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@
 //! | 14 unknown, oneself, stopped | `messages.rs`: `to_nobody_to_oneself_…` |
 //! | 16 `receive` for ever | `messages.rs`: `one_that_waits_for_ever_…` |
 //! | 17 endless exchange | `floods.rs`: `an_endless_exchange_of_two_…` |
-//! | 18 circles | `messages.rs`: `a_circle_of_three_…`; `extensions/messages.rs`: `a_circle_of_blocking_calls_…`. There are no `block` routes yet |
+//! | 18 circles | `messages.rs`: `a_circle_of_three_…`; `extensions/messages.rs`: `a_circle_of_blocking_calls_…`, `two_full_block_topics_…`; `extensions/two_queues.rs`: `two_full_block_queues_…` |
 //! | 19 the target dies | `messages.rs`: `whoever_waits_for_one_that_dies_…`, `whoever_waits_unread_…`; `extensions/traps.rs`, `batches.rs` |
 //! | 20 wrong answers | `messages.rs`: `a_second_answer_…`; `extensions/access.rs`: `another_extensions_request_…` |
 //! | 21 a late answer | `messages.rs`: `a_late_answer_…` |
