@@ -8,7 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weir_host::{Client, Config, ExtensionConfig, Limits, Main, MainConfig, Policy, RestartPolicy};
+use futures_util::FutureExt;
+use weir_host::{
+    Client, Config, ExtensionConfig, Limits, Main, MainConfig, Policy, Receipt, RestartPolicy, SubscriptionStatus,
+};
 
 const SUBSCRIBERS: usize = 1024;
 const DELIVERIES: usize = 1_000_000;
@@ -19,6 +22,12 @@ const PACKET: usize = 1024;
 /// A day's worth of events.
 const DAY: usize = 10_000_000;
 
+/// Events that may wait for each.
+const INBOX: u64 = 50;
+
+/// What is published event by event.
+const STEPS: usize = 200;
+
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// One that stalls, the others, and one that does not read: all in one process, one after the other.
@@ -27,7 +36,8 @@ async fn a_million_deliveries_arrive_in_order_and_what_is_not_read_stays_within_
     let main = start().await;
     let client = main.client().clone();
 
-    let (rounds, curve) = broadcast(&main, false, DELIVERIES.div_ceil(SUBSCRIBERS)).await;
+    let rounds = DELIVERIES.div_ceil(SUBSCRIBERS);
+    let curve = broadcast(&main, rounds).await;
     for subscriber in 0..SUBSCRIBERS {
         assert_eq!(
             heard(&client, subscriber, rounds).await,
@@ -41,21 +51,67 @@ async fn a_million_deliveries_arrive_in_order_and_what_is_not_read_stays_within_
     eprintln!("resident KiB, ten times over {} deliveries: {:?}", rounds * SUBSCRIBERS, kib(&curve));
     assert!(grown <= allowed, "{grown} bytes more than at first");
 
-    // One that stalls changes nothing for the others.
-    assert!(ask(&client, 0, "stall").await.starts_with(&rounds.to_string()));
-    let (more, curve) = broadcast(&main, true, 200).await;
-    eprintln!("and with one that stalls: {:?}", kib(&curve));
+    // One that stalls changes nothing for the others: they have each event before the next comes.
+    let before = in_step(&main, 0, STEPS).await;
+    assert!(ask(&client, 0, "stall").await.starts_with(&(rounds + STEPS).to_string()));
+    let curve = [resident()];
+    let beside = in_step(&main, 1, STEPS).await;
+    eprintln!("a step takes {before:?}, and {beside:?} with one that stalls");
+    assert!(beside < 5 * before, "{beside:?} for a step that took {before:?}");
+    let grown = resident().saturating_sub(curve[0]);
+    assert!(grown <= 1024 * 1024, "{grown} bytes more with one that stalls");
     for subscriber in 1..SUBSCRIBERS {
-        let all = rounds + more;
+        let all = rounds + 2 * STEPS;
         assert_eq!(heard(&client, subscriber, all).await, format!("{all} {all} 0 0"), "{subscriber}");
     }
     let stalled = main.control().status("s0").unwrap();
     assert!(stalled.inbox_bytes <= 64 * 1024);
-    let lag = main.control().topics().subscriptions.into_iter().find(|s| s.subscriber == "s0").unwrap();
-    assert_eq!((lag.policy, lag.waiting, lag.shed), (Policy::DropOldest, 50, more as u64 - 50));
+    let lag = subscription(&main, "s0");
+    assert_eq!((lag.policy, lag.waiting, lag.shed), (Policy::DropOldest, INBOX, STEPS as u64 - INBOX));
 
+    stored_once(&main).await;
     never_reads(&main).await;
     main.shutdown().await.unwrap();
+}
+
+/// Publishes so many packets, each when all but the first `stalled` have had the one before; the median time for one.
+async fn in_step(main: &Main, stalled: usize, steps: usize) -> Duration {
+    let packet = vec![b'x'; PACKET];
+    let mut took = Vec::new();
+    for step in 1..=steps as u64 {
+        let began = Instant::now();
+        let receipt = main.client().publish("flood", packet.clone()).now_or_never();
+        let receipt = receipt.expect("the publisher waits for nobody").unwrap();
+        let shed = if step > INBOX { stalled as u32 } else { 0 };
+        let Receipt { delivered, refused, .. } = receipt;
+        assert_eq!((delivered as usize, receipt.shed, refused), (SUBSCRIBERS, shed, 0), "step {step}");
+        while waiting(main) > stalled as u64 * step.min(INBOX) {
+            assert!(began.elapsed() < PATIENCE, "{} events wait", waiting(main));
+            tokio::task::yield_now().await;
+        }
+        took.push(began.elapsed());
+    }
+    took.sort();
+    took[took.len() / 2]
+}
+
+/// With nobody who reads, as many events wait for each as it has room for: memory holds each of them once.
+async fn stored_once(main: &Main) {
+    for subscriber in 1..SUBSCRIBERS {
+        ask(main.client(), subscriber, "stall").await;
+    }
+    let before = resident();
+    for _ in 0..INBOX {
+        let receipt = main.client().publish("flood", vec![b'x'; PACKET]).now_or_never();
+        let Receipt { delivered, refused, .. } = receipt.expect("there is room").unwrap();
+        assert_eq!((delivered as usize, refused), (SUBSCRIBERS, 0));
+    }
+    let grown = resident().saturating_sub(before);
+    let waiting = waiting(main);
+    assert_eq!(waiting, SUBSCRIBERS as u64 * INBOX);
+    eprintln!("{waiting} events of {PACKET} bytes wait, each with {SUBSCRIBERS}: {} KiB more", grown / 1024);
+    // A copy for each would take 50 MiB.
+    assert!(grown <= 8 * 1024 * 1024, "{grown} bytes more");
 }
 
 /// Ten million events to one that never reads.
@@ -78,24 +134,35 @@ async fn never_reads(main: &Main) {
     assert_eq!(status.shed + status.inbox_messages, DAY as u64);
 }
 
-/// Publishes so many packets, never more ahead of any subscriber than an inbox holds, but for the first if
-/// that has stalled; and the resident memory, ten times.
-async fn broadcast(main: &Main, has_stalled: bool, rounds: usize) -> (usize, Vec<u64>) {
+/// Publishes so many packets, never more ahead of any subscriber than an inbox holds; and the resident memory,
+/// ten times.
+async fn broadcast(main: &Main, rounds: usize) -> Vec<u64> {
     let client = main.client();
     let mut curve = vec![resident()];
     let packet = vec![b'x'; PACKET];
     for round in 1..=rounds {
-        let receipt = client.publish("flood", packet.clone()).await.unwrap();
-        assert_eq!(receipt.delivered as usize, SUBSCRIBERS);
+        let Receipt { delivered, shed, refused, .. } = client.publish("flood", packet.clone()).await.unwrap();
+        assert_eq!((delivered as usize, shed, refused), (SUBSCRIBERS, 0, 0));
         // All others have the publisher wait.
-        if round % 32 == 0 && !has_stalled {
+        if round % 32 == 0 {
             heard(client, 0, round).await;
         }
         if round % (rounds / 10).max(1) == 0 {
             curve.push(resident());
         }
     }
-    (rounds, curve)
+    curve
+}
+
+fn subscription(main: &Main, subscriber: &str) -> SubscriptionStatus {
+    let mut all = main.control().topics().subscriptions.into_iter();
+    all.find(|subscription| subscription.subscriber == subscriber).unwrap()
+}
+
+/// Events of the flood that wait, with all subscribers.
+fn waiting(main: &Main) -> u64 {
+    let all = main.control().topics().subscriptions.into_iter();
+    all.filter(|subscription| subscription.subscriber != "deaf").map(|own| own.waiting).sum()
 }
 
 /// What a subscriber has to tell once it has heard so many events.
@@ -135,7 +202,7 @@ async fn start() -> Main {
 fn listener(id: &str, pattern: &str) -> ExtensionConfig {
     let mut listener = ExtensionConfig::new(id.parse().unwrap(), test_guests::path("listener"));
     listener.limits = Limits::min();
-    listener.limits.inbox_messages = 50;
+    listener.limits.inbox_messages = INBOX as u32;
     listener.limits.inbox_bytes = 64 * 1024;
     listener.limits.ready_timeout = PATIENCE;
     listener.limits.stop_timeout = Duration::from_millis(100);

@@ -7,6 +7,7 @@ mod batches;
 mod blocking;
 mod cancel;
 mod concurrency;
+mod fairness;
 mod files;
 mod handed_jobs;
 mod instances;

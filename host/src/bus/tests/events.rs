@@ -1,6 +1,7 @@
 //! Events: to every subscriber, in order, and with every loss counted.
 
 use super::*;
+use crate::policy::Policy;
 
 fn publish(bus: &TestBus, topic: &str, payload: &'static str) -> Receipt {
     bus.publish(bus.main(), None, topic, payload.into()).unwrap()
@@ -213,5 +214,26 @@ fn concurrent_publishers_leave_neither_gap_nor_disorder() {
         let expected = &mut next[usize::try_from(event.published.sender.0).unwrap() - 2];
         assert_eq!(*event.published.payload, expected.to_be_bytes());
         *expected += 1;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_payload_is_stored_once_whatever_the_number_of_subscribers_and_of_patterns() {
+    let bus = TestBus::new();
+    bus.retain(["t.x".parse().unwrap()]);
+    let peers: Vec<_> = (0..256).map(|number| bus.ready(&format!("p{number}"), &[], &[])).collect();
+    for (peer, policy) in peers.iter().zip(Policy::ALL.iter().cycle()) {
+        let delivery = Delivery { policy: *policy, ..Delivery::default() };
+        for pattern in ["t.x", "t.*"] {
+            bus.bus.subscribe(peer, peer.inbox(), pattern, Some(delivery)).unwrap();
+        }
+    }
+    let payload = Bytes::from(vec![b'x'; 1000]);
+    let stored = payload.as_ptr();
+    assert_eq!(bus.publish(bus.main(), None, "t.x", payload).unwrap().delivered, 512);
+    let late = bus.ready("late", &[], &[]);
+    bus.subscribe(&late, late.inbox(), ">").unwrap();
+    for peer in peers.iter().flat_map(|peer| [peer, peer]).chain([&late]) {
+        assert_eq!(take_event(peer.inbox()).published.payload.as_ptr(), stored);
     }
 }

@@ -24,3 +24,38 @@ async fn one_extension_can_make_a_publish_visit_few_more_nodes_than_it_has_subsc
     drop(publishing);
     assert!(compared < 10 * 256, "{compared} nodes in {took:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn subscriptions_that_do_not_match_make_a_publish_visit_no_more_nodes() {
+    let bus = TestBus::new();
+    let limits = PeerLimits { subscriptions: u64::MAX, ..LIMITS };
+    let (peer, other) = (bus.ready("a", &[], &[]), bus.add_with("b", limits, &[], &[]));
+    start(&other, &[]);
+    for pattern in ["a.b.c", "a.*.c", "*.b.>", ">"] {
+        bus.subscribe(&peer, peer.inbox(), pattern).unwrap();
+    }
+    let mut subscribed = 0;
+    let mut visited_with = |others: u32| {
+        // Beside the topic at each of its places, behind it, and before its end; exact and not.
+        while subscribed < others {
+            let number = subscribed;
+            let pattern = match number % 8 {
+                0 => format!("a.b.x{number}"),
+                1 => format!("a.x{number}.c"),
+                2 => format!("x{number}.b.c"),
+                3 => format!("a.b.c.x{number}"),
+                4 => format!("*.x{number}.c"),
+                5 => format!("x{number}.*.>"),
+                6 => format!("*.*.x{number}"),
+                _ => format!("a.x{number}.>"),
+            };
+            bus.subscribe(&other, other.inbox(), &pattern).unwrap();
+            subscribed += 1;
+        }
+        let publishing = bus.bus.publish(bus.main(), None, "a.b.c", "".into(), (None, None)).unwrap();
+        assert_eq!(publishing.deliveries(), 4, "those of `b` do not match");
+        publishing.compared
+    };
+    let few = visited_with(16);
+    assert_eq!(visited_with(10_000), few);
+}

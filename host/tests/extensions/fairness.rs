@@ -1,0 +1,124 @@
+//! Who reads a shared queue gets its share of the jobs: of 24 equals the busiest gets at most twice as many
+//! as the laziest, where readers wait for jobs, and where jobs wait for extensions. Where jobs wait for threads, it is
+//! the kernel that says who of them comes to take.
+
+use std::{
+    sync::Barrier,
+    thread,
+    time::{Duration, Instant},
+};
+
+use weir_host::{ExtensionConfig, Main, QueueConfig, QueueStatus, blocking};
+
+use super::support::{PATIENCE, config, extension, set};
+
+const READERS: usize = 24;
+
+/// A Main with the queue `q`, which has room for all.
+fn main_with(extensions: Vec<ExtensionConfig>) -> blocking::Main {
+    let mut config = config(extensions);
+    let mut queue = QueueConfig::default();
+    (queue.messages, queue.bytes) = (100_000, 1 << 30);
+    config.queues.insert("q".parse().unwrap(), queue);
+    blocking::Main::start(Main::builder(config)).unwrap()
+}
+
+fn status(main: &blocking::Main) -> QueueStatus {
+    main.control().as_async().queues().remove(0)
+}
+
+fn until(main: &blocking::Main, holds: impl Fn(&QueueStatus) -> bool) {
+    let began = Instant::now();
+    while !holds(&status(main)) {
+        assert!(began.elapsed() < PATIENCE, "{:?}", status(main));
+        thread::park_timeout(Duration::from_micros(50));
+    }
+}
+
+/// All at once, so that from then on no reader has to wait.
+fn put_all(main: &blocking::Main, jobs: u64) {
+    let queue = main.client().queue("q").unwrap();
+    for _ in 0..jobs {
+        queue.put("x").unwrap();
+    }
+    until(main, |status| status.done == jobs);
+}
+
+/// Each job when the one before is done, so that readers wait for it.
+fn put_one_by_one(main: &blocking::Main, jobs: u64) {
+    let queue = main.client().queue("q").unwrap();
+    for job in 1..=jobs {
+        queue.put_within(PATIENCE, "x").unwrap();
+        until(main, |status| status.done == job);
+    }
+}
+
+fn assert_fair(each: &[u64]) {
+    let (least, most) = (each.iter().min().unwrap(), each.iter().max().unwrap());
+    assert!(*least > 0 && *most <= 2 * least, "{each:?}");
+}
+
+/// Each of 24 threads takes until Main has ended; how many each got.
+fn by_threads(put: impl FnOnce(&blocking::Main)) -> Vec<u64> {
+    let main = main_with(Vec::new());
+    let all_wait = Barrier::new(READERS + 1);
+    thread::scope(|scope| {
+        let readers: Vec<_> = (0..READERS)
+            .map(|_| {
+                let mut queue = main.client().queue("q").unwrap();
+                let all_wait = &all_wait;
+                scope.spawn(move || {
+                    all_wait.wait();
+                    let mut own = 0;
+                    while let Some(job) = queue.take(PATIENCE).unwrap() {
+                        job.done();
+                        own += 1;
+                    }
+                    own
+                })
+            })
+            .collect();
+        all_wait.wait();
+        put(&main);
+        main.shutdown().unwrap();
+        readers.into_iter().map(|reader| reader.join().unwrap()).collect()
+    })
+}
+
+/// How many each of 24 extensions got.
+fn by_extensions(mode: &str, put: impl FnOnce(&blocking::Main)) -> Vec<u64> {
+    let readers = (0..READERS).map(|n| {
+        let mut reader = extension(&format!("r{n}"), "worker");
+        reader.takes = vec!["q".parse().unwrap()];
+        reader.publishes = vec!["worked.>".parse().unwrap()];
+        set(&mut reader, "queue", "q");
+        set(&mut reader, "mode", mode);
+        reader
+    });
+    let main = main_with(readers.collect());
+    until(&main, |status| status.idle_readers == READERS as u64);
+    put(&main);
+    let each = main.control().as_async().extensions();
+    main.shutdown().unwrap();
+    // It publishes once for each job.
+    each.iter().map(|status| status.sent).collect()
+}
+
+#[test]
+fn over_24_threads_that_wait_for_jobs_the_busiest_gets_at_most_twice_as_many_as_the_laziest() {
+    assert_fair(&by_threads(|main| put_one_by_one(main, 4800)));
+}
+
+#[test]
+fn over_24_extensions_that_wait_for_jobs_the_busiest_gets_at_most_twice_as_many_as_the_laziest() {
+    for mode in ["one-by-one", "next"] {
+        assert_fair(&by_extensions(mode, |main| put_one_by_one(main, 2400)));
+    }
+}
+
+#[test]
+fn over_24_extensions_with_more_jobs_than_they_can_do_the_busiest_gets_at_most_twice_as_many_as_the_laziest() {
+    for mode in ["one-by-one", "next"] {
+        assert_fair(&by_extensions(mode, |main| put_all(main, 48_000)));
+    }
+}
