@@ -2,7 +2,7 @@
 //! extensions that read are killed at random, from within and from outside: every job is done, none is lost,
 //! each delivery goes to one reader, and deliveries are counted.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -219,7 +219,7 @@ fn every_job_is_done_and_none_is_lost_while_readers_are_killed() {
     }
     eprintln!("{by:?}");
     let extensions = || by.iter().filter(|(reader, _)| reader.starts_with("worked."));
-    assert_eq!(extensions().count() as u32, READERS / 2);
+    assert_eq!(extensions().count(), READERS as usize / 2);
     assert!(extensions().all(|(_, done)| *done >= 100), "{by:?}");
     assert!(extensions().map(|(_, done)| *done).sum::<u32>() >= JOBS / 3, "{by:?}");
 }

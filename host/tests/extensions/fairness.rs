@@ -117,7 +117,8 @@ fn over_24_extensions_that_wait_for_jobs_the_busiest_gets_at_most_twice_as_many_
 }
 
 #[test]
-fn over_24_extensions_with_more_jobs_than_they_can_do_the_busiest_gets_at_most_twice_as_many_as_the_laziest() {
+fn over_24_extensions_with_more_jobs_than_they_can_do_the_busiest_gets_at_most_twice_as_many_as_the_laziest()
+{
     for mode in ["one-by-one", "next"] {
         assert_fair(&by_extensions(mode, |main| put_all(main, 48_000)));
     }
