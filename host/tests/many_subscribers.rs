@@ -1,7 +1,12 @@
 //! One topic and 1024 subscribers, and a subscriber that never reads. Alone in its process, since it
 //! measures its memory.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 
 use std::{
     fs,

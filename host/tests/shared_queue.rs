@@ -135,7 +135,7 @@ fn every_job_is_done_and_none_is_lost_while_readers_are_killed() {
                     let number = number_of(&job.payload);
                     book.enter(&format!("thread {reader}"), number, job.deliveries);
                     // A thread does not die of what kills an extension, but of poison neither is it done.
-                    if number % POISON == 0 {
+                    if number.is_multiple_of(POISON) {
                         dropped.fetch_add(1, Ordering::Relaxed);
                     } else {
                         job.done();
@@ -203,7 +203,7 @@ fn every_job_is_done_and_none_is_lost_while_readers_are_killed() {
         last.remove(&number_of(&letter.payload));
     }
     assert_eq!(last.len() as u64, done, "none is lost, and none is done that is dead");
-    assert!(last.keys().all(|number| number % POISON != 0), "poison that is done");
+    assert!(last.keys().all(|number| !number.is_multiple_of(POISON)), "poison that is done");
     let deliveries: u64 = last.values().map(|(delivery, _)| u64::from(*delivery)).sum();
     assert_eq!(delivered, deliveries + dead * u64::from(MAX_DELIVERIES));
 
@@ -256,7 +256,7 @@ impl Deaths {
 /// What a job says, its number last: mostly nothing, or what becomes of the extension that takes it.
 fn job(seed: u64, number: u32) -> String {
     let mut chance = Rng::with_seed(seed.wrapping_add(number.into()));
-    let is_poison = number % POISON == 0;
+    let is_poison = number.is_multiple_of(POISON);
     if is_poison || chance.u32(0..DEADLY) == 0 {
         // Poison is never done.
         let points = if is_poison { 0..POINTS.len() - 1 } else { 0..POINTS.len() };
