@@ -1,13 +1,13 @@
 //! One shared queue: jobs that wait, those who wait for one, and jobs in hand.
 //!
-//! While a job waits, nobody who could take it waits for one: it is handed to whoever has waited longest, and goes
-//! to the next if that comes back with something else. A job counts in the capacity until it is done, so that one that comes back always has room.
+//! While a job waits, nobody who could take it waits for one: it is handed to whoever of those that wait has had
+//! fewest, and goes to the next if that comes back with something else. A job counts in the capacity until it is done, so that one that comes back always has room.
 
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -34,6 +34,9 @@ pub(crate) struct QueueSettings {
     pub(crate) max_payload: u64,
 }
 
+/// Jobs by which a reader may be behind the others, and is served before them until it has had as many.
+const BEHIND: u64 = 256;
+
 /// A queue that any number put into and take from.
 pub(crate) struct Queue {
     name: QueueName,
@@ -51,8 +54,10 @@ struct State {
     waiting: VecDeque<Job>,
     /// Jobs that wait for room.
     blocked: VecDeque<(Ticket, Job)>,
-    /// Those who wait for a job, longest first.
+    /// Those who wait for a job: who has had fewest, and of equals has waited longest, first.
     readers: VecDeque<Arc<Reader>>,
+    /// Jobs that the one had had who was handed the last.
+    turn: u64,
     /// Peers that take, and how many readers of theirs there are.
     takers: BTreeMap<PeerId, u32>,
     in_hand: usize,
@@ -175,6 +180,8 @@ pub(crate) struct Reader {
     left: Option<Arc<AtomicUsize>>,
     /// Whether what it has is counted there.
     counts: AtomicBool,
+    /// Jobs that it has had, as far as they count. Of the queue, under its lock.
+    had: AtomicU64,
     handed: Mutex<Option<Handed>>,
     wake: Box<dyn Fn() + Send + Sync>,
 }
@@ -193,7 +200,8 @@ impl Reader {
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Arc<Self> {
         let (counts, wake) = (AtomicBool::new(left.is_some()), Box::new(wake));
-        Arc::new(Self { max_payload, left, counts, handed: Mutex::default(), wake })
+        let had = AtomicU64::new(0);
+        Arc::new(Self { max_payload, left, counts, had, handed: Mutex::default(), wake })
     }
 
     /// Whether the jobs that it gets from now on are counted.
@@ -209,6 +217,21 @@ impl Reader {
         let one_less = |left: usize| left.checked_sub(1);
         left.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_less).ok()?;
         Some(Place(Some(left.clone())))
+    }
+
+    fn had(&self) -> u64 {
+        self.had.load(Ordering::Relaxed)
+    }
+
+    /// One that is new counts as one that has had as many as the others, and one that has not come for long is not
+    /// made up for all of that.
+    fn catch_up(&self, others: u64) {
+        let least = if self.had() == 0 { others } else { others.saturating_sub(BEHIND) };
+        self.set_had(self.had().max(least));
+    }
+
+    fn set_had(&self, jobs: u64) {
+        self.had.store(jobs, Ordering::Relaxed);
     }
 
     pub(crate) fn has_job(&self) -> bool {
@@ -239,6 +262,7 @@ impl Queue {
             waiting: VecDeque::new(),
             blocked: VecDeque::new(),
             readers: VecDeque::new(),
+            turn: 0,
             takers: BTreeMap::new(),
             in_hand: 0,
             in_hand_bytes: 0,
@@ -396,7 +420,11 @@ impl Queue {
                 state.readers.retain(|waiting| !Arc::ptr_eq(waiting, reader));
             }
             None if is_listed => {}
-            None => state.readers.push_back(reader.clone()),
+            None => {
+                reader.catch_up(state.turn);
+                let place = state.readers.partition_point(|other| other.had() <= reader.had());
+                state.readers.insert(place, reader.clone());
+            }
         }
     }
 
@@ -601,6 +629,7 @@ impl State {
         let at = self.waiting.iter().position(|job| reader.fits(job))?;
         let place = reader.place()?;
         let job = self.waiting.remove(at)?;
+        reader.set_had(reader.had() + 1);
         self.hold(&job);
         Some(Handed(job, place))
     }
@@ -632,7 +661,7 @@ impl State {
             && self.bytes + job.bytes() <= self.settings.bytes
     }
 
-    /// Hands a new job to whoever has waited longest, who is to be woken, or lets it wait.
+    /// Hands a new job to the first who waits and takes it, who is to be woken, or lets it wait.
     fn add(&mut self, job: Job) -> Option<Arc<Reader>> {
         self.bytes += job.bytes();
         match self.hand_over(job) {
@@ -660,6 +689,8 @@ impl State {
             |(at, reader): (usize, &Arc<Reader>)| Some((at, reader.place().filter(|_| reader.fits(&job))?));
         let Some((at, place)) = self.readers.iter().enumerate().find_map(takes) else { return Err(job) };
         let Some(reader) = self.readers.remove(at) else { return Err(job) };
+        self.turn = reader.had();
+        reader.set_had(self.turn + 1);
         self.hold(&job);
         *reader.handed() = Some(Handed(job, place));
         Ok(reader)

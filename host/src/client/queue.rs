@@ -10,8 +10,8 @@ use crate::{
     names::QueueName,
 };
 
-/// A shared queue. A clone is another reader: each takes one job after the other, and those who wait for
-/// one get it in the order in which they came. Where extensions take, too, a job is at most as large as the largest
+/// A shared queue. A clone is another reader: each takes one job after the other, and of those who wait for
+/// one it goes to the one that has had fewest, and of equals to the one that has waited longest. Where extensions take, too, a job is at most as large as the largest
 /// `message-size` among them, except while a `Queue` lives that has taken: this takes jobs of any size.
 ///
 /// Queues are in Main's memory: what waits ends with it.

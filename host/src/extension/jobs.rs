@@ -162,6 +162,7 @@ impl Jobs {
             payload: one.payload.clone(),
         };
         let (id, sender) = (one.id, one.sender);
+        self.takings.peer.stats().received.fetch_add(1, Ordering::Relaxed);
         if is_one {
             self.one_by_one.push((place, id));
         }

@@ -123,3 +123,20 @@ fn over_24_extensions_with_more_jobs_than_they_can_do_the_busiest_gets_at_most_t
         assert_fair(&by_extensions(mode, |main| put_all(main, 48_000)));
     }
 }
+
+#[test]
+fn over_24_extensions_to_which_jobs_come_in_bursts_the_busiest_gets_at_most_twice_as_many_as_the_laziest() {
+    const BURST: u64 = 60;
+
+    for mode in ["one-by-one", "next"] {
+        assert_fair(&by_extensions(mode, |main| {
+            let queue = main.client().queue("q").unwrap();
+            for round in 1..=200 {
+                for _ in 0..BURST {
+                    queue.put("x").unwrap();
+                }
+                until(main, |status| status.done == round * BURST && status.idle_readers == READERS as u64);
+            }
+        }));
+    }
+}
