@@ -52,8 +52,8 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
         figures.extend(paced(&format!("tokio::sync::broadcast, {what}"), &broadcast, &copies, None));
     }
     for (bytes, ..) in RATES {
-        // Of small packets more, so that a round takes about as long.
-        let count = bench.scale.pick(1_000_000, 400_000, 20_000) / bytes.max(1000);
+        // As many bytes of each: natively each subscriber gets a copy.
+        let count = bench.scale.pick(500_000, 200_000, 20_000) / bytes;
         let what = format!("{} KB without pause", bytes / 1000);
         let sides: [&mut dyn Side; 2] = [&mut copies, &mut weir];
         let [copies, weir] = in_turns(bench, sides, Packets { count, bytes, interval: None }, &what)?;

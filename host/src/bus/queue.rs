@@ -37,6 +37,9 @@ pub(crate) struct QueueSettings {
 /// Jobs by which a reader may be behind the others, and is served before them until it has had as many.
 const BEHIND: u64 = 256;
 
+/// Of a reader that has had none, and was in no line.
+const NEW: u64 = u64::MAX;
+
 /// A queue that any number put into and take from.
 pub(crate) struct Queue {
     name: QueueName,
@@ -56,8 +59,8 @@ struct State {
     blocked: VecDeque<(Ticket, Job)>,
     /// Those who wait for a job: who has had fewest, and of equals has waited longest, first.
     readers: VecDeque<Arc<Reader>>,
-    /// Jobs that the one had had who was handed the last.
-    turn: u64,
+    /// The most jobs that a reader has had.
+    most: u64,
     /// Peers that take, and how many readers of theirs there are.
     takers: BTreeMap<PeerId, u32>,
     in_hand: usize,
@@ -200,7 +203,7 @@ impl Reader {
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Arc<Self> {
         let (counts, wake) = (AtomicBool::new(left.is_some()), Box::new(wake));
-        let had = AtomicU64::new(0);
+        let had = AtomicU64::new(NEW);
         Arc::new(Self { max_payload, left, counts, had, handed: Mutex::default(), wake })
     }
 
@@ -223,11 +226,20 @@ impl Reader {
         self.had.load(Ordering::Relaxed)
     }
 
-    /// One that is new counts as one that has had as many as the others, and one that has not come for long is not
-    /// made up for all of that.
-    fn catch_up(&self, others: u64) {
-        let least = if self.had() == 0 { others } else { others.saturating_sub(BEHIND) };
-        self.set_had(self.had().max(least));
+    /// It has one job more. One that is new counts as one that has had as many as the others.
+    fn count_one(&self, most: u64) -> u64 {
+        let had = self.caught_up(most) + 1;
+        self.set_had(had);
+        had
+    }
+
+    /// Jobs that it counts as having had where others have had so many: who was away for long is not made up for all
+    /// of that.
+    fn caught_up(&self, most: u64) -> u64 {
+        match self.had() {
+            NEW => most,
+            had => had.max(most.saturating_sub(BEHIND)),
+        }
     }
 
     fn set_had(&self, jobs: u64) {
@@ -262,7 +274,7 @@ impl Queue {
             waiting: VecDeque::new(),
             blocked: VecDeque::new(),
             readers: VecDeque::new(),
-            turn: 0,
+            most: 0,
             takers: BTreeMap::new(),
             in_hand: 0,
             in_hand_bytes: 0,
@@ -279,20 +291,15 @@ impl Queue {
         &self.name
     }
 
-    /// Sets what the operator has changed, also for what waits, and for what waits for room. Jobs that nobody
-    /// takes any more, since they are too large, are dead.
+    /// Sets what the operator has changed, also for what waits for room.
     pub(super) fn set(&self, settings: QueueSettings, dead_letter: Weak<Queue>) {
         let mut state = self.state();
         state.settings = settings;
         state.dead_letter = dead_letter;
         state.is_closed = false;
-        let allowed = state.allowed();
-        let fits = |job: &Job| job.payload.len() as u64 <= allowed;
-        let (kept, unfit): (VecDeque<_>, VecDeque<_>) =
-            std::mem::take(&mut state.waiting).into_iter().partition(fits);
-        state.waiting = kept;
-        state.bytes -= unfit.iter().map(Job::bytes).sum::<u64>();
-        state.blocked.retain(|(_, job)| fits(job));
+        let (before, allowed, blocked) = (state.lost(), state.allowed(), state.blocked.len());
+        state.blocked.retain(|(_, job)| job.payload.len() as u64 <= allowed);
+        state.counts.refused += (blocked - state.blocked.len()) as u64;
         let mut woken = state.admit();
         if state.settings.when_full != Policy::Block {
             for (ticket, job) in std::mem::take(&mut state.blocked) {
@@ -302,12 +309,27 @@ impl Queue {
                 }
             }
         }
+        let after = state.lost();
+        drop(state);
+        wake(woken);
+        self.tell(before, after);
+    }
+
+    /// Jobs that wait and that nobody takes any more are dead.
+    pub(super) fn bury_unfit(&self) {
+        let mut state = self.state();
+        let waiting = std::mem::take(&mut state.waiting);
+        let (unfit, kept): (VecDeque<_>, VecDeque<_>) =
+            waiting.into_iter().partition(|job| state.is_unfit(job));
+        state.waiting = kept;
+        state.bytes -= unfit.iter().map(Job::bytes).sum::<u64>();
+        let woken = state.admit();
         drop(state);
         wake(woken);
         unfit.into_iter().for_each(|job| self.die(job));
     }
 
-    /// One more reader of a peer's. As long as Main has one, it takes jobs of any size.
+    /// One more reader of a peer's.
     pub(crate) fn join(&self, peer: PeerId) {
         *self.state().takers.entry(peer).or_default() += 1;
     }
@@ -421,7 +443,7 @@ impl Queue {
             }
             None if is_listed => {}
             None => {
-                reader.catch_up(state.turn);
+                reader.set_had(reader.caught_up(state.most));
                 let place = state.readers.partition_point(|other| other.had() <= reader.had());
                 state.readers.insert(place, reader.clone());
             }
@@ -439,12 +461,13 @@ impl Queue {
         self.delist(reader);
         let mut state = self.state();
         let handed = reader.handed().take();
-        let woken = handed.map(|Handed(job, _place)| {
+        if let Some(Handed(job, place)) = handed {
+            drop(place);
+            // It has not had it.
+            reader.set_had(reader.had() - 1);
             state.release(&job);
-            state.add_first(job)
-        });
-        drop(state);
-        wake(woken.into_iter().flatten());
+            self.return_or_die(state, job, false);
+        }
     }
 
     /// The first jobs that wait.
@@ -547,7 +570,13 @@ impl Queue {
         let mut state = self.state();
         state.release(&job);
         state.counts.returned += 1;
-        if job.deliveries < state.settings.max_deliveries {
+        let is_dead = job.deliveries >= state.settings.max_deliveries;
+        self.return_or_die(state, job, is_dead);
+    }
+
+    /// A job that was in hand comes back, to the front, or goes where dead ones go.
+    fn return_or_die(&self, mut state: MutexGuard<'_, State>, job: Job, is_dead: bool) {
+        if !is_dead && !state.is_unfit(&job) {
             let woken = state.add_first(job);
             drop(state);
             return wake(woken);
@@ -584,9 +613,12 @@ impl Queue {
 impl State {
     /// Bytes of the largest payload that it takes.
     fn allowed(&self) -> u64 {
-        let room = self.settings.bytes.saturating_sub(ENVELOPE_BYTES);
-        let is_taken_by_main = self.takers.contains_key(&PeerId::MAIN);
-        if is_taken_by_main { room } else { room.min(self.settings.max_payload) }
+        self.settings.bytes.saturating_sub(ENVELOPE_BYTES).min(self.settings.max_payload)
+    }
+
+    /// Whether nobody takes a job so large. A dead letter stays whatever its size: it can be put back.
+    fn is_unfit(&self, job: &Job) -> bool {
+        job.died_in.is_none() && job.payload.len() as u64 > self.settings.max_payload
     }
 
     /// Jobs of which nothing is left.
@@ -629,7 +661,7 @@ impl State {
         let at = self.waiting.iter().position(|job| reader.fits(job))?;
         let place = reader.place()?;
         let job = self.waiting.remove(at)?;
-        reader.set_had(reader.had() + 1);
+        self.most = self.most.max(reader.count_one(self.most));
         self.hold(&job);
         Some(Handed(job, place))
     }
@@ -689,8 +721,7 @@ impl State {
             |(at, reader): (usize, &Arc<Reader>)| Some((at, reader.place().filter(|_| reader.fits(&job))?));
         let Some((at, place)) = self.readers.iter().enumerate().find_map(takes) else { return Err(job) };
         let Some(reader) = self.readers.remove(at) else { return Err(job) };
-        self.turn = reader.had();
-        reader.set_had(self.turn + 1);
+        self.most = self.most.max(reader.count_one(self.most));
         self.hold(&job);
         *reader.handed() = Some(Handed(job, place));
         Ok(reader)

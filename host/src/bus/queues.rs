@@ -83,6 +83,12 @@ impl Bus {
                 queue.set(settings.clone(), dead_letter);
             }
         }
+        // When all are as they are to be: one may be where another's dead jobs go.
+        for (name, ..) in &queues {
+            if let Some(queue) = table.get(name) {
+                queue.bury_unfit();
+            }
+        }
         let is_configured = |name: &QueueName| queues.iter().any(|(configured, ..)| configured == name);
         for (_, queue) in table.iter().filter(|(name, _)| !is_configured(name)) {
             queue.close();

@@ -11,8 +11,8 @@ use crate::{
 };
 
 /// A shared queue. A clone is another reader: each takes one job after the other, and of those who wait for
-/// one it goes to the one that has had fewest, and of equals to the one that has waited longest. Where extensions take, too, a job is at most as large as the largest
-/// `message-size` among them, except while a `Queue` lives that has taken: this takes jobs of any size.
+/// one it goes to the one that has had fewest, and of equals to the one that has waited longest. Where extensions
+/// may take, too, a job is at most as large as the largest `message-size` among them.
 ///
 /// Queues are in Main's memory: what waits ends with it.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Queue {
     queue: Arc<bus::Queue>,
     reader: Arc<Reader>,
     waker: Arc<AtomicWaker>,
-    /// Whether it has taken, and so counts among those who do.
+    /// Whether it has taken, and so counts among those who may end a wait for room.
     takes: bool,
 }
 
