@@ -246,12 +246,10 @@ impl<G: Guest> Programs<G> {
                 }
             }
             let (linker, component) = loaded?;
-            drop(code);
             let pre = linker
                 .instantiate_pre(&component)
                 .and_then(CommandPre::new)
                 .map_err(|error| LoadFault::World { world: G::WORLD, reason: said(&error) })?;
-            give_back_freed();
             Ok(Arc::new(Program { pre, hash, footprint }))
         };
         turn.blocking(load).await
@@ -343,16 +341,6 @@ fn apart<T: Send>(work: impl Future<Output = T> + Send) -> std::io::Result<T> {
         let thread = thread::Builder::new().name("weir-load".to_owned()).spawn_scoped(scope, run)?;
         thread.join().unwrap_or_else(|_| Err(std::io::Error::other("its thread panicked")))
     })
-}
-
-/// Gives the system what was freed: a load takes a few times the memory of the program, and glibc keeps that.
-fn give_back_freed() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    #[expect(unsafe_code, reason = "the only way to ask for it")]
-    // SAFETY: it takes no pointer, and any thread may call it at any time.
-    unsafe {
-        libc::malloc_trim(0);
-    }
 }
 
 /// The bytes of a component and their SHA-256, for whoever looks into it.
