@@ -121,7 +121,8 @@ impl Control {
     /// [`Overlap`](crate::ReloadMode::Overlap) the old one has ended. Requests wait meanwhile. One that
     /// does not run is started with the new component the next time; one that waits for its restart, or
     /// has failed, is started now. What is held against it stays: one that is quarantined is not started.
-    /// To say that it is interrupted is not to be ready, where a version before was.
+    /// To say that it is interrupted is not to be ready, where the version before was. One that never was is ended
+    /// first in either mode, since it serves nobody.
     ///
     /// # Errors
     ///

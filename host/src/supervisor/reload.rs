@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::{
-    ControlError, Done, Happening, Reply, Slot, Supervisor, answer,
+    ControlError, Done, Happening, Reply, Supervisor, answer,
     run::{End, Ended, Run},
 };
 use crate::{
@@ -125,6 +125,8 @@ impl Supervisor {
             return self.finish(index, Err("main is shutting down".to_owned()));
         }
         let (unit, now, state) = (slot.unit.clone(), slot.unit.version(), slot.life.state());
+        let before = slot.proven();
+        let is_kept = before.is_some();
         let loaded = match loaded {
             Ok(loaded) => loaded,
             Err(error) => {
@@ -150,7 +152,8 @@ impl Supervisor {
                 let reason = missing.unwrap_or_default();
                 self.finish(index, Err(format!("{reason}; the version before serves on")));
             }
-            State::Ready | State::Interrupted if mode == ReloadMode::Overlap => {
+            // One that has never been ready serves nobody meanwhile.
+            State::Ready | State::Interrupted if mode == ReloadMode::Overlap && is_kept => {
                 next.peer.begin_beside();
                 unit.count_start();
                 let run = self.spawn(index, next, true);
@@ -160,11 +163,9 @@ impl Supervisor {
             }
             State::Starting | State::Ready | State::Interrupted => {
                 self.set_stage(index, Stage::Next(next));
-                self.replace(index, true);
+                self.replace(index, is_kept);
             }
             _ if is_to_run => {
-                let before = self.slots.get(index).and_then(Slot::proven);
-                let is_kept = before.is_some();
                 self.install(index, &next, if is_kept { Place::OnTrial } else { Place::ForGood });
                 self.set_stage(index, Stage::Trial(before));
                 self.replace(index, is_kept);
@@ -220,9 +221,10 @@ impl Supervisor {
     pub(super) fn put_next(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         if let Some(Reload { stage: stage @ Stage::Next(_), .. }) = &mut slot.reload {
-            let now = slot.unit.version();
-            if let Stage::Next(next) = std::mem::replace(stage, Stage::Trial(Some(now))) {
-                self.install(index, &next, Place::OnTrial);
+            let before = slot.life.is_on_trial().then(|| slot.unit.version());
+            let place = if before.is_some() { Place::OnTrial } else { Place::ForGood };
+            if let Stage::Next(next) = std::mem::replace(stage, Stage::Trial(before)) {
+                self.install(index, &next, place);
             }
         }
     }

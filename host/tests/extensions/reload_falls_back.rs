@@ -92,6 +92,73 @@ async fn one_that_never_served_is_exchanged_for_good() {
     assert_ne!(hash(&main), first);
 }
 
+/// As where what it needs is not reachable: no version of it can say more.
+#[tokio::test]
+async fn one_that_was_only_ever_interrupted_is_exchanged_for_one_that_is_interrupted() {
+    for mode in BOTH {
+        let with = |reason: &str| {
+            puppet_with("a", |a| {
+                a.reload = mode;
+                set(a, "start", &format!("interrupted {reason}"));
+            })
+        };
+        let main = start(vec![with("no network")]).await;
+        for reason in ["still no network", "no network yet"] {
+            let report = main.control().reload_with(config(vec![with(reason)])).await.unwrap();
+            assert_eq!((report.changed.len(), report.failed.len()), (1, 0), "{report:?}");
+            let status = main.control().status("a").unwrap();
+            let shown = (status.state, status.reason.as_deref(), status.failures.len());
+            assert_eq!(shown, (State::Interrupted, Some(reason), 0));
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_that_was_only_ever_interrupted_does_not_come_back() {
+    for mode in BOTH {
+        let with = |start: &'static str| {
+            puppet_with("a", |a| {
+                a.reload = mode;
+                set(a, "start", start);
+            })
+        };
+        let main = start(vec![with("interrupted no network")]).await;
+        let report = main.control().reload_with(config(vec![with("error broken")])).await.unwrap();
+        assert_eq!(failure(&report), "broken");
+        assert_eq!(state(main.control(), "a"), State::Failed);
+    }
+}
+
+#[tokio::test]
+async fn one_that_is_still_starting_and_never_served_does_not_come_back() {
+    for mode in BOTH {
+        let gate = Gate::new();
+        let with = |start: &'static str| {
+            puppet_with("a", |a| {
+                a.autostart = false;
+                a.reload = mode;
+                a.wants = vec!["gate@1".parse().unwrap()];
+                set(a, "start", start);
+            })
+        };
+        let main = builder(vec![with("call gate@1 pass")]).serve(gate.service()).start().await.unwrap();
+        let control = main.control();
+        let mut bad = config(vec![with("error broken")]);
+        bad.main.serves = vec!["gate@1".parse().unwrap()];
+        let rest = async {
+            reached(&main, "a", State::Starting).await;
+            let drained = async {
+                reached(&main, "a", State::Draining).await;
+                gate.open(1);
+            };
+            tokio::join!(control.reload_with(bad), drained).0
+        };
+        let (_not_started, report) = tokio::join!(control.start("a"), rest);
+        assert_eq!(failure(&report.unwrap()), "broken");
+        assert_eq!(state(control, "a"), State::Failed);
+    }
+}
+
 #[tokio::test]
 async fn a_restart_that_a_bad_version_meets_starts_what_has_served() {
     let gate = Gate::new();
