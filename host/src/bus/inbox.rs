@@ -511,9 +511,9 @@ impl Inbox {
         self.lanes().events.note_reader(subscription, reader);
     }
 
-    /// The first instance that subscribed.
-    pub(super) fn since(&self, subscription: u32) -> Option<ReaderId> {
-        self.lanes().events.since(subscription)
+    /// An instance that subscribed is as if it never had, and `last` is the last that did; whether nobody else did.
+    pub(super) fn leave(&self, subscription: u32, reader: ReaderId, last: ReaderId) -> bool {
+        self.lanes().events.leave(subscription, reader, last)
     }
 
     /// Whether the events of a subscription stay in the inbox for now, whoever reads.

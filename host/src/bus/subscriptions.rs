@@ -11,7 +11,11 @@ use std::{
 };
 
 use self::index::Index;
-use super::{Bus, Delivery, Error, LaneStats, Peer, PeerId, inbox::Inbox, peer::parsed};
+use super::{
+    Bus, Delivery, Error, LaneStats, Peer, PeerId,
+    inbox::{Inbox, ReaderId},
+    peer::parsed,
+};
 use crate::{
     names::{Topic, TopicPattern},
     policy::Policy,
@@ -63,6 +67,10 @@ impl Subscription {
     /// Whether its peer takes a payload of this size.
     pub(super) fn takes(&self, payload_bytes: usize) -> bool {
         payload_bytes as u64 <= self.message_size.load(Ordering::Relaxed)
+    }
+
+    fn last_asker(&self) -> ReaderId {
+        ReaderId(self.asked_by.load(Ordering::Relaxed))
     }
 
     fn set_message_size(&self, bytes: u64) {
@@ -180,7 +188,7 @@ impl Bus {
     /// An instance that was to take over has ended before: what it alone had subscribed to ends.
     pub(crate) fn discard(&self, peer: &Peer) {
         let reader = peer.reader();
-        self.unsubscribe_those(peer, |own| own.inbox.since(own.number) == Some(reader));
+        self.unsubscribe_those(peer, |own| own.inbox.leave(own.number, reader, own.last_asker()));
         peer.end_instance();
     }
 

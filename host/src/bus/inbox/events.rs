@@ -178,8 +178,14 @@ impl EventLanes {
         }
     }
 
-    pub(super) fn since(&self, number: u32) -> Option<ReaderId> {
-        self.lanes.get(self.place(number).ok()?).map(|lane| lane.since)
+    /// An instance that subscribed is as if it never had, and `last` is the last that did; whether nobody else did.
+    pub(super) fn leave(&mut self, number: u32, reader: ReaderId, last: ReaderId) -> bool {
+        let Some(lane) = self.lane(number).filter(|lane| lane.since == reader) else { return false };
+        if last > reader {
+            // Theirs who began after it.
+            lane.since = ReaderId(reader.0 + 1);
+        }
+        last <= reader
     }
 
     /// Whether its events stay in the lane for now, whoever reads.

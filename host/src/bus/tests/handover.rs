@@ -128,6 +128,30 @@ async fn what_a_successor_subscribes_to_is_for_it_alone_and_ends_with_it() {
 }
 
 #[tokio::test]
+async fn what_one_that_failed_had_subscribed_to_stays_for_those_beside_it_and_ends_with_the_last() {
+    let bus = TestBus::new();
+    let old = bus.ready("a", &[], &[]);
+    let copy = bus.add_peer(&"a-2".parse().unwrap(), LIMITS, access(&[], ">"), Some(&old));
+    let failed = old.renewed(LIMITS, access(&[], ">"));
+    bus.hand_over_on_trial(&failed);
+    failed.begin_instance();
+    start(&copy, &[]);
+    bus.subscribe(&failed, failed.inbox(), "its.own").unwrap();
+    for peer in [&failed, &copy] {
+        bus.subscribe(peer, peer.inbox(), "both").unwrap();
+    }
+    bus.discard(&failed);
+    assert_eq!((publish(&bus, "its.own", "nobody's"), publish(&bus, "both", "1")), (0, 1));
+    match copy.take() {
+        Taken::Message(Incoming::Event(event)) => assert_eq!(event.published.payload, "1"),
+        other => panic!("no event but {other:?}"),
+    }
+    // The next fails as well.
+    bus.discard(&copy);
+    assert_eq!(publish(&bus, "both", "nobody's"), 0);
+}
+
+#[tokio::test]
 async fn a_renewed_peer_keeps_the_subscriptions_that_it_may_have_under_its_own_limits() {
     let bus = TestBus::new();
     let old = bus.ready("a", &[], &[]);
