@@ -343,10 +343,6 @@ impl Supervisor {
         if !matches!(ended.end.exit, Exit::Finished | Exit::Failed(_)) {
             self.record_failure(&unit, &ended.end, state, None);
         }
-        if matches!(state, State::Failed | State::Quarantined | State::Stopped) {
-            // For what it gave back nobody comes.
-            self.turn_away(index);
-        }
         self.finish(index, Ok(true));
         self.settle_stoppers(index);
     }
