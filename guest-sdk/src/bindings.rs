@@ -674,7 +674,8 @@ pub mod weir {
             pub enum BatchOrder {
                 /// One message after the other, in the order of the list, each request answered before the
                 /// next message is looked at. If the extension dies, what comes after the first unanswered
-                /// request goes back to the inbox for the next instance.
+                /// request goes back to the inbox for the next instance; where another has taken over already,
+                /// nobody gets it any more: requests are answered `peer-gone`, and events count as lost.
                 InOrder,
                 /// Any. If the extension dies, every unanswered request of the batch is answered `trapped`.
                 AnyOrder,
