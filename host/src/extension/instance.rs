@@ -136,6 +136,14 @@ pub(crate) enum Exit {
         /// The limit that it hit.
         limit: Option<LimitHit>,
     },
+    /// It cannot be started as long as a file system hangs, which is not its fault.
+    #[error("cannot start: {reason}")]
+    Hindered {
+        /// Why.
+        reason: String,
+        /// The limit that it hit.
+        limit: Option<LimitHit>,
+    },
     /// It trapped.
     #[error("trapped: {cause}")]
     Trapped {
@@ -298,7 +306,7 @@ impl Instance {
     fn opens_late(&self) -> Exit {
         let late = Exit::NotReady(self.config.limits.ready_timeout);
         let reason = format!("its granted directories could not be opened: {late}");
-        Exit::Start { reason, limit: late.limit() }
+        Exit::Hindered { reason, limit: late.limit() }
     }
 
     fn store(
@@ -389,7 +397,9 @@ impl Exit {
     pub(crate) fn limit(&self) -> Option<LimitHit> {
         let hit = |name: &str, used, allowed| Some(LimitHit { name: name.to_owned(), used, allowed });
         match self {
-            Self::Trapped { limit, .. } | Self::Start { limit, .. } => limit.clone(),
+            Self::Trapped { limit, .. } | Self::Start { limit, .. } | Self::Hindered { limit, .. } => {
+                limit.clone()
+            }
             Self::OutOfFuel { limit, allowed, .. } => hit(limit, *allowed, *allowed),
             Self::NotReady(allowed) => hit("ready-timeout", nanoseconds(*allowed), nanoseconds(*allowed)),
             Self::StopOverdue(allowed) => hit("stop-timeout", nanoseconds(*allowed), nanoseconds(*allowed)),

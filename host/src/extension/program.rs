@@ -24,16 +24,9 @@ mod stamp;
 mod tests;
 mod turn;
 
-use std::{
-    collections::HashMap,
-    fmt, io,
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
-    thread,
-    time::Duration,
-};
+use std::{fmt, path::Path, sync::Arc, thread, time::Duration};
 
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::time::timeout;
 use wasmtime::Engine;
 use wasmtime_wasi::p2::bindings::CommandPre;
 
@@ -47,7 +40,7 @@ use self::{
     compiler::Compiler,
     file::{Kind, PluginFile},
     held::Held,
-    turn::Turn,
+    turn::{LoadTurns, Turn},
 };
 pub use self::{
     compilation::Compilation,
@@ -67,9 +60,6 @@ use crate::{
 
 /// Time for what was given up to end: a process that was killed, on a machine that is busy.
 const GRACE: Duration = Duration::from_secs(2);
-
-/// Time to open and read a file: more than any has that is not on a file system that hangs.
-const READ: Duration = Duration::from_secs(60);
 
 /// A compiled component whose imports are resolved.
 pub(crate) struct Program<G: 'static = State> {
@@ -122,11 +112,8 @@ pub(crate) struct Programs<G: 'static = State> {
     sources: Arc<Sources>,
     /// Files that are read and compiled at once: each takes a thread of the blocking pool, and a process
     /// with its limit of memory.
-    turns: Arc<Semaphore>,
-    at_once: u32,
+    turns: Arc<LoadTurns>,
     held: Held<G>,
-    /// Files that are still being read after their time: as long as one is, no other thread is sent after it.
-    hanging: Mutex<HashMap<PathBuf, Weak<()>>>,
 }
 
 /// Where programs may come from.
@@ -140,9 +127,8 @@ pub(crate) struct Sources {
 impl Programs {
     /// Loads at most so many `at_once`.
     pub(crate) fn new(runtime: Runtime<State>, sources: Sources, at_once: u16) -> Self {
-        let (sources, turns) = (Arc::new(sources), Arc::new(Semaphore::new(at_once.into())));
-        let at_once = at_once.into();
-        Self { runtime, sources, turns, at_once, held: Held::default(), hanging: Mutex::default() }
+        let (sources, turns) = (Arc::new(sources), Arc::new(LoadTurns::new(at_once)));
+        Self { runtime, sources, turns, held: Held::default() }
     }
 }
 
@@ -153,9 +139,7 @@ impl<G: Guest> Programs<G> {
             runtime: Runtime::on_demand(),
             sources: self.sources.clone(),
             turns: self.turns.clone(),
-            at_once: self.at_once,
             held: Held::default(),
-            hanging: Mutex::default(),
         }
     }
 
@@ -188,43 +172,18 @@ impl<G: Guest> Programs<G> {
     /// Waits, for a moment, until nothing is left of loads that were given up.
     pub(crate) async fn settle(&self) {
         // What takes longer is a file system that hangs, or a compiler within Main.
-        let _too_long = timeout(GRACE, self.turns.acquire_many(self.at_once)).await;
+        let _too_long = timeout(GRACE, self.turns.free.acquire_many(self.turns.at_once)).await;
     }
 
     async fn open(&self, wanted: Wanted<'_>) -> Result<PluginFile, LoadFault> {
         let (path, plugin_dir) = (wanted.path.to_owned(), wanted.plugin_dir.map(ToOwned::to_owned));
         let Limits { file_size, code_size, .. } = *wanted.limits;
-        let turn = Turn::take(&self.turns, wanted.may_block).await?;
-        if wanted.may_block {
-            return PluginFile::open(&path, plugin_dir.as_deref(), file_size, code_size);
-        }
-        let work = Arc::new(());
-        let (reading, hangs) = (Arc::downgrade(&work), || {
-            let late = format!("not within {}", humantime::format_duration(READ));
-            LoadFault::Read(io::Error::new(io::ErrorKind::TimedOut, late))
-        });
-        if self.hanging().get(wanted.path).is_some_and(|reading| reading.strong_count() > 0) {
-            return Err(hangs());
-        }
-        let read = turn.blocking(move || {
-            let _work = work;
-            PluginFile::open(&path, plugin_dir.as_deref(), file_size, code_size)
-        });
-        if let Ok(read) = timeout(READ, read).await {
-            return read;
-        }
-        let mut hanging = self.hanging();
-        hanging.retain(|_, reading| reading.strong_count() > 0);
-        hanging.insert(wanted.path.to_owned(), reading);
-        Err(hangs())
-    }
-
-    fn hanging(&self) -> MutexGuard<'_, HashMap<PathBuf, Weak<()>>> {
-        self.hanging.lock().unwrap_or_else(PoisonError::into_inner)
+        let turn = Turn::take(&self.turns, wanted).await?;
+        turn.read(move || PluginFile::open(&path, plugin_dir.as_deref(), file_size, code_size)).await
     }
 
     async fn prepare(&self, file: PluginFile, wanted: Wanted<'_>) -> Result<Arc<Program<G>>, LoadFault> {
-        let turn = Turn::take(&self.turns, wanted.may_block).await?;
+        let turn = Turn::take(&self.turns, wanted).await?;
         let hash = file.hash;
         let (runtime, stack) = (self.runtime.clone(), Stack::of(wanted.limits));
         let linkers = turn
@@ -272,7 +231,7 @@ impl Sources {
         match (file.kind, &self.compiler) {
             (Kind::Artifact, _) => {
                 let trusted = self.trusted_keys.clone();
-                turn.blocking(move || artifact::verify(&mut file, &trusted)).await
+                turn.read(move || artifact::verify(&mut file, &trusted)).await
             }
             (Kind::Component, Some(compiler)) => compiler.code(file, wanted, engine, turn).await,
             (Kind::Component, None) => Err(LoadFault::NotCompiled),
@@ -327,7 +286,7 @@ pub fn compile(
     }
     let target = target.map_or_else(|| target_lexicon::HOST.to_string(), ToOwned::to_owned);
     let job = compilation::Job::new(limits, Some(target));
-    apart(compilation.compile(file, job, Turn::alone()))
+    apart(compilation.compile(file, job, Turn::alone(path)))
         .unwrap_or_else(|error| Err(LoadFault::Compiler(error.to_string())))
         .map(|code| key.sign(code.bytes()))
         .map_err(|fault| fault.of(path, hash))

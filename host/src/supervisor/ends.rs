@@ -35,6 +35,7 @@ impl Supervisor {
         let step = slot.apply(Happening::Ended {
             clean,
             hopeless: ended.end.is_hopeless,
+            hindered: matches!(ended.end.exit, Exit::Hindered { .. }),
             at,
             draw: fastrand::f64(),
         });

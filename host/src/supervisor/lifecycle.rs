@@ -48,6 +48,8 @@ pub(super) enum Event {
         clean: bool,
         /// Whether another would end as it did: it could not even be started.
         hopeless: bool,
+        /// Whether it could not be started through no fault of its own, which may last.
+        hindered: bool,
         /// When, on a clock that never goes back.
         at: Duration,
         /// What is drawn for the delay, from 0 to 1.
@@ -162,8 +164,11 @@ impl Lifecycle {
                 self.is_on_trial = !is_ready;
                 self.enter(if is_ready { State::Ready } else { State::Starting })
             }
-            Event::Ended { clean, hopeless, at, draw } if self.is_running() => {
-                self.end(clean, hopeless, at, draw, restart)
+            Event::Ended { clean, hopeless, hindered, at, draw } if self.is_running() => {
+                if let Some(step) = self.end(clean, hopeless, restart) {
+                    return step;
+                }
+                if hindered { self.delay(u32::MAX, draw, restart) } else { self.fail(at, draw, restart) }
             }
             Event::Due if self.state == State::BackingOff => self.enter(State::Loaded),
             _ => Step::None,
@@ -225,13 +230,14 @@ impl Lifecycle {
         Step::FallBack
     }
 
-    fn end(&mut self, clean: bool, hopeless: bool, at: Duration, draw: f64, restart: &RestartConfig) -> Step {
+    /// None: it is to be started again.
+    fn end(&mut self, clean: bool, hopeless: bool, restart: &RestartConfig) -> Option<Step> {
         if self.state == State::Draining {
             let again = std::mem::take(&mut self.is_replaced);
-            return self.enter(if again { State::Loaded } else { State::Stopped });
+            return Some(self.enter(if again { State::Loaded } else { State::Stopped }));
         }
         if self.is_on_trial {
-            return self.fall_back();
+            return Some(self.fall_back());
         }
         let counts = match restart.policy {
             RestartPolicy::Never => false,
@@ -240,17 +246,23 @@ impl Lifecycle {
         };
         if hopeless || !counts {
             self.is_wanted = false;
-            return self.enter(if clean { State::Stopped } else { State::Failed });
+            return Some(self.enter(if clean { State::Stopped } else { State::Failed }));
         }
+        None
+    }
+
+    fn fail(&mut self, at: Duration, draw: f64, restart: &RestartConfig) -> Step {
         match self.failures.add(at, restart) {
-            Some(number) => {
-                self.state = State::BackingOff;
-                Step::Delay(failures::delay(number, draw, restart))
-            }
+            Some(number) => self.delay(number, draw, restart),
             None => {
                 self.is_wanted = false;
                 self.enter(State::Quarantined)
             }
         }
+    }
+
+    fn delay(&mut self, number: u32, draw: f64, restart: &RestartConfig) -> Step {
+        self.state = State::BackingOff;
+        Step::Delay(failures::delay(number, draw, restart))
     }
 }

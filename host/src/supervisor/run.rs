@@ -79,7 +79,11 @@ impl End {
     }
 
     pub(super) fn not_loaded(error: &LoadError) -> Self {
-        let exit = Exit::Start { reason: chain(error), limit: error.fault.limit() };
+        let (reason, limit) = (chain(error), error.fault.limit());
+        let exit = match error.fault.hangs() {
+            true => Exit::Hindered { reason, limit },
+            false => Exit::Start { reason, limit },
+        };
         let hash = error.hash.map(|hash| hash.to_string());
         Self { hash, is_hopeless: !error.fault.may_pass(), ..Self::of(exit) }
     }

@@ -4,6 +4,7 @@
 //! takes to be parsed and compiled, only the process has. It is killed when nobody waits for it any more.
 
 use std::{
+    convert::Infallible,
     ffi::OsString,
     fs, io,
     path::Path,
@@ -19,6 +20,7 @@ use tokio::{
 };
 
 use super::{
+    GRACE,
     code::{self, Code, FOOTPRINT},
     compilation::Job,
     error::LoadFault,
@@ -85,15 +87,20 @@ pub(super) async fn compile(
     let (mut sender, receiver) = oneshot::channel();
     let turn = turn.for_task();
     tokio::spawn(async move {
+        let (feeding, fed) = oneshot::channel();
         let outcome = tokio::select! {
-            outcome = timeout(job.timeout, talk(&mut child, file, &job, &turn)) => {
-                outcome.unwrap_or(Err(LoadFault::CompileTimeout(job.timeout)))
-            }
-            () = sender.closed() => Err(LoadFault::CutOff),
+            outcome = timeout(job.timeout, talk(&mut child, file, &job, &turn, feeding)) => outcome.ok(),
+            () = sender.closed() => Some(Err(LoadFault::CutOff)),
         };
         // It has ended, or is to; and it is waited for, so that nothing of it is left.
         let _ended = child.start_kill();
         let _reaped = child.wait().await;
+        let outcome = match outcome {
+            Some(outcome) => outcome,
+            None if timeout(GRACE, fed).await.is_ok() => Err(LoadFault::CompileTimeout(job.timeout)),
+            // It was not the process that took so long: the file is still being read.
+            None => Err(LoadFault::late(job.timeout)),
+        };
         drop(turn);
         // It fails only if nobody waits.
         let _gave_up = sender.send(outcome);
@@ -101,7 +108,13 @@ pub(super) async fn compile(
     receiver.await.unwrap_or(Err(LoadFault::CutOff))
 }
 
-async fn talk(child: &mut Child, mut file: PluginFile, job: &Job, turn: &Turn) -> Result<Code, LoadFault> {
+async fn talk(
+    child: &mut Child,
+    mut file: PluginFile,
+    job: &Job,
+    turn: &Turn,
+    feeding: oneshot::Sender<Infallible>,
+) -> Result<Code, LoadFault> {
     let lost = |error: io::Error| LoadFault::Compiler(error.to_string());
     let (Some(stdin), Some(stdout), Some(stderr)) =
         (child.stdin.take(), child.stdout.take(), child.stderr.take())
@@ -115,7 +128,8 @@ async fn talk(child: &mut Child, mut file: PluginFile, job: &Job, turn: &Turn) -
     };
     let mut stdin = fs::File::from(stdin.into_owned_fd().map_err(lost)?);
     // Ends when the process does, since nobody reads then.
-    let feed = turn.blocking(move || {
+    let feed = turn.read(move || {
+        let _feeding = feeding;
         let mut line =
             serde_json::to_vec(&request).map_err(|error| LoadFault::Compiler(error.to_string()))?;
         line.push(b'\n');

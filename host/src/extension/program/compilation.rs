@@ -57,8 +57,9 @@ impl Compilation {
         match self {
             Self::PrecompiledOnly => Err(LoadFault::NotCompiled),
             Self::InProcess => {
+                let component = turn.read(move || file.read()).await?;
                 turn.blocking(move || {
-                    let code = helper::compile(&file.read()?, job.target.as_deref());
+                    let code = helper::compile(&component, job.target.as_deref());
                     code.map(Code::compiled).map_err(|error| LoadFault::Compile(said(&error)))
                 })
                 .await

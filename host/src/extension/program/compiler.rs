@@ -58,7 +58,7 @@ mod with {
             };
             let id = EntryId::new(file.hash, engine);
             let (getting, allowed) = (cache.clone(), wanted.limits.code_size);
-            match turn.blocking(move || Ok(getting.get(id, allowed))).await? {
+            match turn.read(move || Ok(getting.get(id, allowed))).await? {
                 Ok(Some(code)) => return Ok(code),
                 Ok(None) => {}
                 Err(error) => {
@@ -67,7 +67,7 @@ mod with {
             }
             let code = self.compilation.compile(file, job, turn.clone()).await?;
             let (code, kept) = turn
-                .blocking(move || {
+                .read(move || {
                     let kept = cache.put(id, &code);
                     Ok((code, kept))
                 })

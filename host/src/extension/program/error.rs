@@ -139,6 +139,20 @@ impl LoadFault {
         LoadError { path: path.to_owned(), hash, fault: self }
     }
 
+    /// It was not read in time.
+    pub(super) fn late(time: Duration) -> Self {
+        Self::hanging(format!("not within {}", humantime::format_duration(time)))
+    }
+
+    pub(super) fn hanging(reason: String) -> Self {
+        Self::Read(io::Error::new(io::ErrorKind::TimedOut, reason))
+    }
+
+    /// Whether a file system hangs, this one's or those of others: nothing is wrong with the file.
+    pub(crate) fn hangs(&self) -> bool {
+        matches!(self, Self::Read(error) if error.kind() == io::ErrorKind::TimedOut)
+    }
+
     /// Whether the same file could fare better at the next try.
     pub(crate) fn may_pass(&self) -> bool {
         matches!(self, Self::Read(_) | Self::Changed | Self::Compiler(_) | Self::Engine(_) | Self::CutOff)

@@ -1,17 +1,96 @@
 //! Turns to load: so many files are read, compiled and verified at once.
+//!
+//! A file system that hangs holds the turns of those who read from it, whether or not somebody still waits for them.
+//! What is late is given up, and nobody waits for turns that are all held so.
 
-use std::sync::Arc;
+use std::{
+    path::{Path, PathBuf},
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Instant, timeout},
+};
 
-use super::error::LoadFault;
+use super::{Wanted, error::LoadFault};
+
+/// Time to open a file and read it, beside what it takes by its size: more than any has that is not on a file system
+/// that hangs.
+pub(super) const READ: Duration = Duration::from_secs(60);
+
+/// Bytes that are read in a second of the slowest storage.
+const SLOWEST: u64 = 4 << 20;
+
+/// How often those who wait for a turn look whether one will come.
+pub(super) const LOOK: Duration = Duration::from_secs(5);
+
+/// The turns that there are.
+#[derive(Debug)]
+pub(super) struct LoadTurns {
+    pub(super) free: Arc<Semaphore>,
+    pub(super) at_once: u32,
+    /// Those under way, each in a turn.
+    reads: Mutex<Vec<Reading>>,
+}
+
+/// A file that is being read.
+#[derive(Debug)]
+struct Reading {
+    path: PathBuf,
+    late: Instant,
+    /// Gone when the thread is back.
+    thread: Weak<()>,
+}
+
+impl LoadTurns {
+    pub(super) fn new(at_once: u16) -> Self {
+        Self {
+            free: Arc::new(Semaphore::new(at_once.into())),
+            at_once: at_once.into(),
+            reads: Mutex::default(),
+        }
+    }
+
+    /// As long as a file hangs, no other thread is sent after it; and where as many hang as there are turns, none will
+    /// come.
+    fn check(&self, path: &Path) -> Result<(), LoadFault> {
+        let (now, mut hanging) = (Instant::now(), 0);
+        for reading in &*self.reads() {
+            if reading.late <= now {
+                hanging += 1;
+                if reading.path == path {
+                    return Err(LoadFault::hanging("an earlier try to read it hangs".to_owned()));
+                }
+            }
+        }
+        if hanging < self.at_once {
+            return Ok(());
+        }
+        Err(LoadFault::hanging("as many others hang as are read at once".to_owned()))
+    }
+
+    /// Those of which the threads are not back.
+    fn reads(&self) -> MutexGuard<'_, Vec<Reading>> {
+        let mut reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
+        reads.retain(|reading| reading.thread.strong_count() > 0);
+        reads
+    }
+}
 
 /// The right to work on a file, which whatever works on it holds: also a thread or a process that goes on when
 /// nobody waits for it any more.
 #[derive(Clone, Debug)]
 pub(super) struct Turn {
     _permit: Option<Arc<OwnedSemaphorePermit>>,
+    turns: Arc<LoadTurns>,
     threads: Threads,
+    /// Of the file.
+    path: Arc<Path>,
+    /// In which it must be read.
+    time: Duration,
 }
 
 /// Which threads do what blocks.
@@ -27,11 +106,28 @@ enum Threads {
 }
 
 impl Turn {
-    /// Waits for one of those that the semaphore has; with `may_block`, what blocks is done by whoever waits for it.
-    pub(super) async fn take(turns: &Arc<Semaphore>, may_block: bool) -> Result<Self, LoadFault> {
-        let permit = turns.clone().acquire_owned().await.map_err(|_| LoadFault::CutOff)?;
-        let threads = if may_block { Threads::Waiting } else { Threads::Pool };
-        Ok(Self { _permit: Some(Arc::new(permit)), threads })
+    /// Waits for one, as long as one can come; if whoever waits may block, it does what blocks, and sets its own
+    /// deadline.
+    pub(super) async fn take(turns: &Arc<LoadTurns>, wanted: Wanted<'_>) -> Result<Self, LoadFault> {
+        let mut permit = pin!(turns.free.clone().acquire_owned());
+        turns.check(wanted.path)?;
+        let permit = if wanted.may_block {
+            permit.await
+        } else {
+            loop {
+                if let Ok(permit) = timeout(LOOK, &mut permit).await {
+                    break permit;
+                }
+                turns.check(wanted.path)?;
+            }
+        };
+        Ok(Self {
+            _permit: Some(Arc::new(permit.map_err(|_| LoadFault::CutOff)?)),
+            turns: turns.clone(),
+            threads: if wanted.may_block { Threads::Waiting } else { Threads::Pool },
+            path: wanted.path.into(),
+            time: READ + Duration::from_secs(wanted.limits.file_size / SLOWEST),
+        })
     }
 
     /// The same turn for a task of the runtime's, which must not block.
@@ -43,8 +139,28 @@ impl Turn {
 
     /// Of somebody who shares with nobody.
     #[cfg(feature = "compiler")]
-    pub(super) const fn alone() -> Self {
-        Self { _permit: None, threads: Threads::Pool }
+    pub(super) fn alone(path: &Path) -> Self {
+        let turns = Arc::new(LoadTurns::new(1));
+        Self { _permit: None, turns, threads: Threads::Pool, path: path.into(), time: READ }
+    }
+
+    /// Does work that reads the file, or what is kept of it, or keeps that. Gives up what is late; that keeps its thread, and with it
+    /// the turn.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, LoadFault> + Send + 'static,
+    ) -> Result<T, LoadFault> {
+        let thread = Arc::new(());
+        let (path, late) = (self.path.to_path_buf(), Instant::now() + self.time);
+        self.turns.reads().push(Reading { path, late, thread: Arc::downgrade(&thread) });
+        let read = self.blocking(move || {
+            let _thread = thread;
+            work()
+        });
+        if self.threads == Threads::Waiting {
+            return read.await;
+        }
+        timeout(self.time, read).await.unwrap_or_else(|_| Err(LoadFault::late(self.time)))
     }
 
     /// Does work that blocks.

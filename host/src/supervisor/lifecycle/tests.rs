@@ -88,6 +88,12 @@ impl Model {
             (Event::Ended { hopeless: true, clean, .. }, Up(_)) => {
                 self.situation = Rest(if clean { State::Stopped } else { State::Failed });
             }
+            (Event::Ended { hindered: true, clean: false, draw, .. }, Up(_))
+                if restart.policy != RestartPolicy::Never =>
+            {
+                self.situation = Delayed;
+                return Step::Delay(delay(u32::MAX, draw, restart));
+            }
             (Event::Ended { clean, at, draw, .. }, Up(_)) => return self.fails(clean, at, draw, restart),
             (Event::Due, Delayed) => self.situation = Waits(State::Loaded),
             _ => {}
@@ -138,8 +144,11 @@ fn event() -> impl Strategy<Value = (Event, Duration)> {
         1 => Just(Event::Restart),
         2 => any::<bool>().prop_map(|is_kept| Event::Replace { is_kept }),
         1 => any::<bool>().prop_map(|is_ready| Event::TakenOver { is_ready }),
-        8 => (any::<bool>(), prop::bool::weighted(0.1), draw())
-            .prop_map(|(clean, hopeless, draw)| Event::Ended { clean, hopeless, at: Duration::ZERO, draw }),
+        8 => (any::<bool>(), prop::bool::weighted(0.1), prop::bool::weighted(0.1), draw()).prop_map(
+            |(clean, hopeless, hindered, draw)| {
+                Event::Ended { clean, hopeless, hindered: hindered && !clean, at: Duration::ZERO, draw }
+            },
+        ),
         6 => Just(Event::Due),
     ];
     (event, (0..40_u32).prop_map(|passed| MS * passed))
@@ -208,9 +217,8 @@ fn a_failure_that_is_older_than_the_window_counts_no_more() {
     let restart = RestartConfig::default();
     let mut life = Lifecycle::new();
     let mut fail = |at| {
-        for event in
-            [Event::Start, Event::Launched, Event::Ended { clean: false, hopeless: false, at, draw: 1.0 }]
-        {
+        let end = Event::Ended { clean: false, hopeless: false, hindered: false, at, draw: 1.0 };
+        for event in [Event::Start, Event::Launched, end] {
             life.apply(event, &restart);
         }
         life.state()
@@ -223,4 +231,18 @@ fn a_failure_that_is_older_than_the_window_counts_no_more() {
         assert_eq!(fail(last + MS * number), State::BackingOff);
     }
     assert_eq!(fail(last + MS * 5), State::Quarantined);
+}
+
+#[test]
+fn what_is_hindered_never_counts_and_is_delayed_for_longest() {
+    let restart = RestartConfig { failures: 1, ..RestartConfig::default() };
+    let mut life = Lifecycle::new();
+    life.apply(Event::Start, &restart);
+    for number in 0..20 {
+        life.apply(Event::Launched, &restart);
+        let end = Event::Ended { clean: false, hopeless: false, hindered: true, at: MS * number, draw: 1.0 };
+        assert_eq!(life.apply(end, &restart), Step::Delay(restart.max_backoff));
+        assert_eq!((life.state(), life.failures()), (State::BackingOff, 0));
+        life.apply(Event::Due, &restart);
+    }
 }
