@@ -42,7 +42,7 @@ async fn busy_guests_take_turns() {
 }
 
 #[tokio::test]
-async fn a_guest_that_is_woken_waits_for_one_turn_however_many_are_busy() {
+async fn a_guest_that_is_woken_waits_for_a_turn_or_two_however_many_are_busy() {
     let (turns, log, wake) = (Arc::new(Turns::default()), Log::default(), Rc::new(Notify::new()));
     let waiting = {
         let (log, wake) = (log.clone(), wake.clone());
@@ -74,7 +74,8 @@ async fn a_guest_that_is_woken_waits_for_one_turn_however_many_are_busy() {
     let log = log.borrow();
     let mut after = log.split(|entry| entry == "wake").skip(1).filter(|rest| rest.len() > 1);
     let turns_before = |rest: &[String]| rest.iter().position(|entry| entry == "woken").unwrap();
-    assert!(after.by_ref().all(|rest| turns_before(rest) <= 1), "{log:?}");
+    // One more where a look at timers and sockets is due, for which it waits, too.
+    assert!(after.by_ref().all(|rest| turns_before(rest) <= 2), "{log:?}");
 }
 
 #[tokio::test]
