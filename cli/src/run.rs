@@ -112,7 +112,8 @@ async fn watch(control: &Control, started: Started, signals: &mut Signals, manag
     }
 }
 
-/// Gives the system what was freed: a start and a reload take a few times the memory of what they load, and glibc keeps that.
+/// Gives the system what was freed: a start and a reload take a few times the memory of what they load, and glibc
+/// keeps that.
 fn give_back_freed() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[expect(unsafe_code, reason = "the only way to ask for it")]

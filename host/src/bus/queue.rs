@@ -1,7 +1,8 @@
 //! One shared queue: jobs that wait, those who wait for one, and jobs in hand.
 //!
 //! While a job waits, nobody who could take it waits for one: it is handed to whoever of those that wait has had
-//! fewest, and goes to the next if that comes back with something else. A job counts in the capacity until it is done, so that one that comes back always has room.
+//! fewest, and goes to the next if that comes back with something else. A job counts in the capacity until it is
+//! done, so that one that comes back always has room.
 
 use std::{
     collections::{BTreeMap, VecDeque},

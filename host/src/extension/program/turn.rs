@@ -144,8 +144,8 @@ impl Turn {
         Self { _permit: None, turns, threads: Threads::Pool, path: path.into(), time: READ }
     }
 
-    /// Does work that reads the file, or what is kept of it, or keeps that. Gives up what is late; that keeps its thread, and with it
-    /// the turn.
+    /// Does work that reads the file, or what is kept of it, or keeps that. Gives up what is late; that keeps its
+    /// thread, and with it the turn.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, LoadFault> + Send + 'static,

@@ -72,10 +72,12 @@ async fn a_guest_that_is_woken_waits_for_a_turn_or_two_however_many_are_busy() {
     }
     tasks.run_until(waking).await;
     let log = log.borrow();
-    let mut after = log.split(|entry| entry == "wake").skip(1).filter(|rest| rest.len() > 1);
+    let after = log.split(|entry| entry == "wake").skip(1).filter(|rest| rest.len() > 1);
     let turns_before = |rest: &[String]| rest.iter().position(|entry| entry == "woken").unwrap();
-    // One more where a look at timers and sockets is due, for which it waits, too.
-    assert!(after.by_ref().all(|rest| turns_before(rest) <= 2), "{log:?}");
+    let turns: Vec<_> = after.map(turns_before).collect();
+    // One more where a look at timers and sockets is due, for which it waits, too: every 100 µs, which is many turns.
+    assert!(turns.iter().all(|turns| *turns <= 2), "{log:?}");
+    assert!(turns.iter().filter(|turns| **turns <= 1).count() > turns.len() / 2, "{log:?}");
 }
 
 #[tokio::test]
