@@ -6,6 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde::Serialize;
+use tokio::task::coop::cooperative;
 
 pub use self::queue::{Job, Queue};
 use crate::{
@@ -13,6 +14,7 @@ use crate::{
         Bus, Delivery, Error, Event, Inbox, InboxLimits, Incoming, ReaderId, Receipt, Subscription, Taken,
         Target,
     },
+    extension::{note_wait, switch},
     policy::Policy,
 };
 
@@ -235,8 +237,13 @@ impl Client {
         payload: Bytes,
         timeout: Option<Duration>,
     ) -> Result<Bytes, Error> {
-        let term = self.bus.term(target, timeout, None);
-        self.bus.call(self.bus.main(), target, payload, term, false)?.answer().await
+        let pending = switch(|| {
+            let term = self.bus.term(target, timeout, None);
+            note_wait(term.sent.into_std());
+            self.bus.call(self.bus.main(), target, payload, term, false)
+        })?;
+        // An answer that is there at once must not keep others from the thread for ever.
+        cooperative(pending.answer()).await
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) use self::{
     calibration::fuel_per_ms,
     command::{AT_ONCE, Command, Cut, End, Ended, Place, Surroundings},
     engine::Runtime,
-    handoff::Handoff,
+    handoff::{Handoff, note_wait, switch},
     instance::{Exit, Handling, Instance, Noted, Notice, Signals},
     openings::Openings,
     output::Output,

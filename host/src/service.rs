@@ -158,14 +158,15 @@ impl Services {
     }
 
     fn handle(&self, request: Request, handlers: &mut JoinSet<()>) {
-        let Request { sender, operation, payload, answer, .. } = request;
+        let Request { payload, answer, .. } = request;
+        let operation = answer.operation();
         let handler = self
             .by_contract
             .get(&operation.contract)
             .and_then(|service| service.handlers.get(&operation.name));
         let served = ServedRequest {
             id: answer.id(),
-            sender: self.bus.peer(sender).map(|peer| peer.name().to_owned()).unwrap_or_default(),
+            sender: self.bus.peer(answer.sender()).map(|peer| peer.name().to_owned()).unwrap_or_default(),
             payload,
             deadline: answer.deadline(),
             waiter: answer.waiter(),

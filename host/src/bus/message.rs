@@ -70,17 +70,14 @@ pub(crate) struct OperationId {
 /// A request on its way to, or in the hands of, the owner of its contract.
 #[derive(Debug)]
 pub(crate) struct Request {
-    pub(crate) sender: PeerId,
-    pub(crate) operation: Arc<OperationId>,
     /// The operation's number among those that this instance of the receiver serves.
     pub(crate) number: u32,
     pub(crate) reader: ReaderId,
-    pub(crate) sent: Instant,
     pub(crate) payload: Bytes,
     pub(crate) answer: Answer,
 }
 
-/// The duty to answer one request: dropped unanswered, it answers `peer-gone`.
+/// The duty to answer one request, of which it knows the rest: dropped unanswered, it answers `peer-gone`.
 #[derive(Debug)]
 pub(crate) struct Answer(pub(super) Arc<Waiter>);
 
@@ -89,8 +86,20 @@ impl Answer {
         self.0.id()
     }
 
+    pub(crate) fn sender(&self) -> PeerId {
+        self.0.sender()
+    }
+
+    pub(crate) fn operation(&self) -> &OperationId {
+        self.0.operation()
+    }
+
+    pub(crate) fn sent(&self) -> Instant {
+        self.0.term().sent
+    }
+
     pub(crate) fn deadline(&self) -> Instant {
-        self.0.deadline()
+        self.0.term().deadline
     }
 
     /// Whether nobody waits any more: answered, timed out or given up.

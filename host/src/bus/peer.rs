@@ -84,6 +84,13 @@ pub(crate) struct PeerStats {
     pub(crate) largest: AtomicU64,
 }
 
+impl PeerStats {
+    fn count_received(&self) {
+        // Whoever reads an inbox does so on one thread: no other adds at the same time.
+        self.received.store(self.received.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+}
+
 /// One who sends and receives, whatever happens to its instances.
 #[derive(Debug)]
 pub(crate) struct Peer {
@@ -398,11 +405,11 @@ impl Peer {
                 Taken::Message(Incoming::Request(mut request)) => match self.number_of(&request) {
                     Some(number) => {
                         request.number = number;
-                        self.stats().received.fetch_add(1, Ordering::Relaxed);
+                        self.stats().count_received();
                         return Taken::Message(Incoming::Request(request));
                     }
                     None => {
-                        let unknown = Err(self.no_operation(&request.operation));
+                        let unknown = Err(self.no_operation(request.answer.operation()));
                         request.answer.give(unknown);
                     }
                 },
@@ -410,7 +417,7 @@ impl Peer {
                     if let Incoming::Reply(Reply { outcome: Ok(payload), .. }) = &message {
                         self.note_size(payload);
                     }
-                    self.stats().received.fetch_add(1, Ordering::Relaxed);
+                    self.stats().count_received();
                     return Taken::Message(message);
                 }
                 nothing => return nothing,
@@ -539,7 +546,7 @@ impl Peer {
         if request.reader == self.reader() {
             return Some(request.number);
         }
-        self.find(&request.operation).map(|(_, number)| number)
+        self.find(request.answer.operation()).map(|(_, number)| number)
     }
 
     fn served(&self) -> MutexGuard<'_, Vec<Arc<OperationId>>> {

@@ -22,7 +22,9 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{Error, MessageId, Peer, Reply, inbox::ReaderId, room::Room};
+use super::{
+    Error, MessageId, OperationId, Peer, PeerId, Reply, Term, inbox::ReaderId, request::Route, room::Room,
+};
 
 /// Deadlines that end requests before others run.
 const AT_ONCE: usize = 64;
@@ -96,7 +98,7 @@ impl Pending {
         let ended = [queue.pop_ended(), queue.pop_ended()];
         queue.waiters.push(Reverse(Entry(waiter.clone())));
         let others = (queue.waiters.len() > queue.enough.max(FEW)).then(|| queue.clear_away());
-        self.arm(queue, waiter.deadline);
+        self.arm(queue, waiter.term.deadline);
         // Not under the lock: what a waiter holds may end others.
         drop((ended, others));
         waiter
@@ -192,7 +194,8 @@ impl Queue {
     /// The first whose deadline has passed by `now`, or the next deadline.
     fn pop_due(&mut self, now: Instant) -> Result<Due, Option<Instant>> {
         // An ended one is no reason for a timer.
-        let is_due = |Reverse(Entry(waiter)): &Reverse<Entry>| waiter.is_done() || waiter.deadline <= now;
+        let is_due =
+            |Reverse(Entry(waiter)): &Reverse<Entry>| waiter.is_done() || waiter.term.deadline <= now;
         if self.waiters.peek().is_some_and(is_due)
             && let Some(Reverse(Entry(waiter))) = self.waiters.pop()
         {
@@ -201,7 +204,7 @@ impl Queue {
         if let Some(room) = self.rooms.first_entry().filter(|room| room.key().0 <= now) {
             return Ok(Due::Room(room.remove()));
         }
-        let waiter = self.waiters.peek().map(|Reverse(Entry(waiter))| waiter.deadline);
+        let waiter = self.waiters.peek().map(|Reverse(Entry(waiter))| waiter.term.deadline);
         let room = self.rooms.first_key_value().map(|((deadline, _), _)| *deadline);
         Err(waiter.into_iter().chain(room).min())
     }
@@ -226,8 +229,9 @@ impl Queue {
 #[derive(Debug)]
 pub(crate) struct Waiter {
     id: MessageId,
-    deadline: Instant,
-    receiver: Arc<Peer>,
+    sender: PeerId,
+    term: Term,
+    route: Arc<Route>,
     /// The largest payload that the caller may handle.
     max_answer: u64,
     to: ReplyTo,
@@ -307,15 +311,17 @@ impl Slot {
 impl Waiter {
     pub(super) fn new(
         id: MessageId,
-        deadline: Instant,
-        receiver: Arc<Peer>,
+        sender: PeerId,
+        term: Term,
+        route: Arc<Route>,
         max_answer: u64,
         to: ReplyTo,
     ) -> Self {
         Self {
             id,
-            deadline,
-            receiver,
+            sender,
+            term,
+            route,
             max_answer,
             to,
             done: AtomicBool::new(false),
@@ -328,13 +334,21 @@ impl Waiter {
         self.id
     }
 
-    /// Who is to answer.
-    pub(crate) fn receiver(&self) -> super::PeerId {
-        self.receiver.id()
+    pub(super) fn sender(&self) -> PeerId {
+        self.sender
     }
 
-    pub(super) fn deadline(&self) -> Instant {
-        self.deadline
+    /// Who is to answer.
+    pub(crate) fn receiver(&self) -> PeerId {
+        self.route.receiver.id()
+    }
+
+    pub(super) fn operation(&self) -> &OperationId {
+        &self.route.operation
+    }
+
+    pub(super) fn term(&self) -> Term {
+        self.term
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -376,7 +390,7 @@ impl Waiter {
     pub(crate) fn cancel(&self) -> bool {
         let first = self.end();
         if first {
-            self.receiver.inbox().note_abandoned();
+            self.route.receiver.inbox().note_abandoned();
             if let ReplyTo::Lane { sender, reader } = &self.to {
                 sender.inbox().expect_no_reply(*reader);
             }
@@ -397,13 +411,13 @@ impl Waiter {
     }
 
     fn expire(&self) {
-        let error = if self.receiver.is_starting() {
-            Error::NotReady(format!("`{}` is still starting", self.receiver.name()))
+        let error = if self.route.receiver.is_starting() {
+            Error::NotReady(format!("`{}` is still starting", self.route.receiver.name()))
         } else {
             Error::Timeout
         };
         if self.complete(Err(error)) {
-            self.receiver.inbox().note_abandoned();
+            self.route.receiver.inbox().note_abandoned();
         }
     }
 
@@ -419,6 +433,6 @@ impl Waiter {
     }
 
     fn key(&self) -> Key {
-        (self.deadline, self.id)
+        (self.term.deadline, self.id)
     }
 }

@@ -21,8 +21,7 @@ use crate::names::{ContractName, OperationName};
 /// An operation that a caller has looked up, and who answers it.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
-    operation: Arc<OperationId>,
-    receiver: Arc<Peer>,
+    route: Arc<Route>,
     /// Whether the caller named the receiver, who need not be the owner.
     is_named: bool,
     /// The operation's number, and the receiver's instance for which it holds.
@@ -32,13 +31,21 @@ pub(crate) struct Target {
     routes: u64,
 }
 
+/// An operation, and who answers it: shared by all requests for it.
+#[derive(Debug)]
+pub(super) struct Route {
+    pub(super) operation: Arc<OperationId>,
+    pub(super) receiver: Arc<Peer>,
+}
+
 impl Target {
     pub(crate) fn is(&self, contract: &str, operation: &str, provider: Option<&str>) -> bool {
-        self.operation.contract.as_str() == contract
-            && self.operation.name.as_str() == operation
+        let Route { operation: own, receiver } = &*self.route;
+        own.contract.as_str() == contract
+            && own.name.as_str() == operation
             && match provider {
                 None => !self.is_named,
-                Some(name) => self.is_named && self.receiver.name() == name,
+                Some(name) => self.is_named && receiver.name() == name,
             }
     }
 }
@@ -111,17 +118,17 @@ impl Bus {
         let name: OperationName = parsed(operation)?;
         caller.may_call(&contract)?;
         let (receiver, routes) = self.route(&contract, provider)?;
+        let operation = Arc::new(OperationId { contract, name });
         let mut target = Target {
-            operation: Arc::new(OperationId { contract, name }),
-            receiver,
+            route: Arc::new(Route { operation, receiver }),
             is_named: provider.is_some(),
             number: 0,
             reader: ReaderId::NOBODY,
             routes,
         };
-        let server = self.server(&target.receiver);
+        let server = self.server(&target.route.receiver);
         if server.is_ready() {
-            refresh(&target.operation, &server, &mut target.reader, &mut target.number)?;
+            refresh(&target.route.operation, &server, &mut target.reader, &mut target.number)?;
         }
         Ok(target)
     }
@@ -139,7 +146,7 @@ impl Bus {
     ) -> Result<PendingCall, Error> {
         self.follow(target)?;
         let waits = match blocking {
-            true => Some(self.wait_for_answer(caller, &target.receiver)?),
+            true => Some(self.wait_for_answer(caller, &target.route.receiver)?),
             false => None,
         };
         let slot = ReplyTo::Slot(Slot::default());
@@ -158,7 +165,7 @@ impl Bus {
         term: Term,
     ) -> Result<(Arc<Waiter>, Sending), Error> {
         self.follow(target)?;
-        if target.receiver.id() == caller.id() {
+        if target.route.receiver.id() == caller.id() {
             return Err(Error::Invalid(format!("`{}` sends a request to itself", caller.name())));
         }
         let reader = caller.reader();
@@ -173,7 +180,7 @@ impl Bus {
     /// From now on: to the end of `timeout`, else of the receiver's default, and never after `parent`.
     pub(crate) fn term(&self, target: &Target, timeout: Option<Duration>, parent: Option<Instant>) -> Term {
         let sent = Self::now();
-        let timeout = timeout.unwrap_or(target.receiver.limits().request_timeout);
+        let timeout = timeout.unwrap_or(target.route.receiver.limits().request_timeout);
         Term { sent, deadline: deadline(sent, timeout, parent) }
     }
 
@@ -186,11 +193,12 @@ impl Bus {
     /// Finds the receiver again if the routes have changed since.
     fn follow(&self, target: &mut Target) -> Result<(), Error> {
         if target.routes != self.routes_version() {
-            let provider = target.is_named.then(|| target.receiver.name());
-            let (receiver, routes) = self.route(&target.operation.contract, provider)?;
+            let provider = target.is_named.then(|| target.route.receiver.name());
+            let operation = target.route.operation.clone();
+            let (receiver, routes) = self.route(&operation.contract, provider)?;
             // Numbers are each peer's own.
             target.reader = ReaderId::NOBODY;
-            (target.receiver, target.routes) = (receiver, routes);
+            (target.route, target.routes) = (Arc::new(Route { operation, receiver }), routes);
         }
         Ok(())
     }
@@ -206,11 +214,12 @@ impl Bus {
         caller.check_size(&payload)?;
         // Whoever waits for the answer waits already.
         let is_to_wait = matches!(reply_to, ReplyTo::Lane { .. });
-        let Target { operation, receiver, number, reader, .. } = target;
+        let Target { route, number, reader, .. } = target;
+        let Route { operation, receiver } = &**route;
         receiver.check_size(&payload)?;
         let other;
         let server = if receiver.is_ready() {
-            &*receiver
+            receiver
         } else {
             other = self.server(receiver);
             &other
@@ -221,20 +230,13 @@ impl Bus {
         }
         let waiter = self.pending.register(Waiter::new(
             self.next_message_id(),
-            term.deadline,
-            receiver.clone(),
+            caller.id(),
+            term,
+            route.clone(),
             caller.limits().message_size,
             reply_to,
         ));
-        let request = Request {
-            sender: caller.id(),
-            operation: operation.clone(),
-            number: *number,
-            reader: *reader,
-            sent: term.sent,
-            payload,
-            answer: Answer(waiter.clone()),
-        };
+        let request = Request { number: *number, reader: *reader, payload, answer: Answer(waiter.clone()) };
         let pushed = match receiver.inbox().push_request(request) {
             Err(Refused { request, because: Refusal::Full }) if receiver.limits().senders_wait => {
                 self.park(caller, receiver, request, is_to_wait)

@@ -1,6 +1,6 @@
 //! Requests that a guest has received and not answered.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::collections::VecDeque;
 
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -35,9 +35,6 @@ enum Given {
 #[derive(Debug)]
 struct Held {
     answer: Answer,
-    sender: PeerId,
-    operation: Arc<OperationId>,
-    sent: Instant,
     /// Kept only for requests that could go back to the inbox.
     payload: Option<Bytes>,
 }
@@ -79,7 +76,7 @@ impl InHand {
 
     /// Takes over a request that is delivered now; returns its payload for the guest.
     pub(super) fn hold(&mut self, request: Request) -> Bytes {
-        let Request { sender, operation, sent, payload, answer, .. } = request;
+        let Request { payload, answer, .. } = request;
         if !matches!(self.given, Given::Request(_)) {
             self.given = Given::Request(answer.id());
         }
@@ -88,7 +85,7 @@ impl InHand {
         }
         let kept = self.in_order.then(|| payload.clone());
         if let Err(place) = place(&self.requests, answer.id()) {
-            self.requests.insert(place, Held { answer, sender, operation, sent, payload: kept });
+            self.requests.insert(place, Held { answer, payload: kept });
         }
         payload
     }
@@ -195,11 +192,11 @@ impl InHand {
             Reached::Event(event) => Some(Incoming::Event(event)),
             Reached::Request(id) => {
                 let place = place(&self.requests, id).ok()?;
-                let Held { answer, sender, operation, sent, payload } = self.requests.remove(place)?;
+                let Held { answer, payload } = self.requests.remove(place)?;
                 // Nobody's: the next instance's number is looked up.
                 let (number, reader) = (0, ReaderId::NOBODY);
                 let payload = payload?;
-                Some(Incoming::Request(Request { sender, operation, number, reader, sent, payload, answer }))
+                Some(Incoming::Request(Request { number, reader, payload, answer }))
             }
         });
         let back = back.collect();
@@ -212,8 +209,9 @@ impl InHand {
 
 impl Held {
     fn handling(&self) -> Handling {
-        let operation = format!("{} {}", self.operation.contract, self.operation.name);
-        Handling { message: Some(self.answer.id()), sequence: None, sender: self.sender, operation }
+        let OperationId { contract, name } = self.answer.operation();
+        let operation = format!("{contract} {name}");
+        Handling { message: Some(self.answer.id()), sequence: None, sender: self.answer.sender(), operation }
     }
 }
 

@@ -326,13 +326,14 @@ impl State {
     }
 
     fn deliver_request(&mut self, request: Request) -> abi::Message {
-        self.met.insert(request.sender);
+        let (id, sender, operation) = (request.answer.id().0, request.answer.sender(), request.number);
+        self.met.insert(sender);
         let now = self.now();
-        let (id, sender, operation) = (request.answer.id().0, request.sender.0, request.number);
         let remaining_ms = milliseconds(request.answer.deadline().saturating_duration_since(now));
-        let waited_us = microseconds(now.saturating_duration_since(request.sent));
+        let waited_us = microseconds(now.saturating_duration_since(request.answer.sent()));
         let payload = self.in_hand.hold(request);
         self.show_in_flight();
+        let sender = sender.0;
         abi::Message::Request(abi::Request { id, sender, operation, remaining_ms, waited_us, payload })
     }
 

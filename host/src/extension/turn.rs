@@ -179,10 +179,8 @@ impl SharedShare {
 /// A guest that runs in turn and within its share. Dropped, it gives up its place.
 pub(super) struct InTurn<F> {
     guest: Pin<Box<F>>,
-    wakeups: Arc<Wakeups>,
-    waker: Waker,
-    /// Whom that wakes.
-    task: Option<Waker>,
+    /// How the guest is woken in the task that polled it last.
+    wakeups: Option<(Arc<Wakeups>, Waker)>,
     turns: Arc<Turns>,
     ticket: Option<Arc<Ticket>>,
     /// It was woken, and lets the worker look at timers and sockets first.
@@ -211,13 +209,10 @@ impl<F: Future> InTurn<F> {
         activity: Arc<Activity>,
         usage: Arc<Usage>,
     ) -> Self {
-        let wakeups = Arc::new(Wakeups::default());
         let own_share = *share.lock();
         Self {
             guest: Box::pin(guest),
-            waker: Waker::from(wakeups.clone()),
-            wakeups,
-            task: None,
+            wakeups: None,
             turns,
             ticket: None,
             look: None,
@@ -294,16 +289,14 @@ impl<F: Future> Future for InTurn<F> {
         }
         let start = ready!(this.poll_permission(context));
         this.activity.begin(start);
-        // Nearly always it is the same.
-        if !this.task.as_ref().is_some_and(|task| task.will_wake(context.waker())) {
-            this.task = Some(context.waker().clone());
-            *this.wakeups.task() = this.task.clone();
-        }
-        this.wakeups.begin();
-        let result = this.guest.as_mut().poll(&mut Context::from_waker(&this.waker));
-        let is_busy = this.wakeups.end();
+        // Nearly always it is the same task. Of another the guest is told now, since it is polled.
+        this.wakeups.take_if(|(wakeups, _)| !wakeups.task.will_wake(context.waker()));
+        let (wakeups, waker) = this.wakeups.get_or_insert_with(|| Wakeups::of(context.waker()));
+        wakeups.begin();
+        let result = this.guest.as_mut().poll(&mut Context::from_waker(waker));
+        let is_busy = wakeups.end();
         let end = Instant::now();
-        let spent = nanoseconds(end.saturating_duration_since(start));
+        let spent = nanoseconds(end.saturating_duration_since(start).saturating_sub(handoff::take_lent()));
         this.usage.add_cpu(spent);
         this.usage.cpu_second.add(end, spent);
         this.share.spend(spent);
@@ -343,9 +336,9 @@ impl<F> Drop for InTurn<F> {
 }
 
 /// Tells a guest that was woken while it ran, and so could go on, from one that waits.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Wakeups {
-    task: Mutex<Option<Waker>>,
+    task: Waker,
     state: AtomicU8,
 }
 
@@ -355,6 +348,12 @@ const RUNNING: u8 = 1;
 const WOKEN: u8 = 2;
 
 impl Wakeups {
+    /// Of a guest in that task.
+    fn of(task: &Waker) -> (Arc<Self>, Waker) {
+        let wakeups = Arc::new(Self { task: task.clone(), state: AtomicU8::new(0) });
+        (wakeups.clone(), wakeups.into())
+    }
+
     fn begin(&self) {
         self.state.store(RUNNING, Ordering::Release);
     }
@@ -363,10 +362,6 @@ impl Wakeups {
     fn end(&self) -> bool {
         // In one step: a wake-up goes to the task, or is seen here.
         self.state.swap(0, Ordering::AcqRel) & WOKEN != 0
-    }
-
-    fn task(&self) -> MutexGuard<'_, Option<Waker>> {
-        self.task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -377,12 +372,7 @@ impl Wake for Wakeups {
 
     fn wake_by_ref(self: &Arc<Self>) {
         if self.state.fetch_or(WOKEN, Ordering::AcqRel) & RUNNING == 0 {
-            handoff::hand(|| {
-                // Under the lock: a task's, or that of a thread that polls a hook, neither of which runs anything.
-                if let Some(task) = &*self.task() {
-                    task.wake_by_ref();
-                }
-            });
+            handoff::hand(|| self.task.wake_by_ref());
         }
     }
 }

@@ -9,7 +9,7 @@ async fn an_answer_reaches_the_caller_and_a_second_one_nobody() {
     let call = bus.call(&caller, "c@1", "question").unwrap();
     assert_eq!(bus.waiters(), 1);
     let request = take_request(&provider);
-    assert_eq!((request.sender, &*request.payload), (caller.id(), &b"question"[..]));
+    assert_eq!((request.answer.sender(), &*request.payload), (caller.id(), &b"question"[..]));
     assert!(request.answer.give(ok("first")));
     assert!(!request.answer.give(ok("second")));
     drop(request);

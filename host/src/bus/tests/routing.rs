@@ -51,7 +51,7 @@ async fn main_serves_and_calls_as_any_other_peer() {
     for peer in [&caller, main] {
         let call = bus.call(peer, "m@1", "").unwrap();
         let request = take_request(main);
-        assert_eq!(request.sender, peer.id());
+        assert_eq!(request.answer.sender(), peer.id());
         request.answer.give(ok("main"));
         assert_eq!(call.answer().await, ok("main"));
     }

@@ -9,6 +9,7 @@ use super::{
     super::turn::{Activity, InTurn, SharedShare, Turns},
     *,
 };
+use crate::usage::Usage;
 
 /// Where tasks leave their wakers, and what they did.
 #[derive(Default)]
@@ -184,4 +185,139 @@ async fn what_it_does_is_dropped_with_the_task_though_somebody_keeps_its_waker()
     assert!(task.await.unwrap_err().is_cancelled());
     assert_eq!(Arc::strong_count(&held), 1);
     hand_to_the_last(&shared);
+}
+
+/// In turn, and what it used; it calls the one that waits last, as a guest.
+fn caller(shared: &Arc<Shared>) -> (JoinHandle<()>, Arc<Usage>) {
+    let (shared, usage) = (shared.clone(), Arc::<Usage>::default());
+    let share = Arc::new(SharedShare::new("100%".parse().unwrap()));
+    let call = async move {
+        shared.note("caller");
+        switch(|| hand_to_the_last(&shared));
+        shared.note("caller again");
+    };
+    let task = InTurn::new(call, Arc::default(), share, Arc::new(Activity::new()), usage.clone());
+    (spawn(task), usage)
+}
+
+#[tokio::test]
+async fn whom_a_guest_calls_runs_before_the_call_returns_and_not_at_its_cost() {
+    const WORK: Duration = Duration::from_millis(20);
+    let shared = Arc::<Shared>::default();
+    let (of_callee, callee_used) = (shared.clone(), Arc::<Usage>::default());
+    let share = Arc::new(SharedShare::new("100%".parse().unwrap()));
+    let callee = async move {
+        wait(&of_callee).await;
+        of_callee.note("callee");
+        let began = Instant::now();
+        while began.elapsed() < WORK {
+            std::hint::spin_loop();
+        }
+        std::future::pending::<()>().await;
+    };
+    let callee = InTurn::new(callee, Arc::default(), share, Arc::new(Activity::new()), callee_used.clone());
+    let _callee = spawn(callee);
+    yield_now().await;
+    let (caller, caller_used) = caller(&shared);
+    caller.await.unwrap();
+    assert_eq!(*shared.order.lock().unwrap(), ["caller", "callee", "caller again"]);
+    assert!(callee_used.cpu() >= WORK, "{callee_used:?}");
+    // All else that it did is over in a moment, of which the callee's time is no part.
+    assert!(caller_used.cpu() < WORK, "{caller_used:?}");
+}
+
+#[tokio::test]
+async fn whom_a_task_of_mains_calls_runs_before_the_call_returns_if_that_is_on_the_worker() {
+    for (is_worker, order) in
+        [(false, ["task", "task again", "callee"]), (true, ["task", "callee", "task again"])]
+    {
+        let shared = Arc::<Shared>::default();
+        let of_callee = shared.clone();
+        let callee = spawn(async move {
+            wait(&of_callee).await;
+            of_callee.note("callee");
+        });
+        yield_now().await;
+        if is_worker {
+            crate::blocking::mark_worker_thread();
+        }
+        shared.note("task");
+        switch(|| hand_to_the_last(&shared));
+        shared.note("task again");
+        callee.await.unwrap();
+        assert_eq!(*shared.order.lock().unwrap(), order);
+    }
+}
+
+#[tokio::test]
+async fn whom_one_calls_that_runs_within_a_call_runs_after_it() {
+    let shared = Arc::<Shared>::default();
+    let (of_last, of_middle) = (shared.clone(), shared.clone());
+    let last = spawn(async move {
+        wait(&of_last).await;
+        of_last.note("last");
+    });
+    yield_now().await;
+    let last_waker = shared.wakers.lock().unwrap().pop().unwrap();
+    let middle = spawn(async move {
+        wait(&of_middle).await;
+        of_middle.note("middle");
+        switch(|| hand(|| last_waker.wake()));
+        of_middle.note("middle again");
+    });
+    yield_now().await;
+    let (caller, _) = caller(&shared);
+    for task in [caller, middle, last] {
+        task.await.unwrap();
+    }
+    let order = ["caller", "middle", "middle again", "last", "caller again"];
+    assert_eq!(*shared.order.lock().unwrap(), order);
+}
+
+#[tokio::test]
+async fn one_that_is_woken_by_whom_it_calls_is_polled_once_more() {
+    let (shared, of_caller) = (Arc::<Shared>::default(), Arc::<Shared>::default());
+    let (of_callee, to_wake) = (shared.clone(), of_caller.clone());
+    let callee = spawn(async move {
+        wait(&of_callee).await;
+        hand_to_the_last(&to_wake);
+    });
+    yield_now().await;
+    let caller = spawn(async move {
+        // The waker that is left here is that of the task itself, which a guest's is not.
+        poll_fn(|context| {
+            of_caller.wakers.lock().unwrap().push(context.waker().clone());
+            Poll::Ready(())
+        })
+        .await;
+        switch(|| hand_to_the_last(&shared));
+        let mut polls = 0;
+        poll_fn(|_| {
+            polls += 1;
+            if polls == 2 { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    });
+    caller.await.unwrap();
+    callee.await.unwrap();
+}
+
+#[tokio::test]
+async fn on_the_thread_of_another_main_nobody_is_run() {
+    let shared = Arc::<Shared>::default();
+    let of_callee = shared.clone();
+    let callee = spawn(async move {
+        wait(&of_callee).await;
+        of_callee.note("callee");
+    });
+    yield_now().await;
+    let of_other = shared.clone();
+    let other = std::thread::spawn(move || {
+        crate::blocking::mark_worker_thread();
+        switch(|| hand_to_the_last(&of_other));
+        of_other.note("other");
+    });
+    other.join().unwrap();
+    callee.await.unwrap();
+    assert_eq!(*shared.order.lock().unwrap(), ["other", "callee"]);
 }

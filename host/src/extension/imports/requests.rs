@@ -6,7 +6,10 @@ use wasmtime::component::LinkerInstance;
 use super::{Async, Fallible, Payload, Store, abi, meter, outcome, take};
 use crate::{
     bus::{Error, PendingCall, Sending},
-    extension::state::State,
+    extension::{
+        handoff::{note_wait, switch},
+        state::State,
+    },
 };
 
 pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
@@ -39,7 +42,7 @@ fn call(
 ) -> Async<'_, Fallible<Bytes>> {
     Box::new(async move {
         let payload = take(&mut store, &payload, 0)?;
-        let answer = match store.data_mut().call(target, payload, &options) {
+        let answer = match switch(|| store.data_mut().call(target, payload, &options)) {
             Ok(pending) => pending.answer().await,
             Err(error) => Err(error),
         };
@@ -71,7 +74,10 @@ fn send(
 
 impl State {
     fn call(&mut self, target: u32, payload: Bytes, options: &abi::Options) -> Result<PendingCall, Error> {
-        self.send_to(target, options, |bus, peer, target, term| bus.call(peer, target, payload, term, true))
+        self.send_to(target, options, |bus, peer, target, term| {
+            note_wait(term.sent.into_std());
+            bus.call(peer, target, payload, term, true)
+        })
     }
 
     fn send(&mut self, target: u32, payload: Bytes, options: &abi::Options) -> Result<(u64, Sending), Error> {
