@@ -237,13 +237,13 @@ impl Client {
         payload: Bytes,
         timeout: Option<Duration>,
     ) -> Result<Bytes, Error> {
-        let pending = switch(|| {
+        let (pending, _) = switch(|| {
             let term = self.bus.term(target, timeout, None);
             note_wait(term.sent.into_std());
             self.bus.call(self.bus.main(), target, payload, term, false)
-        })?;
+        });
         // An answer that is there at once must not keep others from the thread for ever.
-        cooperative(pending.answer()).await
+        cooperative(pending?.answer()).await
     }
 }
 

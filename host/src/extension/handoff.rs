@@ -11,7 +11,7 @@ mod tests;
 
 use std::{
     any::Any,
-    cell::{Cell, RefCell},
+    cell::Cell,
     mem,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::Pin,
@@ -31,31 +31,34 @@ use crate::blocking::is_worker_thread;
 const AT_MOST: usize = 64;
 
 thread_local! {
-    /// While such a task is polled on this thread.
-    static CHAIN: RefCell<Option<Chain>> = const { RefCell::new(None) };
+    static CHAIN: Chain = const { Chain::new() };
     /// Whether what is woken now is to run next.
     static IS_HANDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Such tasks, of which each is polled after the other.
-#[derive(Default)]
+/// Such tasks of this thread, of which each is polled after the other.
 struct Chain {
+    within: Cell<Within>,
     /// The one that is to run next.
-    next: Option<Arc<dyn Next>>,
+    next: Cell<Option<Arc<dyn Next>>>,
     /// When the guest of the last one began to wait.
-    waits_since: Option<Instant>,
+    waits_since: Cell<Option<Instant>>,
     /// When the guest of the first one began to run.
-    began: Option<Instant>,
-    /// Time for which others ran within the calls of the guest that runs now.
-    lent: Duration,
-    within: Within,
+    began: Cell<Option<Instant>>,
+    /// Since when the guest that runs now does so, or goes on after a call in which others ran.
+    since: Cell<Option<Instant>>,
+    /// For how long it ran before such calls.
+    before: Cell<Duration>,
+    /// Since when the guest ran in whose call these run, until one of them has counted that.
+    caller_since: Cell<Option<Instant>>,
 }
 
 /// Where those of a chain are polled.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Within {
+    /// There are none.
+    Nothing,
     /// In the runtime's task of the first one.
-    #[default]
     Own,
     /// In a task of Main's, which waits for an answer.
     Task,
@@ -64,65 +67,132 @@ enum Within {
 }
 
 impl Chain {
+    const fn new() -> Self {
+        Self {
+            within: Cell::new(Within::Nothing),
+            next: Cell::new(None),
+            waits_since: Cell::new(None),
+            began: Cell::new(None),
+            since: Cell::new(None),
+            before: Cell::new(Duration::ZERO),
+            caller_since: Cell::new(None),
+        }
+    }
+
+    /// Does `work` as a chain of its own, after which the one before goes on.
+    fn during<T>(&self, within: Within, work: impl FnOnce() -> T) -> T {
+        struct Former<'c> {
+            chain: &'c Chain,
+            within: Within,
+            next: Option<Arc<dyn Next>>,
+            began: Option<Instant>,
+            since: Option<Instant>,
+            before: Duration,
+            caller_since: Option<Instant>,
+        }
+        impl Drop for Former<'_> {
+            fn drop(&mut self) {
+                let Self { chain, within, began, since, before, caller_since, .. } = *self;
+                chain.within.set(within);
+                chain.waits_since.set(None);
+                chain.began.set(began);
+                chain.since.set(since);
+                chain.before.set(before);
+                chain.caller_since.set(caller_since);
+                // Who is left comes after whoever was to run next, in this chain or else the way of all others.
+                match (chain.next.take(), self.next.take()) {
+                    (Some(left), None) if within != Within::Nothing => chain.next.set(Some(left)),
+                    (left, next) => {
+                        chain.next.set(next);
+                        left.iter().for_each(|left| left.schedule());
+                    }
+                }
+            }
+        }
+        let since = self.since.take();
+        let _former = Former {
+            chain: self,
+            within: self.within.replace(within),
+            next: self.next.take(),
+            began: self.began.take(),
+            since,
+            before: self.before.take(),
+            caller_since: self.caller_since.replace(since),
+        };
+        work()
+    }
+
     /// Runs one after the other.
-    fn run() {
+    fn run(&self) {
         for _ in 0..AT_MOST {
+            let Some(next) = self.next.take() else { return };
             // All share what the runtime lets one task do before others.
             if !has_budget_remaining() {
-                break;
+                return self.next.set(Some(next));
             }
-            let Some(next) = CHAIN.with_borrow_mut(|chain| chain.as_mut()?.next.take()) else { break };
             next.run();
         }
     }
 
-    /// Time since the first one's guest began to run.
-    fn took() -> Duration {
-        let took = |chain: &Chain| {
-            // What comes after its end is a guest's own time, too.
-            let end = chain.waits_since.unwrap_or_else(Instant::now);
-            Some(end.saturating_duration_since(chain.began?))
-        };
-        CHAIN.with_borrow(|chain| chain.as_ref().and_then(took)).unwrap_or_default()
+    /// From when to when guests ran, if they did.
+    fn ran(&self) -> Option<(Instant, Instant)> {
+        // What comes after its end is a guest's own time, too.
+        self.began.get().map(|began| (began, self.waits_since.get().unwrap_or_else(Instant::now)))
+    }
+
+    /// The guest goes on that called those who ran from then to then.
+    fn go_on(&self, (began, ended): (Instant, Instant)) {
+        let since = self.since.replace(Some(ended)).unwrap_or(began);
+        self.before.set(self.before.get() + began.saturating_duration_since(since));
     }
 }
 
 /// Notes when a guest, or a task of Main's, began to wait: whoever is handed the thread runs from then on.
 pub(crate) fn note_wait(time: Instant) {
-    CHAIN.with_borrow_mut(|chain| {
-        if let Some(chain) = chain {
-            chain.waits_since = Some(time);
+    CHAIN.with(|chain| {
+        if chain.within.get() != Within::Nothing {
+            chain.waits_since.set(Some(time));
         }
     });
 }
 
-/// The time at which a guest begins to run.
-pub(super) fn begin() -> Instant {
-    let now = forget_wait().unwrap_or_else(Instant::now);
-    CHAIN.with_borrow_mut(|chain| {
-        if let Some(chain) = chain {
-            chain.began.get_or_insert(now);
-            chain.lent = Duration::ZERO;
+/// The time at which a guest begins to run, and for how long, until then, the one ran in whose call it is to run, if nobody
+/// has counted that yet.
+pub(super) fn begin() -> (Instant, Duration) {
+    CHAIN.with(|chain| {
+        let now = chain.waits_since.take().unwrap_or_else(Instant::now);
+        if chain.began.get().is_none() {
+            chain.began.set(Some(now));
         }
-    });
-    now
+        chain.since.set(Some(now));
+        chain.before.set(Duration::ZERO);
+        let caller_since = chain.caller_since.take();
+        (now, caller_since.map(|since| now.saturating_duration_since(since)).unwrap_or_default())
+    })
 }
 
-/// Time for which others ran within the calls of the guest that has just run.
-pub(super) fn take_lent() -> Duration {
-    CHAIN.with_borrow_mut(|chain| chain.as_mut().map(|chain| mem::take(&mut chain.lent))).unwrap_or_default()
+/// For how long the guest ran that ends its run now: before the calls in which others ran, and since then.
+pub(super) fn end(now: Instant) -> (Duration, Duration) {
+    CHAIN.with(|chain| {
+        let since = chain.since.take().map(|since| now.saturating_duration_since(since));
+        (chain.before.take(), since.unwrap_or_default())
+    })
 }
 
 /// What comes from here on is no other guest's time.
-pub(super) fn forget_wait() -> Option<Instant> {
+pub(super) fn forget_wait() {
     // A thread that ends has none.
-    CHAIN.try_with(|chain| chain.borrow_mut().as_mut()?.waits_since.take()).ok().flatten()
+    let _ending = CHAIN.try_with(|chain| chain.waits_since.set(None));
 }
 
 /// Whether somebody is to run next, as whoever waits for an answer.
 pub(super) fn has_next() -> bool {
-    let has_next = |chain: &Chain| chain.next.is_some() || chain.within != Within::Own;
-    CHAIN.with_borrow(|chain| chain.as_ref().is_some_and(has_next))
+    CHAIN.with(|chain| {
+        let next = chain.next.take();
+        let has_next = next.is_some() || matches!(chain.within.get(), Within::Task | Within::Guest);
+        chain.next.set(next);
+        has_next
+    })
 }
 
 /// Wakes whoever is to run next, if it is such a task and another is polled on this thread: it then runs as soon
@@ -140,38 +210,30 @@ pub(super) fn hand(wake: impl FnOnce()) {
 }
 
 /// Sends by `send`, and has whoever that wakes run before it returns, and whom those hand the thread: for who would wait
-/// for them anyway, a task of Main's or a guest.
+/// for them anyway, a task of Main's or a guest. Says until when guests ran in the call of a guest, if they did.
 ///
 /// On another thread than the worker they run there, and so do those that are sent to by a guest which runs within the
 /// call of another, so that stacks do not pile up.
-pub(crate) fn switch<T>(send: impl FnOnce() -> T) -> T {
-    /// The chain before, which goes on when this is dropped.
-    struct Before(Option<Chain>);
-    impl Drop for Before {
-        fn drop(&mut self) {
-            let mut before = self.0.take();
-            let within = CHAIN.take();
-            if let Some(Chain { next: Some(next), .. }) = within {
-                match &mut before {
-                    Some(before) if before.next.is_none() => before.next = Some(next),
-                    _ => next.schedule(),
-                }
-            }
-            CHAIN.set(before);
+pub(crate) fn switch<T>(send: impl FnOnce() -> T) -> (T, Option<Instant>) {
+    CHAIN.with(|chain| {
+        let within = match chain.within.get() {
+            Within::Nothing if is_worker_thread() => Within::Task,
+            Within::Own | Within::Task => Within::Guest,
+            Within::Nothing | Within::Guest => return (send(), None),
+        };
+        if !has_budget_remaining() {
+            return (send(), None);
         }
-    }
-    let place = CHAIN.with_borrow(|chain| match chain {
-        None => is_worker_thread().then_some(Within::Task),
-        Some(chain) => (chain.within != Within::Guest).then_some(Within::Guest),
-    });
-    let Some(within) = place.filter(|_| has_budget_remaining()) else { return send() };
-    let mut before = Before(CHAIN.with(|chain| chain.replace(Some(Chain { within, ..Chain::default() }))));
-    let sent = send();
-    Chain::run();
-    if let Some(before) = &mut before.0 {
-        before.lent += Chain::took();
-    }
-    sent
+        let (sent, ran) = chain.during(within, || {
+            let sent = send();
+            chain.run();
+            (sent, if within == Within::Guest { chain.ran() } else { None })
+        });
+        if let Some(ran) = ran {
+            chain.go_on(ran);
+        }
+        (sent, ran.map(|(_, ended)| ended))
+    })
 }
 
 /// A task that can be handed the thread. Dropped, what it does is dropped.
@@ -190,7 +252,7 @@ enum Work<F: Future> {
     Over,
 }
 
-fn address(chain: &RefCell<Option<Chain>>) -> usize {
+fn address(chain: &Chain) -> usize {
     ptr::from_ref(chain).addr()
 }
 
@@ -222,13 +284,13 @@ where
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let node = &self.0;
         node.task.get_or_init(|| (context.waker().clone(), CHAIN.with(address)));
-        CHAIN.set(Some(Chain::default()));
-        let has_ended = node.poll(&mut node.work());
-        Chain::run();
-        // Nobody is polled from here on: it takes the way of all others.
-        if let Some(Chain { next: Some(next), .. }) = CHAIN.take() {
-            next.schedule();
-        }
+        let has_ended = CHAIN.with(|chain| {
+            chain.during(Within::Own, || {
+                let has_ended = node.poll(&mut node.work());
+                chain.run();
+                has_ended
+            })
+        });
         if !has_ended {
             return Poll::Pending;
         }
@@ -301,12 +363,13 @@ where
     F::Output: Send,
 {
     fn wake_by_ref(node: &Arc<Self>) {
-        // A thread that ends has none, and on that of another Main it is not to run.
-        let hand = |chain: &RefCell<Option<Chain>>| {
-            let (_, home) = node.task.get()?;
-            (*home == address(chain)).then_some(())?;
-            Some(chain.borrow_mut().as_mut()?.next.replace(node.clone()))
+        let hand = |chain: &Chain| {
+            // Not on the thread of another Main.
+            let is_at_home = node.task.get().is_some_and(|(_, home)| *home == address(chain));
+            let is_next = is_at_home && chain.within.get() != Within::Nothing;
+            is_next.then(|| chain.next.replace(Some(node.clone())))
         };
+        // A thread that ends has none.
         let former = if IS_HANDED.get() { CHAIN.try_with(hand).ok().flatten() } else { None };
         match former {
             None => node.schedule(),

@@ -122,6 +122,11 @@ impl Meter {
         self.has_waited().then(|| self.activity.began())
     }
 
+    /// The guest goes on after a call in which others ran, until then.
+    pub(super) fn go_on(&self, now: Instant) {
+        self.activity.begin(now);
+    }
+
     /// Whether others ran since the guest called: it then has a whole slice before it.
     fn has_waited(&self) -> bool {
         self.call.entered != self.activity.number()

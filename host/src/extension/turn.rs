@@ -241,7 +241,8 @@ impl<F: Future> InTurn<F> {
                 // Delays end together: without turns, so many would run at once.
                 self.join(context);
             }
-            let now = handoff::begin();
+            let (now, uncounted) = handoff::begin();
+            self.turns.look.ran(nanoseconds(uncounted));
             let Some(wait) = self.share.wait(now) else {
                 if self.ticket.is_none() && self.look.is_none() && self.turns.look.is_due() {
                     let look = self.look.insert(Arc::default()).clone();
@@ -296,14 +297,15 @@ impl<F: Future> Future for InTurn<F> {
         let result = this.guest.as_mut().poll(&mut Context::from_waker(waker));
         let is_busy = wakeups.end();
         let end = Instant::now();
-        let spent = nanoseconds(end.saturating_duration_since(start).saturating_sub(handoff::take_lent()));
+        let (before, since) = handoff::end(end);
+        let spent = nanoseconds(before + since);
         this.usage.add_cpu(spent);
         this.usage.cpu_second.add(end, spent);
         this.share.spend(spent);
         if this.is_shared {
             *this.kept.lock() = this.share;
         }
-        this.turns.look.ran(spent);
+        this.turns.look.ran(nanoseconds(since));
         let (had_turn, looked) = (this.ticket.take(), this.look.take());
         for ticket in had_turn.iter().chain(&looked) {
             this.turns.look.answered(ticket);

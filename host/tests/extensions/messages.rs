@@ -1,11 +1,17 @@
 //! Requests and events between extensions, Main and its client, where they go wrong or are given up.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::{FutureExt, future::join_all};
-use weir_host::{CallOptions, Error, ExtensionConfig, Policy, Service, State};
+use weir_host::{CallOptions, Client, Error, ExtensionConfig, Policy, Service, State};
 
-use super::support::{Gate, builder, puppet, puppet_with, reached, set, start, taken, tell};
+use super::support::{Gate, builder, puppet, puppet_with, reached, set, start, taken, tell, until};
 
 fn caller(id: &str, wants: &[&str]) -> ExtensionConfig {
     puppet_with(id, |p| {
@@ -24,6 +30,39 @@ async fn futures_that_are_dropped_leave_nobody_waiting() {
     }
     assert_eq!(main.client().waiters(), 0);
     assert_eq!(tell(&main, "a", "echo 1").await.unwrap(), "1");
+}
+
+#[tokio::test]
+async fn a_handler_that_calls_without_end_lets_others_run() {
+    let (client, is_over) = (Arc::new(OnceLock::<Client>::new()), Arc::new(AtomicBool::new(false)));
+    let (of_caller, of_end, of_loop) = (client.clone(), is_over.clone(), is_over.clone());
+    let service = Service::new("loop@1".parse().unwrap())
+        .on("go".parse().unwrap(), move |_| {
+            let (client, is_over) = (of_caller.clone(), of_loop.clone());
+            async move {
+                let mut calls = 0_u64;
+                while !is_over.load(Ordering::Relaxed) {
+                    let answer = client.get().unwrap().call("a@1", "run", "echo 1").await;
+                    assert_eq!(answer, Ok("1".into()));
+                    calls += 1;
+                }
+                Ok(calls.to_string().into())
+            }
+        })
+        .on("end".parse().unwrap(), move |_| {
+            of_end.store(true, Ordering::Relaxed);
+            async { Ok("told".into()) }
+        });
+    let main = builder(vec![puppet("a")]).serve(service).start().await.unwrap();
+    client.set(main.client().clone()).unwrap();
+    let mut going = Box::pin(main.client().call("loop@1", "go", ""));
+    assert_eq!((&mut going).now_or_never(), None);
+    until(|| main.control().status("a").unwrap().received > 1000).await;
+    let told = tokio::time::timeout(Duration::from_secs(60), main.client().call("loop@1", "end", "")).await;
+    // Else its end would be waited for without end.
+    is_over.store(true, Ordering::Relaxed);
+    assert_eq!(told, Ok(Ok("told".into())));
+    assert!(going.await.unwrap() != "0");
 }
 
 #[tokio::test]

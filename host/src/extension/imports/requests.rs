@@ -42,7 +42,11 @@ fn call(
 ) -> Async<'_, Fallible<Bytes>> {
     Box::new(async move {
         let payload = take(&mut store, &payload, 0)?;
-        let answer = match switch(|| store.data_mut().call(target, payload, &options)) {
+        let (pending, others_ran) = switch(|| store.data_mut().call(target, payload, &options));
+        if let Some(until) = others_ran {
+            store.data().sandbox.meter.go_on(until);
+        }
+        let answer = match pending {
             Ok(pending) => pending.answer().await,
             Err(error) => Err(error),
         };
