@@ -126,6 +126,11 @@ impl ExtensionId {
     pub(crate) fn copy(&self, number: u32) -> Self {
         Self(format!("{self}.{number}").into())
     }
+
+    /// The text, for whoever keeps it, too.
+    pub(crate) fn shared(&self) -> Arc<str> {
+        self.0.clone()
+    }
 }
 
 impl TopicPattern {

@@ -126,7 +126,9 @@ struct Table {
 }
 
 impl Roster {
-    pub(crate) fn new(main: Arc<MainConfig>, units: Vec<Arc<Unit>>, beside: u64) -> Self {
+    pub(crate) fn new(main: Arc<MainConfig>, mut units: Vec<Arc<Unit>>, beside: u64) -> Self {
+        // Gathered from configurations, it has the memory of as many of those.
+        units.shrink_to_fit();
         Self(RwLock::new(Table { main, listed: units.clone(), units, beside, is_reloading: false }))
     }
 

@@ -106,16 +106,16 @@ enum Event {
     Command(Command),
     Noted(Noted),
     Ended(Box<Ended>),
-    Loaded(LoadedAnew),
+    Loaded(Box<LoadedAnew>),
     Read(Box<Result<Config, ConfigErrors>>),
     Due,
 }
 
-/// What a task of the supervisor's ends with.
+/// What a task of the supervisor's ends with. Small, since there is room for it in each task for as long as that runs.
 #[derive(Debug)]
 enum Done {
     Ran(Box<Ended>),
-    Loaded(LoadedAnew),
+    Loaded(Box<LoadedAnew>),
     Read(Box<Result<Config, ConfigErrors>>),
 }
 
@@ -252,7 +252,7 @@ impl Supervisor {
             Event::Command(command) => self.obey(command),
             Event::Noted(noted) => self.note(noted),
             Event::Ended(ended) => self.end(*ended),
-            Event::Loaded(loaded) => self.loaded(loaded),
+            Event::Loaded(loaded) => self.loaded(*loaded),
             Event::Read(read) => self.read(*read),
             Event::Due => self.end_delays(),
         }
@@ -349,7 +349,7 @@ impl Supervisor {
         self.runs += 1;
         let signals = Signals::new(version.peer.id(), self.runs, self.notices.0.clone(), is_on_trial);
         let signals = Arc::new(signals);
-        let instance = Instance {
+        let instance = Box::new(Instance {
             bus: self.bus.clone(),
             peer: version.peer.clone(),
             config: version.config.clone(),
@@ -359,7 +359,7 @@ impl Supervisor {
             share: version.share.clone(),
             signals: signals.clone(),
             usage: self.slots.get(index)?.unit.usage.clone(),
-        };
+        });
         let run = Run { version, signals };
         let (task, programs) = (run.clone(), self.programs.clone());
         let run_it = async move { Done::Ran(Box::new(run::run(task, programs, instance).await)) };

@@ -63,7 +63,7 @@ impl Bus {
     ) -> Arc<Peer> {
         let mut table = self.routes.write();
         let number = PeerId(u32::try_from(table.peers.len()).unwrap_or(u32::MAX));
-        let name = id.as_str().into();
+        let name = id.shared();
         let peer = Arc::new(match copy_of {
             None => Peer::new(number, name, limits, Some(access)),
             Some(original) => Peer::copy(number, name, limits, access, original),

@@ -70,7 +70,7 @@ pub struct Limits {
     pub compile_memory: u64,
     /// Time that compiling the extension may take: 1 ms to 1 day.
     pub compile_timeout: Duration,
-    fixed: FixedLimits,
+    fixed: &'static FixedLimits,
     sources: Sources,
 }
 
@@ -97,7 +97,7 @@ impl Limits {
             code_size: 16 * MIB,
             compile_memory: 512 * MIB,
             compile_timeout: Duration::from_secs(60),
-            fixed: FixedLimits::MIN,
+            fixed: &FixedLimits::MIN,
             sources: Sources::default(),
         }
     }
@@ -124,7 +124,7 @@ impl Limits {
             code_size: 64 * MIB,
             compile_memory: 1024 * MIB,
             compile_timeout: Duration::from_secs(120),
-            fixed: FixedLimits::MEDIUM,
+            fixed: &FixedLimits::MEDIUM,
             sources: Sources::default(),
         }
     }
@@ -151,7 +151,7 @@ impl Limits {
             code_size: 512 * MIB,
             compile_memory: 4096 * MIB,
             compile_timeout: Duration::from_secs(300),
-            fixed: FixedLimits::MAX,
+            fixed: &FixedLimits::MAX,
             sources: Sources::default(),
         }
     }
@@ -169,8 +169,8 @@ impl Limits {
 
     /// What is bounded beside these, and set by nobody: it comes with the built-in class.
     #[must_use]
-    pub fn fixed(&self) -> &FixedLimits {
-        &self.fixed
+    pub fn fixed(&self) -> &'static FixedLimits {
+        self.fixed
     }
 
     /// Bytes that the extension can hand over to the host in one call, payload and all: `message_size`

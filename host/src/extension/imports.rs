@@ -3,6 +3,7 @@
 //! `weir:iec` is linked by hand: only so do its functions reach the Store, to charge and renew fuel.
 
 mod channel;
+mod config;
 mod narrowed;
 mod queues;
 mod requests;
@@ -13,7 +14,6 @@ use wasmtime::{
     StoreContextMut,
     component::{Linker, WasmList},
 };
-use wasmtime_wasi_config::WasiConfig;
 
 use super::{abi, meter, sandbox::Guest, state::State};
 use crate::bus;
@@ -31,10 +31,7 @@ const PACKAGE: (&str, &str) = ("weir:iec", "0.1.0");
 /// Defines every import that an extension may have.
 pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     add_wasi(linker)?;
-    wasmtime_wasi_config::add_to_linker(linker, |state: &mut State| {
-        state.sandbox.meter.enter_wasi();
-        WasiConfig::from(&state.config)
-    })?;
+    config::add_to_linker(&mut linker.instance("wasi:config/store@0.2.0-rc.1")?)?;
     linker.instance(&interface("types"))?;
     channel::add_to_linker(&mut linker.instance(&interface("channel"))?)?;
     requests::add_to_linker(&mut linker.instance(&interface("requests"))?)?;

@@ -203,7 +203,7 @@ pub(crate) struct Instance {
 impl Instance {
     /// Runs the program to its end, its deadlines included; says when that was, before all that the
     /// guest had is given back.
-    pub(crate) async fn run(self, program: Arc<Program>) -> (Exit, Option<Handling>, SystemTime) {
+    pub(crate) async fn run(self: Box<Self>, program: Arc<Program>) -> (Exit, Option<Handling>, SystemTime) {
         let (activity, started) = (Arc::new(Activity::new()), Instant::now());
         let opened = tokio::select! {
             biased;
@@ -271,10 +271,10 @@ impl Instance {
                 () = self.signals.stopped(), if stop_by.is_none() => {
                     stop_by = Some(Instant::now() + limits.stop_timeout);
                 }
-                () = sleep_until(ready_by), if !is_ready && stop_by.is_none() => {
-                    return Exit::NotReady(limits.ready_timeout);
-                }
-                () = sleep_until(stop_by.unwrap_or(ready_by)), if stop_by.is_some() => {
+                () = sleep_until(stop_by.unwrap_or(ready_by)), if !is_ready || stop_by.is_some() => {
+                    if stop_by.is_none() {
+                        return Exit::NotReady(limits.ready_timeout);
+                    }
                     self.note_stop(stop_by);
                     return Exit::StopOverdue(limits.stop_timeout);
                 }
@@ -325,7 +325,7 @@ impl Instance {
             sandbox,
             self.output.clone(),
             self.usage.clone(),
-            &self.config,
+            self.config.clone(),
         );
         sandbox::store(program.pre.engine(), state, limits)
     }
@@ -413,9 +413,8 @@ pub(super) async fn guest<G: Guest>(
     program: &Program<G>,
     store: &mut Store<G>,
 ) -> wasmtime::Result<Result<(), ()>> {
-    let command = program
-        .pre
-        .instantiate_async(&mut *store)
+    // Boxed, or what that takes would be kept for as long as the guest runs.
+    let command = Box::pin(program.pre.instantiate_async(&mut *store))
         .await
         .map_err(|error| if error.is::<Trap>() { error } else { error.context(NotInstantiated) })?;
     command.wasi_cli_run().call_run(store).await

@@ -16,7 +16,7 @@ pub(super) struct MemoryLimiter {
     max_bytes: u64,
     /// Of all memories together.
     bytes: u64,
-    fixed: FixedLimits,
+    fixed: &'static FixedLimits,
     usage: Arc<Usage>,
     /// What the growth now under way adds: `memory_grow_failed` names no size.
     growing: u64,
@@ -30,7 +30,7 @@ impl MemoryLimiter {
         Self {
             max_bytes: limits.memory,
             bytes: 0,
-            fixed: *limits.fixed(),
+            fixed: limits.fixed(),
             usage,
             growing: 0,
             table_elements: 0,

@@ -29,23 +29,26 @@ const MAX_LINE: usize = crate::logs::MAX_LINE + 1;
 
 /// Writes log lines under one extension's id, at no more than its rate. All clones share that.
 #[derive(Clone, Debug)]
-pub(crate) struct Output {
+pub(crate) struct Output(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
     extension: Arc<str>,
     logs: Arc<Logs>,
-    rate: Arc<Mutex<Rate>>,
+    rate: Mutex<Rate>,
     usage: Arc<Usage>,
 }
 
 impl Output {
     /// With at most `rate` lines a second.
     pub(crate) fn new(extension: Arc<str>, logs: Arc<Logs>, rate: u32, usage: Arc<Usage>) -> Self {
-        let rate = Arc::new(Mutex::new(Rate::new(rate, Instant::now())));
-        Self { extension, logs, rate, usage }
+        let rate = Mutex::new(Rate::new(rate, Instant::now()));
+        Self(Arc::new(Shared { extension, logs, rate, usage }))
     }
 
     pub(super) fn log(&self, level: Level, message: &str, fields: impl Iterator<Item = (String, String)>) {
         if self.may_write() {
-            self.logs.write(&self.extension, level, Source::Log, message, fields);
+            self.0.logs.write(&self.0.extension, level, Source::Log, message, fields);
         }
     }
 
@@ -64,9 +67,9 @@ impl Output {
         drop(rate);
         self.say_dropped(dropped);
         if is_within {
-            self.usage.log_rate.add(now, 1);
+            self.0.usage.log_rate.add(now, 1);
         } else {
-            self.usage.log_dropped.fetch_add(1, Ordering::Relaxed);
+            self.0.usage.log_dropped.fetch_add(1, Ordering::Relaxed);
         }
         is_within
     }
@@ -75,12 +78,12 @@ impl Output {
         if lines > 0 {
             let text =
                 format!("over `log-rate` of {} lines a second: {lines} dropped", self.rate().allowed());
-            self.logs.write(&self.extension, Level::Warn, Source::Main, &text, std::iter::empty());
+            self.0.logs.write(&self.0.extension, Level::Warn, Source::Main, &text, std::iter::empty());
         }
     }
 
     fn rate(&self) -> MutexGuard<'_, Rate> {
-        self.rate.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.rate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A stream whose lines are logged.
@@ -99,7 +102,7 @@ impl Output {
         let level = if source == Source::Stderr { Level::Warn } else { Level::Info };
         let text = String::from_utf8_lossy(text);
         let text = text.strip_suffix('\r').unwrap_or(&text);
-        self.logs.write(&self.extension, level, source, text, std::iter::empty());
+        self.0.logs.write(&self.0.extension, level, source, text, std::iter::empty());
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct Sandbox {
     pub(super) meter: Meter,
     pub(super) memory: MemoryLimiter,
     pub(super) table: ResourceTable,
-    pub(super) fixed: FixedLimits,
+    pub(super) fixed: &'static FixedLimits,
     /// Addresses that it may reach.
     pub(super) net: Arc<[NetGrant]>,
     /// Whether what it does may block whoever polls it.
@@ -63,7 +63,7 @@ impl Sandbox {
             meter: Meter::new(limits, usage.clone(), activity),
             memory: MemoryLimiter::new(limits, usage.clone()),
             table,
-            fixed: *limits.fixed(),
+            fixed: limits.fixed(),
             net,
             may_block: false,
             wasi,

@@ -12,7 +12,6 @@ use std::{
 use tokio::time::Instant;
 use wasmtime::{Engine, component::Linker};
 use wasmtime_wasi::{WasiCtxView, WasiView};
-use wasmtime_wasi_config::WasiConfigVariables;
 
 use super::{
     abi,
@@ -47,7 +46,7 @@ pub(crate) struct State {
     /// Whether a job comes before an event the next time.
     is_turn_of_jobs: bool,
     pub(super) output: Output,
-    pub(super) config: WasiConfigVariables,
+    pub(super) config: Arc<ExtensionConfig>,
     /// Why the guest itself says that it is about to fail.
     pub(super) fault: Option<String>,
     pub(super) sandbox: Sandbox,
@@ -77,23 +76,23 @@ impl State {
         sandbox: Sandbox,
         output: Output,
         usage: Arc<Usage>,
-        config: &ExtensionConfig,
+        config: Arc<ExtensionConfig>,
     ) -> Self {
-        let limits = &config.limits;
+        let in_flight = config.limits.in_flight.into();
         Self {
             bus,
-            jobs: Jobs::new(peer.clone(), size(limits.in_flight.into())),
+            jobs: Jobs::new(peer.clone(), size(in_flight)),
             is_turn_of_jobs: false,
             peer,
-            in_hand: InHand::new(size(limits.in_flight.into())),
+            in_hand: InHand::new(size(in_flight)),
             output,
-            config: WasiConfigVariables::from_iter(config.config.clone()),
+            config,
             fault: None,
             sandbox,
             signals,
             targets: Vec::new(),
             under_way: BTreeMap::new(),
-            in_flight: limits.in_flight.into(),
+            in_flight,
             usage,
             declared: Declared::Nothing,
             met: BTreeSet::new(),

@@ -1,10 +1,12 @@
 //! What a guest sees of the machine: what the operator granted, and nothing else.
 
 use std::{
+    convert::Infallible,
     net::{IpAddr, SocketAddr},
     sync::Arc,
 };
 
+use rand::{Rng, TryRng};
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, sockets::SocketAddrUse};
 
 use super::output::Output;
@@ -40,6 +42,8 @@ pub(super) fn granted(
 ) -> wasmtime::Result<WasiCtxBuilder> {
     let mut builder = WasiCtxBuilder::new();
     builder
+        .secure_random(OfThread)
+        .insecure_random(OfThread)
         .max_random_size(limits.fixed().random_bytes)
         .allow_udp(false)
         .allow_tcp(!net.is_empty())
@@ -63,6 +67,27 @@ pub(super) fn granted(
         });
     }
     Ok(builder)
+}
+
+/// The thread's generator of random numbers, which is secure: one for all guests, since two for each take memory
+/// that most never use.
+struct OfThread;
+
+impl TryRng for OfThread {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok(rand::rng().next_u32())
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(rand::rng().next_u64())
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+        rand::rng().fill_bytes(bytes);
+        Ok(())
+    }
 }
 
 /// Whether a guest may use `address`. Granted names are looked up by the host, so that a guest which

@@ -95,7 +95,7 @@ impl Unit {
     pub(crate) fn new(config: Arc<ExtensionConfig>, peer: Arc<Peer>, logs: Arc<Logs>) -> Self {
         let usage = Arc::<Usage>::default();
         let version = Version {
-            output: Output::new(peer.name().into(), logs.clone(), config.limits.log_rate, usage.clone()),
+            output: Output::new(config.id.shared(), logs.clone(), config.limits.log_rate, usage.clone()),
             share: Arc::new(SharedShare::new(config.limits.cpu_share)),
             peer,
             program: Arc::default(),
@@ -145,7 +145,7 @@ impl Unit {
         };
         let output = match old.log_rate == new.log_rate {
             true => now.output.clone(),
-            false => Output::new(peer.name().into(), self.logs.clone(), new.log_rate, self.usage.clone()),
+            false => Output::new(self.id.shared(), self.logs.clone(), new.log_rate, self.usage.clone()),
         };
         let program = Arc::new(Mutex::new(Program { loaded: program, has_served: false }));
         Arc::new(Version { config, peer, share, output, program })

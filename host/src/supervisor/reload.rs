@@ -111,7 +111,7 @@ impl Supervisor {
                 loaded = programs.load((&*config).into()) => loaded,
                 () = unwanted.closed() => Err(LoadFault::CutOff.of(&config.path, None)),
             };
-            Done::Loaded(LoadedAnew { number, index, config, always, loaded })
+            Done::Loaded(Box::new(LoadedAnew { number, index, config, always, loaded }))
         });
     }
 

@@ -46,12 +46,13 @@ pub(super) struct End {
 
 /// One instance, from its file or the program that its version keeps to its end. A panic under it is its
 /// end, not Main's.
-pub(super) async fn run(run: Run, programs: Arc<Programs>, instance: Instance) -> Ended {
+pub(super) async fn run(run: Run, programs: Arc<Programs>, instance: Box<Instance>) -> Ended {
     let loaded = match run.version.program() {
         Some(loaded) => loaded,
         None => {
             let config = &run.version.config;
-            let load = AssertUnwindSafe(programs.load((&**config).into())).catch_unwind();
+            // Boxed, or what a load takes would be kept for as long as the instance runs.
+            let load = Box::pin(AssertUnwindSafe(programs.load((&**config).into())).catch_unwind());
             let loaded = tokio::select! {
                 loaded = load => loaded,
                 () = run.signals.stopped() => return Ended { run, end: End::of(Exit::Finished) },
@@ -63,9 +64,11 @@ pub(super) async fn run(run: Run, programs: Arc<Programs>, instance: Instance) -
             }
         }
     };
-    run.version.keep(loaded.clone());
-    let hash = Some(loaded.program.hash.to_string());
-    let end = match AssertUnwindSafe(instance.run(loaded.program)).catch_unwind().await {
+    let program = loaded.program.clone();
+    run.version.keep(loaded);
+    let exit = AssertUnwindSafe(instance.run(program.clone())).catch_unwind().await;
+    let hash = Some(program.hash.to_string());
+    let end = match exit {
         Ok((exit, handling, time)) => End { exit, handling, hash, is_hopeless: false, time },
         Err(panic) => End { hash, ..End::of(Exit::panicked(&*panic)) },
     };

@@ -1,0 +1,30 @@
+//! `wasi:config/store`: what the operator configured for the extension, read where that is.
+
+use wasmtime::component::{ComponentType, LinkerInstance, Lower};
+
+use super::{State, Store};
+
+/// As the interface has it. Reading a configuration that is there never fails.
+#[derive(ComponentType, Lower)]
+#[component(variant)]
+#[expect(dead_code, reason = "the type of what never happens")]
+enum Error {
+    #[component(name = "upstream")]
+    Upstream(String),
+    #[component(name = "io")]
+    Io(String),
+}
+
+pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
+    linker.func_wrap("get", |mut store: Store<'_>, (key,): (String,)| {
+        let state = store.data_mut();
+        state.sandbox.meter.enter_wasi();
+        Ok((Ok::<_, Error>(state.config.config.get(&key).cloned()),))
+    })?;
+    linker.func_wrap("get-all", |mut store: Store<'_>, ()| {
+        let state = store.data_mut();
+        state.sandbox.meter.enter_wasi();
+        let all: Vec<(String, String)> = state.config.config.clone().into_iter().collect();
+        Ok((Ok::<_, Error>(all),))
+    })
+}
