@@ -360,14 +360,16 @@ impl Peer {
 
     /// Declares what this peer serves; returns the number of the first operation.
     pub(crate) fn serve(&self, contract: &str, operations: &[String]) -> Result<u32, Error> {
-        let contract: ContractName = parsed(contract)?;
-        if let Some(access) = &self.access
-            && !access.fulfills.contains(&contract)
-        {
-            return Err(Error::PermissionDenied(format!(
-                "`{}` may not serve `{contract}`; `fulfills` would grant it",
-                self.name
-            )));
+        let mut contract: ContractName = parsed(contract)?;
+        if let Some(access) = &self.access {
+            // The name that is there already is kept.
+            let Some(granted) = access.fulfills.iter().find(|granted| **granted == contract) else {
+                return Err(Error::PermissionDenied(format!(
+                    "`{}` may not serve `{contract}`; `fulfills` would grant it",
+                    self.name
+                )));
+            };
+            contract = granted.clone();
         }
         if operations.is_empty() || operations.len() > MAX_OPERATIONS {
             return Err(Error::Invalid(format!(
@@ -401,27 +403,30 @@ impl Peer {
     /// The same, in another way.
     pub(crate) fn take_with(&self, look: &Look<'_>) -> Taken {
         loop {
-            match self.inbox().take_with(self.reader(), look) {
-                Taken::Message(Incoming::Request(mut request)) => match self.number_of(&request) {
-                    Some(number) => {
-                        request.number = number;
-                        self.stats().count_received();
-                        return Taken::Message(Incoming::Request(request));
-                    }
+            let mut taken = self.inbox().take_with(self.reader(), look);
+            // Looked at where it is: a message is moved often enough.
+            let Taken::Message(message) = &mut taken else { return taken };
+            match message {
+                Incoming::Request(request) => match self.number_of(request) {
+                    Some(number) => request.number = number,
                     None => {
-                        let unknown = Err(self.no_operation(request.answer.operation()));
-                        request.answer.give(unknown);
+                        self.refuse(taken);
+                        continue;
                     }
                 },
-                Taken::Message(message) => {
-                    if let Incoming::Reply(Reply { outcome: Ok(payload), .. }) = &message {
-                        self.note_size(payload);
-                    }
-                    self.stats().count_received();
-                    return Taken::Message(message);
-                }
-                nothing => return nothing,
+                Incoming::Reply(Reply { outcome: Ok(payload), .. }) => self.note_size(payload),
+                Incoming::Reply(_) | Incoming::Event(_) => {}
             }
+            self.stats().count_received();
+            return taken;
+        }
+    }
+
+    /// Answers a request for an operation that it does not serve.
+    fn refuse(&self, taken: Taken) {
+        if let Taken::Message(Incoming::Request(request)) = taken {
+            let unknown = Err(self.no_operation(request.answer.operation()));
+            request.answer.give(unknown);
         }
     }
 

@@ -270,10 +270,19 @@ impl State {
         }
         // Said each time: the inbox forgets it when somebody gives up on a request.
         let look = Look { events: true, hold: Some(self.in_hand.is_full()), task };
-        if !self.jobs.takes {
-            let taken = self.peer.take_with(&look);
-            return self.next(taken);
-        }
+        if self.jobs.takes { self.take_one_or_job(look) } else { self.take_from_inbox(&look) }
+    }
+
+    // Both apart from the above: what this finds room for on the stack is most of what an extension that has found
+    // nothing has used of it.
+    #[inline(never)]
+    fn take_from_inbox(&mut self, look: &Look<'_>) -> Next {
+        let taken = self.peer.take_with(look);
+        self.next(taken)
+    }
+
+    #[inline(never)]
+    fn take_one_or_job(&mut self, look: Look<'_>) -> Next {
         let jobs_first = self.is_turn_of_jobs;
         match self.peer.take_with(&Look { events: !jobs_first, ..look }) {
             Taken::Empty => {}

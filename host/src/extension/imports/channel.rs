@@ -62,14 +62,15 @@ fn serve(
     outcome(store.data().peer.serve(&contract, &operations))
 }
 
-/// Waits until `take` finds something; `None` when the time has passed.
+/// Waits until `take` finds something, keeps it and says how many messages it is; whether that was before the time
+/// has passed.
 ///
 /// Nothing is taken that is not delivered: only the wait ends with the time, never the delivery.
-async fn wait_for<T>(
+async fn wait_for(
     store: &mut Store<'_>,
     timeout_ms: Option<u32>,
-    mut take: impl FnMut(&mut State, Option<&Waker>) -> Option<(usize, T)>,
-) -> wasmtime::Result<Option<T>> {
+    mut take: impl FnMut(&mut State, Option<&Waker>) -> Option<usize>,
+) -> wasmtime::Result<bool> {
     if !store.data().is_ready() {
         store.data_mut().declare_ready().await;
     }
@@ -79,17 +80,17 @@ async fn wait_for<T>(
         let look = |context: &mut Context<'_>| {
             Poll::Ready(take(store.data_mut(), (!is_over).then(|| context.waker())))
         };
-        if let Some((messages, taken)) = poll_fn(look).await {
+        if let Some(messages) = poll_fn(look).await {
             // Stop brings no new budget.
             match messages {
                 0 => meter::charge(store, 0)?,
                 messages => meter::deliver(store, messages)?,
             }
-            return Ok(Some(taken));
+            return Ok(true);
         }
         if is_over {
             meter::charge(store, 0)?;
-            return Ok(None);
+            return Ok(false);
         }
         meter::show(store);
         let readable = store.data().readable();
@@ -106,14 +107,17 @@ async fn wait_for<T>(
 }
 
 async fn receive(store: &mut Store<'_>) -> wasmtime::Result<Next> {
-    let next = wait_for(store, None, State::take_next).await?;
-    Ok(next.flatten())
+    let mut next = None;
+    wait_for(store, None, |state, task| state.take_next(task, &mut next)).await?;
+    Ok(next)
 }
 
 fn receive_within(mut store: Store<'_>, timeout_ms: u32) -> Async<'_, Fallible<Next>> {
     Box::new(async move {
-        let next = wait_for(&mut store, Some(timeout_ms), State::take_next).await?;
-        outcome(next.ok_or(Error::Timeout))
+        let mut next = None;
+        let take = |state: &mut State, task: Option<&Waker>| state.take_next(task, &mut next);
+        let is_in_time = wait_for(&mut store, Some(timeout_ms), take).await?;
+        outcome(if is_in_time { Ok(next) } else { Err(Error::Timeout) })
     })
 }
 
@@ -131,11 +135,13 @@ fn receive_batch(
             ))));
         }
         let max = usize::try_from(max)?;
-        let batch = wait_for(&mut store, timeout_ms, |state, task| {
-            state.take_batch(task, max, order).map(|batch| (batch.len(), batch))
-        })
-        .await?;
-        outcome(batch.ok_or(Error::Timeout))
+        let mut batch = Vec::new();
+        let take = |state: &mut State, task: Option<&Waker>| {
+            batch = state.take_batch(task, max, order)?;
+            Some(batch.len())
+        };
+        let is_in_time = wait_for(&mut store, timeout_ms, take).await?;
+        outcome(if is_in_time { Ok(batch) } else { Err(Error::Timeout) })
     })
 }
 
@@ -160,8 +166,9 @@ fn respond_and_receive(mut store: Store<'_>, id: u64, answer: Answer) -> Async<'
 }
 
 impl State {
-    fn take_next(&mut self, task: Option<&Waker>) -> Option<(usize, Next)> {
-        self.take(task).map(|next| (usize::from(next.is_some()), next))
+    fn take_next(&mut self, task: Option<&Waker>, next: &mut Next) -> Option<usize> {
+        *next = self.take(task)?;
+        Some(usize::from(next.is_some()))
     }
 
     fn respond(&mut self, id: u64, answer: Result<Bytes, Error>) -> Result<(), Error> {
