@@ -20,6 +20,8 @@ mod held;
 #[cfg(feature = "compiler")]
 mod helper;
 mod stamp;
+#[cfg(feature = "compiler")]
+mod symbols;
 #[cfg(test)]
 mod tests;
 mod turn;

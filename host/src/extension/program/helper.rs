@@ -15,7 +15,10 @@ use rustix::{
 };
 use wasmparser::{Parser, Payload};
 
-use super::child::{Answer, Request};
+use super::{
+    child::{Answer, Request},
+    symbols,
+};
 use crate::{config::Limits, extension::engine::Stack};
 
 /// Bytes of the first line of what it is told.
@@ -83,6 +86,7 @@ pub(super) fn compile(component: &[u8], target: Option<&str>) -> wasmtime::Resul
         config.target(target)?;
     }
     let mut code = wasmtime::Engine::new(&config)?.precompile_component(component)?;
+    symbols::remove(&mut code);
     let footprint = (code.len() as u64).saturating_add(declared(component)?.saturating_mul(FOR_DECLARED));
     code.splice(..0, footprint.to_le_bytes());
     Ok(code)
