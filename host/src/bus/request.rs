@@ -258,7 +258,6 @@ impl Bus {
     }
 
     /// Has a request wait for room, unless that would never end.
-    #[expect(clippy::result_large_err, reason = "the request is dropped once its waiter is withdrawn")]
     fn park(
         &self,
         caller: &Arc<Peer>,

@@ -333,7 +333,7 @@ impl<F> Drop for InTurn<F> {
             *self.kept.lock() = self.share;
         }
         self.leave();
-        let _no_others = handoff::forget_wait();
+        handoff::forget_wait();
     }
 }
 
