@@ -38,6 +38,7 @@ pub(crate) use self::{
     program::{Loaded, Programs, Sources, Stamp, Wanted, chain},
     sandbox::Sandbox,
     turn::{SharedShare, Turns},
+    wasi::Dirs,
 };
 pub use self::{
     inspect::{DirNeed, InspectError, Inspection, Manifest, Needs, inspect},

@@ -27,7 +27,7 @@ use super::{
     program::Program,
     sandbox::{self, Guest, Sandbox},
     turn::Activity,
-    wasi,
+    wasi::{self, Dirs},
 };
 use crate::{
     config::{Grants, Limits, NetGrant},
@@ -96,25 +96,23 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// Opens what it is granted, which may block. With `may_block`, what it does with files blocks whoever polls it.
-    pub(crate) fn new(
-        limits: &Limits,
-        grants: &Grants,
-        net: Arc<[NetGrant]>,
-        surroundings: Surroundings,
-        may_block: bool,
-    ) -> Result<Self, String> {
+    pub(crate) fn new(limits: &Limits, dirs: Dirs, net: Arc<[NetGrant]>, surroundings: Surroundings) -> Self {
         let capture = |before| Capture::new(before, size(surroundings.output));
         let (stdout, stderr) = (capture(surroundings.written.0), capture(surroundings.written.1));
-        let mut builder =
-            wasi::granted(limits, grants, &net, may_block).map_err(|error| instance::said(&error))?;
+        let mut builder = wasi::granted(limits, &net);
         builder
             .args(&surroundings.args)
             .envs(&surroundings.env)
             .stdin(MemoryInputPipe::new(surroundings.stdin))
             .stdout(stdout.clone())
             .stderr(stderr.clone());
-        Ok(Self { wasi: builder.build(), net, stdout, stderr })
+        Self { wasi: dirs.in_context(&mut builder), net, stdout, stderr }
+    }
+
+    /// Opens the directories that commands are granted, which may block. With `may_block`, what they do with
+    /// files blocks whoever polls them.
+    pub(crate) fn open(grants: &Grants, may_block: bool) -> Result<Dirs, String> {
+        Dirs::open(&grants.dirs, may_block).map_err(|error| instance::said(&error))
     }
 
     /// Runs it to its end, or until it is cut off.

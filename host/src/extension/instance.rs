@@ -28,7 +28,7 @@ use super::{
     sandbox::{self, Guest, Sandbox},
     state::State,
     turn::{Activity, InTurn, SharedShare, Turns},
-    wasi,
+    wasi::{self, Dirs},
 };
 use crate::{
     bus::{Bus, Error, MessageId, Peer, PeerId},
@@ -294,12 +294,15 @@ impl Instance {
     /// dead network file system would hold it up.
     async fn surroundings(&self) -> wasmtime::Result<(WasiCtx, Arc<[NetGrant]>)> {
         let net: Arc<[_]> = self.config.grants.net.clone().into();
-        if self.config.grants.dirs.is_empty() {
-            return Ok((wasi::context(&self.config, &net, &self.output)?, net));
-        }
-        let (config, output) = (self.config.clone(), self.output.clone());
-        let paths = self.config.grants.dirs.iter().map(|dir| dir.host.clone()).collect();
-        self.openings.open(paths, move || Ok((wasi::context(&config, &net, &output)?, net))).await?
+        let dirs = match &self.config.grants.dirs {
+            none if none.is_empty() => Dirs::default(),
+            dirs => {
+                let paths = dirs.iter().map(|dir| dir.host.clone()).collect();
+                let config = self.config.clone();
+                self.openings.open(paths, move || Dirs::open(&config.grants.dirs, false)).await??
+            }
+        };
+        Ok((wasi::context(&self.config, &net, &self.output, dirs), net))
     }
 
     /// It cannot be ready in time, since what it is granted is not there yet.

@@ -2,26 +2,66 @@
 
 use std::{
     convert::Infallible,
+    fmt, mem,
     net::{IpAddr, SocketAddr},
     sync::Arc,
 };
 
 use rand::{Rng, TryRng};
-use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, sockets::SocketAddrUse};
+use wasmtime_wasi::{
+    FsPerms, WasiCtx, WasiCtxBuilder, filesystem::WasiFilesystemCtx, sockets::SocketAddrUse,
+};
 
 use super::output::Output;
 use crate::{
-    config::{DirMode, ExtensionConfig, Grants, Limits, NetGrant},
+    config::{DirGrant, DirMode, ExtensionConfig, Limits, NetGrant},
     logs::Source,
 };
+
+/// The directories that are granted, opened. Clones are the same: who has one keeps them open.
+#[derive(Clone, Default)]
+pub(crate) struct Dirs(WasiFilesystemCtx);
+
+impl fmt::Debug for Dirs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dirs").finish_non_exhaustive()
+    }
+}
+
+impl Dirs {
+    /// Opens them, which may block. With `may_block`, what is done with files in there blocks whoever polls.
+    pub(super) fn open(grants: &[DirGrant], may_block: bool) -> wasmtime::Result<Self> {
+        let mut builder = WasiCtxBuilder::new();
+        // Each directory takes this as it is when it is granted.
+        builder.allow_blocking_current_thread(may_block);
+        for dir in grants {
+            let perms = match dir.mode {
+                DirMode::Ro => FsPerms::ReadOnly,
+                DirMode::Rw => FsPerms::ReadWrite,
+            };
+            builder.preopened_dir(&dir.host, dir.guest.as_str(), perms).map_err(|error| {
+                error.context(format!("cannot open granted directory `{}`", dir.host.display()))
+            })?;
+        }
+        Ok(Self(mem::take(builder.build().filesystem())))
+    }
+
+    /// A context with these directories.
+    pub(super) fn in_context(self, builder: &mut WasiCtxBuilder) -> WasiCtx {
+        let mut context = builder.build();
+        *context.filesystem() = self.0;
+        context
+    }
+}
 
 /// The WASI context of one instance of an extension.
 pub(super) fn context(
     config: &ExtensionConfig,
     net: &Arc<[NetGrant]>,
     output: &Output,
-) -> wasmtime::Result<WasiCtx> {
-    let mut builder = granted(&config.limits, &config.grants, net, false)?;
+    dirs: Dirs,
+) -> WasiCtx {
+    let mut builder = granted(&config.limits, net);
     builder
         .arg(config.id.as_str())
         .stdout(output.stream(Source::Stdout))
@@ -29,35 +69,18 @@ pub(super) fn context(
     for (name, value) in &config.grants.env {
         builder.env(name, value);
     }
-    Ok(builder.build())
+    dirs.in_context(&mut builder)
 }
 
-/// A context with the directories and addresses that are granted. With `may_block`, what is done with files blocks
-/// whoever polls.
-pub(super) fn granted(
-    limits: &Limits,
-    grants: &Grants,
-    net: &Arc<[NetGrant]>,
-    may_block: bool,
-) -> wasmtime::Result<WasiCtxBuilder> {
+/// A context with the addresses that are granted.
+pub(super) fn granted(limits: &Limits, net: &Arc<[NetGrant]>) -> WasiCtxBuilder {
     let mut builder = WasiCtxBuilder::new();
     builder
         .secure_random(OfThread)
         .insecure_random(OfThread)
         .max_random_size(limits.fixed().random_bytes)
         .allow_udp(false)
-        .allow_tcp(!net.is_empty())
-        // Each directory takes this as it is when it is granted.
-        .allow_blocking_current_thread(may_block);
-    for dir in &grants.dirs {
-        let perms = match dir.mode {
-            DirMode::Ro => FsPerms::ReadOnly,
-            DirMode::Rw => FsPerms::ReadWrite,
-        };
-        builder.preopened_dir(&dir.host, dir.guest.as_str(), perms).map_err(|error| {
-            error.context(format!("cannot open granted directory `{}`", dir.host.display()))
-        })?;
-    }
+        .allow_tcp(!net.is_empty());
     if !net.is_empty() {
         let grants = net.clone();
         builder.allow_ip_name_lookup(true);
@@ -66,7 +89,7 @@ pub(super) fn granted(
             Box::pin(async move { is_granted(&grants, address, purpose).await })
         });
     }
-    Ok(builder)
+    builder
 }
 
 /// The thread's generator of random numbers, which is secure: one for all guests, since two for each take memory

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     config::{ExitCodes, HookDirConfig},
     extension::{
-        Command, Cut, End, Ended, LoadError, Loaded, Place, Sandbox, Stamp, Surroundings, Wanted, chain,
+        Command, Cut, Dirs, End, Ended, LoadError, Loaded, Place, Sandbox, Stamp, Surroundings, Wanted, chain,
     },
     logs::harmless,
 };
@@ -72,8 +72,10 @@ impl Run {
         self.known().retain(&files);
         let mut runs: Vec<HookRun> = Vec::with_capacity(files.len());
         let mut written = (0, 0);
+        // Opened for the first hook, and the same for all.
+        let mut dirs = None;
         for file in &files {
-            let run = self.hook(&place, file, written).await;
+            let run = self.hook(&place, file, &mut dirs, written).await;
             written.0 += run.stdout.len();
             written.1 += run.stderr.len();
             let goes_on = run.outcome.goes_on();
@@ -97,9 +99,15 @@ impl Run {
     }
 
     /// Runs a hook after those that have written so many bytes to their standard output and error.
-    async fn hook(&self, place: &Place, file: &HookFile, written: (usize, usize)) -> HookRun {
+    async fn hook(
+        &self,
+        place: &Place,
+        file: &HookFile,
+        dirs: &mut Option<Dirs>,
+        written: (usize, usize),
+    ) -> HookRun {
         let began = Instant::now();
-        let ended = self.ended(place, file, written).await.unwrap_or_else(|end| Ended {
+        let ended = self.ended(place, file, dirs, written).await.unwrap_or_else(|end| Ended {
             end,
             stdout: Bytes::new(),
             stderr: Bytes::new(),
@@ -120,7 +128,13 @@ impl Run {
     }
 
     /// Runs a hook to its end; fails if it does not come to run.
-    async fn ended(&self, place: &Place, file: &HookFile, written: (usize, usize)) -> Result<Ended, End> {
+    async fn ended(
+        &self,
+        place: &Place,
+        file: &HookFile,
+        dirs: &mut Option<Dirs>,
+        written: (usize, usize),
+    ) -> Result<Ended, End> {
         if self.deadline <= Instant::now() {
             return Err(End::Cut(Cut::TimedOut));
         }
@@ -136,35 +150,36 @@ impl Run {
         };
         let HookDirConfig { limits, timeout, .. } = &self.dir.config;
         let by = self.deadline.min(Instant::now() + *timeout);
-        let command = self.command(file, written, place.may_block());
-        let command = if self.dir.config.grants.dirs.is_empty() {
-            command()
-        } else {
-            let opened = place.until(by, closing, place.blocking(command)).await.map_err(End::Cut)?;
-            opened.unwrap_or_else(|panic| Err(panic.to_string()))
+        let dirs = match dirs {
+            Some(dirs) => dirs.clone(),
+            None => {
+                let opened = place.until(by, closing, self.open(place)).await.map_err(End::Cut)?;
+                let opened = opened.map_err(|reason| End::System { reason, trace: Vec::new() })?;
+                dirs.insert(opened).clone()
+            }
         };
-        let command = command.map_err(|reason| End::System { reason, trace: Vec::new() })?;
+        let command = Command::new(limits, dirs, self.dir.net.clone(), self.surroundings(file, written));
         Ok(command.run(&loaded.program, limits, place, by, closing).await)
     }
 
-    fn command(
-        &self,
-        file: &HookFile,
-        written: (usize, usize),
-        may_block: bool,
-    ) -> impl FnOnce() -> Result<Command, String> + Send + 'static {
-        let dir = self.dir.clone();
+    /// Opens the directories that are granted.
+    async fn open(&self, place: &Place) -> Result<Dirs, String> {
+        if self.dir.config.grants.dirs.is_empty() {
+            return Ok(Dirs::default());
+        }
+        let (dir, may_block) = (self.dir.clone(), place.may_block());
+        let opened = place.blocking(move || Command::open(&dir.config.grants, may_block)).await;
+        opened.unwrap_or_else(|panic| Err(panic.to_string()))
+    }
+
+    fn surroundings(&self, file: &HookFile, written: (usize, usize)) -> Surroundings {
         let name = file.name.to_string_lossy().into_owned();
-        let surroundings = Surroundings {
+        Surroundings {
             args: std::iter::once(name).chain(self.args.iter().cloned()).collect(),
             env: self.env.clone(),
             stdin: self.stdin.clone(),
-            output: dir.config.output,
+            output: self.dir.config.output,
             written,
-        };
-        move || {
-            let HookDirConfig { limits, grants, .. } = &dir.config;
-            Command::new(limits, grants, dir.net.clone(), surroundings, may_block)
         }
     }
 

@@ -43,6 +43,28 @@ async fn a_granted_directory_that_is_gone_is_a_system_error_with_its_path() {
     assert!(reason.contains("`/nowhere/at/all`"), "{reason}");
 }
 
+#[tokio::test]
+async fn a_run_works_in_the_directory_that_lies_at_the_granted_path_when_it_begins() {
+    let (main, files, data) = (main().await, dir(&["10-a", "20-b"]), tempfile::tempdir().unwrap());
+    let (path, moved) = (data.path().join("it"), data.path().join("moved"));
+    let mut config = config(&files);
+    grant(&mut config, &path, DirMode::Rw);
+    let dir = main.hooks().open(config).unwrap();
+    let write = || async {
+        let call = HookCall::new().param("DO_10", "write /data/a x").param("DO_20", "open /data/a");
+        dir.run(call).await.unwrap()
+    };
+    fs::create_dir(&path).unwrap();
+    assert_eq!(text(&write().await.runs[1].stdout), "1");
+    fs::rename(&path, &moved).unwrap();
+    fs::remove_file(moved.join("a")).unwrap();
+    let report = write().await;
+    assert!(matches!(report.runs[0].outcome, HookOutcome::SystemError { .. }), "{report:?}");
+    fs::create_dir(&path).unwrap();
+    assert!(write().await.is_success());
+    assert!(path.join("a").exists() && !moved.join("a").exists());
+}
+
 /// Opening one waits for whoever opens its other end.
 #[test]
 fn a_fifo_in_a_granted_directory_holds_up_nobody() {
