@@ -15,7 +15,7 @@ use crate::{
     config::{Config, ConfigErrors, HOOKS_CONTRACT, MainConfig},
     control::Control,
     events::{KEPT_EVENTS, MainEvent},
-    extension::{Compilation, Openings, Programs, Runtime, Sources, Turns},
+    extension::{AT_ONCE, Compilation, Openings, Programs, Runtime, Sources, Turns},
     hooks::{self, Hooks},
     logs::Logs,
     names::ContractName,
@@ -249,7 +249,7 @@ impl Builder {
         let turns = Arc::<Turns>::default();
         let worker = WorkerRuntime::new(config.blocking_threads.into()).map_err(StartError::Thread)?;
         let (hooks, hooks_closing) = Hooks::new(
-            programs.of_others(),
+            programs.in_pools(AT_ONCE),
             worker.handle.clone(),
             turns.clone(),
             part_of(config.blocking_threads / 2),

@@ -13,13 +13,12 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use wasmtime::{Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, component::Linker};
+use wasmtime::component::Linker;
 use wasmtime_wasi::{I32Exit, WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryInputPipe};
 
 use self::capture::Capture;
 pub(crate) use self::place::{Cut, Place};
 use super::{
-    engine::Stack,
     imports, instance,
     instance::Exit,
     memory::size,
@@ -37,15 +36,6 @@ use crate::{
 
 /// Commands that may run at once in one engine: its pools have room for so many.
 pub(crate) const AT_ONCE: u32 = 64;
-
-/// What one command may have of a pool. One that needs more runs without pools.
-const MEMORIES: u32 = 4;
-const TABLES: u32 = 16;
-const INSTANCES: u32 = 128;
-
-/// Bytes of a memory, and of a table, whose pages stay with its place, set back to what they were at first: to give them
-/// back and get them anew takes longer.
-const KEPT: usize = 256 << 10;
 
 /// What one command gets.
 #[derive(Clone, Debug)]
@@ -186,15 +176,6 @@ impl WasiView for Sandbox {
 impl Guest for Sandbox {
     const WORLD: &'static str = "wasi:cli/command";
 
-    /// One with pools, from which a command has what it needs in half the time; and one without, for what does not
-    /// fit the pools, and for processes that may not reserve the addresses for them.
-    fn engines(stack: Stack) -> wasmtime::Result<Vec<Engine>> {
-        let mut pooled = stack.config();
-        pooled.allocation_strategy(InstanceAllocationStrategy::Pooling(pools()));
-        let on_demand = Engine::new(&stack.config())?;
-        Ok(Engine::new(&pooled).into_iter().chain([on_demand]).collect())
-    }
-
     fn add_to_linker(linker: &mut Linker<Self>) -> wasmtime::Result<()> {
         imports::add_command(linker)
     }
@@ -208,26 +189,4 @@ impl Guest for Sandbox {
     fn sandbox_mut(&mut self) -> &mut Sandbox {
         self
     }
-}
-
-fn pools() -> PoolingAllocationConfig {
-    let mut pools = PoolingAllocationConfig::new();
-    pools
-        .total_component_instances(AT_ONCE)
-        .total_stacks(AT_ONCE)
-        .total_memories(AT_ONCE * MEMORIES)
-        .total_tables(AT_ONCE * TABLES)
-        .total_core_instances(AT_ONCE * INSTANCES)
-        .max_memories_per_component(MEMORIES)
-        .max_memories_per_module(MEMORIES)
-        .max_tables_per_component(TABLES)
-        .max_tables_per_module(TABLES)
-        .max_core_instances_per_component(INSTANCES)
-        .table_elements(size(Limits::max().fixed().table_elements));
-    // Since Linux 6.7 the kernel says which pages were written to. Without that, all that is kept of a place would be set
-    // back each time, which takes longer than new pages.
-    if PoolingAllocationConfig::is_pagemap_scan_available() {
-        pools.pagemap_scan(Enabled::Yes).linear_memory_keep_resident(KEPT).table_keep_resident(KEPT);
-    }
-    pools
 }

@@ -7,6 +7,7 @@
 //! hands that to wasmtime.
 
 mod artifact;
+mod brief;
 #[cfg(feature = "compiler")]
 mod cache;
 #[cfg(feature = "compiler")]
@@ -28,7 +29,7 @@ mod turn;
 
 use std::{fmt, path::Path, sync::Arc, thread, time::Duration};
 
-use tokio::time::timeout;
+use tokio::{sync::Semaphore, time::timeout};
 use wasmtime::Engine;
 use wasmtime_wasi::p2::bindings::CommandPre;
 
@@ -38,6 +39,7 @@ pub use self::{
     helper::compile_helper,
 };
 use self::{
+    brief::Brief,
     code::Code,
     compiler::Compiler,
     file::{Kind, PluginFile},
@@ -70,6 +72,8 @@ pub(crate) struct Program<G: 'static = State> {
     pub(crate) hash: ArtifactHash,
     /// Bytes of Main's memory that its code takes.
     footprint: u64,
+    /// Of the pools that its instances come from, if they do.
+    places: Option<Arc<Semaphore>>,
 }
 
 impl<G> fmt::Debug for Program<G> {
@@ -116,6 +120,9 @@ pub(crate) struct Programs<G: 'static = State> {
     /// with its limit of memory.
     turns: Arc<LoadTurns>,
     held: Held<G>,
+    /// One for each instance that may be had of them at once. None: as many as there is memory for.
+    places: Option<Arc<Semaphore>>,
+    brief: Option<Box<Brief>>,
 }
 
 /// Where programs may come from.
@@ -130,18 +137,23 @@ impl Programs {
     /// Loads at most so many `at_once`.
     pub(crate) fn new(runtime: Runtime<State>, sources: Sources, at_once: u16) -> Self {
         let (sources, turns) = (Arc::new(sources), Arc::new(LoadTurns::new(at_once)));
-        Self { runtime, sources, turns, held: Held::default() }
+        let lasting = Self { runtime, sources, turns, held: Held::default(), places: None, brief: None };
+        let brief = Some(Box::new(Brief::new(&lasting)));
+        Self { brief, ..lasting }
     }
 }
 
 impl<G: Guest> Programs<G> {
-    /// Those of other guests, which come from the same sources in the same turns.
-    pub(crate) fn of_others<O: Guest>(&self) -> Programs<O> {
+    /// Others, which come from the same sources in the same turns, and have instances from pools: so many at
+    /// once.
+    pub(crate) fn in_pools<O: Guest>(&self, at_once: u32) -> Programs<O> {
         Programs {
-            runtime: Runtime::on_demand(),
+            runtime: Runtime::pooled(at_once),
             sources: self.sources.clone(),
             turns: self.turns.clone(),
             held: Held::default(),
+            places: None,
+            brief: None,
         }
     }
 
@@ -169,6 +181,9 @@ impl<G: Guest> Programs<G> {
     /// The next load reads this file, even if nothing shows that it has changed.
     pub(crate) fn read_again(&self, path: &Path) {
         self.held.forget(path);
+        if let Some(brief) = &self.brief {
+            brief.read_again(path);
+        }
     }
 
     /// Waits, for a moment, until nothing is left of loads that were given up.
@@ -194,7 +209,7 @@ impl<G: Guest> Programs<G> {
         let Some(engine) = linkers.first().map(|linker| linker.engine().clone()) else {
             return Err(LoadFault::Engine("there is none".to_owned()));
         };
-        let code_size = wanted.limits.code_size;
+        let (code_size, places) = (wanted.limits.code_size, self.places.clone());
         let code = self.sources.code(file, wanted, &engine, turn.clone()).await?;
         let load = move || {
             let footprint = code.footprint();
@@ -211,7 +226,7 @@ impl<G: Guest> Programs<G> {
                 .instantiate_pre(&component)
                 .and_then(CommandPre::new)
                 .map_err(|error| LoadFault::World { world: G::WORLD, reason: said(&error) })?;
-            Ok(Arc::new(Program { pre, hash, footprint }))
+            Ok(Arc::new(Program { pre, hash, footprint, places }))
         };
         turn.blocking(load).await
     }

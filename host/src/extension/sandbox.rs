@@ -10,7 +10,6 @@ use wasmtime::{
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use super::{
-    engine::Stack,
     memory::{MemoryLimiter, size},
     meter::{self, Meter},
     turn::Activity,
@@ -24,9 +23,6 @@ use crate::{
 pub(crate) trait Guest: WasiView + Send + Sized + 'static {
     /// What it must fit, for people to read.
     const WORLD: &'static str;
-
-    /// The engines that can run it, the best first: not each takes every component.
-    fn engines(stack: Stack) -> wasmtime::Result<Vec<Engine>>;
 
     /// Defines all that it may import.
     fn add_to_linker(linker: &mut Linker<Self>) -> wasmtime::Result<()>;

@@ -10,13 +10,11 @@ use std::{
 };
 
 use tokio::time::Instant;
-use wasmtime::{Engine, component::Linker};
+use wasmtime::component::Linker;
 use wasmtime_wasi::{WasiCtxView, WasiView};
 
 use super::{
-    abi,
-    engine::Stack,
-    imports,
+    abi, imports,
     in_hand::InHand,
     instance::{Notice, Signals},
     jobs::Jobs,
@@ -393,10 +391,6 @@ impl WasiView for State {
 
 impl Guest for State {
     const WORLD: &'static str = "weir:iec/extension";
-
-    fn engines(stack: Stack) -> wasmtime::Result<Vec<Engine>> {
-        Engine::new(&stack.config()).map(|engine| vec![engine])
-    }
 
     fn add_to_linker(linker: &mut Linker<Self>) -> wasmtime::Result<()> {
         imports::add_to_linker(linker)

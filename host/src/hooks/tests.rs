@@ -2,7 +2,7 @@
 
 use crate::{
     config::MainConfig,
-    extension::{Compilation, Runtime, Sources},
+    extension::{AT_ONCE, Compilation, Runtime, Sources},
 };
 
 use super::*;
@@ -11,7 +11,7 @@ use super::*;
 #[tokio::test]
 async fn nothing_is_left_of_configured_hooks_once_main_has_ended_and_nobody_has_them() {
     let sources = Sources::new(&MainConfig::default(), Compilation::default(), Arc::default());
-    let programs = Programs::new(Runtime::new().unwrap(), sources, 1).of_others();
+    let programs = Programs::new(Runtime::new().unwrap(), sources, 1).in_pools(AT_ONCE);
     let (hooks, closing) = Hooks::new(programs, Handle::current(), Arc::default(), 1);
     hooks.configure([("a".parse().unwrap(), HookDirConfig::new("/nowhere"))].into());
     let shared = Arc::downgrade(&hooks.0);

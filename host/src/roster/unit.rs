@@ -49,6 +49,8 @@ struct Program {
     loaded: Option<Loaded>,
     /// An instance that ran it was ready.
     has_served: bool,
+    /// The last instance ended as it should, and was never ready.
+    is_brief: bool,
 }
 
 impl Version {
@@ -72,9 +74,21 @@ impl Version {
         program.has_served && program.loaded.is_some()
     }
 
+    /// How its last instance ended tells how the next most likely will.
+    pub(crate) fn note_end(&self, was_brief: bool) {
+        let mut program = self.slot();
+        program.is_brief = was_brief && program.loaded.as_ref().is_some_and(|it| it.program.can_be_kept());
+    }
+
+    /// Whether its next instance will most likely end before it is ready, as it should.
+    pub(crate) fn is_brief(&self) -> bool {
+        self.slot().is_brief
+    }
+
     /// The next instance is to be loaded anew.
     pub(crate) fn forget_program(&self) {
-        *self.slot() = Program::default();
+        let mut program = self.slot();
+        *program = Program { is_brief: program.is_brief, ..Program::default() };
     }
 
     fn slot(&self) -> MutexGuard<'_, Program> {
@@ -147,7 +161,7 @@ impl Unit {
             true => now.output.clone(),
             false => Output::new(self.id.shared(), self.logs.clone(), new.log_rate, self.usage.clone()),
         };
-        let program = Arc::new(Mutex::new(Program { loaded: program, has_served: false }));
+        let program = Arc::new(Mutex::new(Program { loaded: program, ..Program::default() }));
         Arc::new(Version { config, peer, share, output, program })
     }
 

@@ -49,6 +49,7 @@ impl Supervisor {
         let reason = (!as_it_should || !clean).then(|| ended.end.exit.to_string());
         let unit = slot.unit.clone();
         let version = unit.version();
+        ended.run.version.note_end(clean && was == State::Starting);
         let mut next_restart = None;
         // Decided once: what comes in between must neither be refused nor wait for nobody.
         let is_succeeded = slot.is_succeeded() && matches!(state, State::BackingOff | State::Failed);

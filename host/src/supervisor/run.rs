@@ -5,7 +5,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::SystemTime};
 use futures_util::FutureExt;
 
 use crate::{
-    extension::{Exit, Handling, Instance, LoadError, Programs, Signals, chain},
+    extension::{Exit, Handling, Instance, LoadError, Loaded, Programs, Signals, chain},
     roster::Version,
 };
 
@@ -47,12 +47,13 @@ pub(super) struct End {
 /// One instance, from its file or the program that its version keeps to its end. A panic under it is its
 /// end, not Main's.
 pub(super) async fn run(run: Run, programs: Arc<Programs>, instance: Box<Instance>) -> Ended {
-    let loaded = match run.version.program() {
+    // Held until nothing is left of the instance.
+    let (loaded, _place) = match run.version.program().and_then(Loaded::for_one) {
         Some(loaded) => loaded,
         None => {
-            let config = &run.version.config;
+            let (wanted, is_brief) = ((&*run.version.config).into(), run.version.is_brief());
             // Boxed, or what a load takes would be kept for as long as the instance runs.
-            let load = Box::pin(AssertUnwindSafe(programs.load((&**config).into())).catch_unwind());
+            let load = Box::pin(AssertUnwindSafe(programs.load_for_one(wanted, is_brief)).catch_unwind());
             let loaded = tokio::select! {
                 loaded = load => loaded,
                 () = run.signals.stopped() => return Ended { run, end: End::of(Exit::Finished) },

@@ -1,9 +1,16 @@
 //! Stop and start again: what ends with an instance, and what outlives it.
 
-use futures_util::FutureExt;
-use weir_host::{ControlError, Error, MainEvent, State};
+use std::fs;
 
-use super::support::{Gate, builder, puppet, puppet_with, reached, set, start, states, taken, tell};
+use futures_util::FutureExt;
+use tempfile::TempDir;
+use weir_host::{
+    ControlError, Error, ExtensionConfig, ExtensionStatus, Main, MainEvent, State, config::DirGrant,
+};
+
+use super::support::{
+    Gate, builder, extension, puppet, puppet_with, reached, set, start, states, taken, tell,
+};
 
 #[tokio::test]
 async fn a_stopped_extension_is_no_provider_until_it_is_started_again() {
@@ -119,6 +126,60 @@ async fn an_extension_that_says_why_it_fails_is_quoted_harmlessly() {
     let status = main.control().status("a").unwrap();
     assert_eq!(status.state, State::Failed);
     assert_eq!(status.reason.as_deref(), Some("no\\n\\u{1b}[31mdata"));
+}
+
+/// What its start gives it to do ends it before it is ready.
+fn brief(data: &TempDir, task: &str) -> ExtensionConfig {
+    let mut brief = extension("a", "hook");
+    brief.autostart = false;
+    brief.grants.env.insert("DO".to_owned(), task.to_owned());
+    brief.grants.dirs.push(DirGrant::read_write(data.path(), "/data".parse().unwrap()));
+    brief
+}
+
+/// Starts it and sees it end.
+async fn run_brief(main: &Main) -> ExtensionStatus {
+    let started = main.control().start("a").await;
+    assert!(matches!(started, Err(ControlError::NotStarted { .. })), "{started:?}");
+    main.control().status("a").unwrap()
+}
+
+#[tokio::test]
+async fn one_that_ends_by_itself_each_time_is_held_to_its_limits_each_time() {
+    let data = tempfile::tempdir().unwrap();
+    let file = fs::File::create(data.path().join("file")).unwrap();
+    let brief = brief(&data, "open /data/file");
+    let memory = brief.limits.memory;
+    let main = start(vec![brief]).await;
+    for _ in 0..5 {
+        assert_eq!(run_brief(&main).await.state, State::Stopped);
+    }
+    // The next instance is most likely as brief, and is not.
+    file.set_len(memory).unwrap();
+    for _ in 0..2 {
+        let status = run_brief(&main).await;
+        assert_eq!((status.state, status.memory), (State::Failed, 0));
+    }
+    file.set_len(0).unwrap();
+    assert_eq!(run_brief(&main).await.state, State::Stopped);
+}
+
+#[tokio::test]
+async fn one_that_ends_by_itself_each_time_is_started_from_what_is_in_its_file() {
+    let data = tempfile::tempdir().unwrap();
+    let (path, copy) = (data.path().join("a.wasm"), data.path().join("b.wasm"));
+    let mut brief = brief(&data, "ok");
+    fs::copy(&brief.path, &path).unwrap();
+    brief.path.clone_from(&path);
+    let main = start(vec![brief]).await;
+    for _ in 0..3 {
+        assert_eq!(run_brief(&main).await.state, State::Stopped);
+    }
+    fs::rename(&path, &copy).unwrap();
+    fs::write(&path, "no program").unwrap();
+    assert_eq!(run_brief(&main).await.state, State::Failed);
+    fs::rename(&copy, &path).unwrap();
+    assert_eq!(run_brief(&main).await.state, State::Stopped);
 }
 
 #[tokio::test]

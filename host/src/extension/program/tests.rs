@@ -86,7 +86,7 @@ fn nobody_waits_for_turns_that_all_hang_and_all_is_well_when_one_is_back() {
             chain(&refused.unwrap_err().fault),
             "cannot be read: as many others hang as are read at once"
         );
-        let hooks = programs.of_others::<crate::extension::Sandbox>();
+        let hooks = programs.in_pools::<crate::extension::Sandbox>(1);
         let hook = Wanted { may_block: true, ..wanted(&path, &limits) };
         assert!(hooks.load(hook).now_or_never().unwrap().unwrap_err().fault.hangs());
 
