@@ -109,7 +109,8 @@ impl Chain {
                 }
             }
         }
-        let since = self.since.take();
+        // Outside of a call nobody's run goes on: one that was not permitted has left its beginning here.
+        let since = self.since.take().filter(|_| within == Within::Guest);
         let _former = Former {
             chain: self,
             within: self.within.replace(within),

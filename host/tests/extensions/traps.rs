@@ -163,6 +163,19 @@ async fn endless_recursion_that_calls_the_host_at_every_depth_is_a_trap() {
     assert_eq!(tell(&main, "deep", "echo 1").await.unwrap(), "1");
 }
 
+/// Who is called runs on top of the caller's stack, and so does all that its end takes.
+#[tokio::test]
+async fn whom_an_extension_calls_at_the_end_of_its_stack_can_run_and_trap_there() {
+    let callers = ["deep", "flat"].map(|id| puppet_with(id, |p| p.wants = vec!["other@1".parse().unwrap()]));
+    let main = start([&callers[..], &[puppet("other")]].concat()).await;
+    assert_eq!(tell(&main, "deep", "recurse other@1 run echo 1").await, Err("Trapped".to_owned()));
+    assert_eq!(last_failure(&main, "deep").await.cause, "trapped: call stack exhausted");
+    assert!(main.control().status("other").unwrap().received > 100);
+    assert_eq!(tell(&main, "flat", "call other@1 run recurse").await, Err("Error::Trapped".to_owned()));
+    assert_eq!(last_failure(&main, "other").await.cause, "trapped: call stack exhausted");
+    assert_eq!(tell(&main, "flat", "echo 1").await.unwrap(), "1");
+}
+
 #[tokio::test]
 async fn what_a_panicking_extension_says_is_in_its_log() {
     let main = start(vec![puppet("a")]).await;

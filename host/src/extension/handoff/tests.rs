@@ -321,3 +321,15 @@ async fn on_the_thread_of_another_main_nobody_is_run() {
     callee.await.unwrap();
     assert_eq!(*shared.order.lock().unwrap(), ["other", "callee"]);
 }
+
+#[test]
+fn one_that_ran_outside_of_a_call_is_nobodys_caller() {
+    let chained = |within| CHAIN.with(|chain| chain.during(within, || begin().1));
+    // It is not permitted to run after all, and so does not end.
+    begin();
+    assert_eq!(chained(Within::Own), Duration::ZERO);
+    begin();
+    assert_eq!(chained(Within::Task), Duration::ZERO);
+    begin();
+    assert_ne!(chained(Within::Guest), Duration::ZERO);
+}

@@ -49,6 +49,9 @@ impl Brief {
 
     /// Keeps it, in place of those that were not used for longest.
     fn keep(&self, loaded: &Loaded) {
+        if !loaded.program.can_be_kept() {
+            return;
+        }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|other| !Arc::ptr_eq(&other.program, &loaded.program));
         kept.push_back(loaded.clone());

@@ -19,6 +19,9 @@ const SYMBOLS: usize = 2;
 const TABLE: Range<usize> = 40..48;
 const ENTRIES: Range<usize> = 60..62;
 
+/// Which section has the names of sections.
+const NAMES: Range<usize> = 62..64;
+
 /// Where an entry of the table has what.
 const TYPE: Range<usize> = 4..8;
 const OFFSET: Range<usize> = 24..32;
@@ -45,6 +48,9 @@ fn without(file: &[u8]) -> Option<Vec<u8>> {
     let entry = |number| table.chunks_exact(ENTRY).nth(number);
     let symbols = table.chunks_exact(ENTRY).position(|entry| number(entry, TYPE) == Some(SYMBOLS))?;
     let names = number(entry(symbols)?, LINK)?;
+    if names == number(file, NAMES)? {
+        return None;
+    }
     let (cut, end) = (bytes(entry(symbols)?)?.start, bytes(entry(names)?)?.end);
     let length = end.checked_sub(cut)? / ALIGNMENT * ALIGNMENT;
 

@@ -85,7 +85,7 @@ pub(crate) fn run(line: &str) -> Result<String, String> {
         "spin" => spin(),
         "burn" => Ok(burn(number(rest)?).to_string()),
         "nest" => Ok(nest(number(rest)?).to_string()),
-        "recurse" => Ok(recurse(0).to_string()),
+        "recurse" => Ok(recurse(rest, 0).to_string()),
         "trap" => trap(),
         "panic" => panic!("{rest}"),
         "exit" => std::process::exit(i32::try_from(number(rest)?).unwrap_or(1)),
@@ -166,12 +166,21 @@ pub(crate) fn trap() -> ! {
     std::process::abort()
 }
 
-/// Calls the host at every depth, the deepest included. Its frames are in the machine's stack alone:
-/// the one in linear memory is smaller.
+/// Calls the host at every depth, the deepest included: as `call` does, if it says whom. Its frames are in the machine's
+/// stack alone: the one in linear memory is smaller.
 #[expect(unconditional_recursion, reason = "that is what is tried")]
-fn recurse(depth: u64) -> u64 {
-    lifecycle::ready();
-    recurse(depth + 1).rotate_left(3) ^ depth
+fn recurse(whom: &str, depth: u64) -> u64 {
+    ask(whom);
+    recurse(whom, depth + 1).rotate_left(3) ^ depth
+}
+
+#[inline(never)]
+fn ask(whom: &str) {
+    if whom.is_empty() {
+        lifecycle::ready();
+    } else {
+        black_box(call(whom).is_ok());
+    }
 }
 
 fn shown<T: Debug, E: Debug>(result: Result<T, E>) -> Result<String, String> {
