@@ -16,7 +16,7 @@ mod tests;
 use std::{
     collections::VecDeque,
     future::{Future, poll_fn},
-    pin::Pin,
+    pin::{Pin, pin},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
@@ -26,7 +26,10 @@ use std::{
 };
 
 use futures_util::task::AtomicWaker;
-use tokio::time::{Sleep, sleep};
+use tokio::{
+    task::unconstrained,
+    time::{Sleep, sleep},
+};
 
 use self::{look::Look, share::Share};
 use super::handoff;
@@ -294,7 +297,9 @@ impl<F: Future> Future for InTurn<F> {
         this.wakeups.take_if(|(wakeups, _)| !wakeups.task.will_wake(context.waker()));
         let (wakeups, waker) = this.wakeups.get_or_insert_with(|| Wakeups::of(context.waker()));
         wakeups.begin();
-        let result = this.guest.as_mut().poll(&mut Context::from_waker(waker));
+        // Fuel and turns bound it. The runtime's budget, which all that are handed the thread would share, would have it
+        // find nothing to read where there is something.
+        let result = pin!(unconstrained(this.guest.as_mut())).poll(&mut Context::from_waker(waker));
         let is_busy = wakeups.end();
         let end = Instant::now();
         let (before, since) = handoff::end(end);
