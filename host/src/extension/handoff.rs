@@ -1,7 +1,8 @@
-//! Handoff: whoever an extension has just woken runs next, with the caches still warm and without a way through the
-//! runtime's queue, as L4 switches from the caller of a process to the one that answers it, and as tokio's
-//! threads have a slot for the task that was woken last. Whoever calls an extension and waits for the answer, from a
-//! task of Main's or from an extension, has it run [at once](switch), and nearly always finds the answer there.
+//! Handoff: whoever an extension has just woken runs next, with the caches still warm and without a way
+//! through the runtime's queue, as L4 switches from the caller of a process to the one that answers it, and
+//! as tokio's threads have a slot for the task that was woken last. Whoever calls an extension and waits for
+//! the answer, from a task of Main's or from an extension, has it run [at once](switch), and nearly always
+//! finds the answer there.
 //!
 //! Every extension's task is wrapped here, so that one can be run from within the poll of another. Knows
 //! nothing of what a task does.
@@ -99,7 +100,8 @@ impl Chain {
                 chain.since.set(since);
                 chain.before.set(before);
                 chain.caller_since.set(caller_since);
-                // Who is left comes after whoever was to run next, in this chain or else the way of all others.
+                // Who is left comes after whoever was to run next, in this chain or else the way of all
+                // others.
                 match (chain.next.take(), self.next.take()) {
                     (Some(left), None) if within != Within::Nothing => chain.next.set(Some(left)),
                     (left, next) => {
@@ -157,8 +159,8 @@ pub(crate) fn note_wait(time: Instant) {
     });
 }
 
-/// The time at which a guest begins to run, and for how long, until then, the one ran in whose call it is to run, if nobody
-/// has counted that yet.
+/// The time at which a guest begins to run, and for how long, until then, the one ran in whose call it is to
+/// run, if nobody has counted that yet.
 pub(super) fn begin() -> (Instant, Duration) {
     CHAIN.with(|chain| {
         let now = chain.waits_since.take().unwrap_or_else(Instant::now);
@@ -196,8 +198,8 @@ pub(super) fn has_next() -> bool {
     })
 }
 
-/// Wakes whoever is to run next, if it is such a task and another is polled on this thread: it then runs as soon
-/// as that has been, and whoever was to run next takes the way of all others.
+/// Wakes whoever is to run next, if it is such a task and another is polled on this thread: it then runs as
+/// soon as that has been, and whoever was to run next takes the way of all others.
 pub(super) fn hand(wake: impl FnOnce()) {
     struct Handing;
     impl Drop for Handing {
@@ -210,11 +212,12 @@ pub(super) fn hand(wake: impl FnOnce()) {
     wake();
 }
 
-/// Sends by `send`, and has whoever that wakes run before it returns, and whom those hand the thread: for who would wait
-/// for them anyway, a task of Main's or a guest. Says until when guests ran in the call of a guest, if they did.
+/// Sends by `send`, and has whoever that wakes run before it returns, and whom those hand the thread: for who
+/// would wait for them anyway, a task of Main's or a guest. Says until when guests ran in the call of a
+/// guest, if they did.
 ///
-/// On another thread than the worker they run there, and so do those that are sent to by a guest which runs within the
-/// call of another, so that stacks do not pile up.
+/// On another thread than the worker they run there, and so do those that are sent to by a guest which runs
+/// within the call of another, so that stacks do not pile up.
 pub(crate) fn switch<T>(send: impl FnOnce() -> T) -> (T, Option<Instant>) {
     CHAIN.with(|chain| {
         let within = match chain.within.get() {
@@ -242,8 +245,8 @@ pub(crate) struct Handoff<F: Future>(Arc<Node<F>>);
 
 struct Node<F: Future> {
     work: Mutex<Work<F>>,
-    /// The runtime's task, which has one waker for as long as it is, and where the chain of its thread is in memory,
-    /// by which threads are told apart.
+    /// The runtime's task, which has one waker for as long as it is, and where the chain of its thread is in
+    /// memory, by which threads are told apart.
     task: OnceLock<(Waker, usize)>,
 }
 
@@ -345,7 +348,8 @@ where
     F::Output: Send,
 {
     fn run(self: Arc<Self>) {
-        // One that is polled already, and waits within its own call for the one that woke it, is polled again.
+        // One that is polled already, and waits within its own call for the one that woke it, is polled
+        // again.
         if self.work.try_lock().map_or(true, |mut work| self.poll(&mut work)) {
             self.schedule();
         }

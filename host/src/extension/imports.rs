@@ -58,8 +58,8 @@ fn interface(name: &str) -> String {
     format!("{package}/{name}@{version}")
 }
 
-/// Charges for the call that brings a payload, with `more` bytes of it, and copies the payload: in one piece, which
-/// wasmtime does not where it makes a `Vec` or `Bytes` of it.
+/// Charges for the call that brings a payload, with `more` bytes of it, and copies the payload: in one piece,
+/// which wasmtime does not where it makes a `Vec` or `Bytes` of it.
 fn take(store: &mut Store<'_>, payload: &Payload, more: usize) -> wasmtime::Result<Bytes> {
     meter::charge(store, payload.len() + more)?;
     Ok(Bytes::copy_from_slice(payload.as_le_slice(&*store)))

@@ -92,8 +92,8 @@ pub(super) fn granted(limits: &Limits, net: &Arc<[NetGrant]>) -> WasiCtxBuilder 
     builder
 }
 
-/// The thread's generator of random numbers, which is secure: one for all guests, since two for each take memory
-/// that most never use.
+/// The thread's generator of random numbers, which is secure: one for all guests, since two for each take
+/// memory that most never use.
 struct OfThread;
 
 impl TryRng for OfThread {

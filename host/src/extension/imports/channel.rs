@@ -62,8 +62,8 @@ fn serve(
     outcome(store.data().peer.serve(&contract, &operations))
 }
 
-/// Waits until `take` finds something, keeps it and says how many messages it is; whether that was before the time
-/// has passed.
+/// Waits until `take` finds something, keeps it and says how many messages it is; whether that was before the
+/// time has passed.
 ///
 /// Nothing is taken that is not delivered: only the wait ends with the time, never the delivery.
 async fn wait_for(

@@ -1,7 +1,7 @@
 //! Programs of extensions that end by themselves as soon as they have done what they are started for.
 //!
-//! They are kept for the next start, and have their instances from pools: both costs memory, of which there is so
-//! much for all of them together and no more. Which extensions these are is not decided here.
+//! They are kept for the next start, and have their instances from pools: both costs memory, of which there
+//! is so much for all of them together and no more. Which extensions these are is not decided here.
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Leaves the ELF symbols out of what wasmtime has compiled.
 //!
-//! They are a ninth of it, and nothing reads them: traces have names from a section of wasmtime's own. Knows of
-//! the format only what it takes to cut two sections out of a file (System V ABI, 64 bits, little-endian).
+//! They are a ninth of it, and nothing reads them: traces have names from a section of wasmtime's own. Knows
+//! of the format only what it takes to cut two sections out of a file (System V ABI, 64 bits, little-endian).
 
 use std::ops::Range;
 
@@ -30,8 +30,8 @@ const SIZE: Range<usize> = 32..40;
 const LINK: Range<usize> = 40..44;
 const ALIGN: Range<usize> = 48..56;
 
-/// Cuts symbols and their names out of a file. One that is laid out otherwise than wasmtime does stays as it is:
-/// symbols, their names, and after these the table, and nothing that is aligned to more than it.
+/// Cuts symbols and their names out of a file. One that is laid out otherwise than wasmtime does stays as it
+/// is: symbols, their names, and after these the table, and nothing that is aligned to more than it.
 pub(super) fn remove(file: &mut Vec<u8>) {
     if let Some(smaller) = without(file) {
         *file = smaller;

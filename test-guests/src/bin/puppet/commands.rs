@@ -166,8 +166,8 @@ pub(crate) fn trap() -> ! {
     std::process::abort()
 }
 
-/// Calls the host at every depth, the deepest included: as `call` does, if it says whom. Its frames are in the machine's
-/// stack alone: the one in linear memory is smaller.
+/// Calls the host at every depth, the deepest included: as `call` does, if it says whom. Its frames are in
+/// the machine's stack alone: the one in linear memory is smaller.
 #[expect(unconditional_recursion, reason = "that is what is tried")]
 fn recurse(whom: &str, depth: u64) -> u64 {
     ask(whom);
