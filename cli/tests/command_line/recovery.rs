@@ -87,7 +87,7 @@ fn a_restart_is_of_an_extension_that_there_is_and_ends_when_it_is_ready() {
 }
 
 /// What the log says of a failure, in the order of the line.
-const FACTS: [&str; 10] = [
+const FACTS: [&str; 11] = [
     "handling=\"puppet@1 run\"",
     "sender=\"main\"",
     "message=\"1\"",
@@ -97,7 +97,8 @@ const FACTS: [&str; 10] = [
     "then=\"backing-off\"",
     "next-restart=\"20",
     "hash=\"",
-    "trace=\"puppet::commands::recurse < ",
+    "trace=\"",
+    "puppet::commands::recurse < puppet::commands::recurse",
 ];
 
 #[test]
