@@ -293,7 +293,12 @@ impl Builder {
             }
             let deadlines = tokio::spawn(bus.run_deadlines());
             let served = tokio::spawn(services.run());
-            supervisor.run(started_sender).await;
+            // As a task: whenever what the runtime itself runs is woken, it looks at timers and sockets first.
+            if let Err(error) = tokio::spawn(supervisor.run(started_sender)).await
+                && error.is_panic()
+            {
+                std::panic::resume_unwind(error.into_panic());
+            }
             hooks_closing.close().await;
             programs.settle().await;
             drop(open);
