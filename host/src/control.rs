@@ -23,7 +23,7 @@ pub struct Control {
     bus: Arc<Bus>,
     roster: Arc<Roster>,
     commands: async_channel::Sender<Command>,
-    events: broadcast::Sender<MainEvent>,
+    events: broadcast::Sender<Arc<MainEvent>>,
     logs: Arc<Logs>,
     /// Closed when the worker thread has ended. Nothing is ever sent.
     ended: async_channel::Receiver<()>,
@@ -34,7 +34,7 @@ impl Control {
         bus: Arc<Bus>,
         roster: Arc<Roster>,
         commands: async_channel::Sender<Command>,
-        events: broadcast::Sender<MainEvent>,
+        events: broadcast::Sender<Arc<MainEvent>>,
         logs: Arc<Logs>,
         ended: async_channel::Receiver<()>,
     ) -> Self {

@@ -1,5 +1,7 @@
 //! What happens to extensions, as a stream for whoever embeds Main.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use tokio::sync::broadcast::{
     self,
@@ -56,13 +58,16 @@ pub enum MainEvent {
 
 /// A stream of [`MainEvent`]s from the moment it was asked for.
 #[derive(Debug)]
-pub struct MainEvents(pub(crate) UntilEnded<MainEvent>);
+pub struct MainEvents(pub(crate) UntilEnded<Arc<MainEvent>>);
 
 impl MainEvents {
     /// The next event; none once Main has ended and all that came before has been read. Dropping the
     /// future loses none.
     pub async fn next(&mut self) -> Option<MainEvent> {
-        Some(self.0.next().await?.unwrap_or_else(|missed| MainEvent::Lagged { missed }))
+        Some(match self.0.next().await? {
+            Ok(event) => Arc::unwrap_or_clone(event),
+            Err(missed) => MainEvent::Lagged { missed },
+        })
     }
 }
 

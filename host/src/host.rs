@@ -328,9 +328,9 @@ fn main_limits(config: &MainConfig) -> PeerLimits {
 }
 
 /// Tells listeners of messages that found no room.
-fn losses(events: broadcast::Sender<MainEvent>) -> OnLoss {
+fn losses(events: broadcast::Sender<Arc<MainEvent>>) -> OnLoss {
     Box::new(move |receiver, total| {
         // An error says only that nobody listens.
-        let _nobody = events.send(MainEvent::Shed { receiver: receiver.to_owned(), total });
+        let _nobody = events.send(MainEvent::Shed { receiver: receiver.to_owned(), total }.into());
     })
 }

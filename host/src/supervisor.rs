@@ -129,7 +129,7 @@ pub(crate) struct Charge {
     pub(crate) openings: Arc<Openings>,
     pub(crate) hooks: Hooks,
     pub(crate) logs: Arc<Logs>,
-    pub(crate) events: broadcast::Sender<MainEvent>,
+    pub(crate) events: broadcast::Sender<Arc<MainEvent>>,
     pub(crate) commands: async_channel::Receiver<Command>,
     /// The file that the configuration was read from.
     pub(crate) file: Option<std::path::PathBuf>,
@@ -148,7 +148,7 @@ pub(crate) struct Supervisor {
     turns: Arc<Turns>,
     openings: Arc<Openings>,
     hooks: Hooks,
-    events: broadcast::Sender<MainEvent>,
+    events: broadcast::Sender<Arc<MainEvent>>,
     commands: async_channel::Receiver<Command>,
     notices: (async_channel::Sender<Noted>, async_channel::Receiver<Noted>),
     tasks: JoinSet<Done>,
@@ -402,7 +402,7 @@ impl Supervisor {
             tracing::debug!(target: "weir", extension = %id, %from, to = %state, "state");
             let event = MainEvent::State { extension: id.clone(), from, to: state, reason };
             // An error says only that nobody listens.
-            let _nobody = self.events.send(event);
+            let _nobody = self.events.send(event.into());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The engines, and what a guest may import in them.
+//! The engines.
 
 mod config;
 mod pools;
@@ -8,21 +8,21 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use wasmtime::{Config, Engine, component::Linker};
+use wasmtime::{Config, Engine};
 
-use super::{memory::size, sandbox::Guest};
+use super::memory::size;
 use crate::config::Limits;
 
-/// The engines that compile and run extensions, with all that a guest may import: one for each size
-/// of stack, since that belongs to the engine.
-pub(crate) struct Runtime<G: 'static> {
-    by_stack: Arc<Mutex<HashMap<Stack, Linkers<G>>>>,
+/// The engines that compile and run guests: one for each size of stack, since that belongs to the engine.
+#[derive(Clone)]
+pub(crate) struct Runtime {
+    by_stack: Arc<Mutex<HashMap<Stack, Engines>>>,
     /// So many guests have their instances from pools at once. None: all have them on demand.
     pooled: Option<u32>,
 }
 
-/// What a guest may import, in each engine for one size of stack; the best engine first.
-pub(super) type Linkers<G> = Arc<[Linker<G>]>;
+/// Those for one size of stack, the best first.
+type Engines = Arc<[Engine]>;
 
 /// Bytes of stack of a guest, and of host functions on top of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,23 +41,17 @@ impl Stack {
     }
 }
 
-impl<G> Clone for Runtime<G> {
-    fn clone(&self) -> Self {
-        Self { by_stack: self.by_stack.clone(), pooled: self.pooled }
-    }
-}
-
-impl<G> std::fmt::Debug for Runtime<G> {
+impl std::fmt::Debug for Runtime {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Runtime").finish_non_exhaustive()
     }
 }
 
-impl<G: Guest> Runtime<G> {
+impl Runtime {
     /// Fails if this machine cannot run WebAssembly.
     pub(crate) fn new() -> wasmtime::Result<Self> {
         let runtime = Self { by_stack: Arc::default(), pooled: None };
-        runtime.linkers(Stack::of(&Limits::default()))?;
+        runtime.engines(Stack::of(&Limits::default()))?;
         Ok(runtime)
     }
 
@@ -66,27 +60,18 @@ impl<G: Guest> Runtime<G> {
         Self { by_stack: Arc::default(), pooled: Some(at_once) }
     }
 
-    /// The engines for that stack, and what a guest may import in them.
-    pub(super) fn linkers(&self, stack: Stack) -> wasmtime::Result<Linkers<G>> {
+    /// The engines for that stack: one with pools, from which a guest has what it needs in half the time; and one
+    /// without, for what does not fit the pools, and for processes that may not reserve the addresses for them.
+    pub(super) fn engines(&self, stack: Stack) -> wasmtime::Result<Engines> {
         let mut by_stack = self.by_stack.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(linkers) = by_stack.get(&stack) {
-            return Ok(linkers.clone());
+        if let Some(engines) = by_stack.get(&stack) {
+            return Ok(engines.clone());
         }
-        let linker = |engine| {
-            let mut linker = Linker::new(&engine);
-            G::add_to_linker(&mut linker).map(|()| linker)
-        };
-        let linkers: Linkers<G> = self.engines(stack)?.into_iter().map(linker).collect::<Result<_, _>>()?;
-        by_stack.insert(stack, linkers.clone());
-        Ok(linkers)
-    }
-
-    /// One with pools, from which a guest has what it needs in half the time; and one without, for what does
-    /// not fit the pools, and for processes that may not reserve the addresses for them.
-    fn engines(&self, stack: Stack) -> wasmtime::Result<Vec<Engine>> {
         let pooled = self.pooled.map(|at_once| Engine::new(&pools::with_pools(stack.config(), at_once)));
         let on_demand = Engine::new(&stack.config())?;
-        Ok(pooled.into_iter().flatten().chain([on_demand]).collect())
+        let engines: Engines = pooled.into_iter().flatten().chain([on_demand]).collect();
+        by_stack.insert(stack, engines.clone());
+        Ok(engines)
     }
 }
 

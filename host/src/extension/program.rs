@@ -30,7 +30,7 @@ mod turn;
 use std::{fmt, path::Path, sync::Arc, thread, time::Duration};
 
 use tokio::{sync::Semaphore, time::timeout};
-use wasmtime::Engine;
+use wasmtime::{Engine, component::Linker};
 use wasmtime_wasi::p2::bindings::CommandPre;
 
 #[cfg(feature = "compiler")]
@@ -114,7 +114,7 @@ impl<'w> From<&'w ExtensionConfig> for Wanted<'w> {
 /// The programs that are in use.
 #[derive(Debug)]
 pub(crate) struct Programs<G: 'static = State> {
-    runtime: Runtime<G>,
+    runtime: Runtime,
     sources: Arc<Sources>,
     /// Files that are read and compiled at once: each takes a thread of the blocking pool, and a process
     /// with its limit of memory.
@@ -135,7 +135,7 @@ pub(crate) struct Sources {
 
 impl Programs {
     /// Loads at most so many `at_once`.
-    pub(crate) fn new(runtime: Runtime<State>, sources: Sources, at_once: u16) -> Self {
+    pub(crate) fn new(runtime: Runtime, sources: Sources, at_once: u16) -> Self {
         let (sources, turns) = (Arc::new(sources), Arc::new(LoadTurns::new(at_once)));
         let lasting = Self { runtime, sources, turns, held: Held::default(), places: None, brief: None };
         let brief = Some(Box::new(Brief::new(&lasting)));
@@ -203,10 +203,10 @@ impl<G: Guest> Programs<G> {
         let turn = Turn::take(&self.turns, wanted).await?;
         let hash = file.hash;
         let (runtime, stack) = (self.runtime.clone(), Stack::of(wanted.limits));
-        let linkers = turn
-            .blocking(move || runtime.linkers(stack).map_err(|error| LoadFault::Engine(said(&error))))
+        let engines = turn
+            .blocking(move || runtime.engines(stack).map_err(|error| LoadFault::Engine(said(&error))))
             .await?;
-        let Some(engine) = linkers.first().map(|linker| linker.engine().clone()) else {
+        let Some(engine) = engines.first().cloned() else {
             return Err(LoadFault::Engine("there is none".to_owned()));
         };
         let (code_size, places) = (wanted.limits.code_size, self.places.clone());
@@ -215,13 +215,16 @@ impl<G: Guest> Programs<G> {
             let footprint = code.footprint();
             // One whose pools it does not fit refuses it.
             let mut loaded = Err(LoadFault::CutOff);
-            for linker in &*linkers {
-                loaded = code.load(linker.engine(), code_size).map(|component| (linker, component));
+            for engine in &*engines {
+                loaded = code.load(engine, code_size);
                 if loaded.is_ok() {
                     break;
                 }
             }
-            let (linker, component) = loaded?;
+            let component = loaded?;
+            // Kept, it would take more memory than three idle extensions, and it is made in no time.
+            let mut linker = Linker::new(component.engine());
+            G::add_to_linker(&mut linker).map_err(|error| LoadFault::Engine(said(&error)))?;
             let pre = linker
                 .instantiate_pre(&component)
                 .and_then(CommandPre::new)

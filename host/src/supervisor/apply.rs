@@ -99,7 +99,7 @@ impl Supervisor {
         });
         // Before it is said: whoever has missed that asks.
         self.roster.set_reloading(true);
-        let _nobody = self.events.send(MainEvent::Reloading);
+        let _nobody = self.events.send(MainEvent::Reloading.into());
         // Files may be slow, and the checks have work to do.
         self.tasks.spawn_blocking(move || {
             let read = match (config, file) {
@@ -347,7 +347,7 @@ impl Supervisor {
     fn end_applying(&mut self, refused: Option<String>) {
         let Some(Applying { reply, report, .. }) = self.applying.take() else { return };
         self.roster.set_reloading(false);
-        let _nobody = self.events.send(MainEvent::Reloaded);
+        let _nobody = self.events.send(MainEvent::Reloaded.into());
         answer([reply], || match &refused {
             Some(reason) => Err(ControlError::NotConfigured(reason.clone())),
             None => Ok(report.clone()),

@@ -104,7 +104,7 @@ impl Supervisor {
 
     pub(super) fn shut_down(&mut self) {
         if !std::mem::replace(&mut self.shutting_down, true) {
-            let _nobody = self.events.send(MainEvent::Stopping);
+            let _nobody = self.events.send(MainEvent::Stopping.into());
         }
         let reloading: Vec<usize> =
             self.slots.iter().filter(|(_, slot)| slot.reload.is_some()).map(|(index, _)| index).collect();

@@ -46,7 +46,7 @@ impl Supervisor {
         let name = unit.id().as_str().into();
         self.logs.write(&name, Level::Error, Source::Main, &text, fields(&failure).into_iter());
         unit.add_failure(failure.clone());
-        let _nobody = self.events.send(MainEvent::Failed(Box::new(failure)));
+        let _nobody = self.events.send(MainEvent::Failed(Box::new(failure)).into());
     }
 }
 
