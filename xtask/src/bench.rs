@@ -1,6 +1,6 @@
 //! The benchmarks: built, with the extensions and hooks that they run, and started.
 
-use std::{path::PathBuf, process::Command};
+use std::{env, path::PathBuf, process::Command};
 
 use anyhow::Result;
 use clap::Args;
@@ -36,6 +36,7 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<()> {
         return run(build()?.arg("--compare").args(&arguments.compare));
     }
     let mut measure = program()?;
+    measure.arg("--device").arg(device()?);
     measure.args(["--scale", if arguments.quick { "quick" } else { "full" }]);
     for scenario in &arguments.only {
         measure.args(["--only", scenario]);
@@ -52,14 +53,14 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<()> {
 /// Runs every scenario, to see that it works and yields figures. Times are not judged.
 pub(crate) fn check() -> Result<()> {
     let json = tempfile::tempdir()?;
-    run(program()?.args(["--scale", "quick", "--json"]).arg(json.path().join("figures.json")))
+    let mut measure = program()?;
+    measure.arg("--device").arg(device()?);
+    run(measure.args(["--scale", "quick", "--json"]).arg(json.path().join("figures.json")))
 }
 
 /// The program that measures, with its extensions and hooks.
-fn program() -> Result<Command> {
+pub(crate) fn program() -> Result<Command> {
     let mut program = build()?;
-    // By itself: built with others, it would have the compiler that they ask for.
-    run(&mut cargo(["build", "--profile", "device", "--package", "weir-device"])?)?;
     guests::add_target()?;
     let build_programs = |for_weir: &[&str]| {
         let packages = ["--package", "bench-guests", "--package", "kernels", "--package", "example-hooks"];
@@ -72,10 +73,19 @@ fn program() -> Result<Command> {
     let target = target_dir()?;
     program.arg("--guests").arg(target.join(guests::TARGET).join("guest"));
     program.arg("--native").arg(target.join("guest"));
-    program.arg("--device").arg(target.join("device/weir-device"));
     // With these set every error takes a backtrace, which is in the shell of who develops and not where hooks run.
     program.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
     Ok(program)
+}
+
+/// The program of a device.
+pub(crate) fn device() -> Result<PathBuf> {
+    // By itself: built with others, it would have the compiler that they ask for.
+    let mut build = cargo(["build", "--profile", "device", "--package", "weir-device"])?;
+    // The names in `packaging/used.ld` are such.
+    let flags = env::var("RUSTFLAGS").unwrap_or_default() + " -C symbol-mangling-version=v0";
+    run(build.env("RUSTFLAGS", flags.trim_start()))?;
+    Ok(target_dir()?.join("device/weir-device"))
 }
 
 /// The program that measures, alone.

@@ -15,6 +15,7 @@ mod instructions;
 mod run;
 mod spec_tests;
 mod test;
+mod used;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -47,6 +48,8 @@ enum Task {
         #[arg(long)]
         bless: bool,
     },
+    /// Run the program of a device under valgrind, and write what it uses into `packaging/used.ld`.
+    Used,
     /// Format, lints, and every test: what CI runs.
     Test {
         /// Run only the steps whose name contains this.
@@ -61,6 +64,7 @@ fn main() -> Result<()> {
         Task::Demo { check } => demo::demo(check),
         Task::Bench(arguments) => bench::bench(&arguments),
         Task::Instructions { bless } => instructions::instructions(bless),
+        Task::Used => used::used(),
         Task::Test { only } => test::test(only.as_deref()),
     }
 }

@@ -48,7 +48,8 @@ pub(super) struct Site<'a> {
 #[derive(Debug)]
 pub(super) struct Device {
     child: Child,
-    input: ChildStdin,
+    /// None: it is to end.
+    input: Option<ChildStdin>,
     lines: mpsc::Receiver<String>,
 }
 
@@ -135,7 +136,7 @@ impl Device {
                 }
             }
         });
-        let device = Self { child, input: input.context("it hears nothing")?, lines };
+        let device = Self { child, input, lines };
         let said = device.hear()?;
         ensure!(said == "ready", "it says `{said}`");
         Ok(device)
@@ -147,7 +148,8 @@ impl Device {
 
     /// Calls once, and waits for the answer.
     pub(super) fn call(&mut self, contract: &str, operation: &str, argument: &str) -> Result<String> {
-        writeln!(self.input, "{contract} {operation} {argument}")?;
+        let input = self.input.as_mut().context("it hears nothing")?;
+        writeln!(input, "{contract} {operation} {argument}")?;
         self.hear()
     }
 
@@ -165,6 +167,9 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
+        // It ends with its input, and its output with it.
+        drop(self.input.take());
+        while self.lines.recv_timeout(PATIENCE).is_ok() {}
         // It fails if it has ended already.
         let _ended = self.child.kill();
         // It is not there any more, whatever this says.
