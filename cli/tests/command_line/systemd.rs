@@ -66,7 +66,14 @@ impl Systemd {
     fn told_within(&self, time: Duration) -> Option<Told> {
         self.socket.set_read_timeout(Some(time)).unwrap();
         let mut buffer = [0; 4096];
-        match self.socket.recv(&mut buffer) {
+        let received = loop {
+            match self.socket.recv(&mut buffer) {
+                // So ends a wait of limited length when the process was stopped for a moment.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                received => break received,
+            }
+        };
+        match received {
             Ok(length) => {
                 let text = str::from_utf8(&buffer[..length]).unwrap();
                 let variable = |line: &str| {

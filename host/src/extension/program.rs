@@ -222,7 +222,7 @@ impl<G: Guest> Programs<G> {
                 }
             }
             let component = loaded?;
-            // Kept, it would take more memory than three idle extensions, and it is made in no time.
+            // Kept, it would take the memory of three idle extensions.
             let mut linker = Linker::new(component.engine());
             G::add_to_linker(&mut linker).map_err(|error| LoadFault::Engine(said(&error)))?;
             let pre = linker
