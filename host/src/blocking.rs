@@ -410,9 +410,9 @@ fn within<T>(work: impl Future<Output = T>, deadline: Option<Instant>) -> Option
     drive(alarm.within(deadline, work), &alarm)
 }
 
-/// How long a thread waits for an answer before it parks: about what it takes to park and to be woken. So a wait never
-/// takes more than twice the processor time that it would take if its length were known (Karlin, Li, Manasse, Owicki:
-/// Empirical studies of competitive spinning for a shared-memory multiprocessor, SOSP 1991).
+/// How long a thread waits for an answer before it parks: about what it takes to park and to be woken. So a wait
+/// never takes more than twice the processor time that it would take if its length were known (Karlin, Li, Manasse,
+/// Owicki: Empirical studies of competitive spinning for a shared-memory multiprocessor, SOSP 1991).
 const SPIN: Duration = Duration::from_micros(20);
 
 /// Polls `work` until it is done; parks the thread between, but not beyond what is set in `alarm`.

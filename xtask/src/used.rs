@@ -15,7 +15,6 @@ use crate::{
     run::{output, root, run},
 };
 
-/// What compilers take for unlikely is in sections with a word more before the name of the function.
 const HEAD: &str = "\
 /* The functions that Main uses with seven extensions and many, by the shortest beginnings of their names that no other
    function of the program has. `cargo xtask used` writes this file. */
@@ -50,6 +49,7 @@ pub(crate) fn used() -> Result<()> {
     let unused: BTreeSet<&str> = all.difference(&used).map(String::as_str).collect();
     let patterns: BTreeSet<String> =
         used.iter().filter(|name| all.contains(*name)).map(|name| beginning(name, &unused)).collect();
+    // Before the name stands one word more where compilers take a function for unlikely.
     let lines: String = patterns.iter().map(|pattern| format!("    *(.text.*{pattern})\n")).collect();
     fs::write(root()?.join("packaging/used.ld"), [HEAD, &lines, TAIL].concat())?;
     println!("{} functions were used: {} patterns", used.len(), patterns.len());
@@ -62,19 +62,21 @@ fn used_in(profiles: &Path) -> Result<BTreeSet<String>> {
     for profile in fs::read_dir(profiles)? {
         let path = profile?.path();
         let profile = fs::read(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
-        // A function has its name where it is mentioned first, as `fn=(7) NAME`; with `'2` if it was called by itself.
-        let names = String::from_utf8_lossy(&profile)
-            .lines()
-            .filter_map(|line| line.split_once("fn=(")?.1.split_once(") _R"))
-            .map(|(_, name)| without_crate_ids(&format!("_R{}", name.split('\'').next().unwrap_or(name))))
-            .collect::<Vec<_>>();
-        used.extend(names);
+        // A function has its name where it is mentioned first, as `fn=(7) NAME`; with `'2` if it was called by
+        // itself.
+        let lines = String::from_utf8_lossy(&profile);
+        let names = lines.lines().filter_map(|line| line.split_once("fn=(")?.1.split_once(") _R"));
+        used.extend(
+            names.map(|(_, name)| {
+                without_crate_ids(&format!("_R{}", name.split('\'').next().unwrap_or(name)))
+            }),
+        );
     }
     Ok(used)
 }
 
-/// `?` for each letter of what stands for the version of a crate (`Cs…_`): it changes with each version of the compiler,
-/// and nearly always has eleven.
+/// `?` for each letter of what stands for the version of a crate (`Cs…_`): it changes with each version of the
+/// compiler, and nearly always has eleven.
 fn without_crate_ids(name: &str) -> String {
     let mut parts = name.split("Cs");
     let first = parts.next().unwrap_or_default().to_owned();

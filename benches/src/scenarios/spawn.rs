@@ -24,7 +24,8 @@ const NAME: &str = "spawn";
 pub(super) const SCENARIO: Scenario =
     Scenario { name: NAME, about: "starting what ends at once: extensions, commands, tasks", run };
 
-/// What an extension may take of what a process takes, where it is started as a task of `tokio`'s is: on the thread that runs it.
+/// What an extension may take of what a process takes, where it is started as a task of `tokio`'s is: on the
+/// thread that runs it.
 const EXTENSION: f64 = 1.0 / 25.0;
 
 /// What a command may take of that.
