@@ -1,7 +1,7 @@
 //! `weir check`.
 
 use serde_json::json;
-use weir_host::{Config, ExtensionConfig, StartError, check_mappings, config::ConfigErrors};
+use weir_host::{Config, ExtensionConfig, TooFewMappings, check_mappings, config::ConfigErrors};
 
 use crate::{
     args::CheckArgs,
@@ -27,7 +27,7 @@ pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<()> {
 }
 
 /// What need not be wrong: also that they do not fit here, since they may be for another machine.
-fn warnings(config: &Config, mappings: Result<(), StartError>) -> Vec<String> {
+fn warnings(config: &Config, mappings: Result<(), TooFewMappings>) -> Vec<String> {
     let mut warnings = config.warnings();
     if !config.main.serves.is_empty() {
         warnings.push(
@@ -119,8 +119,7 @@ mod tests {
 
     #[test]
     fn extensions_that_do_not_fit_on_this_machine_are_a_warning() {
-        let refused =
-            StartError::Mappings { extensions: 10_000, fit: 9_075, allowed: 65_530, needed: 72_003 };
+        let refused = TooFewMappings { extensions: 10_000, fit: 9_075, allowed: 65_530, needed: 72_003 };
         let warnings = warnings(&Config::default(), Err(refused));
         let [warning] = &warnings[..] else { panic!("{warnings:?}") };
         let expected =

@@ -14,6 +14,7 @@ use std::{
 use anyhow::Context;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use weir_control::ControlSocket;
 use weir_host::{Config, Control, ExtensionStatus, Main, MainEvent, Started, State};
 
 use self::notify::ServiceManager;
@@ -38,8 +39,9 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
             let is_service = !io::stdin().is_terminal();
             let hang_up = is_service.then(|| signal(SignalKind::hangup())).transpose();
             let hang_up = hang_up.context("cannot wait for signals")?;
-            let (main, started) =
-                Main::builder(config).compilation(compilation()).control_socket(&socket).launch()?;
+            let control = ControlSocket::bind(&socket)?;
+            let main = Main::builder(config).compilation(compilation());
+            let (main, started) = main.attach(|attached| control.serve(attached)).launch()?;
             tracing::info!("the control socket is `{}`", socket.display());
             tokio::select! {
                 () = watch(main.control(), started, &mut signals, &manager) => {}

@@ -13,7 +13,6 @@ mod wasm;
 pub(crate) use self::memory::{Host, Inbox};
 #[cfg(target_family = "wasm")]
 pub(crate) use self::wasm::{Host, Inbox};
-
 pub(crate) use crate::bindings::weir::iec::{
     channel::{Event, Job, Message, MessageId, Peer, Request, Response},
     events::Receipt as WitReceipt,

@@ -3,6 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result, ensure};
+use weir_control::ControlSocket;
 use weir_host::{CallOptions, Config, ExtensionConfig, Main, State, blocking};
 
 use crate::Answering;
@@ -20,8 +21,8 @@ pub(crate) fn start(file: &Path, count: Option<u32>) -> Result<Answering> {
             config.extensions.push(numbered(&one, number)?);
         }
     }
-    let socket = config.main.control_socket.clone();
-    let main = blocking::Main::start(Main::builder(config).control_socket(socket))?;
+    let socket = ControlSocket::bind(&config.main.control_socket)?;
+    let main = blocking::Main::start(Main::builder(config).attach(|attached| socket.serve(attached)))?;
     for extension in main.control().as_async().extensions() {
         let state = extension.state;
         ensure!(state == State::Ready, "`{}` is {state:?}: {:?}", extension.id, extension.reason);

@@ -7,6 +7,7 @@ mod request;
 use std::{cell::RefCell, fs, time::Instant};
 
 use arbitrary::{Arbitrary, Unstructured};
+use weir_control::ControlSocket;
 use weir_host::{Config, ControlError, Main};
 
 use self::{conversation::Conversation, request::Request};
@@ -100,8 +101,8 @@ fn start() -> Stage {
     fs::write(&file, FILE).unwrap();
     let mut config = Config::load(&file).unwrap();
     config.main.cache_dir = None;
-    let socket = config.main.control_socket.clone();
-    Stage::start(Main::builder(config).control_socket(socket), dir)
+    let socket = ControlSocket::bind(&config.main.control_socket).unwrap();
+    Stage::start(Main::builder(config).attach(|attached| socket.serve(attached)), dir)
 }
 
 /// Starts again what requests have stopped, and looks whether all is as it was.

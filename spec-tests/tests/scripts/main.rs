@@ -4,7 +4,7 @@
 //! is absent, nothing is tested and a line says so. Each script passes, or is listed (`off.rs`) with what
 //! it needs and Weir's engines do not have: then it fails for want of each of that, and passes with all.
 
-#[path = "../../../host/src/extension/engine/config.rs"]
+#[path = "../../../host/guest/src/engine/config.rs"]
 mod config;
 mod off;
 

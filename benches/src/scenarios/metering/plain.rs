@@ -16,7 +16,7 @@ use weir_host::Limits;
 
 use super::Run;
 
-#[path = "../../../../host/src/extension/engine/config.rs"]
+#[path = "../../../../host/guest/src/engine/config.rs"]
 mod weir;
 
 /// Bytes that a kernel may print.

@@ -3,10 +3,10 @@
 use std::fs;
 
 use serde_json::json;
+use weir_sdk::testing::Harness;
 
 use super::{get, keys, set, storage};
 use crate::extension;
-use weir_sdk::testing::Harness;
 
 #[test]
 fn a_damaged_line_costs_its_own_change_and_the_file_is_put_aside() {

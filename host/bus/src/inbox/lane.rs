@@ -1,0 +1,89 @@
+//! Messages of one kind that wait, in order, bounded by count and by bytes.
+
+use std::collections::VecDeque;
+
+use super::InboxLimits;
+use crate::{Error, Reply, Request};
+
+/// What an envelope is counted as, beside its payload: so that empty messages are bounded, too.
+pub(crate) const ENVELOPE_BYTES: u64 = 128;
+
+/// Messages of one kind, in order, and what they count in bytes.
+#[derive(Debug)]
+pub(super) struct Lane<T> {
+    pub(super) items: VecDeque<T>,
+    pub(super) bytes: u64,
+}
+
+impl<T: Weigh> Lane<T> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    pub(super) fn has_room(&self, item: &T, limits: InboxLimits) -> bool {
+        u32::try_from(self.items.len()).is_ok_and(|count| count < limits.messages)
+            && self.has_bytes(item, limits)
+    }
+
+    /// An empty lane takes any message: what is larger than the lane was refused as too large.
+    pub(super) fn has_bytes(&self, item: &T, limits: InboxLimits) -> bool {
+        self.items.is_empty() || self.bytes + item.bytes() <= limits.bytes
+    }
+
+    pub(super) fn push_back(&mut self, item: T) {
+        self.bytes += item.bytes();
+        self.items.push_back(item);
+    }
+
+    pub(super) fn push_front(&mut self, item: T) {
+        self.bytes += item.bytes();
+        self.items.push_front(item);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<T> {
+        let item = self.items.pop_front()?;
+        self.bytes -= item.bytes();
+        if self.items.is_empty() && self.items.capacity() > 64 {
+            // A burst must not be paid for with memory for ever after.
+            self.items = VecDeque::new();
+        }
+        Some(item)
+    }
+
+    /// Keeps what satisfies `keep`, in order, and returns the rest for the caller to drop.
+    pub(super) fn retain(&mut self, keep: impl Fn(&T) -> bool) -> Vec<T> {
+        let (kept, dropped) = std::mem::take(&mut self.items).into_iter().partition(|item| keep(item));
+        self.items = kept;
+        self.bytes = self.items.iter().map(Weigh::bytes).sum();
+        Vec::from(dropped)
+    }
+}
+
+impl<T> Default for Lane<T> {
+    fn default() -> Self {
+        Self { items: VecDeque::new(), bytes: 0 }
+    }
+}
+
+/// What a message counts against its lane's bytes.
+pub(super) trait Weigh {
+    fn bytes(&self) -> u64;
+}
+
+impl Weigh for Reply {
+    fn bytes(&self) -> u64 {
+        let length = match &self.outcome {
+            Ok(payload) => payload.len(),
+            Err(Error::Handler(error)) => error.code.len() + error.message.len(),
+            // Texts of Main's own, and short.
+            Err(_) => 0,
+        };
+        ENVELOPE_BYTES + length as u64
+    }
+}
+
+impl Weigh for Request {
+    fn bytes(&self) -> u64 {
+        ENVELOPE_BYTES + self.payload.len() as u64
+    }
+}

@@ -1,0 +1,214 @@
+//! The delivery of events: to every subscription that matches, and the wait for those that have their
+//! publisher wait.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tokio::time::Instant;
+use weir_names::Topic;
+
+use super::{
+    Bus, Error, MessageId, Peer, PeerId, Receipt, Subscription,
+    circle::{On, Wait, Waits},
+    inbox::{Coming, ENVELOPE_BYTES},
+    message::Published,
+    peer::parsed,
+    room::Room,
+    topics::{self, SharedTopic},
+};
+
+/// An event on its way: delivered to all who had room, and waiting for the rest. Dropped, it waits no
+/// longer.
+#[derive(Debug)]
+#[must_use = "it does not wait for room unless awaited"]
+pub struct Publishing {
+    bus: Arc<Bus>,
+    receipt: Receipt,
+    /// Fuel is charged for them.
+    pub compared: u32,
+    waiting: Vec<Waiting>,
+    _waits: Option<Waits>,
+    topic: Option<SharedTopic>,
+    /// The one that it is for.
+    to: Option<String>,
+}
+
+/// The wait for room of one subscriber's.
+#[derive(Debug)]
+struct Waiting {
+    subscription: Arc<Subscription>,
+    room: Arc<Room>,
+    id: (Instant, MessageId),
+}
+
+impl Publishing {
+    /// Subscriptions to which it was delivered, or that lost something for it.
+    pub fn deliveries(&self) -> u32 {
+        let Receipt { delivered, shed, refused } = self.receipt;
+        let waiting = self.waiting.len();
+        delivered
+            .saturating_add(shed)
+            .saturating_add(refused)
+            .saturating_add(u32::try_from(waiting).unwrap_or(u32::MAX))
+    }
+
+    /// Waits for room where it must, and says who got it.
+    pub async fn receipt(mut self) -> Result<Receipt, Error> {
+        let mut is_overdue = false;
+        for waiting in &self.waiting {
+            waiting.room.settled().await;
+            is_overdue |= waiting.room.is_overdue();
+        }
+        self.settle();
+        match (self.to.take(), self.receipt) {
+            (Some(_), Receipt { delivered: 0, shed: 0, refused: 1.. }) if is_overdue => Err(Error::Timeout),
+            (Some(name), Receipt { delivered: 0, shed: 0, refused: 1.. }) => Err(Error::Overloaded(name)),
+            (_, receipt) => Ok(receipt),
+        }
+    }
+
+    /// Ends the wait.
+    fn settle(&mut self) {
+        let mut settled = Receipt::default();
+        for Waiting { subscription, room, id } in self.waiting.drain(..) {
+            self.bus.pending.forget(id);
+            subscription.inbox.withdraw(subscription.number(), &room);
+            if room.is_admitted() {
+                settled.delivered += 1;
+            } else {
+                settled.refused += 1;
+                self.bus.count_lost(&subscription.peer, 1);
+            }
+        }
+        self.receipt.delivered += settled.delivered;
+        self.receipt.refused += settled.refused;
+        if let Some(topic) = &self.topic {
+            topics::locked(topic).count(settled);
+        }
+    }
+}
+
+impl Drop for Publishing {
+    fn drop(&mut self) {
+        self.settle();
+    }
+}
+
+impl Bus {
+    /// Publishes to every subscription that matches, or to those of one peer alone. Whoever has its
+    /// publishers wait is waited for at most so long, and not beyond `parent`.
+    pub fn publish(
+        self: &Arc<Self>,
+        sender: &Arc<Peer>,
+        to: Option<&str>,
+        topic: &str,
+        payload: Bytes,
+        (timeout, parent): (Option<Duration>, Option<Instant>),
+    ) -> Result<Publishing, Error> {
+        let topic: Topic = parsed(topic)?;
+        sender.may_publish(&topic.clone().into())?;
+        sender.check_size(&payload)?;
+        let table = self.subscriptions.read();
+        let (subscriptions, compared) = match to {
+            None => table.matching(&topic),
+            Some(name) => table.of_peer(self.peer_named(name), &topic),
+        };
+        if let Some(name) = to.filter(|_| subscriptions.is_empty()) {
+            let text = format!("`{name}` does not run or has not subscribed to `{topic}`");
+            return Err(Error::NoProvider(text));
+        }
+        // Main's clients wait each for itself.
+        let stands_still = table.can_block() && sender.id() != PeerId::MAIN;
+        if stands_still {
+            let bytes = ENVELOPE_BYTES + (topic.as_str().len() + payload.len()) as u64;
+            let would_wait =
+                |own: &&Arc<Subscription>| own.takes(payload.len()) && own.inbox.blocks(own.number(), bytes);
+            let full: Vec<_> =
+                subscriptions.iter().filter(would_wait).map(|own| On::Peer(own.peer.id())).collect();
+            self.refuse_circle(sender, full.iter())?;
+        }
+        let known = if to.is_none() { self.topics.get(&topic, !subscriptions.is_empty()) } else { None };
+        let mut state = known.as_ref().map(topics::locked);
+        let sequence = state.as_deref_mut().map_or(0, |state| {
+            state.sequence += 1;
+            state.sequence
+        });
+        let published =
+            Arc::new(Published { sender: sender.id(), topic, sequence, at: Self::now(), payload });
+        let (mut receipt, mut blocked) = (Receipt::default(), Vec::new());
+        for subscription in subscriptions {
+            if let Some(room) = self.deliver(&subscription, &published, &mut receipt) {
+                blocked.push((subscription, room));
+            }
+        }
+        if let Some(state) = &mut state {
+            state.note(&published, receipt);
+        }
+        drop(state);
+        drop(table);
+        sender.stats().sent.fetch_add(1, Ordering::Relaxed);
+        let mut waits = Vec::new();
+        let mut waiting = Vec::new();
+        for (subscription, room) in blocked {
+            let on = On::Peer(subscription.peer.id());
+            let id = (self.deadline_within(timeout, parent), self.next_message_id());
+            if stands_still && self.refuse_circle(sender, std::iter::once(&on)).is_err() {
+                // What it has just delivered has filled the last place of one who waits for it.
+                room.expire();
+            } else {
+                self.pending.watch(id, room.clone());
+                waits.push(Wait { on, room: Some(room.clone()) });
+            }
+            waiting.push(Waiting { subscription, room, id });
+        }
+        let to = to.map(ToOwned::to_owned);
+        let bus = self.clone();
+        // From here on what waits is withdrawn if this is dropped, as where the wait is refused.
+        let mut publishing = Publishing { bus, receipt, compared, waiting, _waits: None, topic: known, to };
+        if stands_still && !waits.is_empty() {
+            publishing._waits = Some(self.wait_for(sender, waits)?);
+        }
+        Ok(publishing)
+    }
+
+    /// From now on the last value of these topics is kept, and of no others.
+    pub fn retain(&self, topics: impl IntoIterator<Item = Topic>) {
+        self.topics.retain(topics);
+    }
+
+    pub fn topic_stats(&self) -> Vec<topics::TopicStats> {
+        self.topics.stats()
+    }
+
+    /// Delivers to one subscription; the room that it waits for, where there is none.
+    fn deliver(
+        &self,
+        subscription: &Subscription,
+        published: &Arc<Published>,
+        receipt: &mut Receipt,
+    ) -> Option<Arc<Room>> {
+        let (peer, inbox, number) = (&subscription.peer, &subscription.inbox, subscription.number());
+        if !subscription.takes(published.payload.len()) {
+            inbox.lose_event(number);
+            receipt.shed += 1;
+            self.count_lost(peer, 1);
+            return None;
+        }
+        let mut room = None;
+        let pushed = inbox.push_event(number, published.clone(), Coming::Published(&mut room));
+        receipt.shed += pushed.shed;
+        receipt.refused += u32::from(pushed.refused);
+        receipt.delivered += u32::from(pushed.delivered);
+        let lost = pushed.shed + u32::from(pushed.refused);
+        if lost > 0 {
+            self.count_lost(peer, lost);
+        }
+        if pushed.delivered {
+            peer.note_size(&published.payload);
+        }
+        room
+    }
+}

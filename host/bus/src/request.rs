@@ -1,0 +1,337 @@
+//! Requests: from the caller's number for an operation to the one answer.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tokio::time::Instant;
+use weir_names::{ContractName, OperationName};
+
+use super::{
+    Answer, Bus, Error, OperationId, Peer, Phase, Request, Waiter,
+    circle::Waits,
+    inbox::{ReaderId, Refusal, Refused},
+    peer::parsed,
+    pending::{ReplyTo, Slot},
+    room::Room,
+};
+
+/// An operation that a caller has looked up, and who answers it.
+#[derive(Clone, Debug)]
+pub struct Target {
+    route: Arc<Route>,
+    /// Whether the caller named the receiver, who need not be the owner.
+    is_named: bool,
+    /// The operation's number, and the receiver's instance for which it holds.
+    number: u32,
+    reader: ReaderId,
+    /// The routes by which the receiver was found.
+    routes: u64,
+}
+
+/// An operation, and who answers it: shared by all requests for it.
+#[derive(Debug)]
+pub(super) struct Route {
+    pub(super) operation: Arc<OperationId>,
+    pub(super) receiver: Arc<Peer>,
+}
+
+impl Target {
+    pub fn is(&self, contract: &str, operation: &str, provider: Option<&str>) -> bool {
+        let Route { operation: own, receiver } = &*self.route;
+        own.contract.as_str() == contract
+            && own.name.as_str() == operation
+            && match provider {
+                None => !self.is_named,
+                Some(name) => self.is_named && receiver.name() == name,
+            }
+    }
+}
+
+/// When a request is sent, and until when it is to be answered.
+#[derive(Clone, Copy, Debug)]
+pub struct Term {
+    pub sent: Instant,
+    pub deadline: Instant,
+}
+
+/// One caller that waits for one answer. Dropped, it gives up.
+#[derive(Debug)]
+#[must_use = "the answer is lost unless awaited"]
+pub struct PendingCall {
+    waiter: Arc<Waiter>,
+    /// It has the answer.
+    is_over: bool,
+    /// Nothing else reaches the caller meanwhile.
+    _waits: Option<Waits>,
+}
+
+/// A request that was sent, and perhaps waits for room in the receiver's inbox.
+#[derive(Debug)]
+#[must_use = "it does not wait for room unless awaited"]
+pub struct Sending(Parked);
+
+/// The room for which a request waits, if it does, and with it perhaps its sender.
+type Parked = Option<(Arc<Room>, Option<Waits>)>;
+
+impl Sending {
+    /// Waits until it is in the inbox, or its time is over.
+    pub async fn sent(self) {
+        if let Some((room, _waits)) = &self.0 {
+            room.settled().await;
+        }
+    }
+}
+
+impl PendingCall {
+    pub async fn answer(mut self) -> Result<Bytes, Error> {
+        let Some(slot) = self.waiter.slot() else { return Err(Error::PeerGone) };
+        let outcome = slot.outcome().await;
+        self.is_over = true;
+        outcome
+    }
+}
+
+impl Drop for PendingCall {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.waiter.cancel();
+            if let Some(slot) = self.waiter.slot() {
+                slot.close();
+            }
+        }
+    }
+}
+
+impl Bus {
+    /// Looks up who answers `operation` of `contract`, if `caller` may call it.
+    pub fn open(
+        &self,
+        caller: &Peer,
+        contract: &str,
+        operation: &str,
+        provider: Option<&str>,
+    ) -> Result<Target, Error> {
+        let contract: ContractName = parsed(contract)?;
+        let name: OperationName = parsed(operation)?;
+        caller.may_call(&contract)?;
+        let (receiver, routes) = self.route(&contract, provider)?;
+        let operation = Arc::new(OperationId { contract, name });
+        let mut target = Target {
+            route: Arc::new(Route { operation, receiver }),
+            is_named: provider.is_some(),
+            number: 0,
+            reader: ReaderId::NOBODY,
+            routes,
+        };
+        let server = self.server(&target.route.receiver);
+        if server.is_ready() {
+            refresh(&target.route.operation, &server, &mut target.reader, &mut target.number)?;
+        }
+        Ok(target)
+    }
+
+    /// Sends a request whose answer somebody waits for.
+    ///
+    /// With `blocking`, nothing else reaches the caller meanwhile: a circle of such waits is refused.
+    pub fn call(
+        &self,
+        caller: &Arc<Peer>,
+        target: &mut Target,
+        payload: Bytes,
+        term: Term,
+        blocking: bool,
+    ) -> Result<PendingCall, Error> {
+        self.follow(target)?;
+        let waits = match blocking {
+            true => Some(self.wait_for_answer(caller, &target.route.receiver)?),
+            false => None,
+        };
+        let slot = ReplyTo::Slot(Slot::default());
+        // While it waits for room it waits for the answer, too.
+        let (waiter, _room) = self.submit(caller, target, payload, term, slot)?;
+        Ok(PendingCall { waiter, is_over: false, _waits: waits })
+    }
+
+    /// Sends a request whose answer comes through the caller's inbox; so does what comes of it if there
+    /// is no room for it by the deadline.
+    pub fn send(
+        &self,
+        caller: &Arc<Peer>,
+        target: &mut Target,
+        payload: Bytes,
+        term: Term,
+    ) -> Result<(Arc<Waiter>, Sending), Error> {
+        self.follow(target)?;
+        if target.route.receiver.id() == caller.id() {
+            return Err(Error::Invalid(format!("`{}` sends a request to itself", caller.name())));
+        }
+        let reader = caller.reader();
+        caller.inbox().expect_reply(reader);
+        let reply_to = ReplyTo::Lane { sender: caller.clone(), reader };
+        let (waiter, room) = self
+            .submit(caller, target, payload, term, reply_to)
+            .inspect_err(|_| caller.inbox().expect_no_reply(reader))?;
+        Ok((waiter, Sending(room)))
+    }
+
+    /// From now on: to the end of `timeout`, else of the receiver's default, and never after `parent`.
+    pub fn term(&self, target: &Target, timeout: Option<Duration>, parent: Option<Instant>) -> Term {
+        let sent = Self::now();
+        let timeout = timeout.unwrap_or(target.route.receiver.limits().request_timeout);
+        Term { sent, deadline: deadline(sent, timeout, parent) }
+    }
+
+    /// When a wait for room ends: after `timeout`, else Main's default, and never after `parent`.
+    pub(super) fn deadline_within(&self, timeout: Option<Duration>, parent: Option<Instant>) -> Instant {
+        let timeout = timeout.unwrap_or_else(|| self.main().limits().request_timeout);
+        deadline(Self::now(), timeout, parent)
+    }
+
+    /// Finds the receiver again if the routes have changed since.
+    fn follow(&self, target: &mut Target) -> Result<(), Error> {
+        if target.routes != self.routes_version() {
+            let provider = target.is_named.then(|| target.route.receiver.name());
+            let operation = target.route.operation.clone();
+            let (receiver, routes) = self.route(&operation.contract, provider)?;
+            // Numbers are each peer's own.
+            target.reader = ReaderId::NOBODY;
+            (target.route, target.routes) = (Arc::new(Route { operation, receiver }), routes);
+        }
+        Ok(())
+    }
+
+    fn submit(
+        &self,
+        caller: &Arc<Peer>,
+        target: &mut Target,
+        payload: Bytes,
+        term: Term,
+        reply_to: ReplyTo,
+    ) -> Result<(Arc<Waiter>, Parked), Error> {
+        caller.check_size(&payload)?;
+        // Whoever waits for the answer waits already.
+        let is_to_wait = matches!(reply_to, ReplyTo::Lane { .. });
+        let Target { route, number, reader, .. } = target;
+        let Route { operation, receiver } = &**route;
+        receiver.check_size(&payload)?;
+        let other;
+        let server = if receiver.is_ready() {
+            receiver
+        } else {
+            other = self.server(receiver);
+            &other
+        };
+        match server.is_ready() {
+            true => refresh(operation, server, reader, number)?,
+            false => server.takes_requests()?,
+        }
+        let waiter = self.pending.register(Waiter::new(
+            self.next_message_id(),
+            caller.id(),
+            term,
+            route.clone(),
+            caller.limits().message_size,
+            reply_to,
+        ));
+        let request = Request { number: *number, reader: *reader, payload, answer: Answer(waiter.clone()) };
+        let pushed = match receiver.inbox().push_request(request) {
+            Err(Refused { request, because: Refusal::Full }) if receiver.limits().senders_wait => {
+                self.park(caller, receiver, request, is_to_wait)
+            }
+            Err(refused) => Err((refused.request, self.refusal(receiver, refused.because))),
+            Ok(()) => Ok(None),
+        };
+        match pushed {
+            Ok(room) => {
+                caller.stats().sent.fetch_add(1, Ordering::Relaxed);
+                Ok((waiter, room))
+            }
+            Err((request, error)) => {
+                waiter.withdraw();
+                drop(request);
+                Err(error)
+            }
+        }
+    }
+
+    /// Has a request wait for room, unless that would never end.
+    fn park(
+        &self,
+        caller: &Arc<Peer>,
+        receiver: &Arc<Peer>,
+        request: Request,
+        is_to_wait: bool,
+    ) -> Result<Parked, (Request, Error)> {
+        let wait = || self.wait_for_answer(caller, receiver);
+        let waits = match is_to_wait.then(wait).transpose() {
+            Ok(waits) => waits,
+            Err(circle) => return Err((request, circle)),
+        };
+        match receiver.inbox().park_request(request) {
+            Ok(room) => Ok(room.map(|room| (room, waits))),
+            Err(refused) => Err((refused.request, self.refusal(receiver, refused.because))),
+        }
+    }
+
+    /// Of those who serve the inbox of a peer, one that is ready, or else will be.
+    fn server(&self, receiver: &Arc<Peer>) -> Arc<Peer> {
+        if receiver.is_ready() {
+            return receiver.clone();
+        }
+        let servers = self.servers(receiver);
+        let found = servers.iter().find(|peer| peer.is_ready());
+        found.or_else(|| servers.iter().find(|peer| peer.is_starting())).unwrap_or(receiver).clone()
+    }
+
+    fn refusal(&self, receiver: &Peer, because: Refusal) -> Error {
+        match because {
+            Refusal::Down => not_running(receiver),
+            Refusal::Full => {
+                self.count_lost(receiver, 1);
+                Error::Overloaded(receiver.name().to_owned())
+            }
+        }
+    }
+}
+
+impl Peer {
+    /// Fails with the reason if requests to this peer are refused.
+    fn takes_requests(&self) -> Result<(), Error> {
+        match self.phase() {
+            Phase::Ready | Phase::Starting | Phase::Replacing => Ok(()),
+            Phase::Interrupted(reason) => {
+                Err(Error::NotReady(format!("`{}` is interrupted: {reason}", self.name())))
+            }
+            Phase::Draining => Err(Error::NoProvider(format!("`{}` is stopping", self.name()))),
+            Phase::Down => Err(not_running(self)),
+        }
+    }
+}
+
+fn not_running(peer: &Peer) -> Error {
+    Error::NoProvider(format!("`{}` is not running", peer.name()))
+}
+
+/// Finds the operation's number again if that is not the one for this instance.
+fn refresh(
+    operation: &OperationId,
+    server: &Peer,
+    reader: &mut ReaderId,
+    number: &mut u32,
+) -> Result<(), Error> {
+    if *reader != server.reader() {
+        (*reader, *number) = server.find(operation).ok_or_else(|| server.no_operation(operation))?;
+    }
+    Ok(())
+}
+
+fn deadline(now: Instant, timeout: Duration, parent: Option<Instant>) -> Instant {
+    let deadline = now + timeout.min(MAX_TIMEOUT);
+    parent.map_or(deadline, |parent| parent.min(deadline))
+}
+
+/// No request waits longer: far enough for any purpose, and safe to add to any instant.
+const MAX_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);

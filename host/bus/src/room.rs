@@ -1,0 +1,94 @@
+//! Senders that wait for room: in an inbox, or in a queue.
+//!
+//! What waits lies, in order, where it waits for room; whoever makes room moves it up and says so to its
+//! sender. So nothing overtakes it, and one freed place wakes one sender.
+
+use std::{
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    task::Poll,
+};
+
+use futures_util::task::AtomicWaker;
+
+/// One sender that waits until all that it sent has found room or was turned away.
+#[derive(Debug, Default)]
+pub struct Room {
+    left: AtomicU32,
+    admitted: AtomicU32,
+    is_overdue: AtomicBool,
+    waker: AtomicWaker,
+}
+
+impl Room {
+    /// One thing more that waits.
+    pub(super) fn ticket(self: &Arc<Self>) -> Ticket {
+        self.left.fetch_add(1, Ordering::AcqRel);
+        Ticket { room: self.clone(), admits: false }
+    }
+
+    /// Whether what waited has found room.
+    pub(super) fn is_admitted(&self) -> bool {
+        self.admitted.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether it still waits.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.left.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether its deadline has passed.
+    pub(super) fn is_overdue(&self) -> bool {
+        self.is_overdue.load(Ordering::Acquire)
+    }
+
+    /// Its deadline has passed.
+    pub(super) fn expire(&self) {
+        self.is_overdue.store(true, Ordering::Release);
+        self.waker.wake();
+    }
+
+    /// Waits until nothing is left that waits, or the deadline has passed.
+    pub(super) async fn settled(&self) {
+        poll_fn(|context| {
+            self.waker.register(context.waker());
+            match self.left.load(Ordering::Acquire) == 0 || self.is_overdue() {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+        .await;
+    }
+}
+
+/// The place of one thing that waits for room. Dropped, it was turned away.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    room: Arc<Room>,
+    admits: bool,
+}
+
+impl Ticket {
+    /// There is room now.
+    pub(super) fn admit(mut self) {
+        self.admits = true;
+    }
+
+    pub(super) fn is_of(&self, room: &Arc<Room>) -> bool {
+        Arc::ptr_eq(&self.room, room)
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if self.admits {
+            self.room.admitted.fetch_add(1, Ordering::AcqRel);
+        }
+        if self.room.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.room.waker.wake();
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Finds the subscriptions whose pattern matches a topic: a tree of segments, so that those that do not
+//! match cost nothing.
+//!
+//! The tree is that of the subject lists of NATS (`server/sublist.go`) and of the topic trees of MQTT
+//! brokers: a node for each segment, one beside them for `*`, and at each node those whose pattern ends
+//! there, or goes on with `>`.
+
+use std::{collections::HashMap, sync::Arc};
+
+use weir_names::{Topic, TopicPattern};
+
+use super::Subscription;
+
+/// Subscriptions by the segments of their pattern.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    root: Node,
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    ends: Vec<Arc<Subscription>>,
+    /// Those whose next and last segment is `>`.
+    rest: Vec<Arc<Subscription>>,
+    named: HashMap<Box<str>, Node>,
+    any: Option<Box<Node>>,
+}
+
+impl Index {
+    pub(super) fn insert(&mut self, subscription: Arc<Subscription>) {
+        let mut node = &mut self.root;
+        for segment in subscription.pattern.as_str().split('.') {
+            node = match segment {
+                ">" => return node.rest.push(subscription.clone()),
+                "*" => node.any.get_or_insert_default(),
+                name => node.named.entry(name.into()).or_default(),
+            };
+        }
+        node.ends.push(subscription.clone());
+    }
+
+    pub(super) fn remove(&mut self, subscription: &Subscription) {
+        self.root.remove(&subscription.pattern, subscription.number, 0);
+    }
+
+    /// Every subscription that matches, and how many nodes it took to find them.
+    pub(super) fn matching(&self, topic: &Topic) -> (Vec<Arc<Subscription>>, u32) {
+        let (mut found, mut visited) = (Vec::new(), 0);
+        self.root.find(Some(topic.as_str()), &mut found, &mut visited);
+        (found, visited)
+    }
+}
+
+impl Node {
+    /// `rest` is what is left of the topic. As deep as the topic has segments, at most 128.
+    fn find(&self, rest: Option<&str>, found: &mut Vec<Arc<Subscription>>, visited: &mut u32) {
+        *visited += 1;
+        let Some(rest) = rest else {
+            found.extend_from_slice(&self.ends);
+            return;
+        };
+        found.extend_from_slice(&self.rest);
+        let (segment, rest) =
+            rest.split_once('.').map_or((rest, None), |(segment, rest)| (segment, Some(rest)));
+        if let Some(named) = self.named.get(segment) {
+            named.find(rest, found, visited);
+        }
+        if let Some(any) = &self.any {
+            any.find(rest, found, visited);
+        }
+    }
+
+    fn remove(&mut self, pattern: &TopicPattern, number: u32, depth: usize) {
+        let others = |subscription: &Arc<Subscription>| subscription.number != number;
+        match pattern.as_str().split('.').nth(depth) {
+            None => self.ends.retain(others),
+            Some(">") => self.rest.retain(others),
+            Some("*") => {
+                if let Some(any) = &mut self.any {
+                    any.remove(pattern, number, depth + 1);
+                    if any.is_empty() {
+                        self.any = None;
+                    }
+                }
+            }
+            Some(name) => {
+                if let Some(named) = self.named.get_mut(name) {
+                    named.remove(pattern, number, depth + 1);
+                    if named.is_empty() {
+                        self.named.remove(name);
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ends.is_empty() && self.rest.is_empty() && self.named.is_empty() && self.any.is_none()
+    }
+}

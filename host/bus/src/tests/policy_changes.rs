@@ -1,0 +1,68 @@
+//! A reload that changes a policy while somebody waits for room.
+
+use weir_names::Policy;
+
+use super::*;
+
+fn delivery(policy: Policy) -> Delivery {
+    Delivery { policy, messages: 3, bytes: u64::MAX }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_that_no_longer_blocks_loses_one_event_for_one_and_lets_in_who_waited() {
+    let bus = TestBus::new();
+    let peer = bus.ready("a", &[], &[]);
+    let own = bus.bus.subscribe(&peer, peer.inbox(), "t", Some(delivery(Policy::Block))).unwrap();
+    let other = Some(delivery(Policy::DropOldest));
+    bus.bus.subscribe(&peer, peer.inbox(), "other", other).unwrap();
+    for topic in ["t", "t", "t", "other", "other"] {
+        bus.publish(bus.main(), None, topic, "".into()).unwrap();
+    }
+    let waiting = bus.bus.publish(bus.main(), None, "t", "waited".into(), (None, None)).unwrap();
+    let waiting = tokio::spawn(waiting.receipt());
+    peer.inbox().set_delivery(own.number(), delivery(Policy::DropOldest));
+    let receipt = bus.publish(bus.main(), None, "t", "new".into()).unwrap();
+    tokio::task::yield_now().await;
+    let depth = peer.inbox().depth().0;
+    waiting.abort();
+    drop(waiting.await);
+    assert_eq!((receipt.delivered, depth), (1, 5), "{receipt:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_no_longer_blocks_loses_one_job_for_one_and_lets_in_who_waited() {
+    let bus = TestBus::new();
+    let settings = |when_full| QueueSettings {
+        messages: 4,
+        bytes: 10_000,
+        when_full,
+        max_deliveries: 3,
+        max_payload: u64::MAX,
+    };
+    let configure = |policy| bus.configure_queues(vec![("q".parse().unwrap(), settings(policy), None)]);
+    configure(Policy::Block);
+    let queue = bus.queue("q").unwrap();
+    let put = |payload: &'static str| bus.bus.put(bus.main(), &queue, payload.into(), (None, None)).unwrap();
+    for payload in ["1", "2", "3", "4"] {
+        put(payload).put().await.unwrap();
+    }
+    let waiting = tokio::spawn(put("waited").put());
+    configure(Policy::DropOldest);
+    put("new").put().await.unwrap();
+    tokio::task::yield_now().await;
+    let (left, still_waits) = (queue.stats().waiting, !waiting.is_finished());
+    waiting.abort();
+    drop(waiting.await);
+    assert_eq!((left, still_waits), (4, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_that_is_no_longer_latest_loses_nothing_for_a_newer_event_of_the_same_topic() {
+    let bus = TestBus::new();
+    let peer = bus.ready("a", &[], &[]);
+    let own = bus.bus.subscribe(&peer, peer.inbox(), "t", Some(delivery(Policy::Latest))).unwrap();
+    bus.publish(bus.main(), None, "t", "1".into()).unwrap();
+    peer.inbox().set_delivery(own.number(), delivery(Policy::Reject));
+    let receipt = bus.publish(bus.main(), None, "t", "2".into()).unwrap();
+    assert_eq!((receipt.shed, drain(peer.inbox()).len()), (0, 2));
+}

@@ -1,0 +1,108 @@
+//! What is lost for room is lost for something.
+
+use weir_names::Policy;
+
+use super::*;
+
+fn settings(bytes: u64, when_full: Policy) -> QueueSettings {
+    QueueSettings { messages: 100, bytes, when_full, max_deliveries: 1, max_payload: u64::MAX }
+}
+
+async fn put(bus: &TestBus, queue: &Arc<Queue>, bytes: usize) {
+    let payload = Bytes::from(vec![0; bytes]);
+    bus.bus.put(bus.main(), queue, payload, (None, None)).unwrap().put().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_letter_that_can_never_fit_drives_out_no_others() {
+    let bus = TestBus::new();
+    bus.configure_queues(vec![
+        ("q".parse().unwrap(), settings(4096, Policy::Reject), Some("dead".parse().unwrap())),
+        ("dead".parse().unwrap(), settings(500, Policy::Reject), None),
+    ]);
+    let (queue, dead) = (bus.queue("q").unwrap(), bus.queue("dead").unwrap());
+    let reader = Reader::new(u64::MAX, None, || {});
+    for bytes in [1, 1, 1, 1000] {
+        put(&bus, &queue, bytes).await;
+        drop(queue.take(&reader));
+    }
+    assert_eq!(dead.stats().waiting, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dead_letters_for_a_queue_that_is_no_longer_configured_drive_out_no_others() {
+    let bus = TestBus::new();
+    let dead = QueueSettings { messages: 1, ..settings(4096, Policy::Reject) };
+    bus.configure_queues(vec![
+        ("q".parse().unwrap(), settings(4096, Policy::Reject), Some("dead".parse().unwrap())),
+        ("dead".parse().unwrap(), dead, None),
+    ]);
+    let (queue, dead) = (bus.queue("q").unwrap(), bus.queue("dead").unwrap());
+    let reader = Reader::new(u64::MAX, None, || {});
+    put(&bus, &queue, 1).await;
+    drop(queue.take(&reader));
+    put(&bus, &queue, 2).await;
+    let in_hand = queue.take(&reader);
+    bus.configure_queues(Vec::new());
+    drop(in_hand);
+    assert_eq!(dead.stats().waiting, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_finds_no_room_beside_those_in_hand_drives_out_none_that_wait() {
+    let bus = TestBus::new();
+    bus.configure_queues(vec![("q".parse().unwrap(), settings(1500, Policy::DropOldest), None)]);
+    let queue = bus.queue("q").unwrap();
+    let reader = Reader::new(u64::MAX, None, || {});
+    put(&bus, &queue, 900).await;
+    let _in_hand = queue.take(&reader);
+    for _ in 0..3 {
+        put(&bus, &queue, 1).await;
+    }
+    put(&bus, &queue, 500).await;
+    assert_eq!((queue.stats().waiting, queue.stats().counts.shed), (3, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_finds_no_room_beside_what_stays_drives_out_no_others() {
+    let bus = TestBus::new();
+    let peer = bus.ready("a", &[], &[]);
+    let subscribe = |pattern, policy| {
+        let delivery = Delivery { policy, ..Delivery::default() };
+        bus.bus.subscribe(&peer, peer.inbox(), pattern, Some(delivery)).unwrap();
+    };
+    subscribe("kept", Policy::Reject);
+    subscribe("t", Policy::DropOldest);
+    let publish = |topic, bytes: usize| bus.publish(bus.main(), None, topic, vec![0; bytes].into()).unwrap();
+    for _ in 0..3 {
+        publish("kept", 1000);
+    }
+    for _ in 0..4 {
+        publish("t", 10);
+    }
+    let receipt = publish("t", 1000);
+    assert_eq!((receipt.shed, peer.inbox().depth().0), (1, 7));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_dead_letter_that_cannot_go_back_keeps_no_others() {
+    let bus = TestBus::new();
+    let dead = || Some("dead".parse().unwrap());
+    let reader = Reader::new(u64::MAX, None, || {});
+    let with = |names: &[&str]| {
+        let mut queues = vec![("dead".parse().unwrap(), settings(4096, Policy::Reject), None)];
+        queues
+            .extend(names.iter().map(|name| (name.parse().unwrap(), settings(4096, Policy::Reject), dead())));
+        bus.configure_queues(queues);
+    };
+    with(&["gone", "q"]);
+    for name in ["gone", "q"] {
+        let queue = bus.queue(name).unwrap();
+        put(&bus, &queue, 1).await;
+        drop(queue.take(&reader));
+    }
+    with(&["q"]);
+    let outcome = bus.requeue(&bus.queue("dead").unwrap(), None);
+    assert_eq!(bus.queue("q").unwrap().stats().waiting, 1, "{outcome:?}");
+    assert!(matches!(outcome, Err(Error::NoProvider(_))), "as `Control::requeue` says: {outcome:?}");
+}

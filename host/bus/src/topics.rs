@@ -1,0 +1,174 @@
+//! What is known of each topic: how far its events are counted, its last value where Main retains it, and
+//! what became of its events.
+//!
+//! Publishers can invent topics without end: of those that nobody configured, the ones used last are
+//! known.
+
+use std::{
+    collections::HashMap,
+    num::NonZeroUsize,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use lru::LruCache;
+use weir_metrics::PerSecond;
+use weir_names::Topic;
+
+use super::{Receipt, message::Published};
+
+/// Topics that are known beside the retained ones.
+const KNOWN: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4095);
+
+/// One topic, which is held while one of its events is delivered: so order and number agree.
+#[derive(Debug, Default)]
+pub(super) struct TopicState {
+    /// The number of the last event.
+    pub(super) sequence: u64,
+    /// The last event of a retained topic.
+    pub(super) value: Option<Arc<Published>>,
+    is_retained: bool,
+    delivered: u64,
+    shed: u64,
+    refused: u64,
+    rate: PerSecond,
+}
+
+/// A topic as it is shown.
+#[derive(Clone, Debug)]
+pub struct TopicStats {
+    pub topic: Topic,
+    /// Events so far.
+    pub sequence: u64,
+    /// Events in a second.
+    pub rate: u64,
+    pub delivered: u64,
+    pub shed: u64,
+    pub refused: u64,
+    /// Bytes of the last value, where it is retained; none yet.
+    pub retained: Option<Option<u64>>,
+}
+
+/// A topic, shared by those who publish to it.
+pub(super) type SharedTopic = Arc<Mutex<TopicState>>;
+
+#[derive(Debug)]
+pub(super) struct Topics(Mutex<Table>);
+
+#[derive(Debug)]
+struct Table {
+    retained: HashMap<Topic, SharedTopic>,
+    known: LruCache<Topic, SharedTopic>,
+    /// No topic that is known no longer has counted further.
+    forgotten: u64,
+}
+
+impl Default for Topics {
+    fn default() -> Self {
+        let known = LruCache::new(KNOWN);
+        Self(Mutex::new(Table { retained: HashMap::new(), known, forgotten: 0 }))
+    }
+}
+
+impl Topics {
+    /// From now on the last value of these topics is kept, and of no others.
+    pub(super) fn retain(&self, topics: impl IntoIterator<Item = Topic>) {
+        let mut table = self.table();
+        let mut before = std::mem::take(&mut table.retained);
+        for topic in topics {
+            let state = before.remove(&topic).unwrap_or_else(|| table.state(&topic));
+            table.known.pop(&topic);
+            locked(&state).is_retained = true;
+            table.retained.insert(topic, state);
+        }
+        for (topic, state) in before {
+            {
+                let mut state = locked(&state);
+                (state.is_retained, state.value) = (false, None);
+            }
+            table.keep(topic, state);
+        }
+    }
+
+    /// A topic to which somebody publishes; one that nobody hears becomes known only if it is retained.
+    pub(super) fn get(&self, topic: &Topic, is_heard: bool) -> Option<SharedTopic> {
+        let mut table = self.table();
+        if let Some(state) = table.retained.get(topic) {
+            return Some(state.clone());
+        }
+        if is_heard { Some(table.state(topic)) } else { table.known.get(topic).cloned() }
+    }
+
+    /// The last values of retained topics.
+    pub(super) fn values(&self) -> Vec<Arc<Published>> {
+        self.table().retained.values().filter_map(|state| locked(state).value.clone()).collect()
+    }
+
+    pub(super) fn stats(&self) -> Vec<TopicStats> {
+        let all: Vec<(Topic, SharedTopic)> = {
+            let table = self.table();
+            let all = table.retained.iter().chain(table.known.iter());
+            all.map(|(topic, state)| (topic.clone(), state.clone())).collect()
+        };
+        let mut stats: Vec<_> = all.iter().map(|(topic, state)| locked(state).stats(topic)).collect();
+        stats.sort_by(|a, b| a.topic.cmp(&b.topic));
+        stats
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn state(&mut self, topic: &Topic) -> SharedTopic {
+        if let Some(state) = self.known.get(topic) {
+            return state.clone();
+        }
+        let state = SharedTopic::new(Mutex::new(TopicState {
+            // Its number must not go back, if it was known before.
+            sequence: self.forgotten,
+            ..TopicState::default()
+        }));
+        self.keep(topic.clone(), state.clone());
+        state
+    }
+
+    fn keep(&mut self, topic: Topic, state: SharedTopic) {
+        if let Some((_, forgotten)) = self.known.push(topic, state) {
+            self.forgotten = self.forgotten.max(locked(&forgotten).sequence);
+        }
+    }
+}
+
+impl TopicState {
+    /// Takes note of what became of an event.
+    pub(super) fn note(&mut self, published: &Arc<Published>, receipt: Receipt) {
+        self.count(receipt);
+        self.rate.add(published.at.into_std(), 1);
+        if self.is_retained {
+            self.value = Some(published.clone());
+        }
+    }
+
+    pub(super) fn count(&mut self, receipt: Receipt) {
+        self.delivered += u64::from(receipt.delivered);
+        self.shed += u64::from(receipt.shed);
+        self.refused += u64::from(receipt.refused);
+    }
+
+    fn stats(&self, topic: &Topic) -> TopicStats {
+        TopicStats {
+            topic: topic.clone(),
+            sequence: self.sequence,
+            rate: self.rate.now(),
+            delivered: self.delivered,
+            shed: self.shed,
+            refused: self.refused,
+            retained: self.is_retained.then(|| self.value.as_ref().map(|value| value.payload.len() as u64)),
+        }
+    }
+}
+
+pub(super) fn locked(topic: &SharedTopic) -> MutexGuard<'_, TopicState> {
+    topic.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,241 @@
+//! What must hold between the parts of a configuration, wherever they come from: a file or Rust.
+
+mod budget;
+mod cycles;
+mod grants;
+mod hooks;
+mod paths;
+mod places;
+mod queues;
+mod subscriptions;
+mod values;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    fmt::Display,
+    hash::Hash,
+};
+
+use weir_names::{ContractName, QueueName};
+
+pub(super) use self::{
+    hooks::hook_dir,
+    places::{ExtensionPlaces, GrantPlaces, HookDirPlaces, Places, QueuePlaces, SubscribePlaces},
+    values::values,
+};
+use super::{
+    Config, ExtensionConfig,
+    error::{ConfigError, ERRORS_MAX, Place},
+    hooks::HOOKS_CONTRACT,
+    section::nearest,
+};
+
+/// What is wrong between the parts. Unless the configuration is `complete`, that somebody is missing
+/// may be because of another error, and is not reported.
+pub(super) fn between_parts(config: &Config, places: &Places, complete: bool) -> Vec<ConfigError> {
+    let parts = Parts { config, places };
+    let mut errors = Vec::new();
+    parts.ids(&mut errors);
+    parts.dirs(&mut errors);
+    parts.paths(&mut errors);
+    parts.hook_dirs(&mut errors);
+    parts.written_dirs(&mut errors);
+    parts.guest_dirs(&mut errors);
+    parts.doubles(&mut errors);
+    parts.owners(&mut errors);
+    if complete {
+        parts.providers(&mut errors);
+        parts.queues(&mut errors);
+        parts.runs(&mut errors);
+    }
+    parts.cycles(&mut errors);
+    parts.dead_letters(&mut errors);
+    errors
+}
+
+/// Subscriptions that may have more waiting than the inbox. To be asked when nothing is wrong with limits.
+pub(super) fn subscriptions(config: &Config, places: &Places) -> Vec<ConfigError> {
+    Parts { config, places }.subscriptions()
+}
+
+/// Whether the limits of all extensions, the queues and the hooks fit into `main.memory-budget`. To be asked
+/// when nothing else is wrong: else they may come to something else once that is right.
+pub(super) fn memory_budget(config: &Config, places: &Places) -> Option<ConfigError> {
+    Parts { config, places }.memory_budget()
+}
+
+struct Parts<'c> {
+    config: &'c Config,
+    places: &'c Places,
+}
+
+impl Parts<'_> {
+    fn extensions(&self) -> impl Iterator<Item = (usize, &ExtensionConfig)> {
+        self.config.extensions.iter().enumerate()
+    }
+
+    /// The place of one part of an extension, if it comes from a file.
+    fn place<'p>(
+        &'p self,
+        index: usize,
+        part: impl Fn(&'p ExtensionPlaces) -> Option<&'p Place>,
+    ) -> Option<Place> {
+        self.places.extensions.get(index).and_then(part).cloned()
+    }
+
+    fn ids(&self, errors: &mut Vec<ConfigError>) {
+        let mut seen = BTreeMap::new();
+        for (index, extension) in self.extensions() {
+            let id = &extension.id;
+            if let Some(first) = seen.get(id) {
+                let message = format!("two extensions have the id `{id}`: rename one, or remove it");
+                let error = ConfigError::new(
+                    format!("extension[{id}].id"),
+                    message,
+                    self.place(index, |at| Some(&at.id)),
+                );
+                errors.push(error.note(self.place(*first, |at| Some(&at.id)), "the first is here"));
+            } else {
+                seen.insert(id, index);
+            }
+        }
+    }
+
+    /// What one list names twice.
+    fn doubles(&self, errors: &mut Vec<ConfigError>) {
+        let (main, places) = (&self.config.main, self.places);
+        errors.extend(doubles("main.serves", &main.serves, |item| places.serves.get(item).cloned()));
+        errors.extend(doubles("main.trusted-keys", &main.trusted_keys, |item| {
+            places.trusted_keys.get(item).cloned()
+        }));
+        for (index, extension) in self.extensions() {
+            let id = &extension.id;
+            errors.extend(doubles(&format!("extension[{id}].fulfills"), &extension.fulfills, |item| {
+                self.place(index, |at| at.fulfills.get(item))
+            }));
+            errors.extend(doubles(&format!("extension[{id}].requires"), &extension.requires, |item| {
+                self.place(index, |at| at.requires.get(item))
+            }));
+            errors.extend(doubles(&format!("extension[{id}].wants"), &extension.wants, |item| {
+                self.place(index, |at| at.wants.get(item))
+            }));
+            errors.extend(doubles(&format!("extension[{id}].puts"), &extension.puts, |item| {
+                self.place(index, |at| at.puts.get(item))
+            }));
+            errors.extend(doubles(&format!("extension[{id}].takes"), &extension.takes, |item| {
+                self.place(index, |at| at.takes.get(item))
+            }));
+            errors.extend(doubles(&format!("extension[{id}].runs"), &extension.runs, |item| {
+                self.place(index, |at| at.runs.get(item))
+            }));
+        }
+    }
+
+    fn owners(&self, errors: &mut Vec<ConfigError>) {
+        let mut owners: BTreeMap<&ContractName, (usize, usize, &ExtensionConfig)> = BTreeMap::new();
+        for (index, extension) in self.extensions() {
+            for (item, contract) in extension.fulfills.iter().enumerate() {
+                let Some((first, first_item, owner)) = owners.get(contract) else {
+                    owners.insert(contract, (index, item, extension));
+                    continue;
+                };
+                if *first == index {
+                    continue;
+                }
+                let id = &extension.id;
+                let key = format!("extension[{id}].fulfills");
+                let message = format!("`{}` and `{id}` both fulfill `{contract}`: leave it to one", owner.id);
+                let error = ConfigError::new(key, message, self.place(index, |at| at.fulfills.get(item)));
+                let note = format!("`{}` fulfills it here", owner.id);
+                errors.push(error.note(self.place(*first, |at| at.fulfills.get(*first_item)), note));
+            }
+        }
+    }
+
+    fn providers(&self, errors: &mut Vec<ConfigError>) {
+        let provided = provided(self.config);
+        for (index, extension) in self.extensions() {
+            for (item, contract) in extension.requires.iter().enumerate() {
+                if provided.contains(contract.as_str()) {
+                    continue;
+                }
+                let id = &extension.id;
+                // Each with each would take minutes in a file full of them, for messages that nobody sees.
+                let near =
+                    (errors.len() < ERRORS_MAX).then(|| nearest(contract.as_str(), provided.iter().copied()));
+                let help = near.flatten().map_or_else(
+                    || "add its provider, or move it to `wants`".to_owned(),
+                    |near| format!("did you mean `{near}`?"),
+                );
+                let message = format!(
+                    "`{id}` requires `{contract}`, but no extension fulfills it and `main.serves` does not list it: {help}"
+                );
+                let place = self.place(index, |at| at.requires.get(item));
+                errors.push(ConfigError::new(format!("extension[{id}].requires"), message, place));
+            }
+        }
+    }
+}
+
+fn doubles<T: Display + Eq + Hash>(
+    key: &str,
+    items: &[T],
+    place: impl Fn(usize) -> Option<Place>,
+) -> Vec<ConfigError> {
+    let mut seen = HashSet::new();
+    let doubled = items.iter().enumerate().filter(|(_, item)| !seen.insert(*item));
+    doubled
+        .map(|(index, item)| ConfigError::new(key, format!("`{key}` lists `{item}` twice"), place(index)))
+        .collect()
+}
+
+/// All contracts that somebody is configured to serve, and the one that Main serves where nobody else does.
+pub(super) fn provided(config: &Config) -> BTreeSet<&str> {
+    let fulfilled = config.extensions.iter().flat_map(|extension| &extension.fulfills);
+    let configured = fulfilled.chain(&config.main.serves).map(ContractName::as_str);
+    configured.chain([HOOKS_CONTRACT]).collect()
+}
+
+/// Contracts that somebody wants and nobody serves.
+pub(super) fn unmet_wants(config: &Config) -> Vec<String> {
+    let provided = provided(config);
+    let wants = config
+        .extensions
+        .iter()
+        .flat_map(|extension| extension.wants.iter().map(move |want| (extension, want)));
+    wants
+        .filter(|(_, contract)| !provided.contains(contract.as_str()))
+        .map(|(extension, contract)| {
+            format!(
+                "`{}` wants `{contract}`, but no extension fulfills it and `main.serves` does not list it",
+                extension.id
+            )
+        })
+        .collect()
+}
+
+/// Extensions that are started again and again, and never put aside.
+pub(super) fn without_quarantine(config: &Config) -> impl Iterator<Item = String> {
+    config.extensions.iter().filter_map(|extension| {
+        let why = extension.restart.without_quarantine()?;
+        Some(format!("`{}` would never be quarantined: {why}", extension.id))
+    })
+}
+
+/// Queues into which larger jobs can be put than any extension takes from them.
+pub(super) fn jobs_for_nobody(config: &Config) -> impl Iterator<Item = String> {
+    let largest = |names: fn(&ExtensionConfig) -> &[QueueName], queue: &QueueName| {
+        let those = config.extensions.iter().filter(|extension| names(extension).contains(queue));
+        those.max_by_key(|extension| extension.limits.message_size)
+    };
+    config.all_queues().into_iter().filter_map(move |(name, queue)| {
+        let (puts, takes) = (largest(|it| &it.puts, &name)?, largest(|it| &it.takes, &name)?);
+        let (put, taken) = (puts.limits.message_size.min(queue.bytes), takes.limits.message_size);
+        (put > taken).then(|| {
+            format!(
+                "`{}` can put larger jobs into `{name}` than `message-size` lets anybody take: those are refused",
+                puts.id
+            )
+        })
+    })
+}

@@ -1,0 +1,147 @@
+//! What the limits of all extensions, the queues and the hooks come to, against the memory that Main may use.
+
+use std::fmt;
+
+use bytesize::ByteSize;
+use weir_names::{HookDirName, QueueName};
+
+use super::Parts;
+use crate::{
+    ExtensionConfig, HookDirConfig, QueueConfig, ReloadMode,
+    error::{ConfigError, Place},
+    shape::bytes,
+};
+
+/// As many extensions, queues and directories of hooks as are shown, those with the largest sums.
+const SHOWN_MAX: usize = 20;
+
+impl Parts<'_> {
+    /// Of extensions that start with Main or later: any of them may be told to.
+    pub(super) fn memory_budget(&self) -> Option<ConfigError> {
+        let budget = self.config.main.memory_budget?;
+        let queues = self.config.all_queues();
+        let mut parts: Vec<Part<'_>> =
+            self.extensions().map(|(index, extension)| Part::Extension(index, extension)).collect();
+        parts.extend(queues.iter().map(|(name, queue)| Part::Queue(name, queue)));
+        parts.extend(self.config.hooks.iter().map(|(name, hooks)| Part::Hooks(name, hooks)));
+        let total = sum(parts.iter().map(Part::bytes));
+        if total <= u128::from(budget) {
+            return None;
+        }
+        let (mut allowed, mut comes_to) = (shown(budget.into()), shown(total));
+        if allowed == comes_to {
+            (allowed, comes_to) = (format!("{budget} B"), format!("{total} B"));
+        }
+        let (whose, lower) = match (queues.is_empty(), self.config.hooks.is_empty()) {
+            (true, true) => ("the limits of all extensions", "theirs"),
+            (false, true) => ("the limits of all extensions and the queues", "what they may hold"),
+            (true, false) => ("the limits of all extensions and the hooks", "what they may take"),
+            (false, false) => {
+                ("the limits of all extensions, the queues and the hooks", "what they may take")
+            }
+        };
+        let message = format!(
+            "`main.memory-budget` is {allowed}, but {whose} come to {comes_to}: raise it, or lower {lower}"
+        );
+        let place = self.places.memory_budget.clone();
+        let error = ConfigError::new("main.memory-budget", message, place);
+
+        parts.sort_by_key(|part| std::cmp::Reverse(part.bytes()));
+        let (largest, rest) = parts.split_at(SHOWN_MAX.min(parts.len()));
+        let error =
+            largest.iter().fold(error, |error, part| error.detail(self.place_of(part), part.to_string()));
+        if rest.is_empty() {
+            return Some(error);
+        }
+        let others = sum(rest.iter().map(Part::bytes));
+        Some(error.detail(None, format!("{} more come to {}", rest.len(), shown(others))))
+    }
+
+    /// A queue that is only named has no other place than the first where it is.
+    fn place_of(&self, part: &Part<'_>) -> Option<Place> {
+        match part {
+            Part::Extension(index, _) => self.place(*index, |at| Some(&at.id)),
+            Part::Hooks(name, _) => self.places.hooks.get(*name).map(|at| at.name.clone()),
+            Part::Queue(name, _) => match self.places.queues.get(*name) {
+                Some(at) => Some(at.name.clone()),
+                None => {
+                    let mut sources = self.config.queues.iter();
+                    let (source, _) = sources.find(|(_, queue)| queue.dead_letter.as_ref() == Some(name))?;
+                    self.places.queues.get(source)?.dead_letter.clone()
+                }
+            },
+        }
+    }
+}
+
+/// What counts against the budget.
+enum Part<'c> {
+    /// With its place in the configuration.
+    Extension(usize, &'c ExtensionConfig),
+    Queue(&'c QueueName, &'c QueueConfig),
+    Hooks(&'c HookDirName, &'c HookDirConfig),
+}
+
+impl Part<'_> {
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Extension(_, extension) => extension.memory_sum(),
+            Self::Queue(_, queue) => queue.bytes,
+            Self::Hooks(_, hooks) => hooks.memory_sum(),
+        }
+    }
+}
+
+/// What it comes to, and of what.
+impl fmt::Display for Part<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sum = shown(self.bytes().into());
+        match self {
+            Self::Extension(_, extension) => {
+                write!(f, "`{}` comes to {sum}: {}", extension.id, factors(extension))
+            }
+            Self::Queue(name, _) => write!(f, "queue `{name}` comes to {sum}"),
+            Self::Hooks(name, hooks) => {
+                write!(f, "hooks `{name}` come to {sum}: {}", factors_of_hooks(hooks))
+            }
+        }
+    }
+}
+
+fn factors(extension: &ExtensionConfig) -> String {
+    let limits = &extension.limits;
+    let instance = format!("`memory` {} + `stack` {}", bytes(limits.memory), bytes(limits.stack));
+    let reloaded = match extension.reload {
+        ReloadMode::StopFirst => instance,
+        ReloadMode::Overlap => format!("2 × ({instance})"),
+    };
+    let one = format!("{reloaded} + 2 × `inbox.bytes` {}", bytes(limits.inbox_bytes));
+    match extension.instances {
+        1 => one,
+        instances => format!("`instances` {instances} × ({one})"),
+    }
+}
+
+fn factors_of_hooks(hooks: &HookDirConfig) -> String {
+    let run = format!(
+        "`memory` {} + `stack` {} + 2 × `output` {}",
+        bytes(hooks.limits.memory),
+        bytes(hooks.limits.stack),
+        bytes(hooks.output)
+    );
+    match hooks.at_once {
+        1 => run,
+        at_once => format!("`at-once` {at_once} × ({run})"),
+    }
+}
+
+/// Wider than the sums, of which there may be many.
+fn sum(bytes: impl Iterator<Item = u64>) -> u128 {
+    bytes.map(u128::from).sum()
+}
+
+/// As `weir limits` shows sums.
+fn shown(total: u128) -> String {
+    u64::try_from(total)
+        .map_or_else(|_| format!("{total} B"), |total| ByteSize::b(total).display().iec().to_string())
+}

@@ -1,0 +1,140 @@
+//! Directories that are granted, to extensions and to hooks.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    GrantPlaces, Parts,
+    paths::{is_inside, resolved, shown},
+};
+use crate::{
+    DirGrant, DirMode,
+    error::{ConfigError, Place},
+};
+
+/// What is granted to one extension, or to one directory of hooks.
+pub(super) struct Granted<'c> {
+    /// The path of their table.
+    pub(super) path: String,
+    pub(super) dirs: &'c [DirGrant],
+    pub(super) places: Option<&'c GrantPlaces>,
+}
+
+/// The directories of hooks, where each is resolved. Those inside of others are left out: so what overlaps with a
+/// path is its neighbour in the order of paths, and no path is compared with each.
+pub(super) struct HookDirs<'c>(BTreeMap<PathBuf, HookDirAt<'c>>);
+
+/// Where a directory of hooks is set.
+pub(super) struct HookDirAt<'c> {
+    pub(super) key: String,
+    pub(super) dir: &'c Path,
+    pub(super) place: Option<Place>,
+}
+
+impl Parts<'_> {
+    /// What is in the cache runs outside of the sandbox, and so does what a guest could write there. What is in a
+    /// directory of hooks runs with the grants of hooks.
+    pub(super) fn written_dirs(&self, errors: &mut Vec<ConfigError>) {
+        let hooks = HookDirs::new(self.config.hooks.iter().map(|(name, hooks)| HookDirAt {
+            key: format!("hooks.{name}.dir"),
+            dir: &hooks.dir,
+            place: self.places.hooks.get(name).map(|at| at.dir.clone()),
+        }));
+        let cache = self.config.main.cache_dir.as_deref();
+        for granted in self.granted() {
+            errors.extend(cache.into_iter().flat_map(|cache| granted.over_cache(cache)));
+            errors.extend(granted.over_hooks(&hooks));
+        }
+    }
+
+    pub(super) fn guest_dirs(&self, errors: &mut Vec<ConfigError>) {
+        self.granted().for_each(|granted| errors.extend(granted.doubled_guests()));
+    }
+
+    fn granted(&self) -> impl Iterator<Item = Granted<'_>> {
+        let extensions = self.extensions().map(|(index, extension)| Granted {
+            path: format!("extension[{}]", extension.id),
+            dirs: &extension.grants.dirs,
+            places: self.places.extensions.get(index).map(|at| &at.grants),
+        });
+        let hooks = self.config.hooks.iter().map(|(name, hooks)| Granted {
+            path: format!("hooks.{name}"),
+            dirs: &hooks.grants.dirs,
+            places: self.places.hooks.get(name).map(|at| &at.grants),
+        });
+        extensions.chain(hooks)
+    }
+}
+
+impl Granted<'_> {
+    pub(super) fn doubled_guests(&self) -> Vec<ConfigError> {
+        let place = |item: usize| self.places.and_then(|at| at.guests.get(item)).cloned();
+        let mut errors = Vec::new();
+        let mut seen = BTreeMap::new();
+        for (item, dir) in self.dirs.iter().enumerate() {
+            if let Some(first) = seen.get(&dir.guest) {
+                let key = format!("{}.grants.dirs.guest", self.path);
+                let message = format!("in `{key}`: two directories are granted as `{}`", dir.guest);
+                let error = ConfigError::new(key, message, place(item));
+                errors.push(error.note(place(*first), "the first is here"));
+            } else {
+                seen.insert(&dir.guest, item);
+            }
+        }
+        errors
+    }
+
+    fn over_cache(&self, cache: &Path) -> impl Iterator<Item = ConfigError> {
+        let overlapping = self.written().filter(|(_, host)| is_inside(cache, host) || is_inside(host, cache));
+        overlapping.map(|(item, host)| {
+            let cache = format!("`main.cache-dir`, {}", shown(cache));
+            self.overlap(item, host, &cache, "who writes there gets out of the sandbox")
+        })
+    }
+
+    pub(super) fn over_hooks(&self, hooks: &HookDirs<'_>) -> impl Iterator<Item = ConfigError> {
+        let overlapping = self.written().filter_map(|(item, host)| Some((item, host, hooks.next_to(host)?)));
+        overlapping.map(|(item, host, hooks)| {
+            let dir = format!("`{}`, {}", hooks.key, shown(hooks.dir));
+            self.overlap(item, host, &dir, "who writes there says what runs as a hook")
+                .note(hooks.place.clone(), "the directory of hooks is set here")
+        })
+    }
+
+    /// The directories that are granted for writing, each with its place in the list.
+    fn written(&self) -> impl Iterator<Item = (usize, &Path)> {
+        let dirs = self.dirs.iter().enumerate().filter(|(_, dir)| dir.mode == DirMode::Rw);
+        dirs.map(|(item, dir)| (item, &*dir.host))
+    }
+
+    fn overlap(&self, item: usize, host: &Path, other: &str, why: &str) -> ConfigError {
+        let key = format!("{}.grants.dirs.host", self.path);
+        let message =
+            format!("in `{key}`: {} is granted for writing and overlaps with {other}: {why}", shown(host));
+        ConfigError::new(key, message, self.places.and_then(|at| at.hosts.get(item)).cloned())
+    }
+}
+
+impl<'c> HookDirs<'c> {
+    pub(super) fn new(dirs: impl IntoIterator<Item = HookDirAt<'c>>) -> Self {
+        let sorted: BTreeMap<PathBuf, _> = dirs.into_iter().map(|at| (resolved(at.dir), at)).collect();
+        let mut outermost: BTreeMap<PathBuf, _> = BTreeMap::new();
+        for (dir, at) in sorted {
+            if !outermost.last_key_value().is_some_and(|(last, _)| dir.starts_with(last)) {
+                outermost.insert(dir, at);
+            }
+        }
+        Self(outermost)
+    }
+
+    /// One that contains the path or is contained in it.
+    fn next_to(&self, path: &Path) -> Option<&HookDirAt<'c>> {
+        let path = resolved(path);
+        let around =
+            self.0.range::<PathBuf, _>(..=&path).next_back().filter(|(dir, _)| path.starts_with(dir));
+        let inside = || self.0.range::<PathBuf, _>(&path..).next().filter(|(dir, _)| dir.starts_with(&path));
+        around.or_else(inside).map(|(_, at)| at)
+    }
+}

@@ -1,0 +1,107 @@
+//! Where the components are, and what Main writes beside them. Judged by the texts of paths alone: what
+//! links lead to is looked at when a file is opened.
+
+use std::{
+    collections::BTreeMap,
+    path::{Component, Path, PathBuf},
+};
+
+use super::Parts;
+use crate::{
+    MainConfig,
+    error::{ConfigError, quote},
+};
+
+impl Parts<'_> {
+    /// The cache belongs to Main alone. It may be within the plugin directory, which is that of the main
+    /// file where nothing else is said, as long as no component is in it.
+    pub(super) fn dirs(&self, errors: &mut Vec<ConfigError>) {
+        let MainConfig { plugin_dir: Some(plugins), cache_dir: Some(cache), .. } = &self.config.main else {
+            return;
+        };
+        if !is_inside(plugins, cache) {
+            return;
+        }
+        let fault = if is_inside(cache, plugins) {
+            format!("`main.plugin-dir` and `main.cache-dir` are both {}", shown(plugins))
+        } else {
+            format!("`main.plugin-dir`, {}, is in `main.cache-dir`, {}", shown(plugins), shown(cache))
+        };
+        let message = format!("{fault}: the cache needs a directory where only Main writes");
+        let (plugins_at, cache_at) = (self.places.plugin_dir.clone(), self.places.cache_dir.clone());
+        errors.push(match cache_at {
+            Some(_) => ConfigError::new("main.cache-dir", message, cache_at)
+                .note(plugins_at, "the plugin directory is set here"),
+            None => ConfigError::new("main.plugin-dir", message, plugins_at),
+        });
+    }
+
+    pub(super) fn paths(&self, errors: &mut Vec<ConfigError>) {
+        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+        for (index, extension) in self.extensions() {
+            let path = &extension.path;
+            let key = format!("extension[{}].path", extension.id);
+            let place = self.place(index, |at| Some(&at.path));
+            let shown = quote(&path.display().to_string());
+            if let Some(fault) = path_fault(path, &self.config.main) {
+                errors.push(ConfigError::new(&*key, format!("in `{key}`: {shown} {fault}"), place));
+                continue;
+            }
+            let folded = path.to_string_lossy().to_lowercase();
+            match seen.get(&folded).and_then(|first| Some((*first, self.config.extensions.get(*first)?))) {
+                Some((first, other)) if other.path != *path => {
+                    let message = format!(
+                        "in `{key}`: {shown} and the path of `{}` differ only in upper and lower case",
+                        other.id
+                    );
+                    let error = ConfigError::new(key, message, place);
+                    errors.push(error.note(self.place(first, |at| Some(&at.path)), "the other is here"));
+                }
+                Some(_) => {}
+                None => drop(seen.insert(folded, index)),
+            }
+        }
+    }
+}
+
+/// Why a path cannot be that of a plugin.
+fn path_fault(path: &Path, main: &MainConfig) -> Option<String> {
+    if path.as_os_str().is_empty() || path.as_os_str().as_encoded_bytes().contains(&0) {
+        return Some("is empty or contains a NUL".to_owned());
+    }
+    let inside = match &main.plugin_dir {
+        Some(dir) => path.strip_prefix(dir).ok(),
+        None => Some(path),
+    };
+    let climbs = |path: &Path| path.components().any(|part| part == Component::ParentDir);
+    match (inside, &main.plugin_dir) {
+        (Some(inside), _) if !climbs(inside) => {}
+        (None, Some(dir)) => return Some(format!("is not inside `main.plugin-dir`, {}", shown(dir))),
+        _ => return Some("has a `..` in it: write the path without, inside the plugin directory".to_owned()),
+    }
+    let cache = main.cache_dir.as_ref().filter(|cache| is_inside(path, cache));
+    // Else it is the two directories that are wrong.
+    let cache = cache.filter(|cache| main.plugin_dir.as_ref().is_none_or(|dir| !is_inside(dir, cache)))?;
+    Some(format!("is in `main.cache-dir`, {}, where only Main writes", shown(cache)))
+}
+
+/// Whether the path is that of the directory, or of something in it.
+pub(super) fn is_inside(path: &Path, dir: &Path) -> bool {
+    resolved(path).starts_with(resolved(dir))
+}
+
+/// Without `.` and `..`.
+pub(super) fn resolved(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut resolved, part| {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if resolved.file_name().is_some() => drop(resolved.pop()),
+            part => resolved.push(part),
+        }
+        resolved
+    })
+}
+
+pub(super) fn shown(path: &Path) -> String {
+    quote(&path.display().to_string())
+}

@@ -1,0 +1,68 @@
+//! Queues that are named and not there, and rounds of dead letters.
+
+use std::collections::BTreeMap;
+
+use weir_names::QueueName;
+
+use super::{ExtensionPlaces, Parts};
+use crate::{
+    error::{ConfigError, ERRORS_MAX, Place, listed},
+    order::order,
+    section::nearest,
+};
+
+impl Parts<'_> {
+    pub(super) fn queues(&self, errors: &mut Vec<ConfigError>) {
+        let known = self.config.all_queues();
+        let mut look_up =
+            |id, index, key, does, names: &[QueueName], places: fn(&ExtensionPlaces) -> &[Place]| {
+                for (item, name) in names.iter().enumerate().filter(|(_, name)| !known.contains_key(*name)) {
+                    // Each with each would take minutes in a file full of them, for messages that nobody sees.
+                    let near = (errors.len() < ERRORS_MAX)
+                        .then(|| nearest(name.as_str(), known.keys().map(QueueName::as_str)));
+                    let help = near.flatten().map_or_else(
+                        || format!("add it, as `[queue.{name}]`"),
+                        |near| format!("did you mean `{near}`?"),
+                    );
+                    let message = format!("`{id}` {does} `{name}`, but there is no such queue: {help}");
+                    let place = self.place(index, |at| places(at).get(item));
+                    errors.push(ConfigError::new(format!("extension[{id}].{key}"), message, place));
+                }
+            };
+        for (index, extension) in self.extensions() {
+            let id = &extension.id;
+            look_up(id, index, "puts", "puts jobs in", &extension.puts, |at| &at.puts);
+            look_up(id, index, "takes", "takes jobs from", &extension.takes, |at| &at.takes);
+        }
+    }
+
+    pub(super) fn dead_letters(&self, errors: &mut Vec<ConfigError>) {
+        let names: Vec<&QueueName> = self.config.queues.keys().collect();
+        let index: BTreeMap<_, _> = names.iter().enumerate().map(|(index, name)| (*name, index)).collect();
+        let next = self
+            .config
+            .queues
+            .values()
+            .map(|queue| queue.dead_letter.iter().filter_map(|name| index.get(name).copied()).collect());
+        for cycle in order(&next.collect::<Vec<_>>()).cycles {
+            let round: Vec<&QueueName> =
+                cycle.iter().filter_map(|index| names.get(*index).copied()).collect();
+            let Some(first) = round.first() else {
+                continue;
+            };
+            let place = |name: &QueueName| self.places.queues.get(name).and_then(|at| at.dead_letter.clone());
+            let key = format!("queue.{first}.dead-letter");
+            let message = if round.len() == 1 {
+                format!("`{key}` is the queue itself: name another, or leave it out")
+            } else {
+                let names = listed(round.iter().chain([first]).map(|name| name.as_str()), " -> ");
+                format!("`dead-letter` goes round: {names}: leave it out of one of them")
+            };
+            let error = ConfigError::new(key, message, place(first));
+            let next = round.iter().skip(1).chain([first]);
+            errors.push(round.iter().zip(next).skip(1).fold(error, |error, (name, next)| {
+                error.note(place(name), format!("the dead letters of `{name}` go to `{next}` here"))
+            }));
+        }
+    }
+}

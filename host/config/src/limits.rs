@@ -1,0 +1,292 @@
+//! The limits of one extension: the built-in classes, and what must hold between the values.
+//!
+//! Knows nothing of files. `key.rs` has the names and ranges, `fixed.rs` what no operator sets.
+
+mod fixed;
+mod key;
+mod source;
+mod value;
+
+use std::time::Duration;
+
+pub(super) use self::key::TIMEOUT;
+pub use self::key::{KEYS, Key};
+use self::source::Sources;
+pub use self::{
+    fixed::FixedLimits,
+    source::LimitSource,
+    value::{LimitHit, LimitValue, seconds, source, unit},
+};
+use weir_names::CpuShare;
+
+use super::shape::bytes;
+
+const KIB: u64 = 1024;
+const MIB: u64 = 1024 * KIB;
+
+/// The names of the built-in classes, which an operator's own inherit from and cannot redefine.
+pub(super) const BUILT_IN: [&str; 3] = ["min", "medium", "max"];
+
+/// What one extension may use. Start from a built-in class and change what is needed; the default is
+/// [`Limits::medium`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// The name of the class that these limits come from, for people to read.
+    pub class: String,
+    /// Bytes of linear memory, over all memories of the extension: 64 KiB to 4 GiB.
+    pub memory: u64,
+    /// Bytes of stack: 64 KiB to 16 MiB. The functions that the extension calls of the host have
+    /// [`FixedLimits::host_stack`] on top of it.
+    pub stack: u64,
+    /// Units of fuel that every delivered message brings, about one for each WebAssembly instruction
+    /// and for each byte of a bulk operation: 1,000 to 10^15, and not less than `message_size`.
+    pub fuel_per_message: u64,
+    /// Units of fuel from the start to the first message: 1,000 to 10^15.
+    pub fuel_to_start: u64,
+    /// Share of the worker thread's time, measured over seconds. Who is over it is delayed.
+    pub cpu_share: CpuShare,
+    /// Bytes of the payload of one message, sent or received: 1 KiB to 64 MiB, and neither more than
+    /// `memory` nor more than `inbox_bytes`.
+    pub message_size: u64,
+    /// Messages that may wait in the inbox, of each kind: 1 to 1,000,000.
+    pub inbox_messages: u32,
+    /// Bytes that may wait in the inbox: for requests, and for replies and events: 1 KiB to 1 GiB.
+    pub inbox_bytes: u64,
+    /// Requests that the extension has received and not answered, and requests that it has sent
+    /// without waiting and whose reply it has not received: each 1 to 65,536.
+    pub in_flight: u32,
+    /// Lines that it may log each second; ten times as many at once: 1 to 100,000.
+    pub log_rate: u32,
+    /// From the start until the extension must be ready: 1 ms to 1 day.
+    pub ready_timeout: Duration,
+    /// For requests to the contracts that the extension fulfills, where the call sets no timeout:
+    /// 1 ms to 1 day. None: [`MainConfig::request_timeout`](super::MainConfig::request_timeout).
+    pub request_timeout: Option<Duration>,
+    /// From a stop until the extension must have ended: 1 ms to 1 day.
+    pub stop_timeout: Duration,
+    /// Bytes that the component's file may have: 1 KiB to 1 GiB. A file that has more is not read. That of an
+    /// artifact is bounded by `code_size`.
+    pub file_size: u64,
+    /// Bytes that its compiled code may have, where each byte of the file that declares something (a type, an import,
+    /// a name) counts as 32: 64 KiB to 4 GiB. Main holds it as long as the extension is in use, and for a moment
+    /// twice.
+    pub code_size: u64,
+    /// Bytes of address space that the process which compiles the extension may take: 64 MiB to 1 TiB.
+    pub compile_memory: u64,
+    /// Time that compiling the extension may take: 1 ms to 1 day.
+    pub compile_timeout: Duration,
+    fixed: &'static FixedLimits,
+    sources: Sources,
+}
+
+impl Limits {
+    /// The class `min`: 4 MiB of memory, messages of 64 KiB, a tenth of the worker thread.
+    #[must_use]
+    pub fn min() -> Self {
+        Self {
+            class: "min".to_owned(),
+            memory: 4 * MIB,
+            stack: 512 * KIB,
+            fuel_per_message: 50_000_000,
+            fuel_to_start: 500_000_000,
+            cpu_share: CpuShare::percent(10),
+            message_size: 64 * KIB,
+            inbox_messages: 64,
+            inbox_bytes: 256 * KIB,
+            in_flight: 64,
+            log_rate: 10,
+            ready_timeout: Duration::from_secs(5),
+            request_timeout: None,
+            stop_timeout: Duration::from_secs(2),
+            file_size: 4 * MIB,
+            code_size: 16 * MIB,
+            compile_memory: 512 * MIB,
+            compile_timeout: Duration::from_secs(60),
+            fixed: &FixedLimits::MIN,
+            sources: Sources::default(),
+        }
+    }
+
+    /// The class `medium`: 16 MiB of memory, messages of 1 MiB, half of the worker thread.
+    #[must_use]
+    pub fn medium() -> Self {
+        Self {
+            class: "medium".to_owned(),
+            memory: 16 * MIB,
+            stack: MIB,
+            fuel_per_message: 500_000_000,
+            fuel_to_start: 5_000_000_000,
+            cpu_share: CpuShare::percent(50),
+            message_size: MIB,
+            inbox_messages: 256,
+            inbox_bytes: MIB,
+            in_flight: 1024,
+            log_rate: 100,
+            ready_timeout: Duration::from_secs(10),
+            request_timeout: None,
+            stop_timeout: Duration::from_secs(5),
+            file_size: 16 * MIB,
+            code_size: 64 * MIB,
+            compile_memory: 1024 * MIB,
+            compile_timeout: Duration::from_secs(120),
+            fixed: &FixedLimits::MEDIUM,
+            sources: Sources::default(),
+        }
+    }
+
+    /// The class `max`: 64 MiB of memory, messages of 8 MiB, all of the worker thread.
+    #[must_use]
+    pub fn max() -> Self {
+        Self {
+            class: "max".to_owned(),
+            memory: 64 * MIB,
+            stack: 2 * MIB,
+            fuel_per_message: 5_000_000_000,
+            fuel_to_start: 50_000_000_000,
+            cpu_share: CpuShare::percent(100),
+            message_size: 8 * MIB,
+            inbox_messages: 1024,
+            inbox_bytes: 16 * MIB,
+            in_flight: 4096,
+            log_rate: 1000,
+            ready_timeout: Duration::from_secs(30),
+            request_timeout: None,
+            stop_timeout: Duration::from_secs(10),
+            file_size: 64 * MIB,
+            code_size: 512 * MIB,
+            compile_memory: 4096 * MIB,
+            compile_timeout: Duration::from_secs(300),
+            fixed: &FixedLimits::MAX,
+            sources: Sources::default(),
+        }
+    }
+
+    /// The built-in class of that name.
+    #[must_use]
+    pub fn built_in(name: &str) -> Option<Self> {
+        match name {
+            "min" => Some(Self::min()),
+            "medium" => Some(Self::medium()),
+            "max" => Some(Self::max()),
+            _ => None,
+        }
+    }
+
+    /// What is bounded beside these, and set by nobody: it comes with the built-in class.
+    #[must_use]
+    pub fn fixed(&self) -> &'static FixedLimits {
+        self.fixed
+    }
+
+    /// Bytes that the extension can hand over to the host in one call, payload and all: `message_size`
+    /// and 64 KiB. Who hands over more is ended.
+    #[must_use]
+    pub fn transfer(&self) -> u64 {
+        self.message_size.saturating_add(64 * KIB)
+    }
+
+    /// Changes one limit, and notes down where that comes from.
+    pub(super) fn set(&mut self, key: &'static Key, value: u64, source: LimitSource) {
+        (key.set)(self, value);
+        self.sources.note(key, value, source);
+    }
+
+    /// Where the value of one limit comes from.
+    pub fn source(&self, key: &'static Key) -> LimitSource {
+        self.sources.of(key, self)
+    }
+
+    /// The same for an instance that runs, as if a program had set them: what bounds how it is loaded is as it
+    /// was at first.
+    pub(super) fn of_an_instance(&self) -> Self {
+        let Self { file_size, code_size, compile_memory, compile_timeout, .. } = Self::default();
+        let (class, sources) = (String::new(), Sources::default());
+        Self { class, sources, file_size, code_size, compile_memory, compile_timeout, ..self.clone() }
+    }
+
+    /// Every value that is out of its range: the key and what it must be. Files are checked as they
+    /// are read; this is for limits made in Rust.
+    pub(super) fn out_of_range(&self) -> Vec<(&'static str, String)> {
+        let is_wrong = |key: &&Key| (key.get)(self).is_some_and(|value| !key.shape.has(value));
+        KEYS.iter().filter(is_wrong).map(|key| (key.name, key.shape.to_string())).collect()
+    }
+
+    /// Every value that contradicts another: both keys and what is wrong.
+    pub(super) fn contradictions(&self) -> Vec<Contradiction> {
+        let (message, memory, inbox) = (self.message_size, self.memory, self.inbox_bytes);
+        let mut found = Vec::new();
+        if message > memory {
+            found.push(Contradiction {
+                keys: ("message-size", "memory"),
+                message: format!(
+                    "`message-size` is {} and `memory` only {}: no message of that size fits in",
+                    bytes(message),
+                    bytes(memory)
+                ),
+            });
+        }
+        if message > inbox {
+            found.push(Contradiction {
+                keys: ("message-size", "inbox.bytes"),
+                message: format!(
+                    "`message-size` is {} and `inbox.bytes` only {}: no message of that size could wait",
+                    bytes(message),
+                    bytes(inbox)
+                ),
+            });
+        }
+        if message > self.fuel_per_message {
+            found.push(Contradiction {
+                keys: ("fuel-per-message", "message-size"),
+                message: format!(
+                    "`fuel-per-message` is {} and `message-size` {message} bytes: copying a byte costs \
+                     one unit, so one copy of such a message would use up all",
+                    self.fuel_per_message
+                ),
+            });
+        }
+        found
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::medium()
+    }
+}
+
+/// Two limits that cannot hold together.
+#[derive(Debug)]
+pub(super) struct Contradiction {
+    pub(super) keys: (&'static str, &'static str),
+    pub(super) message: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn setting_a_limit_changes_that_one_and_says_where_it_comes_from() {
+        let source = LimitSource::Environment("X".to_owned());
+        for key in &KEYS {
+            let mut limits = Limits::medium();
+            limits.set(key, 77_000_000, source.clone());
+            for other in &KEYS {
+                let (value, is_set) = ((other.get)(&limits), other.name == key.name);
+                assert_eq!(value == Some(77_000_000), is_set, "{} after {}", other.name, key.name);
+                assert_eq!(limits.source(other) == source, is_set, "{} after {}", other.name, key.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_program_changes_is_said_to_come_from_it() {
+        let mut limits = Limits::min();
+        limits.memory += 1;
+        let sources = KEYS.each_ref().map(|key| limits.source(key));
+        assert_eq!(sources[0], LimitSource::Program);
+        assert!(sources[1..].iter().all(|source| *source == LimitSource::Class("min".to_owned())));
+    }
+}

@@ -1,0 +1,89 @@
+//! Shared queues and topics: as configured.
+
+use std::{collections::BTreeMap, ops::RangeInclusive};
+
+use weir_names::{Policy, QueueName};
+
+use super::{policy, shape::Shape};
+
+pub(super) const MESSAGES: RangeInclusive<u32> = 1..=1_000_000;
+
+/// 4 KiB to 1 GiB.
+pub(super) const BYTES: Shape = Shape::Size(4 << 10..=1 << 30);
+
+pub(super) const MAX_DELIVERIES: RangeInclusive<u32> = 1..=1000;
+
+/// A shared queue: what it has room for, and what becomes of jobs that find none or that nobody finishes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QueueConfig {
+    /// Jobs that wait or are in hand: 1 to 1,000,000, at first 1,000.
+    pub messages: u32,
+    /// Bytes of them: 4 KiB to 1 GiB, at first 1 MiB.
+    pub bytes: u64,
+    /// What becomes of a job for which there is no room, at first [`Policy::Reject`]. Not
+    /// [`Policy::Latest`]: jobs have no topics.
+    pub when_full: Policy,
+    /// How often a job is delivered at most: 1 to 1,000, at first 3.
+    pub max_deliveries: u32,
+    /// Where a job goes that was delivered so often and is not done. One that is not configured has as many
+    /// `messages` and `bytes` as this queue, [`Policy::DropOldest`], and no dead letters of its own.
+    pub dead_letter: Option<QueueName>,
+}
+
+impl Default for QueueConfig {
+    fn default() -> Self {
+        Self {
+            messages: 1000,
+            bytes: 1 << 20,
+            when_full: Policy::Reject,
+            max_deliveries: 3,
+            dead_letter: None,
+        }
+    }
+}
+
+impl QueueConfig {
+    /// Every value that cannot be: the key and what is wrong with it, which completes "`key` must be".
+    pub(super) fn out_of_range(&self) -> Vec<(&'static str, String)> {
+        let (messages, deliveries) = (Shape::counts(MESSAGES), Shape::counts(MAX_DELIVERIES));
+        [
+            ("messages", messages.has(self.messages.into()), messages.to_string()),
+            ("bytes", BYTES.has(self.bytes), BYTES.to_string()),
+            ("when-full", policy::of_jobs(self.when_full).is_ok(), policy::OF_JOBS.to_owned()),
+            ("max-deliveries", deliveries.has(self.max_deliveries.into()), deliveries.to_string()),
+        ]
+        .into_iter()
+        .filter_map(|(key, within, must_be)| (!within).then_some((key, must_be)))
+        .collect()
+    }
+}
+
+/// One topic, as Main treats it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TopicConfig {
+    /// Whether Main keeps the last event of the topic, for those who subscribe later.
+    pub retain: bool,
+}
+
+/// The queues, and those that they send their dead letters to.
+pub(super) fn with_dead_letters(
+    queues: &BTreeMap<QueueName, QueueConfig>,
+) -> BTreeMap<QueueName, QueueConfig> {
+    let mut all = queues.clone();
+    for queue in queues.values() {
+        let Some(name) = queue.dead_letter.as_ref().filter(|name| !queues.contains_key(*name)) else {
+            continue;
+        };
+        let dead_letters = all.entry(name.clone()).or_insert_with(|| QueueConfig {
+            messages: 0,
+            bytes: 0,
+            when_full: Policy::DropOldest,
+            ..QueueConfig::default()
+        });
+        dead_letters.messages = dead_letters.messages.max(queue.messages);
+        dead_letters.bytes = dead_letters.bytes.max(queue.bytes);
+    }
+    all
+}

@@ -1,0 +1,109 @@
+//! Lists within a table: of strings, of tables, and of both.
+
+use std::{fmt, ops::Range};
+
+use toml::de::{DeArray, DeTable};
+use weir_names::ExtensionId;
+
+use super::{At, Section};
+use crate::shape::{Found, Shape};
+
+impl Section<'_, '_> {
+    /// A list of strings that `parse` makes something of; those of which it does not are left out.
+    pub(crate) fn texts<T, E: fmt::Display>(
+        &mut self,
+        key: &'static str,
+        what: &'static str,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Vec<At<T>> {
+        let shape = Shape::Texts(what);
+        let items = self.list(key, &shape).into_iter().flat_map(|list| list.iter());
+        items.filter_map(|item| self.parsed(key, &shape, item, &parse)).collect()
+    }
+
+    /// The same of a list that cannot be empty; none if it is not there.
+    pub(crate) fn some_texts<T, E: fmt::Display>(
+        &mut self,
+        key: &'static str,
+        what: &'static str,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Option<Vec<At<T>>> {
+        let texts = self.texts(key, what, parse);
+        let value = self.table.get(key)?;
+        if value.get_ref().as_array().is_some_and(|list| list.is_empty()) {
+            self.wrong(key, &Shape::Texts(what), value, &Found::empty_list());
+        }
+        Some(texts)
+    }
+
+    /// A list of tables with keys of their own. Each is shown under its `id`, if that is well
+    /// formed, else under its place in the list, from 1.
+    pub(crate) fn tables(&mut self, key: &'static str, mut read: impl FnMut(&mut Section<'_, '_>)) {
+        let list = self.list(key, &Shape::Tables);
+        #[cfg(test)]
+        self.note_keys(key, &mut read);
+        for (index, item) in list.into_iter().flat_map(|list| list.iter()).enumerate() {
+            let Some(table) = item.get_ref().as_table() else {
+                self.wrong(key, &Shape::Tables, item, &Found::kind(item.get_ref()));
+                continue;
+            };
+            let id = table.get("id").and_then(|id| id.get_ref().as_str()?.parse::<ExtensionId>().ok());
+            let name = id.map_or_else(|| (index + 1).to_string(), |id| id.to_string());
+            self.item(key, &name, table, item.span(), &mut read);
+        }
+    }
+
+    /// A list of strings, of which `parse` makes something, and of tables with keys of their own, of which
+    /// `read` does; what comes to nothing is left out. Tables are shown under their place in the list, from 1.
+    pub(crate) fn texts_and_tables<T, E: fmt::Display>(
+        &mut self,
+        key: &'static str,
+        what: &'static str,
+        parse: impl Fn(&str) -> Result<T, E>,
+        mut read: impl FnMut(&mut Section<'_, '_>) -> Option<T>,
+    ) -> Vec<T> {
+        let shape = Shape::TextsAndTables(what);
+        let list = self.list(key, &shape);
+        #[cfg(test)]
+        self.note_keys(key, |section| drop(read(section)));
+        let items = list.into_iter().flat_map(|list| list.iter()).enumerate();
+        items
+            .filter_map(|(index, item)| match item.get_ref().as_table() {
+                Some(table) => self.item(key, &(index + 1).to_string(), table, item.span(), &mut read),
+                None => self.parsed(key, &shape, item, &parse).map(At::into_value),
+            })
+            .collect()
+    }
+
+    fn item<R>(
+        &mut self,
+        key: &'static str,
+        name: &str,
+        table: &DeTable<'_>,
+        span: Range<usize>,
+        read: impl FnOnce(&mut Section<'_, '_>) -> R,
+    ) -> R {
+        let path = format!("{}[{name}]", self.path_of(key));
+        Section::read(self.reader, table, path, span, read)
+    }
+
+    /// Notes down the keys of the tables of a list, where that is wanted.
+    #[cfg(test)]
+    fn note_keys(&mut self, key: &'static str, read: impl FnOnce(&mut Section<'_, '_>)) {
+        if self.reader.keys.is_some() {
+            let path = self.path_of(key);
+            Section::read(self.reader, &DeTable::new(), path, 0..0, read);
+        }
+    }
+}
+
+impl<'t> Section<'_, 't> {
+    fn list(&mut self, key: &'static str, shape: &Shape) -> Option<&'t DeArray<'t>> {
+        let value = self.find(key, shape)?;
+        let list = value.get_ref().as_array();
+        if list.is_none() {
+            self.wrong(key, shape, value, &Found::kind(value.get_ref()));
+        }
+        list
+    }
+}

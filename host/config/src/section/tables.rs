@@ -1,0 +1,97 @@
+//! Tables within a table: values under free names, tables, and tables under free names.
+
+use std::collections::BTreeMap;
+
+use toml::de::DeTable;
+
+use super::{At, Section, child};
+use crate::shape::{self, Found, Shape};
+
+/// What stands for a name that the operator chooses, where keys are listed.
+#[cfg(test)]
+const NAME: &str = "NAME";
+
+impl Section<'_, '_> {
+    /// A table of strings, numbers and booleans, whose entries `check` may refuse.
+    pub(crate) fn values(
+        &mut self,
+        key: &'static str,
+        check: impl Fn(&str, &str) -> Result<(), String>,
+    ) -> BTreeMap<String, String> {
+        let shape = Shape::Values;
+        let mut values = BTreeMap::new();
+        let Some(value) = self.find(key, &shape) else {
+            return values;
+        };
+        let Some(table) = value.get_ref().as_table() else {
+            self.wrong(key, &shape, value, &Found::kind(value.get_ref()));
+            return values;
+        };
+        for (name, value) in table {
+            let path = child(&self.path_of(key), name.get_ref());
+            let fault = match shape::scalar(value.get_ref()) {
+                Ok(text) => match check(name.get_ref(), &text) {
+                    Ok(()) => {
+                        values.insert(name.get_ref().to_string(), text);
+                        continue;
+                    }
+                    Err(fault) => format!("in `{path}`: {fault}"),
+                },
+                Err(found) if value.get_ref().is_table() => {
+                    format!(
+                        "`{path}` must be a string, a number or a boolean, not {found}: quote a name with dots"
+                    )
+                }
+                Err(found) => format!("`{path}` must be a string, a finite number or a boolean, not {found}"),
+            };
+            self.error(path, fault, self.reader.place(value.span()));
+        }
+        values
+    }
+
+    /// A table with keys of its own, which `read` reads; an empty one if it is not there.
+    pub(crate) fn table<R>(&mut self, key: &'static str, read: impl FnOnce(&mut Section<'_, '_>) -> R) -> R {
+        let empty = DeTable::new();
+        let path = self.path_of(key);
+        let (table, start) = match self.find(key, &Shape::Table) {
+            None => (&empty, self.start.clone()),
+            Some(value) => match value.get_ref().as_table() {
+                Some(table) => (table, value.span()),
+                None => {
+                    self.wrong(key, &Shape::Table, value, &Found::kind(value.get_ref()));
+                    (&empty, value.span())
+                }
+            },
+        };
+        Section::read(self.reader, table, path, start, read)
+    }
+
+    /// A table of tables with keys of their own, under names of the operator's choice.
+    pub(crate) fn named(&mut self, key: &'static str, mut read: impl FnMut(&mut Section<'_, '_>, At<&str>)) {
+        let value = self.find(key, &Shape::Named);
+        #[cfg(test)]
+        if self.reader.keys.is_some() {
+            let name = At { value: NAME, place: self.place() };
+            let path = format!("{}.{NAME}", self.path_of(key));
+            Section::read(self.reader, &DeTable::new(), path, 0..0, |section| read(section, name));
+        }
+        let Some(value) = value else {
+            return;
+        };
+        let Some(tables) = value.get_ref().as_table() else {
+            self.wrong(key, &Shape::Named, value, &Found::kind(value.get_ref()));
+            return;
+        };
+        for (name, value) in tables {
+            let path = child(&self.path_of(key), name.get_ref());
+            let Some(table) = value.get_ref().as_table() else {
+                let message =
+                    format!("`{path}` must be {}, not {}", Shape::Table, Found::kind(value.get_ref()));
+                self.error(path, message, self.reader.place(value.span()));
+                continue;
+            };
+            let name = At { value: name.get_ref().as_ref(), place: self.reader.place(name.span()) };
+            Section::read(self.reader, table, path, value.span(), |section| read(section, name));
+        }
+    }
+}

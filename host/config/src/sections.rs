@@ -1,0 +1,203 @@
+//! The keys of the operator's file: every one is asked for here and in the files below, and nowhere else.
+//!
+//! `docs/configuration.md` describes them; a test compares the two.
+
+mod extension;
+mod grants;
+mod hooks;
+mod queues;
+
+use std::{
+    fmt::Display,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use weir_names::{ContractName, HookDirName, QueueName, Topic};
+
+use self::{
+    extension::extension,
+    hooks::hooks,
+    queues::{queue, topic},
+};
+pub(super) use self::{hooks::HookDirDraft, queues::QueueDraft};
+use super::{
+    ArtifactTextError, MainConfig, TopicConfig, TrustedKey,
+    changes::Changes,
+    check::Places,
+    classes::{Class, class_name, own_class_name},
+    error::{Place, quote},
+    extension::ExtensionConfig,
+    limits::{KEYS, TIMEOUT},
+    main::{BLOCKING_THREADS, CACHE_SIZE, MEMORY_BUDGET},
+    section::{At, Section},
+};
+
+const CLASS: &str = "the name of a class";
+const CONTRACT: &str = "a contract, as in `device.info@1`";
+const QUEUE: &str = "the name of a queue";
+const HOST_DIR: &str = "the path of a directory";
+const TRUSTED_KEY: &str = "a public key, as `weir keygen` shows it";
+
+/// Bytes of a socket's path, without the closing NUL: `sun_path` of unix(7).
+const SOCKET_PATH_MAX: usize = 107;
+
+/// What the files hold, put together.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    pub(super) main: MainConfig,
+    pub(super) include: Vec<At<String>>,
+    pub(super) classes: Vec<Class>,
+    pub(super) queues: Vec<(At<QueueName>, QueueDraft)>,
+    pub(super) topics: Vec<(At<Topic>, TopicConfig)>,
+    pub(super) hooks: Vec<(At<HookDirName>, HookDirDraft)>,
+    pub(super) extensions: Vec<ExtensionDraft>,
+    pub(super) places: Places,
+}
+
+/// An extension whose class is not looked up yet.
+#[derive(Debug)]
+pub(super) struct ExtensionDraft {
+    pub(super) config: ExtensionConfig,
+    pub(super) class: Option<At<String>>,
+    pub(super) changes: Changes,
+}
+
+impl Draft {
+    /// The file that names the others.
+    pub(super) fn main_file(&mut self, file: &mut Section<'_, '_>) {
+        self.include =
+            file.texts("include", "a path in which `*` stands for any name, as in `conf.d/*.toml`", |text| {
+                check_path(text).map(|_| text.to_owned())
+            });
+        file.table("main", |main| self.main(main));
+        self.shared(file);
+    }
+
+    /// A file that another includes.
+    pub(super) fn included_file(&mut self, file: &mut Section<'_, '_>) {
+        file.refuse("include", "belongs in the main file: an included file includes nothing itself");
+        file.refuse("main", "belongs in the main file, not in one that it includes");
+        self.shared(file);
+    }
+
+    fn main(&mut self, main: &mut Section<'_, '_>) {
+        let config = &mut self.main;
+        (config.serves, self.places.serves) =
+            split(main.texts("serves", CONTRACT, str::parse::<ContractName>));
+        let dir = main.dir().to_owned();
+        let socket = control_socket(main);
+        let plugin_dir = plain_path(main, "plugin-dir", HOST_DIR);
+        self.places.plugin_dir = plugin_dir.as_ref().map(|at| at.place.clone());
+        config.plugin_dir = Some(plugin_dir.map_or(dir, At::into_value));
+        let cache_dir = plain_path(main, "cache-dir", HOST_DIR);
+        (config.cache_dir, self.places.cache_dir) = cache_dir.map(|at| (at.value, at.place)).unzip();
+        if let Some(size) = main.number("cache-size", &CACHE_SIZE) {
+            config.cache_size = size.value;
+        }
+        (config.trusted_keys, self.places.trusted_keys) =
+            split(main.texts("trusted-keys", TRUSTED_KEY, artifact_text::<TrustedKey>));
+        if let Some(socket) = socket {
+            config.control_socket = socket.value;
+        }
+        if let Some(budget) = main.number("memory-budget", &MEMORY_BUDGET) {
+            config.memory_budget = Some(budget.value);
+            self.places.memory_budget = Some(budget.place);
+        }
+        if let Some(timeout) = main.time("request-timeout", TIMEOUT) {
+            config.request_timeout = timeout.value;
+        }
+        if let Some(threads) = main.count("blocking-threads", BLOCKING_THREADS) {
+            config.blocking_threads = threads.value;
+        }
+    }
+
+    /// What every file may hold.
+    fn shared(&mut self, file: &mut Section<'_, '_>) {
+        file.named("limits", |class, name| {
+            let inherits = class.text("inherits", CLASS, class_name);
+            let changes = changes(class);
+            let name = named(class, "limits", &name, own_class_name);
+            self.classes.extend(name.map(|name| Class { name, inherits, changes }));
+        });
+        file.named("queue", |section, name| self.queues.extend(queue(section, &name)));
+        file.named("topic", |section, name| self.topics.extend(topic(section, &name)));
+        file.named("hooks", |section, name| self.hooks.extend(hooks(section, &name)));
+        let plugin_dir = self.main.plugin_dir.clone().unwrap_or_default();
+        file.tables("extension", |section| {
+            if let Some((draft, places)) = extension(section, &plugin_dir) {
+                self.extensions.push(draft);
+                self.places.extensions.push(places);
+            }
+        });
+    }
+}
+
+pub(super) fn control_socket(main: &mut Section<'_, '_>) -> Option<At<PathBuf>> {
+    let dir = main.dir().to_owned();
+    main.text("control-socket", "the path of a socket, of at most 107 bytes", |text| {
+        let path = dir.join(check_path(text)?);
+        let length = path.as_os_str().len();
+        if length > SOCKET_PATH_MAX {
+            return Err(format!("{} has {length} bytes, but a socket's path at most 107", quote(text)));
+        }
+        Ok(path)
+    })
+}
+
+/// The keys that a class and an extension's own limits share.
+fn changes(section: &mut Section<'_, '_>) -> Changes {
+    let errors = section.error_count();
+    let mut changes = Changes::default();
+    for key in &KEYS {
+        if !key.name.contains('.') {
+            changes.add(key, section.number(key.name, &key.shape));
+        }
+    }
+    section.table("inbox", |inbox| {
+        for key in &KEYS {
+            if let Some(name) = key.name.strip_prefix("inbox.") {
+                changes.add(key, inbox.number(name, &key.shape));
+            }
+        }
+    });
+    changes.incomplete = section.error_count() > errors;
+    changes
+}
+
+/// The name of a table of `[table.NAME]`; none if it cannot have it, which is reported.
+fn named<N, E: Display>(
+    section: &mut Section<'_, '_>,
+    table: &str,
+    name: &At<&str>,
+    parse: impl Fn(&str) -> Result<N, E>,
+) -> Option<At<N>> {
+    match parse(name.value) {
+        Ok(value) => Some(At { value, place: name.place.clone() }),
+        Err(error) => {
+            section.error(table, format!("in `{table}`: {error}"), name.place.clone());
+            None
+        }
+    }
+}
+
+/// A path relative to the file that holds it.
+fn plain_path(section: &mut Section<'_, '_>, key: &'static str, what: &'static str) -> Option<At<PathBuf>> {
+    let dir = section.dir().to_owned();
+    section.text(key, what, |text| check_path(text).map(|path| dir.join(path)))
+}
+
+fn artifact_text<T: FromStr<Err = ArtifactTextError>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error| format!("{} is {error}", quote(text)))
+}
+
+fn check_path(text: &str) -> Result<&Path, String> {
+    if text.is_empty() || text.contains('\0') {
+        return Err(format!("{} is not a path: it is empty or contains a NUL", quote(text)));
+    }
+    Ok(Path::new(text))
+}
+
+fn split<T>(items: Vec<At<T>>) -> (Vec<T>, Vec<Place>) {
+    items.into_iter().map(|item| (item.value, item.place)).unzip()
+}

@@ -1,0 +1,140 @@
+//! The keys of an extension's table.
+
+use std::path::Path;
+
+use weir_names::{ContractName, ExtensionId, HookDirName, QueueName, TopicPattern};
+
+use super::{
+    CLASS, CONTRACT, ExtensionDraft, QUEUE, artifact_text, changes, check_path, grants::grants, split,
+};
+use crate::{
+    ArtifactHash, SubscribeGrant,
+    check::{ExtensionPlaces, SubscribePlaces},
+    classes::class_name,
+    extension::{ExtensionConfig, INSTANCES},
+    policy,
+    restart::{BACKOFF, FAILURES, ReloadMode, RestartConfig, RestartPolicy, WINDOW},
+    section::{At, Section},
+    subscribe::{BYTES, MESSAGES},
+};
+
+const EXTENSION_ID: &str = "an extension id";
+const PLUGIN: &str = "the path of a component, as in `storage.wasm`";
+const SHA256: &str = "a SHA-256, of 64 hexadecimal digits";
+const HOOKS: &str = "the name of a directory of hooks";
+const TOPIC: &str = "a topic pattern, as in `settings.changed.>`";
+const RESTART: &str = "`never`, `on-failure` or `always`";
+const RELOAD: &str = "`stop-first` or `overlap`";
+
+pub(super) fn extension(
+    section: &mut Section<'_, '_>,
+    plugin_dir: &Path,
+) -> Option<(ExtensionDraft, ExtensionPlaces)> {
+    section.require("id", EXTENSION_ID);
+    section.require("path", PLUGIN);
+    let id = section.text("id", EXTENSION_ID, str::parse::<ExtensionId>);
+    let path = section.text("path", PLUGIN, |text| check_path(text).map(|path| plugin_dir.join(path)));
+    let sha256 = section.text("sha256", SHA256, artifact_text::<ArtifactHash>);
+    let class = section.text("class", CLASS, class_name);
+    let changes = section.table("limits", changes);
+    let (fulfills, fulfills_at) = split(section.texts("fulfills", CONTRACT, str::parse::<ContractName>));
+    let (requires, requires_at) = split(section.texts("requires", CONTRACT, str::parse::<ContractName>));
+    let (wants, wants_at) = split(section.texts("wants", CONTRACT, str::parse::<ContractName>));
+    let (publishes, _) = split(section.texts("publishes", TOPIC, str::parse::<TopicPattern>));
+    let subscribes = section.texts_and_tables(
+        "subscribes",
+        TOPIC,
+        |text| text.parse().map(|grant| (grant, SubscribePlaces::default())),
+        subscribe,
+    );
+    let (subscribes, subscribes_at) = subscribes.into_iter().unzip();
+    let (puts, puts_at) = split(section.texts("puts", QUEUE, str::parse::<QueueName>));
+    let (takes, takes_at) = split(section.texts("takes", QUEUE, str::parse::<QueueName>));
+    let (runs, runs_at) = split(section.texts("runs", HOOKS, str::parse::<HookDirName>));
+    let when_full = section.text("when-full", policy::OF_REQUESTS, |text| {
+        policy::named(text, policy::OF_REQUESTS).and_then(policy::of_requests)
+    });
+    let instances = section.count("instances", INSTANCES);
+    let (grants, grants_at) = section.table("grants", grants);
+    let config = section.values("config", |_, _| Ok(()));
+    let autostart = section.flag("autostart");
+    let restart = section.table("restart", restart);
+    let reload = section.text("reload", RELOAD, ReloadMode::named);
+
+    let (id, path) = (id?, path?);
+    let places = ExtensionPlaces {
+        id: id.place,
+        path: path.place,
+        fulfills: fulfills_at,
+        requires: requires_at,
+        wants: wants_at,
+        subscribes: subscribes_at,
+        puts: puts_at,
+        takes: takes_at,
+        runs: runs_at,
+        grants: grants_at,
+    };
+    let new = ExtensionConfig::new(id.value, path.value);
+    let when_full = when_full.map_or(new.when_full, At::into_value);
+    let instances = instances.map_or(new.instances, At::into_value);
+    let autostart = autostart.unwrap_or(new.autostart);
+    let reload = reload.map_or(new.reload, At::into_value);
+    let config = ExtensionConfig {
+        sha256: sha256.map(At::into_value),
+        fulfills,
+        requires,
+        wants,
+        publishes,
+        subscribes,
+        puts,
+        takes,
+        runs,
+        when_full,
+        instances,
+        grants,
+        config,
+        autostart,
+        restart,
+        reload,
+        ..new
+    };
+    Some((ExtensionDraft { config, class, changes }, places))
+}
+
+/// None if it has no topic, which is reported.
+fn subscribe(section: &mut Section<'_, '_>) -> Option<(SubscribeGrant, SubscribePlaces)> {
+    section.require("topic", TOPIC);
+    let topic = section.text("topic", TOPIC, str::parse::<TopicPattern>);
+    let policy = section.text("policy", policy::OF_EVENTS, |text| policy::named(text, policy::OF_EVENTS));
+    let (messages, messages_at) = section.count("messages", MESSAGES).map(|at| (at.value, at.place)).unzip();
+    let (bytes, bytes_at) = section.number("bytes", &BYTES).map(|at| (at.value, at.place)).unzip();
+
+    let new = SubscribeGrant::from(topic?.value);
+    let policy = policy.map_or(new.policy, At::into_value);
+    let places = SubscribePlaces { messages: messages_at, bytes: bytes_at };
+    Some((SubscribeGrant { policy, messages, bytes, ..new }, places))
+}
+
+fn restart(section: &mut Section<'_, '_>) -> RestartConfig {
+    let errors = section.error_count();
+    let policy = section.text("policy", RESTART, RestartPolicy::named);
+    let backoff = section.time("backoff", BACKOFF);
+    let max_backoff = section.time("max-backoff", BACKOFF);
+    let failures = section.count("failures", FAILURES);
+    let window = section.time("window", WINDOW);
+
+    let new = RestartConfig::default();
+    let (backoff, backoff_at) = backoff.map(|at| (at.value, at.place)).unzip();
+    let (max_backoff, max_backoff_at) = max_backoff.map(|at| (at.value, at.place)).unzip();
+    let restart = RestartConfig {
+        policy: policy.map_or(new.policy, At::into_value),
+        backoff: backoff.unwrap_or(new.backoff),
+        max_backoff: max_backoff.unwrap_or(new.max_backoff),
+        failures: failures.map_or(new.failures, At::into_value),
+        window: window.map_or(new.window, At::into_value),
+    };
+    if let Some(message) = restart.contradiction().filter(|_| section.error_count() == errors) {
+        section.contradiction([("max-backoff", max_backoff_at), ("backoff", backoff_at)], &message);
+    }
+    restart
+}

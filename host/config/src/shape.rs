@@ -1,0 +1,258 @@
+//! What the value of a key must be: types and ranges, as a file writes them and as messages and the
+//! manual name them.
+//!
+//! Knows nothing of which keys there are.
+
+use std::{fmt, ops::RangeInclusive, time::Duration};
+
+use bytesize::ByteSize;
+use toml::de::DeValue;
+
+use weir_names::CpuShare;
+
+use super::error::quote;
+
+/// What a value must be. Displayed, it completes "must be".
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shape {
+    /// A boolean.
+    Flag,
+    /// A whole number within a range.
+    Count(RangeInclusive<u64>),
+    /// A number of bytes within a range.
+    Size(RangeInclusive<u64>),
+    /// A length of time within a range.
+    Time(RangeInclusive<Duration>),
+    /// A share within a range, in hundredths of a percent.
+    Share(RangeInclusive<u64>),
+    /// A string; the text says what it is.
+    Text(&'static str),
+    /// A list of strings; the text says what each is.
+    Texts(&'static str),
+    /// A list of strings and of tables with keys of their own; the text says what each string is.
+    TextsAndTables(&'static str),
+    /// A table whose keys the operator chooses, of values that become strings.
+    Values,
+    /// A table with keys of its own.
+    Table,
+    /// A list of tables with keys of their own.
+    Tables,
+    /// A table of tables under names that the operator chooses.
+    Named,
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag => f.write_str("`true` or `false`"),
+            Self::Count(range) => write!(f, "a whole number from {} to {}", range.start(), range.end()),
+            Self::Size(range) => {
+                write!(f, "a size from `{}` to `{}`", bytes(*range.start()), bytes(*range.end()))
+            }
+            Self::Time(range) => {
+                let (min, max) =
+                    (humantime::format_duration(*range.start()), humantime::format_duration(*range.end()));
+                write!(f, "a time from `{min}` to `{max}`")
+            }
+            Self::Share(range) => {
+                let share = CpuShare::from_basis_points;
+                write!(f, "a share from `{}` to `{}`", share(*range.start()), share(*range.end()))
+            }
+            Self::Text(what) => write!(f, "a string: {what}"),
+            Self::Texts(what) => write!(f, "a list of strings, each {what}"),
+            Self::TextsAndTables(what) => {
+                write!(f, "a list of strings or tables, each string {what}")
+            }
+            Self::Values => f.write_str("a table of strings, numbers or booleans"),
+            Self::Table => f.write_str("a table"),
+            Self::Tables => f.write_str("a list of tables"),
+            Self::Named => f.write_str("a table of tables"),
+        }
+    }
+}
+
+impl Shape {
+    /// A whole number within a range of a smaller type.
+    pub(super) fn counts(range: RangeInclusive<impl Copy + Into<u64>>) -> Self {
+        Self::Count((*range.start()).into()..=(*range.end()).into())
+    }
+
+    /// What a value must be, and what it looks like in a file where that is not plain.
+    pub(super) fn with_example(&self) -> String {
+        match (self, self.example()) {
+            (Self::Tables, _) => {
+                format!("{self}, as in `[{{ … }}]`, or each under a header in double brackets")
+            }
+            (_, Some(example)) => format!("{self}, as in `\"{example}\"`"),
+            (_, None) => self.to_string(),
+        }
+    }
+
+    /// The same of the value of a variable, which has no quotes around it.
+    pub(super) fn with_bare_example(&self) -> String {
+        self.example().map_or_else(|| self.to_string(), |example| format!("{self}, as in `{example}`"))
+    }
+
+    fn example(&self) -> Option<&'static str> {
+        match self {
+            Self::Size(range) if range.contains(&(16 << 20)) => Some("16 MiB"),
+            Self::Size(_) => Some("1 GiB"),
+            Self::Time(_) => Some("250ms"),
+            Self::Share(_) => Some("5%"),
+            _ => None,
+        }
+    }
+
+    /// Whether a number is in the range, in nanoseconds where that is one of times.
+    pub(super) fn has(&self, number: u64) -> bool {
+        match self {
+            Self::Count(range) | Self::Size(range) | Self::Share(range) => range.contains(&number),
+            Self::Time(range) => range.contains(&Duration::from_nanos(number)),
+            _ => false,
+        }
+    }
+
+    /// A number of this shape as a file writes it: a count, or a string with a unit.
+    pub(super) fn number(&self, value: &DeValue<'_>) -> Result<u64, Found> {
+        match (self, value.as_str()) {
+            (Self::Count(range), _) | (Self::Size(range), None) => count(value, range),
+            (_, None) => Err(Found::kind(value)),
+            (_, Some(text)) => self.number_in(text).ok_or_else(|| Found::text(text)),
+        }
+    }
+
+    /// The same from a text alone, in which a count may be grouped as in a file, and a size be a bare
+    /// number of bytes.
+    pub(super) fn number_in(&self, text: &str) -> Option<u64> {
+        // Some of those who parse it would accept blanks around it, and some not.
+        if text.trim() != text {
+            return None;
+        }
+        let number = match self {
+            Self::Count(_) => grouped(text)?,
+            Self::Size(_) => grouped(text).or_else(|| Some(text.parse::<ByteSize>().ok()?.0))?,
+            Self::Time(_) => u64::try_from(humantime::parse_duration(text).ok()?.as_nanos()).ok()?,
+            Self::Share(_) => text.parse::<CpuShare>().ok()?.basis_points(),
+            _ => return None,
+        };
+        self.has(number).then_some(number)
+    }
+
+    /// A number as a file would write it.
+    pub fn text(&self, number: u64) -> String {
+        match self {
+            Self::Size(_) => bytes(number),
+            Self::Time(_) => humantime::format_duration(Duration::from_nanos(number)).to_string(),
+            Self::Share(_) => CpuShare::from_basis_points(number).to_string(),
+            _ => number.to_string(),
+        }
+    }
+}
+
+/// What a value is instead of what it must be. Displayed, it completes "not".
+#[derive(Debug)]
+pub(super) struct Found(String);
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Found {
+    /// A value of another type.
+    pub(super) fn kind(value: &DeValue<'_>) -> Self {
+        let kind = value.type_str();
+        let article = if kind.starts_with(['a', 'i']) { "an" } else { "a" };
+        Self(format!("{article} {kind}"))
+    }
+
+    /// A list without anything in it.
+    pub(super) fn empty_list() -> Self {
+        Self("an empty one".to_owned())
+    }
+
+    fn text(text: &str) -> Self {
+        Self(quote(text))
+    }
+}
+
+pub(super) fn flag(value: &DeValue<'_>) -> Result<bool, Found> {
+    value.as_bool().ok_or_else(|| Found::kind(value))
+}
+
+/// A whole number, within the range that its shape will name.
+pub(super) fn count(value: &DeValue<'_>, range: &RangeInclusive<u64>) -> Result<u64, Found> {
+    let integer = value.as_integer().ok_or_else(|| Found::kind(value))?;
+    u64::from_str_radix(integer.as_str(), integer.radix())
+        .ok()
+        .filter(|number| range.contains(number))
+        .ok_or_else(|| Found::text(&integer.to_string()))
+}
+
+/// A whole number in decimal, with single underscores between digits.
+fn grouped(text: &str) -> Option<u64> {
+    let digits = |group: &str| !group.is_empty() && group.bytes().all(|byte| byte.is_ascii_digit());
+    text.split('_').all(digits).then(|| text.replace('_', "").parse().ok())?
+}
+
+/// A string, number or boolean as the string that an extension reads. Numbers are written in
+/// decimal.
+pub(super) fn scalar(value: &DeValue<'_>) -> Result<String, Found> {
+    match value {
+        DeValue::String(text) => Ok(text.to_string()),
+        DeValue::Boolean(flag) => Ok(flag.to_string()),
+        DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix())
+            .map(|number| number.to_string())
+            .map_err(|_| Found::text(&integer.to_string())),
+        DeValue::Float(float) => float
+            .as_str()
+            .parse()
+            .ok()
+            .filter(|number: &f64| number.is_finite())
+            .map(|number| number.to_string())
+            .ok_or_else(|| Found::text(float.as_str())),
+        DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => Err(Found::kind(value)),
+    }
+}
+
+/// A number of bytes in the largest unit that divides it, as a file may write it.
+pub fn bytes(bytes: u64) -> String {
+    let units =
+        [(bytesize::TIB, "TiB"), (bytesize::GIB, "GiB"), (bytesize::MIB, "MiB"), (bytesize::KIB, "KiB")];
+    let (factor, unit) =
+        units.into_iter().find(|(factor, _)| bytes.is_multiple_of(*factor)).unwrap_or((1, "B"));
+    format!("{} {unit}", bytes / factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{KEYS, main::MEMORY_BUDGET};
+    use weir_metrics::nanoseconds;
+
+    #[test]
+    fn a_number_is_read_as_it_is_written_and_as_its_example_is() {
+        for key in &KEYS {
+            let (start, end) = match &key.shape {
+                Shape::Count(range) | Shape::Size(range) | Shape::Share(range) => {
+                    (*range.start(), *range.end())
+                }
+                Shape::Time(range) => (nanoseconds(*range.start()), nanoseconds(*range.end())),
+                shape => panic!("{shape}"),
+            };
+            let odd = [1_000_000, 1_000_003, 65_537, 1_048_575, 1_234_567_891, 61_001_001_001];
+            for number in odd.into_iter().chain([start, start + 1, end - 1, end, (start + end) / 2]) {
+                if key.shape.has(number) {
+                    let text = key.shape.text(number);
+                    assert_eq!(key.shape.number_in(&text), Some(number), "{} = {text}", key.name);
+                }
+            }
+        }
+        for shape in KEYS.iter().map(|key| &key.shape) {
+            assert!(shape.example().is_none_or(|example| shape.number_in(example).is_some()), "{shape}");
+        }
+        let odd = (1 << 40) - 1;
+        assert_eq!(MEMORY_BUDGET.number_in(&MEMORY_BUDGET.text(odd)), Some(odd));
+    }
+}

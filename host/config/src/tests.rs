@@ -1,0 +1,57 @@
+//! What is read from files, what is refused, and with which words.
+
+mod budget;
+mod cache_dir;
+mod cases;
+mod control_socket;
+mod environment;
+mod hooks;
+mod hostile;
+mod keys;
+mod queues;
+mod restart;
+mod rust;
+
+use std::path::{Path, PathBuf};
+
+use super::{Config, ConfigErrors, environment::Environment, file, shape::Shape};
+
+/// Where the golden files are.
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/config")
+}
+
+fn parse(text: &str) -> Result<Config, ConfigErrors> {
+    parse_in(text, &golden())
+}
+
+/// As [`Config::parse`], but whatever limits are set where the tests run.
+fn parse_in(text: &str, dir: &Path) -> Result<Config, ConfigErrors> {
+    file::parse(text.to_owned(), "weir.toml", dir, &Environment::default())
+}
+
+/// The same of [`Config::load`].
+fn load(path: &Path) -> Result<Config, ConfigErrors> {
+    file::load(path, &Environment::default())
+}
+
+/// A size as files and variables may write it, if it were in the range.
+fn written(size: u64) -> String {
+    let shape = Shape::Size(0..=u64::MAX);
+    let text = shape.text(size);
+    assert_eq!(shape.number_in(&text), Some(size), "{text}");
+    text
+}
+
+fn parse_error(text: &str) -> String {
+    parse(text).unwrap_err().to_string()
+}
+
+/// Compares with the golden file of that name.
+fn assert_golden(name: &str, text: &str) {
+    let mut settings = insta::Settings::new();
+    settings.set_snapshot_path(golden());
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(name, text));
+}

@@ -1,0 +1,303 @@
+//! Every key of the file, from the list that reading it makes.
+
+use std::{collections::BTreeSet, fs, sync::Arc};
+
+use bytesize::ByteSize;
+
+use super::*;
+use crate::{KEYS, Limits, error::Source, read::Reader, section::Key, sections::Draft, shape::Shape};
+
+#[test]
+fn a_misspelt_key_is_refused_and_the_right_one_suggested() {
+    let mut report = String::new();
+    for key in keys() {
+        let (_, name) = split(&key.path);
+        let mut misspelt = name.to_owned();
+        misspelt.remove(name.len() / 2);
+        let error = parse_error(&document(&key.path, &misspelt, valid(&key).as_deref().unwrap_or("{}")));
+        assert!(error.contains(&format!("did you mean `{name}`?")), "{error}");
+        report.push_str(&format!("# {}\n{error}\n\n", key.path));
+    }
+    assert_golden("keys-misspelt", &report);
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_refused() {
+    let report = report(|key| {
+        let wrong: &[&str] = match &key.shape {
+            Shape::Flag => &["1", "\"yes\""],
+            Shape::Count(_) => &["\"5\"", "1.5", "nan"],
+            Shape::Size(_) => &["true", "1.5", "nan"],
+            Shape::Time(_) => &["5", "[]"],
+            Shape::Share(_) => &["5", "0.05", "nan"],
+            Shape::Text(_) => &["5"],
+            Shape::Texts(_) => &["\"a\"", "[5]"],
+            Shape::TextsAndTables(_) => &["\"a\"", "{}", "[5]", "[[]]"],
+            Shape::Values => &["\"a\"", "{ a = [] }"],
+            Shape::Table => &["5", "[]"],
+            Shape::Tables => &["5", "{}", "[5]"],
+            Shape::Named => &["5", "[]", "{ a = 5 }"],
+        };
+        wrong.iter().map(ToString::to_string).collect()
+    });
+    assert_golden("keys-wrong-type", &report);
+}
+
+#[test]
+fn a_value_out_of_range_is_refused() {
+    let report = report(|key| match &key.shape {
+        Shape::Count(range) => vec![
+            "-1".to_owned(),
+            (range.start() - 1).to_string(),
+            (range.end() + 1).to_string(),
+            "99999999999999999999".to_owned(),
+        ],
+        Shape::Size(range) => vec![
+            "0".to_owned(),
+            "-1".to_owned(),
+            (range.start() - 1).to_string(),
+            (range.end() + 1).to_string(),
+            format!("\"{}\"", written(range.start() - 1)),
+            format!("\"{}\"", written(range.end() + 1)),
+            "\"99999999999999999999 GiB\"".to_owned(),
+            "\"much\"".to_owned(),
+        ],
+        Shape::Time(range) => vec![
+            "\"0s\"".to_owned(),
+            "\"-1s\"".to_owned(),
+            "\"999us 999ns\"".to_owned(),
+            format!("\"{} 1ns\"", humantime::format_duration(*range.end())),
+            format!("\"{}h\"", range.end().as_secs() / 3600 + 1),
+            "\"99999999999999999999s\"".to_owned(),
+            "\"soon\"".to_owned(),
+        ],
+        Shape::Share(_) => ["0%", "-5%", "0.09%", "100.01%", "99999999999999999999%", "nan%", "5"]
+            .map(|share| format!("\"{share}\""))
+            .to_vec(),
+        Shape::Text(_) => vec![r#""\u0000""#.to_owned(), "\"\"".to_owned()],
+        Shape::Texts(_) | Shape::TextsAndTables(_) => vec![r#"["\u0000"]"#.to_owned()],
+        Shape::Values => vec!["{ a = nan }".to_owned(), "{ a = 99999999999999999999 }".to_owned()],
+        // Every value of the type is one of the key, or the key holds others that have their own.
+        Shape::Flag | Shape::Table | Shape::Tables | Shape::Named => Vec::new(),
+    });
+    assert_golden("keys-out-of-range", &report);
+}
+
+#[test]
+fn every_key_changes_the_configuration() {
+    for key in keys() {
+        let Some(value) = valid(&key) else {
+            continue;
+        };
+        let (_, name) = split(&key.path);
+        let with = parse(&document(&key.path, name, &value)).unwrap();
+        // A key that must be there is set by the document itself.
+        let without = parse(&document(&key.path, "", "")).unwrap();
+        assert_ne!(with, without, "{}", key.path);
+    }
+}
+
+#[test]
+fn every_field_of_the_configuration_has_a_key() {
+    let config = load(&golden().join("valid/weir.toml")).unwrap();
+    let keys = keys();
+    // Nobody sets what is under these.
+    let mut skipped_to: Option<usize> = None;
+    for line in format!("{config:#?}").lines() {
+        let indent = line.len() - line.trim_start().len();
+        if skipped_to.is_some_and(|end| indent > end) {
+            continue;
+        }
+        skipped_to = None;
+        let Some((field, _)) = line.trim().split_once(": ").filter(|(field, _)| !field.contains('"')) else {
+            continue;
+        };
+        if matches!(field, "fixed" | "sources" | "file" | "copy_of") {
+            skipped_to = Some(indent);
+            continue;
+        }
+        let key = match field {
+            "extensions" | "queues" | "topics" => field.trim_end_matches('s').to_owned(),
+            // Half of an address, which is one string in a file.
+            "port" => "net".to_owned(),
+            _ => field.replace("inbox_", "inbox.").replace('_', "-"),
+        };
+        let found = keys.iter().any(|known| format!(".{}", known.path).ends_with(&format!(".{key}")));
+        assert!(found, "`{field}` has no key");
+    }
+}
+
+#[test]
+fn every_key_stands_in_the_manual_with_what_it_must_be() {
+    let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let manual = fs::read_to_string(manual).unwrap();
+    for key in keys() {
+        // Limits are described once, with the classes, and grants with extensions.
+        let path = key.path.replace("extension.limits.", "limits.NAME.");
+        let path = path
+            .replace("hooks.NAME.limits.", "limits.NAME.")
+            .replace("hooks.NAME.grants.", "extension.grants.");
+        let row = manual.lines().find(|line| line.starts_with(&format!("| `{path}` |")));
+        let row = row.unwrap_or_else(|| panic!("`{path}` has no row in docs/configuration.md"));
+        assert!(row.contains(&key.shape.to_string()), "`{path}` must be {}: {row}", key.shape);
+    }
+}
+
+#[test]
+fn the_manual_has_no_key_that_is_not_one() {
+    let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let manual = fs::read_to_string(manual).unwrap();
+    let known: BTreeSet<_> = keys().into_iter().map(|key| key.path).collect();
+    for row in manual.lines().filter_map(|line| line.strip_prefix("| `")) {
+        let path = row.split('`').next().unwrap();
+        assert!(known.contains(path), "`{path}`");
+    }
+}
+
+#[test]
+fn the_tables_of_the_manual_have_the_values_of_the_built_in_classes() {
+    let classes = [Limits::min(), Limits::medium(), Limits::max()];
+    for key in &KEYS {
+        let values = classes.each_ref().map(|limits| match (key.get)(limits) {
+            Some(value) => key.shape.text(value),
+            None => "none".to_owned(),
+        });
+        assert_eq!(manual_row(key.name), values, "{}", key.name);
+    }
+    let transfers = classes.each_ref().map(|limits| written(limits.transfer()));
+    assert_eq!(manual_row("transfer"), transfers);
+    let fixed = classes.map(|limits| serde_json::to_value(limits.fixed()).unwrap());
+    for bound in fixed[0].as_object().unwrap().keys().filter(|bound| *bound != "class") {
+        let written = manual_row(bound).map(|cell| cell.parse::<ByteSize>().unwrap().0);
+        assert_eq!(fixed.each_ref().map(|class| class[bound].as_u64().unwrap()), written, "{bound}");
+    }
+}
+
+/// What the manual says of a limit in each built-in class, without the grouping of digits.
+fn manual_row(name: &str) -> [String; 3] {
+    let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let manual = fs::read_to_string(manual).unwrap();
+    let mut rows = manual.lines().filter_map(|line| line.strip_prefix(&format!("| {name} | ")));
+    let row = rows.next().unwrap_or_else(|| panic!("`{name}` has no row in docs/configuration.md"));
+    let cells: Vec<String> = row.split(" |").take(3).map(|cell| cell.trim().replace(',', "")).collect();
+    cells.try_into().unwrap()
+}
+
+/// Every key that is asked for.
+fn keys() -> Vec<Key> {
+    let source = Source::new("", String::new(), &golden(), 0);
+    let mut reader = Reader::new(Arc::new(source));
+    reader.keys = Some(Vec::new());
+    reader.read(|file| Draft::default().main_file(file));
+    let keys = reader.keys.unwrap();
+    assert!(keys.len() > 40, "{keys:?}");
+    keys
+}
+
+/// What comes of each of those values for each key.
+fn report(values: impl Fn(&Key) -> Vec<String>) -> String {
+    let mut report = String::new();
+    for key in keys() {
+        let (_, name) = split(&key.path);
+        for value in values(&key) {
+            let error = parse_error(&document(&key.path, name, &value));
+            assert!(error.contains(&format!("`{name}")) || error.contains(&format!(".{name}")), "{error}");
+            report.push_str(&format!("# {} = {value}\n{error}\n\n", key.path));
+        }
+    }
+    report
+}
+
+/// A value that is neither the default nor what [`document`] sets; none for tables.
+fn valid(key: &Key) -> Option<String> {
+    let (_, name) = split(&key.path);
+    let text = match &key.shape {
+        Shape::Flag if name == "retain" => "true",
+        Shape::Flag => "false",
+        Shape::Count(range) if range.contains(&77_000_000) => "77_000_000",
+        Shape::Count(_) => "7",
+        Shape::Size(_) if name == "message-size" => "\"512 KiB\"",
+        Shape::Size(_) if name == "compile-memory" => "\"77 MiB\"",
+        // No more than an inbox.
+        Shape::Size(_) if key.path == "extension.subscribes.bytes" => "\"77 KiB\"",
+        Shape::Size(_) => "\"1536 KiB\"",
+        // No longer than the longest delay.
+        Shape::Time(_) if name == "backoff" => "\"7s\"",
+        Shape::Time(_) => "\"77s\"",
+        Shape::Share(_) => "\"7%\"",
+        Shape::Values => "{ a = \"b\" }",
+        Shape::Text(_) => match name {
+            "inherits" | "class" => "\"max\"",
+            "mode" => "\"rw\"",
+            "policy" if key.path == "extension.subscribes.policy" => "\"latest\"",
+            "policy" => "\"always\"",
+            "when-full" => "\"block\"",
+            "reload" => "\"overlap\"",
+            "guest" => "\"/guest\"",
+            "ok" => "\"200\"",
+            "error" => "\"1-7\"",
+            "warning" => "\"77-99\"",
+            "sha256" => "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"",
+            _ => "\"z\"",
+        },
+        Shape::Texts(_) => match name {
+            "include" => "[\"valid/conf.d/10-storage.toml\"]",
+            "net" => "[\"example.com:443\"]",
+            "requires" => "[\"given@1\"]",
+            "publishes" => "[\"t\"]",
+            "puts" | "takes" | "runs" => "[\"given\"]",
+            "trusted-keys" => "[\"11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\"]",
+            _ => "[\"c@1\"]",
+        },
+        Shape::TextsAndTables(_) => "[\"t\"]",
+        Shape::Table | Shape::Tables | Shape::Named => return None,
+    };
+    Some(text.to_owned())
+}
+
+/// A file that sets `name`, in the table of the key at `path`, to `value`, and is fine otherwise; with
+/// an empty name it sets nothing.
+fn document(path: &str, name: &str, value: &str) -> String {
+    let (table, _) = split(path);
+    let mut set: Vec<(&str, &str)> = match table {
+        "extension" => vec![("id", "\"a\""), ("path", "\"a.wasm\"")],
+        "extension.grants.dirs" | "hooks.NAME.grants.dirs" => {
+            vec![("host", "\"/host\""), ("guest", "\"/data\"")]
+        }
+        "hooks.NAME" => vec![("dir", "\"hooks.d\"")],
+        "extension.subscribes" => vec![("topic", "\"a\"")],
+        _ => Vec::new(),
+    };
+    set.retain(|(other, _)| *other != name);
+    set.extend((!name.is_empty()).then_some((name, value)));
+    let entries: String = set.iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
+
+    let parent = "[[extension]]\nid = \"a\"\npath = \"a.wasm\"\n";
+    let header = |table: &str| {
+        let table = table.replace("NAME", "small");
+        let is_list = table.ends_with(".dirs") || table.ends_with(".subscribes");
+        if is_list { format!("[[{table}]]\n") } else { format!("[{table}]\n") }
+    };
+    let table = match table {
+        "" => String::new(),
+        "extension" => "[[extension]]\n".to_owned(),
+        table if table.starts_with("extension.") => parent.to_owned() + &header(table),
+        table if table.starts_with("hooks.NAME.") => {
+            "[hooks.small]\ndir = \"hooks.d\"\n".to_owned() + &header(table)
+        }
+        table => header(table),
+    };
+    let uses_class = "[[extension]]\nid = \"b\"\npath = \"b.wasm\"\nclass = \"small\"\n";
+    let given = "[[extension]]\nid = \"given\"\npath = \"given.wasm\"\nfulfills = [\"given@1\"]\n\
+                 [queue.given]\n[hooks.given]\ndir = \"hooks.d\"\n";
+    match path {
+        _ if path.starts_with("limits.") => format!("{table}{entries}\n{uses_class}"),
+        _ if path.starts_with("extension.") => format!("{table}{entries}\n{given}"),
+        _ => format!("{table}{entries}"),
+    }
+}
+
+/// The path of the table, and the name of the key in it.
+fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('.').unwrap_or(("", path))
+}

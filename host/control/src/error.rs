@@ -1,0 +1,111 @@
+//! What the control interface answers when something went wrong:
+//! `{"error":{"code":"…","message":"…"}}` and an HTTP status that fits.
+
+use axum::{
+    Json,
+    extract::rejection::{PathRejection, QueryRejection},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use serde_json::json;
+use weir_host::{ControlError, Error, HandlerError};
+
+/// Why a request of a client's was not fulfilled.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+    /// The provider's own error, if it is one.
+    handler: Option<HandlerError>,
+}
+
+impl Refusal {
+    pub(super) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into(), handler: None }
+    }
+
+    pub(super) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid", message)
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let Self { status, code, message, handler } = self;
+        let mut error = json!({ "code": code, "message": message });
+        if let (Some(HandlerError { code, message }), Some(error)) = (handler, error.as_object_mut()) {
+            error.insert("handler".to_owned(), json!({ "code": code, "message": message }));
+        }
+        (status, Json(json!({ "error": error }))).into_response()
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        let (status, code) = match error {
+            Error::PermissionDenied(_) => (StatusCode::FORBIDDEN, "permission-denied"),
+            Error::UnknownContract(_) => (StatusCode::NOT_FOUND, "unknown-contract"),
+            Error::NoProvider(_) => (StatusCode::SERVICE_UNAVAILABLE, "no-provider"),
+            Error::NotReady(_) => (StatusCode::SERVICE_UNAVAILABLE, "not-ready"),
+            Error::Timeout => (StatusCode::GATEWAY_TIMEOUT, "timeout"),
+            Error::Overloaded(_) => (StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
+            Error::PeerGone => (StatusCode::BAD_GATEWAY, "peer-gone"),
+            Error::Trapped => (StatusCode::BAD_GATEWAY, "trapped"),
+            Error::LimitExceeded { .. } => (StatusCode::TOO_MANY_REQUESTS, "limit-exceeded"),
+            Error::WouldDeadlock(_) => (StatusCode::CONFLICT, "would-deadlock"),
+            Error::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "too-large"),
+            Error::Invalid(_) => (StatusCode::BAD_REQUEST, "invalid"),
+            Error::Handler(handler) => {
+                let refusal = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "handler", message);
+                return Self { handler: Some(handler), ..refusal };
+            }
+        };
+        Self::new(status, code, message)
+    }
+}
+
+impl From<ControlError> for Refusal {
+    fn from(error: ControlError) -> Self {
+        let (status, code) = match error {
+            ControlError::Unknown(_) => (StatusCode::NOT_FOUND, "unknown-extension"),
+            ControlError::NotStarted { .. } => (StatusCode::CONFLICT, "not-started"),
+            ControlError::NotReloaded { .. } => (StatusCode::CONFLICT, "not-reloaded"),
+            ControlError::Reloading(_) => (StatusCode::CONFLICT, "reloading"),
+            ControlError::NotConfigured(_) => (StatusCode::UNPROCESSABLE_ENTITY, "not-configured"),
+            ControlError::NoFile => (StatusCode::CONFLICT, "no-file"),
+            ControlError::ShuttingDown => (StatusCode::SERVICE_UNAVAILABLE, "shutting-down"),
+        };
+        Self::new(status, code, error.to_string())
+    }
+}
+
+impl From<QueryRejection> for Refusal {
+    fn from(rejection: QueryRejection) -> Self {
+        let text = rejection.body_text();
+        let cause = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
+        Self::invalid(format!("the query does not fit this route: {cause}"))
+    }
+}
+
+impl From<PathRejection> for Refusal {
+    fn from(rejection: PathRejection) -> Self {
+        Self::invalid(format!("the path does not fit this route: {}", rejection.body_text()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_configured_by_a_file_is_no_mistake_of_the_file() {
+        let refused = |error: ControlError| {
+            let refusal = Refusal::from(error);
+            (refusal.status.as_u16(), refusal.code)
+        };
+        assert_eq!(refused(ControlError::NoFile), (409, "no-file"));
+        assert_eq!(refused(ControlError::NotConfigured("weir.toml:1:1".into())), (422, "not-configured"));
+    }
+}

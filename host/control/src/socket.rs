@@ -1,0 +1,241 @@
+//! The Unix socket of the control interface: who may have it, and that nobody else can open it.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    io,
+    os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::Mode,
+    io::Errno,
+    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with},
+};
+use tokio::net::UnixListener;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 128;
+
+/// Why the control socket cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SocketError {
+    /// Another Main has it.
+    #[error("`{}` is in use: another Main answers there; stop it, or choose another socket", .0.display())]
+    InUse(PathBuf),
+    /// Something that is no socket is in its place.
+    #[error("`{}` is there and is not a socket; remove it, or choose another path", .0.display())]
+    NotASocket(PathBuf),
+    /// The path is empty, has a NUL or is longer than the system can take.
+    #[error("`{}` is not the path of a socket: it must have 1 to 107 bytes", .0.display())]
+    Path(PathBuf),
+    /// The system refused it.
+    #[error("cannot {doing} `{}`", path.display())]
+    Io {
+        /// What was refused.
+        doing: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A socket that listens and is answered by nobody yet.
+#[derive(Debug)]
+pub struct ControlSocket {
+    listener: std::os::unix::net::UnixListener,
+    held: Held,
+}
+
+/// The socket's place in the file system. Dropped, it is given up: the file goes, then the lock.
+#[derive(Debug)]
+pub(crate) struct Held {
+    path: PathBuf,
+    lock_path: PathBuf,
+    /// Locked as long as the socket is in use, so that two that start at once cannot both take over
+    /// what a third left behind.
+    _lock: File,
+}
+
+impl ControlSocket {
+    /// Binds the socket, so that only its owner can open it. Takes it over from a Main that has ended without giving it up.
+    ///
+    /// # Errors
+    ///
+    /// [`SocketError::InUse`] if another Main answers there, and otherwise if the system refuses it.
+    pub fn bind(path: &Path) -> Result<Self, SocketError> {
+        let address = SocketAddrUnix::new(path).map_err(|_| SocketError::Path(path.to_owned()))?;
+        if path.as_os_str().is_empty() {
+            return Err(SocketError::Path(path.to_owned()));
+        }
+        create_parent(path)?;
+        let (lock_path, lock) = lock(path)?;
+        remove_stale(path, &address)?;
+
+        let failed = |errno: Errno| failed("listen on", path)(errno.into());
+        let socket = new_socket().map_err(failed)?;
+        // On Linux the file is made with the mode that the socket has, so at no time can others open
+        // it. Elsewhere this may fail, and the mode is set below.
+        let _elsewhere = rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR);
+        bind(&socket, &address).map_err(failed)?;
+        let held = Held { path: path.to_owned(), lock_path, _lock: lock };
+        rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR).map_err(failed)?;
+        listen(&socket, BACKLOG).map_err(failed)?;
+        Ok(Self { listener: socket.into(), held })
+    }
+
+    /// Begins to accept; to be called on the runtime that serves.
+    pub(crate) fn listen(self) -> io::Result<(UnixListener, Held)> {
+        Ok((UnixListener::from_std(self.listener)?, self.held))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        for path in [&self.path, &self.lock_path] {
+            if let Err(error) = fs::remove_file(path) {
+                tracing::warn!("cannot remove `{}`: {error}", path.display());
+            }
+        }
+    }
+}
+
+fn create_parent(path: &Path) -> Result<(), SocketError> {
+    let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return Ok(()) };
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(parent)
+        .map_err(failed("create the directory", parent))
+}
+
+/// The lock of this socket, or who has it is alive. A lock goes with its process, however that ends.
+fn lock(path: &Path) -> Result<(PathBuf, File), SocketError> {
+    let mut lock_path = path.as_os_str().to_owned();
+    lock_path.push(".lock");
+    let lock_path = PathBuf::from(lock_path);
+    let failed = || failed("lock", &lock_path);
+    loop {
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&lock_path)
+            .map_err(failed())?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(SocketError::InUse(path.to_owned())),
+            Err(TryLockError::Error(error)) => return Err(failed()(error)),
+        }
+        // Whoever had it may have removed the file in between: then this is a lock on nothing.
+        let locked = file.metadata().map_err(failed())?;
+        if fs::metadata(&lock_path)
+            .is_ok_and(|there| (there.dev(), there.ino()) == (locked.dev(), locked.ino()))
+        {
+            return Ok((lock_path, file));
+        }
+    }
+}
+
+/// Removes a socket that nobody answers.
+fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), SocketError> {
+    let failed = |doing| failed(doing, path);
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed("look at")(error)),
+        Ok(metadata) if !metadata.file_type().is_socket() => {
+            return Err(SocketError::NotASocket(path.to_owned()));
+        }
+        Ok(_) => {}
+    }
+    match new_socket().and_then(|socket| connect(&socket, address)) {
+        Err(Errno::CONNREFUSED) => {
+            tracing::info!("taking over `{}`, which a Main that is gone has left behind", path.display());
+            fs::remove_file(path).map_err(failed("remove"))
+        }
+        // With `EAGAIN` the backlog is full: somebody listens.
+        Ok(()) | Err(Errno::AGAIN) => Err(SocketError::InUse(path.to_owned())),
+        Err(errno) => Err(failed("connect to")(errno.into())),
+    }
+}
+
+fn new_socket() -> rustix::io::Result<std::os::fd::OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+}
+
+fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SocketError {
+    let path = path.to_owned();
+    move |source| SocketError::Io { doing, path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::{fs::PermissionsExt, net::UnixStream};
+
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run/weir/weir.sock");
+        (dir, path)
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn only_its_owner_can_open_the_socket_and_its_new_directory() {
+        let (_dir, path) = place();
+        let _socket = ControlSocket::bind(&path).unwrap();
+        assert_eq!(mode(&path), 0o600);
+        assert_eq!(mode(path.parent().unwrap()), 0o700);
+    }
+
+    #[test]
+    fn a_socket_that_somebody_answers_is_refused() {
+        let (_dir, path) = place();
+        let _socket = ControlSocket::bind(&path).unwrap();
+        assert!(matches!(ControlSocket::bind(&path), Err(SocketError::InUse(at)) if at == path));
+
+        // One of a program that knows nothing of the lock.
+        let other = path.with_file_name("other.sock");
+        let _listener = std::os::unix::net::UnixListener::bind(&other).unwrap();
+        assert!(matches!(ControlSocket::bind(&other), Err(SocketError::InUse(_))));
+    }
+
+    #[test]
+    fn a_socket_that_nobody_answers_is_taken_over() {
+        let (_dir, path) = place();
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        let _socket = ControlSocket::bind(&path).unwrap();
+        UnixStream::connect(&path).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_is_no_socket_stays() {
+        let (_dir, path) = place();
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "precious").unwrap();
+        assert!(matches!(ControlSocket::bind(&path), Err(SocketError::NotASocket(_))));
+        assert_eq!(fs::read(&path).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn nothing_is_left_behind() {
+        let (_dir, path) = place();
+        drop(ControlSocket::bind(&path).unwrap());
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_path_that_is_too_long_is_refused() {
+        let path = PathBuf::from(format!("/tmp/{}", "a".repeat(120)));
+        assert!(matches!(ControlSocket::bind(&path), Err(SocketError::Path(_))));
+    }
+}

@@ -1,0 +1,100 @@
+//! `GET /v1/topics`, `GET /v1/queues`, and what is done with the jobs of one queue.
+
+use axum::{
+    Json,
+    extract::{Path, State},
+    response::Response,
+};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Value, json};
+use weir_host::{JobStatus, MessageId};
+
+use super::{
+    error::Refusal,
+    report::report,
+    routes::{PathOf, Payload, QueryOf, Served},
+    streams::PayloadFields,
+};
+
+/// Jobs that are listed where nobody says how many.
+const JOBS: usize = 20;
+/// Jobs that are listed at most.
+const MAX_JOBS: usize = 1000;
+/// Bytes of a payload up to which it is listed.
+const MAX_SHOWN: usize = 4096;
+
+pub(super) async fn topics(State(served): State<Served>) -> Result<Response, Refusal> {
+    report(served, |control| control.topics()).await
+}
+
+pub(super) async fn queues(State(served): State<Served>) -> Result<Response, Refusal> {
+    report(served, |control| json!({ "queues": control.queues() })).await
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct JobsQuery {
+    max: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct Jobs {
+    #[serde(serialize_with = "lines")]
+    jobs: Vec<JobStatus>,
+}
+
+/// A job as it travels.
+#[derive(Serialize)]
+struct JobLine<'a> {
+    #[serde(flatten)]
+    job: &'a JobStatus,
+    #[serde(flatten)]
+    payload: Option<PayloadFields<'a>>,
+}
+
+/// The first jobs that wait in a queue.
+pub(super) async fn jobs(
+    State(served): State<Served>,
+    queue: PathOf<String>,
+    query: QueryOf<JobsQuery>,
+) -> Result<Response, Refusal> {
+    let Path(queue) = queue?;
+    let max = query?.0.max.unwrap_or(JOBS).min(MAX_JOBS);
+    let jobs = served.control.queue_jobs(&queue, max)?;
+    report(served, move |_| Jobs { jobs }).await
+}
+
+/// Puts a job, with the body as its payload.
+pub(super) async fn put(
+    State(served): State<Served>,
+    queue: PathOf<String>,
+    Payload(payload): Payload,
+) -> Result<Json<Value>, Refusal> {
+    let Path(queue) = queue?;
+    let id = served.client.queue(&queue)?.put(payload).await?;
+    Ok(Json(json!({ "id": id })))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RequeueQuery {
+    id: Option<MessageId>,
+}
+
+/// Puts dead letters back where they died: one, or all.
+pub(super) async fn requeue(
+    State(served): State<Served>,
+    queue: PathOf<String>,
+    query: QueryOf<RequeueQuery>,
+) -> Result<Json<Value>, Refusal> {
+    let Path(queue) = queue?;
+    let requeued = served.control.requeue(&queue, query?.0.id)?;
+    Ok(Json(json!({ "requeued": requeued })))
+}
+
+fn lines<S: Serializer>(jobs: &[JobStatus], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(jobs.iter().map(|job| JobLine {
+        job,
+        payload: (job.payload.len() <= MAX_SHOWN).then(|| PayloadFields::new(&job.payload)),
+    }))
+}

@@ -1,0 +1,214 @@
+//! The types of `wit/iec.wit` as wasmtime lowers and lifts them.
+
+use bytes::Bytes;
+use wasmtime::component::{ComponentType, Lift, Lower};
+use weir_bus;
+
+#[derive(ComponentType, Lower, Debug)]
+#[component(variant)]
+pub(super) enum Message {
+    #[component(name = "request")]
+    Request(Request),
+    #[component(name = "response")]
+    Response(Response),
+    #[component(name = "event")]
+    Event(Event),
+    #[component(name = "job")]
+    Job(Job),
+}
+
+#[derive(ComponentType, Lower, Debug)]
+#[component(record)]
+pub(super) struct Request {
+    pub(super) id: u64,
+    pub(super) sender: u32,
+    pub(super) operation: u32,
+    #[component(name = "remaining-ms")]
+    pub(super) remaining_ms: u32,
+    #[component(name = "waited-us")]
+    pub(super) waited_us: u32,
+    pub(super) payload: Bytes,
+}
+
+#[derive(ComponentType, Lower, Debug)]
+#[component(record)]
+pub(super) struct Response {
+    pub(super) id: u64,
+    pub(super) outcome: Result<Bytes, Error>,
+}
+
+#[derive(ComponentType, Lower, Debug)]
+#[component(record)]
+pub(super) struct Event {
+    pub(super) sender: u32,
+    pub(super) subscription: u32,
+    pub(super) topic: Option<String>,
+    pub(super) sequence: u64,
+    pub(super) lost: u64,
+    pub(super) retained: bool,
+    #[component(name = "waited-us")]
+    pub(super) waited_us: u32,
+    pub(super) payload: Bytes,
+}
+
+#[derive(ComponentType, Lower, Debug)]
+#[component(record)]
+pub(super) struct Job {
+    pub(super) id: u64,
+    pub(super) queue: u32,
+    pub(super) sender: u32,
+    pub(super) deliveries: u32,
+    #[component(name = "waited-us")]
+    pub(super) waited_us: u32,
+    pub(super) payload: Bytes,
+}
+
+#[derive(ComponentType, Lift, Clone, Copy, Debug, PartialEq, Eq)]
+#[component(variant)]
+pub(super) enum Taking {
+    #[component(name = "one-by-one")]
+    OneByOne,
+    #[component(name = "next")]
+    Next(u32),
+}
+
+#[derive(ComponentType, Lift, Clone, Copy, Debug, PartialEq, Eq)]
+#[component(enum)]
+#[repr(u8)]
+#[expect(dead_code, reason = "guests make them")]
+pub(super) enum BatchOrder {
+    #[component(name = "in-order")]
+    InOrder,
+    #[component(name = "any-order")]
+    AnyOrder,
+}
+
+#[derive(ComponentType, Lift, Debug)]
+#[component(record)]
+pub(super) struct Options {
+    #[component(name = "timeout-ms")]
+    pub(super) timeout_ms: Option<u32>,
+    pub(super) parent: Option<u64>,
+}
+
+#[derive(ComponentType, Lower, Debug)]
+#[component(record)]
+pub(super) struct Receipt {
+    delivered: u32,
+    shed: u32,
+    refused: u32,
+}
+
+impl From<weir_bus::Receipt> for Receipt {
+    fn from(receipt: weir_bus::Receipt) -> Self {
+        let weir_bus::Receipt { delivered, shed, refused, .. } = receipt;
+        Self { delivered, shed, refused }
+    }
+}
+
+#[derive(ComponentType, Lift, Clone, Copy, Debug)]
+#[component(enum)]
+#[repr(u8)]
+#[expect(dead_code, reason = "guests make them")]
+pub(super) enum Level {
+    #[component(name = "trace")]
+    Trace,
+    #[component(name = "debug")]
+    Debug,
+    #[component(name = "info")]
+    Info,
+    #[component(name = "warn")]
+    Warn,
+    #[component(name = "error")]
+    Error,
+}
+
+#[derive(ComponentType, Lift, Debug)]
+#[component(record)]
+pub(super) struct Field {
+    pub(super) name: String,
+    pub(super) value: String,
+}
+
+#[derive(ComponentType, Lift, Lower, Debug)]
+#[component(record)]
+pub(super) struct HandlerError {
+    pub(super) code: String,
+    pub(super) message: String,
+}
+
+impl From<HandlerError> for weir_bus::Error {
+    fn from(error: HandlerError) -> Self {
+        weir_bus::HandlerError::new(error.code, error.message).into()
+    }
+}
+
+#[derive(ComponentType, Lower, Debug)]
+#[component(record)]
+pub(super) struct Limit {
+    name: String,
+    used: u64,
+    allowed: u64,
+}
+
+#[derive(ComponentType, Lower, Debug)]
+#[component(record)]
+pub(super) struct Size {
+    bytes: u64,
+    allowed: u64,
+}
+
+#[derive(ComponentType, Lower, Debug)]
+#[component(variant)]
+pub(super) enum Error {
+    #[component(name = "permission-denied")]
+    PermissionDenied(String),
+    #[component(name = "unknown-contract")]
+    UnknownContract(String),
+    #[component(name = "no-provider")]
+    NoProvider(String),
+    #[component(name = "not-ready")]
+    NotReady(String),
+    #[component(name = "timeout")]
+    Timeout,
+    #[component(name = "overloaded")]
+    Overloaded(String),
+    #[component(name = "peer-gone")]
+    PeerGone,
+    #[component(name = "trapped")]
+    Trapped,
+    #[component(name = "limit-exceeded")]
+    LimitExceeded(Limit),
+    #[component(name = "would-deadlock")]
+    WouldDeadlock(Vec<String>),
+    #[component(name = "too-large")]
+    TooLarge(Size),
+    #[component(name = "invalid")]
+    Invalid(String),
+    #[component(name = "handler")]
+    Handler(HandlerError),
+}
+
+impl From<weir_bus::Error> for Error {
+    fn from(error: weir_bus::Error) -> Self {
+        match error {
+            weir_bus::Error::PermissionDenied(what) => Self::PermissionDenied(what),
+            weir_bus::Error::UnknownContract(contract) => Self::UnknownContract(contract),
+            weir_bus::Error::NoProvider(what) => Self::NoProvider(what),
+            weir_bus::Error::NotReady(what) => Self::NotReady(what),
+            weir_bus::Error::Timeout => Self::Timeout,
+            weir_bus::Error::Overloaded(receiver) => Self::Overloaded(receiver),
+            weir_bus::Error::PeerGone => Self::PeerGone,
+            weir_bus::Error::Trapped => Self::Trapped,
+            weir_bus::Error::LimitExceeded { name, used, allowed } => {
+                Self::LimitExceeded(Limit { name: name.to_owned(), used, allowed })
+            }
+            weir_bus::Error::WouldDeadlock(circle) => Self::WouldDeadlock(circle),
+            weir_bus::Error::TooLarge { bytes, allowed } => Self::TooLarge(Size { bytes, allowed }),
+            weir_bus::Error::Invalid(what) => Self::Invalid(what),
+            weir_bus::Error::Handler(weir_bus::HandlerError { code, message }) => {
+                Self::Handler(HandlerError { code, message })
+            }
+        }
+    }
+}

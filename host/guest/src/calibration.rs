@@ -1,0 +1,129 @@
+//! What fuel takes in time on this machine: measured, once, when somebody asks.
+//!
+//! Knows nothing of extensions: it runs a loop of its own in an engine like theirs.
+
+use std::thread;
+
+use tokio::sync::{OnceCell, oneshot};
+
+/// Units of fuel that this machine burns in a millisecond of plain arithmetic; none if this build
+/// cannot compile the code to measure it with, or that fails.
+///
+/// The first who asks waits for some ten milliseconds; the answer is kept.
+pub async fn fuel_per_ms() -> Option<u64> {
+    static MEASURED: OnceCell<u64> = OnceCell::const_new();
+    MEASURED.get_or_try_init(measure_apart).await.ok().copied()
+}
+
+/// Measures on a thread of its own: whoever asks need not be on a tokio runtime, and Main's blocking
+/// pool may be busy with files that hang.
+async fn measure_apart() -> Result<u64, NotMeasured> {
+    let (sender, measured) = oneshot::channel();
+    // Nobody may be there any more to hear it.
+    let work = move || drop(sender.send(spin::measure()));
+    thread::Builder::new().name("weir-calibrate".to_owned()).spawn(work).map_err(|_| NotMeasured)?;
+    measured.await.map_err(|_| NotMeasured)?
+}
+
+/// It cannot be measured, now or in this build.
+#[derive(Debug)]
+struct NotMeasured;
+
+#[cfg(not(feature = "compiler"))]
+mod spin {
+    pub(super) fn measure() -> Result<u64, super::NotMeasured> {
+        Err(super::NotMeasured)
+    }
+}
+
+#[cfg(feature = "compiler")]
+mod spin {
+    use std::time::Duration;
+
+    use rustix::time::{ClockId, clock_gettime};
+    use wasmtime::{Instance, Module, Store, TypedFunc};
+
+    use super::NotMeasured;
+    use crate::engine::engine;
+
+    /// `spin.wat` beside it, assembled.
+    pub(super) const MODULE: &[u8] = include_bytes!("calibration/spin.wasm");
+
+    /// Processor time of one of those whose median is the result.
+    const SPELL: Duration = Duration::from_millis(1);
+
+    const SPELLS: usize = 5;
+
+    /// Rounds of the loop between two looks at the clock: some ten microseconds.
+    const ROUNDS: i64 = 10_000;
+
+    pub(super) fn measure() -> Result<u64, NotMeasured> {
+        Spin::new().and_then(|mut spin| spin.median()).map_err(|error| {
+            tracing::warn!("cannot measure what fuel takes in time: {error:#}");
+            NotMeasured
+        })
+    }
+
+    struct Spin {
+        store: Store<()>,
+        spin: TypedFunc<i64, i64>,
+    }
+
+    impl Spin {
+        fn new() -> wasmtime::Result<Self> {
+            let engine = engine()?;
+            let module = Module::from_binary(&engine, MODULE)?;
+            let mut store = Store::new(&engine, ());
+            store.set_fuel(u64::MAX)?;
+            let instance = Instance::new(&mut store, &module, &[])?;
+            let spin = instance.get_typed_func(&mut store, "spin")?;
+            Ok(Self { store, spin })
+        }
+
+        fn median(&mut self) -> wasmtime::Result<u64> {
+            let mut rates = [0; SPELLS];
+            for rate in &mut rates {
+                *rate = self.fuel_per_ms()?;
+            }
+            rates.sort_unstable();
+            let [_, _, median, _, _] = rates;
+            Ok(median)
+        }
+
+        fn fuel_per_ms(&mut self) -> wasmtime::Result<u64> {
+            let (before, start) = (self.store.get_fuel()?, processor_time()?);
+            let elapsed = loop {
+                self.spin.call(&mut self.store, ROUNDS)?;
+                let elapsed = processor_time()?.saturating_sub(start);
+                if elapsed >= SPELL {
+                    break elapsed;
+                }
+            };
+            let burnt = u128::from(before.saturating_sub(self.store.get_fuel()?));
+            Ok(u64::try_from(burnt * 1_000_000 / elapsed.as_nanos())?)
+        }
+    }
+
+    /// Of this thread: what a busy machine does meanwhile must not count, since the result is kept.
+    fn processor_time() -> wasmtime::Result<Duration> {
+        Ok(Duration::try_from(clock_gettime(ClockId::ThreadCPUTime))?)
+    }
+}
+
+#[cfg(all(test, feature = "compiler"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_module_is_what_its_text_says() {
+        let assembled = wat::parse_str(include_str!("calibration/spin.wat")).unwrap();
+        assert_eq!(assembled, spin::MODULE, "assemble `spin.wat` anew");
+    }
+
+    #[tokio::test]
+    async fn fuel_is_measured_once() {
+        let first = fuel_per_ms().await.unwrap();
+        assert!((1_000..1_000_000_000).contains(&first), "{first}");
+        assert_eq!(fuel_per_ms().await, Some(first));
+    }
+}

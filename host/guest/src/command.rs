@@ -1,0 +1,201 @@
+//! One run of a WASI command to its end: a guest that imports WASI and nothing of Weir's own.
+
+mod capture;
+mod place;
+
+use std::{
+    convert::Infallible,
+    fmt,
+    panic::{self, AssertUnwindSafe},
+    sync::Arc,
+    time::Instant,
+};
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use wasmtime::component::Linker;
+use wasmtime_wasi::{I32Exit, WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryInputPipe};
+use weir_config::{Grants, LimitHit, Limits, NetGrant};
+use weir_metrics::Usage;
+use weir_names::harmless;
+use weir_schedule::Activity;
+
+use crate::program::{LoadError, chain};
+
+use self::capture::Capture;
+pub use self::place::{Cut, Place};
+use super::{
+    imports,
+    instance::{self, Exit},
+    memory::size,
+    meter,
+    program::Program,
+    sandbox::{self, Guest, Sandbox},
+    wasi::{self, Dirs},
+};
+
+/// Commands that may run at once in one engine: its pools have room for so many.
+pub const AT_ONCE: u32 = 64;
+
+/// What one command gets.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    pub args: Vec<String>,
+    /// A later one goes before an earlier one of the same name.
+    pub env: Vec<(String, String)>,
+    pub stdin: Bytes,
+    /// Bytes that it and those before it may write to their standard output, and to their standard error.
+    pub output: u64,
+    /// Bytes that those before it have written to each.
+    pub written: (usize, usize),
+}
+
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Command").finish_non_exhaustive()
+    }
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub enum End {
+    Code(u8),
+    Limit(LimitHit),
+    System { reason: String, trace: Vec<String> },
+    Cut(Cut),
+}
+
+/// What came of a command.
+#[derive(Debug)]
+pub struct Ended {
+    pub end: End,
+    pub stdout: Bytes,
+    pub stderr: Bytes,
+    /// Units that it used.
+    pub fuel: u64,
+    /// Bytes that it had at most.
+    pub memory: u64,
+}
+
+/// A command that is about to run.
+pub struct Command {
+    wasi: WasiCtx,
+    net: Arc<[NetGrant]>,
+    stdout: Capture,
+    stderr: Capture,
+}
+
+impl Command {
+    pub fn new(limits: &Limits, dirs: Dirs, net: Arc<[NetGrant]>, surroundings: Surroundings) -> Self {
+        let capture = |before| Capture::new(before, size(surroundings.output));
+        let (stdout, stderr) = (capture(surroundings.written.0), capture(surroundings.written.1));
+        let mut builder = wasi::granted(limits, &net);
+        builder
+            .args(&surroundings.args)
+            .envs(&surroundings.env)
+            .stdin(MemoryInputPipe::new(surroundings.stdin))
+            .stdout(stdout.clone())
+            .stderr(stderr.clone());
+        Self { wasi: dirs.in_context(&mut builder), net, stdout, stderr }
+    }
+
+    /// Opens the directories that commands are granted, which may block. With `may_block`, what they do with
+    /// files blocks whoever polls them.
+    pub fn open(grants: &Grants, may_block: bool) -> Result<Dirs, String> {
+        Dirs::open(&grants.dirs, may_block).map_err(|error| instance::said(&error))
+    }
+
+    /// Runs it to its end, or until it is cut off.
+    pub async fn run(
+        self,
+        program: &Program<Sandbox>,
+        limits: &Limits,
+        place: &Place,
+        deadline: Instant,
+        closing: &async_channel::Receiver<Infallible>,
+    ) -> Ended {
+        let Self { wasi, net, stdout, stderr } = self;
+        let (usage, activity) = (Arc::<Usage>::default(), Arc::new(Activity::new()));
+        let mut sandbox = Sandbox::new(limits, net, wasi, &usage, activity.clone());
+        sandbox.may_block = place.may_block();
+        let end = match sandbox::store(program.pre.engine(), sandbox, limits) {
+            Err(error) => End::System { reason: instance::said(&error), trace: Vec::new() },
+            Ok(mut store) => {
+                let guest = instance::guest(program, &mut store);
+                let guest = AssertUnwindSafe(place.run(guest, activity, &usage)).catch_unwind();
+                let ended = place.until(deadline, closing, guest).await;
+                meter::finish(&store);
+                let end = match ended {
+                    Err(cut) => End::Cut(cut),
+                    Ok(Err(panic)) => End::from(Exit::panicked(&*panic)),
+                    Ok(Ok(result)) => end(result, store.data(), limits),
+                };
+                let dropped = panic::catch_unwind(AssertUnwindSafe(|| drop(store)));
+                dropped.map_or_else(|panic| End::from(Exit::panicked(&*panic)), |()| end)
+            }
+        };
+        Ended {
+            end,
+            stdout: stdout.take(),
+            stderr: stderr.take(),
+            fuel: usage.fuel_to_start.peak(),
+            memory: usage.memory.peak(),
+        }
+    }
+}
+
+fn end(result: wasmtime::Result<Result<(), ()>>, sandbox: &Sandbox, limits: &Limits) -> End {
+    let code = match &result {
+        Ok(Ok(())) => Some(0),
+        Ok(Err(())) => Some(1),
+        Err(error) => error.downcast_ref::<I32Exit>().map(|exit| u8::try_from(exit.0).unwrap_or(u8::MAX)),
+    };
+    match code {
+        Some(code) => End::Code(code),
+        None => instance::exit(result, limits).in_sandbox(sandbox).into(),
+    }
+}
+
+impl From<Exit> for End {
+    fn from(exit: Exit) -> Self {
+        let reason = exit.to_string();
+        match (exit.limit(), exit) {
+            (Some(limit), _) => Self::Limit(limit),
+            (None, Exit::Trapped { trace, .. }) => Self::System { reason, trace },
+            (None, _) => Self::System { reason, trace: Vec::new() },
+        }
+    }
+}
+
+impl WasiView for Sandbox {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        self.wasi()
+    }
+}
+
+impl Guest for Sandbox {
+    const WORLD: &'static str = "wasi:cli/command";
+
+    fn add_to_linker(linker: &mut Linker<Self>) -> wasmtime::Result<()> {
+        imports::add_command(linker)
+    }
+
+    #[inline(always)]
+    fn sandbox(&self) -> &Sandbox {
+        self
+    }
+
+    #[inline(always)]
+    fn sandbox_mut(&mut self) -> &mut Sandbox {
+        self
+    }
+}
+
+impl From<LoadError> for End {
+    fn from(error: LoadError) -> Self {
+        match error.fault.limit() {
+            Some(limit) => Self::Limit(limit),
+            None => Self::System { reason: harmless(&chain(&error), 4096), trace: Vec::new() },
+        }
+    }
+}

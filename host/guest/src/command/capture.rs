@@ -1,0 +1,86 @@
+//! What a command writes, kept for whoever has it run.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::AsyncWrite;
+use wasmtime_wasi::{
+    cli::{IsTerminal, StdoutStream},
+    p2::{OutputStream, Pollable, StreamError, StreamResult},
+};
+use weir_config::LimitHit;
+
+use crate::limit::OverLimit;
+
+/// Bytes that a guest may write at once: `write-zeroes` allocates as many.
+const PERMIT: usize = 4096;
+
+/// One of a command's outputs; clones are the same.
+#[derive(Clone, Debug)]
+pub(super) struct Capture {
+    /// Bytes that others wrote before it.
+    before: usize,
+    /// Bytes that all of them may write.
+    allowed: usize,
+    written: Arc<Mutex<BytesMut>>,
+}
+
+impl Capture {
+    /// Takes what is left of `allowed` bytes after those `before`: whoever writes more is ended.
+    pub(super) fn new(before: usize, allowed: usize) -> Self {
+        Self { before, allowed, written: Arc::default() }
+    }
+
+    /// What was written.
+    pub(super) fn take(&self) -> Bytes {
+        self.written().split().freeze()
+    }
+
+    fn written(&self) -> MutexGuard<'_, BytesMut> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Capture {
+    async fn ready(&mut self) {}
+}
+
+impl OutputStream for Capture {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        let mut written = self.written();
+        let before = self.before + written.len();
+        let (used, left) = (before + bytes.len(), self.allowed.saturating_sub(before));
+        written.extend_from_slice(bytes.get(..left).unwrap_or(&bytes));
+        if used <= self.allowed {
+            return Ok(());
+        }
+        let hit = LimitHit::new("output", used as u64, self.allowed as u64);
+        Err(StreamError::Trap(OverLimit(hit).into()))
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(PERMIT)
+    }
+}
+
+impl IsTerminal for Capture {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for Capture {
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.clone())
+    }
+
+    /// WASI 0.2 alone is linked, and that asks for `p2_stream`.
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        Box::new(tokio::io::sink())
+    }
+}

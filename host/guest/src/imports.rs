@@ -1,0 +1,71 @@
+//! What a guest may import: `weir:iec`, WASI 0.2 and `wasi:config/store`.
+//!
+//! `weir:iec` is linked by hand: only so do its functions reach the Store, to charge and renew fuel.
+
+mod channel;
+mod config;
+mod narrowed;
+mod queues;
+mod requests;
+mod telling;
+
+use bytes::Bytes;
+use wasmtime::{
+    StoreContextMut,
+    component::{Linker, WasmList},
+};
+use weir_bus;
+
+use super::{abi, meter, sandbox::Guest, state::State};
+
+type Store<'a> = StoreContextMut<'a, State>;
+type Async<'a, T> = Box<dyn Future<Output = wasmtime::Result<(T,)>> + Send + 'a>;
+type Fallible<T> = Result<T, abi::Error>;
+
+/// A payload, where the guest has it.
+type Payload = WasmList<u8>;
+
+/// The package and version that this host speaks.
+const PACKAGE: (&str, &str) = ("weir:iec", "0.1.0");
+
+/// Defines every import that an extension may have.
+pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    add_wasi(linker)?;
+    config::add_to_linker(&mut linker.instance("wasi:config/store@0.2.0-rc.1")?)?;
+    linker.instance(&interface("types"))?;
+    channel::add_to_linker(&mut linker.instance(&interface("channel"))?)?;
+    requests::add_to_linker(&mut linker.instance(&interface("requests"))?)?;
+    telling::add_events(&mut linker.instance(&interface("events"))?)?;
+    queues::add_to_linker(&mut linker.instance(&interface("queues"))?)?;
+    telling::add_lifecycle(&mut linker.instance(&interface("lifecycle"))?)?;
+    telling::add_peers(&mut linker.instance(&interface("peers"))?)?;
+    telling::add_log(&mut linker.instance(&interface("log"))?)
+}
+
+/// Defines every import that a command may have.
+pub(super) fn add_command<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
+    add_wasi(linker)?;
+    narrowed::refuse_special_files(linker)
+}
+
+fn add_wasi<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
+    wasmtime_wasi::p2::add_to_linker_async(linker)?;
+    narrowed::add_to_linker(linker)
+}
+
+fn interface(name: &str) -> String {
+    let (package, version) = PACKAGE;
+    format!("{package}/{name}@{version}")
+}
+
+/// Charges for the call that brings a payload, with `more` bytes of it, and copies the payload: in one piece,
+/// which wasmtime does not where it makes a `Vec` or `Bytes` of it.
+fn take(store: &mut Store<'_>, payload: &Payload, more: usize) -> wasmtime::Result<Bytes> {
+    meter::charge(store, payload.len() + more)?;
+    Ok(Bytes::copy_from_slice(payload.as_le_slice(&*store)))
+}
+
+/// An outcome of the bus as the guest gets it.
+fn outcome<T>(result: Result<T, weir_bus::Error>) -> wasmtime::Result<(Fallible<T>,)> {
+    Ok((result.map_err(Into::into),))
+}

@@ -1,0 +1,214 @@
+//! Functions of WASI that are narrowed: names that a guest may look up, files that a command may open, how
+//! much randomness a guest gets at once, and how much it can wait for at once.
+
+use rustix::{
+    fs::{AtFlags, FileType, statat},
+    io::Errno,
+};
+use wasmtime::{
+    StoreContextMut,
+    component::{Linker, Resource},
+};
+use wasmtime_wasi::{
+    filesystem::{WasiFilesystemCtxView, WasiFilesystemView},
+    p2::{
+        DynPollable, FsResult,
+        bindings::{
+            filesystem::types::{
+                self as fs, Descriptor, DescriptorFlags, DescriptorType, HostDescriptor, NewTimestamp,
+                OpenFlags, PathFlags,
+            },
+            io::poll,
+            random::{insecure, random},
+            sockets::{
+                ip_name_lookup::{Host, ResolveAddressStream},
+                network::{ErrorCode, Network},
+            },
+        },
+    },
+    random::{WasiRandomCtx, WasiRandomView},
+    sockets::WasiSocketsView,
+};
+use weir_config::{LimitHit, NetGrant};
+
+use super::{Async, meter};
+use crate::{limit::OverLimit, sandbox::Guest};
+
+/// The version under which wasmtime's WASI defines the interfaces.
+const VERSION: &str = "0.2.12";
+
+/// Fuel that a byte of randomness takes.
+const FUEL_PER_RANDOM_BYTE: u64 = 4;
+
+/// Replaces what WASI defines.
+pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
+    linker.allow_shadowing(true);
+    linker.instance(&format!("wasi:sockets/ip-name-lookup@{VERSION}"))?.func_wrap(
+        "resolve-addresses",
+        |mut store: StoreContextMut<'_, G>, (network, name): (Resource<Network>, String)| {
+            let state = store.data_mut();
+            Ok((if may_look_up(&state.sandbox().net, &name) {
+                resolve(state, network, name)?
+            } else {
+                Err(ErrorCode::AccessDenied)
+            },))
+        },
+    )?;
+    linker
+        .instance(&format!("wasi:random/random@{VERSION}"))?
+        .func_wrap("get-random-bytes", |store, (length,)| {
+            random_bytes(store, length, random::Host::get_random_bytes)
+        })?;
+    linker
+        .instance(&format!("wasi:random/insecure@{VERSION}"))?
+        .func_wrap("get-insecure-random-bytes", |store, (length,)| {
+            random_bytes(store, length, insecure::Host::get_insecure_random_bytes)
+        })?;
+    linker.instance(&format!("wasi:io/poll@{VERSION}"))?.func_wrap_async(
+        "poll",
+        |mut store: StoreContextMut<'_, G>,
+         (pollables,): (Vec<Resource<DynPollable>>,)|
+         -> Async<'_, Vec<u32>> {
+            Box::new(async move {
+                let (used, allowed) = (pollables.len() as u64, store.data().sandbox().fixed.resources);
+                if used > allowed {
+                    // One that it has can be listed again and again.
+                    let hit = LimitHit::new("resources", used, allowed);
+                    return Err(OverLimit(hit).into());
+                }
+                meter::charge_each(&mut store, pollables.len())?;
+                Ok((poll::Host::poll(&mut store.data_mut().sandbox_mut().table, pollables).await?,))
+            })
+        },
+    )?;
+    linker.allow_shadowing(false);
+    Ok(())
+}
+
+/// Commands open files and directories alone: opening a FIFO waits for whoever opens its other end, which no deadline
+/// ends. To set the times of a file, the host opens it, too.
+pub(super) fn refuse_special_files<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
+    linker.allow_shadowing(true);
+    let mut files = linker.instance(&format!("wasi:filesystem/types@{VERSION}"))?;
+    files.func_wrap_async(
+        "[method]descriptor.open-at",
+        |mut store: StoreContextMut<'_, G>,
+         (dir, follow, path, open, flags): (
+            Resource<Descriptor>,
+            PathFlags,
+            String,
+            OpenFlags,
+            DescriptorFlags,
+        )|
+         -> Async<'_, Result<Resource<Descriptor>, fs::ErrorCode>> {
+            Box::new(async move {
+                let may_block = store.data().sandbox().may_block;
+                let mut files = store.data_mut().filesystem();
+                if is_special(&mut files, &dir, follow, &path, may_block).await {
+                    return Ok((Err(fs::ErrorCode::NotPermitted),));
+                }
+                done(files.open_at(dir, follow, path, open, flags).await)
+            })
+        },
+    )?;
+    files.func_wrap_async(
+        "[method]descriptor.set-times-at",
+        |mut store: StoreContextMut<'_, G>,
+         (dir, follow, path, access, change): (
+            Resource<Descriptor>,
+            PathFlags,
+            String,
+            NewTimestamp,
+            NewTimestamp,
+        )|
+         -> Async<'_, Result<(), fs::ErrorCode>> {
+            Box::new(async move {
+                let may_block = store.data().sandbox().may_block;
+                let mut files = store.data_mut().filesystem();
+                if is_special(&mut files, &dir, follow, &path, may_block).await {
+                    return Ok((Err(fs::ErrorCode::NotPermitted),));
+                }
+                done(files.set_times_at(dir, follow, path, access, change).await)
+            })
+        },
+    )?;
+    linker.allow_shadowing(false);
+    Ok(())
+}
+
+/// Whether there is something that is neither a file nor a directory nor a symlink.
+async fn is_special(
+    files: &mut WasiFilesystemCtxView<'_>,
+    dir: &Resource<Descriptor>,
+    follow: PathFlags,
+    path: &str,
+    may_block: bool,
+) -> bool {
+    if may_block && let Some(is_special) = is_special_here(files, dir, path) {
+        return is_special;
+    }
+    let stat = files.stat_at(Resource::new_borrow(dir.rep()), follow, path.to_owned()).await;
+    stat.is_ok_and(|stat| {
+        !matches!(
+            stat.type_,
+            DescriptorType::RegularFile | DescriptorType::Directory | DescriptorType::SymbolicLink
+        )
+    })
+}
+
+/// The same by one system call, for a name in the directory itself, where nothing leads out of it; none where that does not
+/// say it.
+fn is_special_here(
+    files: &WasiFilesystemCtxView<'_>,
+    dir: &Resource<Descriptor>,
+    name: &str,
+) -> Option<bool> {
+    let Ok(Descriptor::Dir(dir)) = files.table.get(dir) else { return None };
+    if name.contains('/') || name == ".." {
+        return None;
+    }
+    match statat(&*dir.dir, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| FileType::from_raw_mode(stat.st_mode))
+    {
+        Ok(FileType::RegularFile | FileType::Directory) | Err(Errno::NOENT) => Some(false),
+        Ok(FileType::Symlink) | Err(_) => None,
+        Ok(_) => Some(true),
+    }
+}
+
+/// What WASI says, as the guest gets it.
+fn done<T>(result: FsResult<T>) -> wasmtime::Result<(Result<T, fs::ErrorCode>,)> {
+    match result {
+        Ok(value) => Ok((Ok(value),)),
+        Err(error) => Ok((Err(error.downcast()?),)),
+    }
+}
+
+fn random_bytes<G: Guest>(
+    mut store: StoreContextMut<'_, G>,
+    length: u64,
+    make: fn(&mut WasiRandomCtx, u64) -> wasmtime::Result<Vec<u8>>,
+) -> wasmtime::Result<(Vec<u8>,)> {
+    let allowed = store.data().sandbox().fixed.random_bytes;
+    if length > allowed {
+        let hit = LimitHit::new("random-bytes", length, allowed);
+        return Err(OverLimit(hit).into());
+    }
+    meter::charge_fuel(&mut store, length * FUEL_PER_RANDOM_BYTE)?;
+    Ok((make(store.data_mut().random(), length)?,))
+}
+
+fn resolve<G: Guest>(
+    state: &mut G,
+    network: Resource<Network>,
+    name: String,
+) -> wasmtime::Result<Result<Resource<ResolveAddressStream>, ErrorCode>> {
+    match state.sockets().resolve_addresses(network, name) {
+        Ok(stream) => Ok(Ok(stream)),
+        Err(error) => error.downcast().map(Err),
+    }
+}
+
+/// Whether `name` is granted with some port. Names are the same whatever their case.
+fn may_look_up(granted: &[NetGrant], name: &str) -> bool {
+    granted.iter().any(|grant| grant.host.eq_ignore_ascii_case(name))
+}

@@ -1,0 +1,89 @@
+//! `weir:iec/requests`: requests to others.
+
+use bytes::Bytes;
+use wasmtime::component::LinkerInstance;
+use weir_bus::{Error, PendingCall, Sending};
+use weir_schedule::{note_wait, switch};
+
+use super::{Async, Fallible, Payload, Store, abi, meter, outcome, take};
+use crate::state::State;
+
+pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
+    linker.func_wrap("open", open)?;
+    linker
+        .func_wrap_async("call", |store, (target, payload, options)| call(store, target, payload, options))?;
+    linker
+        .func_wrap_async("send", |store, (target, payload, options)| send(store, target, payload, options))?;
+    linker.func_wrap("cancel", |mut store: Store<'_>, (id,): (u64,)| {
+        meter::charge(&mut store, 0)?;
+        store.data_mut().cancel(id);
+        Ok(())
+    })
+}
+
+fn open(
+    mut store: Store<'_>,
+    (contract, operation, provider): (String, String, Option<String>),
+) -> wasmtime::Result<(Fallible<u32>,)> {
+    let names = contract.len() + operation.len() + provider.as_ref().map_or(0, String::len);
+    meter::charge(&mut store, names)?;
+    outcome(store.data_mut().open(&contract, &operation, provider.as_deref()))
+}
+
+fn call(
+    mut store: Store<'_>,
+    target: u32,
+    payload: Payload,
+    options: abi::Options,
+) -> Async<'_, Fallible<Bytes>> {
+    Box::new(async move {
+        let payload = take(&mut store, &payload, 0)?;
+        let (pending, others_ran) = switch(|| store.data_mut().call(target, payload, &options));
+        if let Some(until) = others_ran {
+            store.data().sandbox.meter.go_on(until);
+        }
+        let answer = match pending {
+            Ok(pending) => pending.answer().await,
+            Err(error) => Err(error),
+        };
+        if let Ok(payload) = &answer {
+            store.data().peer.note_size(payload);
+            meter::charge_more(&mut store, payload.len())?;
+        }
+        outcome(answer)
+    })
+}
+
+fn send(
+    mut store: Store<'_>,
+    target: u32,
+    payload: Payload,
+    options: abi::Options,
+) -> Async<'_, Fallible<u64>> {
+    Box::new(async move {
+        let payload = take(&mut store, &payload, 0)?;
+        match store.data_mut().send(target, payload, &options) {
+            Ok((id, sending)) => {
+                sending.sent().await;
+                outcome(Ok(id))
+            }
+            Err(error) => outcome(Err(error)),
+        }
+    })
+}
+
+impl State {
+    fn call(&mut self, target: u32, payload: Bytes, options: &abi::Options) -> Result<PendingCall, Error> {
+        self.send_to(target, options, |bus, peer, target, term| {
+            note_wait(term.sent.into_std());
+            bus.call(peer, target, payload, term, true)
+        })
+    }
+
+    fn send(&mut self, target: u32, payload: Bytes, options: &abi::Options) -> Result<(u64, Sending), Error> {
+        self.check_under_way()?;
+        let (waiter, sending) =
+            self.send_to(target, options, |bus, peer, target, term| bus.send(peer, target, payload, term))?;
+        Ok((self.sent(waiter), sending))
+    }
+}

@@ -1,0 +1,228 @@
+//! Requests that a guest has received and not answered.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+use weir_bus::{Answer, Error, Event, Incoming, MessageId, OperationId, PeerId, ReaderId, Request};
+
+use super::{instance::Handling, jobs::Jobs};
+
+/// The requests that one instance has received and not answered, and how far it is through what the
+/// last receive brought.
+#[derive(Debug)]
+pub(super) struct InHand {
+    /// Requests that may be in hand at once; further ones stay in the inbox.
+    max: usize,
+    /// By id.
+    requests: VecDeque<Held>,
+    batch: VecDeque<Reached>,
+    /// Whether the guest has promised to work through the batch in order.
+    in_order: bool,
+    given: Given,
+}
+
+/// What the last receive brought, beside events: the first request, else the first of what else there was.
+#[derive(Clone, Copy, Debug)]
+enum Given {
+    Nothing,
+    Request(MessageId),
+    /// To this request, and from whom.
+    Response(MessageId, PeerId),
+    Job(MessageId),
+}
+
+#[derive(Debug)]
+struct Held {
+    answer: Answer,
+    /// Kept only for requests that could go back to the inbox.
+    payload: Option<Bytes>,
+}
+
+/// A message of the last receive.
+#[derive(Debug)]
+enum Reached {
+    Request(MessageId),
+    Event(Event),
+}
+
+impl InHand {
+    pub(super) fn new(max: usize) -> Self {
+        let (requests, batch) = (VecDeque::new(), VecDeque::new());
+        Self { max, requests, batch, in_order: false, given: Given::Nothing }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// A new receive: the guest is through with what the last one brought.
+    pub(super) fn begin_batch(&mut self, in_order: bool) {
+        self.in_order = in_order;
+        self.given = Given::Nothing;
+        if self.batch.is_empty() {
+            return;
+        }
+        for reached in self.batch.drain(..) {
+            if let Reached::Request(id) = reached
+                && let Ok(place) = place(&self.requests, id)
+                && let Some(held) = self.requests.get_mut(place)
+            {
+                // It cannot go back any more.
+                held.payload = None;
+            }
+        }
+    }
+
+    /// Takes over a request that is delivered now; returns its payload for the guest.
+    pub(super) fn hold(&mut self, request: Request) -> Bytes {
+        let Request { payload, answer, .. } = request;
+        if !matches!(self.given, Given::Request(_)) {
+            self.given = Given::Request(answer.id());
+        }
+        if self.in_order {
+            self.batch.push_back(Reached::Request(answer.id()));
+        }
+        let kept = self.in_order.then(|| payload.clone());
+        if let Err(place) = place(&self.requests, answer.id()) {
+            self.requests.insert(place, Held { answer, payload: kept });
+        }
+        payload
+    }
+
+    /// Remembers an event that is delivered now.
+    pub(super) fn pass(&mut self, event: Event) {
+        self.batch.push_back(Reached::Event(event));
+    }
+
+    /// Remembers that a response, or a job, is delivered now.
+    pub(super) fn pass_response(&mut self, id: MessageId, from: PeerId) {
+        if matches!(self.given, Given::Nothing) {
+            self.given = Given::Response(id, from);
+        }
+    }
+
+    pub(super) fn pass_job(&mut self, id: MessageId) {
+        if matches!(self.given, Given::Nothing) {
+            self.given = Given::Job(id);
+        }
+    }
+
+    /// Takes a request out to answer it; whether there was no room for another until now.
+    pub(super) fn take(&mut self, id: MessageId) -> Option<(Answer, bool)> {
+        let was_full = self.requests.len() >= self.max;
+        let place = place(&self.requests, id).ok()?;
+        Some((self.requests.remove(place)?.answer, was_full))
+    }
+
+    pub(super) fn deadline_of(&self, id: MessageId) -> Option<Instant> {
+        let place = place(&self.requests, id).ok()?;
+        Some(self.requests.get(place)?.answer.deadline())
+    }
+
+    /// Whether no further request may be delivered.
+    pub(super) fn is_full(&self) -> bool {
+        self.requests.len() >= self.max
+    }
+
+    /// Forgets the requests that nobody waits for any more.
+    pub(super) fn forget_abandoned(&mut self) {
+        self.requests.retain(|held| !held.answer.is_done());
+    }
+
+    /// What the guest is at, as far as can be told: the first of what the last receive brought that it has not answered;
+    /// if there is none, the oldest request that somebody waits for, or job, that it has in hand.
+    pub(super) fn handling(&self, jobs: &Jobs) -> Option<Handling> {
+        let oldest = || self.requests.iter().find(|held| !held.answer.is_done()).map(Held::handling);
+        self.given(jobs).or_else(oldest).or_else(|| jobs.handling(None))
+    }
+
+    fn given(&self, jobs: &Jobs) -> Option<Handling> {
+        // In order, whatever comes before an answered request was done with.
+        let is_left = |reached: &Reached| match reached {
+            Reached::Request(id) => place(&self.requests, *id).is_ok(),
+            Reached::Event(_) => true,
+        };
+        let done = self.batch.iter().rposition(|reached| !is_left(reached)).map_or(0, |last| last + 1);
+        let first = self.batch.get(done);
+        match (self.given, first) {
+            (_, Some(Reached::Request(id))) => self.held_from(*id),
+            (Given::Request(id), None) => self.held_from(id),
+            (Given::Request(id), Some(Reached::Event(event))) if !self.in_order => {
+                self.held_from(id).or_else(|| Some(handling_event(event)))
+            }
+            (_, Some(Reached::Event(event))) => Some(handling_event(event)),
+            (Given::Response(id, sender), None) => {
+                let operation = "response".to_owned();
+                Some(Handling { message: Some(id), sequence: None, sender, operation })
+            }
+            (Given::Job(id), None) => jobs.handling(Some(id)),
+            (Given::Nothing, None) => None,
+        }
+    }
+
+    /// The request in hand with this id, or the next one. A receive brings them by their ids, but for those that came
+    /// in between.
+    fn held_from(&self, id: MessageId) -> Option<Handling> {
+        let place = place(&self.requests, id).unwrap_or_else(|next| next);
+        self.requests.get(place).map(Held::handling)
+    }
+
+    /// The instance has ended: what it had in hand is answered with this error. What it had not reached is
+    /// returned, for the next instance, and how many events of each subscription are lost.
+    pub(super) fn end(&mut self, answer: &Error) -> (Vec<Incoming>, Vec<(u32, u64)>) {
+        let requests = &self.requests;
+        let is_answered = |id: &MessageId| place(requests, *id).is_err();
+        let first_unanswered =
+            self.batch.iter().position(|reached| matches!(reached, Reached::Request(id) if !is_answered(id)));
+        let unreached = match first_unanswered {
+            Some(position) => self.batch.split_off(position + 1),
+            None => VecDeque::new(),
+        };
+        // What comes before an answered request of a batch in order was done with.
+        let last_answered =
+            self.batch.iter().rposition(|reached| matches!(reached, Reached::Request(id) if is_answered(id)));
+        let in_hand = self.batch.iter().skip(last_answered.map_or(0, |position| position + 1));
+        let lost = in_hand.filter_map(|reached| match reached {
+            Reached::Event(event) => Some((event.subscription, event.lost.saturating_add(1))),
+            Reached::Request(_) => None,
+        });
+        let lost = lost.collect();
+        let back = unreached.into_iter().filter_map(|reached| match reached {
+            Reached::Event(event) => Some(Incoming::Event(event)),
+            Reached::Request(id) => {
+                let place = place(&self.requests, id).ok()?;
+                let Held { answer, payload } = self.requests.remove(place)?;
+                // Nobody's: the next instance's number is looked up.
+                let (number, reader) = (0, ReaderId::NOBODY);
+                let payload = payload?;
+                Some(Incoming::Request(Request { number, reader, payload, answer }))
+            }
+        });
+        let back = back.collect();
+        for held in std::mem::take(&mut self.requests) {
+            held.answer.give(Err(answer.clone()));
+        }
+        (back, lost)
+    }
+}
+
+impl Held {
+    fn handling(&self) -> Handling {
+        let OperationId { contract, name } = self.answer.operation();
+        let operation = format!("{contract} {name}");
+        Handling { message: Some(self.answer.id()), sequence: None, sender: self.answer.sender(), operation }
+    }
+}
+
+fn handling_event(Event { published, .. }: &Event) -> Handling {
+    // One for this extension alone has no place in its topic.
+    let sequence = (published.sequence > 0).then_some(published.sequence);
+    let operation = format!("event {}", published.topic);
+    Handling { message: None, sequence, sender: published.sender, operation }
+}
+
+/// Where a request is, or would be.
+fn place(requests: &VecDeque<Held>, id: MessageId) -> Result<usize, usize> {
+    requests.binary_search_by_key(&id, |held| held.answer.id())
+}

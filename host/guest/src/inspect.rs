@@ -1,0 +1,217 @@
+//! What a file says about itself, without compiling or running it: the component's imports and
+//! exports, and the manifest that its author put into it.
+//!
+//! The file is hostile input: what is kept of it is bounded, checked or escaped.
+
+mod manifest;
+mod stanza;
+
+use std::path::{Path, PathBuf};
+
+use serde::{Serialize, Serializer};
+use wasmparser::{Parser, Payload};
+use weir_config::ArtifactHash;
+use weir_names::harmless;
+
+pub use self::manifest::{DirNeed, Manifest, Needs};
+use super::program::{self, LoadError};
+
+/// The custom section that holds the manifest.
+const MANIFEST_SECTION: &str = "weir:manifest";
+
+/// Bytes of a manifest: hundreds of names.
+const MAX_MANIFEST: usize = 64 * 1024;
+
+/// Modules and components within each other; a component made of a module by today's tools has 2.
+const MAX_DEPTH: usize = 16;
+
+/// Imports and exports that are listed: ten times as many as there are in all of WASI 0.2.
+const MAX_NAMES: usize = 1000;
+
+/// Bytes of the name of an import or export.
+const MAX_NAME: usize = 256;
+
+/// Why a file cannot be looked into.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InspectError {
+    /// It cannot be read, or is no component.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// It is cut off or damaged, or holds what is not known here.
+    #[error("`{}` is damaged: {message}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What the parser says.
+        message: String,
+    },
+    /// It holds more than any real component does.
+    #[error("`{}` has more than {most} {what}", path.display())]
+    TooMany {
+        /// The file.
+        path: PathBuf,
+        /// Of what.
+        what: &'static str,
+        /// How many are accepted.
+        most: usize,
+    },
+    /// Its section `weir:manifest` is not what the SDK writes.
+    #[error("the manifest in `{}` is not valid: {message}", path.display())]
+    Manifest {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
+}
+
+/// What a component says about itself. Holds no control characters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub struct Inspection {
+    /// The file.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// Its SHA-256, in JSON as hexadecimal digits.
+    #[serde(serialize_with = "shown")]
+    pub sha256: ArtifactHash,
+    /// Names of its imports.
+    pub imports: Vec<String>,
+    /// Names of its exports.
+    pub exports: Vec<String>,
+    /// What its author says it is and needs.
+    pub manifest: Option<Manifest>,
+}
+
+/// Looks into a component.
+///
+/// # Errors
+///
+/// Fails if the file is not a component, is damaged, or has a manifest that is not valid. That it has
+/// none is no error.
+pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
+    let (bytes, hash) = program::read(path)?;
+    let mut found = Inspection {
+        path: path.to_owned(),
+        bytes: bytes.len() as u64,
+        sha256: hash,
+        imports: Vec::new(),
+        exports: Vec::new(),
+        manifest: None,
+    };
+    found.read(&bytes)?;
+    Ok(found)
+}
+
+impl Inspection {
+    /// What keeps it from being a useful extension, as far as its imports and exports show.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if !self.exports.iter().any(|name| name.starts_with("wasi:cli/run@0.2.")) {
+            notes.push(
+                "it exports no `wasi:cli/run` of WASI 0.2, so it is no program and cannot be run".to_owned(),
+            );
+        }
+        if !self.imports.iter().any(|name| name.starts_with("weir:iec/")) {
+            notes.push("it imports nothing of `weir:iec`, so nobody can talk to it".to_owned());
+        }
+        let unknown = self.imports.iter().filter(|name| !is_offered(name));
+        notes.extend(unknown.map(|name| format!("it imports `{name}`, which Weir does not offer")));
+        if self.manifest.is_none() {
+            notes.push(
+                "it has no manifest, so what it serves and needs is not known: ask its author".to_owned(),
+            );
+        }
+        notes
+    }
+
+    fn read(&mut self, bytes: &[u8]) -> Result<(), InspectError> {
+        let mut depth = 0_usize;
+        for payload in Parser::new(0).parse_all(bytes) {
+            match payload.map_err(|error| self.damaged(&error))? {
+                Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => {
+                    depth += 1;
+                    if depth > MAX_DEPTH {
+                        return Err(self.too_many("modules within each other", MAX_DEPTH));
+                    }
+                }
+                Payload::End(_) => depth = depth.saturating_sub(1),
+                Payload::CustomSection(section) if section.name() == MANIFEST_SECTION => {
+                    self.add_manifest(section.data())?;
+                }
+                Payload::ComponentImportSection(section) if depth == 0 => {
+                    for import in section {
+                        let name = import.map_err(|error| self.damaged(&error))?.name.name;
+                        self.imports.push(harmless(name, MAX_NAME));
+                        if self.imports.len() > MAX_NAMES {
+                            return Err(self.too_many("imports", MAX_NAMES));
+                        }
+                    }
+                }
+                Payload::ComponentExportSection(section) if depth == 0 => {
+                    for export in section {
+                        let name = export.map_err(|error| self.damaged(&error))?.name.name;
+                        self.exports.push(harmless(name, MAX_NAME));
+                        if self.exports.len() > MAX_NAMES {
+                            return Err(self.too_many("exports", MAX_NAMES));
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn add_manifest(&mut self, section: &[u8]) -> Result<(), InspectError> {
+        if section.len() > MAX_MANIFEST {
+            return Err(
+                self.bad_manifest(format!("it has {} bytes, of at most {MAX_MANIFEST}", section.len()))
+            );
+        }
+        if self.manifest.is_some() {
+            return Err(self.bad_manifest("there is a second one".to_owned()));
+        }
+        let manifest =
+            Manifest::parse(section).map_err(|message| self.bad_manifest(harmless(&message, 512)))?;
+        self.manifest = Some(manifest);
+        Ok(())
+    }
+
+    fn damaged(&self, error: &wasmparser::BinaryReaderError) -> InspectError {
+        InspectError::Damaged { path: self.path.clone(), message: harmless(&error.to_string(), 512) }
+    }
+
+    fn too_many(&self, what: &'static str, most: usize) -> InspectError {
+        InspectError::TooMany { path: self.path.clone(), what, most }
+    }
+
+    fn bad_manifest(&self, message: String) -> InspectError {
+        InspectError::Manifest { path: self.path.clone(), message }
+    }
+}
+
+/// Whether an import of this name can be met: what Weir adds, and what it offers of WASI 0.2, of
+/// which every release runs what was built for another.
+fn is_offered(import: &str) -> bool {
+    const WASI: [&str; 6] = ["cli", "clocks", "filesystem", "io", "random", "sockets"];
+    let Some((interface, version)) = import.split_once('@') else { return false };
+    let package = interface.split('/').next().unwrap_or_default();
+    match package.split_once(':') {
+        Some(("weir", "iec")) => version.starts_with("0.1."),
+        Some(("wasi", "config")) => version == "0.2.0-rc.1",
+        Some(("wasi", package)) => WASI.contains(&package) && version.starts_with("0.2."),
+        _ => false,
+    }
+}
+
+fn shown<S: Serializer>(hash: &ArtifactHash, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(hash)
+}
+
+#[cfg(test)]
+mod tests;

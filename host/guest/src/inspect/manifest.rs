@@ -1,0 +1,117 @@
+//! The manifest: JSON in a custom section, written by the SDK, checked here.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
+use weir_config::{DirMode, GuestPath, NetGrant};
+use weir_names::{ContractName, ExtensionId, QueueName, TopicPattern, harmless};
+
+/// Bytes of a version.
+const MAX_VERSION: usize = 64;
+
+/// What the author of an extension says that it is and needs. It grants nothing: the operator's file
+/// decides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Manifest {
+    /// The id that the author suggests.
+    pub id: ExtensionId,
+    /// The extension's own version.
+    #[serde(deserialize_with = "version")]
+    pub version: String,
+    /// Contracts that it serves.
+    #[serde(default)]
+    pub fulfills: Vec<ContractName>,
+    /// Contracts that it calls and cannot do without.
+    #[serde(default)]
+    pub requires: Vec<ContractName>,
+    /// Contracts that it calls if they are there.
+    #[serde(default)]
+    pub wants: Vec<ContractName>,
+    /// Topics that it publishes.
+    #[serde(default)]
+    pub publishes: Vec<TopicPattern>,
+    /// Topics that it subscribes to.
+    #[serde(default)]
+    pub subscribes: Vec<TopicPattern>,
+    /// Queues that it puts jobs into.
+    #[serde(default)]
+    pub puts: Vec<QueueName>,
+    /// Queues that it takes jobs of.
+    #[serde(default)]
+    pub takes: Vec<QueueName>,
+    /// What it reaches beside channels.
+    #[serde(default)]
+    pub grants: Needs,
+}
+
+/// What an extension reaches beside channels, by its own account.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Needs {
+    /// Directories that it opens.
+    pub dirs: Vec<DirNeed>,
+    /// Environment variables that it reads.
+    pub env: Vec<String>,
+    /// Network addresses that it connects to.
+    #[serde(deserialize_with = "texts::<NetGrant, _>")]
+    pub net: Vec<String>,
+}
+
+/// A directory that an extension opens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct DirNeed {
+    /// Where the extension looks for it.
+    #[serde(deserialize_with = "text::<GuestPath, _>")]
+    pub guest: String,
+    /// `ro`, or `rw` if the extension writes there.
+    #[serde(deserialize_with = "text::<DirMode, _>")]
+    pub mode: String,
+}
+
+impl Manifest {
+    /// Reads the section; says what is wrong with it.
+    pub(super) fn parse(section: &[u8]) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Schema {
+            schema: u32,
+        }
+
+        let Schema { schema } = serde_json::from_slice(section).map_err(|error| error.to_string())?;
+        if schema != 1 {
+            return Err(format!("it has schema {schema}, and this version of Weir knows schema 1"));
+        }
+        serde_json::from_slice(section).map_err(|error| error.to_string())
+    }
+}
+
+fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(harmless(&String::deserialize(deserializer)?, MAX_VERSION))
+}
+
+/// A text that is a `T`.
+fn text<'de, T, D>(deserializer: D) -> Result<String, D::Error>
+where
+    T: FromStr<Err: std::fmt::Display>,
+    D: Deserializer<'de>,
+{
+    checked::<T, _>(String::deserialize(deserializer)?)
+}
+
+/// Texts each of which is a `T`.
+fn texts<'de, T, D>(deserializer: D) -> Result<Vec<String>, D::Error>
+where
+    T: FromStr<Err: std::fmt::Display>,
+    D: Deserializer<'de>,
+{
+    Vec::<String>::deserialize(deserializer)?.into_iter().map(checked::<T, _>).collect()
+}
+
+fn checked<T: FromStr<Err: std::fmt::Display>, E: Error>(text: String) -> Result<String, E> {
+    match text.parse::<T>() {
+        Ok(_) => Ok(text),
+        Err(error) => Err(E::custom(error)),
+    }
+}

@@ -1,0 +1,96 @@
+//! What an extension needs, as the operator's TOML: to be pasted, filled in and narrowed.
+
+use std::fmt::Write;
+
+use weir_names::ExtensionId;
+
+use super::{Inspection, Manifest, Needs};
+
+/// Stands where only the operator knows what to write.
+const FILL_IN: &str = "FILL-IN";
+
+impl Inspection {
+    /// An `[[extension]]` for the operator's file. What only the operator can know says `FILL-IN`; the hash is
+    /// a comment, since with it each new version needs another.
+    #[must_use]
+    pub fn stanza(&self) -> String {
+        let mut stanza = String::from("[[extension]]\n");
+        let mut line = |key: &str, value: String| {
+            let _infallible = writeln!(stanza, "{key} = {value}");
+        };
+        let stem = self.path.file_stem().unwrap_or_default().to_string_lossy();
+        let id = match &self.manifest {
+            Some(manifest) => manifest.id.as_str(),
+            None if stem.parse::<ExtensionId>().is_ok() => &stem,
+            None => FILL_IN,
+        };
+        line("id", quoted(id));
+        line("path", quoted(&self.path.file_name().unwrap_or_default().to_string_lossy()));
+        line("# sha256", format!("\"{}\"  # pins exactly this file", self.sha256));
+        if let Some(manifest) = &self.manifest {
+            channels(manifest, &mut line);
+            grants(&manifest.grants, &mut line);
+        }
+        stanza
+    }
+}
+
+fn channels(manifest: &Manifest, line: &mut impl FnMut(&str, String)) {
+    let Manifest { fulfills, requires, wants, publishes, subscribes, puts, takes, .. } = manifest;
+    for (key, contracts) in [("fulfills", fulfills), ("requires", requires), ("wants", wants)] {
+        if !contracts.is_empty() {
+            line(key, list(contracts.iter().map(|contract| quoted(contract.as_str()))));
+        }
+    }
+    for (key, patterns) in [("publishes", publishes), ("subscribes", subscribes)] {
+        if !patterns.is_empty() {
+            line(key, list(patterns.iter().map(|pattern| quoted(pattern.as_str()))));
+        }
+    }
+    for (key, queues) in [("puts", puts), ("takes", takes)] {
+        if !queues.is_empty() {
+            line(key, list(queues.iter().map(|queue| quoted(queue.as_str()))));
+        }
+    }
+}
+
+fn grants(needs: &Needs, line: &mut impl FnMut(&str, String)) {
+    let Needs { dirs, env, net } = needs;
+    if !dirs.is_empty() {
+        let dirs = dirs.iter().map(|dir| {
+            format!(
+                "\n    {{ host = \"{FILL_IN}\", guest = {}, mode = {} }},",
+                quoted(&dir.guest),
+                quoted(&dir.mode)
+            )
+        });
+        line("grants.dirs", format!("[{}\n]", dirs.collect::<String>()));
+    }
+    if !env.is_empty() {
+        let env = env.iter().map(|name| format!("{} = \"{FILL_IN}\"", quoted(name)));
+        line("grants.env", format!("{{ {} }}", env.collect::<Vec<_>>().join(", ")));
+    }
+    if !net.is_empty() {
+        line("grants.net", list(net.iter().map(|address| quoted(address))));
+    }
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    format!("[{}]", items.collect::<Vec<_>>().join(", "))
+}
+
+/// A basic string of TOML, with all escaped that could confuse a terminal or a reader.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            character if weir_names::is_harmful(character) => {
+                let _infallible = write!(quoted, "\\U{:08X}", u32::from(character));
+            }
+            character => quoted.push(character),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

@@ -1,0 +1,189 @@
+//! Files made by hand, honest and not.
+
+use weir_config::tests::parse_in;
+
+use super::*;
+
+const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
+const MODULE: &[u8] = b"\0asm\x01\0\0\0";
+
+fn section(id: u8, content: &[u8]) -> Vec<u8> {
+    [vec![id], length(content.len()), content.to_vec()].concat()
+}
+
+fn length(mut length: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let low = u8::try_from(length & 0x7f).unwrap();
+        length >>= 7;
+        bytes.push(if length > 0 { low | 0x80 } else { low });
+        if length == 0 {
+            return bytes;
+        }
+    }
+}
+
+fn text(text: &str) -> Vec<u8> {
+    [length(text.len()), text.as_bytes().to_vec()].concat()
+}
+
+fn manifest(json: &str) -> Vec<u8> {
+    section(0, &[text(MANIFEST_SECTION), json.as_bytes().to_vec()].concat())
+}
+
+/// A component around a module with these sections, as the SDK's users build them.
+fn around_module(sections: &[u8]) -> Vec<u8> {
+    [COMPONENT, &section(1, &[MODULE, sections].concat())].concat()
+}
+
+/// A component that imports functions of these names, of a type that it defines.
+fn with_imports(names: &[&str]) -> Vec<u8> {
+    // One type: a function without parameters and results.
+    let types = section(7, &[1, 0x40, 0, 1, 0]);
+    let imports = names.iter().flat_map(|name| [vec![0], text(name), vec![1, 0]].concat());
+    let imports = [length(names.len()), imports.collect()].concat();
+    [COMPONENT, &types, &section(10, &imports)].concat()
+}
+
+fn inspected(bytes: &[u8]) -> Result<Inspection, InspectError> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("some.wasm");
+    std::fs::write(&path, bytes).unwrap();
+    inspect(&path)
+}
+
+/// What is said, without the directory.
+fn refused(bytes: &[u8]) -> String {
+    let message = inspected(bytes).unwrap_err().to_string();
+    let (before, rest) = message.split_once("`/").unwrap();
+    format!("{before}`{}", rest.split_once("some.wasm").map(|(_, rest)| format!("some.wasm{rest}")).unwrap())
+}
+
+const FULL: &str = r#"{
+    "schema": 1, "id": "settings", "version": "1.2.3",
+    "fulfills": ["settings@1"], "requires": ["local.storage@1"], "wants": [],
+    "publishes": ["settings.changed.>"], "subscribes": ["a.*"],
+    "puts": ["uploads"], "takes": ["reports", "uploads"],
+    "grants": {
+        "dirs": [{"guest": "/data", "mode": "rw"}, {"guest": "/etc", "mode": "ro"}],
+        "env": ["LANG"], "net": ["example.com:443"]
+    }
+}"#;
+
+#[test]
+fn a_manifest_inside_a_nested_module_becomes_a_stanza_that_the_operators_file_accepts() {
+    let found = inspected(&around_module(&manifest(FULL))).unwrap();
+    let hash = found.sha256.to_string();
+    insta::assert_snapshot!(found.stanza().replace(&hash, "HASH"), @r#"
+    [[extension]]
+    id = "settings"
+    path = "some.wasm"
+    # sha256 = "HASH"  # pins exactly this file
+    fulfills = ["settings@1"]
+    requires = ["local.storage@1"]
+    publishes = ["settings.changed.>"]
+    subscribes = ["a.*"]
+    puts = ["uploads"]
+    takes = ["reports", "uploads"]
+    grants.dirs = [
+        { host = "FILL-IN", guest = "/data", mode = "rw" },
+        { host = "FILL-IN", guest = "/etc", mode = "ro" },
+    ]
+    grants.env = { "LANG" = "FILL-IN" }
+    grants.net = ["example.com:443"]
+    "#);
+    let around = "[main]\nserves = [\"local.storage@1\"]\n[queue.uploads]\n[queue.reports]\n";
+    let file = format!("{around}{}", found.stanza());
+    let mut config = parse_in(&file, "/plugins".as_ref()).unwrap();
+    assert_eq!(config.extensions[0].grants.dirs.len(), 2);
+    assert_eq!(config.extensions[0].sha256, None);
+    config = parse_in(&file.replace("# sha256", "sha256"), "/plugins".as_ref()).unwrap();
+    assert_eq!(config.extensions[0].sha256, Some(found.sha256));
+}
+
+#[test]
+fn without_a_manifest_the_stanza_names_the_file_and_a_note_says_so() {
+    let found = inspected(&around_module(&[])).unwrap();
+    assert!(found.stanza().starts_with("[[extension]]\nid = \"some\"\npath = \"some.wasm\"\n# sha256 = \""));
+    assert!(found.notes().iter().any(|note| note.contains("no manifest")), "{:?}", found.notes());
+}
+
+#[test]
+fn any_release_of_wasi_0_2_is_offered_and_others_are_not() {
+    let imports = [
+        "weir:iec/channel@0.1.0",
+        "wasi:cli/environment@0.2.0",
+        "wasi:io/poll@0.2.12",
+        "wasi:config/store@0.2.0-rc.1",
+        "wasi:http/types@0.2.3",
+        "wasi:io/poll@0.3.0",
+        "weir:iec/channel@0.2.0",
+        "other",
+    ];
+    let found = inspected(&with_imports(&imports)).unwrap();
+    assert_eq!(found.imports, imports);
+    let notes = found.notes().join("\n");
+    for import in &imports[..4] {
+        assert!(!notes.contains(import), "{notes}");
+    }
+    for import in &imports[4..] {
+        assert!(notes.contains(&format!("it imports `{import}`, which Weir does not offer")), "{notes}");
+    }
+}
+
+#[test]
+fn names_are_escaped_and_cut() {
+    let found = inspected(&with_imports(&["a\x1b[2Jb\n\u{202e}", &"x".repeat(5000)])).unwrap();
+    assert_eq!(found.imports[0], "a\\u{1b}[2Jb\\n\\u{202e}");
+    assert!(found.imports[1].len() < 300);
+}
+
+#[test]
+fn files_that_are_no_components_are_refused_by_what_they_are() {
+    assert!(refused(MODULE).contains("is a core module, not a component"), "{}", refused(MODULE));
+    assert!(refused(b"").contains("is not a WebAssembly component"));
+    assert!(refused(b"#!/bin/sh\necho hello").contains("is not a WebAssembly component"));
+    let cut = around_module(&manifest(FULL));
+    assert!(refused(&cut[..cut.len() - 5]).contains("is damaged"));
+}
+
+#[test]
+fn more_than_any_real_component_holds_is_refused() {
+    let names: Vec<String> = (0..=MAX_NAMES).map(|number| format!("n{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    assert_eq!(refused(&with_imports(&names)), "`some.wasm` has more than 1000 imports");
+
+    let mut nested = COMPONENT.to_vec();
+    for _ in 0..=MAX_DEPTH {
+        nested = [COMPONENT, &section(4, &nested)].concat();
+    }
+    assert_eq!(refused(&nested), "`some.wasm` has more than 16 modules within each other");
+}
+
+#[test]
+fn a_manifest_that_the_sdk_would_not_write_is_refused() {
+    let refused = |json: &str| refused(&around_module(&manifest(json)));
+    for (json, said) in [
+        ("{}", "missing field `schema`"),
+        (r#"{"schema":2}"#, "it has schema 2, and this version of Weir knows schema 1"),
+        (r#"{"schema":1,"id":"main","version":"1"}"#, "`main` is not an extension id"),
+        (r#"{"schema":1,"id":"a","version":"1","fulfills":["a\u001b@1"]}"#, r"is not a contract"),
+        (r#"{"schema":1,"id":"a","version":"1","grants":{"net":["nowhere"]}}"#, "is not an address"),
+        (
+            r#"{"schema":1,"id":"a","version":"1","grants":{"dirs":[{"guest":"../x","mode":"rw"}]}}"#,
+            "is not an absolute path",
+        ),
+        (
+            r#"{"schema":1,"id":"a","version":"1","grants":{"dirs":[{"guest":"/x","mode":"w"}]}}"#,
+            "is not a mode",
+        ),
+    ] {
+        let message = refused(json);
+        assert!(message.starts_with("the manifest in `some.wasm` is not valid: "), "{message}");
+        assert!(message.contains(said), "{message}");
+        assert!(!message.contains('\x1b'), "{message}");
+    }
+    assert!(refused(&" ".repeat(MAX_MANIFEST + 1)).contains("it has 65537 bytes, of at most 65536"));
+    let twice = around_module(&[manifest(FULL), manifest(FULL)].concat());
+    assert!(self::refused(&twice).contains("there is a second one"));
+}

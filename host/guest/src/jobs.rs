@@ -1,0 +1,289 @@
+//! The queues that an instance has opened, those that it takes from, and the jobs that it has in hand.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use tokio::time::Instant;
+use weir_bus::{Error, MessageId, Peer, PeerId, Queue, Reader, TakenJob};
+
+use super::{abi, instance::Handling};
+
+/// What one instance has to do with queues.
+#[derive(Debug)]
+pub(super) struct Jobs {
+    /// A queue's number is its place.
+    opened: Vec<Arc<Queue>>,
+    takings: Arc<Takings>,
+    /// Whether it takes from some queue.
+    pub(super) takes: bool,
+    in_hand: BTreeMap<MessageId, TakenJob>,
+    /// Jobs that are done with the next receive, each with the place of its taking.
+    one_by_one: Vec<(usize, MessageId)>,
+}
+
+/// The queues that an instance takes from, shared with whatever waits for a message.
+#[derive(Debug)]
+pub(super) struct Takings {
+    peer: Arc<Peer>,
+    list: Mutex<Vec<Taking>>,
+    /// The place of the taking whose turn it is.
+    turn: AtomicUsize,
+    /// How many more jobs may be in hand.
+    left: Arc<AtomicUsize>,
+    /// Whether a wait has ended with a job that was handed over.
+    has_handed: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Taking {
+    number: u32,
+    queue: Arc<Queue>,
+    reader: Arc<Reader>,
+    how: abi::Taking,
+    /// Under `one-by-one`, whether the last receive brought one.
+    has_one: bool,
+}
+
+impl Jobs {
+    /// Of those that do not come one by one, at most `max` can be in hand.
+    pub(super) fn new(peer: Arc<Peer>, max: usize) -> Self {
+        let (list, turn, left) = (Mutex::default(), AtomicUsize::new(0), Arc::new(AtomicUsize::new(max)));
+        let has_handed = AtomicBool::new(false);
+        Self {
+            opened: Vec::new(),
+            takings: Arc::new(Takings { peer, list, turn, left, has_handed }),
+            takes: false,
+            in_hand: BTreeMap::new(),
+            one_by_one: Vec::new(),
+        }
+    }
+
+    pub(super) fn takings(&self) -> &Arc<Takings> {
+        &self.takings
+    }
+
+    /// The number of a queue; the same queue gives the same number.
+    pub(super) fn open(&mut self, queue: Arc<Queue>, max: u64) -> Result<u32, Error> {
+        let known = self.opened.iter().position(|known| Arc::ptr_eq(known, &queue));
+        let place = match known {
+            Some(place) => place,
+            None => {
+                let (used, allowed) = (self.opened.len() as u64 + 1, max);
+                if used > allowed {
+                    return Err(Error::LimitExceeded { name: "open-operations", used, allowed });
+                }
+                self.opened.push(queue);
+                self.opened.len() - 1
+            }
+        };
+        Ok(u32::try_from(place).unwrap_or(u32::MAX))
+    }
+
+    pub(super) fn queue(&self, number: u32) -> Result<&Arc<Queue>, Error> {
+        usize::try_from(number)
+            .ok()
+            .and_then(|place| self.opened.get(place))
+            .ok_or_else(|| Error::Invalid(format!("queue {number} was never opened")))
+    }
+
+    /// From now on jobs come in this way.
+    pub(super) fn take_from(&mut self, number: u32, how: abi::Taking, max: u64) -> Result<(), Error> {
+        let queue = self.queue(number)?.clone();
+        let peer = &self.takings.peer;
+        peer.may_take(queue.name())?;
+        if let abi::Taking::Next(jobs) = how
+            && u64::from(jobs) > max
+        {
+            return Err(Error::LimitExceeded { name: "in-flight", used: jobs.into(), allowed: max });
+        }
+        let is_counted = how != abi::Taking::OneByOne;
+        let mut list = self.takings.list();
+        match list.iter_mut().find(|taking| taking.number == number) {
+            Some(taking) => {
+                taking.how = how;
+                taking.reader.count(is_counted);
+                if how == abi::Taking::Next(0) {
+                    taking.queue.leave(&taking.reader);
+                }
+            }
+            None => {
+                let inbox = peer.inbox().clone();
+                queue.join(peer.id());
+                let left = self.takings.left.clone();
+                let reader = Reader::new(peer.limits().message_size, Some(left), move || inbox.wake());
+                reader.count(is_counted);
+                list.push(Taking { number, queue, reader, how, has_one: false });
+            }
+        }
+        self.takes = true;
+        Ok(())
+    }
+
+    /// A new receive: jobs that come one by one are done with it.
+    pub(super) fn begin_receive(&mut self) {
+        for (place, id) in self.one_by_one.drain(..) {
+            if let Some(taking) = self.takings.list().get_mut(place) {
+                taking.has_one = false;
+            }
+            if let Some(job) = self.in_hand.remove(&id) {
+                job.done();
+            }
+        }
+    }
+
+    /// A receive comes to its end: a job that it was handed and that it does not bring is for others.
+    pub(super) fn end_receive(&self) {
+        if self.takings.has_handed.load(Ordering::Relaxed) {
+            self.takings.has_handed.store(false, Ordering::Relaxed);
+            for taking in self.takings.list().iter().filter(|taking| taking.reader.has_job()) {
+                taking.queue.leave(&taking.reader);
+            }
+        }
+    }
+
+    /// A job, without waiting, as the guest gets it. Queues take turns.
+    pub(super) fn next(&mut self) -> Option<(abi::Job, PeerId)> {
+        if !self.takings.is_open() {
+            return None;
+        }
+        let (place, number, job, is_one) = self.takings.take()?;
+        let one = job.get()?;
+        let delivered = abi::Job {
+            id: one.id.0,
+            queue: number,
+            sender: one.sender.0,
+            deliveries: one.deliveries,
+            waited_us: super::state::microseconds(Instant::now().saturating_duration_since(one.at)),
+            payload: one.payload.clone(),
+        };
+        let (id, sender) = (one.id, one.sender);
+        self.takings.peer.stats().received.fetch_add(1, Ordering::Relaxed);
+        if is_one {
+            self.one_by_one.push((place, id));
+        }
+        self.in_hand.insert(id, job);
+        Some((delivered, sender))
+    }
+
+    pub(super) fn done(&mut self, id: MessageId) -> Result<(), Error> {
+        self.remove(id).map(TakenJob::done)
+    }
+
+    pub(super) fn give_back(&mut self, id: MessageId) -> Result<(), Error> {
+        self.remove(id).map(drop)
+    }
+
+    /// A job that it has in hand, or else the oldest.
+    pub(super) fn handling(&self, id: Option<MessageId>) -> Option<Handling> {
+        let (id, job) = match id {
+            Some(id) => self.in_hand.get_key_value(&id)?,
+            None => self.in_hand.first_key_value()?,
+        };
+        let operation = format!("queue {}", job.queue().name());
+        Some(Handling { message: Some(*id), sequence: None, sender: job.get()?.sender, operation })
+    }
+
+    /// The instance has ended: what it had in hand goes to others.
+    pub(super) fn end(&mut self) {
+        for taking in self.takings.list().drain(..) {
+            taking.queue.leave(&taking.reader);
+            taking.queue.part(self.takings.peer.id());
+        }
+        self.one_by_one.clear();
+        // Last first: each goes to the front.
+        while let Some((_, job)) = self.in_hand.pop_last() {
+            drop(job);
+        }
+    }
+
+    fn remove(&mut self, id: MessageId) -> Result<TakenJob, Error> {
+        self.in_hand.remove(&id).ok_or_else(|| Error::Invalid(format!("job {id} is not in hand")))
+    }
+}
+
+impl Drop for Jobs {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Takings {
+    /// Waits until a receive would find something.
+    pub(super) async fn readable(&self) {
+        if self.list().is_empty() {
+            return self.peer.readable().await;
+        }
+        let _listed = Listed(self);
+        self.peer.readable_or(|| self.is_open() && self.enlist()).await;
+    }
+
+    /// Jobs go to the instance that requests go to, until it is asked to stop.
+    fn is_open(&self) -> bool {
+        self.peer.is_current() && !self.peer.is_stopping()
+    }
+
+    /// Waits in every queue from which it wants a job; whether it was handed one. What came one by one is
+    /// done with the receive that brings the next.
+    fn enlist(&self) -> bool {
+        let mut has_job = false;
+        for taking in self.list().iter().filter(|taking| taking.how != abi::Taking::Next(0)) {
+            taking.queue.enlist(&taking.reader);
+            has_job |= taking.reader.has_job();
+        }
+        has_job
+    }
+
+    /// A job, with the place of its taking, the number of its queue, and whether it comes one by one.
+    fn take(&self) -> Option<(usize, u32, TakenJob, bool)> {
+        let mut list = self.list();
+        let (turn, all) = (self.turn.load(Ordering::Relaxed), list.len());
+        for place in (0..all).map(|next| (turn + next) % all) {
+            let Some(taking) = list.get_mut(place).filter(|taking| taking.wants_one()) else { continue };
+            let Some(job) = taking.queue.take(&taking.reader) else { continue };
+            let is_one = match &mut taking.how {
+                abi::Taking::OneByOne => {
+                    taking.has_one = true;
+                    true
+                }
+                abi::Taking::Next(jobs) => {
+                    *jobs -= 1;
+                    false
+                }
+            };
+            self.turn.store(place + 1, Ordering::Relaxed);
+            return Some((place, taking.number, job, is_one));
+        }
+        None
+    }
+
+    fn list(&self) -> MutexGuard<'_, Vec<Taking>> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Taking {
+    fn wants_one(&self) -> bool {
+        match self.how {
+            abi::Taking::OneByOne => !self.has_one,
+            abi::Taking::Next(jobs) => jobs > 0,
+        }
+    }
+}
+
+/// Waits in queues until it is dropped.
+struct Listed<'t>(&'t Takings);
+
+impl Drop for Listed<'_> {
+    fn drop(&mut self) {
+        for taking in self.0.list().iter() {
+            if taking.queue.delist(&taking.reader) {
+                self.0.has_handed.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+}

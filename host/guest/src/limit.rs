@@ -1,0 +1,45 @@
+//! A limit that ended a guest, as an error on its way out.
+
+use wasmtime::component::ResourceTableError;
+use weir_config::{LimitHit, Limits};
+
+/// A guest asked for more than it may have, where there is no error that it could be given.
+#[derive(Debug, thiserror::Error)]
+#[error("asked for {} of `{}`, of which {} are allowed", .0.used, .0.name, .0.allowed)]
+pub(super) struct OverLimit(pub(super) LimitHit);
+
+/// What wasmtime says when a guest hands over more in one call than
+/// [`Store::set_hostcall_fuel`](wasmtime::Store::set_hostcall_fuel) allows: the error has no type.
+const TOO_MUCH_HANDED_OVER: &str = "fuel allocated for hostcalls has been exhausted";
+
+/// The limit that an error of a guest comes from.
+pub(super) fn hit(error: &wasmtime::Error, limits: &Limits) -> Option<LimitHit> {
+    let used_up = |name: &str, allowed| LimitHit::new(name, allowed, allowed);
+    let is_full = |cause: &(dyn std::error::Error + 'static)| {
+        matches!(cause.downcast_ref(), Some(ResourceTableError::Full))
+    };
+    if let Some(OverLimit(hit)) = error.downcast_ref() {
+        Some(hit.clone())
+    } else if error.chain().any(is_full) {
+        Some(used_up("resources", limits.fixed().resources))
+    } else if error.root_cause().to_string().contains(TOO_MUCH_HANDED_OVER) {
+        Some(used_up("transfer", limits.transfer()))
+    } else {
+        None
+    }
+}
+
+/// The limit on a number of things that kept a component from being instantiated. wasmtime says it in
+/// words alone.
+pub(super) fn counted(error: &wasmtime::Error, limits: &Limits) -> Option<LimitHit> {
+    let text = error.root_cause().to_string();
+    let (what, number) = text.strip_prefix("resource limit exceeded: ")?.split_once(" count too high at ")?;
+    let fixed = limits.fixed();
+    let (name, allowed) = match what {
+        "instance" => ("instances", fixed.instances),
+        "table" => ("tables", fixed.tables),
+        "memory" => ("memories", fixed.memories),
+        _ => return None,
+    };
+    Some(LimitHit::new(name, number.parse().ok()?, allowed))
+}

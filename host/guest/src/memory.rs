@@ -1,0 +1,122 @@
+//! The cap on a guest's memory: the sum over all of its linear memories.
+
+use std::sync::Arc;
+
+use wasmtime::ResourceLimiter;
+use weir_config::{FixedLimits, LimitHit, Limits};
+use weir_metrics::Usage;
+
+/// Counts what a guest has of memory and tables, and says no at the cap.
+#[derive(Debug)]
+pub(super) struct MemoryLimiter {
+    max_bytes: u64,
+    /// Of all memories together.
+    bytes: u64,
+    fixed: &'static FixedLimits,
+    usage: Arc<Usage>,
+    /// What the growth now under way adds: `memory_grow_failed` names no size.
+    growing: u64,
+    table_elements: u64,
+    refused: Option<LimitHit>,
+}
+
+impl MemoryLimiter {
+    /// Caps the sum as `limits` say and adds it to `usage`: another instance may be there beside this one.
+    pub(super) fn new(limits: &Limits, usage: Arc<Usage>) -> Self {
+        Self {
+            max_bytes: limits.memory,
+            bytes: 0,
+            fixed: limits.fixed(),
+            usage,
+            growing: 0,
+            table_elements: 0,
+            refused: None,
+        }
+    }
+
+    /// The guest has gone on to another message since: it could do without.
+    pub(super) fn forget_refused(&mut self) {
+        self.refused = None;
+    }
+
+    /// The last growth that was refused.
+    pub(super) fn refused(&self) -> Option<LimitHit> {
+        self.refused.clone()
+    }
+
+    fn refuse(&mut self, name: &str, used: u64, allowed: u64) {
+        self.refused = Some(LimitHit::new(name, used, allowed));
+    }
+}
+
+impl Drop for MemoryLimiter {
+    fn drop(&mut self) {
+        self.usage.memory.lower(self.bytes);
+    }
+}
+
+impl ResourceLimiter for MemoryLimiter {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        self.growing = 0;
+        let more = (desired as u64).saturating_sub(current as u64);
+        let total = self.bytes.saturating_add(more);
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            return Ok(false);
+        }
+        if total > self.max_bytes {
+            self.refuse("memory", total, self.max_bytes);
+            return Ok(false);
+        }
+        self.growing = more;
+        self.bytes = total;
+        self.usage.memory.raise(more);
+        Ok(true)
+    }
+
+    fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
+        let less = std::mem::take(&mut self.growing);
+        self.bytes = self.bytes.saturating_sub(less);
+        self.usage.memory.lower(less);
+        Ok(())
+    }
+
+    fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let more = (desired as u64).saturating_sub(current as u64);
+        let total = self.table_elements.saturating_add(more);
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            return Ok(false);
+        }
+        if total > self.fixed.table_elements {
+            self.refuse("table-elements", total, self.fixed.table_elements);
+            return Ok(false);
+        }
+        self.table_elements = total;
+        Ok(true)
+    }
+
+    fn instances(&self) -> usize {
+        size(self.fixed.instances)
+    }
+
+    fn tables(&self) -> usize {
+        size(self.fixed.tables)
+    }
+
+    fn memories(&self) -> usize {
+        size(self.fixed.memories)
+    }
+}
+
+pub(super) fn size(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}

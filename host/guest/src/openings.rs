@@ -1,0 +1,125 @@
+//! What is opened from the file system for extensions, which a dead network file system holds up for as long as it
+//! likes: so it is done on threads of the blocking pool, and on so few that others find some left.
+//!
+//! Sets no deadline: whoever waits gives up when that is over, and the thread stays with what it opens.
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
+use tokio::{sync::Semaphore, task::JoinError};
+
+/// Directories that are being opened.
+#[derive(Debug)]
+pub struct Openings {
+    /// One thread at a time for those that belong together.
+    turns: Mutex<HashMap<Vec<PathBuf>, Weak<Semaphore>>>,
+    threads: Arc<Semaphore>,
+}
+
+impl Openings {
+    /// They take at most so many threads at once.
+    pub fn new(threads: usize) -> Self {
+        Self { turns: Mutex::default(), threads: Arc::new(Semaphore::new(threads)) }
+    }
+
+    /// Opens what lies at these paths, as soon as nobody else does: as long as one thread hangs there, no other is
+    /// sent after it.
+    pub(super) async fn open<T: Send + 'static>(
+        &self,
+        paths: Vec<PathBuf>,
+        open: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
+        let turn = self.turn(paths).acquire_owned().await;
+        let thread = self.threads.clone().acquire_owned().await;
+        let work = move || {
+            // Held as long as the thread is taken, whether or not somebody still waits.
+            let _held = (turn, thread);
+            open()
+        };
+        tokio::task::spawn_blocking(work).await
+    }
+
+    fn turn(&self, paths: Vec<PathBuf>) -> Arc<Semaphore> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.retain(|_, turn| turn.strong_count() > 0);
+        if let Some(turn) = turns.get(&paths).and_then(Weak::upgrade) {
+            return turn;
+        }
+        let turn = Arc::new(Semaphore::new(1));
+        turns.insert(paths, Arc::downgrade(&turn));
+        turn
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::mpsc, time::Duration};
+
+    use futures_util::FutureExt;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    fn paths(path: &str) -> Vec<PathBuf> {
+        vec![path.into()]
+    }
+
+    /// What hangs until it is let go, and says when it has begun.
+    fn hanging() -> (mpsc::Sender<()>, async_channel::Receiver<()>, impl FnOnce() + Send + 'static) {
+        let (release, released) = mpsc::channel();
+        let (begin, begun) = async_channel::bounded(1);
+        let open = move || {
+            begin.send_blocking(()).unwrap();
+            // Released, too, when the test has failed.
+            let _end = released.recv();
+        };
+        (release, begun, open)
+    }
+
+    #[tokio::test]
+    async fn paths_in_which_a_thread_hangs_take_no_other_and_are_opened_once_it_is_back() {
+        let openings = Openings::new(4);
+        let (release, begun, hang) = hanging();
+        {
+            let first = openings.open(paths("/dead"), hang);
+            tokio::select! {
+                _ = first => panic!("it hangs"),
+                began = begun.recv() => began.unwrap(),
+            }
+            // Whoever waited has given up.
+        }
+        let threads = openings.threads.clone();
+        assert_eq!(threads.available_permits(), 3);
+        let mut second = Box::pin(openings.open(paths("/dead"), || "second"));
+        assert!(second.as_mut().now_or_never().is_none());
+        assert_eq!(threads.available_permits(), 3);
+        let other = timeout(PATIENCE, openings.open(paths("/alive"), || "other")).await;
+        assert_eq!(other.unwrap().unwrap(), "other");
+        release.send(()).unwrap();
+        assert_eq!(timeout(PATIENCE, second).await.unwrap().unwrap(), "second");
+    }
+
+    #[tokio::test]
+    async fn what_hangs_takes_no_more_than_its_share_of_the_threads() {
+        let openings = Openings::new(2);
+        let mut releases = Vec::new();
+        for path in ["/dead/1", "/dead/2"] {
+            let (release, begun, hang) = hanging();
+            tokio::select! {
+                _ = openings.open(paths(path), hang) => panic!("it hangs"),
+                began = begun.recv() => began.unwrap(),
+            }
+            releases.push(release);
+        }
+        let mut third = Box::pin(openings.open(paths("/dead/3"), || "third"));
+        assert!(third.as_mut().now_or_never().is_none());
+        assert_eq!(openings.threads.available_permits(), 0);
+        releases.pop();
+        assert_eq!(timeout(PATIENCE, third).await.unwrap().unwrap(), "third");
+    }
+}

@@ -1,0 +1,219 @@
+//! What a guest writes: standard output and error become log lines, as `weir:iec/log` does.
+
+mod rate;
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    time::Instant,
+};
+
+use bytes::Bytes;
+use tokio::io::AsyncWrite;
+use wasmtime_wasi::{
+    cli::{IsTerminal, StdoutStream},
+    p2::{OutputStream, Pollable, StreamError, StreamResult},
+};
+use weir_logs::{Level, Logs, Source};
+use weir_metrics::Usage;
+use weir_schedule::end_slice;
+
+use self::rate::Rate;
+use super::abi;
+
+/// Bytes that a guest may write before it lets others run: each line of them is work for the host.
+const PERMIT: usize = 1024;
+
+/// Bytes of a line that are kept: one more than are shown, so that it shows that there were more.
+const MAX_LINE: usize = weir_logs::MAX_LINE + 1;
+
+/// Writes log lines under one extension's id, at no more than its rate. All clones share that.
+#[derive(Clone, Debug)]
+pub struct Output(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    extension: Arc<str>,
+    logs: Arc<Logs>,
+    rate: Mutex<Rate>,
+    usage: Arc<Usage>,
+}
+
+impl Output {
+    /// With at most `rate` lines a second.
+    pub fn new(extension: Arc<str>, logs: Arc<Logs>, rate: u32, usage: Arc<Usage>) -> Self {
+        let rate = Mutex::new(Rate::new(rate, Instant::now()));
+        Self(Arc::new(Shared { extension, logs, rate, usage }))
+    }
+
+    pub(super) fn log(&self, level: Level, message: &str, fields: impl Iterator<Item = (String, String)>) {
+        if self.may_write() {
+            self.0.logs.write(&self.0.extension, level, Source::Log, message, fields);
+        }
+    }
+
+    /// Says how many lines were dropped and not reported yet.
+    pub(super) fn report_dropped(&self) {
+        let dropped = self.rate().take_dropped(Instant::now());
+        self.say_dropped(dropped);
+    }
+
+    /// Whether another line is within the rate; counts it, and reports those that were not.
+    fn may_write(&self) -> bool {
+        let now = Instant::now();
+        let mut rate = self.rate();
+        let is_within = rate.take(now);
+        let dropped = if rate.is_report_due(now) { rate.take_dropped(now) } else { 0 };
+        drop(rate);
+        self.say_dropped(dropped);
+        if is_within {
+            self.0.usage.log_rate.add(now, 1);
+        } else {
+            self.0.usage.log_dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        is_within
+    }
+
+    fn say_dropped(&self, lines: u64) {
+        if lines > 0 {
+            let text =
+                format!("over `log-rate` of {} lines a second: {lines} dropped", self.rate().allowed());
+            self.0.logs.write(&self.0.extension, Level::Warn, Source::Main, &text, std::iter::empty());
+        }
+    }
+
+    fn rate(&self) -> MutexGuard<'_, Rate> {
+        self.0.rate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A stream whose lines are logged.
+    pub(super) fn stream(&self, source: Source) -> LineStream {
+        LineStream(Arc::new(Line {
+            output: self.clone(),
+            source,
+            written: Mutex::new(Written { text: Vec::new(), is_cut: false, permit: PERMIT }),
+        }))
+    }
+
+    fn line(&self, source: Source, text: &[u8]) {
+        if !self.may_write() {
+            return;
+        }
+        let level = if source == Source::Stderr { Level::Warn } else { Level::Info };
+        let text = String::from_utf8_lossy(text);
+        let text = text.strip_suffix('\r').unwrap_or(&text);
+        self.0.logs.write(&self.0.extension, level, source, text, std::iter::empty());
+    }
+}
+
+impl From<abi::Level> for Level {
+    fn from(level: abi::Level) -> Self {
+        match level {
+            abi::Level::Trace => Self::Trace,
+            abi::Level::Debug => Self::Debug,
+            abi::Level::Info => Self::Info,
+            abi::Level::Warn => Self::Warn,
+            abi::Level::Error => Self::Error,
+        }
+    }
+}
+
+/// One of a guest's two streams; all handles to it share the line.
+#[derive(Clone, Debug)]
+pub(super) struct LineStream(Arc<Line>);
+
+/// Gathers what is written into lines.
+#[derive(Debug)]
+struct Line {
+    output: Output,
+    source: Source,
+    written: Mutex<Written>,
+}
+
+#[derive(Debug)]
+struct Written {
+    /// The line so far.
+    text: Vec<u8>,
+    /// It has been logged, and the rest of it is left out.
+    is_cut: bool,
+    /// Bytes that may still be written before others run.
+    permit: usize,
+}
+
+impl Line {
+    /// Appends, if so much is permitted. Empty lines say nothing and are left out; what is beyond the
+    /// length of a line is cut off.
+    fn append(&self, bytes: &[u8]) -> bool {
+        let mut written = self.written();
+        let Some(permit) = written.permit.checked_sub(bytes.len()) else { return false };
+        written.permit = permit;
+        for &byte in bytes {
+            let ends = byte == b'\n';
+            if !ends && !written.is_cut {
+                written.text.push(byte);
+            }
+            if (ends || written.text.len() == MAX_LINE) && !written.text.is_empty() {
+                self.output.line(self.source, &written.text);
+                written.text.clear();
+                written.is_cut = true;
+            }
+            written.is_cut &= !ends;
+        }
+        true
+    }
+
+    fn written(&self) -> MutexGuard<'_, Written> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is left without a line feed is logged as the guest ends: but not in a panic, where another one,
+/// such as that of a `tracing` subscriber, would be the end of Main.
+impl Drop for Line {
+    fn drop(&mut self) {
+        let written = self.written.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if !written.text.is_empty() && !std::thread::panicking() {
+            self.output.line(self.source, &written.text);
+        }
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for LineStream {
+    async fn ready(&mut self) {
+        if self.0.written().permit == 0 {
+            end_slice().await;
+            self.0.written().permit = PERMIT;
+        }
+    }
+}
+
+impl OutputStream for LineStream {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        if self.0.append(&bytes) { Ok(()) } else { Err(StreamError::trap("wrote more than was permitted")) }
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(self.0.written().permit)
+    }
+}
+
+impl IsTerminal for LineStream {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for LineStream {
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.clone())
+    }
+
+    /// WASI 0.2 alone is linked, and that asks for `p2_stream`.
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        Box::new(tokio::io::sink())
+    }
+}

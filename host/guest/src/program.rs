@@ -1,0 +1,356 @@
+//! From a file to a program that can be instantiated: read, checked, compiled or verified, its imports
+//! resolved.
+//!
+//! Programs are shared: extensions that run the same bytes share the compiled code. Each part looks at the
+//! file as hostile input in its own way: `file` opens and hashes it, `child` and `helper` compile it where
+//! that costs Main nothing, `cache` and `artifact` vouch for what was compiled before, and `code` alone
+//! hands that to wasmtime.
+
+mod artifact;
+mod brief;
+#[cfg(feature = "compiler")]
+mod cache;
+#[cfg(feature = "compiler")]
+mod child;
+mod code;
+mod compilation;
+mod compiler;
+mod error;
+mod file;
+mod held;
+#[cfg(feature = "compiler")]
+mod helper;
+mod stamp;
+#[cfg(feature = "compiler")]
+mod symbols;
+#[cfg(test)]
+mod tests;
+mod turn;
+
+use std::{fmt, path::Path, sync::Arc, thread, time::Duration};
+
+use tokio::{sync::Semaphore, time::timeout};
+use wasmtime::{Engine, component::Linker};
+use wasmtime_wasi::p2::bindings::CommandPre;
+use weir_config::{ArtifactHash, ExtensionConfig, Limits, MainConfig, TrustedKey};
+use weir_logs::Logs;
+
+#[cfg(feature = "compiler")]
+pub use self::{
+    artifact::signing::{NotAKey, SigningKey},
+    helper::compile_helper,
+};
+use self::{
+    brief::Brief,
+    code::Code,
+    compiler::Compiler,
+    file::{Kind, PluginFile},
+    held::Held,
+    turn::{LoadTurns, Turn},
+};
+pub use self::{
+    compilation::Compilation,
+    error::{LoadError, LoadFault},
+};
+pub use self::{held::Loaded, stamp::Stamp};
+use super::{
+    engine::{Runtime, Stack},
+    instance::said,
+    sandbox::Guest,
+    state::State,
+};
+
+/// Time for what was given up to end: a process that was killed, on a machine that is busy.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// A compiled component whose imports are resolved.
+pub struct Program<G: 'static = State> {
+    pub(super) pre: CommandPre<G>,
+    /// Of the file.
+    pub hash: ArtifactHash,
+    /// Bytes of Main's memory that its code takes.
+    footprint: u64,
+    /// Of the pools that its instances come from, if they do.
+    places: Option<Arc<Semaphore>>,
+}
+
+impl<G> fmt::Debug for Program<G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program").field("hash", &self.hash).finish_non_exhaustive()
+    }
+}
+
+/// A file that is to be loaded, and what that may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'w> {
+    /// Under which warnings of the compiler's are logged.
+    #[cfg_attr(not(feature = "compiler"), expect(dead_code, reason = "there is no compiler"))]
+    pub name: &'w str,
+    pub path: &'w Path,
+    /// Where the file must be.
+    pub plugin_dir: Option<&'w Path>,
+    /// The hash that it must have.
+    pub sha256: Option<ArtifactHash>,
+    pub limits: &'w Limits,
+    /// Whether what blocks may block whoever waits for it.
+    pub may_block: bool,
+}
+
+impl<'w> From<&'w ExtensionConfig> for Wanted<'w> {
+    fn from(config: &'w ExtensionConfig) -> Self {
+        Self {
+            name: config.id.as_str(),
+            path: &config.path,
+            plugin_dir: config.plugin_dir.as_deref(),
+            sha256: config.sha256,
+            limits: &config.limits,
+            may_block: false,
+        }
+    }
+}
+
+/// The programs that are in use.
+#[derive(Debug)]
+pub struct Programs<G: 'static = State> {
+    runtime: Runtime,
+    sources: Arc<Sources>,
+    /// Files that are read and compiled at once: each takes a thread of the blocking pool, and a process
+    /// with its limit of memory.
+    turns: Arc<LoadTurns>,
+    held: Held<G>,
+    /// One for each instance that may be had of them at once. None: as many as there is memory for.
+    places: Option<Arc<Semaphore>>,
+    brief: Option<Box<Brief>>,
+}
+
+/// Where programs may come from.
+#[derive(Debug)]
+pub struct Sources {
+    trusted_keys: Vec<TrustedKey>,
+    /// None: only what was compiled elsewhere.
+    compiler: Option<Compiler>,
+}
+
+impl Programs {
+    /// Loads at most so many `at_once`.
+    pub fn new(runtime: Runtime, sources: Sources, at_once: u16) -> Self {
+        let (sources, turns) = (Arc::new(sources), Arc::new(LoadTurns::new(at_once)));
+        let lasting = Self { runtime, sources, turns, held: Held::default(), places: None, brief: None };
+        let brief = Some(Box::new(Brief::new(&lasting)));
+        Self { brief, ..lasting }
+    }
+}
+
+impl<G: Guest> Programs<G> {
+    /// Others, which come from the same sources in the same turns, and have instances from pools: so many at
+    /// once.
+    pub fn in_pools<O: Guest>(&self, at_once: u32) -> Programs<O> {
+        Programs {
+            runtime: Runtime::pooled(at_once),
+            sources: self.sources.clone(),
+            turns: self.turns.clone(),
+            held: Held::default(),
+            places: None,
+            brief: None,
+        }
+    }
+
+    /// Loads a file, off the worker thread. The same bytes are compiled once for each size of
+    /// stack, as long as somebody holds what came of that; and a file that is seen not to have changed since is not read
+    /// again.
+    pub async fn load(&self, wanted: Wanted<'_>) -> Result<Loaded<G>, LoadError> {
+        if let Some(loaded) = self.held.unchanged(wanted) {
+            return Ok(loaded);
+        }
+        let file = self.open(wanted).await.map_err(|fault| fault.of(wanted.path, None))?;
+        let (hash, stamp) = (file.hash, file.stamp);
+        let found = |fault: LoadFault| fault.of(wanted.path, Some(hash));
+        if wanted.sha256.is_some_and(|pinned| pinned != hash) {
+            return Err(found(LoadFault::Pinned(hash)));
+        }
+        let slot = self.held.slot(hash, Stack::of(wanted.limits));
+        let program = slot.get_or_try_init(|| self.prepare(file, wanted)).await.map_err(found)?.clone();
+        code::check(program.footprint, wanted.limits.code_size).map_err(found)?;
+        let loaded = Loaded { program, for_others: slot };
+        self.held.remember(wanted, stamp, &loaded);
+        Ok(loaded)
+    }
+
+    /// The next load reads this file, even if nothing shows that it has changed.
+    pub fn read_again(&self, path: &Path) {
+        self.held.forget(path);
+        if let Some(brief) = &self.brief {
+            brief.read_again(path);
+        }
+    }
+
+    /// Waits, for a moment, until nothing is left of loads that were given up.
+    pub async fn settle(&self) {
+        // What takes longer is a file system that hangs, or a compiler within Main.
+        let _too_long = timeout(GRACE, self.turns.free.acquire_many(self.turns.at_once)).await;
+    }
+
+    async fn open(&self, wanted: Wanted<'_>) -> Result<PluginFile, LoadFault> {
+        let (path, plugin_dir) = (wanted.path.to_owned(), wanted.plugin_dir.map(ToOwned::to_owned));
+        let Limits { file_size, code_size, .. } = *wanted.limits;
+        let turn = Turn::take(&self.turns, wanted).await?;
+        turn.read(move || PluginFile::open(&path, plugin_dir.as_deref(), file_size, code_size)).await
+    }
+
+    async fn prepare(&self, file: PluginFile, wanted: Wanted<'_>) -> Result<Arc<Program<G>>, LoadFault> {
+        let turn = Turn::take(&self.turns, wanted).await?;
+        let hash = file.hash;
+        let (runtime, stack) = (self.runtime.clone(), Stack::of(wanted.limits));
+        let engines = turn
+            .blocking(move || runtime.engines(stack).map_err(|error| LoadFault::Engine(said(&error))))
+            .await?;
+        let Some(engine) = engines.first().cloned() else {
+            return Err(LoadFault::Engine("there is none".to_owned()));
+        };
+        let (code_size, places) = (wanted.limits.code_size, self.places.clone());
+        let code = self.sources.code(file, wanted, &engine, turn.clone()).await?;
+        let load = move || {
+            let footprint = code.footprint();
+            // One whose pools it does not fit refuses it.
+            let mut loaded = Err(LoadFault::CutOff);
+            for engine in &*engines {
+                loaded = code.load(engine, code_size);
+                if loaded.is_ok() {
+                    break;
+                }
+            }
+            let component = loaded?;
+            // Kept, it would take the memory of three idle extensions.
+            let mut linker = Linker::new(component.engine());
+            G::add_to_linker(&mut linker).map_err(|error| LoadFault::Engine(said(&error)))?;
+            let pre = linker
+                .instantiate_pre(&component)
+                .and_then(CommandPre::new)
+                .map_err(|error| LoadFault::World { world: G::WORLD, reason: said(&error) })?;
+            Ok(Arc::new(Program { pre, hash, footprint, places }))
+        };
+        turn.blocking(load).await
+    }
+}
+
+impl Sources {
+    pub fn new(config: &MainConfig, compilation: Compilation, logs: Arc<Logs>) -> Self {
+        Self { trusted_keys: config.trusted_keys.clone(), compiler: Compiler::new(config, compilation, logs) }
+    }
+
+    /// The compiled code of a file.
+    async fn code(
+        &self,
+        mut file: PluginFile,
+        wanted: Wanted<'_>,
+        engine: &Engine,
+        turn: Turn,
+    ) -> Result<Code, LoadFault> {
+        match (file.kind, &self.compiler) {
+            (Kind::Artifact, _) => {
+                let trusted = self.trusted_keys.clone();
+                turn.read(move || artifact::verify(&mut file, &trusted)).await
+            }
+            (Kind::Component, Some(compiler)) => compiler.code(file, wanted, engine, turn).await,
+            (Kind::Component, None) => Err(LoadFault::NotCompiled),
+        }
+    }
+}
+
+/// Loads an extension's file as a Main would that has this configuration, to see whether it could be run; runs
+/// nothing of it, and neither uses nor fills the cache.
+///
+/// # Errors
+///
+/// As the extension would fail to start.
+pub fn check(
+    main: &MainConfig,
+    extension: &ExtensionConfig,
+    compilation: &Compilation,
+) -> Result<(), LoadError> {
+    let failed = |fault: LoadFault| fault.of(&extension.path, None);
+    let runtime = Runtime::new().map_err(|error| failed(LoadFault::Engine(said(&error))))?;
+    let mut config = main.clone();
+    config.cache_dir = None;
+    let sources = Sources::new(&config, compilation.clone(), Arc::default());
+    let programs = Programs::new(runtime, sources, 1);
+    let mut extension = extension.clone();
+    extension.plugin_dir = config.plugin_dir;
+    apart(programs.load(Wanted::from(&extension)))
+        .map_err(|error| failed(LoadFault::Compiler(error.to_string())))?
+        .map(drop)
+}
+
+/// Compiles a component for other devices and signs what comes of it: [`TrustedKey`] is what these must know.
+///
+/// `target` is a triple such as `aarch64-unknown-linux-gnu`, of which code uses what every processor of that
+/// kind has. None: the kind of this machine.
+///
+/// # Errors
+///
+/// As an extension of this file with these limits would fail to start, but that its imports are not looked at;
+/// and if nothing compiles for that target.
+#[cfg(feature = "compiler")]
+pub fn compile(
+    path: &Path,
+    target: Option<&str>,
+    limits: &Limits,
+    compilation: &Compilation,
+    key: &SigningKey,
+) -> Result<Vec<u8>, LoadError> {
+    let file = PluginFile::open(path, None, limits.file_size, 0).map_err(|fault| fault.of(path, None))?;
+    let hash = Some(file.hash);
+    if file.kind == Kind::Artifact {
+        return Err(LoadFault::NotWasm.of(path, hash));
+    }
+    let target = target.map_or_else(|| target_lexicon::HOST.to_string(), ToOwned::to_owned);
+    let job = compilation::Job::new(limits, Some(target));
+    apart(compilation.compile(file, job, Turn::alone(path)))
+        .unwrap_or_else(|error| Err(LoadFault::Compiler(error.to_string())))
+        .map(|code| key.sign(code.bytes()))
+        .map_err(|fault| fault.of(path, hash))
+}
+
+/// Runs a future on a thread and a runtime of its own: whoever waits may be on another runtime, or none.
+fn apart<T: Send>(work: impl Future<Output = T> + Send) -> std::io::Result<T> {
+    let run =
+        || tokio::runtime::Builder::new_current_thread().enable_all().build().map(|it| it.block_on(work));
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().name("weir-load".to_owned()).spawn_scoped(scope, run)?;
+        thread.join().unwrap_or_else(|_| Err(std::io::Error::other("its thread panicked")))
+    })
+}
+
+/// The bytes of a component and their SHA-256, for whoever looks into it.
+pub(super) fn read(path: &Path) -> Result<(Vec<u8>, ArtifactHash), LoadError> {
+    let look = || {
+        let mut file = PluginFile::open(path, None, Limits::max().file_size, 0)?;
+        if file.kind == Kind::Artifact {
+            return Err(LoadFault::NotWasm);
+        }
+        Ok((file.read()?, file.hash))
+    };
+    look().map_err(|fault| fault.of(path, None))
+}
+
+/// Bytes of the kernel's randomness.
+#[cfg(feature = "compiler")]
+fn random<const N: usize>() -> std::io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    let given = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    if given < N {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(bytes)
+}
+
+/// An error and its causes in one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

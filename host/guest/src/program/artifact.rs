@@ -1,0 +1,122 @@
+//! Artifacts: compiled components, signed by whoever compiled them for other devices.
+//!
+//! An artifact is [`MAGIC`], the public key (32 bytes), the signature (64 bytes) and what is signed:
+//! [`SIGNED`] and the [`Code`]. Signatures are Ed25519 (RFC 8032).
+
+use ed25519_dalek::{PUBLIC_KEY_LENGTH, SIGNATURE_LENGTH, Signature, VerifyingKey};
+use weir_config::TrustedKey;
+
+use super::{
+    code::{Code, FOOTPRINT},
+    error::LoadFault,
+    file::PluginFile,
+};
+
+/// The first bytes of an artifact. The last of them counts versions of the format.
+pub(super) const MAGIC: &[u8; 8] = b"\0weir\0\0\x01";
+
+/// What a signature is for: else something that was signed for another purpose could be run.
+const SIGNED: &[u8] = b"weir artifact 1\n";
+
+/// Bytes before the code.
+pub(super) const HEADER: usize =
+    MAGIC.len() + PUBLIC_KEY_LENGTH + SIGNATURE_LENGTH + SIGNED.len() + FOOTPRINT;
+
+/// The code in an artifact that one of these keys has signed. Of an artifact of any other key no more than
+/// that is read.
+pub(super) fn verify(file: &mut PluginFile, trusted: &[TrustedKey]) -> Result<Code, LoadFault> {
+    let start = file.start((MAGIC.len() + PUBLIC_KEY_LENGTH) as u64)?;
+    let key =
+        start.strip_prefix(MAGIC).and_then(|rest| rest.first_chunk()).ok_or(LoadFault::DamagedArtifact)?;
+    let key = TrustedKey::from_bytes(*key);
+    if !trusted.contains(&key) {
+        return Err(LoadFault::Untrusted(key));
+    }
+    let mut artifact = file.read()?;
+    let (_, rest) = artifact.split_at_checked(start.len()).ok_or(LoadFault::DamagedArtifact)?;
+    let (signature, signed) =
+        rest.split_first_chunk::<SIGNATURE_LENGTH>().ok_or(LoadFault::DamagedArtifact)?;
+    let code = signed.strip_prefix(SIGNED).ok_or(LoadFault::DamagedArtifact)?;
+    VerifyingKey::from_bytes(key.as_bytes())
+        .and_then(|key| key.verify_strict(signed, &Signature::from_bytes(signature)))
+        .map_err(|_| LoadFault::Forged)?;
+    let header = artifact.len() - code.len();
+    artifact.drain(..header);
+    Ok(Code::signed(artifact))
+}
+
+#[cfg(feature = "compiler")]
+pub(super) mod signing {
+    //! What makes artifacts.
+
+    use std::fmt;
+
+    use ed25519_dalek::{
+        Signer,
+        pkcs8::{DecodePrivateKey, KeypairBytes, spki::der::pem::LineEnding},
+    };
+
+    use super::{MAGIC, SIGNED};
+    use crate::program::random;
+    use weir_config::TrustedKey;
+
+    /// The private half of an Ed25519 key, kept as PKCS #8 (RFC 8410) in PEM: what `openssl genpkey` writes.
+    #[derive(Clone)]
+    pub struct SigningKey(ed25519_dalek::SigningKey);
+
+    /// The text is not a private key of Ed25519 in PKCS #8 and PEM.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+    #[error("not a private Ed25519 key in PEM, which `weir keygen` makes")]
+    pub struct NotAKey;
+
+    impl SigningKey {
+        /// A new key, from the kernel's randomness.
+        ///
+        /// # Errors
+        ///
+        /// Fails if the kernel has none to give.
+        pub fn generate() -> std::io::Result<Self> {
+            Ok(Self(ed25519_dalek::SigningKey::from_bytes(&random()?)))
+        }
+
+        /// The key in a PEM text.
+        ///
+        /// # Errors
+        ///
+        /// Fails if the text is anything else.
+        pub fn from_pem(pem: &str) -> Result<Self, NotAKey> {
+            ed25519_dalek::SigningKey::from_pkcs8_pem(pem).map(Self).map_err(|_| NotAKey)
+        }
+
+        /// The PEM text of the key. Whoever has it can sign.
+        ///
+        /// # Errors
+        ///
+        /// Fails if the key cannot be encoded, which does not happen.
+        pub fn to_pem(&self) -> Result<String, NotAKey> {
+            use ed25519_dalek::pkcs8::EncodePrivateKey;
+            // Version 1, without the public key: OpenSSL reads no other.
+            let bytes = KeypairBytes { secret_key: self.0.to_bytes(), public_key: None };
+            bytes.to_pkcs8_pem(LineEnding::LF).map(|pem| pem.to_string()).map_err(|_| NotAKey)
+        }
+
+        /// The public half, by which devices know what this key has signed.
+        #[must_use]
+        pub fn trusted_key(&self) -> TrustedKey {
+            TrustedKey::from_bytes(self.0.verifying_key().to_bytes())
+        }
+
+        /// The artifact that has this code.
+        pub(in super::super) fn sign(&self, code: &[u8]) -> Vec<u8> {
+            let signed = [SIGNED, code].concat();
+            let signature = self.0.sign(&signed).to_bytes();
+            [MAGIC, self.trusted_key().as_bytes().as_slice(), &signature, &signed].concat()
+        }
+    }
+
+    impl fmt::Debug for SigningKey {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "SigningKey({})", self.trusted_key())
+        }
+    }
+}

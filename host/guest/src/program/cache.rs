@@ -1,0 +1,284 @@
+//! What was compiled, kept on disk for the next start.
+//!
+//! Holds no state: every use looks at the directory as it is, so that several Mains can share it, and
+//! somebody can empty it. What an entry holds is run only under a MAC of a key that this device made
+//! itself; what goes wrong costs a warning and a compilation, never a start.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fs,
+    hash::{Hash, Hasher},
+    io::{self, Read, Write},
+    os::unix::fs::{DirBuilderExt, MetadataExt},
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use hmac::{Hmac, KeyInit, Mac};
+use rustix::{
+    fs::{Mode, OFlags},
+    process::geteuid,
+};
+use sha2::{Digest, Sha256};
+use wasmtime::Engine;
+use weir_config::{ArtifactHash, bytes};
+
+use super::{
+    code::{Code, FOOTPRINT},
+    random,
+};
+
+/// The first bytes of an entry. The last of them counts versions of the format; the MAC follows, then the
+/// code.
+const MAGIC: &[u8; 8] = b"\0weirca\x01";
+
+/// What a MAC is for.
+const DOMAIN: &[u8] = b"weir cache 1\n";
+
+/// The file with the key, beside the entries.
+const KEY_FILE: &str = "weir-cache.key";
+
+/// How the names of files begin that are being written, and of entries.
+const PREFIXES: [&str; 2] = [".weir-cache-", "weir-cache-"];
+
+const MAC_SIZE: usize = 32;
+
+/// A block of SHA-256, which HMAC (RFC 2104) takes as it is.
+const KEY_SIZE: usize = 64;
+
+type HmacSha256 = Hmac<Sha256>;
+
+/// A directory of compiled components.
+#[derive(Clone, Debug)]
+pub(super) struct Cache {
+    dir: PathBuf,
+    /// Bytes that all of it may have.
+    size: u64,
+}
+
+/// What an entry is found by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EntryId {
+    component: ArtifactHash,
+    engine: ArtifactHash,
+}
+
+/// Why there is no usable entry, where there should be.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CacheError {
+    #[error("`{}` cannot be used", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("`{}` must be a directory that this user owns and nobody else can write to", .0.display())]
+    NotOurs(PathBuf),
+    #[error("`{}` was changed, or written by somebody else", .0.display())]
+    NotAuthentic(PathBuf),
+    #[error("it takes {bytes} bytes, and `main.cache-size` is {}", self::bytes(*.allowed))]
+    TooLarge { bytes: u64, allowed: u64 },
+    #[error("it was compiled by another version, for another processor or with other settings")]
+    OtherEngine,
+}
+
+impl EntryId {
+    pub(super) fn new(component: ArtifactHash, engine: &Engine) -> Self {
+        let mut hasher = EngineHasher(Sha256::new());
+        engine.precompile_compatibility_hash().hash(&mut hasher);
+        Self { component, engine: ArtifactHash::from_bytes(hasher.0.finalize().into()) }
+    }
+
+    /// What its name begins with, as do those of the same component for other engines.
+    fn of_any_engine(&self) -> String {
+        format!("{}{}-", PREFIXES[1], self.component)
+    }
+
+    fn file_name(&self) -> String {
+        format!("{}{}", self.of_any_engine(), self.engine)
+    }
+}
+
+impl Cache {
+    pub(super) fn new(dir: PathBuf, size: u64) -> Self {
+        Self { dir, size }
+    }
+
+    /// The entry, if there is one and all is well with it. One of more than `allowed` bytes of code counts as
+    /// none.
+    pub(super) fn get(&self, id: EntryId, allowed: u64) -> Result<Option<Code>, CacheError> {
+        let path = self.dir.join(id.file_name());
+        let Some(file) = self.opened()?.then(|| open(&path)).transpose()?.flatten() else {
+            return if self.has_of_another_engine(id) { Err(CacheError::OtherEngine) } else { Ok(None) };
+        };
+        let failed = |source| CacheError::Io { path: path.clone(), source };
+        let allowed = allowed.saturating_add((MAGIC.len() + MAC_SIZE + FOOTPRINT) as u64);
+        if file.metadata().map_err(failed)?.len() > allowed {
+            return Ok(None);
+        }
+        let mut entry = Vec::new();
+        (&file).take(allowed).read_to_end(&mut entry).map_err(failed)?;
+        let foreign = || CacheError::NotAuthentic(path.clone());
+        let key = self.key()?.ok_or_else(foreign)?;
+        let (mac, code) = entry
+            .strip_prefix(MAGIC)
+            .and_then(|rest| rest.split_first_chunk::<MAC_SIZE>())
+            .ok_or_else(foreign)?;
+        key.mac(id, code).verify_slice(mac).map_err(|_| foreign())?;
+        // So that it is not the first to go. Where that cannot be written, nothing can be made room for.
+        let _read_only = file.set_modified(SystemTime::now());
+        entry.drain(..MAGIC.len() + MAC_SIZE);
+        Ok(Some(Code::cached(entry)))
+    }
+
+    /// Keeps what was compiled, if it fits.
+    pub(super) fn put(&self, id: EntryId, code: &Code) -> Result<(), CacheError> {
+        let bytes = (MAGIC.len() + MAC_SIZE + code.bytes().len()) as u64;
+        if bytes > self.size {
+            return Err(CacheError::TooLarge { bytes, allowed: self.size });
+        }
+        let failed = |source| CacheError::Io { path: self.dir.clone(), source };
+        if !self.opened()? {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir).map_err(failed)?;
+            self.opened()?;
+        }
+        let key = match self.key()? {
+            Some(key) => key,
+            None => self.make_key()?,
+        };
+        let mac = key.mac(id, code.bytes()).finalize().into_bytes();
+        let mut file = self.temporary()?;
+        [MAGIC.as_slice(), &mac, code.bytes()]
+            .into_iter()
+            .try_for_each(|part| file.write_all(part))
+            .map_err(failed)?;
+        let name = id.file_name();
+        file.persist(self.dir.join(&name)).map_err(|error| failed(error.error))?;
+        self.make_room(&name, self.size - bytes).map_err(failed)
+    }
+
+    /// Whether the directory is there; it must be ours.
+    fn opened(&self) -> Result<bool, CacheError> {
+        let metadata = match fs::metadata(&self.dir) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(source) => return Err(CacheError::Io { path: self.dir.clone(), source }),
+        };
+        let ours = metadata.is_dir() && is_ours(&metadata, 0o022);
+        if ours { Ok(true) } else { Err(CacheError::NotOurs(self.dir.clone())) }
+    }
+
+    /// The key, unless there is none, or none that only we know.
+    fn key(&self) -> Result<Option<Key>, CacheError> {
+        let path = self.dir.join(KEY_FILE);
+        let Some(file) = open(&path)? else { return Ok(None) };
+        let failed = |source| CacheError::Io { path: path.clone(), source };
+        if !is_ours(&file.metadata().map_err(failed)?, 0o077) {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        (&file).take(KEY_SIZE as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+        Ok(<[u8; KEY_SIZE]>::try_from(bytes).ok().map(Key))
+    }
+
+    /// Makes a key, in the place of one that cannot be used.
+    fn make_key(&self) -> Result<Key, CacheError> {
+        let path = self.dir.join(KEY_FILE);
+        let failed = |source| CacheError::Io { path: path.clone(), source };
+        let bytes = random().map_err(failed)?;
+        let mut file = self.temporary()?;
+        file.write_all(&bytes).map_err(failed)?;
+        let Err(error) = file.persist_noclobber(&path) else { return Ok(Key(bytes)) };
+        if let Some(key) = self.key()? {
+            // Another Main was faster.
+            return Ok(key);
+        }
+        error.file.persist(&path).map_err(|error| failed(error.error))?;
+        Ok(Key(bytes))
+    }
+
+    /// A file of mode 600 that is gone if nothing comes of it.
+    fn temporary(&self) -> Result<tempfile::NamedTempFile, CacheError> {
+        tempfile::Builder::new()
+            .prefix(PREFIXES[0])
+            .tempfile_in(&self.dir)
+            .map_err(|source| CacheError::Io { path: self.dir.clone(), source })
+    }
+
+    fn has_of_another_engine(&self, id: EntryId) -> bool {
+        let prefix = id.of_any_engine();
+        fs::read_dir(&self.dir)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .any(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)))
+    }
+
+    /// Removes what was not used for longest until all but `kept` has at most `size` bytes; so goes what a Main left
+    /// that was killed while it wrote. Files of others stay.
+    fn make_room(&self, kept: &str, size: u64) -> io::Result<()> {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(&self.dir)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let is_ours =
+                |name: &str| name != kept && name != KEY_FILE && PREFIXES.iter().any(|p| name.starts_with(p));
+            // Another Main may have removed it.
+            let Ok(metadata) = entry.metadata() else { continue };
+            if metadata.is_file() && name.to_str().is_some_and(is_ours) {
+                entries.push((metadata.modified()?, metadata.len(), entry.path()));
+            }
+        }
+        entries.sort();
+        let mut total: u64 = entries.iter().map(|(_, bytes, _)| bytes).sum();
+        for (_, bytes, path) in entries {
+            if total <= size {
+                break;
+            }
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => total = total.saturating_sub(bytes),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Opens a file, if there is one, where nothing can be led astray by it.
+fn open(path: &Path) -> Result<Option<fs::File>, CacheError> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => Ok(Some(file.into())),
+        Err(rustix::io::Errno::NOENT) => Ok(None),
+        Err(error) => Err(CacheError::Io { path: path.to_owned(), source: error.into() }),
+    }
+}
+
+/// Whether a file is this user's and gives none of these rights to others.
+fn is_ours(metadata: &fs::Metadata, rights: u32) -> bool {
+    metadata.uid() == geteuid().as_raw() && metadata.mode() & rights == 0
+}
+
+/// What only this device knows.
+struct Key([u8; KEY_SIZE]);
+
+impl Key {
+    fn mac(&self, id: EntryId, code: &[u8]) -> HmacSha256 {
+        HmacSha256::new(&self.0.into())
+            .chain_update(DOMAIN)
+            .chain_update(id.component.as_bytes())
+            .chain_update(id.engine.as_bytes())
+            .chain_update(code)
+    }
+}
+
+/// SHA-256 of what is hashed: the same in every process.
+struct EngineHasher(Sha256);
+
+impl Hasher for EngineHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,91 @@
+//! Who compiles: a process of its own, Main itself, or nobody.
+
+#[cfg(feature = "compiler")]
+use std::{ffi::OsString, path::PathBuf, time::Duration};
+
+#[cfg(feature = "compiler")]
+use weir_config::Limits;
+
+#[cfg(feature = "compiler")]
+use super::{child, code::Code, error::LoadFault, file::PluginFile, helper, turn::Turn};
+use crate::instance::said;
+
+/// Who turns components into machine code for a Main.
+///
+/// A valid component can be made so that it takes hours or all memory to compile. Whoever runs components of
+/// others chooses a child process, in which that has an end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Compilation {
+    /// Nobody: only artifacts run, which somebody compiled elsewhere and signed with one of
+    /// [`MainConfig::trusted_keys`](crate::MainConfig::trusted_keys). Without the feature `compiler` there is
+    /// nothing else.
+    PrecompiledOnly,
+    /// Main itself, on its pool for blocking work. [`Limits::file_size`](crate::Limits::file_size) and
+    /// [`Limits::code_size`](crate::Limits::code_size) hold; nothing limits the time and memory that it takes.
+    #[cfg(feature = "compiler")]
+    InProcess,
+    /// A process of its own for each component, with all limits.
+    #[cfg(feature = "compiler")]
+    Child {
+        /// The absolute path of a program that does nothing with these arguments but call
+        /// [`compile_helper`](crate::compile_helper), of this same version of Weir. `weir-compile-helper`, which
+        /// is built with this library, is such a program, and needs no arguments.
+        program: PathBuf,
+        /// What it is started with.
+        arguments: Vec<OsString>,
+    },
+}
+
+impl Default for Compilation {
+    /// What needs no other program: [`InProcess`](Self::InProcess) with the feature `compiler`, else
+    /// [`PrecompiledOnly`](Self::PrecompiledOnly).
+    fn default() -> Self {
+        #[cfg(feature = "compiler")]
+        return Self::InProcess;
+        #[cfg(not(feature = "compiler"))]
+        Self::PrecompiledOnly
+    }
+}
+
+#[cfg(feature = "compiler")]
+impl Compilation {
+    pub(super) async fn compile(
+        &self,
+        mut file: PluginFile,
+        job: Job,
+        turn: Turn,
+    ) -> Result<Code, LoadFault> {
+        match self {
+            Self::PrecompiledOnly => Err(LoadFault::NotCompiled),
+            Self::InProcess => {
+                let component = turn.read(move || file.read()).await?;
+                turn.blocking(move || {
+                    let code = helper::compile(&component, job.target.as_deref());
+                    code.map(Code::compiled).map_err(|error| LoadFault::Compile(said(&error)))
+                })
+                .await
+            }
+            Self::Child { program, arguments } => child::compile(program, arguments, file, job, turn).await,
+        }
+    }
+}
+
+/// What one compilation may take, and for which processor it is.
+#[cfg(feature = "compiler")]
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    /// None: this machine's.
+    pub(super) target: Option<String>,
+    pub(super) code_size: u64,
+    pub(super) memory: u64,
+    pub(super) timeout: Duration,
+}
+
+#[cfg(feature = "compiler")]
+impl Job {
+    pub(super) fn new(limits: &Limits, target: Option<String>) -> Self {
+        let Limits { code_size, compile_memory, compile_timeout, .. } = *limits;
+        Self { target, code_size, memory: compile_memory, timeout: compile_timeout }
+    }
+}

@@ -1,0 +1,171 @@
+//! Why a file cannot be run as an extension.
+
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use weir_config::{ArtifactHash, LimitHit, TrustedKey, bytes};
+use weir_metrics::nanoseconds;
+
+/// A file that cannot be run as an extension, and why.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct LoadError {
+    /// The file.
+    pub path: PathBuf,
+    /// Its hash, where it was read so far.
+    pub hash: Option<ArtifactHash>,
+    /// What is wrong with it.
+    pub fault: LoadFault,
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` {}", self.path.display(), self.fault)
+    }
+}
+
+impl std::error::Error for LoadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        std::error::Error::source(&self.fault)
+    }
+}
+
+/// What is wrong with a file, as the end of a sentence that begins with its path.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadFault {
+    /// It cannot be opened or read.
+    #[error("cannot be read")]
+    Read(#[source] io::Error),
+    /// A directory, symlink, FIFO or device.
+    #[error("is not a regular file")]
+    NotAFile,
+    /// It is not below the plugin directory.
+    #[error("is not inside the plugin directory")]
+    Outside,
+    /// What stands between the plugin directory and the file is not a directory.
+    #[error("is reached through `{}`, which is a symlink or no directory", .0.display())]
+    Detour(PathBuf),
+    /// Over the size that is read at all.
+    #[error("has {bytes} bytes, and `file-size` allows {}: raise that limit, if it is right", self::bytes(*.allowed))]
+    TooLarge {
+        /// Its size.
+        bytes: u64,
+        /// What the limit allows.
+        allowed: u64,
+    },
+    /// Somebody wrote to it while it was read.
+    #[error("changed while it was read: try again when it is whole")]
+    Changed,
+    /// Another file than the operator has pinned.
+    #[error("has the SHA-256 `{0}`, which is not the one that `sha256` pins")]
+    Pinned(ArtifactHash),
+    /// Neither a component nor anything like one.
+    #[error("is not a WebAssembly component")]
+    NotWasm,
+    /// A core module.
+    #[error(
+        "is a core module, not a component; build it for `wasm32-wasip2`, or wrap it with \
+         `wasm-tools component new`"
+    )]
+    CoreModule,
+    /// Machine code that nobody has signed.
+    #[error("is compiled code without a signature: `weir compile` signs what it compiles")]
+    NotSigned,
+    /// An artifact of which a part is missing.
+    #[error("is an artifact that was cut off, or made by another version of Weir")]
+    DamagedArtifact,
+    /// An artifact of somebody unknown.
+    #[error("is signed with `{0}`, which `main.trusted-keys` does not list")]
+    Untrusted(TrustedKey),
+    /// An artifact that is not what was signed.
+    #[error("does not match its signature")]
+    Forged,
+    /// Its code is for another processor, of another version, or of other settings, or cannot be made
+    /// executable.
+    #[error("has compiled code that this Main cannot run: {0}")]
+    Unusable(String),
+    /// It is a component, and nothing here compiles.
+    #[error("must be compiled, and this Main runs only artifacts: `weir compile` makes them")]
+    NotCompiled,
+    /// It is no valid component, or uses what is turned off.
+    #[error("does not compile: {0}")]
+    Compile(String),
+    /// To compile it takes more memory than is allowed.
+    #[error("takes more than the {} of `compile-memory` to compile: raise that limit, if it is right", bytes(*.0))]
+    CompileMemory(u64),
+    /// To compile it takes more time than is allowed.
+    #[error(
+        "takes longer than the {} of `compile-timeout` to compile: raise that limit, if it is right",
+        humantime::format_duration(*.0)
+    )]
+    CompileTimeout(Duration),
+    /// What it compiles to is larger than is allowed.
+    #[error("takes {bytes} bytes when it is compiled, and `code-size` allows {}: raise that limit, if it is right", self::bytes(*.allowed))]
+    CodeTooLarge {
+        /// Bytes of compiled code, and what goes with it: see [`Limits::code_size`](crate::Limits::code_size).
+        bytes: u64,
+        /// What the limit allows.
+        allowed: u64,
+    },
+    /// The process that compiles could not be started, or died.
+    #[error("was not compiled: {0}")]
+    Compiler(String),
+    /// This machine has no room for an engine with a stack of that size.
+    #[error("has no engine to run in: {0}")]
+    Engine(String),
+    /// It imports what there is not, or does not export `wasi:cli/run`.
+    #[error("does not fit the world `{world}`: {reason}")]
+    World {
+        /// The world that it must fit.
+        world: &'static str,
+        /// What does not.
+        reason: String,
+    },
+    /// The work on it was cut off, as Main ended or by a fault in it.
+    #[error("was not loaded: that was cut off")]
+    CutOff,
+}
+
+impl LoadFault {
+    /// The same of this file.
+    pub fn of(self, path: &Path, hash: Option<ArtifactHash>) -> LoadError {
+        LoadError { path: path.to_owned(), hash, fault: self }
+    }
+
+    /// It was not read in time.
+    pub(super) fn late(time: Duration) -> Self {
+        Self::hanging(format!("not within {}", humantime::format_duration(time)))
+    }
+
+    pub(super) fn hanging(reason: String) -> Self {
+        Self::Read(io::Error::new(io::ErrorKind::TimedOut, reason))
+    }
+
+    /// Whether a file system hangs, this one's or those of others: nothing is wrong with the file.
+    pub fn hangs(&self) -> bool {
+        matches!(self, Self::Read(error) if error.kind() == io::ErrorKind::TimedOut)
+    }
+
+    /// Whether the same file could fare better at the next try.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Read(_) | Self::Changed | Self::Compiler(_) | Self::Engine(_) | Self::CutOff)
+    }
+
+    /// The limit that it hit, where that is why.
+    pub fn limit(&self) -> Option<LimitHit> {
+        let hit = |name: &str, used, allowed| Some(LimitHit::new(name, used, allowed));
+        match *self {
+            Self::TooLarge { bytes, allowed } => hit("file-size", bytes, allowed),
+            Self::CodeTooLarge { bytes, allowed } => hit("code-size", bytes, allowed),
+            Self::CompileMemory(allowed) => hit("compile-memory", allowed, allowed),
+            Self::CompileTimeout(allowed) => {
+                hit("compile-timeout", nanoseconds(allowed), nanoseconds(allowed))
+            }
+            _ => None,
+        }
+    }
+}

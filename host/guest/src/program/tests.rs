@@ -1,0 +1,171 @@
+//! Files that hang.
+
+use std::{path::PathBuf, sync::mpsc};
+
+use futures_util::FutureExt;
+
+use super::{
+    turn::{LOOK, READ},
+    *,
+};
+
+/// So many threads for what blocks, and a clock that moves only when the test moves it, or nothing else is to be done.
+fn runtime(threads: usize) -> tokio::runtime::Runtime {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_all().start_paused(true).max_blocking_threads(threads).build().unwrap()
+}
+
+fn programs(at_once: u16) -> Programs {
+    let sources = Sources::new(&MainConfig::default(), Compilation::default(), Arc::default());
+    Programs::new(Runtime::new().unwrap(), sources, at_once)
+}
+
+fn wanted<'w>(path: &'w Path, limits: &'w Limits) -> Wanted<'w> {
+    Wanted { name: "it", path, plugin_dir: None, sha256: None, limits, may_block: false }
+}
+
+/// What hangs until it is let go, or the test ends.
+fn hanging<T>(value: T) -> (mpsc::Sender<()>, impl FnOnce() -> Result<T, LoadFault>) {
+    let (release, released) = mpsc::channel::<()>();
+    (release, move || {
+        let _end = released.recv();
+        Ok(value)
+    })
+}
+
+/// Past the time in which any of them is read.
+async fn pass(limits: &Limits) {
+    tokio::time::advance(READ + Duration::from_secs(limits.file_size)).await;
+}
+
+#[test]
+fn a_file_that_is_not_read_in_time_is_given_up_and_takes_one_thread_however_often_it_is_wanted() {
+    runtime(1).block_on(async {
+        let (programs, path, limits) = (programs(2), test_guests::path("worker"), Limits::default());
+        let wanted = wanted(&path, &limits);
+        // The only thread is taken: what it is to read comes to no end.
+        let (release, hang) = hanging(());
+        let _holding = tokio::task::spawn_blocking(hang);
+
+        let mut load = Box::pin(programs.load(wanted));
+        assert!(load.as_mut().now_or_never().is_none());
+        pass(&limits).await;
+        assert!(load.await.unwrap_err().fault.hangs());
+        for _ in 0..3 {
+            assert!(programs.load(wanted).now_or_never().unwrap().unwrap_err().fault.hangs());
+            assert_eq!(programs.turns.free.available_permits(), 1);
+        }
+        release.send(()).unwrap();
+        while programs.load(wanted).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(programs.turns.free.available_permits(), 2);
+    });
+}
+
+#[test]
+fn nobody_waits_for_turns_that_all_hang_and_all_is_well_when_one_is_back() {
+    runtime(3).block_on(async {
+        let (programs, path, limits) = (programs(2), test_guests::path("worker"), Limits::default());
+        let mut releases = Vec::new();
+        for dead in ["/dead/1", "/dead/2"] {
+            let turn = Turn::take(&programs.turns, wanted(Path::new(dead), &limits)).await.unwrap();
+            let (release, hang) = hanging(());
+            // Whoever waited has given up: nobody is there to see that it is late.
+            assert!(turn.read(hang).now_or_never().is_none());
+            releases.push(release);
+        }
+        let mut waiting = Box::pin(programs.load(wanted(&path, &limits)));
+        assert!(waiting.as_mut().now_or_never().is_none());
+        tokio::time::advance(LOOK).await;
+        assert!(waiting.as_mut().now_or_never().is_none());
+        pass(&limits).await;
+        assert!(waiting.await.unwrap_err().fault.hangs());
+        let refused = programs.load(wanted(&path, &limits)).now_or_never().unwrap();
+        assert_eq!(
+            chain(&refused.unwrap_err().fault),
+            "cannot be read: as many others hang as are read at once"
+        );
+        let hooks = programs.in_pools::<crate::Sandbox>(1);
+        let hook = Wanted { may_block: true, ..wanted(&path, &limits) };
+        assert!(hooks.load(hook).now_or_never().unwrap().unwrap_err().fault.hangs());
+
+        releases.pop();
+        while programs.turns.free.available_permits() == 0 {
+            tokio::task::yield_now().await;
+        }
+        programs.load(wanted(&path, &limits)).await.unwrap();
+        let dead = programs.load(wanted(Path::new("/dead/1"), &limits)).now_or_never().unwrap();
+        assert_eq!(chain(&dead.unwrap_err().fault), "cannot be read: an earlier try to read it hangs");
+    });
+}
+
+#[test]
+fn turns_that_are_held_by_what_does_not_read_are_waited_for() {
+    runtime(2).block_on(async {
+        let (programs, path, limits) = (programs(1), test_guests::path("worker"), Limits::default());
+        let turn = Turn::take(&programs.turns, wanted(Path::new("/slow"), &limits)).await.unwrap();
+        let (release, compile) = hanging(());
+        let mut compiling = Box::pin(turn.blocking(compile));
+        assert!(compiling.as_mut().now_or_never().is_none());
+        let mut waiting = Box::pin(programs.load(wanted(&path, &limits)));
+        for _ in 0..100 {
+            assert!(waiting.as_mut().now_or_never().is_none());
+            pass(&limits).await;
+        }
+        drop((release, compiling));
+        drop(turn);
+        waiting.await.unwrap();
+    });
+}
+
+#[test]
+fn a_file_that_hangs_only_when_it_is_read_again_is_given_up_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let artifact = dir.path().join("artifact");
+    std::fs::write(&artifact, [artifact::MAGIC.as_slice(), &[0; 200]].concat()).unwrap();
+    let files: [PathBuf; 2] = [artifact, test_guests::path("worker")];
+    for path in files {
+        runtime(1).block_on(async {
+            let (programs, limits) = (programs(1), Limits::default());
+            let wanted = wanted(&path, &limits);
+            let file = programs.open(wanted).await.unwrap();
+            let engine = wasmtime::Engine::default();
+            let turn = Turn::take(&programs.turns, wanted).await.unwrap();
+            let (_release, hang) = hanging(());
+            let _holding = tokio::task::spawn_blocking(hang);
+            let mut code = Box::pin(programs.sources.code(file, wanted, &engine, turn));
+            assert!(code.as_mut().now_or_never().is_none());
+            pass(&limits).await;
+            assert!(code.await.err().unwrap().hangs());
+            assert!(programs.load(wanted).now_or_never().unwrap().unwrap_err().fault.hangs());
+        });
+    }
+}
+
+#[cfg(feature = "compiler")]
+#[test]
+fn a_compiler_that_takes_too_long_is_told_from_a_file_that_hangs_while_it_is_fed() {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let (programs, path, limits) = (programs(1), test_guests::path("worker"), Limits::default());
+        let timeout = Duration::from_millis(100);
+        let compile = |file, turn| {
+            let job = compilation::Job { timeout, ..compilation::Job::new(&limits, None) };
+            async {
+                child::compile(Path::new("sleep"), &["1000".into()], file, job, turn).await.err().unwrap()
+            }
+        };
+        let wanted = wanted(&path, &limits);
+        let file = programs.open(wanted).await.unwrap();
+        let turn = Turn::take(&programs.turns, wanted).await.unwrap();
+        assert!(matches!(compile(file, turn).await, LoadFault::CompileTimeout(_)));
+
+        let file = programs.open(wanted).await.unwrap();
+        let turn = Turn::take(&programs.turns, wanted).await.unwrap();
+        let (_release, hang) = hanging(());
+        let _holding = tokio::task::spawn_blocking(hang);
+        assert!(compile(file, turn).await.hangs());
+    });
+}

@@ -1,0 +1,87 @@
+//! What the Store of every guest holds, whatever that may import: what it sees of the machine, and what
+//! bounds it.
+
+use std::{fmt, sync::Arc};
+
+use wasmtime::{
+    Engine, Store,
+    component::{Linker, ResourceTable},
+};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use weir_config::{FixedLimits, Limits, NetGrant};
+use weir_metrics::Usage;
+use weir_schedule::Activity;
+
+use super::{
+    memory::{MemoryLimiter, size},
+    meter::{self, Meter},
+};
+
+/// What a guest is: what its Store holds, what it may import, and which engine runs it.
+pub trait Guest: WasiView + Send + Sized + 'static {
+    /// What it must fit, for people to read.
+    const WORLD: &'static str;
+
+    /// Defines all that it may import.
+    fn add_to_linker(linker: &mut Linker<Self>) -> wasmtime::Result<()>;
+
+    fn sandbox(&self) -> &Sandbox;
+
+    fn sandbox_mut(&mut self) -> &mut Sandbox;
+}
+
+/// What bounds one guest, and what it sees of the machine.
+pub struct Sandbox {
+    pub(super) meter: Meter,
+    pub(super) memory: MemoryLimiter,
+    pub(super) table: ResourceTable,
+    pub(super) fixed: &'static FixedLimits,
+    /// Addresses that it may reach.
+    pub(super) net: Arc<[NetGrant]>,
+    /// Whether what it does may block whoever polls it.
+    pub(super) may_block: bool,
+    wasi: WasiCtx,
+}
+
+impl Sandbox {
+    pub(super) fn new(
+        limits: &Limits,
+        net: Arc<[NetGrant]>,
+        wasi: WasiCtx,
+        usage: &Arc<Usage>,
+        activity: Arc<Activity>,
+    ) -> Self {
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(size(limits.fixed().resources));
+        Self {
+            meter: Meter::new(limits, usage.clone(), activity),
+            memory: MemoryLimiter::new(limits, usage.clone()),
+            table,
+            fixed: limits.fixed(),
+            net,
+            may_block: false,
+            wasi,
+        }
+    }
+
+    /// What WASI asks for when the guest calls it.
+    pub(super) fn wasi(&mut self) -> WasiCtxView<'_> {
+        self.meter.enter_wasi();
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+impl fmt::Debug for Sandbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sandbox").finish_non_exhaustive()
+    }
+}
+
+/// The Store of one guest, with its limits in force.
+pub(super) fn store<G: Guest>(engine: &Engine, guest: G, limits: &Limits) -> wasmtime::Result<Store<G>> {
+    let mut store = Store::new(engine, guest);
+    store.limiter(|guest| &mut guest.sandbox_mut().memory);
+    meter::install(&mut store)?;
+    store.set_hostcall_fuel(size(limits.transfer()));
+    Ok(store)
+}

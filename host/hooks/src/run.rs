@@ -1,0 +1,259 @@
+//! One run of the hooks of a directory.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, MutexGuard, PoisonError},
+    time::{Duration, Instant, SystemTime},
+};
+
+use bytes::Bytes;
+use weir_config::{ExitCodes, HookDirConfig};
+use weir_guest::{
+    Command, Cut, Dirs, End, Ended, LoadError, Loaded, Place, Sandbox, Stamp, Surroundings, Wanted, chain,
+};
+use weir_names::harmless;
+
+use super::{
+    Dir, Gate, HookCall, HookError, HookOutcome, HookReport, HookRun,
+    files::{self, HookFile, Known},
+};
+
+/// Hooks that one directory may have.
+const MAX_HOOKS: usize = 1000;
+
+/// A run that is about to begin.
+#[derive(Debug)]
+pub(super) struct Run {
+    dir: Arc<Dir>,
+    gate: Gate,
+    args: Vec<String>,
+    env: Vec<(String, String)>,
+    stdin: Bytes,
+    began: Instant,
+    /// Of all hooks together, and which key set it to how much.
+    deadline: Instant,
+    limit: (&'static str, Duration),
+}
+
+impl Run {
+    pub(super) fn new(dir: Arc<Dir>, call: HookCall) -> Result<Self, HookError> {
+        let began = Instant::now();
+        let gate = dir.hooks.gate().clone().ok_or(HookError::Ended)?;
+        let HookCall { params, env, args, stdin, timeout } = call;
+        check(&params, &env, &args)?;
+        let total = dir.config.total_timeout;
+        let limit = match timeout {
+            Some(timeout) if timeout < total => ("call", timeout),
+            _ => ("total-timeout", total),
+        };
+        let granted = dir.config.grants.env.clone();
+        let env = granted.into_iter().chain(env).chain(params).collect::<BTreeMap<_, _>>();
+        let env = env.into_iter().collect();
+        Ok(Self { dir, gate, args, env, stdin, began, deadline: began + limit.1, limit })
+    }
+
+    /// Runs one hook after the other.
+    pub(super) async fn run(self, place: Place) -> Result<HookReport, HookError> {
+        let dir = self.dir.clone();
+        let places = async { (dir.at_once.acquire().await, dir.hooks.0.places.acquire().await) };
+        let _places = self.before(&place, places).await?;
+        let listed = {
+            let dir = dir.clone();
+            place.blocking(move || files::list(&dir.config.dir, &dir.config.suffixes, MAX_HOOKS))
+        };
+        let listed = self.before(&place, listed).await?.map_err(|_| HookError::Ended)?;
+        let directory = || dir.config.dir.clone();
+        let files = listed.map_err(|source| HookError::Directory { dir: directory(), source })?;
+        if files.len() > MAX_HOOKS {
+            return Err(HookError::TooMany { dir: directory(), allowed: MAX_HOOKS });
+        }
+        self.known().retain(&files);
+        let mut runs: Vec<HookRun> = Vec::with_capacity(files.len());
+        let mut written = (0, 0);
+        // Opened for the first hook, and the same for all.
+        let mut dirs = None;
+        for file in &files {
+            let run = self.hook(&place, file, &mut dirs, written).await;
+            written.0 += run.stdout.len();
+            written.1 += run.stderr.len();
+            let goes_on = run.outcome.goes_on();
+            runs.push(run);
+            if !goes_on {
+                break;
+            }
+        }
+        Ok(HookReport { runs, duration: self.began.elapsed() })
+    }
+
+    /// Waits for something that comes before the first hook, as long as there is time.
+    async fn before<T>(&self, place: &Place, work: impl Future<Output = T>) -> Result<T, HookError> {
+        if self.deadline <= Instant::now() {
+            return Err(HookError::TimedOut);
+        }
+        place.until(self.deadline, &self.gate.closing, work).await.map_err(|cut| match cut {
+            Cut::TimedOut => HookError::TimedOut,
+            Cut::Interrupted => HookError::Ended,
+        })
+    }
+
+    /// Runs a hook after those that have written so many bytes to their standard output and error.
+    async fn hook(
+        &self,
+        place: &Place,
+        file: &HookFile,
+        dirs: &mut Option<Dirs>,
+        written: (usize, usize),
+    ) -> HookRun {
+        let began = Instant::now();
+        let ended = self.ended(place, file, dirs, written).await.unwrap_or_else(|end| Ended {
+            end,
+            stdout: Bytes::new(),
+            stderr: Bytes::new(),
+            fuel: 0,
+            memory: 0,
+        });
+        let Ended { end, stdout, stderr, fuel, memory } = ended;
+        HookRun {
+            hook: file.name.to_string_lossy().into_owned(),
+            outcome: self.outcome(end),
+            stdout,
+            stderr,
+            duration: began.elapsed(),
+            fuel,
+            memory,
+            is_cut: false,
+        }
+    }
+
+    /// Runs a hook to its end; fails if it does not come to run.
+    async fn ended(
+        &self,
+        place: &Place,
+        file: &HookFile,
+        dirs: &mut Option<Dirs>,
+        written: (usize, usize),
+    ) -> Result<Ended, End> {
+        if self.deadline <= Instant::now() {
+            return Err(End::Cut(Cut::TimedOut));
+        }
+        let closing = &self.gate.closing;
+        let known = self.known().get(file);
+        let loaded = match known {
+            Some(loaded) => loaded,
+            None => place
+                .until(self.deadline, closing, self.load(place, file))
+                .await
+                .map_err(End::Cut)?
+                .map_err(End::from)?,
+        };
+        let HookDirConfig { limits, timeout, .. } = &self.dir.config;
+        let by = self.deadline.min(Instant::now() + *timeout);
+        let dirs = match dirs {
+            Some(dirs) => dirs.clone(),
+            None => {
+                let opened = place.until(by, closing, self.open(place)).await.map_err(End::Cut)?;
+                let opened = opened.map_err(|reason| End::System { reason, trace: Vec::new() })?;
+                dirs.insert(opened).clone()
+            }
+        };
+        let command = Command::new(limits, dirs, self.dir.net.clone(), self.surroundings(file, written));
+        Ok(command.run(&loaded.program, limits, place, by, closing).await)
+    }
+
+    /// Opens the directories that are granted.
+    async fn open(&self, place: &Place) -> Result<Dirs, String> {
+        if self.dir.config.grants.dirs.is_empty() {
+            return Ok(Dirs::default());
+        }
+        let (dir, may_block) = (self.dir.clone(), place.may_block());
+        let opened = place.blocking(move || Command::open(&dir.config.grants, may_block)).await;
+        opened.unwrap_or_else(|panic| Err(panic.to_string()))
+    }
+
+    fn surroundings(&self, file: &HookFile, written: (usize, usize)) -> Surroundings {
+        let name = file.name.to_string_lossy().into_owned();
+        Surroundings {
+            args: std::iter::once(name).chain(self.args.iter().cloned()).collect(),
+            env: self.env.clone(),
+            stdin: self.stdin.clone(),
+            output: self.dir.config.output,
+            written,
+        }
+    }
+
+    async fn load(&self, place: &Place, file: &HookFile) -> Result<Loaded<Sandbox>, LoadError> {
+        let Dir { config, hooks, .. } = &*self.dir;
+        let (path, now) = (config.dir.join(&file.name), SystemTime::now());
+        let name = harmless(&path.to_string_lossy(), 256);
+        let wanted = Wanted {
+            name: &name,
+            path: &path,
+            plugin_dir: Some(&config.dir),
+            sha256: None,
+            limits: &config.limits,
+            may_block: place.may_block(),
+        };
+        let loaded = hooks.0.programs.load(wanted).await?;
+        let stamp = {
+            let path = path.clone();
+            place.blocking(move || Stamp::of(&path)).await
+        };
+        if let Ok(Ok(stamp)) = stamp {
+            self.known().keep(file, loaded.clone(), stamp, now);
+        }
+        Ok(loaded)
+    }
+
+    fn outcome(&self, end: End) -> HookOutcome {
+        match end {
+            End::Code(code) => meaning(&self.dir.config.exit_codes, code),
+            End::Limit(limit) => HookOutcome::LimitExceeded(limit),
+            End::System { reason, trace } => HookOutcome::SystemError { reason, trace },
+            End::Cut(Cut::Interrupted) => HookOutcome::Interrupted,
+            End::Cut(Cut::TimedOut) => {
+                let (limit, allowed) = if Instant::now() >= self.deadline {
+                    self.limit
+                } else {
+                    ("timeout", self.dir.config.timeout)
+                };
+                HookOutcome::TimedOut { limit, allowed }
+            }
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.dir.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the operator says that an exit code means.
+fn meaning(codes: &ExitCodes, code: u8) -> HookOutcome {
+    if codes.ok.contains(&code) {
+        HookOutcome::Ok
+    } else if codes.warning.contains(&code) {
+        HookOutcome::Warning { code }
+    } else {
+        HookOutcome::ScriptError { code, is_reserved: !codes.error.contains(&code) }
+    }
+}
+
+/// What an environment and arguments cannot hold.
+fn check(
+    params: &BTreeMap<String, String>,
+    env: &BTreeMap<String, String>,
+    args: &[String],
+) -> Result<(), HookError> {
+    for (name, value) in params.iter().chain(env) {
+        if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+            return Err(HookError::Invalid(format!(
+                "{name:?} cannot be a variable: its name is empty or has `=` or NUL in it, or its value has NUL"
+            )));
+        }
+    }
+    match args.iter().find(|argument| argument.contains('\0')) {
+        Some(argument) => {
+            Err(HookError::Invalid(format!("{argument:?} cannot be an argument: it has NUL in it")))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,205 @@
+//! What extensions say: each line goes to `tracing` and to a bounded store from which `weir logs`
+//! and embedders read.
+//!
+//! Lines are made harmless here, once: control characters are escaped, lengths cut.
+
+mod kept;
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::SystemTime,
+};
+
+use serde::Serialize;
+use tokio::sync::broadcast;
+use weir_names::harmless;
+
+use self::kept::Kept;
+
+/// Lines that a slow follower may lag behind.
+const FOLLOWER_LINES: usize = 256;
+
+/// Bytes of one line's text; the rest is cut off.
+pub const MAX_LINE: usize = 4096;
+/// Bytes of a field's name.
+const MAX_FIELD_NAME: usize = 64;
+/// Bytes of a field's value.
+const MAX_FIELD_VALUE: usize = 1024;
+/// Fields of one line.
+const MAX_FIELDS: usize = 32;
+/// Bytes of the names and values of one line's fields; what does not fit is left out.
+const MAX_FIELD_BYTES: usize = 4096;
+
+/// How much a line matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// For following one request through the code.
+    Trace,
+    /// For whoever develops the extension.
+    Debug,
+    /// For whoever operates it.
+    Info,
+    /// Something is wrong and was dealt with.
+    Warn,
+    /// Something is wrong and was not.
+    Error,
+}
+
+/// Where a line comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// `weir:iec/log`.
+    Log,
+    /// The standard output of the extension.
+    Stdout,
+    /// The standard error of the extension.
+    Stderr,
+    /// Main, about the extension.
+    Main,
+}
+
+/// One line that an extension wrote, or that Main wrote about it. Holds no control characters.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct LogLine {
+    /// When Main got it.
+    #[serde(serialize_with = "rfc3339")]
+    pub time: SystemTime,
+    /// The extension's id.
+    pub extension: Arc<str>,
+    /// How much it matters.
+    pub level: Level,
+    /// Where it comes from.
+    pub source: Source,
+    /// The text, at most 4096 bytes.
+    pub message: String,
+    /// At most 32 named values of at most 4096 bytes altogether.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<(String, String)>,
+}
+
+/// The last lines of all extensions, and those who follow them.
+#[derive(Debug)]
+pub struct Logs {
+    kept: Mutex<Kept>,
+    followers: broadcast::Sender<Arc<LogLine>>,
+}
+
+impl Default for Logs {
+    fn default() -> Self {
+        Self { kept: Mutex::default(), followers: broadcast::channel(FOLLOWER_LINES).0 }
+    }
+}
+
+impl Logs {
+    pub fn write(
+        &self,
+        extension: &Arc<str>,
+        level: Level,
+        source: Source,
+        message: &str,
+        fields: impl Iterator<Item = (String, String)>,
+    ) {
+        let line = Arc::new(LogLine {
+            time: SystemTime::now(),
+            extension: extension.clone(),
+            level,
+            source,
+            message: harmless(message, MAX_LINE),
+            fields: harmless_fields(fields),
+        });
+        trace(&line);
+        let mut kept = self.kept();
+        kept.add(line.clone());
+        // An error says only that nobody follows.
+        let _nobody = self.followers.send(line);
+    }
+
+    /// The lines kept so far, and those that follow them, with none missed between.
+    pub fn follow(&self) -> (Vec<Arc<LogLine>>, broadcast::Receiver<Arc<LogLine>>) {
+        let kept = self.kept();
+        (kept.in_order(), self.followers.subscribe())
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn harmless_fields(fields: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
+    let mut bytes = 0;
+    fields
+        .take(MAX_FIELDS)
+        .map(|(name, value)| (harmless(&name, MAX_FIELD_NAME), harmless(&value, MAX_FIELD_VALUE)))
+        .take_while(|(name, value)| {
+            bytes += name.len() + value.len();
+            bytes <= MAX_FIELD_BYTES
+        })
+        .collect()
+}
+
+fn trace(line: &LogLine) {
+    let LogLine { extension, source, message, fields, .. } = line;
+    let fields = fields.iter().map(|(name, value)| format!(" {name}={value:?}")).collect::<String>();
+    macro_rules! emit {
+        ($level:ident) => {
+            tracing::event!(
+                target: "weir::extension",
+                tracing::Level::$level,
+                extension = &**extension,
+                source = ?source,
+                "{message}{fields}"
+            )
+        };
+    }
+    match line.level {
+        Level::Trace => emit!(TRACE),
+        Level::Debug => emit!(DEBUG),
+        Level::Info => emit!(INFO),
+        Level::Warn => emit!(WARN),
+        Level::Error => emit!(ERROR),
+    }
+}
+
+/// Serializes a time as RFC 3339, in UTC, to the millisecond.
+pub fn rfc3339<S: serde::Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&humantime::format_rfc3339_millis(*time))
+}
+
+/// The same of a time that there may be.
+pub fn rfc3339_if_any<S: serde::Serializer>(
+    time: &Option<SystemTime>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match time {
+        Some(time) => rfc3339(time, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_that_come_to_too_many_bytes_are_left_out() {
+        let value = "x".repeat(2 * MAX_FIELD_VALUE);
+        let fields = harmless_fields((0..MAX_FIELDS).map(|number| (number.to_string(), value.clone())));
+        assert_eq!(fields.len(), 3);
+        assert!(fields.iter().all(|(_, value)| value.len() <= MAX_FIELD_VALUE + '…'.len_utf8()));
+    }
+
+    #[test]
+    fn a_follower_misses_no_line_between_those_kept_and_the_next() {
+        let logs = Logs::default();
+        let write = |text| logs.write(&"a".into(), Level::Info, Source::Log, text, std::iter::empty());
+        write("before");
+        let (kept, mut next) = logs.follow();
+        write("after");
+        assert_eq!(kept.len(), 1);
+        assert_eq!(kept[0].message, "before");
+        assert_eq!(next.try_recv().unwrap().message, "after");
+    }
+}

@@ -1,0 +1,89 @@
+//! What a program runs on the worker thread beside the extensions, as the control interface does, and when that ends.
+
+use std::{fmt, pin::Pin, time::Duration};
+
+use tokio::sync::watch;
+
+use crate::{client::Client, control::Control};
+
+/// Time for answers and streams to reach clients that do not read.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// What work that is attached to Main gets: see [`Builder::attach`](crate::Builder::attach).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Attached {
+    /// Sends requests and events as Main, and subscribes.
+    pub client: Client,
+    /// Starts and stops extensions and says how they are.
+    pub control: Control,
+    /// Says when to end.
+    pub closed: Closed,
+}
+
+/// Says that Main has stopped everything else. Main waits for up to a second until every clone is dropped.
+#[derive(Clone, Debug)]
+pub struct Closed(watch::Receiver<bool>);
+
+impl Closed {
+    /// Ends when Main has stopped everything else.
+    pub async fn wait(&mut self) {
+        // Nobody left to say so is the same.
+        let _gone = self.0.wait_for(|closing| *closing).await;
+    }
+}
+
+/// Work that begins with Main.
+pub(crate) struct Attachment(Box<dyn FnOnce(Attached) -> Work + Send>);
+
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Attachment {
+    pub(crate) fn new<W>(work: impl FnOnce(Attached) -> W + Send + 'static) -> Self
+    where
+        W: Future<Output = ()> + Send + 'static,
+    {
+        Self(Box::new(|attached| Box::pin(work(attached))))
+    }
+}
+
+impl fmt::Debug for Attachment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attachment").finish_non_exhaustive()
+    }
+}
+
+/// Everything that is attached to one Main.
+#[derive(Debug)]
+pub(crate) struct Attachments {
+    attachments: Vec<Attachment>,
+    client: Client,
+    control: Control,
+    closing: watch::Sender<bool>,
+}
+
+impl Attachments {
+    pub(crate) fn new(attachments: Vec<Attachment>, client: Client, control: Control) -> Self {
+        Self { attachments, client, control, closing: watch::Sender::new(false) }
+    }
+
+    /// Begins all of it, on the runtime that polls this.
+    pub(crate) fn begin(&mut self) {
+        for Attachment(work) in self.attachments.drain(..) {
+            let closed = Closed(self.closing.subscribe());
+            tokio::spawn(work(Attached {
+                client: self.client.clone(),
+                control: self.control.clone(),
+                closed,
+            }));
+        }
+    }
+
+    /// Ends when all of it has ended, or after a grace time.
+    pub(crate) async fn close(self) {
+        self.closing.send_replace(true);
+        if tokio::time::timeout(GRACE, self.closing.closed()).await.is_err() {
+            tracing::warn!("cut off clients that did not read their answers");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Shared queues, for the embedding program: it puts and takes beside the extensions.
+
+use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
+
+use bytes::Bytes;
+use futures_util::task::AtomicWaker;
+use weir_bus::{Bus, Error, MessageId, PeerId, Reader, TakenJob};
+use weir_names::QueueName;
+
+/// A shared queue. A clone is another reader: each takes one job after the other, and of those who wait for
+/// one it goes to the one that has had fewest, and of equals to the one that has waited longest. Where extensions
+/// may take, too, a job is at most as large as the largest `message-size` among them.
+///
+/// Queues are in Main's memory: what waits ends with it.
+#[derive(Debug)]
+pub struct Queue {
+    bus: Arc<Bus>,
+    queue: Arc<weir_bus::Queue>,
+    reader: Arc<Reader>,
+    waker: Arc<AtomicWaker>,
+    /// Whether it has taken, and so counts among those who may end a wait for room.
+    takes: bool,
+}
+
+/// A job in hand. Dropped before it is [`done`](Self::done), it goes back to its queue, and to another
+/// reader; after as many deliveries as the operator allows, to the dead letters.
+#[derive(Debug)]
+#[must_use = "dropped, it goes back to the queue"]
+#[non_exhaustive]
+pub struct Job {
+    /// The same at each delivery.
+    pub id: MessageId,
+    /// Who put it: an extension's id, or `main`.
+    pub sender: String,
+    /// How often it was delivered, this time included.
+    pub deliveries: u32,
+    /// What was put.
+    pub payload: Bytes,
+    taken: TakenJob,
+}
+
+impl Job {
+    /// It is done, and goes to nobody else.
+    pub fn done(self) {
+        self.taken.done();
+    }
+}
+
+impl Clone for Queue {
+    fn clone(&self) -> Self {
+        Self::new(self.bus.clone(), self.queue.clone())
+    }
+}
+
+impl Queue {
+    pub(super) fn new(bus: Arc<Bus>, queue: Arc<weir_bus::Queue>) -> Self {
+        let waker = Arc::new(AtomicWaker::new());
+        let woken = waker.clone();
+        let reader = Reader::new(u64::MAX, None, move || woken.wake());
+        Self { bus, queue, reader, waker, takes: false }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &QueueName {
+        self.queue.name()
+    }
+
+    /// Puts a job at the end. Where there is no room, what the operator set for the queue happens; it
+    /// waits for room for at most `[main] request-timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Overloaded`] if it was refused, [`Error::Timeout`] if it waited in vain,
+    /// [`Error::TooLarge`] if the queue could never hold it or nobody takes so much, [`Error::NoProvider`] if the queue is no
+    /// longer configured or Main has ended.
+    pub async fn put(&self, payload: impl Into<Bytes>) -> Result<MessageId, Error> {
+        self.put_before(None, payload.into()).await
+    }
+
+    /// [`put`](Self::put), waiting for room for at most so long.
+    ///
+    /// # Errors
+    ///
+    /// As [`put`](Self::put).
+    pub async fn put_within(&self, timeout: Duration, payload: impl Into<Bytes>) -> Result<MessageId, Error> {
+        self.put_before(Some(timeout), payload.into()).await
+    }
+
+    /// Waits for a job; none once the queue is empty and no longer configured, or Main has ended.
+    /// Dropping the future loses none.
+    pub async fn take(&mut self) -> Option<Job> {
+        self.join();
+        let Self { queue, reader, waker, .. } = &*self;
+        let _leaves = Leaves { queue, reader };
+        let taken = poll_fn(|context| {
+            waker.register(context.waker());
+            if let Some(job) = queue.take(reader) {
+                return Poll::Ready(Some(job));
+            }
+            queue.enlist(reader);
+            match reader.has_job() {
+                true => Poll::Ready(queue.take(reader)),
+                false if queue.is_closed() => Poll::Ready(None),
+                false => Poll::Pending,
+            }
+        })
+        .await?;
+        self.job(taken)
+    }
+
+    /// A job, if one waits.
+    pub fn try_take(&mut self) -> Option<Job> {
+        self.join();
+        let taken = self.queue.take(&self.reader)?;
+        self.job(taken)
+    }
+
+    fn join(&mut self) {
+        if !std::mem::replace(&mut self.takes, true) {
+            self.queue.join(PeerId::MAIN);
+        }
+    }
+
+    fn job(&self, taken: TakenJob) -> Option<Job> {
+        let job = taken.get()?;
+        let sender = self.bus.peer(job.sender).map(|peer| peer.name().to_owned());
+        Some(Job {
+            id: job.id,
+            sender: sender.unwrap_or_default(),
+            deliveries: job.deliveries,
+            payload: job.payload.clone(),
+            taken,
+        })
+    }
+
+    async fn put_before(&self, timeout: Option<Duration>, payload: Bytes) -> Result<MessageId, Error> {
+        self.bus.put(self.bus.main(), &self.queue, payload, (timeout, None))?.put().await
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        if self.takes {
+            self.queue.part(PeerId::MAIN);
+        }
+    }
+}
+
+/// Waits for no job any more once it is dropped.
+struct Leaves<'q> {
+    queue: &'q weir_bus::Queue,
+    reader: &'q Arc<Reader>,
+}
+
+impl Drop for Leaves<'_> {
+    fn drop(&mut self) {
+        self.queue.leave(self.reader);
+    }
+}

@@ -1,0 +1,331 @@
+//! The embedder's and operator's hand on extensions: start, stop, states, failures and log lines.
+
+use std::sync::Arc;
+
+use tokio::sync::{broadcast, oneshot};
+use weir_bus::{Bus, Error, MessageId};
+use weir_config::Config;
+use weir_guest::fuel_per_ms;
+use weir_logs::{LogLine, Logs};
+use weir_names::ExtensionId;
+use weir_supervisor::{
+    Command, ControlError, ExtensionStatus, MainEvent, MainEvents, ReloadReport, ReplyTo, Roster, Unit,
+    UntilEnded,
+};
+
+use crate::{
+    limits::LimitsReport,
+    traffic::{self, JobStatus, QueueStatus, TopicsReport},
+};
+
+/// Starts, stops and reloads extensions and says how they are. Cheap to clone; usable from any thread.
+#[derive(Clone, Debug)]
+pub struct Control {
+    bus: Arc<Bus>,
+    roster: Arc<Roster>,
+    commands: async_channel::Sender<Command>,
+    events: broadcast::Sender<Arc<MainEvent>>,
+    logs: Arc<Logs>,
+    /// Closed when the worker thread has ended. Nothing is ever sent.
+    ended: async_channel::Receiver<()>,
+}
+
+impl Control {
+    pub(crate) fn new(
+        bus: Arc<Bus>,
+        roster: Arc<Roster>,
+        commands: async_channel::Sender<Command>,
+        events: broadcast::Sender<Arc<MainEvent>>,
+        logs: Arc<Logs>,
+        ended: async_channel::Receiver<()>,
+    ) -> Self {
+        Self { bus, roster, commands, events, logs, ended }
+    }
+
+    /// Every extension, in the order of the configuration.
+    #[must_use]
+    pub fn extensions(&self) -> Vec<ExtensionStatus> {
+        self.roster.listed().iter().map(|unit| unit.status()).collect()
+    }
+
+    /// Whether the configuration is being reloaded, as between [`MainEvent::Reloading`](crate::MainEvent) and
+    /// `Reloaded`: for whoever has missed events.
+    #[must_use]
+    pub fn is_reloading(&self) -> bool {
+        self.roster.is_reloading()
+    }
+
+    /// One extension.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::Unknown`] if no extension has this id.
+    pub fn status(&self, id: &str) -> Result<ExtensionStatus, ControlError> {
+        self.unit(id).map(|unit| unit.status())
+    }
+
+    /// The limits of every extension, in the order of the configuration, with where each comes from and
+    /// what is used of it. The first time this measures what fuel takes in time on this machine, for
+    /// some ten milliseconds on a thread of its own.
+    pub async fn limits(&self) -> LimitsReport {
+        self.limits_now(fuel_per_ms().await, None)
+    }
+
+    /// [`limits`](Self::limits) of one extension alone.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::Unknown`] if no extension has this id.
+    pub async fn limits_of(&self, id: &str) -> Result<LimitsReport, ControlError> {
+        self.unit(id)?;
+        Ok(self.limits_now(fuel_per_ms().await, Some(id)))
+    }
+
+    /// The limits of all extensions or one, at once, with what [`fuel_per_ms`](crate::fuel_per_ms) has measured. With
+    /// thousands of extensions this takes milliseconds: call it off the worker thread.
+    #[must_use]
+    pub fn limits_now(&self, fuel_per_ms: Option<u64>, id: Option<&str>) -> LimitsReport {
+        let wanted = |other: &ExtensionId| id.is_none_or(|id| other.as_str() == id);
+        let beside = self.roster.memory_beside_extensions();
+        LimitsReport::running(&self.roster.listed(), &self.roster.main(), fuel_per_ms, beside, wanted)
+    }
+
+    /// Starts an extension, after what it requires; ends when it is ready. One that runs already is
+    /// left as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::NotStarted`] with the reason if it does not become ready, or is quarantined.
+    pub async fn start(&self, id: &str) -> Result<(), ControlError> {
+        self.command(id, Command::Start).await
+    }
+
+    /// Asks an extension to stop; ends when it has ended, its stop deadline included.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::Unknown`] if no extension has this id.
+    pub async fn stop(&self, id: &str) -> Result<(), ControlError> {
+        self.command(id, Command::Stop).await
+    }
+
+    /// Stops an extension if it runs, and starts it with its component read anew and nothing held
+    /// against it: neither its failures nor that it is quarantined; ends when it is ready.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub async fn restart(&self, id: &str) -> Result<(), ControlError> {
+        self.command(id, Command::Restart).await
+    }
+
+    /// Loads an extension's component anew while it serves, and exchanges its instance in the way of its
+    /// [`ReloadMode`](crate::ReloadMode); ends when the new one is ready, and with
+    /// [`Overlap`](crate::ReloadMode::Overlap) the old one has ended. Requests wait meanwhile. One that
+    /// does not run is started with the new component the next time; one that waits for its restart, or
+    /// has failed, is started now. What is held against it stays: one that is quarantined is not started.
+    /// To say that it is interrupted is not to be ready, where the version before was. One that never was is ended
+    /// first in either mode, since it serves nobody.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::NotReloaded`] with the reason if the new one does not come up: then the version
+    /// before serves on, or is started again if it was ready before, also if it waited for its restart;
+    /// after one that never was, or has failed for good, the new one stays. [`ControlError::Reloading`]
+    /// if it is being reloaded already.
+    pub async fn reload_extension(&self, id: &str) -> Result<(), ControlError> {
+        self.command(id, Command::Reload).await
+    }
+
+    /// Reads the configuration again from the file that Main was started with, and applies what has
+    /// changed, in it or in the components that it names, and nothing else. First ends what it no longer
+    /// names, then starts what is new, then exchanges what has changed as
+    /// [`reload_extension`](Self::reload_extension) does; ends when all that is done.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::NotConfigured`] if something is wrong with what was read: nothing is applied then.
+    /// [`ControlError::NoFile`] if the configuration was made in Rust: see
+    /// [`reload_with`](Self::reload_with). That an extension does not come up is no error: the report
+    /// says so.
+    pub async fn reload(&self) -> Result<ReloadReport, ControlError> {
+        self.ask(|reply| Command::Configure(None, reply)).await?
+    }
+
+    /// The same with a configuration at hand.
+    ///
+    /// # Errors
+    ///
+    /// As [`reload`](Self::reload).
+    pub async fn reload_with(&self, config: Config) -> Result<ReloadReport, ControlError> {
+        self.ask(|reply| Command::Configure(Some(Box::new(config)), reply)).await?
+    }
+
+    /// Ends when the supervisor, on the worker thread, has answered: as long as extensions are looked
+    /// after, be it to stop them. So it says whether Main is live, to a watchdog for one.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::ShuttingDown`] when Main has ended.
+    pub async fn ping(&self) -> Result<(), ControlError> {
+        self.ask(Command::Ping).await
+    }
+
+    /// Every topic that is known and every subscription, with rates, lags and losses.
+    #[must_use]
+    pub fn topics(&self) -> TopicsReport {
+        traffic::topics(&self.bus)
+    }
+
+    /// Every shared queue, with rates, depths and losses, by name.
+    #[must_use]
+    pub fn queues(&self) -> Vec<QueueStatus> {
+        traffic::queues(&self.bus)
+    }
+
+    /// The jobs that wait in a queue, first to last, at most so many.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] if no such queue is configured.
+    pub fn queue_jobs(&self, queue: &str, max: usize) -> Result<Vec<JobStatus>, Error> {
+        traffic::jobs(&self.bus, queue, max)
+    }
+
+    /// Puts dead letters that wait in this queue back into the queues where they died, to be delivered as
+    /// if they were new: the one with this id, or all. Says how many those were.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] if there is no such queue, or no such dead letter in it. [`Error::Overloaded`]
+    /// if there is no room for one, and [`Error::NoProvider`] if the queue where it died is no longer
+    /// configured: those that cannot go back stay, and all others are back. Of several reasons, the first
+    /// is given.
+    pub fn requeue(&self, queue: &str, id: Option<MessageId>) -> Result<u64, Error> {
+        self.bus.requeue(&self.bus.queue(queue)?, id)
+    }
+
+    /// What happens from now on.
+    #[must_use]
+    pub fn events(&self) -> MainEvents {
+        MainEvents(UntilEnded::new(self.events.subscribe(), self.ended.clone()))
+    }
+
+    /// The last log lines of all extensions, oldest first: up to 256 KiB of them. When there would be
+    /// more, the extension that has most of it loses its oldest line first; what Main says about an
+    /// extension is counted apart from what the extension says itself.
+    #[must_use]
+    pub fn logs(&self) -> Vec<Arc<LogLine>> {
+        self.logs.follow().0
+    }
+
+    /// The last log lines, and those that follow them, with none missed between.
+    #[must_use]
+    pub fn follow_logs(&self) -> (Vec<Arc<LogLine>>, LogLines) {
+        let (kept, next) = self.logs.follow();
+        (kept, LogLines(UntilEnded::new(next, self.ended.clone())))
+    }
+
+    /// Asks Main to stop every extension and end; ends when it was asked, not when it has ended.
+    pub async fn begin_shutdown(&self) {
+        // It fails only if Main has ended already.
+        let _ended = self.commands.send(Command::Shutdown).await;
+    }
+
+    /// Waits until Main has ended.
+    pub async fn ended(&self) {
+        // Nothing is sent: it fails when the worker lets go of its end.
+        let _ended = self.ended.recv().await;
+    }
+
+    pub(crate) fn begin_shutdown_now(&self) {
+        // With the queue closed, the supervisor reads what is left and then shuts down.
+        self.commands.close();
+    }
+
+    fn unit(&self, id: &str) -> Result<Arc<Unit>, ControlError> {
+        self.roster.find(id).ok_or_else(|| ControlError::Unknown(id.to_owned()))
+    }
+
+    async fn command(
+        &self,
+        id: &str,
+        command: impl Fn(ExtensionId, ReplyTo<()>) -> Command,
+    ) -> Result<(), ControlError> {
+        self.unit(id)?;
+        // Those that are several take turns, so that some serve at any moment.
+        let mut outcome = Ok(());
+        for unit in self.roster.instances(id) {
+            let done = self.ask(|reply| command(unit.id().clone(), reply)).await?;
+            outcome = outcome.and(done);
+        }
+        outcome
+    }
+
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, ControlError> {
+        let (reply, mut answer) = oneshot::channel();
+        self.commands.send(command(reply)).await.map_err(|_| ControlError::ShuttingDown)?;
+        let answer = tokio::select! {
+            biased;
+            answer = &mut answer => answer.ok(),
+            // A command that came as the supervisor ended is read by nobody, and dropped by nobody.
+            () = self.ended() => answer.try_recv().ok(),
+        };
+        answer.ok_or(ControlError::ShuttingDown)
+    }
+}
+
+/// Log lines as they come.
+#[derive(Debug)]
+pub struct LogLines(UntilEnded<Arc<LogLine>>);
+
+/// What a follower of log lines gets.
+#[derive(Clone, Debug)]
+pub enum NextLine {
+    /// A line.
+    Line(Arc<LogLine>),
+    /// The follower was too slow: as many lines passed unseen.
+    Missed(u64),
+}
+
+impl LogLines {
+    /// The next line; none once Main has ended and all that came before has been read. Dropping the
+    /// future loses none.
+    pub async fn next(&mut self) -> Option<NextLine> {
+        Some(self.0.next().await?.map_or_else(NextLine::Missed, NextLine::Line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use weir_bus::{InboxLimits, PeerLimits};
+
+    #[tokio::test]
+    async fn a_command_that_nobody_reads_any_more_is_answered_at_the_end() {
+        let (commands, _unread) = async_channel::bounded(1);
+        let (ending, ended) = async_channel::bounded(1);
+        let (events, _) = broadcast::channel(1);
+        let limits = PeerLimits {
+            message_size: 1024,
+            inbox: InboxLimits { messages: 1, bytes: 1024 },
+            senders_wait: false,
+            request_timeout: Duration::from_secs(1),
+            subscriptions: 1,
+        };
+        let control = Control::new(
+            Arc::new(Bus::new(limits, Box::new(|_, _| {}))),
+            Arc::new(Roster::new(Arc::default(), Vec::new(), 0)),
+            commands,
+            events,
+            Arc::default(),
+            ended,
+        );
+        let reload = tokio::spawn(async move { control.reload().await });
+        tokio::task::yield_now().await;
+        drop(ending);
+        assert_eq!(reload.await.unwrap(), Err(ControlError::ShuttingDown));
+    }
+}

@@ -1,0 +1,134 @@
+//! The contract `hooks@1`, through which extensions run hooks that they are granted.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+use weir_bus::HandlerError;
+use weir_config::HOOKS_CONTRACT;
+use weir_guest::chain;
+use weir_hooks::{HookCall, HookError, HookReport, HookRun, Hooks};
+use weir_names::{HookDirName, MAIN, NameError};
+use weir_supervisor::Roster;
+
+use crate::service::{Answer, ServedRequest, Service};
+
+/// Requests to run hooks that are served at once, more than can run: others of Main's handlers find room beside
+/// them.
+const REQUESTS: usize = 128;
+
+const MARGIN: Duration = Duration::from_millis(20);
+
+/// What `run` takes.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct RunRequest {
+    hooks: String,
+    #[serde(default)]
+    params: BTreeMap<String, String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    stdin: String,
+    timeout_ms: Option<u64>,
+}
+
+/// Serves `hooks@1`: `run` runs a directory and answers with the report, `list` with the names of those that
+/// the sender may run.
+pub(crate) fn service(hooks: &Hooks, roster: &Arc<Roster>) -> Result<Service, NameError> {
+    let (to_run, to_list) = ((hooks.clone(), roster.clone()), (hooks.clone(), roster.clone()));
+    let requests = Arc::new(Semaphore::new(REQUESTS));
+    Ok(Service::new(HOOKS_CONTRACT.parse()?)
+        .on("run".parse()?, move |request| {
+            let (hooks, roster) = to_run.clone();
+            let permit = requests.clone().try_acquire_owned();
+            async move {
+                let _permit = permit.map_err(|_| {
+                    let message = format!("{REQUESTS} requests to run hooks are being served");
+                    HandlerError::new("busy", message)
+                })?;
+                run(&hooks, &roster, request).await
+            }
+        })
+        .on("list".parse()?, move |request| {
+            let (hooks, roster) = &to_list;
+            let mut names = hooks.names();
+            names.retain(|name| may_run(roster, &request.sender, name.as_str()));
+            std::future::ready(json(&names))
+        }))
+}
+
+async fn run(hooks: &Hooks, roster: &Roster, request: ServedRequest) -> Answer {
+    // Time for the report to reach whoever asked.
+    let remaining = request.remaining().saturating_sub(MARGIN);
+    let asked: RunRequest = serde_json::from_slice(&request.payload)
+        .map_err(|error| HandlerError::new("invalid", format!("`run` takes a JSON object: {error}")))?;
+    if !may_run(roster, &request.sender, &asked.hooks) {
+        let message = format!(
+            "`{}` may not run the hooks `{}`: its `runs` does not list them",
+            request.sender, asked.hooks
+        );
+        return Err(HandlerError::new("permission-denied", message));
+    }
+    let timeout = asked.timeout_ms.map_or(remaining, |ms| remaining.min(Duration::from_millis(ms)));
+    let dir = hooks.get(&asked.hooks).map_err(refused)?;
+    let RunRequest { params, env, args, stdin, .. } = asked;
+    let of_operator = |name: &&String| request.sender != MAIN && dir.config().grants.env.contains_key(*name);
+    if let Some(name) = params.keys().chain(env.keys()).find(of_operator) {
+        let message = format!("`{name}` is set by the operator of the hooks, and cannot be passed");
+        return Err(HandlerError::new("permission-denied", message));
+    }
+    let mut call = HookCall::new().stdin(stdin).timeout(timeout);
+    (call.params, call.env, call.args) = (params, env, args);
+    let report = tokio::select! {
+        report = dir.run(call) => report.map_err(refused)?,
+        () = request.given_up() => return Err(refused(HookError::TimedOut)),
+    };
+    let limits = roster.find(&request.sender).map(|unit| unit.version().config.limits.message_size);
+    answer(report, limits.unwrap_or(u64::MAX))
+}
+
+/// The report, with as much of what hooks wrote as fits into a message of so many bytes.
+fn answer(mut report: HookReport, allowed: u64) -> Answer {
+    let longest = |run: &HookRun| run.stdout.len().max(run.stderr.len());
+    let mut kept = report.runs.iter().map(longest).max().unwrap_or_default();
+    loop {
+        let answer = json(&report)?;
+        if answer.len() as u64 <= allowed {
+            return Ok(answer);
+        }
+        if kept == 0 {
+            let message = format!(
+                "the report has {} bytes: the hooks ended with `{}`",
+                answer.len(),
+                report.outcome().word()
+            );
+            return Err(HandlerError::new("too-large", message));
+        }
+        kept /= 2;
+        report.cut_output(kept);
+    }
+}
+
+/// Main may run all, an extension those that its operator granted.
+fn may_run(roster: &Roster, sender: &str, hooks: &str) -> bool {
+    let is_granted = |runs: &[HookDirName]| runs.iter().any(|name| name.as_str() == hooks);
+    sender == MAIN || roster.find(sender).is_some_and(|unit| is_granted(&unit.version().config.runs))
+}
+
+fn refused(error: HookError) -> HandlerError {
+    let code = match &error {
+        HookError::Unknown(_) => "unknown",
+        HookError::Invalid(_) => "invalid",
+        HookError::TimedOut => "timed-out",
+        _ => "failed",
+    };
+    HandlerError::new(code, chain(&error))
+}
+
+fn json<T: Serialize>(value: &T) -> Answer {
+    serde_json::to_vec(value).map(Bytes::from).map_err(|error| HandlerError::new("failed", error.to_string()))
+}

@@ -1,0 +1,307 @@
+//! Main: the worker thread, all that runs on it, and the handles that the embedding program holds.
+
+mod worker;
+
+use std::{collections::HashMap, sync::Arc};
+
+use tokio::sync::{broadcast, oneshot};
+use weir_bus::{Bus, InboxLimits, OnLoss, Peer, PeerLimits};
+use weir_config::{Config, ConfigErrors, HOOKS_CONTRACT, MainConfig};
+use weir_guest::{AT_ONCE, Compilation, Openings, Programs, Runtime, Sources};
+use weir_hooks::Hooks;
+use weir_logs::Logs;
+use weir_names::ContractName;
+use weir_schedule::Turns;
+use weir_supervisor::{
+    Charge, KEPT_EVENTS, MainEvent, Roster, Supervisor, TooFewMappings, Unit, check_mappings,
+    configure_traffic, on_the_bus, queues_on_the_bus,
+};
+
+pub use self::worker::WorkerPanicked;
+use self::worker::{OpenBus, Worker, WorkerRuntime};
+use crate::{
+    attached::{Attached, Attachment, Attachments},
+    client::Client,
+    control::Control,
+    hooks_service,
+    service::{Service, Services},
+};
+
+/// What may wait for Main's own services.
+const MAIN_INBOX: InboxLimits = InboxLimits { messages: 1024, bytes: 16 * 1024 * 1024 };
+
+/// Subscriptions of all clients together.
+const MAIN_SUBSCRIPTIONS: u64 = 256;
+
+/// Commands that may wait for the supervisor; whoever gives one more waits for room.
+const COMMANDS: usize = 64;
+
+/// Why Main did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The configuration contradicts itself.
+    #[error(transparent)]
+    Config(#[from] ConfigErrors),
+    /// `[main] serves` names a contract that the embedding program does not serve.
+    #[error("`[main] serves` names `{0}`, and this program does not serve it")]
+    NotServed(ContractName),
+    /// A contract of the embedding program has no operations.
+    #[error("a service of this program cannot be served")]
+    Service(#[source] weir_bus::Error),
+    /// There are more extensions than the kernel has memory mappings for.
+    #[error(transparent)]
+    Mappings(#[from] TooFewMappings),
+    /// The machine does not have what Main needs.
+    #[error("cannot start the worker thread")]
+    Thread(#[source] std::io::Error),
+    /// WebAssembly cannot be run here.
+    #[error("cannot start the WebAssembly engine: {0}")]
+    Engine(String),
+}
+
+/// The process that hosts extensions: one worker thread, and every extension on it.
+///
+/// Dropped, it shuts down and waits until all has ended, which the stop deadlines bound. In async code
+/// that blocks the thread for as long: call [`shutdown`](Self::shutdown) there. Dropped on its own
+/// worker thread, as by a handler of a [`Service`], it does not wait.
+#[derive(Debug)]
+pub struct Main {
+    client: Client,
+    control: Control,
+    hooks: Hooks,
+    worker: Worker,
+}
+
+/// Gathers what Main is started with.
+#[derive(Debug)]
+#[must_use = "nothing runs until `start`"]
+pub struct Builder {
+    config: Config,
+    compilation: Compilation,
+    services: Vec<Service>,
+    attachments: Vec<Attachment>,
+}
+
+/// Ends when every extension that starts with Main is ready or has failed.
+#[derive(Debug)]
+pub struct Started(oneshot::Receiver<()>);
+
+impl Started {
+    /// Waits until then.
+    pub async fn wait(self) {
+        // It fails only if the worker ended at once, which `shutdown` reports.
+        let _ended = self.0.await;
+    }
+}
+
+impl Main {
+    /// Begins to set up a Main with this configuration.
+    pub fn builder(config: Config) -> Builder {
+        Builder { config, compilation: Compilation::default(), services: Vec::new(), attachments: Vec::new() }
+    }
+
+    /// Sends requests and events, and subscribes.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Starts and stops extensions and says how they are.
+    #[must_use]
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// Runs directories of hooks.
+    #[must_use]
+    pub fn hooks(&self) -> &Hooks {
+        &self.hooks
+    }
+
+    /// Stops every extension, dependents first, and ends when the last has ended.
+    ///
+    /// # Errors
+    ///
+    /// [`WorkerPanicked`] if Main has ended before, by a fault of its own.
+    pub async fn shutdown(mut self) -> Result<(), WorkerPanicked> {
+        self.control.begin_shutdown().await;
+        self.control.ended().await;
+        self.worker.join()
+    }
+
+    /// The same for a thread that may wait.
+    pub(crate) fn shutdown_now(mut self) -> Result<(), WorkerPanicked> {
+        self.control.begin_shutdown_now();
+        self.worker.join()
+    }
+
+    /// Lets it shut down by itself.
+    pub(crate) fn abandon(mut self) {
+        self.worker.detach();
+    }
+}
+
+impl Drop for Main {
+    fn drop(&mut self) {
+        self.control.begin_shutdown_now();
+        if let Err(panicked) = self.worker.join() {
+            tracing::error!("{panicked}");
+        }
+    }
+}
+
+impl Builder {
+    /// Says who compiles components. At first that is [`Compilation::InProcess`], if this build can.
+    pub fn compilation(mut self, compilation: Compilation) -> Self {
+        self.compilation = compilation;
+        self
+    }
+
+    /// Serves a contract from Rust code. Extensions call it as any other; one that owns the same
+    /// contract comes first.
+    pub fn serve(mut self, service: Service) -> Self {
+        self.config.main.serves.retain(|contract| contract != service.contract());
+        self.config.main.serves.push(service.contract().clone());
+        self.services.push(service);
+        self
+    }
+
+    /// Runs `work` on the worker thread beside the extensions, as the control interface is. It begins before the first
+    /// extension starts, and should end once [`Closed::wait`](crate::Closed::wait) does, after the last has ended.
+    /// It must not block: everything that Main does waits for it.
+    pub fn attach<W>(mut self, work: impl FnOnce(Attached) -> W + Send + 'static) -> Self
+    where
+        W: Future<Output = ()> + Send + 'static,
+    {
+        self.attachments.push(Attachment::new(work));
+        self
+    }
+
+    /// Starts Main and the extensions that start with it, and ends when each of those is ready or
+    /// has failed: see [`Control::extensions`].
+    ///
+    /// # Errors
+    ///
+    /// Fails if Main itself cannot run. That an extension fails is no error of Main's.
+    pub async fn start(self) -> Result<Main, StartError> {
+        let (main, started) = self.launch()?;
+        started.wait().await;
+        Ok(main)
+    }
+
+    /// Starts Main, and returns while the extensions that start with it are still on their way.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub fn launch(self) -> Result<(Main, Started), StartError> {
+        self.config.check()?;
+        check_mappings(&self.config)?;
+        let file = self.config.file().map(ToOwned::to_owned);
+        let (queues, retained) = (queues_on_the_bus(&self.config), self.config.retained());
+        let (hook_dirs, beside) = (self.config.hooks.clone(), self.config.memory_beside_extensions());
+        let (config, extensions) = self.config.into_parts();
+        let config = Arc::new(config);
+        let served = |contract: &ContractName| self.services.iter().any(|s| s.contract() == contract);
+        if let Some(missing) = config.serves.iter().find(|contract| !served(contract)) {
+            return Err(StartError::NotServed(missing.clone()));
+        }
+
+        let (events, _) = broadcast::channel(KEPT_EVENTS);
+        let bus = Arc::new(Bus::new(main_limits(&config), losses(events.clone())));
+        configure_traffic(&bus, queues, retained);
+        let logs = Arc::new(Logs::default());
+        let mut peers = HashMap::new();
+        let units = extensions.into_iter().map(|extension| {
+            let (limits, access) = on_the_bus(&extension, &config);
+            let original: Option<&Arc<Peer>> = extension.copy_of.as_ref().and_then(|id| peers.get(id));
+            let peer = bus.add_peer(&extension.id, limits, access, original.map(|peer| &**peer));
+            peers.insert(extension.id.clone(), peer.clone());
+            Arc::new(Unit::new(Arc::new(extension), peer, logs.clone()))
+        });
+        let roster = Arc::new(Roster::new(config.clone(), units.collect(), beside));
+        let runtime = Runtime::new().map_err(|error| StartError::Engine(format!("{error:#}")))?;
+        let at_once = (config.blocking_threads / 2).max(1);
+        let sources = Sources::new(&config, self.compilation, logs.clone());
+        let programs = Arc::new(Programs::new(runtime, sources, at_once));
+        let turns = Arc::<Turns>::default();
+        let worker = WorkerRuntime::new(config.blocking_threads.into()).map_err(StartError::Thread)?;
+        let (hooks, hooks_closing) = Hooks::new(
+            programs.in_pools(AT_ONCE),
+            worker.handle.clone(),
+            turns.clone(),
+            part_of(config.blocking_threads / 2),
+        );
+        hooks.configure(hook_dirs);
+        let mut services = self.services;
+        if !services.iter().any(|service| service.contract().as_str() == HOOKS_CONTRACT) {
+            services.extend(hooks_service::service(&hooks, &roster));
+        }
+        let services = Services::new(bus.clone(), services, part_of(config.blocking_threads))
+            .map_err(StartError::Service)?;
+        let (commands, orders) = async_channel::bounded(COMMANDS);
+        let supervisor = Supervisor::new(Charge {
+            bus: bus.clone(),
+            roster: roster.clone(),
+            programs: programs.clone(),
+            turns,
+            openings: Arc::new(Openings::new(part_of(config.blocking_threads))),
+            hooks: hooks.clone(),
+            logs: logs.clone(),
+            events: events.clone(),
+            commands: orders,
+            file,
+            serves: config.serves.clone(),
+        });
+
+        let (ending, ended) = async_channel::bounded(1);
+        let control = Control::new(bus.clone(), roster, commands, events, logs, ended);
+        let (started_sender, started) = oneshot::channel();
+        let client = Client::new(bus.clone());
+        let mut attachments = Attachments::new(self.attachments, client.clone(), control.clone());
+        let open = OpenBus(bus.clone());
+        let work = async move {
+            attachments.begin();
+            let deadlines = tokio::spawn(bus.run_deadlines());
+            let served = tokio::spawn(services.run());
+            // As a task: whenever what the runtime itself runs is woken, it looks at timers and sockets first.
+            if let Err(error) = tokio::spawn(supervisor.run(started_sender)).await
+                && error.is_panic()
+            {
+                std::panic::resume_unwind(error.into_panic());
+            }
+            hooks_closing.close().await;
+            programs.settle().await;
+            drop(open);
+            attachments.close().await;
+            served.abort();
+            deadlines.abort();
+        };
+        let worker = Worker::start(worker, work, ending).map_err(StartError::Thread)?;
+        Ok((Main { client, control, hooks, worker }, Started(started)))
+    }
+}
+
+/// How many threads of the blocking pool one kind of work may take, so that others find some left.
+fn part_of(blocking_threads: u16) -> usize {
+    usize::from(blocking_threads / 2).max(1)
+}
+
+fn main_limits(config: &MainConfig) -> PeerLimits {
+    PeerLimits {
+        message_size: u64::MAX,
+        inbox: MAIN_INBOX,
+        senders_wait: false,
+        request_timeout: config.request_timeout,
+        subscriptions: MAIN_SUBSCRIPTIONS,
+    }
+}
+
+/// Tells listeners of messages that found no room.
+fn losses(events: broadcast::Sender<Arc<MainEvent>>) -> OnLoss {
+    Box::new(move |receiver, total| {
+        // An error says only that nobody listens.
+        let _nobody = events.send(MainEvent::Shed { receiver: receiver.to_owned(), total }.into());
+    })
+}

@@ -1,0 +1,156 @@
+//! The worker thread: its runtime, and how all that waits for it hears of its end, by a panic too.
+
+use std::{
+    future::Future,
+    io,
+    sync::Arc,
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use tokio::runtime::{Handle, Runtime};
+use weir_bus::Bus;
+
+/// The name of the worker thread, as `ps -L` shows it.
+const THREAD_NAME: &str = "weir-main";
+
+/// Time that blocking work, such as a file operation, may go on after all else has ended.
+const BLOCKING_GRACE: Duration = Duration::from_millis(100);
+
+/// Main has ended before it was asked to, by a fault of its own: a panic on its worker thread, which is
+/// said on stderr. Nothing of it runs any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("main has ended by a fault of its own: its worker thread panicked")]
+pub struct WorkerPanicked;
+
+/// The thread that does everything that Main does.
+#[derive(Debug)]
+pub(super) struct Worker(Option<JoinHandle<()>>);
+
+impl Worker {
+    /// Does `work` on a thread of its own; lets go of `ending` when all has ended.
+    pub(super) fn start(
+        runtime: WorkerRuntime,
+        work: impl Future<Output = ()> + Send + 'static,
+        ending: async_channel::Sender<()>,
+    ) -> io::Result<Self> {
+        let body = move || {
+            // Declared first, dropped last.
+            let _ending = ending;
+            weir_schedule::mark_worker_thread();
+            runtime.run(work);
+        };
+        thread::Builder::new().name(THREAD_NAME.to_owned()).spawn(body).map(|thread| Self(Some(thread)))
+    }
+
+    /// Waits until the thread has ended; on a worker thread, that would be for itself, it does not.
+    pub(super) fn join(&mut self) -> Result<(), WorkerPanicked> {
+        match self.0.take() {
+            Some(thread) if !weir_schedule::is_worker_thread() => thread.join().map_err(|_| WorkerPanicked),
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets the thread end by itself.
+    pub(super) fn detach(&mut self) {
+        self.0 = None;
+    }
+}
+
+/// Closes the bus when dropped: whoever waits for an answer hears that Main has ended.
+#[derive(Debug)]
+pub(super) struct OpenBus(pub(super) Arc<Bus>);
+
+impl Drop for OpenBus {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// A runtime that is never waited for where that cannot be: it is dropped in the embedder's async
+/// code if there is no thread to be had for it, and with work that hangs if the worker panics.
+#[derive(Debug)]
+pub(super) struct WorkerRuntime {
+    /// What runs things on it from other threads.
+    pub(super) handle: Handle,
+    runtime: Option<Runtime>,
+}
+
+impl WorkerRuntime {
+    pub(super) fn new(blocking_threads: usize) -> io::Result<Self> {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .thread_name("weir-blocking")
+            .max_blocking_threads(blocking_threads)
+            // Extensions that keep each other busy would hold up a wake-up from another thread for as
+            // many polls as this.
+            .global_queue_interval(2)
+            .build()
+            .map(|runtime| Self { handle: runtime.handle().clone(), runtime: Some(runtime) })
+    }
+
+    fn run(mut self, work: impl Future<Output = ()>) {
+        if let Some(runtime) = &self.runtime {
+            runtime.block_on(work);
+        }
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(BLOCKING_GRACE);
+        }
+    }
+}
+
+impl Drop for WorkerRuntime {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::client::Client;
+    use weir_bus::{Error, InboxLimits, PeerLimits};
+
+    #[tokio::test]
+    async fn a_runtime_for_which_there_is_no_thread_is_dropped_in_async_code() {
+        drop(WorkerRuntime::new(1).unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_panic_on_the_worker_ends_every_wait() {
+        let limits = PeerLimits {
+            message_size: 1024,
+            inbox: InboxLimits { messages: 8, bytes: 4096 },
+            senders_wait: false,
+            request_timeout: Duration::from_secs(60 * 60),
+            subscriptions: 8,
+        };
+        let bus = Arc::new(Bus::new(limits, Box::new(|_, _| {})));
+        bus.serve_from_main(&"a@1".parse().unwrap(), &["do".to_owned()]).unwrap();
+        let client = Client::new(bus.clone());
+        let mut subscriber = client.subscribe("t").unwrap();
+        let (ending, ended) = async_channel::bounded(1);
+        let (go, gone) = oneshot::channel::<()>();
+        let open = OpenBus(bus);
+        let work = async move {
+            let _open = open;
+            gone.await.unwrap();
+            panic!("on purpose");
+        };
+        let mut worker = Worker::start(WorkerRuntime::new(1).unwrap(), work, ending).unwrap();
+        let call = client.call("a@1", "do", "");
+        let panic = async {
+            assert_eq!(client.waiters(), 1);
+            go.send(()).unwrap();
+        };
+        let (answer, ()) = tokio::join!(biased; call, panic);
+        assert_eq!(answer, Err(Error::PeerGone));
+        assert_eq!(subscriber.next().await, None);
+        assert!(ended.recv().await.is_err());
+        assert_eq!(worker.join(), Err(WorkerPanicked));
+    }
+}

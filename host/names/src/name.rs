@@ -1,0 +1,284 @@
+//! Names that operators and extensions write: checked once, when they are made.
+//!
+//! Knows nothing of who owns a name or may use it.
+
+use std::{borrow::Borrow, fmt, str::FromStr, sync::Arc};
+
+use serde::{Deserialize, Serialize, de};
+
+/// The name of Main where a name of an extension could stand.
+pub const MAIN: &str = "main";
+
+/// Why a name was not accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{name}` is not {expected}")]
+pub struct NameError {
+    name: String,
+    expected: &'static str,
+}
+
+/// Defines a newtype over `Arc<str>` whose text is checked when it is made.
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident, $check:ident, $expected:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[serde(transparent)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// The text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NameError;
+
+            fn from_str(text: &str) -> Result<Self, NameError> {
+                if $check(text) {
+                    Ok(Self(text.into()))
+                } else {
+                    Err(NameError {
+                        name: text.chars().take(300).flat_map(char::escape_debug).collect(),
+                        expected: $expected,
+                    })
+                }
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&*self.0, f)
+            }
+        }
+    };
+}
+
+name! {
+    /// The id of an extension: 1 to 64 bytes of `a-z`, `0-9` and `-`, starting with a letter, and not
+    /// `main`.
+    ExtensionId, is_extension_id,
+    "an extension id: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter, and not `main`"
+}
+
+name! {
+    /// A versioned contract such as `device.info@1`: dotted segments of `a-z`, `0-9` and `-`, then
+    /// `@` and a number from 0 to 65535; at most 128 bytes.
+    ContractName, is_contract_name,
+    "a contract: dotted segments of `a-z`, `0-9` and `-`, then `@` and a version number, as in `device.info@1`"
+}
+
+name! {
+    /// An operation of a contract: 1 to 128 printable ASCII characters without space or `/`.
+    OperationName, is_operation_name,
+    "an operation: 1 to 128 printable ASCII characters without space or `/`"
+}
+
+name! {
+    /// The name of a shared queue: 1 to 64 bytes of `a-z`, `0-9` and `-`, starting with a letter.
+    QueueName, is_queue_name,
+    "the name of a queue: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter"
+}
+
+name! {
+    /// The name of a directory of hooks: 1 to 64 bytes of `a-z`, `0-9` and `-`, starting with a letter.
+    HookDirName, is_queue_name,
+    "the name of a directory of hooks: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter"
+}
+
+name! {
+    /// A topic such as `settings.changed.volume`: dotted segments of letters, digits, `-` and `_`;
+    /// at most 16 of them and 256 bytes.
+    Topic, is_topic,
+    "a topic: at most 16 dotted segments of letters, digits, `-` and `_`, at most 256 bytes"
+}
+
+name! {
+    /// A topic in which the segment `*` stands for any one segment and `>`, at the end, for one or
+    /// more, as in NATS subjects.
+    TopicPattern, is_topic_pattern,
+    "a topic pattern: a topic in which `*` stands for one segment and `>`, at the end, for the rest"
+}
+
+impl ExtensionId {
+    /// The id of one of the further instances of an extension, from 2. No extension can be configured
+    /// under it.
+    pub fn copy(&self, number: u32) -> Self {
+        Self(format!("{self}.{number}").into())
+    }
+
+    /// The text, for whoever keeps it, too.
+    pub fn shared(&self) -> Arc<str> {
+        self.0.clone()
+    }
+}
+
+impl TopicPattern {
+    /// Whether `topic` is one of those that this pattern stands for.
+    #[must_use]
+    pub fn matches(&self, topic: &Topic) -> bool {
+        covers(&self.0, &topic.0)
+    }
+
+    /// Whether every topic that `other` stands for is one that this pattern stands for, too.
+    #[must_use]
+    pub fn covers(&self, other: &TopicPattern) -> bool {
+        covers(&self.0, &other.0)
+    }
+
+    /// The one topic that this pattern stands for, if it has no wildcard.
+    #[must_use]
+    pub fn as_topic(&self) -> Option<Topic> {
+        is_topic(&self.0).then(|| Topic(self.0.clone()))
+    }
+}
+
+impl From<Topic> for TopicPattern {
+    fn from(topic: Topic) -> Self {
+        Self(topic.0)
+    }
+}
+
+/// Whether all that `narrow` (a topic or a pattern) stands for is covered by `wide`.
+fn covers(wide: &str, narrow: &str) -> bool {
+    let mut narrow = narrow.split('.');
+    for segment in wide.split('.') {
+        match (segment, narrow.next()) {
+            (_, None) => return false,
+            (">", Some(_)) => return true,
+            ("*", Some(other)) if other != ">" => {}
+            (segment, Some(other)) if segment == other => {}
+            _ => return false,
+        }
+    }
+    narrow.next().is_none()
+}
+
+fn is_extension_id(text: &str) -> bool {
+    is_queue_name(text) && text != MAIN
+}
+
+fn is_queue_name(text: &str) -> bool {
+    text.len() <= 64 && text.starts_with(|c: char| c.is_ascii_lowercase()) && text.bytes().all(is_lower)
+}
+
+fn is_contract_name(text: &str) -> bool {
+    let Some((name, version)) = text.split_once('@') else {
+        return false;
+    };
+    text.len() <= 128
+        && name.split('.').all(|segment| !segment.is_empty() && segment.bytes().all(is_lower))
+        && version.bytes().all(|b| b.is_ascii_digit())
+        && version.parse::<u16>().is_ok_and(|number| number.to_string() == version)
+}
+
+fn is_operation_name(text: &str) -> bool {
+    (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic() && b != b'/')
+}
+
+fn is_topic(text: &str) -> bool {
+    text.len() <= 256 && has_few_segments(text) && text.split('.').all(is_topic_segment)
+}
+
+fn is_topic_pattern(text: &str) -> bool {
+    let (head, last) = text.rsplit_once('.').map_or((None, text), |(head, last)| (Some(head), last));
+    text.len() <= 256
+        && has_few_segments(text)
+        && (last == ">" || last == "*" || is_topic_segment(last))
+        && head.is_none_or(|head| head.split('.').all(|s| s == "*" || is_topic_segment(s)))
+}
+
+/// Every subscription can cost a publisher and Main as much as its pattern has segments.
+fn has_few_segments(text: &str) -> bool {
+    text.split('.').count() <= 16
+}
+
+fn is_topic_segment(segment: &str) -> bool {
+    !segment.is_empty() && segment.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+}
+
+fn is_lower(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pattern(text: &str) -> TopicPattern {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_star_stands_for_one_segment_and_a_greater_sign_for_the_rest() {
+        let topic: Topic = "settings.changed.volume".parse().unwrap();
+        for yes in ["settings.changed.volume", "settings.*.volume", "settings.>", ">", "*.*.*"] {
+            assert!(pattern(yes).matches(&topic), "{yes}");
+        }
+        for no in ["settings", "settings.*", "settings.changed.volume.>", "*.*.*.*", "other.>"] {
+            assert!(!pattern(no).matches(&topic), "{no}");
+        }
+    }
+
+    #[test]
+    fn a_grant_covers_only_patterns_that_it_contains() {
+        assert!(pattern("a.>").covers(&pattern("a.*.c")));
+        assert!(pattern("a.*").covers(&pattern("a.*")));
+        assert!(!pattern("a.*").covers(&pattern("a.>")));
+        assert!(!pattern("a.b").covers(&pattern("a.*")));
+        assert!(!pattern("a.*").covers(&pattern(">")));
+    }
+
+    #[test]
+    fn names_that_are_not_well_formed_are_refused() {
+        for bad in ["", "main", "A", "1a", "a_b", "a b", &"a".repeat(65)] {
+            assert!(bad.parse::<ExtensionId>().is_err(), "{bad}");
+        }
+        for bad in ["", "a", "a@", "a@01", "a@x", "a..b@1", "a@1@2", "a@65536", ".@1", "A@1"] {
+            assert!(bad.parse::<ContractName>().is_err(), "{bad}");
+        }
+        for bad in ["", ".", "a.", ".a", "a..b", "a.>.b", "a>", "**", "a\0", "a b"] {
+            assert!(bad.parse::<TopicPattern>().is_err(), "{bad}");
+        }
+        for bad in ["*", "a.>", ""] {
+            assert!(bad.parse::<Topic>().is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_pattern_that_covers_another_matches_all_that_it_matches(
+            wide in "([ab*]\\.){0,3}[ab*>]",
+            narrow in "([ab*]\\.){0,3}[ab*>]",
+            topic in "([ab]\\.){0,4}[ab]",
+        ) {
+            let (wide, narrow) = (pattern(&wide), pattern(&narrow));
+            let topic: Topic = topic.parse().unwrap();
+            if wide.covers(&narrow) && narrow.matches(&topic) {
+                prop_assert!(wide.matches(&topic));
+            }
+        }
+    }
+}

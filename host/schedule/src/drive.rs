@@ -1,0 +1,166 @@
+//! Work that a thread of the embedding program drives by itself, and parks meanwhile.
+
+use std::{
+    future::poll_fn,
+    hint,
+    pin::pin,
+    sync::{
+        Arc, LazyLock, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+    thread::{self, Thread},
+    time::{Duration, Instant},
+};
+
+/// How long a thread waits for an answer before it parks: about what it takes to park and to be woken. So a wait
+/// never takes more than twice the processor time that it would take if its length were known (Karlin, Li, Manasse,
+/// Owicki: Empirical studies of competitive spinning for a shared-memory multiprocessor, SOSP 1991).
+const SPIN: Duration = Duration::from_micros(20);
+
+/// Polls `work` until it is done; parks the thread between, but not beyond what is set in `alarm`.
+pub fn drive<T>(work: impl Future<Output = T>, alarm: &Alarm) -> T {
+    let mut work = pin!(work);
+    let wakeup = Arc::new(Wakeup { thread: thread::current(), state: AtomicU8::new(AWAITED) });
+    let waker = Waker::from(wakeup.clone());
+    let mut context = Context::from_waker(&waker);
+    loop {
+        alarm.clear();
+        wakeup.state.swap(AWAITED, Ordering::Acquire);
+        if let Poll::Ready(done) = work.as_mut().poll(&mut context) {
+            return done;
+        }
+        // Only a thread that is parked is unparked: else the next `park` of whoever called would return at once.
+        if wakeup.comes_soon() || !wakeup.is_still_awaited() {
+            continue;
+        }
+        match alarm.time_left() {
+            None => thread::park(),
+            Some(left) => thread::park_timeout(left),
+        }
+    }
+}
+
+/// When a thread that drives some work must look at it again, at the latest.
+#[derive(Debug, Default)]
+pub struct Alarm(Mutex<Option<Instant>>);
+
+impl Alarm {
+    /// Waits for `work` until `deadline`, in work that is driven with this alarm.
+    pub async fn within<T>(&self, deadline: Option<Instant>, work: impl Future<Output = T>) -> Option<T> {
+        let mut work = pin!(work);
+        poll_fn(|context| match (work.as_mut().poll(context), deadline) {
+            (Poll::Ready(done), _) => Poll::Ready(Some(done)),
+            (Poll::Pending, Some(deadline)) if deadline <= Instant::now() => Poll::Ready(None),
+            (Poll::Pending, deadline) => {
+                self.set(deadline);
+                Poll::Pending
+            }
+        })
+        .await
+    }
+
+    /// The earliest of those that were set holds.
+    fn set(&self, deadline: Option<Instant>) {
+        let mut set = self.lock();
+        *set = set.into_iter().chain(deadline).min();
+    }
+
+    fn clear(&self) {
+        *self.lock() = None;
+    }
+
+    fn time_left(&self) -> Option<Duration> {
+        self.lock().map(|at| at.saturating_duration_since(Instant::now()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A thread that drives some work, and whether it is to look at it again.
+struct Wakeup {
+    thread: Thread,
+    state: AtomicU8,
+}
+
+/// The thread polls, or waits without parking.
+const AWAITED: u8 = 0;
+/// It must poll again.
+const HAS_COME: u8 = 1;
+/// It is parked, or about to be.
+const PARKED: u8 = 2;
+
+impl Wakeup {
+    /// From now on whoever wakes the thread unparks it, unless somebody has woken it already.
+    fn is_still_awaited(&self) -> bool {
+        self.state.compare_exchange(AWAITED, PARKED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Waits as long as [`SPIN`], where what wakes this thread can run meanwhile.
+    fn comes_soon(&self) -> bool {
+        static SOMETHING_ELSE_RUNS: LazyLock<bool> =
+            LazyLock::new(|| thread::available_parallelism().is_ok_and(|processors| processors.get() > 1));
+
+        let start = Instant::now();
+        while *SOMETHING_ELSE_RUNS && start.elapsed() < SPIN {
+            if self.state.load(Ordering::Acquire) == HAS_COME {
+                return true;
+            }
+            hint::spin_loop();
+        }
+        false
+    }
+}
+
+impl Wake for Wakeup {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.state.swap(HAS_COME, Ordering::AcqRel) == PARKED {
+            self.thread.unpark();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Is ready when it is polled for the second time, and has itself polled again by `wake`.
+    fn again(wake: impl Fn(&Waker)) -> impl Future<Output = ()> {
+        let mut is_second = false;
+        poll_fn(move |context| {
+            if std::mem::replace(&mut is_second, true) {
+                return Poll::Ready(());
+            }
+            wake(context.waker());
+            Poll::Pending
+        })
+    }
+
+    #[test]
+    fn a_wait_leaves_nothing_behind_that_ends_the_callers_next_one() {
+        drive(again(Waker::wake_by_ref), &Alarm::default());
+        let waits = Duration::from_millis(20);
+        let start = Instant::now();
+        thread::park_timeout(waits);
+        assert!(start.elapsed() >= waits);
+    }
+
+    #[test]
+    fn whoever_wakes_late_wakes_a_thread_that_is_parked() {
+        let late = |waker: &Waker| {
+            let waker = waker.clone();
+            // It ends with its only act.
+            let _waking = thread::spawn(move || {
+                thread::park_timeout(100 * SPIN);
+                waker.wake();
+            });
+        };
+        drive(again(late), &Alarm::default());
+    }
+}

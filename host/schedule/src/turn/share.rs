@@ -1,0 +1,116 @@
+//! A share of the worker thread's time: credit that comes with time and goes with work.
+
+use std::time::{Duration, Instant};
+
+use weir_names::CpuShare;
+
+/// Time whose share may be used at once: short bursts of work are not delayed.
+const BURST: Duration = Duration::from_millis(500);
+
+/// Time whose share a delay waits for: less would be a timer for each slice, more a long silence.
+const RESUME: Duration = Duration::from_millis(10);
+
+/// Hundredths of a percent in the whole.
+const WHOLE: i64 = 10_000;
+
+/// What one extension may use of the worker thread.
+///
+/// A token bucket: it fills by `share` nanoseconds each nanosecond, up to the share of [`BURST`], and
+/// is looked at only when the extension runs, so that an idle one costs nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Share {
+    points: i64,
+    /// Nanoseconds of work; below zero it is over its share.
+    credit: i64,
+    looked: Instant,
+}
+
+impl Share {
+    pub(super) fn new(share: CpuShare, now: Instant) -> Self {
+        let points = i64::try_from(share.basis_points()).unwrap_or(WHOLE).clamp(1, WHOLE);
+        Self { points, credit: part(points, BURST), looked: now }
+    }
+
+    /// How long the extension must wait before it may run.
+    pub(super) fn wait(&mut self, now: Instant) -> Option<Duration> {
+        if self.points == WHOLE {
+            return None;
+        }
+        let earned = part(self.points, now.saturating_duration_since(self.looked));
+        // Less than a nanosecond's worth is not lost, but waits for the next look.
+        if earned > 0 {
+            self.looked = now;
+            self.credit = self.credit.saturating_add(earned).min(part(self.points, BURST));
+        }
+        if self.credit >= 0 {
+            return None;
+        }
+        let missing = part(self.points, RESUME).saturating_sub(self.credit);
+        let wait = missing.saturating_mul(WHOLE) / self.points;
+        Some(Duration::from_nanos(u64::try_from(wait).unwrap_or_default()))
+    }
+
+    pub(super) fn spend(&mut self, nanoseconds: u64) {
+        let spent = i64::try_from(nanoseconds).unwrap_or(i64::MAX);
+        self.credit = self.credit.saturating_sub(spent);
+    }
+}
+
+/// That many hundredths of a percent of a time, in nanoseconds.
+fn part(points: i64, time: Duration) -> i64 {
+    let nanoseconds = i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+    nanoseconds.checked_mul(points).map_or(i64::MAX, |product| product / WHOLE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs a guest that always can, in polls of `slice`, for `time`; returns what it used.
+    fn busy(share: &str, slice: Duration, time: Duration) -> f64 {
+        let start = Instant::now();
+        let mut share = Share::new(share.parse().unwrap(), start);
+        let (mut now, mut used) = (start, Duration::ZERO);
+        while now < start + time {
+            match share.wait(now) {
+                // Timers are late.
+                Some(wait) => now += wait + Duration::from_millis(1),
+                None => {
+                    share.spend(u64::try_from(slice.as_nanos()).unwrap());
+                    now += slice;
+                    used += slice;
+                }
+            }
+        }
+        used.as_secs_f64() / time.as_secs_f64()
+    }
+
+    #[test]
+    fn a_busy_guest_gets_its_share_over_ten_seconds_whatever_its_slices() {
+        for (text, share) in [("0.1%", 0.001), ("5%", 0.05), ("20%", 0.2), ("50%", 0.5), ("99%", 0.99)] {
+            for slice in [Duration::from_micros(1), Duration::from_micros(80), Duration::from_micros(900)] {
+                let used = busy(text, slice, Duration::from_secs(10));
+                assert!((used / share - 1.0).abs() < 0.15, "{text} in slices of {slice:?}: {used}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_whole_thread_is_never_waited_for() {
+        assert!((busy("100%", Duration::from_millis(1), Duration::from_secs(1)) - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_burst_of_half_a_second_s_share_is_not_delayed_and_idleness_earns_no_more() {
+        let start = Instant::now();
+        let mut share = Share::new("10%".parse().unwrap(), start);
+        let later = start + Duration::from_secs(3600);
+        assert_eq!(share.wait(later), None);
+        share.spend(50_000_000);
+        assert_eq!(share.wait(later), None);
+        share.spend(1);
+        let wait = share.wait(later).unwrap();
+        assert!((10..11).contains(&wait.as_millis()), "{wait:?}");
+        assert_eq!(share.wait(later + wait), None);
+    }
+}

@@ -1,0 +1,19 @@
+//! The lifecycles of extensions: start order, stops, restarts, reloads, failure records.
+//!
+//! Owns the roster, in which every extension's state stands. Holds handles only: it knows neither what messages say
+//! nor what a Store holds.
+
+mod events;
+mod mappings;
+mod roster;
+mod supervisor;
+
+pub use self::{
+    events::{KEPT_EVENTS, MainEvent, MainEvents, UntilEnded},
+    mappings::{TooFewMappings, check_mappings},
+    roster::{
+        ExtensionStatus, FailureRecord, HandledMessage, Roster, State, Unit, Version, configure_traffic,
+        on_the_bus, queues_on_the_bus,
+    },
+    supervisor::{Charge, Command, ControlError, NotReloaded, ReloadReport, ReplyTo, Supervisor},
+};

@@ -1,0 +1,122 @@
+//! How many extensions the kernel lets one process have room for.
+//!
+//! Beyond its bound on memory mappings, the heap of Main cannot grow either. Both figures are of idle
+//! extensions, each with one linear memory; what others take more, and Main itself, comes out of the
+//! reserve.
+
+use std::{collections::BTreeSet, fs};
+
+use weir_config::{Config, ExtensionConfig};
+
+/// There are more extensions than the kernel has memory mappings for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{extensions} extensions are configured, and only {fit} fit: each takes memory mappings, of which \
+     `vm.max_map_count` allows this process {allowed}; raise it with `sysctl -w vm.max_map_count={needed}`"
+)]
+pub struct TooFewMappings {
+    /// Extensions that are configured.
+    pub extensions: u64,
+    /// Extensions that fit.
+    pub fit: u64,
+    /// Mappings that this process may have.
+    pub allowed: u64,
+    /// Mappings that would be enough.
+    pub needed: u64,
+}
+
+/// Memory mappings of one running extension: its stack, its memory and its tables, with their guards.
+const OF_AN_EXTENSION: u64 = 7;
+
+/// Of the code of one component, for one size of stack; extensions that run the same share it.
+const OF_A_PROGRAM: u64 = 3;
+
+/// Left for all else: libraries, threads, the heap.
+const RESERVE: u64 = 2_000;
+
+/// Whether this machine has memory mappings for the extensions of this configuration.
+///
+/// # Errors
+///
+/// Fails if it has not.
+pub fn check_mappings(config: &Config) -> Result<(), TooFewMappings> {
+    check(&config.extensions, allowed())
+}
+
+/// Mappings that this process may have: `vm.max_map_count`. None where there is no such bound to read.
+fn allowed() -> Option<u64> {
+    fs::read_to_string("/proc/sys/vm/max_map_count").ok()?.trim().parse().ok()
+}
+
+/// Refuses more extensions than fit.
+fn check(extensions: &[ExtensionConfig], allowed: Option<u64>) -> Result<(), TooFewMappings> {
+    let programs: BTreeSet<_> =
+        extensions.iter().map(|extension| (&extension.path, extension.limits.stack)).collect();
+    let count = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
+    match allowed {
+        Some(allowed) => {
+            let instances = extensions.iter().map(|extension| u64::from(extension.instances)).sum();
+            fits(instances, count(programs.len()), allowed)
+        }
+        None => Ok(()),
+    }
+}
+
+fn fits(extensions: u64, programs: u64, allowed: u64) -> Result<(), TooFewMappings> {
+    let taken =
+        extensions.saturating_mul(OF_AN_EXTENSION).saturating_add(programs.saturating_mul(OF_A_PROGRAM));
+    let free = allowed.saturating_sub(RESERVE);
+    if taken <= free {
+        return Ok(());
+    }
+    // Of others like them.
+    let fit = u128::from(extensions) * u128::from(free) / u128::from(taken);
+    let fit = u64::try_from(fit).unwrap_or(u64::MAX);
+    Err(TooFewMappings { extensions, fit, allowed, needed: taken.saturating_add(RESERVE) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_the_kernels_default_some_nine_thousand_of_one_component_fit() {
+        fits(9_075, 1, 65_530).unwrap();
+        assert_eq!(
+            fits(10_000, 1, 65_530).unwrap_err().to_string(),
+            "10000 extensions are configured, and only 9075 fit: each takes memory mappings, of which \
+             `vm.max_map_count` allows this process 65530; raise it with `sysctl -w vm.max_map_count=72003`"
+        );
+    }
+
+    #[test]
+    fn what_a_refusal_asks_for_is_enough() {
+        for (extensions, programs) in [(1, 1), (7, 7), (9_076, 9_076), (1_000_000, 1)] {
+            let Err(TooFewMappings { needed, fit, .. }) = fits(extensions, programs, 2_006) else {
+                panic!("{extensions} fit");
+            };
+            assert_eq!(fit, 0);
+            fits(extensions, programs, needed).unwrap();
+            fits(extensions, programs, needed - 1).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn each_component_and_each_of_its_stacks_counts() {
+        let extensions = |stack_of_last: u64, path: &dyn Fn(u64) -> String| -> Vec<ExtensionConfig> {
+            let mut extensions: Vec<_> =
+                (0..100).map(|n| ExtensionConfig::new(format!("e{n}").parse().unwrap(), path(n))).collect();
+            extensions[99].limits.stack = stack_of_last;
+            extensions
+        };
+        let needed = |extensions: &[ExtensionConfig]| match check(extensions, Some(0)) {
+            Err(TooFewMappings { needed, .. }) => needed,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(needed(&extensions(1 << 20, &|_| "a.wasm".to_owned())), 2_703);
+        assert_eq!(needed(&extensions(2 << 20, &|_| "a.wasm".to_owned())), 2_706);
+        assert_eq!(needed(&extensions(1 << 20, &|n| format!("{n}.wasm"))), 3_000);
+        check(&extensions(1 << 20, &|_| "a.wasm".to_owned()), None).unwrap();
+        check(&[], Some(0)).unwrap();
+    }
+}

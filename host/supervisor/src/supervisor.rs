@@ -1,0 +1,415 @@
+//! The supervisor: when extensions start and stop, in which order, and what becomes of their ends.
+//!
+//! Owns every extension's task and the record of its state. It turns what happens (a command, a
+//! notice, an end) into an event and then decides; it never waits for an extension. What an event means
+//! for one extension is decided by its [`Lifecycle`](lifecycle::Lifecycle); who waits for whom, here.
+
+mod apply;
+mod commands;
+mod ends;
+mod lifecycle;
+mod record;
+mod reload;
+mod run;
+mod slots;
+mod waiting;
+
+use std::sync::Arc;
+
+use tokio::{
+    sync::{broadcast, oneshot},
+    task::JoinSet,
+    time::{Instant, sleep_until},
+};
+use weir_bus::{Bus, Phase};
+use weir_config::{Config, ConfigErrors, HOOKS_CONTRACT};
+use weir_guest::{Instance, Noted, Notice, Openings, Programs, Signals};
+use weir_hooks::Hooks;
+use weir_logs::Logs;
+use weir_names::{ContractName, ExtensionId};
+use weir_schedule::{Handoff, Turns};
+
+pub use self::apply::{NotReloaded, ReloadReport};
+use self::{
+    apply::Applying,
+    lifecycle::{Event as Happening, Step},
+    reload::LoadedAnew,
+    run::{Ended, Run},
+    slots::{Part, Slot, Slots},
+};
+use crate::{
+    events::MainEvent,
+    roster::{Roster, State, Version},
+};
+
+/// Why an extension was not started, stopped or reloaded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ControlError {
+    /// No extension has this id.
+    #[error("no extension `{0}` is configured")]
+    Unknown(String),
+    /// It did not come up.
+    #[error("`{id}` did not start: {reason}")]
+    NotStarted {
+        /// The extension.
+        id: ExtensionId,
+        /// Why.
+        reason: String,
+    },
+    /// The new version did not come up; the one before runs on, or was started again.
+    #[error("`{id}` was not reloaded: {reason}")]
+    NotReloaded {
+        /// The extension.
+        id: ExtensionId,
+        /// Why.
+        reason: String,
+    },
+    /// Another reload of the same has not ended.
+    #[error("{0} is being reloaded already: try again when that is done")]
+    Reloading(String),
+    /// What was read anew is wrong. Nothing of it was applied.
+    #[error("the configuration was not reloaded: {0}")]
+    NotConfigured(String),
+    /// Main was not started with a configuration that it could read again.
+    #[error("this Main was not started from a file: there is nothing to read again")]
+    NoFile,
+    /// Main is shutting down, or has shut down.
+    #[error("main is shutting down")]
+    ShuttingDown,
+}
+
+/// What the supervisor is asked to do.
+#[derive(Debug)]
+pub enum Command {
+    /// Start an extension, and what it requires; answered when it is ready or has failed.
+    Start(ExtensionId, Reply),
+    /// Stop an extension; answered when it has ended.
+    Stop(ExtensionId, Reply),
+    /// Stop an extension and start it with nothing held against it; answered as `Start` is.
+    Restart(ExtensionId, Reply),
+    /// Load an extension's component anew and exchange its instance; answered when that is done.
+    Reload(ExtensionId, Reply),
+    /// Apply another configuration, or the file as it is now; answered when that is done.
+    Configure(Option<Box<Config>>, ReplyTo<ReloadReport>),
+    /// Say that somebody listens.
+    Ping(oneshot::Sender<()>),
+    /// Stop all, dependents first, and return.
+    Shutdown,
+}
+
+pub type ReplyTo<T> = oneshot::Sender<Result<T, ControlError>>;
+pub type Reply = ReplyTo<()>;
+
+/// What happens.
+#[derive(Debug)]
+enum Event {
+    Command(Command),
+    Noted(Noted),
+    Ended(Box<Ended>),
+    Loaded(Box<LoadedAnew>),
+    Read(Box<Result<Config, ConfigErrors>>),
+    Due,
+}
+
+/// What a task of the supervisor's ends with. Small, since there is room for it in each task for as long as that runs.
+#[derive(Debug)]
+enum Done {
+    Ran(Box<Ended>),
+    Loaded(Box<LoadedAnew>),
+    Read(Box<Result<Config, ConfigErrors>>),
+}
+
+/// What a supervisor is given.
+#[derive(Debug)]
+pub struct Charge {
+    pub bus: Arc<Bus>,
+    pub roster: Arc<Roster>,
+    pub programs: Arc<Programs>,
+    pub turns: Arc<Turns>,
+    pub openings: Arc<Openings>,
+    pub hooks: Hooks,
+    pub logs: Arc<Logs>,
+    pub events: broadcast::Sender<Arc<MainEvent>>,
+    pub commands: async_channel::Receiver<Command>,
+    /// The file that the configuration was read from.
+    pub file: Option<std::path::PathBuf>,
+    /// Contracts that the embedding program serves.
+    pub serves: Vec<ContractName>,
+}
+
+/// The supervisor of one Main.
+#[derive(Debug)]
+pub struct Supervisor {
+    bus: Arc<Bus>,
+    roster: Arc<Roster>,
+    slots: Slots,
+    programs: Arc<Programs>,
+    logs: Arc<Logs>,
+    turns: Arc<Turns>,
+    openings: Arc<Openings>,
+    hooks: Hooks,
+    events: broadcast::Sender<Arc<MainEvent>>,
+    commands: async_channel::Receiver<Command>,
+    notices: (async_channel::Sender<Noted>, async_channel::Receiver<Noted>),
+    tasks: JoinSet<Done>,
+    file: Option<std::path::PathBuf>,
+    serves: Vec<ContractName>,
+    applying: Option<Applying>,
+    shutting_down: bool,
+    /// Nobody is left who could command: Main was dropped.
+    abandoned: bool,
+    /// Runs begun so far, of all extensions.
+    runs: u64,
+    began: Instant,
+}
+
+/// Notices that may wait for the supervisor; an extension that has one to give waits for room.
+const NOTICES: usize = 64;
+
+impl Supervisor {
+    pub fn new(charge: Charge) -> Self {
+        let Charge { bus, roster, programs, turns, openings, hooks, logs, events, commands, file, serves } =
+            charge;
+        let of_main = serves.iter().cloned().chain(HOOKS_CONTRACT.parse().ok()).collect();
+        Self {
+            slots: Slots::new(roster.all(), of_main),
+            bus,
+            roster,
+            programs,
+            logs,
+            turns,
+            openings,
+            hooks,
+            events,
+            commands,
+            notices: async_channel::bounded(NOTICES),
+            tasks: JoinSet::new(),
+            file,
+            serves,
+            applying: None,
+            shutting_down: false,
+            abandoned: false,
+            runs: 0,
+            began: Instant::now(),
+        }
+    }
+
+    /// Starts what is to be started, says so when all of it is ready or has failed, and goes on until
+    /// it is asked to shut down and everything has ended.
+    pub async fn run(mut self, started: oneshot::Sender<()>) {
+        let autostart: Vec<usize> =
+            self.slots.iter().filter(|(_, slot)| slot.config.autostart).map(|(index, _)| index).collect();
+        for index in autostart {
+            self.want(index);
+        }
+        self.settle();
+        let mut started = Some(started);
+        loop {
+            if started.is_some()
+                && !self.slots.iter().any(|(_, slot)| slot.life.is_coming())
+                && let Some(started) = started.take()
+            {
+                // It fails only if whoever started Main has given up.
+                let _gave_up = started.send(());
+            }
+            if self.shutting_down && self.tasks.is_empty() {
+                return;
+            }
+            let event = self.next().await;
+            self.decide(event);
+            self.settle();
+            self.go_on_applying();
+        }
+    }
+
+    async fn next(&mut self) -> Event {
+        let due = self.slots.iter().filter_map(|(_, slot)| slot.due).min();
+        loop {
+            tokio::select! {
+                biased;
+                // Before its end: what an extension said was said while it ran.
+                Ok(noted) = self.notices.1.recv() => return Event::Noted(noted),
+                Some(done) = self.tasks.join_next() => match done {
+                    Ok(Done::Ran(ended)) => return Event::Ended(ended),
+                    Ok(Done::Loaded(loaded)) => return Event::Loaded(loaded),
+                    Ok(Done::Read(read)) => return Event::Read(read),
+                    // Tasks catch their panics and nobody aborts them.
+                    Err(error) => tracing::error!("a task of the supervisor was lost: {error}"),
+                },
+                command = self.commands.recv(), if !self.abandoned => {
+                    return Event::Command(command.unwrap_or_else(|_| {
+                        self.abandoned = true;
+                        Command::Shutdown
+                    }));
+                }
+                () = sleep_until(due.unwrap_or(self.began)), if due.is_some() => return Event::Due,
+            }
+        }
+    }
+
+    fn decide(&mut self, event: Event) {
+        match event {
+            Event::Command(command) => self.obey(command),
+            Event::Noted(noted) => self.note(noted),
+            Event::Ended(ended) => self.end(*ended),
+            Event::Loaded(loaded) => self.loaded(*loaded),
+            Event::Read(read) => self.read(*read),
+            Event::Due => self.end_delays(),
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Start(id, reply) => {
+                self.with(&id, reply, |supervisor, index, reply| supervisor.start(index, reply));
+            }
+            Command::Stop(id, reply) => {
+                self.with(&id, reply, |supervisor, index, reply| supervisor.stop(index, Some(reply)));
+            }
+            Command::Restart(id, reply) => {
+                self.with(&id, reply, |supervisor, index, reply| supervisor.restart(index, reply));
+            }
+            Command::Reload(id, reply) => {
+                self.with(&id, reply, |supervisor, index, reply| supervisor.reload(index, reply));
+            }
+            Command::Configure(config, reply) => self.configure(config, reply),
+            Command::Ping(reply) => {
+                // It fails only if whoever asked has given up.
+                let _gave_up = reply.send(());
+            }
+            Command::Shutdown => self.shut_down(),
+        }
+    }
+
+    fn with<T>(
+        &mut self,
+        id: &ExtensionId,
+        reply: ReplyTo<T>,
+        act: impl FnOnce(&mut Self, usize, ReplyTo<T>),
+    ) {
+        match self.slots.find(id) {
+            None => answer([reply], || Err(ControlError::Unknown(id.to_string()))),
+            Some(index) => act(self, index, reply),
+        }
+    }
+
+    fn note(&mut self, Noted { peer, run, notice }: Noted) {
+        let Some((index, part)) = self.slots.of_run(peer, run) else { return };
+        let (happening, phase, reason) = match notice {
+            Notice::Ready => (Happening::Ready, Phase::Ready, None),
+            Notice::Interrupted(reason) => {
+                (Happening::Interrupted, Phase::Interrupted(reason.clone()), Some(reason))
+            }
+        };
+        match part {
+            Part::Predecessor => {}
+            Part::Successor if happening == Happening::Ready => self.take_over(index),
+            // The one that serves is to serve on.
+            Part::Successor => {}
+            Part::Current => {
+                let Some(slot) = self.slots.get_mut(index) else { return };
+                slot.apply(happening);
+                if let (Happening::Ready, Some(run)) = (happening, &slot.current) {
+                    run.version.note_served();
+                }
+                if slot.predecessor.is_some() {
+                    // It may have said so before it had taken over.
+                    slot.unit.version().peer.set_phase_if_up(phase);
+                }
+                if slot.life.is_there() {
+                    let state = slot.life.state();
+                    self.set_state(index, state, reason);
+                    let slot = self.slots.get_mut(index).map(|slot| std::mem::take(&mut slot.starters));
+                    answer(slot.unwrap_or_default(), || Ok(()));
+                    self.came_up(index);
+                }
+            }
+        }
+    }
+
+    fn launch(&mut self, index: usize) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.apply(Happening::Launched);
+        // Whoever waited for the end of the instance before has seen it.
+        answer(std::mem::take(&mut slot.stoppers), || Ok(()));
+        let version = slot.unit.version();
+        slot.unit.count_start();
+        version.peer.begin_instance();
+        // Whoever sees it start can send to it.
+        self.set_state(index, State::Starting, None);
+        let is_on_trial = self.slots.get(index).is_some_and(|slot| slot.life.is_on_trial());
+        let run = self.spawn(index, version, is_on_trial);
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.current = run;
+        }
+    }
+
+    /// A task for a new instance.
+    fn spawn(&mut self, index: usize, version: Arc<Version>, is_on_trial: bool) -> Option<Run> {
+        self.runs += 1;
+        let signals = Signals::new(version.peer.id(), self.runs, self.notices.0.clone(), is_on_trial);
+        let signals = Arc::new(signals);
+        let instance = Box::new(Instance {
+            bus: self.bus.clone(),
+            peer: version.peer.clone(),
+            config: version.config.clone(),
+            output: version.output.clone(),
+            turns: self.turns.clone(),
+            openings: self.openings.clone(),
+            share: version.share.clone(),
+            signals: signals.clone(),
+            usage: self.slots.get(index)?.unit.usage.clone(),
+        });
+        let run = Run { version, signals };
+        let (task, programs) = (run.clone(), self.programs.clone());
+        let run_it = async move { Done::Ran(Box::new(run::run(task, programs, instance).await)) };
+        self.tasks.spawn(Handoff::new(run_it));
+        Some(run)
+    }
+
+    fn drain(&mut self, index: usize) {
+        let Some(slot) = self.slots.get(index) else { return };
+        let phase = if slot.life.is_coming() { Phase::Replacing } else { Phase::Draining };
+        if let Some(run) = &slot.current {
+            run.version.peer.set_phase(phase);
+            run.stop();
+        }
+        self.set_state(index, State::Draining, None);
+    }
+
+    /// Those who wait for it to be ready wait no longer.
+    fn settle_starters(&mut self, index: usize, reason: &str) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        let id = slot.unit.id().clone();
+        answer(std::mem::take(&mut slot.starters), || {
+            Err(ControlError::NotStarted { id: id.clone(), reason: reason.to_owned() })
+        });
+    }
+
+    /// Those who wait for its end hear it, once nothing of it runs.
+    fn settle_stoppers(&mut self, index: usize) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        if slot.runs().next().is_none() {
+            answer(std::mem::take(&mut slot.stoppers), || Ok(()));
+        }
+    }
+
+    fn set_state(&self, index: usize, state: State, reason: Option<String>) {
+        let Some(slot) = self.slots.get(index) else { return };
+        let from = slot.unit.set_state(state, reason.clone());
+        if from != state {
+            let id = slot.unit.id();
+            tracing::debug!(target: "weir", extension = %id, %from, to = %state, "state");
+            let event = MainEvent::State { extension: id.clone(), from, to: state, reason };
+            // An error says only that nobody listens.
+            let _nobody = self.events.send(event.into());
+        }
+    }
+}
+
+fn answer<T>(replies: impl IntoIterator<Item = ReplyTo<T>>, result: impl Fn() -> Result<T, ControlError>) {
+    for reply in replies {
+        // It fails only if whoever asked has given up.
+        let _gave_up = reply.send(result());
+    }
+}

@@ -1,0 +1,367 @@
+//! The reload of the whole configuration: what it no longer names is stopped, what is new in it is
+//! started, what it changes is exchanged, and nothing else is touched.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use serde::Serialize;
+use weir_bus::Phase;
+use weir_config::{Config, ConfigErrors, ExtensionConfig, MainConfig};
+use weir_names::ExtensionId;
+
+use super::{
+    ControlError, Done, ReplyTo, Supervisor, answer,
+    reload::{Asker, Place},
+    slots::Slot,
+};
+use crate::{
+    check_mappings,
+    events::MainEvent,
+    roster::{State, Unit, configure_traffic, on_the_bus, queues_on_the_bus},
+};
+
+/// What came of a reload of the configuration. Whoever is not in it is as it was.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub struct ReloadReport {
+    /// Extensions that are new.
+    pub added: Vec<ExtensionId>,
+    /// Extensions that are no longer configured, and have ended.
+    pub removed: Vec<ExtensionId>,
+    /// Extensions whose configuration or component has changed, and that run with it; those that do not
+    /// run will, when they are started.
+    pub changed: Vec<ExtensionId>,
+    /// New and changed ones that did not come up.
+    pub failed: Vec<NotReloaded>,
+    /// What need not be wrong: [`Config::warnings`].
+    pub warnings: Vec<String>,
+    /// Keys of `[main]` that have changed and take effect when Main is started anew.
+    pub needs_restart: Vec<&'static str>,
+}
+
+/// An extension that did not come up as it is configured now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct NotReloaded {
+    /// The extension.
+    pub extension: ExtensionId,
+    /// Why, and what serves now.
+    pub reason: String,
+}
+
+/// A reload of the configuration under way.
+#[derive(Debug)]
+pub(super) struct Applying {
+    reply: ReplyTo<ReloadReport>,
+    stage: Stage,
+    removed: Vec<usize>,
+    added: Vec<usize>,
+    kept: Vec<(usize, Arc<ExtensionConfig>)>,
+    /// Those that are being exchanged.
+    pending: BTreeSet<usize>,
+    report: ReloadReport,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Reading,
+    /// Before anything starts: what is new may be what is removed, under another id and on the same
+    /// files.
+    Removing,
+    /// Before anything is changed, which may require what is new.
+    Adding,
+    Changing,
+    /// What is new may require what was changed.
+    Settling,
+}
+
+impl Supervisor {
+    pub(super) fn configure(&mut self, config: Option<Box<Config>>, reply: ReplyTo<ReloadReport>) {
+        if self.shutting_down {
+            return answer([reply], || Err(ControlError::ShuttingDown));
+        }
+        if self.applying.is_some() {
+            return answer([reply], || Err(ControlError::Reloading("the configuration".to_owned())));
+        }
+        let (file, serves) = (self.file.clone(), self.serves.clone());
+        if config.is_none() && file.is_none() {
+            return answer([reply], || Err(ControlError::NoFile));
+        }
+        self.applying = Some(Applying {
+            reply,
+            stage: Stage::Reading,
+            removed: Vec::new(),
+            added: Vec::new(),
+            kept: Vec::new(),
+            pending: BTreeSet::new(),
+            report: ReloadReport::default(),
+        });
+        // Before it is said: whoever has missed that asks.
+        self.roster.set_reloading(true);
+        let _nobody = self.events.send(MainEvent::Reloading.into());
+        // Files may be slow, and the checks have work to do.
+        self.tasks.spawn_blocking(move || {
+            let read = match (config, file) {
+                (Some(mut config), _) => {
+                    // As `Builder::serve` does.
+                    config.main.serves.retain(|contract| !serves.contains(contract));
+                    config.main.serves.extend(serves);
+                    config.check().map(|()| *config)
+                }
+                (None, Some(file)) => Config::load(&file),
+                (None, None) => Ok(Config::default()),
+            };
+            Done::Read(Box::new(read))
+        });
+    }
+
+    pub(super) fn read(&mut self, read: Result<Config, ConfigErrors>) {
+        let config = match read {
+            Ok(config) => config,
+            Err(errors) => return self.end_applying(Some(errors.to_string())),
+        };
+        let mut main = config.main.clone();
+        main.serves.retain(|contract| !self.serves.contains(contract));
+        if let Some(contract) = main.serves.first() {
+            let text = format!("`[main] serves` names `{contract}`, and this program does not serve it");
+            return self.end_applying(Some(text));
+        }
+        if let Err(error) = check_mappings(&config) {
+            return self.end_applying(Some(error.to_string()));
+        }
+        if self.shutting_down {
+            return self.end_applying(Some("main is shutting down".to_owned()));
+        }
+        self.plan(config);
+    }
+
+    /// From here on the new configuration holds.
+    fn plan(&mut self, config: Config) {
+        let Some(mut applying) = self.applying.take() else { return };
+        let before = self.roster.main();
+        applying.report.warnings = config.warnings();
+        applying.report.needs_restart = needs_restart(&before, &config.main);
+        configure_traffic(&self.bus, queues_on_the_bus(&config), config.retained());
+        self.hooks.configure(config.hooks.clone());
+        let beside = config.memory_beside_extensions();
+        let (main, extensions) = config.into_parts();
+        let mut kept = (*before).clone();
+        (kept.memory_budget, kept.plugin_dir) = (main.memory_budget, main.plugin_dir);
+        let main = Arc::new(kept);
+        let (mut listed, mut new) = (Vec::new(), Vec::new());
+        for extension in extensions {
+            let extension = Arc::new(extension);
+            let known = self.slots.find_ever(&extension.id);
+            let was_listed = known.and_then(|index| self.slots.get(index)).is_some_and(|slot| slot.is_listed);
+            let index = match known {
+                Some(index) if was_listed => {
+                    applying.kept.push((index, extension));
+                    index
+                }
+                Some(index) => {
+                    self.exchange(index, extension, &main);
+                    applying.added.push(index);
+                    index
+                }
+                None => {
+                    let (limits, access) = on_the_bus(&extension, &main);
+                    let original = extension.copy_of.as_ref().and_then(|id| self.slots.find_ever(id));
+                    let original = original.and_then(|index| self.slots.get(index));
+                    let original = original.map(|slot| slot.unit.version().peer.clone());
+                    let peer = self.bus.add_peer(&extension.id, limits, access, original.as_deref());
+                    let unit = Arc::new(Unit::new(extension, peer, self.logs.clone()));
+                    new.push(unit.clone());
+                    let index = self.slots.push(unit);
+                    applying.added.push(index);
+                    index
+                }
+            };
+            listed.push(index);
+        }
+        let all: BTreeSet<usize> = listed.iter().copied().collect();
+        let gone = |(index, slot): &(usize, &Slot)| slot.is_listed && !all.contains(index);
+        applying.removed = self.slots.iter().filter(gone).map(|(index, _)| index).collect();
+        let unit = |index: &usize| self.slots.get(*index).map(|slot| slot.unit.clone());
+        self.roster.configure(main, listed.iter().filter_map(unit).collect(), new, beside);
+        for index in listed {
+            self.slots.get_mut(index).into_iter().for_each(|slot| slot.is_listed = true);
+        }
+        for index in &applying.removed {
+            self.slots.get_mut(*index).into_iter().for_each(|slot| slot.is_listed = false);
+            self.stop(*index, None);
+        }
+        self.slots.find_owners();
+        for index in &applying.added {
+            if let Some(slot) = self.slots.get(*index)
+                && slot.config.autostart
+                && slot.life.state() != State::Quarantined
+            {
+                // What is asked of them waits for them.
+                slot.unit.version().peer.set_phase(Phase::Starting);
+            }
+        }
+        applying.stage = Stage::Removing;
+        self.applying = Some(applying);
+    }
+
+    /// Another version of an extension that does not run.
+    fn exchange(&mut self, index: usize, config: Arc<ExtensionConfig>, main: &MainConfig) {
+        let Some(slot) = self.slots.get(index) else { return };
+        let (limits, access) = on_the_bus(&config, main);
+        let peer = slot.unit.version().peer.renewed(limits, access);
+        let next = slot.unit.next_version(config, peer, None);
+        self.install(index, &next, Place::ForGood);
+    }
+
+    /// Goes on to the next stage, as soon as the one before is done.
+    pub(super) fn go_on_applying(&mut self) {
+        loop {
+            let Some(applying) = &self.applying else { return };
+            let slots = |indices: &[usize], is: fn(&Slot) -> bool| {
+                indices.iter().filter_map(|index| self.slots.get(*index)).any(is)
+            };
+            let goes_on = match applying.stage {
+                Stage::Reading => true,
+                Stage::Removing => slots(&applying.removed, |slot| slot.runs().next().is_some()),
+                Stage::Adding => slots(&applying.added, |slot| slot.life.is_coming()),
+                Stage::Changing => !applying.pending.is_empty(),
+                Stage::Settling => slots(&applying.added, |slot| slot.life.is_coming()),
+            };
+            if goes_on {
+                return;
+            }
+            match applying.stage {
+                Stage::Reading => return,
+                Stage::Removing => self.add(),
+                Stage::Adding => self.change(),
+                Stage::Changing => {
+                    self.settle();
+                    self.report_on(|applying| applying.stage = Stage::Settling);
+                }
+                Stage::Settling => {
+                    self.report_added();
+                    return self.end_applying(None);
+                }
+            }
+        }
+    }
+
+    fn add(&mut self) {
+        let Some(mut applying) = self.applying.take() else { return };
+        for index in &applying.removed {
+            if let Some(slot) = self.slots.get(*index) {
+                self.bus.retire(&slot.unit.version().peer);
+                self.forget(*index);
+                applying.report.removed.push(slot.unit.id().clone());
+            }
+        }
+        let added = applying.added.clone();
+        applying.stage = Stage::Adding;
+        self.applying = Some(applying);
+        if self.shutting_down {
+            return;
+        }
+        for index in added {
+            if self.slots.get(index).is_some_and(|slot| slot.config.autostart) {
+                self.want(index);
+            }
+        }
+        self.settle();
+    }
+
+    fn change(&mut self) {
+        let Some(mut applying) = self.applying.take() else { return };
+        let kept = std::mem::take(&mut applying.kept);
+        applying.stage = Stage::Changing;
+        self.applying = Some(applying);
+        if self.shutting_down {
+            return;
+        }
+        let main = self.roster.main();
+        for (index, config) in kept {
+            self.change_one(index, config, &main);
+        }
+    }
+
+    fn report_added(&mut self) {
+        let Some(applying) = &mut self.applying else { return };
+        for index in &applying.added {
+            let Some(slot) = self.slots.get(*index) else { continue };
+            let id = slot.unit.id().clone();
+            let is_idle = !slot.config.autostart;
+            if slot.life.is_there() || is_idle {
+                applying.report.added.push(id);
+            } else {
+                let reason = slot.unit.status().reason.unwrap_or_else(|| slot.life.state().to_string());
+                applying.report.failed.push(NotReloaded { extension: id, reason });
+            }
+        }
+    }
+
+    fn change_one(&mut self, index: usize, config: Arc<ExtensionConfig>, main: &MainConfig) {
+        let Some(slot) = self.slots.get(index) else { return };
+        let is_to_run = slot.life.is_coming() || slot.life.state() == State::BackingOff;
+        let runs = slot.life.is_running() || is_to_run;
+        let is_same = config.runs_as(&slot.unit.version().config);
+        let id = slot.unit.id().clone();
+        if slot.reload.is_some() && is_same {
+            // It gets what is in the file already.
+        } else if slot.reload.is_some() {
+            let reason = "it is being reloaded already".to_owned();
+            let failed = NotReloaded { extension: id, reason };
+            self.report_on(|applying| applying.report.failed.push(failed));
+        } else if runs {
+            self.report_on(|applying| {
+                applying.pending.insert(index);
+            });
+            self.load(index, config, Asker::Configuration, false);
+        } else if is_same {
+            self.retune(index, config);
+        } else {
+            self.exchange(index, config, main);
+            self.report_on(|applying| applying.report.changed.push(id));
+        }
+    }
+
+    fn report_on(&mut self, report: impl FnOnce(&mut Applying)) {
+        if let Some(applying) = &mut self.applying {
+            report(applying);
+        }
+    }
+
+    /// What came of the exchange of one.
+    pub(super) fn reloaded(&mut self, index: usize, result: Result<bool, String>) {
+        let (Some(applying), Some(slot)) = (&mut self.applying, self.slots.get(index)) else { return };
+        applying.pending.remove(&index);
+        let extension = slot.unit.id().clone();
+        match result {
+            Ok(true) => applying.report.changed.push(extension),
+            Ok(false) => {}
+            Err(reason) => applying.report.failed.push(NotReloaded { extension, reason }),
+        }
+    }
+
+    fn end_applying(&mut self, refused: Option<String>) {
+        let Some(Applying { reply, report, .. }) = self.applying.take() else { return };
+        self.roster.set_reloading(false);
+        let _nobody = self.events.send(MainEvent::Reloaded.into());
+        answer([reply], || match &refused {
+            Some(reason) => Err(ControlError::NotConfigured(reason.clone())),
+            None => Ok(report.clone()),
+        });
+    }
+}
+
+/// Keys that differ and that Main cannot change while it runs.
+fn needs_restart(before: &MainConfig, after: &MainConfig) -> Vec<&'static str> {
+    let differs = [
+        ("control-socket", before.control_socket != after.control_socket),
+        ("cache-dir", before.cache_dir != after.cache_dir),
+        ("cache-size", before.cache_size != after.cache_size),
+        ("trusted-keys", before.trusted_keys != after.trusted_keys),
+        ("request-timeout", before.request_timeout != after.request_timeout),
+        ("blocking-threads", before.blocking_threads != after.blocking_threads),
+    ];
+    differs.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
+}

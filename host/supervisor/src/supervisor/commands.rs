@@ -1,0 +1,131 @@
+//! What operators and embedders tell the supervisor to do with one extension, or with all.
+
+use weir_bus::Phase;
+
+use super::{ControlError, Happening, Reply, Slot, Step, Supervisor, answer};
+use crate::{events::MainEvent, roster::State};
+
+impl Supervisor {
+    pub(super) fn start(&mut self, index: usize, reply: Reply) {
+        if self.shutting_down {
+            return answer([reply], || Err(ControlError::ShuttingDown));
+        }
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        if slot.life.is_there() {
+            return answer([reply], || Ok(()));
+        }
+        slot.starters.push(reply);
+        if slot.life.state() == State::Quarantined {
+            let reason = slot.unit.status().reason.unwrap_or_default();
+            return self.settle_starters(index, &reason);
+        }
+        if slot.life.state() == State::BackingOff {
+            // Whoever starts it means what is in the file now.
+            slot.unit.version().forget_program();
+        }
+        self.want(index);
+    }
+
+    pub(super) fn stop(&mut self, index: usize, reply: Option<Reply>) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.stoppers.extend(reply);
+        slot.due = None;
+        let was = slot.life.state();
+        let step = slot.apply(Happening::Stop);
+        if slot.life.is_running() {
+            // One that was to come again is on its way out for good.
+            slot.unit.version().peer.set_phase(Phase::Draining);
+        }
+        match step {
+            Step::Drain => self.drain(index),
+            _ if was != State::Draining && was != State::Quarantined => {
+                let (version, state) = (slot.unit.version(), slot.life.state());
+                version.forget_program();
+                version.peer.set_phase(Phase::Down);
+                self.forget(index);
+                self.set_state(index, state, None);
+            }
+            _ => {}
+        }
+        if self.slots.get(index).is_some_and(|slot| slot.life.is_running()) {
+            // It will take none of what waits, however long its end takes.
+            self.turn_away(index);
+        }
+        self.settle_starters(index, "it was stopped");
+        self.give_up_reload(index, "it was stopped");
+        self.settle_stoppers(index);
+    }
+
+    pub(super) fn restart(&mut self, index: usize, reply: Reply) {
+        if self.shutting_down {
+            return answer([reply], || Err(ControlError::ShuttingDown));
+        }
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.starters.push(reply);
+        slot.due = None;
+        // What starts is what is in the file by then. A reload meanwhile can fall back to what runs.
+        slot.unit.set_version(slot.unit.version_anew());
+        self.programs.read_again(&slot.config.path);
+        let step = slot.apply(Happening::Restart);
+        self.come_again(index, step);
+        self.give_up_reload(index, "it was restarted");
+        self.want(index);
+    }
+
+    /// It drains if it runs, and waits to be started otherwise.
+    pub(super) fn come_again(&mut self, index: usize, step: Step) {
+        if step == Step::Drain {
+            return self.drain(index);
+        }
+        let Some(slot) = self.slots.get(index) else { return };
+        match slot.life.state() {
+            State::Draining => slot.unit.version().peer.set_phase(Phase::Replacing),
+            state => self.set_state(index, state, None),
+        }
+    }
+
+    /// Wants an extension to run, and what it requires. A delay of one that it requires goes on.
+    pub(super) fn want(&mut self, index: usize) {
+        for needed in self.slots.with_required(index) {
+            let Some(slot) = self.slots.get_mut(needed) else { continue };
+            if needed != index && slot.life.state() == State::BackingOff {
+                continue;
+            }
+            slot.due = None;
+            let was = slot.life.state();
+            // That one is quarantined is seen by whoever waits for it.
+            let _quarantined = slot.apply(Happening::Start);
+            let state = slot.life.state();
+            if state == State::Draining {
+                slot.unit.version().peer.set_phase(Phase::Replacing);
+            } else if state != was {
+                self.set_state(needed, state, None);
+            }
+        }
+    }
+
+    pub(super) fn shut_down(&mut self) {
+        if !std::mem::replace(&mut self.shutting_down, true) {
+            let _nobody = self.events.send(MainEvent::Stopping.into());
+        }
+        let reloading: Vec<usize> =
+            self.slots.iter().filter(|(_, slot)| slot.reload.is_some()).map(|(index, _)| index).collect();
+        for index in reloading {
+            self.give_up_reload(index, "main is shutting down");
+        }
+        let idle: Vec<usize> = self
+            .slots
+            .iter()
+            .filter(|(_, slot)| {
+                slot.runs().next().is_none() && (slot.life.is_waiting() || slot.due.is_some())
+            })
+            .map(|(index, _)| index)
+            .collect();
+        for index in idle.into_iter().chain(self.slots.stoppable()) {
+            let drains = |slot: &Slot| slot.life.state() == State::Draining && !slot.life.is_coming();
+            if !self.slots.get(index).is_some_and(drains) {
+                self.stop(index, None);
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What becomes of an extension whose instance has ended, and of what waits for it.
+
+use std::time::SystemTime;
+
+use tokio::time::Instant;
+use weir_bus::{Phase, Request};
+use weir_guest::Exit;
+
+use super::{Ended, Happening, Part, Slot, Step, Supervisor};
+use crate::roster::State;
+
+impl Supervisor {
+    pub(super) fn end(&mut self, ended: Ended) {
+        ended.run.version.peer.end_instance();
+        let (peer, run) = (ended.run.version.peer.id(), ended.run.signals.run());
+        match self.slots.of_run(peer, run) {
+            Some((index, Part::Current)) => self.current_ended(index, &ended),
+            Some((index, Part::Successor)) => self.successor_ended(index, &ended),
+            Some((index, Part::Predecessor)) => self.predecessor_ended(index, &ended),
+            None => return,
+        }
+        if self.shutting_down {
+            self.shut_down();
+        }
+    }
+
+    pub(super) fn current_ended(&mut self, index: usize, ended: &Ended) {
+        let at = self.began.elapsed();
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.current = None;
+        let was = slot.life.state();
+        let clean = ended.end.exit == Exit::Finished;
+        let step = slot.apply(Happening::Ended {
+            clean,
+            hopeless: ended.end.is_hopeless,
+            hindered: matches!(ended.end.exit, Exit::Hindered { .. }),
+            at,
+            draw: fastrand::f64(),
+        });
+        let state = slot.life.state();
+        let as_it_should = match (was, &ended.end.exit) {
+            (State::Draining, Exit::Failed(_)) => true,
+            // What counts against it, or is why the version before comes back, is on record.
+            (_, Exit::Finished) => matches!(state, State::Stopped | State::Loaded) && step != Step::FallBack,
+            _ => false,
+        };
+        let reason = (!as_it_should || !clean).then(|| ended.end.exit.to_string());
+        let unit = slot.unit.clone();
+        let version = unit.version();
+        ended.run.version.note_end(clean && was == State::Starting);
+        let mut next_restart = None;
+        // Decided once: what comes in between must neither be refused nor wait for nobody.
+        let is_succeeded = slot.is_succeeded() && matches!(state, State::BackingOff | State::Failed);
+        let comes_again = is_succeeded || state == State::Loaded;
+        version.peer.set_phase(if comes_again { Phase::Replacing } else { Phase::Down });
+        match (step, state) {
+            _ if is_succeeded => {}
+            (Step::Delay(delay), _) => {
+                let due = Instant::now() + delay;
+                slot.due = Some(due);
+                next_restart = Some(SystemTime::now() + delay);
+                self.turn_away(index);
+            }
+            (_, State::Loaded) => {}
+            (_, State::Stopped) => self.forget(index),
+            _ => self.turn_away(index),
+        }
+        if !matches!(state, State::Loaded | State::BackingOff) && !is_succeeded {
+            // Whoever starts it next means what is in the file then.
+            version.forget_program();
+        }
+        if !as_it_should {
+            let then = if is_succeeded { State::Starting } else { state };
+            self.record_failure(&unit, &ended.end, then, next_restart);
+        }
+        let reason = match state {
+            State::Quarantined => Some(self.why_quarantined(index, &ended.end.exit)),
+            State::Loaded => None,
+            _ => reason,
+        };
+        self.set_state(index, state, reason.clone());
+        match (step, state) {
+            (Step::FallBack, _) => self.fall_back(index, &ended.end.exit.to_string()),
+            (_, State::Loaded) => self.put_next(index),
+            _ => {
+                let reason = reason.unwrap_or_else(|| "it finished before it was ready".to_owned());
+                self.settle_starters(index, &reason);
+                self.gave_up(index, &reason);
+                self.adopt(index);
+            }
+        }
+        self.settle_stoppers(index);
+    }
+
+    /// An extension has stopped, or is no longer configured. What it has subscribed to ends with the last of its
+    /// instances: one that has failed comes again, by itself or by the operator.
+    pub(super) fn forget(&self, index: usize) {
+        let Some(slot) = self.slots.get(index) else { return };
+        let comes = |slot: &Slot| {
+            let state = slot.life.state();
+            slot.is_listed
+                && (slot.life.is_coming()
+                    || matches!(state, State::BackingOff | State::Failed | State::Quarantined))
+        };
+        match self.slots.sharing(index).into_iter().any(comes) {
+            true => self.turn_away(index),
+            false => self.bus.forget(&slot.unit.version().peer),
+        }
+    }
+
+    /// Nobody takes the requests that wait for an extension, or not before one of its instances is started again:
+    /// those whose deadlines would pass meanwhile are answered now.
+    pub(super) fn turn_away(&self, index: usize) {
+        let Some(slot) = self.slots.get(index) else { return };
+        let due = self.slots.sharing(index).iter().filter_map(|slot| slot.due).min();
+        let is_hopeless = |request: &Request| due.is_none_or(|due| request.answer.deadline() <= due);
+        slot.unit.version().peer.inbox().drop_requests(is_hopeless);
+    }
+
+    pub(super) fn why_quarantined(&self, index: usize, last: &Exit) -> String {
+        let Some(slot) = self.slots.get(index) else { return String::new() };
+        let (id, window) = (slot.unit.id(), slot.unit.version().config.restart.window);
+        format!(
+            "{} failures within {}, the last: {last}; `weir restart {id}` starts it again",
+            slot.life.failures(),
+            humantime::format_duration(window),
+        )
+    }
+
+    pub(super) fn end_delays(&mut self) {
+        let now = Instant::now();
+        let over: Vec<usize> = self
+            .slots
+            .iter()
+            .filter(|(_, slot)| slot.due.is_some_and(|due| due <= now))
+            .map(|(index, _)| index)
+            .collect();
+        for index in over {
+            if let Some(slot) = self.slots.get_mut(index) {
+                slot.due = None;
+                slot.apply(Happening::Due);
+                let state = slot.life.state();
+                self.set_state(index, state, None);
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! How often an extension has failed of late, and how long it waits for its restart therefore.
+
+use std::{collections::VecDeque, time::Duration};
+
+use weir_config::RestartConfig;
+
+/// When an extension has failed: only as far back as the window reaches, and no more than are allowed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Failures(VecDeque<Duration>);
+
+impl Failures {
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Counts a failure; which one in the window it is, from 1. None: it is one too many.
+    pub(super) fn add(&mut self, at: Duration, restart: &RestartConfig) -> Option<u32> {
+        self.0.push_back(at);
+        // A smaller window or number may have been configured since the last.
+        while self.0.front().is_some_and(|first| at.saturating_sub(*first) >= restart.window) {
+            self.0.pop_front();
+        }
+        let number = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
+        (number < restart.failures).then_some(number)
+    }
+}
+
+/// The time before the restart after the `number`th failure in the window, from 1: `draw` of the way from
+/// half of [`RestartConfig::longest_delay`] to all of it, so that extensions that failed together do not
+/// start together.
+pub(super) fn delay(number: u32, draw: f64, restart: &RestartConfig) -> Duration {
+    let half = restart.longest_delay(number) / 2;
+    half + half.mul_f64(draw.clamp(0.0, 1.0))
+}

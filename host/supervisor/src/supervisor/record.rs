@@ -1,0 +1,83 @@
+//! What is said and kept of a failure.
+
+use std::time::SystemTime;
+
+use weir_guest::Exit;
+use weir_logs::{Level, Source};
+
+use super::{Supervisor, run::End};
+use crate::{
+    events::MainEvent,
+    roster::{FailureRecord, HandledMessage, State, Unit},
+};
+
+impl Supervisor {
+    /// Keeps a record of a failure, says it in one line, and tells whoever listens. `then` is the state
+    /// that the extension is in therefore.
+    pub(super) fn record_failure(
+        &self,
+        unit: &Unit,
+        end: &End,
+        then: State,
+        next_restart: Option<SystemTime>,
+    ) {
+        let End { exit, handling, hash, time, .. } = end;
+        let handling = handling.as_ref().map(|handling| HandledMessage {
+            message: handling.message,
+            sequence: handling.sequence,
+            sender: self.bus.peer(handling.sender).map(|peer| peer.name().to_owned()).unwrap_or_default(),
+            operation: handling.operation.clone(),
+        });
+        let trace = match exit {
+            Exit::Trapped { trace, .. } | Exit::OutOfFuel { trace, .. } => trace.clone(),
+            _ => Vec::new(),
+        };
+        let failure = FailureRecord {
+            extension: unit.id().clone(),
+            time: *time,
+            cause: exit.to_string(),
+            hash: hash.clone(),
+            handling,
+            limit: exit.limit(),
+            trace,
+            then,
+            next_restart,
+        };
+        let text = format!("failed: {}", failure.cause);
+        let name = unit.id().as_str().into();
+        self.logs.write(&name, Level::Error, Source::Main, &text, fields(&failure).into_iter());
+        unit.add_failure(failure.clone());
+        let _nobody = self.events.send(MainEvent::Failed(Box::new(failure)).into());
+    }
+}
+
+/// What a line says of a failure beside the cause.
+fn fields(failure: &FailureRecord) -> Vec<(String, String)> {
+    let FailureRecord { hash, handling, limit, trace, then, next_restart, .. } = failure;
+    let mut fields = Vec::new();
+    let mut add = |name: &str, value: String| fields.push((name.to_owned(), value));
+    if let Some(handling) = handling {
+        add("handling", handling.operation.clone());
+        add("sender", handling.sender.clone());
+        let numbers = [("message", handling.message.map(|id| id.0)), ("sequence", handling.sequence)];
+        for (name, number) in numbers {
+            number.into_iter().for_each(|number| add(name, number.to_string()));
+        }
+    }
+    if let Some(limit) = limit {
+        add("limit", limit.name.clone());
+        add("used", limit.used.to_string());
+        add("allowed", limit.allowed.to_string());
+    }
+    add("then", then.to_string());
+    if let Some(time) = next_restart {
+        add("next-restart", humantime::format_rfc3339_millis(*time).to_string());
+    }
+    if let Some(hash) = hash {
+        add("hash", hash.clone());
+    }
+    if !trace.is_empty() {
+        add("trace", trace.join(" < "));
+    }
+    fields
+}

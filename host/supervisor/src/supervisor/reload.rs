@@ -1,0 +1,374 @@
+//! The reload of one extension: the new version is loaded while the old one serves, then takes its
+//! place, and gives it back if it does not come up.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use weir_bus::Phase;
+use weir_config::{ExtensionConfig, ReloadMode};
+use weir_guest::{Exit, LoadError, LoadFault, Loaded};
+use weir_logs::{Level, Source};
+
+use super::{
+    ControlError, Done, Happening, Reply, Supervisor, answer,
+    run::{End, Ended, Run},
+};
+use crate::roster::{State, Version, on_the_bus};
+
+/// A reload under way.
+#[derive(Debug)]
+pub(super) struct Reload {
+    /// Which one of this Main's it is.
+    number: u64,
+    stage: Stage,
+    asker: Asker,
+    /// Loading ends with it.
+    _wanted: oneshot::Receiver<()>,
+}
+
+/// How far it is.
+#[derive(Debug)]
+enum Stage {
+    /// The new version is loaded, and the old one serves.
+    Loading,
+    /// The old one finishes; this comes after it.
+    Next(Arc<Version>),
+    /// The new one starts, beside the old one.
+    Beside,
+    /// The new one was to start beside the old one, and ends because of this.
+    GivenUp(&'static str),
+    /// The new one starts in the place of this one, if there was one.
+    Trial(Option<Arc<Version>>),
+    /// The old one starts again, because of this.
+    Back(String),
+    /// The new one serves, and the old one finishes.
+    Retiring,
+}
+
+/// Who wants to know what comes of it.
+#[derive(Debug)]
+pub(super) enum Asker {
+    One(Reply),
+    /// The reload of the whole configuration.
+    Configuration,
+}
+
+/// How a version gets its place.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place {
+    ForGood,
+    /// Until it is ready, the one before may come back.
+    OnTrial,
+    /// It had it before. What another extension has come to own since then it does not get.
+    Back,
+}
+
+/// What came of loading a new version.
+#[derive(Debug)]
+pub(super) struct LoadedAnew {
+    /// For which reload.
+    number: u64,
+    index: usize,
+    config: Arc<ExtensionConfig>,
+    /// It is to be exchanged even if nothing of it has changed.
+    always: bool,
+    loaded: Result<Loaded, LoadError>,
+}
+
+impl Reload {
+    /// Whether both versions run, and the old one serves.
+    pub(super) fn is_beside(&self) -> bool {
+        matches!(self.stage, Stage::Beside)
+    }
+}
+
+impl Supervisor {
+    pub(super) fn reload(&mut self, index: usize, reply: Reply) {
+        let Some(slot) = self.slots.get(index) else { return };
+        if self.shutting_down {
+            return answer([reply], || Err(ControlError::ShuttingDown));
+        }
+        if slot.reload.is_some() {
+            return answer([reply], || Err(ControlError::Reloading(format!("`{}`", slot.unit.id()))));
+        }
+        let config = slot.unit.version().config.clone();
+        self.load(index, config, Asker::One(reply), true);
+    }
+
+    /// Loads what the configuration names, for an extension that is not being reloaded.
+    pub(super) fn load(&mut self, index: usize, config: Arc<ExtensionConfig>, asker: Asker, always: bool) {
+        self.runs += 1;
+        let number = self.runs;
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        let (mut unwanted, wanted) = oneshot::channel();
+        slot.reload = Some(Reload { number, stage: Stage::Loading, asker, _wanted: wanted });
+        let programs = self.programs.clone();
+        programs.read_again(&config.path);
+        self.tasks.spawn(async move {
+            let loaded = tokio::select! {
+                loaded = programs.load((&*config).into()) => loaded,
+                () = unwanted.closed() => Err(LoadFault::CutOff.of(&config.path, None)),
+            };
+            Done::Loaded(Box::new(LoadedAnew { number, index, config, always, loaded }))
+        });
+    }
+
+    pub(super) fn loaded(&mut self, LoadedAnew { number, index, config, always, loaded }: LoadedAnew) {
+        let Some(slot) = self.slots.get(index) else { return };
+        if slot.reload.as_ref().is_none_or(|reload| reload.number != number) {
+            // It was given up meanwhile.
+            return;
+        }
+        if self.shutting_down {
+            return self.finish(index, Err("main is shutting down".to_owned()));
+        }
+        let (unit, now, state) = (slot.unit.clone(), slot.unit.version(), slot.life.state());
+        let before = slot.proven();
+        let is_kept = before.is_some();
+        let loaded = match loaded {
+            Ok(loaded) => loaded,
+            Err(error) => {
+                let end = End::not_loaded(&error);
+                self.record_failure(&unit, &end, state, None);
+                let serves = if slot.life.is_there() { "; the version before serves on" } else { "" };
+                return self.finish(index, Err(format!("{}{serves}", end.exit)));
+            }
+        };
+        // One that is still being loaded is loaded from the same file.
+        let is_same = |kept: Loaded| kept.program.hash == loaded.program.hash;
+        if !always && config.runs_as(&now.config) && now.program().is_none_or(is_same) {
+            self.retune(index, config);
+            return self.finish(index, Ok(false));
+        }
+        let (limits, access) = on_the_bus(&config, &self.roster.main());
+        let (mode, missing) = (config.reload, self.missing(&config));
+        let next = unit.next_version(config, now.peer.renewed(limits, access), Some(loaded));
+        let is_to_run = matches!(state, State::BackingOff | State::Failed)
+            || self.slots.get(index).is_some_and(|slot| slot.life.is_coming());
+        match state {
+            State::Starting | State::Ready | State::Interrupted if missing.is_some() => {
+                let reason = missing.unwrap_or_default();
+                self.finish(index, Err(format!("{reason}; the version before serves on")));
+            }
+            // One that has never been ready serves nobody meanwhile.
+            State::Ready | State::Interrupted if mode == ReloadMode::Overlap && is_kept => {
+                next.peer.begin_beside();
+                unit.count_start();
+                let run = self.spawn(index, next, true);
+                let Some(slot) = self.slots.get_mut(index) else { return };
+                slot.successor = run;
+                self.set_stage(index, Stage::Beside);
+            }
+            State::Starting | State::Ready | State::Interrupted => {
+                self.set_stage(index, Stage::Next(next));
+                self.replace(index, is_kept);
+            }
+            _ if is_to_run => {
+                self.install(index, &next, if is_kept { Place::OnTrial } else { Place::ForGood });
+                self.set_stage(index, Stage::Trial(before));
+                self.replace(index, is_kept);
+            }
+            _ => {
+                // It starts with what is in the file by then.
+                next.forget_program();
+                self.install(index, &next, Place::ForGood);
+                self.finish(index, Ok(true));
+            }
+        }
+    }
+
+    /// Why an extension that is configured like this could not be started, if what it requires does not
+    /// come.
+    fn missing(&self, config: &ExtensionConfig) -> Option<String> {
+        let coming = self.slots.coming();
+        let is_coming = |owner: &Option<usize>| owner.is_some_and(|owner| coming.contains(&owner));
+        let (owner, contract) = self.slots.unmet(config).find(|(owner, _)| !is_coming(owner))?;
+        Some(self.why_blocked(owner, contract))
+    }
+
+    fn replace(&mut self, index: usize, is_kept: bool) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.due = None;
+        let step = slot.apply(Happening::Replace { is_kept });
+        self.come_again(index, step);
+    }
+
+    /// Another configuration of the same instances.
+    pub(super) fn retune(&mut self, index: usize, config: Arc<ExtensionConfig>) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.config = config.clone();
+        slot.unit.set_version(slot.unit.same_version(config));
+    }
+
+    /// The next instance is of this version, and on the bus it is the extension.
+    pub(super) fn install(&mut self, index: usize, version: &Arc<Version>, place: Place) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        let before = std::mem::replace(&mut slot.config, version.config.clone());
+        slot.unit.set_version(version.clone());
+        match place {
+            Place::ForGood => self.bus.hand_over(&version.peer, true),
+            Place::OnTrial => self.bus.hand_over_on_trial(&version.peer),
+            Place::Back => self.bus.hand_over(&version.peer, false),
+        }
+        if before.fulfills != version.config.fulfills {
+            self.slots.find_owners();
+        }
+    }
+
+    /// The instance has drained: the next version is up, if there is one.
+    pub(super) fn put_next(&mut self, index: usize) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        if let Some(Reload { stage: stage @ Stage::Next(_), .. }) = &mut slot.reload {
+            let before = slot.life.is_on_trial().then(|| slot.unit.version());
+            let place = if before.is_some() { Place::OnTrial } else { Place::ForGood };
+            if let Stage::Next(next) = std::mem::replace(stage, Stage::Trial(before)) {
+                self.install(index, &next, place);
+            }
+        }
+    }
+
+    /// The new version did not come up: the one before is to start again.
+    pub(super) fn fall_back(&mut self, index: usize, reason: &str) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        if let Some(Reload { stage: stage @ Stage::Trial(Some(_)), .. }) = &mut slot.reload
+            && let Stage::Trial(Some(before)) = std::mem::replace(stage, Stage::Back(reason.to_owned()))
+        {
+            self.bus.discard(&slot.unit.version().peer);
+            self.install(index, &before, Place::Back);
+        }
+    }
+
+    /// The extension serves, or has said that it cannot for now.
+    pub(super) fn came_up(&mut self, index: usize) {
+        let Some(slot) = self.slots.get(index) else { return };
+        match slot.reload.as_ref().map(|reload| &reload.stage) {
+            Some(Stage::Trial(_)) if !slot.life.is_on_trial() => self.finish(index, Ok(true)),
+            Some(Stage::Back(reason)) => {
+                let does = if slot.life.state() == State::Ready { "serves" } else { "runs" };
+                let reason = format!("{reason}; the version before {does} again");
+                self.finish(index, Err(reason));
+            }
+            _ => {}
+        }
+    }
+
+    /// The extension does not come up, or is not to.
+    pub(super) fn gave_up(&mut self, index: usize, reason: &str) {
+        let Some(slot) = self.slots.get(index) else { return };
+        match slot.reload.as_ref().map(|reload| &reload.stage) {
+            Some(Stage::Next(_) | Stage::Trial(_)) => self.finish(index, Err(reason.to_owned())),
+            Some(Stage::Back(first)) => {
+                let reason = format!("{first}; nor did the version before start again: {reason}");
+                self.finish(index, Err(reason));
+            }
+            _ => {}
+        }
+    }
+
+    /// Somebody has decided otherwise while it was under way.
+    pub(super) fn give_up_reload(&mut self, index: usize, reason: &'static str) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        match slot.reload.as_mut().map(|reload| &mut reload.stage) {
+            Some(stage @ Stage::Beside) => {
+                *stage = Stage::GivenUp(reason);
+                slot.successor.iter().for_each(Run::stop);
+            }
+            Some(Stage::Loading) if !slot.life.is_coming() => self.finish(index, Err(reason.to_owned())),
+            _ => self.gave_up(index, reason),
+        }
+    }
+
+    /// The successor serves: it is the extension from now on, and the one before finishes.
+    pub(super) fn take_over(&mut self, index: usize) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        if !slot.is_succeeded() {
+            return;
+        }
+        let Some(next) = slot.successor.take() else { return };
+        slot.predecessor = slot.current.replace(next.clone());
+        slot.apply(Happening::TakenOver { is_ready: true });
+        slot.predecessor.iter().for_each(Run::stop);
+        next.version.note_served();
+        self.install(index, &next.version, Place::ForGood);
+        next.version.peer.become_current();
+        next.version.peer.set_phase(Phase::Ready);
+        self.set_state(index, State::Ready, None);
+        self.set_stage(index, Stage::Retiring);
+    }
+
+    /// The instance has failed while its successor starts: that is the extension now, ready or not.
+    pub(super) fn adopt(&mut self, index: usize) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        if !slot.is_succeeded() {
+            return;
+        }
+        match slot.life.state() {
+            State::BackingOff | State::Failed => {}
+            State::Stopped => return self.give_up_reload(index, "the version before has finished"),
+            _ => return self.give_up_reload(index, "the version before has failed for good"),
+        }
+        let Some(next) = slot.successor.take() else { return };
+        let before = slot.unit.version();
+        slot.due = None;
+        slot.apply(Happening::TakenOver { is_ready: false });
+        slot.current = Some(next.clone());
+        self.install(index, &next.version, Place::OnTrial);
+        next.version.peer.become_current();
+        next.version.peer.set_phase(Phase::Starting);
+        self.set_state(index, State::Starting, None);
+        self.set_stage(index, Stage::Trial(Some(before)));
+    }
+
+    pub(super) fn successor_ended(&mut self, index: usize, ended: &Ended) {
+        self.bus.discard(&ended.run.version.peer);
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.successor = None;
+        let (unit, state) = (slot.unit.clone(), slot.life.state());
+        if let Some(Reload { stage: Stage::GivenUp(reason), .. }) = &slot.reload {
+            let reason = (*reason).to_owned();
+            self.finish(index, Err(reason));
+        } else {
+            self.record_failure(&unit, &ended.end, state, None);
+            self.finish(index, Err(format!("{}; the version before serves on", ended.end.exit)));
+        }
+        self.settle_stoppers(index);
+    }
+
+    pub(super) fn predecessor_ended(&mut self, index: usize, ended: &Ended) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.predecessor = None;
+        let (unit, state) = (slot.unit.clone(), slot.life.state());
+        if !matches!(ended.end.exit, Exit::Finished | Exit::Failed(_)) {
+            self.record_failure(&unit, &ended.end, state, None);
+        }
+        self.finish(index, Ok(true));
+        self.settle_stoppers(index);
+    }
+
+    fn set_stage(&mut self, index: usize, stage: Stage) {
+        if let Some(reload) = self.slots.get_mut(index).and_then(|slot| slot.reload.as_mut()) {
+            reload.stage = stage;
+        }
+    }
+
+    /// Says what came of it; of a new version, whether it is another than before.
+    fn finish(&mut self, index: usize, result: Result<bool, String>) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        let Some(Reload { asker, stage, .. }) = slot.reload.take() else { return };
+        let id = slot.unit.id().clone();
+        if matches!(stage, Stage::Trial(Some(_))) {
+            // Nobody comes back: it is ready, or was told to end.
+            self.bus.renew_subscriptions(&slot.unit.version().peer);
+        }
+        if result == Ok(true) {
+            self.logs.write(&id.as_str().into(), Level::Info, Source::Main, "reloaded", std::iter::empty());
+        }
+        match asker {
+            Asker::Configuration => self.reloaded(index, result),
+            Asker::One(reply) => answer([reply], || match &result {
+                Ok(_) => Ok(()),
+                Err(reason) => Err(ControlError::NotReloaded { id: id.clone(), reason: reason.clone() }),
+            }),
+        }
+    }
+}

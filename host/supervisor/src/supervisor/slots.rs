@@ -1,0 +1,255 @@
+//! The extensions of one Main as the supervisor sees them: in which part of its life each is, which of
+//! its instances run, and who requires whom. Starts and stops nothing.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use tokio::time::Instant;
+use weir_bus::PeerId;
+use weir_config::ExtensionConfig;
+use weir_names::{ContractName, ExtensionId};
+
+use super::{
+    Reply,
+    lifecycle::{Event, Lifecycle, Step},
+    reload::Reload,
+    run::Run,
+};
+use crate::roster::{Unit, Version};
+
+/// One extension.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) unit: Arc<Unit>,
+    /// Of the version that runs next.
+    pub(super) config: Arc<ExtensionConfig>,
+    pub(super) life: Lifecycle,
+    /// The instance that is the extension.
+    pub(super) current: Option<Run>,
+    /// One of another version that is to be, once it is ready.
+    pub(super) successor: Option<Run>,
+    /// One that was, and finishes.
+    pub(super) predecessor: Option<Run>,
+    pub(super) reload: Option<Reload>,
+    /// When it is started again.
+    pub(super) due: Option<Instant>,
+    /// Who waits for it to be ready.
+    pub(super) starters: Vec<Reply>,
+    /// Who waits for it to have ended.
+    pub(super) stoppers: Vec<Reply>,
+    /// It is configured.
+    pub(super) is_listed: bool,
+}
+
+/// Which of an extension's instances a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Current,
+    Successor,
+    Predecessor,
+}
+
+impl Slot {
+    pub(super) fn new(unit: Arc<Unit>) -> Self {
+        Self {
+            config: unit.version().config.clone(),
+            unit,
+            life: Lifecycle::new(),
+            current: None,
+            successor: None,
+            predecessor: None,
+            reload: None,
+            due: None,
+            starters: Vec::new(),
+            stoppers: Vec::new(),
+            is_listed: true,
+        }
+    }
+
+    pub(super) fn apply(&mut self, event: Event) -> Step {
+        self.life.apply(event, &self.config.restart)
+    }
+
+    /// Whether another version starts beside it, which takes its place if it ends.
+    pub(super) fn is_succeeded(&self) -> bool {
+        self.successor.is_some() && self.reload.as_ref().is_some_and(Reload::is_beside)
+    }
+
+    /// The version that has served and can be started as it was: the one that is to start next, or what
+    /// runs, where that is to be read anew.
+    pub(super) fn proven(&self) -> Option<Arc<Version>> {
+        let runs = self.current.iter().map(|run| run.version.clone());
+        std::iter::once(self.unit.version()).chain(runs).find(|version| version.is_proven())
+    }
+
+    /// The extension whose inbox it serves.
+    fn original(&self) -> &ExtensionId {
+        self.config.copy_of.as_ref().unwrap_or(self.unit.id())
+    }
+
+    pub(super) fn runs(&self) -> impl Iterator<Item = &Run> {
+        [&self.current, &self.successor, &self.predecessor].into_iter().flatten()
+    }
+
+    pub(super) fn part(&self, run: u64) -> Option<Part> {
+        let is = |of: &Option<Run>| of.as_ref().is_some_and(|of| of.signals.run() == run);
+        [
+            (Part::Current, &self.current),
+            (Part::Successor, &self.successor),
+            (Part::Predecessor, &self.predecessor),
+        ]
+        .into_iter()
+        .find_map(|(part, of)| is(of).then_some(part))
+    }
+}
+
+/// Every extension that there is or was; the number of each is that of its peer, less one.
+#[derive(Debug)]
+pub(super) struct Slots {
+    all: Vec<Slot>,
+    by_id: HashMap<ExtensionId, usize>,
+    /// Contracts that the embedding program serves.
+    serves: Vec<ContractName>,
+    /// Who fulfills which contract, by the version that runs next.
+    owners: HashMap<ContractName, usize>,
+}
+
+impl Slots {
+    pub(super) fn new(units: Vec<Arc<Unit>>, serves: Vec<ContractName>) -> Self {
+        let mut slots = Self { all: Vec::new(), by_id: HashMap::new(), serves, owners: HashMap::new() };
+        for unit in units {
+            slots.push(unit);
+        }
+        slots.find_owners();
+        slots
+    }
+
+    pub(super) fn push(&mut self, unit: Arc<Unit>) -> usize {
+        let index = self.all.len();
+        self.by_id.insert(unit.id().clone(), index);
+        self.all.push(Slot::new(unit));
+        index
+    }
+
+    /// To be said when what extensions fulfill has changed.
+    pub(super) fn find_owners(&mut self) {
+        let owns = |slot: &Slot| slot.is_listed && slot.config.copy_of.is_none();
+        let listed = self.all.iter().enumerate().filter(|(_, slot)| owns(slot));
+        self.owners = listed
+            .flat_map(|(index, slot)| {
+                slot.config.fulfills.iter().map(move |contract| (contract.clone(), index))
+            })
+            .collect();
+    }
+
+    pub(super) fn get(&self, index: usize) -> Option<&Slot> {
+        self.all.get(index)
+    }
+
+    pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut Slot> {
+        self.all.get_mut(index)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &Slot)> {
+        self.all.iter().enumerate()
+    }
+
+    /// A configured extension.
+    pub(super) fn find(&self, id: &ExtensionId) -> Option<usize> {
+        self.find_ever(id).filter(|index| self.get(*index).is_some_and(|slot| slot.is_listed))
+    }
+
+    /// One that is configured, or was.
+    pub(super) fn find_ever(&self, id: &ExtensionId) -> Option<usize> {
+        self.by_id.get(id).copied()
+    }
+
+    /// The extension of a run, if that goes on.
+    pub(super) fn of_run(&self, peer: PeerId, run: u64) -> Option<(usize, Part)> {
+        // Main is peer 0; extensions follow in order.
+        let index = usize::try_from(peer.0.checked_sub(1)?).ok()?;
+        Some((index, self.get(index)?.part(run)?))
+    }
+
+    /// An extension, and all that are configured to serve the same inbox.
+    pub(super) fn sharing(&self, index: usize) -> Vec<&Slot> {
+        let Some(own) = self.get(index) else { return Vec::new() };
+        if own.config.instances == 1 && own.config.copy_of.is_none() {
+            return vec![own];
+        }
+        let shares = |slot: &Slot| slot.is_listed && slot.original() == own.original();
+        self.all.iter().filter(|slot| std::ptr::eq(*slot, own) || shares(slot)).collect()
+    }
+
+    /// Those who would be started now, if what they require is ready.
+    pub(super) fn waiting(&self) -> Vec<usize> {
+        self.iter().filter(|(_, slot)| slot.life.is_waiting()).map(|(index, _)| index).collect()
+    }
+
+    /// The owners of what an extension requires; contracts that Main serves have none.
+    pub(super) fn required_by(&self, index: usize) -> impl Iterator<Item = usize> {
+        let requires = self.get(index).map(|slot| &slot.config.requires).into_iter().flatten();
+        requires.filter_map(|contract| self.owners.get(contract).copied())
+    }
+
+    /// What of that which is required is not there; and its owner, if it has one.
+    pub(super) fn unmet<'a>(
+        &'a self,
+        config: &'a ExtensionConfig,
+    ) -> impl Iterator<Item = (Option<usize>, &'a ContractName)> {
+        let owned = |contract| (self.owners.get(contract).copied(), contract);
+        let is_there = |owner: &usize| self.get(*owner).is_some_and(|slot| slot.life.is_there());
+        config.requires.iter().map(owned).filter(move |(owner, contract)| match owner {
+            Some(owner) => !is_there(owner),
+            None => !self.serves.contains(contract),
+        })
+    }
+
+    /// Those that are on their way to be there: that start, and those that wait for them alone. Not those
+    /// that wait for each other.
+    pub(super) fn coming(&self) -> BTreeSet<usize> {
+        let is_moving = |slot: &Slot| slot.life.is_coming() && !slot.life.is_waiting();
+        let mut coming: BTreeSet<usize> =
+            self.iter().filter(|(_, slot)| is_moving(slot)).map(|(index, _)| index).collect();
+        let mut waiting = self.waiting();
+        loop {
+            let before = waiting.len();
+            waiting.retain(|&index| {
+                let Some(slot) = self.get(index) else { return false };
+                let comes = |owner: Option<usize>| owner.is_some_and(|owner| coming.contains(&owner));
+                let is_coming = self.unmet(&slot.config).all(|(owner, _)| comes(owner));
+                if is_coming {
+                    coming.insert(index);
+                }
+                !is_coming
+            });
+            if waiting.len() == before {
+                return coming;
+            }
+        }
+    }
+
+    /// An extension, and all that it cannot do without.
+    pub(super) fn with_required(&self, index: usize) -> BTreeSet<usize> {
+        let (mut all, mut open) = (BTreeSet::new(), vec![index]);
+        while let Some(index) = open.pop() {
+            if all.insert(index) {
+                open.extend(self.required_by(index));
+            }
+        }
+        all
+    }
+
+    /// Those of which instances run, and whom nobody who runs requires; all that run, if they require each
+    /// other, as two versions of a configuration can.
+    pub(super) fn stoppable(&self) -> Vec<usize> {
+        let runs = |(_, slot): &(usize, &Slot)| slot.runs().next().is_some();
+        let required: BTreeSet<usize> =
+            self.iter().filter(runs).flat_map(|(index, _)| self.required_by(index)).collect();
+        let (required, free): (Vec<_>, Vec<_>) =
+            self.iter().filter(runs).map(|(index, _)| index).partition(|index| required.contains(index));
+        if free.is_empty() { required } else { free }
+    }
+}

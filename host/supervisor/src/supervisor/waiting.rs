@@ -1,0 +1,70 @@
+//! Who waits for whom: extensions are started when what they require is there.
+
+use weir_bus::Phase;
+use weir_names::ContractName;
+
+use super::{Happening, Step, Supervisor};
+use crate::roster::State;
+
+impl Supervisor {
+    /// Starts every extension that waits and whose requirements are met. One whose requirement does not
+    /// come has failed, until that does.
+    pub(super) fn settle(&mut self) {
+        let waiting = self.slots.waiting();
+        if waiting.is_empty() {
+            return;
+        }
+        let coming = self.slots.coming();
+        let mut blocked = Vec::new();
+        for index in waiting {
+            let Some(slot) = self.slots.get(index) else { continue };
+            if !slot.life.is_waiting() {
+                // What was decided of another before has started it.
+                continue;
+            }
+            let is_failed = slot.life.state() == State::Failed;
+            let unmet = self.slots.unmet(&slot.config).next();
+            match unmet.map(|(owner, contract)| self.why_blocked(owner, contract)) {
+                None => self.launch(index),
+                Some(_) if is_failed => {}
+                // Requests wait for it.
+                Some(_) if coming.contains(&index) => slot.unit.version().peer.set_phase(Phase::Starting),
+                Some(reason) => blocked.push((index, reason)),
+            }
+        }
+        self.block(&blocked);
+    }
+
+    /// What these extensions require does not come: whoever waits for them hears that, once all of them
+    /// are seen to have failed.
+    pub(super) fn block(&mut self, blocked: &[(usize, String)]) {
+        let mut given_up = Vec::new();
+        let mut fell_back = false;
+        for (index, reason) in blocked {
+            let Some(slot) = self.slots.get_mut(*index) else { continue };
+            if slot.apply(Happening::Blocked) == Step::FallBack {
+                self.fall_back(*index, reason);
+                fell_back = true;
+                continue;
+            }
+            slot.unit.version().peer.set_phase(Phase::Down);
+            self.turn_away(*index);
+            self.set_state(*index, State::Failed, Some(reason.clone()));
+            given_up.push((*index, reason));
+        }
+        for (index, reason) in given_up {
+            self.settle_starters(index, reason);
+            self.gave_up(index, reason);
+        }
+        if fell_back {
+            self.settle();
+        }
+    }
+
+    pub(super) fn why_blocked(&self, owner: Option<usize>, contract: &ContractName) -> String {
+        match owner.and_then(|owner| self.slots.get(owner)) {
+            Some(owner) => format!("it requires `{contract}`, and `{}` does not run", owner.unit.id()),
+            None => format!("it requires `{contract}`, which nobody fulfills"),
+        }
+    }
+}
