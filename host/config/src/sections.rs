@@ -29,7 +29,7 @@ use super::{
     error::{Place, quote},
     extension::ExtensionConfig,
     limits::{KEYS, TIMEOUT},
-    main::{BLOCKING_THREADS, CACHE_SIZE, MEMORY_BUDGET},
+    main_config::{BLOCKING_THREADS, CACHE_SIZE, MEMORY_BUDGET},
     section::{At, Section},
 };
 

@@ -228,7 +228,7 @@ pub fn bytes(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{KEYS, main::MEMORY_BUDGET};
+    use crate::{KEYS, main_config::MEMORY_BUDGET};
     use weir_metrics::nanoseconds;
 
     #[test]

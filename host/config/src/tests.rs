@@ -26,7 +26,7 @@ fn parse(text: &str) -> Result<Config, ConfigErrors> {
 }
 
 /// As [`Config::parse`], but whatever limits are set where the tests run.
-fn parse_in(text: &str, dir: &Path) -> Result<Config, ConfigErrors> {
+pub(crate) fn parse_in(text: &str, dir: &Path) -> Result<Config, ConfigErrors> {
     file::parse(text.to_owned(), "weir.toml", dir, &Environment::default())
 }
 

@@ -1,6 +1,6 @@
 //! Queues, topics, subscriptions and instances: defaults, what they come to, and dead letters.
 
-use weir_host::{Policy, TopicPattern};
+use weir_names::{Policy, TopicPattern};
 
 use super::*;
 use crate::{ExtensionConfig, QueueConfig, SubscribeGrant, TopicConfig};

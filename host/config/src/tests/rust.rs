@@ -2,12 +2,12 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use weir_host::{Policy, TopicPattern};
+use weir_names::{Policy, TopicPattern};
 
 use super::*;
 use crate::{
     DirGrant, ExtensionConfig, Limits, MainConfig, NetGrant, QueueConfig, SubscribeGrant, TrustedKey,
-    main::default_control_socket,
+    main_config::default_control_socket,
 };
 
 fn extension(id: &str) -> ExtensionConfig {

@@ -158,12 +158,11 @@ fn restart() -> impl Strategy<Value = RestartConfig> {
     let policy =
         prop_oneof![Just(RestartPolicy::Never), Just(RestartPolicy::OnFailure), Just(RestartPolicy::Always)];
     (policy, 1..20_u32, 0..200_u32, 1..6_u32, 1..300_u32).prop_map(
-        |(policy, backoff, more, failures, window)| RestartConfig {
-            policy,
-            backoff: MS * backoff,
-            max_backoff: MS * (backoff + more),
-            failures,
-            window: MS * window,
+        |(policy, backoff, more, failures, window)| {
+            let mut restart = RestartConfig::default();
+            (restart.policy, restart.failures, restart.window) = (policy, failures, MS * window);
+            (restart.backoff, restart.max_backoff) = (MS * backoff, MS * (backoff + more));
+            restart
         },
     )
 }
@@ -235,7 +234,8 @@ fn a_failure_that_is_older_than_the_window_counts_no_more() {
 
 #[test]
 fn what_is_hindered_never_counts_and_is_delayed_for_longest() {
-    let restart = RestartConfig { failures: 1, ..RestartConfig::default() };
+    let mut restart = RestartConfig::default();
+    restart.failures = 1;
     let mut life = Lifecycle::new();
     life.apply(Event::Start, &restart);
     for number in 0..20 {
