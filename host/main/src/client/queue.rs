@@ -158,3 +158,70 @@ impl Drop for Leaves<'_> {
         self.queue.leave(self.reader);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use weir_bus::{InboxLimits, PeerLimits, QueueSettings};
+    use weir_names::Policy;
+
+    use super::*;
+    use crate::client::Client;
+
+    const LIMITS: PeerLimits = PeerLimits {
+        message_size: 1024,
+        inbox: InboxLimits { messages: 8, bytes: 4096 },
+        senders_wait: false,
+        request_timeout: Duration::from_secs(5),
+        subscriptions: 256,
+    };
+
+    const SETTINGS: QueueSettings = QueueSettings {
+        messages: 4,
+        bytes: 10_000,
+        when_full: Policy::Reject,
+        max_deliveries: 3,
+        max_payload: u64::MAX,
+    };
+
+    #[tokio::test]
+    async fn over_many_readers_the_busiest_gets_at_most_twice_as_many_as_the_laziest() {
+        for messages in [4, 64] {
+            let bus = Arc::new(Bus::new(LIMITS, Box::new(|_, _| {})));
+            let settings = QueueSettings { messages, bytes: 1 << 20, when_full: Policy::Block, ..SETTINGS };
+            bus.configure_queues(vec![("q".parse().unwrap(), settings, None)]);
+            let queue = Client::new(bus.clone()).queue("q").unwrap();
+            let readers: Vec<_> = (0..24)
+                .map(|_| {
+                    let mut queue = queue.clone();
+                    tokio::spawn(async move {
+                        let mut own = 0;
+                        while let Some(job) = queue.take().await {
+                            tokio::task::yield_now().await;
+                            job.done();
+                            own += 1;
+                        }
+                        own
+                    })
+                })
+                .collect();
+            let write = async |queue: Queue| {
+                for _ in 0..1500 {
+                    queue.put("").await.unwrap();
+                    tokio::task::consume_budget().await;
+                }
+            };
+            futures_util::future::join_all((0..8).map(|_| write(queue.clone()))).await;
+            while bus.queue("q").unwrap().stats().counts.done < 8 * 1500 {
+                tokio::task::yield_now().await;
+            }
+            bus.configure_queues(Vec::new());
+            let each = futures_util::future::join_all(readers).await;
+            let each: Vec<u32> = each.into_iter().map(Result::unwrap).collect();
+            assert_eq!(each.iter().sum::<u32>(), 8 * 1500);
+            let (least, most) = (each.iter().min().unwrap(), each.iter().max().unwrap());
+            assert!(most <= &(2 * least), "with {messages}: {each:?}");
+        }
+    }
+}
