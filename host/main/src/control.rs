@@ -9,7 +9,7 @@ use weir_guest::fuel_per_ms;
 use weir_logs::{LogLine, Logs};
 use weir_names::ExtensionId;
 use weir_supervisor::{
-    Command, ControlError, ExtensionStatus, MainEvent, MainEvents, ReloadReport, ReplyTo, Roster, Unit,
+    Order, ControlError, ExtensionStatus, MainEvent, MainEvents, ReloadReport, OrderReplyTo, Roster, Unit,
     UntilEnded,
 };
 
@@ -23,7 +23,7 @@ use crate::{
 pub struct Control {
     bus: Arc<Bus>,
     roster: Arc<Roster>,
-    commands: async_channel::Sender<Command>,
+    commands: async_channel::Sender<Order>,
     events: broadcast::Sender<Arc<MainEvent>>,
     logs: Arc<Logs>,
     /// Closed when the worker thread has ended. Nothing is ever sent.
@@ -34,7 +34,7 @@ impl Control {
     pub(crate) fn new(
         bus: Arc<Bus>,
         roster: Arc<Roster>,
-        commands: async_channel::Sender<Command>,
+        commands: async_channel::Sender<Order>,
         events: broadcast::Sender<Arc<MainEvent>>,
         logs: Arc<Logs>,
         ended: async_channel::Receiver<()>,
@@ -97,7 +97,7 @@ impl Control {
     ///
     /// [`ControlError::NotStarted`] with the reason if it does not become ready, or is quarantined.
     pub async fn start(&self, id: &str) -> Result<(), ControlError> {
-        self.command(id, Command::Start).await
+        self.command(id, Order::Start).await
     }
 
     /// Asks an extension to stop; ends when it has ended, its stop deadline included.
@@ -106,7 +106,7 @@ impl Control {
     ///
     /// [`ControlError::Unknown`] if no extension has this id.
     pub async fn stop(&self, id: &str) -> Result<(), ControlError> {
-        self.command(id, Command::Stop).await
+        self.command(id, Order::Stop).await
     }
 
     /// Stops an extension if it runs, and starts it with its component read anew and nothing held
@@ -116,7 +116,7 @@ impl Control {
     ///
     /// As [`start`](Self::start).
     pub async fn restart(&self, id: &str) -> Result<(), ControlError> {
-        self.command(id, Command::Restart).await
+        self.command(id, Order::Restart).await
     }
 
     /// Loads an extension's component anew while it serves, and exchanges its instance in the way of its
@@ -134,7 +134,7 @@ impl Control {
     /// after one that never was, or has failed for good, the new one stays. [`ControlError::Reloading`]
     /// if it is being reloaded already.
     pub async fn reload_extension(&self, id: &str) -> Result<(), ControlError> {
-        self.command(id, Command::Reload).await
+        self.command(id, Order::Reload).await
     }
 
     /// Reads the configuration again from the file that Main was started with, and applies what has
@@ -149,7 +149,7 @@ impl Control {
     /// [`reload_with`](Self::reload_with). That an extension does not come up is no error: the report
     /// says so.
     pub async fn reload(&self) -> Result<ReloadReport, ControlError> {
-        self.ask(|reply| Command::Configure(None, reply)).await?
+        self.ask(|reply| Order::Configure(None, reply)).await?
     }
 
     /// The same with a configuration at hand.
@@ -158,7 +158,7 @@ impl Control {
     ///
     /// As [`reload`](Self::reload).
     pub async fn reload_with(&self, config: Config) -> Result<ReloadReport, ControlError> {
-        self.ask(|reply| Command::Configure(Some(Box::new(config)), reply)).await?
+        self.ask(|reply| Order::Configure(Some(Box::new(config)), reply)).await?
     }
 
     /// Ends when the supervisor, on the worker thread, has answered: as long as extensions are looked
@@ -168,7 +168,7 @@ impl Control {
     ///
     /// [`ControlError::ShuttingDown`] when Main has ended.
     pub async fn ping(&self) -> Result<(), ControlError> {
-        self.ask(Command::Ping).await
+        self.ask(Order::Ping).await
     }
 
     /// Every topic that is known and every subscription, with rates, lags and losses.
@@ -229,7 +229,7 @@ impl Control {
     /// Asks Main to stop every extension and end; ends when it was asked, not when it has ended.
     pub async fn begin_shutdown(&self) {
         // It fails only if Main has ended already.
-        let _ended = self.commands.send(Command::Shutdown).await;
+        let _ended = self.commands.send(Order::Shutdown).await;
     }
 
     /// Waits until Main has ended.
@@ -250,7 +250,7 @@ impl Control {
     async fn command(
         &self,
         id: &str,
-        command: impl Fn(ExtensionId, ReplyTo<()>) -> Command,
+        command: impl Fn(ExtensionId, OrderReplyTo<()>) -> Order,
     ) -> Result<(), ControlError> {
         self.unit(id)?;
         // Those that are several take turns, so that some serve at any moment.
@@ -262,7 +262,7 @@ impl Control {
         outcome
     }
 
-    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, ControlError> {
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Order) -> Result<T, ControlError> {
         let (reply, mut answer) = oneshot::channel();
         self.commands.send(command(reply)).await.map_err(|_| ControlError::ShuttingDown)?;
         let answer = tokio::select! {

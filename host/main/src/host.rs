@@ -13,7 +13,7 @@ use weir_logs::Logs;
 use weir_names::ContractName;
 use weir_schedule::Turns;
 use weir_supervisor::{
-    Charge, KEPT_EVENTS, MainEvent, Roster, Supervisor, TooFewMappings, Unit, check_mappings,
+    SupervisorParts, KEPT_EVENTS, MainEvent, Roster, Supervisor, TooFewMappings, Unit, check_mappings,
     configure_traffic, on_the_bus, queues_on_the_bus,
 };
 
@@ -241,7 +241,7 @@ impl Builder {
         let services = Services::new(bus.clone(), services, part_of(config.blocking_threads))
             .map_err(StartError::Service)?;
         let (commands, orders) = async_channel::bounded(COMMANDS);
-        let supervisor = Supervisor::new(Charge {
+        let supervisor = Supervisor::new(SupervisorParts {
             bus: bus.clone(),
             roster: roster.clone(),
             programs: programs.clone(),

@@ -32,10 +32,10 @@ use weir_schedule::{Handoff, Turns};
 pub use self::apply::{NotReloaded, ReloadReport};
 use self::{
     apply::Applying,
-    lifecycle::{Event as Happening, Step},
+    lifecycle::{LifecycleEvent, Step},
     reload::LoadedAnew,
     run::{Ended, Run},
-    slots::{Part, Slot, Slots},
+    slots::{InstanceRole, Slot, Slots},
 };
 use crate::{
     events::MainEvent,
@@ -80,30 +80,30 @@ pub enum ControlError {
 
 /// What the supervisor is asked to do.
 #[derive(Debug)]
-pub enum Command {
+pub enum Order {
     /// Start an extension, and what it requires; answered when it is ready or has failed.
-    Start(ExtensionId, Reply),
+    Start(ExtensionId, OrderReply),
     /// Stop an extension; answered when it has ended.
-    Stop(ExtensionId, Reply),
+    Stop(ExtensionId, OrderReply),
     /// Stop an extension and start it with nothing held against it; answered as `Start` is.
-    Restart(ExtensionId, Reply),
+    Restart(ExtensionId, OrderReply),
     /// Load an extension's component anew and exchange its instance; answered when that is done.
-    Reload(ExtensionId, Reply),
+    Reload(ExtensionId, OrderReply),
     /// Apply another configuration, or the file as it is now; answered when that is done.
-    Configure(Option<Box<Config>>, ReplyTo<ReloadReport>),
+    Configure(Option<Box<Config>>, OrderReplyTo<ReloadReport>),
     /// Say that somebody listens.
     Ping(oneshot::Sender<()>),
     /// Stop all, dependents first, and return.
     Shutdown,
 }
 
-pub type ReplyTo<T> = oneshot::Sender<Result<T, ControlError>>;
-pub type Reply = ReplyTo<()>;
+pub type OrderReplyTo<T> = oneshot::Sender<Result<T, ControlError>>;
+pub type OrderReply = OrderReplyTo<()>;
 
 /// What happens.
 #[derive(Debug)]
-enum Event {
-    Command(Command),
+enum SupervisorEvent {
+    Order(Order),
     Noted(Noted),
     Ended(Box<Ended>),
     Loaded(Box<LoadedAnew>),
@@ -121,7 +121,7 @@ enum Done {
 
 /// What a supervisor is given.
 #[derive(Debug)]
-pub struct Charge {
+pub struct SupervisorParts {
     pub bus: Arc<Bus>,
     pub roster: Arc<Roster>,
     pub programs: Arc<Programs>,
@@ -130,7 +130,7 @@ pub struct Charge {
     pub hooks: Hooks,
     pub logs: Arc<Logs>,
     pub events: broadcast::Sender<Arc<MainEvent>>,
-    pub commands: async_channel::Receiver<Command>,
+    pub commands: async_channel::Receiver<Order>,
     /// The file that the configuration was read from.
     pub file: Option<std::path::PathBuf>,
     /// Contracts that the embedding program serves.
@@ -149,7 +149,7 @@ pub struct Supervisor {
     openings: Arc<Openings>,
     hooks: Hooks,
     events: broadcast::Sender<Arc<MainEvent>>,
-    commands: async_channel::Receiver<Command>,
+    commands: async_channel::Receiver<Order>,
     notices: (async_channel::Sender<Noted>, async_channel::Receiver<Noted>),
     tasks: JoinSet<Done>,
     file: Option<std::path::PathBuf>,
@@ -167,8 +167,8 @@ pub struct Supervisor {
 const NOTICES: usize = 64;
 
 impl Supervisor {
-    pub fn new(charge: Charge) -> Self {
-        let Charge { bus, roster, programs, turns, openings, hooks, logs, events, commands, file, serves } =
+    pub fn new(charge: SupervisorParts) -> Self {
+        let SupervisorParts { bus, roster, programs, turns, openings, hooks, logs, events, commands, file, serves } =
             charge;
         let of_main = serves.iter().cloned().chain(HOOKS_CONTRACT.parse().ok()).collect();
         Self {
@@ -222,70 +222,70 @@ impl Supervisor {
         }
     }
 
-    async fn next(&mut self) -> Event {
+    async fn next(&mut self) -> SupervisorEvent {
         let due = self.slots.iter().filter_map(|(_, slot)| slot.due).min();
         loop {
             tokio::select! {
                 biased;
                 // Before its end: what an extension said was said while it ran.
-                Ok(noted) = self.notices.1.recv() => return Event::Noted(noted),
+                Ok(noted) = self.notices.1.recv() => return SupervisorEvent::Noted(noted),
                 Some(done) = self.tasks.join_next() => match done {
-                    Ok(Done::Ran(ended)) => return Event::Ended(ended),
-                    Ok(Done::Loaded(loaded)) => return Event::Loaded(loaded),
-                    Ok(Done::Read(read)) => return Event::Read(read),
+                    Ok(Done::Ran(ended)) => return SupervisorEvent::Ended(ended),
+                    Ok(Done::Loaded(loaded)) => return SupervisorEvent::Loaded(loaded),
+                    Ok(Done::Read(read)) => return SupervisorEvent::Read(read),
                     // Tasks catch their panics and nobody aborts them.
                     Err(error) => tracing::error!("a task of the supervisor was lost: {error}"),
                 },
                 command = self.commands.recv(), if !self.abandoned => {
-                    return Event::Command(command.unwrap_or_else(|_| {
+                    return SupervisorEvent::Order(command.unwrap_or_else(|_| {
                         self.abandoned = true;
-                        Command::Shutdown
+                        Order::Shutdown
                     }));
                 }
-                () = sleep_until(due.unwrap_or(self.began)), if due.is_some() => return Event::Due,
+                () = sleep_until(due.unwrap_or(self.began)), if due.is_some() => return SupervisorEvent::Due,
             }
         }
     }
 
-    fn decide(&mut self, event: Event) {
+    fn decide(&mut self, event: SupervisorEvent) {
         match event {
-            Event::Command(command) => self.obey(command),
-            Event::Noted(noted) => self.note(noted),
-            Event::Ended(ended) => self.end(*ended),
-            Event::Loaded(loaded) => self.loaded(*loaded),
-            Event::Read(read) => self.read(*read),
-            Event::Due => self.end_delays(),
+            SupervisorEvent::Order(command) => self.obey(command),
+            SupervisorEvent::Noted(noted) => self.note(noted),
+            SupervisorEvent::Ended(ended) => self.end(*ended),
+            SupervisorEvent::Loaded(loaded) => self.loaded(*loaded),
+            SupervisorEvent::Read(read) => self.read(*read),
+            SupervisorEvent::Due => self.end_delays(),
         }
     }
 
-    fn obey(&mut self, command: Command) {
+    fn obey(&mut self, command: Order) {
         match command {
-            Command::Start(id, reply) => {
+            Order::Start(id, reply) => {
                 self.with(&id, reply, |supervisor, index, reply| supervisor.start(index, reply));
             }
-            Command::Stop(id, reply) => {
+            Order::Stop(id, reply) => {
                 self.with(&id, reply, |supervisor, index, reply| supervisor.stop(index, Some(reply)));
             }
-            Command::Restart(id, reply) => {
+            Order::Restart(id, reply) => {
                 self.with(&id, reply, |supervisor, index, reply| supervisor.restart(index, reply));
             }
-            Command::Reload(id, reply) => {
+            Order::Reload(id, reply) => {
                 self.with(&id, reply, |supervisor, index, reply| supervisor.reload(index, reply));
             }
-            Command::Configure(config, reply) => self.configure(config, reply),
-            Command::Ping(reply) => {
+            Order::Configure(config, reply) => self.configure(config, reply),
+            Order::Ping(reply) => {
                 // It fails only if whoever asked has given up.
                 let _gave_up = reply.send(());
             }
-            Command::Shutdown => self.shut_down(),
+            Order::Shutdown => self.shut_down(),
         }
     }
 
     fn with<T>(
         &mut self,
         id: &ExtensionId,
-        reply: ReplyTo<T>,
-        act: impl FnOnce(&mut Self, usize, ReplyTo<T>),
+        reply: OrderReplyTo<T>,
+        act: impl FnOnce(&mut Self, usize, OrderReplyTo<T>),
     ) {
         match self.slots.find(id) {
             None => answer([reply], || Err(ControlError::Unknown(id.to_string()))),
@@ -296,20 +296,20 @@ impl Supervisor {
     fn note(&mut self, Noted { peer, run, notice }: Noted) {
         let Some((index, part)) = self.slots.of_run(peer, run) else { return };
         let (happening, phase, reason) = match notice {
-            Notice::Ready => (Happening::Ready, Phase::Ready, None),
+            Notice::Ready => (LifecycleEvent::Ready, Phase::Ready, None),
             Notice::Interrupted(reason) => {
-                (Happening::Interrupted, Phase::Interrupted(reason.clone()), Some(reason))
+                (LifecycleEvent::Interrupted, Phase::Interrupted(reason.clone()), Some(reason))
             }
         };
         match part {
-            Part::Predecessor => {}
-            Part::Successor if happening == Happening::Ready => self.take_over(index),
+            InstanceRole::Predecessor => {}
+            InstanceRole::Successor if happening == LifecycleEvent::Ready => self.take_over(index),
             // The one that serves is to serve on.
-            Part::Successor => {}
-            Part::Current => {
+            InstanceRole::Successor => {}
+            InstanceRole::Current => {
                 let Some(slot) = self.slots.get_mut(index) else { return };
                 slot.apply(happening);
-                if let (Happening::Ready, Some(run)) = (happening, &slot.current) {
+                if let (LifecycleEvent::Ready, Some(run)) = (happening, &slot.current) {
                     run.version.note_served();
                 }
                 if slot.predecessor.is_some() {
@@ -329,7 +329,7 @@ impl Supervisor {
 
     fn launch(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
-        slot.apply(Happening::Launched);
+        slot.apply(LifecycleEvent::Launched);
         // Whoever waited for the end of the instance before has seen it.
         answer(std::mem::take(&mut slot.stoppers), || Ok(()));
         let version = slot.unit.version();
@@ -407,7 +407,7 @@ impl Supervisor {
     }
 }
 
-fn answer<T>(replies: impl IntoIterator<Item = ReplyTo<T>>, result: impl Fn() -> Result<T, ControlError>) {
+fn answer<T>(replies: impl IntoIterator<Item = OrderReplyTo<T>>, result: impl Fn() -> Result<T, ControlError>) {
     for reply in replies {
         // It fails only if whoever asked has given up.
         let _gave_up = reply.send(result());

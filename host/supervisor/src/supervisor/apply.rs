@@ -9,7 +9,7 @@ use weir_config::{Config, ConfigErrors, ExtensionConfig, MainConfig};
 use weir_names::ExtensionId;
 
 use super::{
-    ControlError, Done, ReplyTo, Supervisor, answer,
+    ControlError, Done, OrderReplyTo, Supervisor, answer,
     reload::{Asker, Place},
     slots::Slot,
 };
@@ -52,7 +52,7 @@ pub struct NotReloaded {
 /// A reload of the configuration under way.
 #[derive(Debug)]
 pub(super) struct Applying {
-    reply: ReplyTo<ReloadReport>,
+    reply: OrderReplyTo<ReloadReport>,
     stage: Stage,
     removed: Vec<usize>,
     added: Vec<usize>,
@@ -77,7 +77,7 @@ enum Stage {
 }
 
 impl Supervisor {
-    pub(super) fn configure(&mut self, config: Option<Box<Config>>, reply: ReplyTo<ReloadReport>) {
+    pub(super) fn configure(&mut self, config: Option<Box<Config>>, reply: OrderReplyTo<ReloadReport>) {
         if self.shutting_down {
             return answer([reply], || Err(ControlError::ShuttingDown));
         }

@@ -2,11 +2,11 @@
 
 use weir_bus::Phase;
 
-use super::{ControlError, Happening, Reply, Slot, Step, Supervisor, answer};
+use super::{ControlError, LifecycleEvent, OrderReply, Slot, Step, Supervisor, answer};
 use crate::{events::MainEvent, roster::State};
 
 impl Supervisor {
-    pub(super) fn start(&mut self, index: usize, reply: Reply) {
+    pub(super) fn start(&mut self, index: usize, reply: OrderReply) {
         if self.shutting_down {
             return answer([reply], || Err(ControlError::ShuttingDown));
         }
@@ -26,12 +26,12 @@ impl Supervisor {
         self.want(index);
     }
 
-    pub(super) fn stop(&mut self, index: usize, reply: Option<Reply>) {
+    pub(super) fn stop(&mut self, index: usize, reply: Option<OrderReply>) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.stoppers.extend(reply);
         slot.due = None;
         let was = slot.life.state();
-        let step = slot.apply(Happening::Stop);
+        let step = slot.apply(LifecycleEvent::Stop);
         if slot.life.is_running() {
             // One that was to come again is on its way out for good.
             slot.unit.version().peer.set_phase(Phase::Draining);
@@ -56,7 +56,7 @@ impl Supervisor {
         self.settle_stoppers(index);
     }
 
-    pub(super) fn restart(&mut self, index: usize, reply: Reply) {
+    pub(super) fn restart(&mut self, index: usize, reply: OrderReply) {
         if self.shutting_down {
             return answer([reply], || Err(ControlError::ShuttingDown));
         }
@@ -66,7 +66,7 @@ impl Supervisor {
         // What starts is what is in the file by then. A reload meanwhile can fall back to what runs.
         slot.unit.set_version(slot.unit.version_anew());
         self.programs.read_again(&slot.config.path);
-        let step = slot.apply(Happening::Restart);
+        let step = slot.apply(LifecycleEvent::Restart);
         self.come_again(index, step);
         self.give_up_reload(index, "it was restarted");
         self.want(index);
@@ -94,7 +94,7 @@ impl Supervisor {
             slot.due = None;
             let was = slot.life.state();
             // That one is quarantined is seen by whoever waits for it.
-            let _quarantined = slot.apply(Happening::Start);
+            let _quarantined = slot.apply(LifecycleEvent::Start);
             let state = slot.life.state();
             if state == State::Draining {
                 slot.unit.version().peer.set_phase(Phase::Replacing);

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use weir_bus::{Phase, Request};
 use weir_guest::Exit;
 
-use super::{Ended, Happening, Part, Slot, Step, Supervisor};
+use super::{Ended, LifecycleEvent, InstanceRole, Slot, Step, Supervisor};
 use crate::roster::State;
 
 impl Supervisor {
@@ -14,9 +14,9 @@ impl Supervisor {
         ended.run.version.peer.end_instance();
         let (peer, run) = (ended.run.version.peer.id(), ended.run.signals.run());
         match self.slots.of_run(peer, run) {
-            Some((index, Part::Current)) => self.current_ended(index, &ended),
-            Some((index, Part::Successor)) => self.successor_ended(index, &ended),
-            Some((index, Part::Predecessor)) => self.predecessor_ended(index, &ended),
+            Some((index, InstanceRole::Current)) => self.current_ended(index, &ended),
+            Some((index, InstanceRole::Successor)) => self.successor_ended(index, &ended),
+            Some((index, InstanceRole::Predecessor)) => self.predecessor_ended(index, &ended),
             None => return,
         }
         if self.shutting_down {
@@ -30,7 +30,7 @@ impl Supervisor {
         slot.current = None;
         let was = slot.life.state();
         let clean = ended.end.exit == Exit::Finished;
-        let step = slot.apply(Happening::Ended {
+        let step = slot.apply(LifecycleEvent::Ended {
             clean,
             hopeless: ended.end.is_hopeless,
             hindered: matches!(ended.end.exit, Exit::Hindered { .. }),
@@ -138,7 +138,7 @@ impl Supervisor {
         for index in over {
             if let Some(slot) = self.slots.get_mut(index) {
                 slot.due = None;
-                slot.apply(Happening::Due);
+                slot.apply(LifecycleEvent::Due);
                 let state = slot.life.state();
                 self.set_state(index, state, None);
             }

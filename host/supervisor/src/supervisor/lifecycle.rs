@@ -16,7 +16,7 @@ use crate::roster::State;
 
 /// What happens to an extension.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Event {
+pub(super) enum LifecycleEvent {
     /// It is to run. Does not lift a quarantine.
     Start,
     /// An instance of it has been started.
@@ -136,40 +136,40 @@ impl Lifecycle {
 
     /// What comes of an event, under the operator's policy. An event that makes no sense in the present
     /// state changes nothing.
-    pub(super) fn apply(&mut self, event: Event, restart: &RestartConfig) -> Step {
+    pub(super) fn apply(&mut self, event: LifecycleEvent, restart: &RestartConfig) -> Step {
         match event {
-            Event::Start => self.start(),
-            Event::Launched if self.is_waiting() => self.enter(State::Starting),
-            Event::Blocked if self.is_waiting() && self.is_on_trial => self.fall_back(),
-            Event::Blocked if self.is_waiting() => self.enter(State::Failed),
-            Event::Ready if self.is_up() => {
+            LifecycleEvent::Start => self.start(),
+            LifecycleEvent::Launched if self.is_waiting() => self.enter(State::Starting),
+            LifecycleEvent::Blocked if self.is_waiting() && self.is_on_trial => self.fall_back(),
+            LifecycleEvent::Blocked if self.is_waiting() => self.enter(State::Failed),
+            LifecycleEvent::Ready if self.is_up() => {
                 self.is_on_trial = false;
                 self.enter(State::Ready)
             }
             // It says nothing of whether it can serve: its trial goes on.
-            Event::Interrupted if self.is_up() => self.enter(State::Interrupted),
-            Event::Stop => self.stop(),
-            Event::Restart => {
+            LifecycleEvent::Interrupted if self.is_up() => self.enter(State::Interrupted),
+            LifecycleEvent::Stop => self.stop(),
+            LifecycleEvent::Restart => {
                 self.failures = Failures::default();
                 self.is_on_trial = false;
                 self.begin_again()
             }
-            Event::Replace { is_kept } if self.state != State::Quarantined => {
+            LifecycleEvent::Replace { is_kept } if self.state != State::Quarantined => {
                 self.is_on_trial = is_kept;
                 self.begin_again()
             }
-            Event::TakenOver { is_ready } if self.state != State::Quarantined => {
+            LifecycleEvent::TakenOver { is_ready } if self.state != State::Quarantined => {
                 self.is_wanted = true;
                 self.is_on_trial = !is_ready;
                 self.enter(if is_ready { State::Ready } else { State::Starting })
             }
-            Event::Ended { clean, hopeless, hindered, at, draw } if self.is_running() => {
+            LifecycleEvent::Ended { clean, hopeless, hindered, at, draw } if self.is_running() => {
                 if let Some(step) = self.end(clean, hopeless, restart) {
                     return step;
                 }
                 if hindered { self.delay(u32::MAX, draw, restart) } else { self.fail(at, draw, restart) }
             }
-            Event::Due if self.state == State::BackingOff => self.enter(State::Loaded),
+            LifecycleEvent::Due if self.state == State::BackingOff => self.enter(State::Loaded),
             _ => Step::None,
         }
     }

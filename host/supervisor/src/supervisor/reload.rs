@@ -10,7 +10,7 @@ use weir_guest::{Exit, LoadError, LoadFault, Loaded};
 use weir_logs::{Level, Source};
 
 use super::{
-    ControlError, Done, Happening, Reply, Supervisor, answer,
+    ControlError, Done, LifecycleEvent, OrderReply, Supervisor, answer,
     run::{End, Ended, Run},
 };
 use crate::roster::{State, Version, on_the_bus};
@@ -48,7 +48,7 @@ enum Stage {
 /// Who wants to know what comes of it.
 #[derive(Debug)]
 pub(super) enum Asker {
-    One(Reply),
+    One(OrderReply),
     /// The reload of the whole configuration.
     Configuration,
 }
@@ -83,7 +83,7 @@ impl Reload {
 }
 
 impl Supervisor {
-    pub(super) fn reload(&mut self, index: usize, reply: Reply) {
+    pub(super) fn reload(&mut self, index: usize, reply: OrderReply) {
         let Some(slot) = self.slots.get(index) else { return };
         if self.shutting_down {
             return answer([reply], || Err(ControlError::ShuttingDown));
@@ -189,7 +189,7 @@ impl Supervisor {
     fn replace(&mut self, index: usize, is_kept: bool) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.due = None;
-        let step = slot.apply(Happening::Replace { is_kept });
+        let step = slot.apply(LifecycleEvent::Replace { is_kept });
         self.come_again(index, step);
     }
 
@@ -286,7 +286,7 @@ impl Supervisor {
         }
         let Some(next) = slot.successor.take() else { return };
         slot.predecessor = slot.current.replace(next.clone());
-        slot.apply(Happening::TakenOver { is_ready: true });
+        slot.apply(LifecycleEvent::TakenOver { is_ready: true });
         slot.predecessor.iter().for_each(Run::stop);
         next.version.note_served();
         self.install(index, &next.version, Place::ForGood);
@@ -310,7 +310,7 @@ impl Supervisor {
         let Some(next) = slot.successor.take() else { return };
         let before = slot.unit.version();
         slot.due = None;
-        slot.apply(Happening::TakenOver { is_ready: false });
+        slot.apply(LifecycleEvent::TakenOver { is_ready: false });
         slot.current = Some(next.clone());
         self.install(index, &next.version, Place::OnTrial);
         next.version.peer.become_current();

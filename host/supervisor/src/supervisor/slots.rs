@@ -12,8 +12,8 @@ use weir_config::ExtensionConfig;
 use weir_names::{ContractName, ExtensionId};
 
 use super::{
-    Reply,
-    lifecycle::{Event, Lifecycle, Step},
+    OrderReply,
+    lifecycle::{Lifecycle, LifecycleEvent, Step},
     reload::Reload,
     run::Run,
 };
@@ -36,16 +36,16 @@ pub(super) struct Slot {
     /// When it is started again.
     pub(super) due: Option<Instant>,
     /// Who waits for it to be ready.
-    pub(super) starters: Vec<Reply>,
+    pub(super) starters: Vec<OrderReply>,
     /// Who waits for it to have ended.
-    pub(super) stoppers: Vec<Reply>,
+    pub(super) stoppers: Vec<OrderReply>,
     /// It is configured.
     pub(super) is_listed: bool,
 }
 
 /// Which of an extension's instances a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum InstanceRole {
     Current,
     Successor,
     Predecessor,
@@ -68,7 +68,7 @@ impl Slot {
         }
     }
 
-    pub(super) fn apply(&mut self, event: Event) -> Step {
+    pub(super) fn apply(&mut self, event: LifecycleEvent) -> Step {
         self.life.apply(event, &self.config.restart)
     }
 
@@ -93,12 +93,12 @@ impl Slot {
         [&self.current, &self.successor, &self.predecessor].into_iter().flatten()
     }
 
-    pub(super) fn part(&self, run: u64) -> Option<Part> {
+    pub(super) fn part(&self, run: u64) -> Option<InstanceRole> {
         let is = |of: &Option<Run>| of.as_ref().is_some_and(|of| of.signals.run() == run);
         [
-            (Part::Current, &self.current),
-            (Part::Successor, &self.successor),
-            (Part::Predecessor, &self.predecessor),
+            (InstanceRole::Current, &self.current),
+            (InstanceRole::Successor, &self.successor),
+            (InstanceRole::Predecessor, &self.predecessor),
         ]
         .into_iter()
         .find_map(|(part, of)| is(of).then_some(part))
@@ -167,7 +167,7 @@ impl Slots {
     }
 
     /// The extension of a run, if that goes on.
-    pub(super) fn of_run(&self, peer: PeerId, run: u64) -> Option<(usize, Part)> {
+    pub(super) fn of_run(&self, peer: PeerId, run: u64) -> Option<(usize, InstanceRole)> {
         // Main is peer 0; extensions follow in order.
         let index = usize::try_from(peer.0.checked_sub(1)?).ok()?;
         Some((index, self.get(index)?.part(run)?))

@@ -3,7 +3,7 @@
 use weir_bus::Phase;
 use weir_names::ContractName;
 
-use super::{Happening, Step, Supervisor};
+use super::{LifecycleEvent, Step, Supervisor};
 use crate::roster::State;
 
 impl Supervisor {
@@ -42,7 +42,7 @@ impl Supervisor {
         let mut fell_back = false;
         for (index, reason) in blocked {
             let Some(slot) = self.slots.get_mut(*index) else { continue };
-            if slot.apply(Happening::Blocked) == Step::FallBack {
+            if slot.apply(LifecycleEvent::Blocked) == Step::FallBack {
                 self.fall_back(*index, reason);
                 fell_back = true;
                 continue;

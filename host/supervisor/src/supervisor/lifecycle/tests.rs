@@ -30,28 +30,28 @@ struct Model {
 }
 
 impl Model {
-    fn apply(&mut self, event: Event, restart: &RestartConfig) -> Step {
+    fn apply(&mut self, event: LifecycleEvent, restart: &RestartConfig) -> Step {
         use Situation::*;
         match (event, self.situation) {
-            (Event::Start, Quarantined) => return Step::Refuse,
-            (Event::Start, Rest(State::Failed) | Waits(State::Failed) | Delayed) => {
+            (LifecycleEvent::Start, Quarantined) => return Step::Refuse,
+            (LifecycleEvent::Start, Rest(State::Failed) | Waits(State::Failed) | Delayed) => {
                 self.situation = Waits(State::Loaded);
             }
-            (Event::Start, Rest(state)) => self.situation = Waits(state),
-            (Event::Start, Ends { .. }) => self.situation = Ends { again: true },
-            (Event::Launched, Waits(_)) => self.situation = Up(State::Starting),
-            (Event::Blocked, Waits(_)) if self.on_trial => {
+            (LifecycleEvent::Start, Rest(state)) => self.situation = Waits(state),
+            (LifecycleEvent::Start, Ends { .. }) => self.situation = Ends { again: true },
+            (LifecycleEvent::Launched, Waits(_)) => self.situation = Up(State::Starting),
+            (LifecycleEvent::Blocked, Waits(_)) if self.on_trial => {
                 self.on_trial = false;
                 self.situation = Waits(State::Loaded);
                 return Step::FallBack;
             }
-            (Event::Blocked, Waits(_)) => self.situation = Waits(State::Failed),
-            (Event::Ready, Up(_)) => {
+            (LifecycleEvent::Blocked, Waits(_)) => self.situation = Waits(State::Failed),
+            (LifecycleEvent::Ready, Up(_)) => {
                 self.on_trial = false;
                 self.situation = Up(State::Ready);
             }
-            (Event::Interrupted, Up(_)) => self.situation = Up(State::Interrupted),
-            (Event::Stop, _) => {
+            (LifecycleEvent::Interrupted, Up(_)) => self.situation = Up(State::Interrupted),
+            (LifecycleEvent::Stop, _) => {
                 self.on_trial = false;
                 match self.situation {
                     Up(_) => return self.drains(false),
@@ -63,39 +63,39 @@ impl Model {
                     Rest(_) | Quarantined => {}
                 }
             }
-            (Event::Restart, _) => {
+            (LifecycleEvent::Restart, _) => {
                 self.failed_at.clear();
                 self.on_trial = false;
                 return self.again();
             }
-            (Event::Replace { .. }, Quarantined) => {}
-            (Event::Replace { is_kept }, _) => {
+            (LifecycleEvent::Replace { .. }, Quarantined) => {}
+            (LifecycleEvent::Replace { is_kept }, _) => {
                 self.on_trial = is_kept;
                 return self.again();
             }
-            (Event::TakenOver { .. }, Quarantined) => {}
-            (Event::TakenOver { is_ready }, _) => {
+            (LifecycleEvent::TakenOver { .. }, Quarantined) => {}
+            (LifecycleEvent::TakenOver { is_ready }, _) => {
                 self.on_trial = !is_ready;
                 self.situation = Up(if is_ready { State::Ready } else { State::Starting });
             }
-            (Event::Ended { .. }, Ends { again: true }) => self.situation = Waits(State::Loaded),
-            (Event::Ended { .. }, Ends { again: false }) => self.situation = Rest(State::Stopped),
-            (Event::Ended { .. }, Up(_)) if self.on_trial => {
+            (LifecycleEvent::Ended { .. }, Ends { again: true }) => self.situation = Waits(State::Loaded),
+            (LifecycleEvent::Ended { .. }, Ends { again: false }) => self.situation = Rest(State::Stopped),
+            (LifecycleEvent::Ended { .. }, Up(_)) if self.on_trial => {
                 self.on_trial = false;
                 self.situation = Waits(State::Loaded);
                 return Step::FallBack;
             }
-            (Event::Ended { hopeless: true, clean, .. }, Up(_)) => {
+            (LifecycleEvent::Ended { hopeless: true, clean, .. }, Up(_)) => {
                 self.situation = Rest(if clean { State::Stopped } else { State::Failed });
             }
-            (Event::Ended { hindered: true, clean: false, draw, .. }, Up(_))
+            (LifecycleEvent::Ended { hindered: true, clean: false, draw, .. }, Up(_))
                 if restart.policy != RestartPolicy::Never =>
             {
                 self.situation = Delayed;
                 return Step::Delay(delay(u32::MAX, draw, restart));
             }
-            (Event::Ended { clean, at, draw, .. }, Up(_)) => return self.fails(clean, at, draw, restart),
-            (Event::Due, Delayed) => self.situation = Waits(State::Loaded),
+            (LifecycleEvent::Ended { clean, at, draw, .. }, Up(_)) => return self.fails(clean, at, draw, restart),
+            (LifecycleEvent::Due, Delayed) => self.situation = Waits(State::Loaded),
             _ => {}
         }
         Step::None
@@ -132,24 +132,24 @@ impl Model {
     }
 }
 
-fn event() -> impl Strategy<Value = (Event, Duration)> {
+fn event() -> impl Strategy<Value = (LifecycleEvent, Duration)> {
     let draw = || 0.0..=1.0;
     let event = prop_oneof![
-        3 => Just(Event::Start),
-        8 => Just(Event::Launched),
-        1 => Just(Event::Blocked),
-        4 => Just(Event::Ready),
-        1 => Just(Event::Interrupted),
-        2 => Just(Event::Stop),
-        1 => Just(Event::Restart),
-        2 => any::<bool>().prop_map(|is_kept| Event::Replace { is_kept }),
-        1 => any::<bool>().prop_map(|is_ready| Event::TakenOver { is_ready }),
+        3 => Just(LifecycleEvent::Start),
+        8 => Just(LifecycleEvent::Launched),
+        1 => Just(LifecycleEvent::Blocked),
+        4 => Just(LifecycleEvent::Ready),
+        1 => Just(LifecycleEvent::Interrupted),
+        2 => Just(LifecycleEvent::Stop),
+        1 => Just(LifecycleEvent::Restart),
+        2 => any::<bool>().prop_map(|is_kept| LifecycleEvent::Replace { is_kept }),
+        1 => any::<bool>().prop_map(|is_ready| LifecycleEvent::TakenOver { is_ready }),
         8 => (any::<bool>(), prop::bool::weighted(0.1), prop::bool::weighted(0.1), draw()).prop_map(
             |(clean, hopeless, hindered, draw)| {
-                Event::Ended { clean, hopeless, hindered: hindered && !clean, at: Duration::ZERO, draw }
+                LifecycleEvent::Ended { clean, hopeless, hindered: hindered && !clean, at: Duration::ZERO, draw }
             },
         ),
-        6 => Just(Event::Due),
+        6 => Just(LifecycleEvent::Due),
     ];
     (event, (0..40_u32).prop_map(|passed| MS * passed))
 }
@@ -181,7 +181,7 @@ proptest! {
         let mut now = Duration::ZERO;
         for (mut event, passed) in events {
             now += passed;
-            if let Event::Ended { at, .. } = &mut event {
+            if let LifecycleEvent::Ended { at, .. } = &mut event {
                 *at = now;
             }
             prop_assert_eq!(machine.apply(event, &restart), model.apply(event, &restart), "{:?}", event);
@@ -216,8 +216,8 @@ fn a_failure_that_is_older_than_the_window_counts_no_more() {
     let restart = RestartConfig::default();
     let mut life = Lifecycle::new();
     let mut fail = |at| {
-        let end = Event::Ended { clean: false, hopeless: false, hindered: false, at, draw: 1.0 };
-        for event in [Event::Start, Event::Launched, end] {
+        let end = LifecycleEvent::Ended { clean: false, hopeless: false, hindered: false, at, draw: 1.0 };
+        for event in [LifecycleEvent::Start, LifecycleEvent::Launched, end] {
             life.apply(event, &restart);
         }
         life.state()
@@ -237,12 +237,12 @@ fn what_is_hindered_never_counts_and_is_delayed_for_longest() {
     let mut restart = RestartConfig::default();
     restart.failures = 1;
     let mut life = Lifecycle::new();
-    life.apply(Event::Start, &restart);
+    life.apply(LifecycleEvent::Start, &restart);
     for number in 0..20 {
-        life.apply(Event::Launched, &restart);
-        let end = Event::Ended { clean: false, hopeless: false, hindered: true, at: MS * number, draw: 1.0 };
+        life.apply(LifecycleEvent::Launched, &restart);
+        let end = LifecycleEvent::Ended { clean: false, hopeless: false, hindered: true, at: MS * number, draw: 1.0 };
         assert_eq!(life.apply(end, &restart), Step::Delay(restart.max_backoff));
         assert_eq!((life.state(), life.failures()), (State::BackingOff, 0));
-        life.apply(Event::Due, &restart);
+        life.apply(LifecycleEvent::Due, &restart);
     }
 }
