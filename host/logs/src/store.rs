@@ -94,6 +94,7 @@ impl Default for Logs {
 }
 
 impl Logs {
+    /// Writes one line: to `tracing`, to the store, and to everybody who follows it.
     pub fn write(
         &self,
         extension: &Arc<str>,

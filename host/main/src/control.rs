@@ -9,7 +9,7 @@ use weir_guest::fuel_per_ms;
 use weir_logs::{LogLine, Logs};
 use weir_names::ExtensionId;
 use weir_supervisor::{
-    Order, ControlError, ExtensionStatus, MainEvent, MainEvents, ReloadReport, OrderReplyTo, Roster, Unit,
+    ControlError, ExtensionStatus, MainEvent, MainEvents, Order, OrderReplyTo, ReloadReport, Roster, Unit,
     UntilEnded,
 };
 

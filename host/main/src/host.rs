@@ -13,7 +13,7 @@ use weir_logs::Logs;
 use weir_names::ContractName;
 use weir_schedule::Turns;
 use weir_supervisor::{
-    SupervisorParts, KEPT_EVENTS, MainEvent, Roster, Supervisor, TooFewMappings, Unit, check_mappings,
+    KEPT_EVENTS, MainEvent, Roster, Supervisor, SupervisorParts, TooFewMappings, Unit, check_mappings,
     configure_traffic, on_the_bus, queues_on_the_bus,
 };
 

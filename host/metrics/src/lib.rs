@@ -2,6 +2,9 @@
 //!
 //! The worker thread writes here; any thread reads. Knows nothing of what is allowed.
 
+mod duration;
+mod gauge;
+mod per_second;
 mod usage;
 
-pub use self::usage::{Gauge, PerSecond, Usage, nanoseconds};
+pub use self::{duration::nanoseconds, gauge::Gauge, per_second::PerSecond, usage::Usage};

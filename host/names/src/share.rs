@@ -17,6 +17,7 @@ impl CpuShare {
     /// All of the thread: nobody is delayed.
     pub const WHOLE: Self = Self(10_000);
 
+    /// The smallest share that an operator can set: 0.1 %.
     pub const MIN: Self = Self(10);
 
     /// As many hundredths, at least 1 and at most 100.

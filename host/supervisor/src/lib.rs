@@ -15,5 +15,5 @@ pub use self::{
         ExtensionStatus, FailureRecord, HandledMessage, Roster, State, Unit, Version, configure_traffic,
         on_the_bus, queues_on_the_bus,
     },
-    supervisor::{SupervisorParts, Order, ControlError, NotReloaded, ReloadReport, OrderReplyTo, Supervisor},
+    supervisor::{ControlError, NotReloaded, Order, OrderReplyTo, ReloadReport, Supervisor, SupervisorParts},
 };

@@ -130,20 +130,24 @@ struct Table {
 }
 
 impl Roster {
+    /// A roster of these extensions; `beside` is the bytes that count against the memory budget beside theirs.
     pub fn new(main: Arc<MainConfig>, mut units: Vec<Arc<Unit>>, beside: u64) -> Self {
         // Gathered from configurations, it has the memory of as many of those.
         units.shrink_to_fit();
         Self(RwLock::new(Table { main, listed: units.clone(), units, beside, is_reloading: false }))
     }
 
+    /// Whether another configuration is being applied.
     pub fn is_reloading(&self) -> bool {
         self.0.read().unwrap_or_else(PoisonError::into_inner).is_reloading
     }
 
+    /// Says whether another configuration is being applied.
     pub fn set_reloading(&self, is_reloading: bool) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).is_reloading = is_reloading;
     }
 
+    /// What is configured of Main itself.
     pub fn main(&self) -> Arc<MainConfig> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).main.clone()
     }

@@ -97,8 +97,10 @@ pub enum Order {
     Shutdown,
 }
 
+/// Where the answer to an order goes.
 pub type OrderReplyTo<T> = oneshot::Sender<Result<T, ControlError>>;
-pub type OrderReply = OrderReplyTo<()>;
+/// The same of an order without a result.
+type OrderReply = OrderReplyTo<()>;
 
 /// What happens.
 #[derive(Debug)]
@@ -122,14 +124,23 @@ enum Done {
 /// What a supervisor is given.
 #[derive(Debug)]
 pub struct SupervisorParts {
+    /// The message bus.
     pub bus: Arc<Bus>,
+    /// Where the state of every extension is kept.
     pub roster: Arc<Roster>,
+    /// Loads and keeps programs.
     pub programs: Arc<Programs>,
+    /// Whose turn on the worker thread it is.
     pub turns: Arc<Turns>,
+    /// Opens granted directories.
     pub openings: Arc<Openings>,
+    /// The directories of hooks, which a reload may change.
     pub hooks: Hooks,
+    /// The log lines.
     pub logs: Arc<Logs>,
+    /// Where listeners hear what happens.
     pub events: broadcast::Sender<Arc<MainEvent>>,
+    /// Where orders come from; once it is closed, the supervisor shuts down.
     pub commands: async_channel::Receiver<Order>,
     /// The file that the configuration was read from.
     pub file: Option<std::path::PathBuf>,
@@ -167,9 +178,21 @@ pub struct Supervisor {
 const NOTICES: usize = 64;
 
 impl Supervisor {
-    pub fn new(charge: SupervisorParts) -> Self {
-        let SupervisorParts { bus, roster, programs, turns, openings, hooks, logs, events, commands, file, serves } =
-            charge;
+    /// A supervisor that has started nothing yet.
+    pub fn new(parts: SupervisorParts) -> Self {
+        let SupervisorParts {
+            bus,
+            roster,
+            programs,
+            turns,
+            openings,
+            hooks,
+            logs,
+            events,
+            commands,
+            file,
+            serves,
+        } = parts;
         let of_main = serves.iter().cloned().chain(HOOKS_CONTRACT.parse().ok()).collect();
         Self {
             slots: Slots::new(roster.all(), of_main),
@@ -407,7 +430,10 @@ impl Supervisor {
     }
 }
 
-fn answer<T>(replies: impl IntoIterator<Item = OrderReplyTo<T>>, result: impl Fn() -> Result<T, ControlError>) {
+fn answer<T>(
+    replies: impl IntoIterator<Item = OrderReplyTo<T>>,
+    result: impl Fn() -> Result<T, ControlError>,
+) {
     for reply in replies {
         // It fails only if whoever asked has given up.
         let _gave_up = reply.send(result());

@@ -23,6 +23,7 @@ const KEPT_FAILURES: usize = 16;
 #[derive(Debug)]
 pub struct Unit {
     id: ExtensionId,
+    /// What it uses of its limits, over all its instances.
     pub usage: Arc<Usage>,
     logs: Arc<Logs>,
     version: Mutex<Arc<Version>>,
@@ -33,8 +34,11 @@ pub struct Unit {
 /// version.
 #[derive(Debug)]
 pub struct Version {
+    /// What is configured of it.
     pub config: Arc<ExtensionConfig>,
+    /// Its place on the bus, with the limits and grants of this version.
     pub peer: Arc<Peer>,
+    /// Its share of the worker thread.
     pub share: Arc<SharedShare>,
     /// Where its lines go, over all its instances.
     pub output: Output,
@@ -53,6 +57,7 @@ struct Program {
 }
 
 impl Version {
+    /// What its instances run, once that is loaded.
     pub fn program(&self) -> Option<Loaded> {
         self.slot().loaded.clone()
     }
@@ -105,6 +110,7 @@ struct Record {
 }
 
 impl Unit {
+    /// An extension in its first version, not started.
     pub fn new(config: Arc<ExtensionConfig>, peer: Arc<Peer>, logs: Arc<Logs>) -> Self {
         let usage = Arc::<Usage>::default();
         let version = Version {
@@ -129,6 +135,7 @@ impl Unit {
         }
     }
 
+    /// Its id.
     pub fn id(&self) -> &ExtensionId {
         &self.id
     }
@@ -138,6 +145,7 @@ impl Unit {
         self.version.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Makes this the version that its next instance is made from.
     pub fn set_version(&self, version: Arc<Version>) {
         *self.version.lock().unwrap_or_else(PoisonError::into_inner) = version;
     }
@@ -186,10 +194,12 @@ impl Unit {
         std::mem::replace(&mut record.state, state)
     }
 
+    /// Counts a start.
     pub fn count_start(&self) {
         self.record().starts += 1;
     }
 
+    /// Keeps a failure, and forgets the oldest beyond 16.
     pub fn add_failure(&self, failure: FailureRecord) {
         let failures = &mut self.record().failures;
         if failures.len() >= KEPT_FAILURES {
@@ -198,6 +208,7 @@ impl Unit {
         failures.push_back(failure);
     }
 
+    /// How it is at this moment.
     pub fn status(&self) -> ExtensionStatus {
         let version = self.version();
         let Version { config, peer, .. } = &*version;
@@ -268,7 +279,7 @@ pub fn queues_on_the_bus(config: &Config) -> Vec<QueueOnTheBus> {
 }
 
 /// A queue, and where its dead jobs go.
-pub type QueueOnTheBus = (QueueName, QueueSettings, Option<QueueName>);
+type QueueOnTheBus = (QueueName, QueueSettings, Option<QueueName>);
 
 /// Tells the bus of the shared queues and of the topics whose last value is kept.
 pub fn configure_traffic(bus: &Bus, queues: Vec<QueueOnTheBus>, retained: Vec<Topic>) {

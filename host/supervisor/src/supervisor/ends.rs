@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use weir_bus::{Phase, Request};
 use weir_guest::Exit;
 
-use super::{Ended, LifecycleEvent, InstanceRole, Slot, Step, Supervisor};
+use super::{Ended, InstanceRole, LifecycleEvent, Slot, Step, Supervisor};
 use crate::roster::State;
 
 impl Supervisor {

@@ -94,7 +94,9 @@ impl Model {
                 self.situation = Delayed;
                 return Step::Delay(delay(u32::MAX, draw, restart));
             }
-            (LifecycleEvent::Ended { clean, at, draw, .. }, Up(_)) => return self.fails(clean, at, draw, restart),
+            (LifecycleEvent::Ended { clean, at, draw, .. }, Up(_)) => {
+                return self.fails(clean, at, draw, restart);
+            }
             (LifecycleEvent::Due, Delayed) => self.situation = Waits(State::Loaded),
             _ => {}
         }
@@ -240,7 +242,13 @@ fn what_is_hindered_never_counts_and_is_delayed_for_longest() {
     life.apply(LifecycleEvent::Start, &restart);
     for number in 0..20 {
         life.apply(LifecycleEvent::Launched, &restart);
-        let end = LifecycleEvent::Ended { clean: false, hopeless: false, hindered: true, at: MS * number, draw: 1.0 };
+        let end = LifecycleEvent::Ended {
+            clean: false,
+            hopeless: false,
+            hindered: true,
+            at: MS * number,
+            draw: 1.0,
+        };
         assert_eq!(life.apply(end, &restart), Step::Delay(restart.max_backoff));
         assert_eq!((life.state(), life.failures()), (State::BackingOff, 0));
         life.apply(LifecycleEvent::Due, &restart);
