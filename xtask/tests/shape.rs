@@ -1,0 +1,89 @@
+//! The shape that a newcomer relies on: small files, one meaning for each name, and a page that names every module.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Lines of a source file that is written by hand.
+const LINES_MAX: usize = 500;
+
+/// Written by `wit-bindgen`.
+const GENERATED: &str = "guest-sdk/src/bindings.rs";
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// Every file of Rust below a folder, by its path from the root of the repository.
+fn sources(folder: &str) -> Vec<PathBuf> {
+    let (mut found, mut open) = (Vec::new(), vec![root().join(folder)]);
+    while let Some(path) = open.pop() {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if path.is_dir() && name != "target" && !name.starts_with('.') {
+            open.extend(fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if name.ends_with(".rs") {
+            found.push(path.strip_prefix(root()).unwrap().to_owned());
+        }
+    }
+    found.sort();
+    found
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+#[test]
+fn no_source_file_is_longer_than_a_reader_can_hold() {
+    let is_ours = |path: &PathBuf| path != Path::new(GENERATED);
+    let files: Vec<_> = sources("").into_iter().filter(is_ours).collect();
+    assert!(files.len() > 300, "only {} files were found", files.len());
+    let lengths = files.iter().map(|path| (path, text(path).lines().count()));
+    let long: Vec<_> = lengths.filter(|(_, lines)| *lines > LINES_MAX).collect();
+    assert!(long.is_empty(), "over {LINES_MAX} lines: {long:?}");
+}
+
+#[test]
+fn no_two_public_types_of_the_host_have_one_name() {
+    let mut found: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for path in
+        sources("host").into_iter().filter(|path| !path.components().any(|part| part.as_os_str() == "tests"))
+    {
+        for line in text(&path).lines() {
+            let mut words =
+                line.trim_start().split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty());
+            if words.next() == Some("pub")
+                && line.trim_start().starts_with("pub ")
+                && matches!(words.next(), Some("struct" | "enum" | "union" | "trait" | "type"))
+                && let Some(name) = words.next()
+            {
+                found.entry(name.to_owned()).or_default().push(path.clone());
+            }
+        }
+    }
+    assert!(found.len() > 150, "only {} public types were found", found.len());
+    let twice: Vec<_> = found.into_iter().filter(|(_, paths)| paths.len() > 1).collect();
+    assert!(twice.is_empty(), "{twice:?}");
+}
+
+#[test]
+fn the_architecture_page_names_every_module_of_the_host() {
+    let page = text(Path::new("ARCHITECTURE.md"));
+    let mut crates = 0;
+    for folder in fs::read_dir(root().join("host")).unwrap().map(|entry| entry.unwrap().path()) {
+        crates += 1;
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        let heading = format!("### `host/{name}`");
+        let section = page.split_once(&heading).unwrap_or_else(|| panic!("there is no heading {heading}")).1;
+        let section = section.split("\n### ").next().unwrap();
+        for entry in fs::read_dir(folder.join("src")).unwrap().map(|entry| entry.unwrap().path()) {
+            let module = entry.file_name().unwrap().to_string_lossy().into_owned();
+            if module.ends_with(".rs") && module != "lib.rs" && module != "tests.rs" {
+                assert!(section.contains(&format!("`{module}`")), "{heading} does not name `{module}`");
+            }
+        }
+    }
+    assert!(crates > 5, "only {crates} crates were found");
+}

@@ -1,0 +1,144 @@
+//! The walls between the crates, as ARCHITECTURE.md draws them: what each may depend on, and what it must never see.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
+
+/// Of each crate the crates of this repository that it may depend on, and what must not be among its dependencies,
+/// however far down.
+const WALLS: [(&str, &[&str], &[&str]); 13] = [
+    ("weir-names", &[], &["wasmtime", "tokio", "toml"]),
+    ("weir-metrics", &[], &["wasmtime", "tokio", "weir-names"]),
+    ("weir-logs", &["weir-names"], &["wasmtime", "toml"]),
+    ("weir-bus", &["weir-metrics", "weir-names"], &["wasmtime", "wasmtime-wasi", "toml", "axum", "hyper"]),
+    ("weir-schedule", &["weir-metrics", "weir-names"], &["wasmtime", "weir-bus", "weir-config"]),
+    ("weir-config", &["weir-metrics", "weir-names"], &["wasmtime", "weir-bus", "weir-schedule", "tokio"]),
+    (
+        "weir-guest",
+        &["weir-bus", "weir-config", "weir-logs", "weir-metrics", "weir-names", "weir-schedule"],
+        &["weir-supervisor", "axum", "hyper"],
+    ),
+    (
+        "weir-hooks",
+        &["weir-config", "weir-guest", "weir-metrics", "weir-names", "weir-schedule"],
+        &["weir-supervisor", "axum", "hyper"],
+    ),
+    (
+        "weir-supervisor",
+        &[
+            "weir-bus",
+            "weir-config",
+            "weir-guest",
+            "weir-logs",
+            "weir-metrics",
+            "weir-names",
+            "weir-schedule",
+        ],
+        &["weir-hooks", "axum", "hyper"],
+    ),
+    (
+        "weir-host",
+        &[
+            "weir-bus",
+            "weir-config",
+            "weir-guest",
+            "weir-hooks",
+            "weir-logs",
+            "weir-metrics",
+            "weir-names",
+            "weir-schedule",
+            "weir-supervisor",
+        ],
+        &["axum", "hyper", "weir-control"],
+    ),
+    ("weir-control", &["weir-host"], &[]),
+    ("weir", &["weir-control", "weir-host"], &[]),
+    ("weir-sdk", &["weir-names"], &["wasmtime", "tokio", "toml", "weir-bus"]),
+];
+
+/// Crates that may name wasmtime and what belongs to it. All others reach it through `weir-guest`.
+const OWNER_OF_WASMTIME: &str = "weir-guest";
+
+/// The workspace's dependencies, all features on.
+fn metadata() -> Metadata {
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
+    MetadataCommand::new()
+        .manifest_path(manifest)
+        .features(cargo_metadata::CargoOpt::AllFeatures)
+        .other_options(["--locked".to_owned(), "--offline".to_owned()])
+        .exec()
+        .unwrap()
+}
+
+/// What a package is built from, but for its tests and build scripts.
+fn dependencies(metadata: &Metadata) -> BTreeMap<&PackageId, Vec<&PackageId>> {
+    let resolve = metadata.resolve.as_ref().unwrap();
+    let is_normal = |dependency: &&cargo_metadata::NodeDep| {
+        dependency.dep_kinds.iter().any(|kind| kind.kind == DependencyKind::Normal)
+    };
+    let nodes = resolve.nodes.iter();
+    nodes.map(|node| (&node.id, node.deps.iter().filter(is_normal).map(|dep| &dep.pkg).collect())).collect()
+}
+
+fn id_of<'m>(metadata: &'m Metadata, name: &str) -> &'m PackageId {
+    let package = metadata.workspace_packages().into_iter().find(|package| *package.name == name);
+    &package.unwrap_or_else(|| panic!("there is no crate `{name}`")).id
+}
+
+#[test]
+fn a_crate_depends_on_no_crate_of_ours_but_those_below_it() {
+    let metadata = metadata();
+    let dependencies = dependencies(&metadata);
+    for (name, may, _) in WALLS {
+        let direct = dependencies[id_of(&metadata, name)].iter().map(|id| metadata[*id].name.to_string());
+        let ours: BTreeSet<_> = direct.filter(|other| other.starts_with("weir-")).collect();
+        let allowed: BTreeSet<_> = may.iter().map(ToString::to_string).collect();
+        let forbidden: Vec<_> = ours.difference(&allowed).collect();
+        assert!(forbidden.is_empty(), "`{name}` must know nothing of {forbidden:?}");
+        let unused: Vec<_> = allowed.difference(&ours).collect();
+        assert!(unused.is_empty(), "`{name}` may know of {unused:?} and does not: close the wall");
+    }
+}
+
+#[test]
+fn what_a_crate_must_never_see_is_not_among_its_dependencies() {
+    let metadata = metadata();
+    let dependencies = dependencies(&metadata);
+    for (name, _, never) in WALLS {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![id_of(&metadata, name)]);
+        while let Some(id) = open.pop() {
+            if seen.insert(id) {
+                open.extend(&dependencies[id]);
+            }
+        }
+        let seen: BTreeSet<_> = seen.into_iter().map(|id| metadata[id].name.as_str()).collect();
+        let found: Vec<_> = never.iter().filter(|other| seen.contains(*other)).collect();
+        assert!(found.is_empty(), "`{name}` must never see {found:?}");
+    }
+}
+
+#[test]
+fn one_crate_of_the_host_names_wasmtime() {
+    let metadata = metadata();
+    let dependencies = dependencies(&metadata);
+    for (name, _, _) in WALLS.iter().filter(|(name, _, _)| *name != OWNER_OF_WASMTIME) {
+        let direct = dependencies[id_of(&metadata, name)].iter().map(|id| metadata[*id].name.as_str());
+        let wasmtime: Vec<_> = direct.filter(|other| other.starts_with("wasmtime")).collect();
+        assert!(wasmtime.is_empty(), "`{name}` must know nothing of {wasmtime:?}");
+    }
+}
+
+#[test]
+fn every_crate_of_the_host_has_its_walls() {
+    let metadata = metadata();
+    let host = metadata.workspace_root.join("host");
+    for package in metadata.workspace_packages() {
+        if package.manifest_path.starts_with(&host) {
+            assert!(
+                WALLS.iter().any(|(name, _, _)| *package.name == *name),
+                "`{}` has no walls",
+                package.name
+            );
+        }
+    }
+}
