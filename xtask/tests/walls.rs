@@ -1,6 +1,9 @@
 //! The walls between the crates, as ARCHITECTURE.md draws them: what each may depend on, and what it must never see.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::Command,
+};
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
 
@@ -59,13 +62,16 @@ const WALLS: [(&str, &[&str], &[&str]); 13] = [
 /// Crates that may name wasmtime and what belongs to it. All others reach it through `weir-guest`.
 const OWNER_OF_WASMTIME: &str = "weir-guest";
 
-/// The workspace's dependencies, all features on.
+/// The workspace's dependencies on this machine, all features on. Those of others are not downloaded.
 fn metadata() -> Metadata {
+    let rustc = Command::new("rustc").arg("-vV").output().unwrap();
+    let rustc = String::from_utf8(rustc.stdout).unwrap();
+    let host = rustc.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
     MetadataCommand::new()
         .manifest_path(manifest)
         .features(cargo_metadata::CargoOpt::AllFeatures)
-        .other_options(["--locked".to_owned(), "--offline".to_owned()])
+        .other_options(["--locked", "--offline", "--filter-platform", host].map(ToOwned::to_owned))
         .exec()
         .unwrap()
 }
