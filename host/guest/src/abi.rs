@@ -1,8 +1,9 @@
 //! The types of `wit/iec.wit` as wasmtime lowers and lifts them.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use wasmtime::component::{ComponentType, Lift, Lower};
-use weir_bus;
 
 #[derive(ComponentType, Lower, Debug)]
 #[component(variant)]
@@ -211,4 +212,13 @@ impl From<weir_bus::Error> for Error {
             }
         }
     }
+}
+
+/// In whole milliseconds, at least 1 while any time is left.
+pub(super) fn milliseconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_micros().div_ceil(1000)).unwrap_or(u32::MAX)
+}
+
+pub(super) fn microseconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
 }

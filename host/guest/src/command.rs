@@ -1,7 +1,7 @@
 //! One run of a WASI command to its end: a guest that imports WASI and nothing of Weir's own.
 
 mod capture;
-mod place;
+mod runs_on;
 
 use std::{
     convert::Infallible,
@@ -23,10 +23,10 @@ use weir_schedule::Activity;
 use crate::program::{LoadError, chain};
 
 use self::capture::Capture;
-pub use self::place::{Cut, Place};
+pub use self::runs_on::{Cut, RunsOn};
 use super::{
+    exit::{Exit, said},
     imports,
-    instance::{self, Exit},
     memory::size,
     meter,
     program::Program,
@@ -50,9 +50,9 @@ pub struct Surroundings {
     pub written: (usize, usize),
 }
 
-impl fmt::Debug for Command {
+impl fmt::Debug for WasiCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Command").finish_non_exhaustive()
+        f.debug_struct("WasiCommand").finish_non_exhaustive()
     }
 }
 
@@ -78,14 +78,14 @@ pub struct Ended {
 }
 
 /// A command that is about to run.
-pub struct Command {
+pub struct WasiCommand {
     wasi: WasiCtx,
     net: Arc<[NetGrant]>,
     stdout: Capture,
     stderr: Capture,
 }
 
-impl Command {
+impl WasiCommand {
     pub fn new(limits: &Limits, dirs: Dirs, net: Arc<[NetGrant]>, surroundings: Surroundings) -> Self {
         let capture = |before| Capture::new(before, size(surroundings.output));
         let (stdout, stderr) = (capture(surroundings.written.0), capture(surroundings.written.1));
@@ -102,7 +102,7 @@ impl Command {
     /// Opens the directories that commands are granted, which may block. With `may_block`, what they do with
     /// files blocks whoever polls them.
     pub fn open(grants: &Grants, may_block: bool) -> Result<Dirs, String> {
-        Dirs::open(&grants.dirs, may_block).map_err(|error| instance::said(&error))
+        Dirs::open(&grants.dirs, may_block).map_err(|error| said(&error))
     }
 
     /// Runs it to its end, or until it is cut off.
@@ -110,20 +110,20 @@ impl Command {
         self,
         program: &Program<Sandbox>,
         limits: &Limits,
-        place: &Place,
+        runs_on: &RunsOn,
         deadline: Instant,
         closing: &async_channel::Receiver<Infallible>,
     ) -> Ended {
         let Self { wasi, net, stdout, stderr } = self;
         let (usage, activity) = (Arc::<Usage>::default(), Arc::new(Activity::new()));
         let mut sandbox = Sandbox::new(limits, net, wasi, &usage, activity.clone());
-        sandbox.may_block = place.may_block();
+        sandbox.may_block = runs_on.may_block();
         let end = match sandbox::store(program.pre.engine(), sandbox, limits) {
-            Err(error) => End::System { reason: instance::said(&error), trace: Vec::new() },
+            Err(error) => End::System { reason: said(&error), trace: Vec::new() },
             Ok(mut store) => {
-                let guest = instance::guest(program, &mut store);
-                let guest = AssertUnwindSafe(place.run(guest, activity, &usage)).catch_unwind();
-                let ended = place.until(deadline, closing, guest).await;
+                let guest = program.run(&mut store);
+                let guest = AssertUnwindSafe(runs_on.run(guest, activity, &usage)).catch_unwind();
+                let ended = runs_on.until(deadline, closing, guest).await;
                 meter::finish(&store);
                 let end = match ended {
                     Err(cut) => End::Cut(cut),
@@ -152,7 +152,7 @@ fn end(result: wasmtime::Result<Result<(), ()>>, sandbox: &Sandbox, limits: &Lim
     };
     match code {
         Some(code) => End::Code(code),
-        None => instance::exit(result, limits).in_sandbox(sandbox).into(),
+        None => Exit::of(result, limits).in_sandbox(sandbox).into(),
     }
 }
 

@@ -14,11 +14,15 @@ use wasmtime::{
     StoreContextMut,
     component::{Linker, WasmList},
 };
-use weir_bus;
 
-use super::{abi, meter, sandbox::Guest, state::State};
+use super::{
+    abi,
+    instance_state::InstanceState,
+    meter,
+    sandbox::{Guest, Sandbox},
+};
 
-type Store<'a> = StoreContextMut<'a, State>;
+type Store<'a> = StoreContextMut<'a, InstanceState>;
 type Async<'a, T> = Box<dyn Future<Output = wasmtime::Result<(T,)>> + Send + 'a>;
 type Fallible<T> = Result<T, abi::Error>;
 
@@ -28,8 +32,26 @@ type Payload = WasmList<u8>;
 /// The package and version that this host speaks.
 const PACKAGE: (&str, &str) = ("weir:iec", "0.1.0");
 
+impl Guest for InstanceState {
+    const WORLD: &'static str = "weir:iec/extension";
+
+    fn add_to_linker(linker: &mut Linker<Self>) -> wasmtime::Result<()> {
+        add_extension(linker)
+    }
+
+    #[inline(always)]
+    fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
+    }
+
+    #[inline(always)]
+    fn sandbox_mut(&mut self) -> &mut Sandbox {
+        &mut self.sandbox
+    }
+}
+
 /// Defines every import that an extension may have.
-pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+fn add_extension(linker: &mut Linker<InstanceState>) -> wasmtime::Result<()> {
     add_wasi(linker)?;
     config::add_to_linker(&mut linker.instance("wasi:config/store@0.2.0-rc.1")?)?;
     linker.instance(&interface("types"))?;

@@ -7,12 +7,13 @@
 mod abi;
 mod calibration;
 mod command;
+mod delivery;
 mod engine;
+mod exit;
 mod imports;
-mod in_hand;
 mod inspect;
 mod instance;
-mod jobs;
+mod instance_state;
 mod limit;
 mod memory;
 mod meter;
@@ -20,20 +21,23 @@ mod openings;
 mod output;
 mod program;
 mod sandbox;
-mod state;
+mod signals;
 mod wasi;
 
 #[cfg(feature = "compiler")]
 pub use self::program::{NotAKey, SigningKey, compile, compile_helper};
 pub use self::{
     calibration::fuel_per_ms,
-    command::{AT_ONCE, Command, Cut, End, Ended, Place, Surroundings},
+    command::{AT_ONCE, Cut, End, Ended, RunsOn, Surroundings, WasiCommand},
+    delivery::Handling,
     engine::Runtime,
-    instance::{Exit, Handling, Instance, Noted, Notice, Signals},
+    exit::Exit,
+    instance::Instance,
     openings::Openings,
     output::Output,
-    program::{Loaded, Programs, Sources, Stamp, Wanted, chain},
+    program::{FileStamp, LoadRequest, Loaded, Programs, Sources, chain},
     sandbox::Sandbox,
+    signals::{Noted, Notice, Signals},
     wasi::Dirs,
 };
 pub use self::{

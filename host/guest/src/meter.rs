@@ -24,7 +24,6 @@ use weir_metrics::Usage;
 use weir_schedule::Activity;
 
 use self::slice::{Fuel, Slice};
-use super::sandbox::Guest;
 
 /// Fuel that a call into the host costs, about the time that a cheap one takes.
 const CROSSING: u64 = 500;
@@ -41,6 +40,13 @@ const BYTES_PER_FUEL: u64 = 16;
 /// Fuel for the host's work up to which it is only counted: taking it out costs time itself.
 const MAX_OWED: u64 = 8 * CROSSING;
 
+/// What a Store holds of which the fuel is metered.
+pub(super) trait Metered: 'static {
+    fn meter(&self) -> &Meter;
+
+    fn meter_mut(&mut self) -> &mut Meter;
+}
+
 /// What one guest has burnt.
 #[derive(Debug)]
 pub(super) struct Meter {
@@ -55,21 +61,21 @@ pub(super) struct Meter {
     slice: Slice,
     /// Fuel for the host's work that has not been taken out of the Store yet.
     owed: u64,
-    call: Call,
+    call: HostCall,
     /// The import that waits while the guest makes room for what it gives.
-    outer: Call,
+    outer: HostCall,
 }
 
 /// A call of the guest's into the host.
 #[derive(Clone, Copy, Debug, Default)]
-struct Call {
+struct HostCall {
     /// The activation in which it began.
     entered: u64,
-    kind: Kind,
+    kind: CallKind,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Kind {
+enum CallKind {
     /// An instruction, or an import that has not said so yet.
     #[default]
     Unknown,
@@ -89,8 +95,8 @@ impl Meter {
             budget: limits.fuel_to_start,
             slice: Slice::new(limits.fixed().fuel_slice, limits.fuel_to_start),
             owed: 0,
-            call: Call::default(),
-            outer: Call::default(),
+            call: HostCall::default(),
+            outer: HostCall::default(),
         }
     }
 
@@ -104,8 +110,8 @@ impl Meter {
 
     /// Counts a call of WASI's, which asks for its part of the Store, once or more.
     pub(super) fn enter_wasi(&mut self) {
-        if self.call.kind == Kind::Unknown {
-            self.call.kind = Kind::Wasi;
+        if self.call.kind == CallKind::Unknown {
+            self.call.kind = CallKind::Wasi;
             self.owed = self.owed.saturating_add(CROSSING);
         }
     }
@@ -136,15 +142,15 @@ impl Meter {
 }
 
 /// Gives a new Store the fuel to start, and has its calls into the host metered.
-pub(super) fn install<G: Guest>(store: &mut Store<G>) -> wasmtime::Result<()> {
-    let fuel = store.data().sandbox().meter.slice.whole(store.data().sandbox().meter.to_start);
+pub(super) fn install<G: Metered>(store: &mut Store<G>) -> wasmtime::Result<()> {
+    let fuel = store.data().meter().slice.whole(store.data().meter().to_start);
     store.fuel_async_yield_interval(Some(fuel.interval))?;
     store.set_fuel(fuel.fuel)?;
     store.call_hook(|mut store, hook| {
-        let meter = &mut store.data_mut().sandbox_mut().meter;
+        let meter = store.data_mut().meter_mut();
         match hook {
             CallHook::CallingHost => {
-                meter.call = Call { entered: meter.activity.number(), kind: Kind::Unknown };
+                meter.call = HostCall { entered: meter.activity.number(), kind: CallKind::Unknown };
             }
             CallHook::ReturningFromHost => return leave(&mut store),
             // What the guest has the host do while it makes room for an answer is not the import's.
@@ -157,12 +163,12 @@ pub(super) fn install<G: Guest>(store: &mut Store<G>) -> wasmtime::Result<()> {
 }
 
 /// Charges for the call of an import, and `bytes` that the host copies in it.
-pub(super) fn charge<G: Guest>(store: &mut StoreContextMut<'_, G>, bytes: usize) -> wasmtime::Result<()> {
+pub(super) fn charge<G: Metered>(store: &mut StoreContextMut<'_, G>, bytes: usize) -> wasmtime::Result<()> {
     charge_fuel(store, CROSSING + bytes as u64 / BYTES_PER_FUEL)
 }
 
 /// Charges for bytes that the host copies in the same call.
-pub(super) fn charge_more<G: Guest>(
+pub(super) fn charge_more<G: Metered>(
     store: &mut StoreContextMut<'_, G>,
     bytes: usize,
 ) -> wasmtime::Result<()> {
@@ -170,7 +176,7 @@ pub(super) fn charge_more<G: Guest>(
 }
 
 /// Charges for a call with texts that the host copies, each on its own.
-pub(super) fn charge_texts<'t, G: Guest>(
+pub(super) fn charge_texts<'t, G: Metered>(
     store: &mut StoreContextMut<'_, G>,
     texts: impl Iterator<Item = &'t String>,
 ) -> wasmtime::Result<()> {
@@ -179,7 +185,7 @@ pub(super) fn charge_texts<'t, G: Guest>(
 }
 
 /// Charges for a call that handles so many things, each of which takes about as long as a call.
-pub(super) fn charge_each<G: Guest>(
+pub(super) fn charge_each<G: Metered>(
     store: &mut StoreContextMut<'_, G>,
     things: usize,
 ) -> wasmtime::Result<()> {
@@ -187,13 +193,15 @@ pub(super) fn charge_each<G: Guest>(
 }
 
 /// Charges for messages that were delivered, each of which brings its budget along.
-pub(super) fn deliver<G: Guest>(store: &mut StoreContextMut<'_, G>, messages: usize) -> wasmtime::Result<()> {
+pub(super) fn deliver<G: Metered>(
+    store: &mut StoreContextMut<'_, G>,
+    messages: usize,
+) -> wasmtime::Result<()> {
     let left = store.get_fuel()?;
     let messages = messages as u64;
-    store.data_mut().sandbox_mut().memory.forget_refused();
-    let meter = &mut store.data_mut().sandbox_mut().meter;
+    let meter = store.data_mut().meter_mut();
     meter.show(left);
-    meter.call.kind = Kind::Own;
+    meter.call.kind = CallKind::Own;
     meter.messages = messages;
     meter.budget = meter.per_message.saturating_mul(messages);
     let budget = meter.budget;
@@ -203,7 +211,7 @@ pub(super) fn deliver<G: Guest>(store: &mut StoreContextMut<'_, G>, messages: us
 
 /// Counts what one publish took the host as work of the publisher's: it yields the sooner, and is
 /// never trapped for it. A delivery takes about as long as a call into the host.
-pub(super) fn fan_out<G: Guest>(
+pub(super) fn fan_out<G: Metered>(
     store: &mut StoreContextMut<'_, G>,
     deliveries: u32,
     compared: u32,
@@ -214,48 +222,48 @@ pub(super) fn fan_out<G: Guest>(
 }
 
 /// Shows what the guest has used so far: it is about to wait.
-pub(super) fn show<G: Guest>(store: &StoreContextMut<'_, G>) {
-    store.data().sandbox().meter.show(store.get_fuel().unwrap_or_default());
+pub(super) fn show<G: Metered>(store: &StoreContextMut<'_, G>) {
+    store.data().meter().show(store.get_fuel().unwrap_or_default());
 }
 
 /// Shows what the guest has used to its end.
-pub(super) fn finish<G: Guest>(store: &Store<G>) {
-    let meter = &store.data().sandbox().meter;
+pub(super) fn finish<G: Metered>(store: &Store<G>) {
+    let meter = store.data().meter();
     meter.show(store.get_fuel().unwrap_or_default());
     meter.usage.fuel_per_message.clear();
     meter.usage.fuel_to_start.clear();
 }
 
 /// Charges for `work` of the host in an import of Weir's own, in units of fuel.
-pub(super) fn charge_fuel<G: Guest>(store: &mut StoreContextMut<'_, G>, work: u64) -> wasmtime::Result<()> {
-    let meter = &mut store.data_mut().sandbox_mut().meter;
-    meter.call.kind = Kind::Own;
+pub(super) fn charge_fuel<G: Metered>(store: &mut StoreContextMut<'_, G>, work: u64) -> wasmtime::Result<()> {
+    let meter = store.data_mut().meter_mut();
+    meter.call.kind = CallKind::Own;
     meter.owed = meter.owed.saturating_add(work);
     if meter.owed < MAX_OWED { Ok(()) } else { collect(store) }
 }
 
 /// Takes what the host's work costs out of the Store. With none left, the guest traps as it goes on.
-fn collect<G: Guest>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<()> {
-    let work = std::mem::take(&mut store.data_mut().sandbox_mut().meter.owed);
+fn collect<G: Metered>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<()> {
+    let work = std::mem::take(&mut store.data_mut().meter_mut().owed);
     let left = store.get_fuel()?;
     set(store, left, left.saturating_sub(work), work)
 }
 
 /// The guest goes on: with a whole slice if others ran in the host, which only imports and yields let
 /// them.
-fn leave<G: Guest>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<()> {
-    let meter = &store.data().sandbox().meter;
+fn leave<G: Metered>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<()> {
+    let meter = store.data().meter();
     let is_late = || meter.activity.elapsed() >= slice::TIME;
     if meter.has_waited() {
         let left = store.get_fuel()?;
-        let fuel = store.data_mut().sandbox_mut().meter.slice.begin(left);
+        let fuel = store.data_mut().meter_mut().slice.begin(left);
         return apply(store, fuel);
     }
     match meter.call.kind {
-        Kind::Wasi if meter.owed >= MAX_OWED || is_late() => collect(store),
-        Kind::Unknown if is_late() => {
+        CallKind::Wasi if meter.owed >= MAX_OWED || is_late() => collect(store),
+        CallKind::Unknown if is_late() => {
             let left = store.get_fuel()?;
-            match store.data_mut().sandbox_mut().meter.slice.cut(left) {
+            match store.data_mut().meter_mut().slice.cut(left) {
                 Some(fuel) => apply(store, fuel),
                 None => Ok(()),
             }
@@ -266,8 +274,13 @@ fn leave<G: Guest>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<()> {
 
 /// Sets the fuel of which there is `left` to `new`, and the rest of the slice, of which the host's
 /// `work` took a part, too.
-fn set<G: Guest>(store: &mut StoreContextMut<'_, G>, left: u64, new: u64, work: u64) -> wasmtime::Result<()> {
-    let meter = &mut store.data_mut().sandbox_mut().meter;
+fn set<G: Metered>(
+    store: &mut StoreContextMut<'_, G>,
+    left: u64,
+    new: u64,
+    work: u64,
+) -> wasmtime::Result<()> {
+    let meter = store.data_mut().meter_mut();
     let elapsed = if meter.has_waited() {
         // What was burnt before is no part of this slice, which has just begun.
         meter.slice.begin(left);
@@ -281,7 +294,7 @@ fn set<G: Guest>(store: &mut StoreContextMut<'_, G>, left: u64, new: u64, work: 
     apply(store, fuel)
 }
 
-fn apply<G: Guest>(store: &mut StoreContextMut<'_, G>, fuel: Fuel) -> wasmtime::Result<()> {
+fn apply<G: Metered>(store: &mut StoreContextMut<'_, G>, fuel: Fuel) -> wasmtime::Result<()> {
     store.fuel_async_yield_interval(Some(fuel.interval))?;
     store.set_fuel(fuel.fuel)
 }

@@ -20,17 +20,18 @@ mod file;
 mod held;
 #[cfg(feature = "compiler")]
 mod helper;
+mod load_permit;
+
 mod stamp;
 #[cfg(feature = "compiler")]
 mod symbols;
 #[cfg(test)]
 mod tests;
-mod turn;
 
 use std::{fmt, path::Path, sync::Arc, thread, time::Duration};
 
 use tokio::{sync::Semaphore, time::timeout};
-use wasmtime::{Engine, component::Linker};
+use wasmtime::{Engine, Store, Trap, component::Linker};
 use wasmtime_wasi::p2::bindings::CommandPre;
 use weir_config::{ArtifactHash, ExtensionConfig, Limits, MainConfig, TrustedKey};
 use weir_logs::Logs;
@@ -44,27 +45,27 @@ use self::{
     brief::Brief,
     code::Code,
     compiler::Compiler,
-    file::{Kind, PluginFile},
-    held::Held,
-    turn::{LoadTurns, Turn},
+    file::{FileKind, PluginFile},
+    held::HeldPrograms,
+    load_permit::{LoadPermit, LoadPermits},
 };
 pub use self::{
     compilation::Compilation,
     error::{LoadError, LoadFault},
 };
-pub use self::{held::Loaded, stamp::Stamp};
+pub use self::{held::Loaded, stamp::FileStamp};
 use super::{
     engine::{Runtime, Stack},
-    instance::said,
+    exit::{NotInstantiated, said},
+    instance_state::InstanceState,
     sandbox::Guest,
-    state::State,
 };
 
 /// Time for what was given up to end: a process that was killed, on a machine that is busy.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A compiled component whose imports are resolved.
-pub struct Program<G: 'static = State> {
+pub struct Program<G: 'static = InstanceState> {
     pub(super) pre: CommandPre<G>,
     /// Of the file.
     pub hash: ArtifactHash,
@@ -72,6 +73,17 @@ pub struct Program<G: 'static = State> {
     footprint: u64,
     /// Of the pools that its instances come from, if they do.
     places: Option<Arc<Semaphore>>,
+}
+
+impl<G: Guest> Program<G> {
+    /// Runs a guest from its instantiation to the end of its `main`.
+    pub(super) async fn run(&self, store: &mut Store<G>) -> wasmtime::Result<Result<(), ()>> {
+        // Boxed, or what that takes would be kept for as long as the guest runs.
+        let command = Box::pin(self.pre.instantiate_async(&mut *store))
+            .await
+            .map_err(|error| if error.is::<Trap>() { error } else { error.context(NotInstantiated) })?;
+        command.wasi_cli_run().call_run(store).await
+    }
 }
 
 impl<G> fmt::Debug for Program<G> {
@@ -82,7 +94,7 @@ impl<G> fmt::Debug for Program<G> {
 
 /// A file that is to be loaded, and what that may take.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'w> {
+pub struct LoadRequest<'w> {
     /// Under which warnings of the compiler's are logged.
     #[cfg_attr(not(feature = "compiler"), expect(dead_code, reason = "there is no compiler"))]
     pub name: &'w str,
@@ -96,7 +108,7 @@ pub struct Wanted<'w> {
     pub may_block: bool,
 }
 
-impl<'w> From<&'w ExtensionConfig> for Wanted<'w> {
+impl<'w> From<&'w ExtensionConfig> for LoadRequest<'w> {
     fn from(config: &'w ExtensionConfig) -> Self {
         Self {
             name: config.id.as_str(),
@@ -111,13 +123,13 @@ impl<'w> From<&'w ExtensionConfig> for Wanted<'w> {
 
 /// The programs that are in use.
 #[derive(Debug)]
-pub struct Programs<G: 'static = State> {
+pub struct Programs<G: 'static = InstanceState> {
     runtime: Runtime,
     sources: Arc<Sources>,
     /// Files that are read and compiled at once: each takes a thread of the blocking pool, and a process
     /// with its limit of memory.
-    turns: Arc<LoadTurns>,
-    held: Held<G>,
+    permits: Arc<LoadPermits>,
+    held: HeldPrograms<G>,
     /// One for each instance that may be had of them at once. None: as many as there is memory for.
     places: Option<Arc<Semaphore>>,
     brief: Option<Box<Brief>>,
@@ -134,22 +146,23 @@ pub struct Sources {
 impl Programs {
     /// Loads at most so many `at_once`.
     pub fn new(runtime: Runtime, sources: Sources, at_once: u16) -> Self {
-        let (sources, turns) = (Arc::new(sources), Arc::new(LoadTurns::new(at_once)));
-        let lasting = Self { runtime, sources, turns, held: Held::default(), places: None, brief: None };
+        let (sources, permits) = (Arc::new(sources), Arc::new(LoadPermits::new(at_once)));
+        let lasting =
+            Self { runtime, sources, permits, held: HeldPrograms::default(), places: None, brief: None };
         let brief = Some(Box::new(Brief::new(&lasting)));
         Self { brief, ..lasting }
     }
 }
 
 impl<G: Guest> Programs<G> {
-    /// Others, which come from the same sources in the same turns, and have instances from pools: so many at
+    /// Others, which come from the same sources under the same permits, and have instances from pools: so many at
     /// once.
     pub fn in_pools<O: Guest>(&self, at_once: u32) -> Programs<O> {
         Programs {
             runtime: Runtime::pooled(at_once),
             sources: self.sources.clone(),
-            turns: self.turns.clone(),
-            held: Held::default(),
+            permits: self.permits.clone(),
+            held: HeldPrograms::default(),
             places: None,
             brief: None,
         }
@@ -158,7 +171,7 @@ impl<G: Guest> Programs<G> {
     /// Loads a file, off the worker thread. The same bytes are compiled once for each size of
     /// stack, as long as somebody holds what came of that; and a file that is seen not to have changed since is not read
     /// again.
-    pub async fn load(&self, wanted: Wanted<'_>) -> Result<Loaded<G>, LoadError> {
+    pub async fn load(&self, wanted: LoadRequest<'_>) -> Result<Loaded<G>, LoadError> {
         if let Some(loaded) = self.held.unchanged(wanted) {
             return Ok(loaded);
         }
@@ -187,28 +200,28 @@ impl<G: Guest> Programs<G> {
     /// Waits, for a moment, until nothing is left of loads that were given up.
     pub async fn settle(&self) {
         // What takes longer is a file system that hangs, or a compiler within Main.
-        let _too_long = timeout(GRACE, self.turns.free.acquire_many(self.turns.at_once)).await;
+        let _too_long = timeout(GRACE, self.permits.free.acquire_many(self.permits.at_once)).await;
     }
 
-    async fn open(&self, wanted: Wanted<'_>) -> Result<PluginFile, LoadFault> {
+    async fn open(&self, wanted: LoadRequest<'_>) -> Result<PluginFile, LoadFault> {
         let (path, plugin_dir) = (wanted.path.to_owned(), wanted.plugin_dir.map(ToOwned::to_owned));
         let Limits { file_size, code_size, .. } = *wanted.limits;
-        let turn = Turn::take(&self.turns, wanted).await?;
-        turn.read(move || PluginFile::open(&path, plugin_dir.as_deref(), file_size, code_size)).await
+        let permit = LoadPermit::take(&self.permits, wanted).await?;
+        permit.read(move || PluginFile::open(&path, plugin_dir.as_deref(), file_size, code_size)).await
     }
 
-    async fn prepare(&self, file: PluginFile, wanted: Wanted<'_>) -> Result<Arc<Program<G>>, LoadFault> {
-        let turn = Turn::take(&self.turns, wanted).await?;
+    async fn prepare(&self, file: PluginFile, wanted: LoadRequest<'_>) -> Result<Arc<Program<G>>, LoadFault> {
+        let permit = LoadPermit::take(&self.permits, wanted).await?;
         let hash = file.hash;
         let (runtime, stack) = (self.runtime.clone(), Stack::of(wanted.limits));
-        let engines = turn
+        let engines = permit
             .blocking(move || runtime.engines(stack).map_err(|error| LoadFault::Engine(said(&error))))
             .await?;
         let Some(engine) = engines.first().cloned() else {
             return Err(LoadFault::Engine("there is none".to_owned()));
         };
         let (code_size, places) = (wanted.limits.code_size, self.places.clone());
-        let code = self.sources.code(file, wanted, &engine, turn.clone()).await?;
+        let code = self.sources.code(file, wanted, &engine, permit.clone()).await?;
         let load = move || {
             let footprint = code.footprint();
             // One whose pools it does not fit refuses it.
@@ -229,7 +242,7 @@ impl<G: Guest> Programs<G> {
                 .map_err(|error| LoadFault::World { world: G::WORLD, reason: said(&error) })?;
             Ok(Arc::new(Program { pre, hash, footprint, places }))
         };
-        turn.blocking(load).await
+        permit.blocking(load).await
     }
 }
 
@@ -242,17 +255,17 @@ impl Sources {
     async fn code(
         &self,
         mut file: PluginFile,
-        wanted: Wanted<'_>,
+        wanted: LoadRequest<'_>,
         engine: &Engine,
-        turn: Turn,
+        permit: LoadPermit,
     ) -> Result<Code, LoadFault> {
         match (file.kind, &self.compiler) {
-            (Kind::Artifact, _) => {
+            (FileKind::Artifact, _) => {
                 let trusted = self.trusted_keys.clone();
-                turn.read(move || artifact::verify(&mut file, &trusted)).await
+                permit.read(move || artifact::verify(&mut file, &trusted)).await
             }
-            (Kind::Component, Some(compiler)) => compiler.code(file, wanted, engine, turn).await,
-            (Kind::Component, None) => Err(LoadFault::NotCompiled),
+            (FileKind::Component, Some(compiler)) => compiler.code(file, wanted, engine, permit).await,
+            (FileKind::Component, None) => Err(LoadFault::NotCompiled),
         }
     }
 }
@@ -276,7 +289,7 @@ pub fn check(
     let programs = Programs::new(runtime, sources, 1);
     let mut extension = extension.clone();
     extension.plugin_dir = config.plugin_dir;
-    apart(programs.load(Wanted::from(&extension)))
+    apart(programs.load(LoadRequest::from(&extension)))
         .map_err(|error| failed(LoadFault::Compiler(error.to_string())))?
         .map(drop)
 }
@@ -300,12 +313,12 @@ pub fn compile(
 ) -> Result<Vec<u8>, LoadError> {
     let file = PluginFile::open(path, None, limits.file_size, 0).map_err(|fault| fault.of(path, None))?;
     let hash = Some(file.hash);
-    if file.kind == Kind::Artifact {
+    if file.kind == FileKind::Artifact {
         return Err(LoadFault::NotWasm.of(path, hash));
     }
     let target = target.map_or_else(|| target_lexicon::HOST.to_string(), ToOwned::to_owned);
-    let job = compilation::Job::new(limits, Some(target));
-    apart(compilation.compile(file, job, Turn::alone(path)))
+    let task = compilation::CompileTask::new(limits, Some(target));
+    apart(compilation.compile(file, task, LoadPermit::alone(path)))
         .unwrap_or_else(|error| Err(LoadFault::Compiler(error.to_string())))
         .map(|code| key.sign(code.bytes()))
         .map_err(|fault| fault.of(path, hash))
@@ -325,7 +338,7 @@ fn apart<T: Send>(work: impl Future<Output = T> + Send) -> std::io::Result<T> {
 pub(super) fn read(path: &Path) -> Result<(Vec<u8>, ArtifactHash), LoadError> {
     let look = || {
         let mut file = PluginFile::open(path, None, Limits::max().file_size, 0)?;
-        if file.kind == Kind::Artifact {
+        if file.kind == FileKind::Artifact {
             return Err(LoadFault::NotWasm);
         }
         Ok((file.read()?, file.hash))

@@ -14,7 +14,7 @@ use weir_schedule::Activity;
 
 use super::{
     memory::{MemoryLimiter, size},
-    meter::{self, Meter},
+    meter::{self, Meter, Metered},
 };
 
 /// What a guest is: what its Store holds, what it may import, and which engine runs it.
@@ -28,6 +28,18 @@ pub trait Guest: WasiView + Send + Sized + 'static {
     fn sandbox(&self) -> &Sandbox;
 
     fn sandbox_mut(&mut self) -> &mut Sandbox;
+}
+
+impl<G: Guest> Metered for G {
+    #[inline(always)]
+    fn meter(&self) -> &Meter {
+        &self.sandbox().meter
+    }
+
+    #[inline(always)]
+    fn meter_mut(&mut self) -> &mut Meter {
+        &mut self.sandbox_mut().meter
+    }
 }
 
 /// What bounds one guest, and what it sees of the machine.

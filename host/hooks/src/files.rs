@@ -9,20 +9,20 @@ use std::{
     time::SystemTime,
 };
 
-use weir_guest::{Loaded, Sandbox, Stamp};
+use weir_guest::{FileStamp, Loaded, Sandbox};
 
 /// A file that is a hook.
 #[derive(Clone, Debug)]
 pub(super) struct HookFile {
     pub(super) name: OsString,
     /// None: it cannot be looked at.
-    pub(super) stamp: Option<Stamp>,
+    pub(super) stamp: Option<FileStamp>,
 }
 
 /// What is loaded of a directory. Without a stamp nobody knows whether the file is still the same: it is kept, so that
 /// the same content need not be compiled again.
 #[derive(Debug, Default)]
-pub(super) struct Known(BTreeMap<OsString, (Option<Stamp>, Loaded<Sandbox>)>);
+pub(super) struct KnownHooks(BTreeMap<OsString, (Option<FileStamp>, Loaded<Sandbox>)>);
 
 /// The hooks of a directory, sorted by the bytes of their names; one more than `max` of them if there are so many.
 pub(super) fn list(dir: &Path, suffixes: &[String], max: usize) -> io::Result<Vec<HookFile>> {
@@ -35,7 +35,7 @@ pub(super) fn list(dir: &Path, suffixes: &[String], max: usize) -> io::Result<Ve
         if !is_hook(&name, suffixes) {
             continue;
         }
-        match Stamp::of(&dir.join(&name)) {
+        match FileStamp::of(&dir.join(&name)) {
             Ok(stamp) => files.push(HookFile { name, stamp: Some(stamp) }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             // Whoever tries to read it says why.
@@ -51,7 +51,7 @@ fn is_hook(name: &OsStr, suffixes: &[String]) -> bool {
     !name.starts_with(b".") && suffixes.iter().any(|suffix| name.ends_with(suffix.as_bytes()))
 }
 
-impl Known {
+impl KnownHooks {
     /// What is loaded of that file, if it is as it was then.
     pub(super) fn get(&self, file: &HookFile) -> Option<Loaded<Sandbox>> {
         self.0
@@ -62,7 +62,13 @@ impl Known {
 
     /// Keeps what was loaded of a file from `now` on that has this stamp `after` as it had before. One that has just been
     /// changed can be changed again without a trace, and is loaded anew the next time.
-    pub(super) fn keep(&mut self, file: &HookFile, loaded: Loaded<Sandbox>, after: Stamp, now: SystemTime) {
+    pub(super) fn keep(
+        &mut self,
+        file: &HookFile,
+        loaded: Loaded<Sandbox>,
+        after: FileStamp,
+        now: SystemTime,
+    ) {
         let stamp = (file.stamp == Some(after) && after.is_settled(now)).then_some(after);
         self.0.insert(file.name.clone(), (stamp, loaded));
     }

@@ -20,7 +20,7 @@ use std::{
 
 use tokio::{runtime::Handle, sync::Semaphore, task::JoinHandle, time::timeout};
 use weir_config::{ConfigErrors, HookDirConfig, NetGrant};
-use weir_guest::{AT_ONCE, Place, Programs, Sandbox};
+use weir_guest::{AT_ONCE, Programs, RunsOn, Sandbox};
 use weir_names::HookDirName;
 use weir_schedule::{Alarm, SharedShare, Turns, drive};
 
@@ -28,7 +28,7 @@ pub use self::{
     call::HookCall,
     report::{HookOutcome, HookReport, HookRun},
 };
-use self::{files::Known, run::Run};
+use self::{files::KnownHooks, run::Run};
 
 /// Time for runs on other threads to notice that Main ends.
 const GRACE: Duration = Duration::from_secs(2);
@@ -119,7 +119,7 @@ struct Dir {
     net: Arc<[NetGrant]>,
     share: Arc<SharedShare>,
     at_once: Semaphore,
-    known: Mutex<Known>,
+    known: Mutex<KnownHooks>,
 }
 
 impl Hooks {
@@ -240,8 +240,8 @@ impl HookDir {
         let run = Run::new(self.0.clone(), call)?;
         let Shared { turns, threads, worker, .. } = &*self.0.hooks.0;
         let (turns, threads) = (turns.clone(), threads.clone());
-        let place = Place::Worker { turns, share: self.0.share.clone(), threads };
-        let mut task = Aborted(worker.spawn(run.run(place)));
+        let runs_on = RunsOn::Worker { turns, share: self.0.share.clone(), threads };
+        let mut task = Aborted(worker.spawn(run.run(runs_on)));
         match (&mut task.0).await {
             Ok(report) => report,
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
@@ -255,7 +255,7 @@ impl HookDir {
         let alarm = Arc::new(Alarm::default());
         // Timers and sockets are the worker's.
         let _context = self.0.hooks.0.worker.enter();
-        drive(run.run(Place::Thread(alarm.clone())), &alarm)
+        drive(run.run(RunsOn::Thread(alarm.clone())), &alarm)
     }
 }
 

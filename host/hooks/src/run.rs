@@ -9,13 +9,14 @@ use std::{
 use bytes::Bytes;
 use weir_config::{ExitCodes, HookDirConfig};
 use weir_guest::{
-    Command, Cut, Dirs, End, Ended, LoadError, Loaded, Place, Sandbox, Stamp, Surroundings, Wanted, chain,
+    Cut, Dirs, End, Ended, FileStamp, LoadError, LoadRequest, Loaded, RunsOn, Sandbox, Surroundings,
+    WasiCommand, chain,
 };
 use weir_names::harmless;
 
 use super::{
     Dir, Gate, HookCall, HookError, HookOutcome, HookReport, HookRun,
-    files::{self, HookFile, Known},
+    files::{self, HookFile, KnownHooks},
 };
 
 /// Hooks that one directory may have.
@@ -53,15 +54,15 @@ impl Run {
     }
 
     /// Runs one hook after the other.
-    pub(super) async fn run(self, place: Place) -> Result<HookReport, HookError> {
+    pub(super) async fn run(self, runs_on: RunsOn) -> Result<HookReport, HookError> {
         let dir = self.dir.clone();
         let places = async { (dir.at_once.acquire().await, dir.hooks.0.places.acquire().await) };
-        let _places = self.before(&place, places).await?;
+        let _places = self.before(&runs_on, places).await?;
         let listed = {
             let dir = dir.clone();
-            place.blocking(move || files::list(&dir.config.dir, &dir.config.suffixes, MAX_HOOKS))
+            runs_on.blocking(move || files::list(&dir.config.dir, &dir.config.suffixes, MAX_HOOKS))
         };
-        let listed = self.before(&place, listed).await?.map_err(|_| HookError::Ended)?;
+        let listed = self.before(&runs_on, listed).await?.map_err(|_| HookError::Ended)?;
         let directory = || dir.config.dir.clone();
         let files = listed.map_err(|source| HookError::Directory { dir: directory(), source })?;
         if files.len() > MAX_HOOKS {
@@ -73,7 +74,7 @@ impl Run {
         // Opened for the first hook, and the same for all.
         let mut dirs = None;
         for file in &files {
-            let run = self.hook(&place, file, &mut dirs, written).await;
+            let run = self.hook(&runs_on, file, &mut dirs, written).await;
             written.0 += run.stdout.len();
             written.1 += run.stderr.len();
             let goes_on = run.outcome.goes_on();
@@ -86,11 +87,11 @@ impl Run {
     }
 
     /// Waits for something that comes before the first hook, as long as there is time.
-    async fn before<T>(&self, place: &Place, work: impl Future<Output = T>) -> Result<T, HookError> {
+    async fn before<T>(&self, runs_on: &RunsOn, work: impl Future<Output = T>) -> Result<T, HookError> {
         if self.deadline <= Instant::now() {
             return Err(HookError::TimedOut);
         }
-        place.until(self.deadline, &self.gate.closing, work).await.map_err(|cut| match cut {
+        runs_on.until(self.deadline, &self.gate.closing, work).await.map_err(|cut| match cut {
             Cut::TimedOut => HookError::TimedOut,
             Cut::Interrupted => HookError::Ended,
         })
@@ -99,13 +100,13 @@ impl Run {
     /// Runs a hook after those that have written so many bytes to their standard output and error.
     async fn hook(
         &self,
-        place: &Place,
+        runs_on: &RunsOn,
         file: &HookFile,
         dirs: &mut Option<Dirs>,
         written: (usize, usize),
     ) -> HookRun {
         let began = Instant::now();
-        let ended = self.ended(place, file, dirs, written).await.unwrap_or_else(|end| Ended {
+        let ended = self.ended(runs_on, file, dirs, written).await.unwrap_or_else(|end| Ended {
             end,
             stdout: Bytes::new(),
             stderr: Bytes::new(),
@@ -128,7 +129,7 @@ impl Run {
     /// Runs a hook to its end; fails if it does not come to run.
     async fn ended(
         &self,
-        place: &Place,
+        runs_on: &RunsOn,
         file: &HookFile,
         dirs: &mut Option<Dirs>,
         written: (usize, usize),
@@ -140,8 +141,8 @@ impl Run {
         let known = self.known().get(file);
         let loaded = match known {
             Some(loaded) => loaded,
-            None => place
-                .until(self.deadline, closing, self.load(place, file))
+            None => runs_on
+                .until(self.deadline, closing, self.load(runs_on, file))
                 .await
                 .map_err(End::Cut)?
                 .map_err(End::from)?,
@@ -151,22 +152,22 @@ impl Run {
         let dirs = match dirs {
             Some(dirs) => dirs.clone(),
             None => {
-                let opened = place.until(by, closing, self.open(place)).await.map_err(End::Cut)?;
+                let opened = runs_on.until(by, closing, self.open(runs_on)).await.map_err(End::Cut)?;
                 let opened = opened.map_err(|reason| End::System { reason, trace: Vec::new() })?;
                 dirs.insert(opened).clone()
             }
         };
-        let command = Command::new(limits, dirs, self.dir.net.clone(), self.surroundings(file, written));
-        Ok(command.run(&loaded.program, limits, place, by, closing).await)
+        let command = WasiCommand::new(limits, dirs, self.dir.net.clone(), self.surroundings(file, written));
+        Ok(command.run(&loaded.program, limits, runs_on, by, closing).await)
     }
 
     /// Opens the directories that are granted.
-    async fn open(&self, place: &Place) -> Result<Dirs, String> {
+    async fn open(&self, runs_on: &RunsOn) -> Result<Dirs, String> {
         if self.dir.config.grants.dirs.is_empty() {
             return Ok(Dirs::default());
         }
-        let (dir, may_block) = (self.dir.clone(), place.may_block());
-        let opened = place.blocking(move || Command::open(&dir.config.grants, may_block)).await;
+        let (dir, may_block) = (self.dir.clone(), runs_on.may_block());
+        let opened = runs_on.blocking(move || WasiCommand::open(&dir.config.grants, may_block)).await;
         opened.unwrap_or_else(|panic| Err(panic.to_string()))
     }
 
@@ -181,22 +182,22 @@ impl Run {
         }
     }
 
-    async fn load(&self, place: &Place, file: &HookFile) -> Result<Loaded<Sandbox>, LoadError> {
+    async fn load(&self, runs_on: &RunsOn, file: &HookFile) -> Result<Loaded<Sandbox>, LoadError> {
         let Dir { config, hooks, .. } = &*self.dir;
         let (path, now) = (config.dir.join(&file.name), SystemTime::now());
         let name = harmless(&path.to_string_lossy(), 256);
-        let wanted = Wanted {
+        let wanted = LoadRequest {
             name: &name,
             path: &path,
             plugin_dir: Some(&config.dir),
             sha256: None,
             limits: &config.limits,
-            may_block: place.may_block(),
+            may_block: runs_on.may_block(),
         };
         let loaded = hooks.0.programs.load(wanted).await?;
         let stamp = {
             let path = path.clone();
-            place.blocking(move || Stamp::of(&path)).await
+            runs_on.blocking(move || FileStamp::of(&path)).await
         };
         if let Ok(Ok(stamp)) = stamp {
             self.known().keep(file, loaded.clone(), stamp, now);
@@ -221,7 +222,7 @@ impl Run {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownHooks> {
         self.dir.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

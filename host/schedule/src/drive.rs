@@ -21,7 +21,7 @@ const SPIN: Duration = Duration::from_micros(20);
 /// Polls `work` until it is done; parks the thread between, but not beyond what is set in `alarm`.
 pub fn drive<T>(work: impl Future<Output = T>, alarm: &Alarm) -> T {
     let mut work = pin!(work);
-    let wakeup = Arc::new(Wakeup { thread: thread::current(), state: AtomicU8::new(AWAITED) });
+    let wakeup = Arc::new(ThreadWaker { thread: thread::current(), state: AtomicU8::new(AWAITED) });
     let waker = Waker::from(wakeup.clone());
     let mut context = Context::from_waker(&waker);
     loop {
@@ -80,7 +80,7 @@ impl Alarm {
 }
 
 /// A thread that drives some work, and whether it is to look at it again.
-struct Wakeup {
+struct ThreadWaker {
     thread: Thread,
     state: AtomicU8,
 }
@@ -92,7 +92,7 @@ const HAS_COME: u8 = 1;
 /// It is parked, or about to be.
 const PARKED: u8 = 2;
 
-impl Wakeup {
+impl ThreadWaker {
     /// From now on whoever wakes the thread unparks it, unless somebody has woken it already.
     fn is_still_awaited(&self) -> bool {
         self.state.compare_exchange(AWAITED, PARKED, Ordering::AcqRel, Ordering::Acquire).is_ok()
@@ -114,7 +114,7 @@ impl Wakeup {
     }
 }
 
-impl Wake for Wakeup {
+impl Wake for ThreadWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }

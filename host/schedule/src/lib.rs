@@ -1,15 +1,88 @@
 //! Which task runs next on the worker thread, and for how long.
 //!
-//! Knows nothing of messages, nor of what a task does.
+//! Knows nothing of messages, nor of what a task does. The task of each extension is a [`Handoff`] around an
+//! [`InTurn`] around its guest: the first decides *which task is polled next*, the second *whether its guest may run*.
+//!
+//! # What runs next
+//!
+//! ```text
+//!            a message wakes extension B            a timer, a socket or another thread wakes B,
+//!                       │                           or B's own slice has ended
+//!                       ▼                                              │
+//!        what is polled on the worker thread?                          │
+//!      ┌────────────────┴───────────────┐                              │
+//!  a guest or a task of Main's      a guest that sends                 │
+//!  that waits for B's answer        and goes on                        │
+//!  (`switch`)                           │                              │
+//!      │                                │                              │
+//!      ▼                                ▼                              ▼
+//!  B is polled at once,             B is polled next, when the     B is polled when it comes up in
+//!  within the call                  guest that woke it stops       the runtime's queue
+//!      └────────────────┬───────────────┴──────────────────────────────┘
+//!                       ▼
+//!            may B's guest run now?
+//!              over its share? ─────── yes ─► waits for a timer, then for a turn     (`share`)
+//!                       │ no
+//!              used up its slice? ──── yes ─► waits for its turn: one busy guest
+//!                       │ no                  runs at a time                         (`turns`)
+//!              100 µs since a look? ── yes ─► waits for the look, in one queue
+//!                       │ no                  with all others that do                (`look`)
+//!                       ▼
+//!            B's guest runs until it waits, or its slice ends
+//!                       │
+//!                       ▼
+//!            next: 1. the task that B woke last          (`chain`)
+//!                  2. the first that waits for the look, if time is left before the next one
+//!                  3. whatever the runtime has in its queue
+//! ```
+//!
+//! Tasks that run one after the other in this way are a *chain*. It ends after 64 tasks, or sooner when the runtime's
+//! budget for one task is used up: the runtime then polls what else is ready. A wake-up hands the thread over only
+//! while a chain runs on it, so timers and sockets, which the runtime looks at between its tasks, never do.
+//!
+//! A task that is woken when another is to run next takes its place; the other goes into the runtime's queue.
+//!
+//! # Calls within calls
+//!
+//! ```text
+//!   Main's task ─ switch ─► A runs ─ switch ─► B runs ─ sends to C ─► C runs when B stops
+//!   └──── its stack ───────────── and A's ─────────── and B's ┘        on the same stack as B, after it
+//! ```
+//!
+//! At most two guests are on one stack: a guest that runs within the call of another guest has the ones that it calls
+//! run after it. Else the length of a chain of calls would be bounded by a crash.
+//!
+//! # When the worker looks at timers and sockets
+//!
+//! The runtime looks at them between tasks, and a chain is one task. So [`InTurn`] counts for how long guests have run
+//! since the last look. After 100 µs every guest that is to run next waits for the look instead. The look calls the
+//! first of them. When that one stops and has handed the thread to nobody, it calls the next one, as long as less than
+//! 100 µs have passed; then the following look is due.
+//!
+//! # A thread of the embedding program
+//!
+//! [`drive`] polls one future on the thread that calls it, and parks that thread between. It has no part in the above:
+//! what it waits for runs on the worker, which wakes it. [`mark_worker_thread`] marks the worker, so that a blocking call
+//! from there, which would wait for itself, is refused.
 
+mod activity;
+mod chain;
 mod drive;
 mod handoff;
-mod thread;
-mod turn;
+mod in_turn;
+mod look;
+mod share;
+mod ticket;
+mod turns;
+mod worker_thread;
 
 pub use self::{
+    activity::Activity,
+    chain::{note_wait, switch},
     drive::{Alarm, drive},
-    handoff::{Handoff, note_wait, switch},
-    thread::{is_worker_thread, mark_worker_thread},
-    turn::{Activity, InTurn, SharedShare, Turns, end_slice},
+    handoff::Handoff,
+    in_turn::{InTurn, end_slice},
+    share::SharedShare,
+    turns::Turns,
+    worker_thread::{is_worker_thread, mark_worker_thread},
 };

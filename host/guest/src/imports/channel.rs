@@ -7,34 +7,30 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use tokio::time::{Instant, timeout_at};
 use wasmtime::component::{LinkerInstance, Resource};
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
-use weir_bus::{Error, MessageId};
+use weir_bus::Error;
 
 use super::{Async, Fallible, Payload, Store, abi, meter, outcome, take};
-use crate::{
-    jobs::Takings,
-    state::{State, not_in_hand},
-};
+use crate::{delivery::TakenQueues, instance_state::InstanceState};
 
 /// Messages that one receive may take.
 const MAX_BATCH: u32 = 1024;
 
-type Answer = Result<Payload, abi::HandlerError>;
-type Next = Option<abi::Message>;
+type GuestAnswer = Result<Payload, abi::HandlerError>;
+type Received = Option<abi::Message>;
 
-pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
+pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result<()> {
     linker.func_wrap("serve", serve)?;
-    linker.func_wrap_async("receive", |mut store, ()| -> Async<'_, Next> {
+    linker.func_wrap_async("receive", |mut store, ()| -> Async<'_, Received> {
         Box::new(async move { Ok((receive(&mut store).await?,)) })
     })?;
     linker.func_wrap_async("receive-within", |store, (timeout_ms,)| receive_within(store, timeout_ms))?;
     linker.func_wrap_async("receive-batch", |store, (max, order, timeout_ms)| {
         receive_batch(store, max, order, timeout_ms)
     })?;
-    linker.func_wrap("respond", |mut store: Store<'_>, (id, answer): (u64, Answer)| {
+    linker.func_wrap("respond", |mut store: Store<'_>, (id, answer): (u64, GuestAnswer)| {
         outcome(respond(&mut store, id, answer)?)
     })?;
     linker.func_wrap_async("respond-and-receive", |store, (id, answer)| {
@@ -44,9 +40,7 @@ pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime:
         Box::new(async move {
             meter::charge(&mut store, 0)?;
             // Whoever waits on it may wait for the first message.
-            if !store.data().is_ready() {
-                store.data_mut().declare_ready().await;
-            }
+            declare_ready(&mut store).await;
             Ok((subscribe_inbox(store.data_mut())?,))
         })
     })
@@ -67,11 +61,9 @@ fn serve(
 async fn wait_for(
     store: &mut Store<'_>,
     timeout_ms: Option<u32>,
-    mut take: impl FnMut(&mut State, Option<&Waker>) -> Option<usize>,
+    mut take: impl FnMut(&mut InstanceState, Option<&Waker>) -> Option<usize>,
 ) -> wasmtime::Result<bool> {
-    if !store.data().is_ready() {
-        store.data_mut().declare_ready().await;
-    }
+    declare_ready(store).await;
     let mut deadline = None;
     let mut is_over = timeout_ms == Some(0);
     loop {
@@ -82,7 +74,10 @@ async fn wait_for(
             // Stop brings no new budget.
             match messages {
                 0 => meter::charge(store, 0)?,
-                messages => meter::deliver(store, messages)?,
+                messages => {
+                    store.data_mut().sandbox.memory.forget_refused();
+                    meter::deliver(store, messages)?;
+                }
             }
             return Ok(true);
         }
@@ -91,7 +86,7 @@ async fn wait_for(
             return Ok(false);
         }
         meter::show(store);
-        let readable = store.data().readable();
+        let readable = store.data().delivery.readable();
         match timeout_ms {
             None => readable.await,
             Some(ms) => {
@@ -104,16 +99,16 @@ async fn wait_for(
     }
 }
 
-async fn receive(store: &mut Store<'_>) -> wasmtime::Result<Next> {
+async fn receive(store: &mut Store<'_>) -> wasmtime::Result<Received> {
     let mut next = None;
-    wait_for(store, None, |state, task| state.take_next(task, &mut next)).await?;
+    wait_for(store, None, |state, task| take_next(state, task, &mut next)).await?;
     Ok(next)
 }
 
-fn receive_within(mut store: Store<'_>, timeout_ms: u32) -> Async<'_, Fallible<Next>> {
+fn receive_within(mut store: Store<'_>, timeout_ms: u32) -> Async<'_, Fallible<Received>> {
     Box::new(async move {
         let mut next = None;
-        let take = |state: &mut State, task: Option<&Waker>| state.take_next(task, &mut next);
+        let take = |state: &mut InstanceState, task: Option<&Waker>| take_next(state, task, &mut next);
         let is_in_time = wait_for(&mut store, Some(timeout_ms), take).await?;
         outcome(if is_in_time { Ok(next) } else { Err(Error::Timeout) })
     })
@@ -134,8 +129,8 @@ fn receive_batch(
         }
         let max = usize::try_from(max)?;
         let mut batch = Vec::new();
-        let take = |state: &mut State, task: Option<&Waker>| {
-            batch = state.take_batch(task, max, order)?;
+        let take = |state: &mut InstanceState, task: Option<&Waker>| {
+            batch = state.delivery.take_batch(task, &state.sandbox.meter, max, order)?;
             Some(batch.len())
         };
         let is_in_time = wait_for(&mut store, timeout_ms, take).await?;
@@ -143,7 +138,7 @@ fn receive_batch(
     })
 }
 
-fn respond(store: &mut Store<'_>, id: u64, answer: Answer) -> wasmtime::Result<Result<(), Error>> {
+fn respond(store: &mut Store<'_>, id: u64, answer: GuestAnswer) -> wasmtime::Result<Result<(), Error>> {
     let answer = match answer {
         Ok(payload) => Ok(take(store, &payload, 0)?),
         Err(error) => {
@@ -151,10 +146,10 @@ fn respond(store: &mut Store<'_>, id: u64, answer: Answer) -> wasmtime::Result<R
             Err(error.into())
         }
     };
-    Ok(store.data_mut().respond(id, answer))
+    Ok(store.data_mut().delivery.respond(id, answer))
 }
 
-fn respond_and_receive(mut store: Store<'_>, id: u64, answer: Answer) -> Async<'_, Fallible<Next>> {
+fn respond_and_receive(mut store: Store<'_>, id: u64, answer: GuestAnswer) -> Async<'_, Fallible<Received>> {
     Box::new(async move {
         match respond(&mut store, id, answer)? {
             Ok(()) => outcome(Ok(receive(&mut store).await?)),
@@ -163,30 +158,20 @@ fn respond_and_receive(mut store: Store<'_>, id: u64, answer: Answer) -> Async<'
     })
 }
 
-impl State {
-    fn take_next(&mut self, task: Option<&Waker>, next: &mut Next) -> Option<usize> {
-        *next = self.take(task)?;
-        Some(usize::from(next.is_some()))
-    }
+fn take_next(state: &mut InstanceState, task: Option<&Waker>, next: &mut Received) -> Option<usize> {
+    *next = state.delivery.take(task, &state.sandbox.meter)?;
+    Some(usize::from(next.is_some()))
+}
 
-    fn respond(&mut self, id: u64, answer: Result<Bytes, Error>) -> Result<(), Error> {
-        if let Ok(payload) = &answer {
-            self.peer.check_size(payload)?;
-        }
-        let (duty, was_full) = self.in_hand.take(MessageId(id)).ok_or_else(|| not_in_hand(id))?;
-        self.show_in_flight();
-        if !duty.give(answer) {
-            self.peer.count_late();
-        }
-        if was_full {
-            self.peer.hold_requests(false);
-        }
-        Ok(())
+/// A guest that looks for messages is ready, unless it has said how it is.
+async fn declare_ready(store: &mut Store<'_>) {
+    if !store.data().delivery.readiness.is_declared() {
+        store.data_mut().delivery.readiness.ready().await;
     }
 }
 
 /// What a guest waits on to learn that a receive would not wait.
-struct InboxPollable(Arc<Takings>);
+struct InboxPollable(Arc<TakenQueues>);
 
 #[wasmtime_wasi::async_trait]
 impl Pollable for InboxPollable {
@@ -195,7 +180,7 @@ impl Pollable for InboxPollable {
     }
 }
 
-fn subscribe_inbox(state: &mut State) -> wasmtime::Result<Resource<DynPollable>> {
-    let inbox = state.sandbox.table.push(InboxPollable(state.jobs.takings().clone()))?;
+fn subscribe_inbox(state: &mut InstanceState) -> wasmtime::Result<Resource<DynPollable>> {
+    let inbox = state.sandbox.table.push(InboxPollable(state.delivery.jobs.taken_queues().clone()))?;
     subscribe(&mut state.sandbox.table, inbox)
 }

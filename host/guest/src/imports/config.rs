@@ -2,7 +2,7 @@
 
 use wasmtime::component::{ComponentType, LinkerInstance, Lower};
 
-use super::{State, Store};
+use super::{InstanceState, Store};
 
 /// As the interface has it. Reading a configuration that is there never fails.
 #[derive(ComponentType, Lower)]
@@ -15,7 +15,7 @@ enum Error {
     Io(String),
 }
 
-pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
+pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result<()> {
     linker.func_wrap("get", |mut store: Store<'_>, (key,): (String,)| {
         let state = store.data_mut();
         state.sandbox.meter.enter_wasi();

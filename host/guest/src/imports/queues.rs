@@ -1,13 +1,12 @@
 //! `weir:iec/queues`: shared queues.
 
-use bytes::Bytes;
 use wasmtime::component::LinkerInstance;
-use weir_bus::{Error, MessageId, Putting};
+use weir_bus::MessageId;
 
 use super::{Async, Fallible, Payload, Store, abi, meter, outcome, take};
-use crate::state::State;
+use crate::instance_state::InstanceState;
 
-pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
+pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result<()> {
     linker.func_wrap("open", |mut store: Store<'_>, (queue,): (String,)| {
         meter::charge(&mut store, queue.len())?;
         outcome(store.data_mut().open_queue(&queue))
@@ -15,16 +14,15 @@ pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime:
     linker.func_wrap_async("put", |store, (queue, payload, options)| put(store, queue, payload, options))?;
     linker.func_wrap("take", |mut store: Store<'_>, (queue, how): (u32, abi::Taking)| {
         meter::charge(&mut store, 0)?;
-        let state = store.data_mut();
-        outcome(state.jobs.take_from(queue, how, state.in_flight))
+        outcome(store.data_mut().delivery.take_from(queue, how))
     })?;
     linker.func_wrap("done", |mut store: Store<'_>, (job,): (u64,)| {
         meter::charge(&mut store, 0)?;
-        outcome(store.data_mut().jobs.done(MessageId(job)))
+        outcome(store.data_mut().delivery.jobs.done(MessageId(job)))
     })?;
     linker.func_wrap("give-back", |mut store: Store<'_>, (job,): (u64,)| {
         meter::charge(&mut store, 0)?;
-        outcome(store.data_mut().jobs.give_back(MessageId(job)))
+        outcome(store.data_mut().delivery.jobs.give_back(MessageId(job)))
     })
 }
 
@@ -41,16 +39,4 @@ fn put(
             Err(error) => outcome(Err(error)),
         }
     })
-}
-
-impl State {
-    fn open_queue(&mut self, name: &str) -> Result<u32, Error> {
-        let queue = self.bus.open_queue(&self.peer, name)?;
-        self.jobs.open(queue, self.sandbox.fixed.open_operations)
-    }
-
-    fn put(&self, queue: u32, payload: Bytes, options: &abi::Options) -> Result<Putting, Error> {
-        let times = self.times(options)?;
-        self.bus.put(&self.peer, self.jobs.queue(queue)?, payload, times)
-    }
 }

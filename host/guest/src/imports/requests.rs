@@ -2,13 +2,12 @@
 
 use bytes::Bytes;
 use wasmtime::component::LinkerInstance;
-use weir_bus::{Error, PendingCall, Sending};
-use weir_schedule::{note_wait, switch};
+use weir_schedule::switch;
 
 use super::{Async, Fallible, Payload, Store, abi, meter, outcome, take};
-use crate::state::State;
+use crate::instance_state::InstanceState;
 
-pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
+pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result<()> {
     linker.func_wrap("open", open)?;
     linker
         .func_wrap_async("call", |store, (target, payload, options)| call(store, target, payload, options))?;
@@ -16,7 +15,7 @@ pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, State>) -> wasmtime:
         .func_wrap_async("send", |store, (target, payload, options)| send(store, target, payload, options))?;
     linker.func_wrap("cancel", |mut store: Store<'_>, (id,): (u64,)| {
         meter::charge(&mut store, 0)?;
-        store.data_mut().cancel(id);
+        store.data_mut().delivery.cancel(id);
         Ok(())
     })
 }
@@ -70,20 +69,4 @@ fn send(
             Err(error) => outcome(Err(error)),
         }
     })
-}
-
-impl State {
-    fn call(&mut self, target: u32, payload: Bytes, options: &abi::Options) -> Result<PendingCall, Error> {
-        self.send_to(target, options, |bus, peer, target, term| {
-            note_wait(term.sent.into_std());
-            bus.call(peer, target, payload, term, true)
-        })
-    }
-
-    fn send(&mut self, target: u32, payload: Bytes, options: &abi::Options) -> Result<(u64, Sending), Error> {
-        self.check_under_way()?;
-        let (waiter, sending) =
-            self.send_to(target, options, |bus, peer, target, term| bus.send(peer, target, payload, term))?;
-        Ok((self.sent(waiter), sending))
-    }
 }

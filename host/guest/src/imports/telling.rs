@@ -5,17 +5,17 @@ use weir_bus::PeerId;
 use weir_names::harmless;
 
 use super::{Async, Fallible, Payload, Store, abi, meter, outcome, take};
-use crate::state::State;
+use crate::instance_state::InstanceState;
 
-pub(super) fn add_events(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
+pub(super) fn add_events(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result<()> {
     linker.func_wrap("subscribe", |mut store: Store<'_>, (pattern,): (String,)| {
         meter::charge(&mut store, pattern.len())?;
-        let State { bus, peer, .. } = store.data();
+        let InstanceState { bus, peer, .. } = store.data();
         outcome(bus.subscribe(peer, peer.inbox(), &pattern, None).map(|subscription| subscription.number()))
     })?;
     linker.func_wrap("unsubscribe", |mut store: Store<'_>, (number,): (u32,)| {
         meter::charge(&mut store, 0)?;
-        let State { bus, peer, .. } = store.data();
+        let InstanceState { bus, peer, .. } = store.data();
         outcome(bus.unsubscribe(peer, number))
     })?;
     linker.func_wrap_async("publish", |store, (topic, payload, options)| {
@@ -58,18 +58,18 @@ fn publish(
     })
 }
 
-pub(super) fn add_lifecycle(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
+pub(super) fn add_lifecycle(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result<()> {
     linker.func_wrap_async("ready", |mut store: Store<'_>, ()| {
         Box::new(async move {
             meter::charge(&mut store, 0)?;
-            store.data_mut().declare_ready().await;
+            store.data_mut().delivery.readiness.ready().await;
             Ok(())
         })
     })?;
     linker.func_wrap_async("interrupted", |mut store: Store<'_>, (reason,): (String,)| {
         Box::new(async move {
             meter::charge(&mut store, reason.len())?;
-            store.data_mut().declare_interrupted(reason).await;
+            store.data_mut().delivery.readiness.interrupted(reason).await;
             Ok(())
         })
     })?;
@@ -80,7 +80,7 @@ pub(super) fn add_lifecycle(linker: &mut LinkerInstance<'_, State>) -> wasmtime:
     })
 }
 
-pub(super) fn add_peers(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
+pub(super) fn add_peers(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result<()> {
     linker.func_wrap("own-name", |mut store: Store<'_>, ()| {
         meter::charge(&mut store, 0)?;
         Ok((store.data().peer.name().to_owned(),))
@@ -91,7 +91,7 @@ pub(super) fn add_peers(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Res
     })
 }
 
-pub(super) fn add_log(linker: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
+pub(super) fn add_log(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result<()> {
     linker.func_wrap(
         "write",
         |mut store: Store<'_>, (level, message, fields): (abi::Level, String, Vec<abi::Field>)| {

@@ -14,8 +14,8 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{LoadError, Loaded, Program, Programs, Wanted};
-use crate::{memory::size, state::State};
+use super::{LoadError, LoadRequest, Loaded, Program, Programs};
+use crate::{instance_state::InstanceState, memory::size};
 
 /// Instances that may be in the pools at once. Further ones are had on demand.
 const PLACES: u32 = 8;
@@ -26,7 +26,7 @@ const KEPT: u64 = 4 << 20;
 /// The programs of such extensions.
 #[derive(Debug)]
 pub(super) struct Brief {
-    programs: Programs<State>,
+    programs: Programs<InstanceState>,
     places: Arc<Semaphore>,
     /// What was used last is at the end.
     kept: Mutex<VecDeque<Loaded>>,
@@ -34,7 +34,7 @@ pub(super) struct Brief {
 
 /// What an instance holds of pools for as long as it is: nothing if it comes from none.
 #[derive(Debug)]
-pub struct Place(#[expect(dead_code, reason = "held, not read")] Option<OwnedSemaphorePermit>);
+pub struct PoolPermit(#[expect(dead_code, reason = "held, not read")] Option<OwnedSemaphorePermit>);
 
 impl Brief {
     pub(super) fn new(others: &Programs) -> Self {
@@ -68,28 +68,28 @@ impl Programs {
     /// Loads a file for one instance: from pools if it `is_brief` and there is a place in them.
     pub async fn load_for_one(
         &self,
-        wanted: Wanted<'_>,
+        wanted: LoadRequest<'_>,
         is_brief: bool,
-    ) -> Result<(Loaded, Place), LoadError> {
+    ) -> Result<(Loaded, PoolPermit), LoadError> {
         if let Some(brief) = self.brief.as_ref().filter(|_| is_brief)
             && let Ok(place) = brief.places.clone().try_acquire_owned()
         {
             let loaded = brief.programs.load(wanted).await?;
             brief.keep(&loaded);
-            return Ok((loaded, Place(Some(place))));
+            return Ok((loaded, PoolPermit(Some(place))));
         }
-        Ok((self.load(wanted).await?, Place(None)))
+        Ok((self.load(wanted).await?, PoolPermit(None)))
     }
 }
 
 impl Loaded {
     /// With a place for one instance. None: it has them from pools, and there is none left.
-    pub fn for_one(self) -> Option<(Self, Place)> {
+    pub fn for_one(self) -> Option<(Self, PoolPermit)> {
         let place = match &self.program.places {
             Some(places) => Some(places.clone().try_acquire_owned().ok()?),
             None => None,
         };
-        Some((self, Place(place)))
+        Some((self, PoolPermit(place)))
     }
 }
 

@@ -167,7 +167,7 @@ impl Cache {
     }
 
     /// The key, unless there is none, or none that only we know.
-    fn key(&self) -> Result<Option<Key>, CacheError> {
+    fn key(&self) -> Result<Option<MacKey>, CacheError> {
         let path = self.dir.join(KEY_FILE);
         let Some(file) = open(&path)? else { return Ok(None) };
         let failed = |source| CacheError::Io { path: path.clone(), source };
@@ -176,23 +176,23 @@ impl Cache {
         }
         let mut bytes = Vec::new();
         (&file).take(KEY_SIZE as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
-        Ok(<[u8; KEY_SIZE]>::try_from(bytes).ok().map(Key))
+        Ok(<[u8; KEY_SIZE]>::try_from(bytes).ok().map(MacKey))
     }
 
     /// Makes a key, in the place of one that cannot be used.
-    fn make_key(&self) -> Result<Key, CacheError> {
+    fn make_key(&self) -> Result<MacKey, CacheError> {
         let path = self.dir.join(KEY_FILE);
         let failed = |source| CacheError::Io { path: path.clone(), source };
         let bytes = random().map_err(failed)?;
         let mut file = self.temporary()?;
         file.write_all(&bytes).map_err(failed)?;
-        let Err(error) = file.persist_noclobber(&path) else { return Ok(Key(bytes)) };
+        let Err(error) = file.persist_noclobber(&path) else { return Ok(MacKey(bytes)) };
         if let Some(key) = self.key()? {
             // Another Main was faster.
             return Ok(key);
         }
         error.file.persist(&path).map_err(|error| failed(error.error))?;
-        Ok(Key(bytes))
+        Ok(MacKey(bytes))
     }
 
     /// A file of mode 600 that is gone if nothing comes of it.
@@ -258,9 +258,9 @@ fn is_ours(metadata: &fs::Metadata, rights: u32) -> bool {
 }
 
 /// What only this device knows.
-struct Key([u8; KEY_SIZE]);
+struct MacKey([u8; KEY_SIZE]);
 
-impl Key {
+impl MacKey {
     fn mac(&self, id: EntryId, code: &[u8]) -> HmacSha256 {
         HmacSha256::new(&self.0.into())
             .chain_update(DOMAIN)

@@ -23,10 +23,10 @@ use weir_names::harmless;
 use super::{
     GRACE,
     code::{self, Code, FOOTPRINT},
-    compilation::Job,
+    compilation::CompileTask,
     error::LoadFault,
     file::PluginFile,
-    turn::Turn,
+    load_permit::LoadPermit,
 };
 
 /// Bytes of what the process says on stderr that are looked at.
@@ -37,7 +37,7 @@ const MAX_MESSAGE: u64 = 4096;
 
 /// What Main tells the process in the first line of its standard input; the component follows.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Request {
+pub(super) struct CompileRequest {
     /// Bytes of address space.
     pub(super) memory: u64,
     /// Seconds of processor time.
@@ -49,7 +49,7 @@ pub(super) struct Request {
 /// What the process answers: the first byte of its standard output. What it says follows after its length, 8
 /// bytes in little-endian order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum CompileAnswer {
     /// The compiled code follows.
     Compiled = 0,
     /// Why it does not compile follows.
@@ -58,20 +58,20 @@ pub(super) enum Answer {
     OutOfMemory = 2,
 }
 
-impl Answer {
+impl CompileAnswer {
     fn of(byte: u8) -> Option<Self> {
         [Self::Compiled, Self::Invalid, Self::OutOfMemory].into_iter().find(|answer| *answer as u8 == byte)
     }
 }
 
 /// Compiles the file's component in a process of its own. Where nobody waits for that any more, the process is
-/// killed, and its turn ends when it has ended.
+/// killed, and its permit ends when it has ended.
 pub(super) async fn compile(
     program: &Path,
     arguments: &[OsString],
     file: PluginFile,
-    job: Job,
-    turn: Turn,
+    task: CompileTask,
+    permit: LoadPermit,
 ) -> Result<Code, LoadFault> {
     let mut child = Command::new(program)
         .args(arguments)
@@ -85,11 +85,11 @@ pub(super) async fn compile(
         .spawn()
         .map_err(|error| LoadFault::Compiler(format!("cannot start `{}`: {error}", program.display())))?;
     let (mut sender, receiver) = oneshot::channel();
-    let turn = turn.for_task();
+    let permit = permit.for_task();
     tokio::spawn(async move {
         let (feeding, fed) = oneshot::channel();
         let outcome = tokio::select! {
-            outcome = timeout(job.timeout, talk(&mut child, file, &job, &turn, feeding)) => outcome.ok(),
+            outcome = timeout(task.timeout, talk(&mut child, file, &task, &permit, feeding)) => outcome.ok(),
             () = sender.closed() => Some(Err(LoadFault::CutOff)),
         };
         // It has ended, or is to; and it is waited for, so that nothing of it is left.
@@ -97,11 +97,11 @@ pub(super) async fn compile(
         let _reaped = child.wait().await;
         let outcome = match outcome {
             Some(outcome) => outcome,
-            None if timeout(GRACE, fed).await.is_ok() => Err(LoadFault::CompileTimeout(job.timeout)),
+            None if timeout(GRACE, fed).await.is_ok() => Err(LoadFault::CompileTimeout(task.timeout)),
             // It was not the process that took so long: the file is still being read.
-            None => Err(LoadFault::late(job.timeout)),
+            None => Err(LoadFault::late(task.timeout)),
         };
-        drop(turn);
+        drop(permit);
         // It fails only if nobody waits.
         let _gave_up = sender.send(outcome);
     });
@@ -111,8 +111,8 @@ pub(super) async fn compile(
 async fn talk(
     child: &mut Child,
     mut file: PluginFile,
-    job: &Job,
-    turn: &Turn,
+    task: &CompileTask,
+    permit: &LoadPermit,
     feeding: oneshot::Sender<Infallible>,
 ) -> Result<Code, LoadFault> {
     let lost = |error: io::Error| LoadFault::Compiler(error.to_string());
@@ -121,14 +121,14 @@ async fn talk(
     else {
         return Err(LoadFault::Compiler("it has no pipes".to_owned()));
     };
-    let request = Request {
-        memory: job.memory,
-        seconds: job.timeout.as_secs().saturating_add(1),
-        target: job.target.clone(),
+    let request = CompileRequest {
+        memory: task.memory,
+        seconds: task.timeout.as_secs().saturating_add(1),
+        target: task.target.clone(),
     };
     let mut stdin = fs::File::from(stdin.into_owned_fd().map_err(lost)?);
     // Ends when the process does, since nobody reads then.
-    let feed = turn.read(move || {
+    let feed = permit.read(move || {
         let _feeding = feeding;
         let mut line =
             serde_json::to_vec(&request).map_err(|error| LoadFault::Compiler(error.to_string()))?;
@@ -142,28 +142,28 @@ async fn talk(
         let _lost = stderr.take(MAX_STDERR).read_to_end(&mut said).await;
         String::from_utf8_lossy(&said).into_owned()
     };
-    let (fed, answer, said) = tokio::join!(feed, answer(stdout, job), said);
+    let (fed, answer, said) = tokio::join!(feed, answer(stdout, task), said);
     match answer? {
         // Only with all of it fed is it known that what it got is what was hashed.
         Some(answer) => answer.and_then(|code| fed.map(|()| code)),
-        None => Err(died(child.wait().await.map_err(lost)?, &said, job)),
+        None => Err(died(child.wait().await.map_err(lost)?, &said, task)),
     }
 }
 
 /// What the process answers, or nothing if it died over it. Lets go of its output, so that it ends.
 async fn answer(
     mut stdout: impl AsyncRead + Unpin,
-    job: &Job,
+    task: &CompileTask,
 ) -> Result<Option<Result<Code, LoadFault>>, LoadFault> {
     let Ok(byte) = stdout.read_u8().await else { return Ok(None) };
     let Ok(bytes) = stdout.read_u64_le().await else { return Ok(None) };
-    let answer =
-        Answer::of(byte).ok_or_else(|| LoadFault::Compiler("it answers what nobody asked".to_owned()))?;
+    let answer = CompileAnswer::of(byte)
+        .ok_or_else(|| LoadFault::Compiler("it answers what nobody asked".to_owned()))?;
     let mut body = Vec::new();
-    if answer == Answer::Compiled {
-        code::check(bytes.saturating_sub(FOOTPRINT as u64), job.code_size)?;
+    if answer == CompileAnswer::Compiled {
+        code::check(bytes.saturating_sub(FOOTPRINT as u64), task.code_size)?;
         let Ok(footprint) = stdout.read_u64_le().await else { return Ok(None) };
-        code::check(footprint, job.code_size)?;
+        code::check(footprint, task.code_size)?;
         body.extend(footprint.to_le_bytes());
     } else if bytes > MAX_MESSAGE {
         return Err(LoadFault::Compiler("it says more than anybody wants to hear".to_owned()));
@@ -176,17 +176,17 @@ async fn answer(
         _ => return Ok(None),
     }
     Ok(Some(match answer {
-        Answer::Compiled => Ok(Code::compiled(body)),
-        Answer::Invalid => Err(LoadFault::Compile(harmless(&String::from_utf8_lossy(&body), 1024))),
-        Answer::OutOfMemory => Err(LoadFault::CompileMemory(job.memory)),
+        CompileAnswer::Compiled => Ok(Code::compiled(body)),
+        CompileAnswer::Invalid => Err(LoadFault::Compile(harmless(&String::from_utf8_lossy(&body), 1024))),
+        CompileAnswer::OutOfMemory => Err(LoadFault::CompileMemory(task.memory)),
     }))
 }
 
 /// Why the process ended without an answer.
-fn died(status: ExitStatus, said: &str, job: &Job) -> LoadFault {
+fn died(status: ExitStatus, said: &str, task: &CompileTask) -> LoadFault {
     // Rust's own message where an allocation fails; the process aborts then.
     if said.contains("memory allocation of ") {
-        return LoadFault::CompileMemory(job.memory);
+        return LoadFault::CompileMemory(task.memory);
     }
     let said = match said.trim() {
         "" => String::new(),

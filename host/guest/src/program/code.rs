@@ -3,7 +3,7 @@
 use wasmtime::{Engine, component::Component};
 
 use super::error::LoadFault;
-use crate::instance::said;
+use crate::exit::said;
 
 /// Bytes that come before what wasmtime made.
 pub(super) const FOOTPRINT: usize = size_of::<u64>();

@@ -7,8 +7,9 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 use weir_config::Limits;
 
 #[cfg(feature = "compiler")]
-use super::{child, code::Code, error::LoadFault, file::PluginFile, helper, turn::Turn};
-use crate::instance::said;
+use super::{child, code::Code, error::LoadFault, file::PluginFile, helper, load_permit::LoadPermit};
+#[cfg(feature = "compiler")]
+use crate::exit::said;
 
 /// Who turns components into machine code for a Main.
 ///
@@ -53,20 +54,23 @@ impl Compilation {
     pub(super) async fn compile(
         &self,
         mut file: PluginFile,
-        job: Job,
-        turn: Turn,
+        task: CompileTask,
+        permit: LoadPermit,
     ) -> Result<Code, LoadFault> {
         match self {
             Self::PrecompiledOnly => Err(LoadFault::NotCompiled),
             Self::InProcess => {
-                let component = turn.read(move || file.read()).await?;
-                turn.blocking(move || {
-                    let code = helper::compile(&component, job.target.as_deref());
-                    code.map(Code::compiled).map_err(|error| LoadFault::Compile(said(&error)))
-                })
-                .await
+                let component = permit.read(move || file.read()).await?;
+                permit
+                    .blocking(move || {
+                        let code = helper::compile(&component, task.target.as_deref());
+                        code.map(Code::compiled).map_err(|error| LoadFault::Compile(said(&error)))
+                    })
+                    .await
             }
-            Self::Child { program, arguments } => child::compile(program, arguments, file, job, turn).await,
+            Self::Child { program, arguments } => {
+                child::compile(program, arguments, file, task, permit).await
+            }
         }
     }
 }
@@ -74,7 +78,7 @@ impl Compilation {
 /// What one compilation may take, and for which processor it is.
 #[cfg(feature = "compiler")]
 #[derive(Clone, Debug)]
-pub(super) struct Job {
+pub(super) struct CompileTask {
     /// None: this machine's.
     pub(super) target: Option<String>,
     pub(super) code_size: u64,
@@ -83,7 +87,7 @@ pub(super) struct Job {
 }
 
 #[cfg(feature = "compiler")]
-impl Job {
+impl CompileTask {
     pub(super) fn new(limits: &Limits, target: Option<String>) -> Self {
         let Limits { code_size, compile_memory, compile_timeout, .. } = *limits;
         Self { target, code_size, memory: compile_memory, timeout: compile_timeout }

@@ -12,14 +12,14 @@ mod with {
     use wasmtime::Engine;
 
     use crate::program::{
-        Wanted,
+        LoadRequest,
         cache::{Cache, CacheError, EntryId},
         chain,
         code::Code,
-        compilation::{Compilation, Job},
+        compilation::{Compilation, CompileTask},
         error::LoadFault,
         file::PluginFile,
-        turn::Turn,
+        load_permit::LoadPermit,
     };
     use weir_config::MainConfig;
     use weir_logs::{Level, Logs, Source};
@@ -46,25 +46,25 @@ mod with {
         pub(in super::super) async fn code(
             &self,
             file: PluginFile,
-            wanted: Wanted<'_>,
+            wanted: LoadRequest<'_>,
             engine: &Engine,
-            turn: Turn,
+            permit: LoadPermit,
         ) -> Result<Code, LoadFault> {
-            let job = Job::new(wanted.limits, None);
+            let task = CompileTask::new(wanted.limits, None);
             let Some(cache) = self.cache.clone() else {
-                return self.compilation.compile(file, job, turn.clone()).await;
+                return self.compilation.compile(file, task, permit.clone()).await;
             };
             let id = EntryId::new(file.hash, engine);
             let (getting, allowed) = (cache.clone(), wanted.limits.code_size);
-            match turn.read(move || Ok(getting.get(id, allowed))).await? {
+            match permit.read(move || Ok(getting.get(id, allowed))).await? {
                 Ok(Some(code)) => return Ok(code),
                 Ok(None) => {}
                 Err(error) => {
                     self.warn(wanted.name, "compiled afresh, since what is cached cannot be used", &error);
                 }
             }
-            let code = self.compilation.compile(file, job, turn.clone()).await?;
-            let (code, kept) = turn
+            let code = self.compilation.compile(file, task, permit.clone()).await?;
+            let (code, kept) = permit
                 .read(move || {
                     let kept = cache.put(id, &code);
                     Ok((code, kept))
@@ -90,7 +90,8 @@ mod without {
     use wasmtime::Engine;
 
     use crate::program::{
-        Wanted, code::Code, compilation::Compilation, error::LoadFault, file::PluginFile, turn::Turn,
+        LoadRequest, code::Code, compilation::Compilation, error::LoadFault, file::PluginFile,
+        load_permit::LoadPermit,
     };
     use weir_config::MainConfig;
     use weir_logs::Logs;
@@ -108,9 +109,9 @@ mod without {
         pub(in super::super) async fn code(
             &self,
             _: PluginFile,
-            _: Wanted<'_>,
+            _: LoadRequest<'_>,
             _: &Engine,
-            _: Turn,
+            _: LoadPermit,
         ) -> Result<Code, LoadFault> {
             match *self {}
         }

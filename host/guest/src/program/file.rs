@@ -20,12 +20,12 @@ use weir_config::ArtifactHash;
 use super::{
     artifact,
     error::LoadFault,
-    stamp::{self, Stamp},
+    stamp::{self, FileStamp},
 };
 
 /// What a file claims to be by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FileKind {
     /// A component.
     Component,
     /// A component that was compiled and signed.
@@ -36,11 +36,11 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct PluginFile {
     file: fs::File,
-    pub(super) kind: Kind,
+    pub(super) kind: FileKind,
     pub(super) bytes: u64,
     pub(super) hash: ArtifactHash,
     /// Had before it was read. None: what is done to it meanwhile, or later, might not show.
-    pub(super) stamp: Option<Stamp>,
+    pub(super) stamp: Option<FileStamp>,
 }
 
 impl PluginFile {
@@ -65,14 +65,14 @@ impl PluginFile {
         }
         let kind = kind(&file)?;
         match kind {
-            Kind::Component if bytes > file_size => {
+            FileKind::Component if bytes > file_size => {
                 return Err(LoadFault::TooLarge { bytes, allowed: file_size });
             }
-            Kind::Artifact => super::code::check(code, code_size)?,
-            Kind::Component => {}
+            FileKind::Artifact => super::code::check(code, code_size)?,
+            FileKind::Component => {}
         }
         let stamp =
-            Some(Stamp::from(&metadata)).filter(|stamp| stamp.is_settled(now) && stamp::is_exact(&file));
+            Some(FileStamp::from(&metadata)).filter(|stamp| stamp.is_settled(now) && stamp::is_exact(&file));
         file.rewind().map_err(LoadFault::Read)?;
         let hash = copy(&mut file, bytes, &mut io::sink())?;
         Ok(Self { file, kind, bytes, hash, stamp })
@@ -139,14 +139,14 @@ fn open(path: &Path, plugin_dir: Option<&Path>) -> Result<fs::File, LoadFault> {
     Err(LoadFault::NotAFile)
 }
 
-fn kind(file: &fs::File) -> Result<Kind, LoadFault> {
+fn kind(file: &fs::File) -> Result<FileKind, LoadFault> {
     let mut start = Vec::with_capacity(8);
     file.take(8).read_to_end(&mut start).map_err(LoadFault::Read)?;
     match &*start {
-        b"\0asm\x0d\0\x01\0" => Ok(Kind::Component),
+        b"\0asm\x0d\0\x01\0" => Ok(FileKind::Component),
         b"\0asm\x01\0\0\0" => Err(LoadFault::CoreModule),
         // Whatever the version of its format.
-        start if start.get(..7) == artifact::MAGIC.get(..7) => Ok(Kind::Artifact),
+        start if start.get(..7) == artifact::MAGIC.get(..7) => Ok(FileKind::Artifact),
         elf if elf.starts_with(b"\x7fELF") => Err(LoadFault::NotSigned),
         _ => Err(LoadFault::NotWasm),
     }

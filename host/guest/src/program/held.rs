@@ -15,17 +15,17 @@ use std::{
 use tokio::sync::OnceCell;
 use weir_config::ArtifactHash;
 
-use super::{Program, Wanted, stamp::Stamp};
-use crate::{engine::Stack, state::State};
+use super::{LoadRequest, Program, stamp::FileStamp};
+use crate::{engine::Stack, instance_state::InstanceState};
 
 /// Files that are known at once.
 const FILES: usize = 4096;
 
 /// A program, and what keeps it for others who load the same bytes.
 #[derive(Debug)]
-pub struct Loaded<G: 'static = State> {
+pub struct Loaded<G: 'static = InstanceState> {
     pub program: Arc<Program<G>>,
-    pub(super) for_others: Arc<Slot<G>>,
+    pub(super) for_others: Arc<ProgramSlot<G>>,
 }
 
 impl<G> Clone for Loaded<G> {
@@ -35,56 +35,56 @@ impl<G> Clone for Loaded<G> {
 }
 
 /// Where the first who loads some bytes leaves the program for the others.
-pub(super) type Slot<G> = OnceCell<Arc<Program<G>>>;
+pub(super) type ProgramSlot<G> = OnceCell<Arc<Program<G>>>;
 
 /// Of a file, and the stack that its engine has.
-type Key = (ArtifactHash, Stack);
+type ProgramKey = (ArtifactHash, Stack);
 
 #[derive(Debug)]
-pub(super) struct Held<G: 'static>(Mutex<Places<G>>);
+pub(super) struct HeldPrograms<G: 'static>(Mutex<Index<G>>);
 
 #[derive(Debug)]
-struct Places<G: 'static> {
-    by_bytes: HashMap<Key, Weak<Slot<G>>>,
-    by_path: HashMap<PathBuf, Known<G>>,
+struct Index<G: 'static> {
+    by_bytes: HashMap<ProgramKey, Weak<ProgramSlot<G>>>,
+    by_path: HashMap<PathBuf, KnownFile<G>>,
 }
 
 /// What was loaded of a file when it had this stamp, and how.
 #[derive(Debug)]
-struct Known<G: 'static> {
-    stamp: Stamp,
+struct KnownFile<G: 'static> {
+    stamp: FileStamp,
     plugin_dir: Option<PathBuf>,
     file_size: u64,
     stack: Stack,
-    slot: Weak<Slot<G>>,
+    slot: Weak<ProgramSlot<G>>,
 }
 
-impl<G> Default for Held<G> {
+impl<G> Default for HeldPrograms<G> {
     fn default() -> Self {
-        Self(Mutex::new(Places { by_bytes: HashMap::new(), by_path: HashMap::new() }))
+        Self(Mutex::new(Index { by_bytes: HashMap::new(), by_path: HashMap::new() }))
     }
 }
 
-impl<G> Held<G> {
+impl<G> HeldPrograms<G> {
     /// What others have loaded of these bytes, or where they find what is loaded of them now.
-    pub(super) fn slot(&self, hash: ArtifactHash, stack: Stack) -> Arc<Slot<G>> {
-        let by_bytes = &mut self.places().by_bytes;
+    pub(super) fn slot(&self, hash: ArtifactHash, stack: Stack) -> Arc<ProgramSlot<G>> {
+        let by_bytes = &mut self.index().by_bytes;
         by_bytes.retain(|_, slot| slot.strong_count() > 0);
         if let Some(slot) = by_bytes.get(&(hash, stack)).and_then(Weak::upgrade) {
             return slot;
         }
-        let slot = Arc::new(Slot::default());
+        let slot = Arc::new(ProgramSlot::default());
         by_bytes.insert((hash, stack), Arc::downgrade(&slot));
         slot
     }
 
     /// What others have loaded of the file, if it was loaded as it is wanted and has not changed since: what would be
     /// wrong with it would have been wrong then, but for its hash and the size of its code.
-    pub(super) fn unchanged(&self, wanted: Wanted<'_>) -> Option<Loaded<G>> {
-        let Wanted { path, plugin_dir, limits, sha256, .. } = wanted;
+    pub(super) fn unchanged(&self, wanted: LoadRequest<'_>) -> Option<Loaded<G>> {
+        let LoadRequest { path, plugin_dir, limits, sha256, .. } = wanted;
         let (stamp, slot) = {
-            let places = self.places();
-            let known = places.by_path.get(path)?;
+            let index = self.index();
+            let known = index.by_path.get(path)?;
             let was = (known.plugin_dir.as_deref(), known.file_size, known.stack);
             let is_as_wanted = was == (plugin_dir, limits.file_size, Stack::of(limits));
             (known.stamp, known.slot.upgrade().filter(|_| is_as_wanted)?)
@@ -92,17 +92,17 @@ impl<G> Held<G> {
         let program = slot.get()?.clone();
         let may_be_used =
             sha256.is_none_or(|pinned| pinned == program.hash) && program.footprint <= limits.code_size;
-        (may_be_used && Stamp::in_memory(path, plugin_dir) == Some(stamp))
+        (may_be_used && FileStamp::in_memory(path, plugin_dir) == Some(stamp))
             .then_some(Loaded { program, for_others: slot })
     }
 
     /// Remembers what was loaded of a file, if that cannot change without a trace.
-    pub(super) fn remember(&self, wanted: Wanted<'_>, stamp: Option<Stamp>, loaded: &Loaded<G>) {
+    pub(super) fn remember(&self, wanted: LoadRequest<'_>, stamp: Option<FileStamp>, loaded: &Loaded<G>) {
         let Some(stamp) = stamp else { return };
-        let by_path = &mut self.places().by_path;
+        let by_path = &mut self.index().by_path;
         by_path.retain(|_, known| known.slot.strong_count() > 0);
         if by_path.len() < FILES || by_path.contains_key(wanted.path) {
-            let known = Known {
+            let known = KnownFile {
                 stamp,
                 plugin_dir: wanted.plugin_dir.map(Path::to_owned),
                 file_size: wanted.limits.file_size,
@@ -115,10 +115,10 @@ impl<G> Held<G> {
 
     /// The file is to be read the next time.
     pub(super) fn forget(&self, path: &Path) {
-        self.places().by_path.remove(path);
+        self.index().by_path.remove(path);
     }
 
-    fn places(&self) -> MutexGuard<'_, Places<G>> {
+    fn index(&self) -> MutexGuard<'_, Index<G>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -17,7 +17,7 @@ use wasmparser::{Parser, Payload};
 use weir_config::Limits;
 
 use super::{
-    child::{Answer, Request},
+    child::{CompileAnswer, CompileRequest},
     symbols,
 };
 use crate::engine::Stack;
@@ -50,7 +50,7 @@ fn work() -> io::Result<()> {
     let mut stdin = io::stdin().lock();
     let mut line = Vec::new();
     stdin.by_ref().take(MAX_REQUEST).read_until(b'\n', &mut line)?;
-    let request: Request = serde_json::from_slice(&line)?;
+    let request: CompileRequest = serde_json::from_slice(&line)?;
     // Should the machine run out of memory, this is what it can do without.
     let _unasked = fs::write("/proc/self/oom_score_adj", "1000");
     limit(Resource::Core, 0)?;
@@ -60,10 +60,10 @@ fn work() -> io::Result<()> {
     let mut component = Vec::new();
     let read = stdin.read_to_end(&mut component).map_err(wasmtime::Error::from);
     let (answer, body) = match read.and_then(|_| compile(&component, request.target.as_deref())) {
-        Ok(code) => (Answer::Compiled, code),
-        Err(error) if is_out_of_memory(&error) => (Answer::OutOfMemory, Vec::new()),
+        Ok(code) => (CompileAnswer::Compiled, code),
+        Err(error) if is_out_of_memory(&error) => (CompileAnswer::OutOfMemory, Vec::new()),
         Err(error) => {
-            (Answer::Invalid, format!("{error:#}").chars().take(1000).collect::<String>().into_bytes())
+            (CompileAnswer::Invalid, format!("{error:#}").chars().take(1000).collect::<String>().into_bytes())
         }
     };
     let mut stdout = io::stdout().lock();

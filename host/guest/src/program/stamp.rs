@@ -22,14 +22,14 @@ const EXACT: [u32; 7] =
 
 /// What changes with a file's content. A write through a mapping may not show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
+pub struct FileStamp {
     file: (u64, u64),
     bytes: u64,
     modified: (i64, i64),
     changed: (i64, i64),
 }
 
-impl Stamp {
+impl FileStamp {
     pub fn of(path: &Path) -> io::Result<Self> {
         fs::symlink_metadata(path).map(|metadata| Self::from(&metadata))
     }
@@ -67,7 +67,7 @@ impl Stamp {
     }
 }
 
-impl From<&Metadata> for Stamp {
+impl From<&Metadata> for FileStamp {
     fn from(it: &Metadata) -> Self {
         Self {
             file: (it.dev(), it.ino()),

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::mpsc};
 use futures_util::FutureExt;
 
 use super::{
-    turn::{LOOK, READ},
+    load_permit::{LOOK, READ},
     *,
 };
 
@@ -20,8 +20,8 @@ fn programs(at_once: u16) -> Programs {
     Programs::new(Runtime::new().unwrap(), sources, at_once)
 }
 
-fn wanted<'w>(path: &'w Path, limits: &'w Limits) -> Wanted<'w> {
-    Wanted { name: "it", path, plugin_dir: None, sha256: None, limits, may_block: false }
+fn wanted<'w>(path: &'w Path, limits: &'w Limits) -> LoadRequest<'w> {
+    LoadRequest { name: "it", path, plugin_dir: None, sha256: None, limits, may_block: false }
 }
 
 /// What hangs until it is let go, or the test ends.
@@ -53,13 +53,13 @@ fn a_file_that_is_not_read_in_time_is_given_up_and_takes_one_thread_however_ofte
         assert!(load.await.unwrap_err().fault.hangs());
         for _ in 0..3 {
             assert!(programs.load(wanted).now_or_never().unwrap().unwrap_err().fault.hangs());
-            assert_eq!(programs.turns.free.available_permits(), 1);
+            assert_eq!(programs.permits.free.available_permits(), 1);
         }
         release.send(()).unwrap();
         while programs.load(wanted).await.is_err() {
             tokio::task::yield_now().await;
         }
-        assert_eq!(programs.turns.free.available_permits(), 2);
+        assert_eq!(programs.permits.free.available_permits(), 2);
     });
 }
 
@@ -69,10 +69,10 @@ fn nobody_waits_for_turns_that_all_hang_and_all_is_well_when_one_is_back() {
         let (programs, path, limits) = (programs(2), test_guests::path("worker"), Limits::default());
         let mut releases = Vec::new();
         for dead in ["/dead/1", "/dead/2"] {
-            let turn = Turn::take(&programs.turns, wanted(Path::new(dead), &limits)).await.unwrap();
+            let permit = LoadPermit::take(&programs.permits, wanted(Path::new(dead), &limits)).await.unwrap();
             let (release, hang) = hanging(());
             // Whoever waited has given up: nobody is there to see that it is late.
-            assert!(turn.read(hang).now_or_never().is_none());
+            assert!(permit.read(hang).now_or_never().is_none());
             releases.push(release);
         }
         let mut waiting = Box::pin(programs.load(wanted(&path, &limits)));
@@ -87,11 +87,11 @@ fn nobody_waits_for_turns_that_all_hang_and_all_is_well_when_one_is_back() {
             "cannot be read: as many others hang as are read at once"
         );
         let hooks = programs.in_pools::<crate::Sandbox>(1);
-        let hook = Wanted { may_block: true, ..wanted(&path, &limits) };
+        let hook = LoadRequest { may_block: true, ..wanted(&path, &limits) };
         assert!(hooks.load(hook).now_or_never().unwrap().unwrap_err().fault.hangs());
 
         releases.pop();
-        while programs.turns.free.available_permits() == 0 {
+        while programs.permits.free.available_permits() == 0 {
             tokio::task::yield_now().await;
         }
         programs.load(wanted(&path, &limits)).await.unwrap();
@@ -104,9 +104,9 @@ fn nobody_waits_for_turns_that_all_hang_and_all_is_well_when_one_is_back() {
 fn turns_that_are_held_by_what_does_not_read_are_waited_for() {
     runtime(2).block_on(async {
         let (programs, path, limits) = (programs(1), test_guests::path("worker"), Limits::default());
-        let turn = Turn::take(&programs.turns, wanted(Path::new("/slow"), &limits)).await.unwrap();
+        let permit = LoadPermit::take(&programs.permits, wanted(Path::new("/slow"), &limits)).await.unwrap();
         let (release, compile) = hanging(());
-        let mut compiling = Box::pin(turn.blocking(compile));
+        let mut compiling = Box::pin(permit.blocking(compile));
         assert!(compiling.as_mut().now_or_never().is_none());
         let mut waiting = Box::pin(programs.load(wanted(&path, &limits)));
         for _ in 0..100 {
@@ -114,7 +114,7 @@ fn turns_that_are_held_by_what_does_not_read_are_waited_for() {
             pass(&limits).await;
         }
         drop((release, compiling));
-        drop(turn);
+        drop(permit);
         waiting.await.unwrap();
     });
 }
@@ -131,10 +131,10 @@ fn a_file_that_hangs_only_when_it_is_read_again_is_given_up_too() {
             let wanted = wanted(&path, &limits);
             let file = programs.open(wanted).await.unwrap();
             let engine = wasmtime::Engine::default();
-            let turn = Turn::take(&programs.turns, wanted).await.unwrap();
+            let permit = LoadPermit::take(&programs.permits, wanted).await.unwrap();
             let (_release, hang) = hanging(());
             let _holding = tokio::task::spawn_blocking(hang);
-            let mut code = Box::pin(programs.sources.code(file, wanted, &engine, turn));
+            let mut code = Box::pin(programs.sources.code(file, wanted, &engine, permit));
             assert!(code.as_mut().now_or_never().is_none());
             pass(&limits).await;
             assert!(code.await.err().unwrap().hangs());
@@ -151,21 +151,21 @@ fn a_compiler_that_takes_too_long_is_told_from_a_file_that_hangs_while_it_is_fed
     runtime.block_on(async {
         let (programs, path, limits) = (programs(1), test_guests::path("worker"), Limits::default());
         let timeout = Duration::from_millis(100);
-        let compile = |file, turn| {
+        let compile = |file, permit| {
             let job = compilation::Job { timeout, ..compilation::Job::new(&limits, None) };
             async {
-                child::compile(Path::new("sleep"), &["1000".into()], file, job, turn).await.err().unwrap()
+                child::compile(Path::new("sleep"), &["1000".into()], file, job, permit).await.err().unwrap()
             }
         };
         let wanted = wanted(&path, &limits);
         let file = programs.open(wanted).await.unwrap();
-        let turn = Turn::take(&programs.turns, wanted).await.unwrap();
-        assert!(matches!(compile(file, turn).await, LoadFault::CompileTimeout(_)));
+        let permit = LoadPermit::take(&programs.permits, wanted).await.unwrap();
+        assert!(matches!(compile(file, permit).await, LoadFault::CompileTimeout(_)));
 
         let file = programs.open(wanted).await.unwrap();
-        let turn = Turn::take(&programs.turns, wanted).await.unwrap();
+        let permit = LoadPermit::take(&programs.permits, wanted).await.unwrap();
         let (_release, hang) = hanging(());
         let _holding = tokio::task::spawn_blocking(hang);
-        assert!(compile(file, turn).await.hangs());
+        assert!(compile(file, permit).await.hangs());
     });
 }

@@ -1,14 +1,19 @@
 use std::{
     future::poll_fn,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    time::{Duration, Instant},
 };
 
 use tokio::task::{JoinHandle, yield_now};
 use weir_metrics::Usage;
 
-use super::{
-    super::turn::{Activity, InTurn, SharedShare, Turns},
-    *,
+use super::*;
+use crate::{
+    activity::Activity,
+    chain::{AT_MOST, CHAIN, Within, begin, hand, switch},
+    in_turn::InTurn,
+    share::SharedShare,
+    turns::Turns,
 };
 
 /// Where tasks leave their wakers, and what they did.

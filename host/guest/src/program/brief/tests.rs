@@ -10,8 +10,8 @@ fn programs() -> Programs {
     Programs::new(Runtime::new().unwrap(), sources, 1)
 }
 
-fn wanted<'w>(path: &'w Path, limits: &'w Limits) -> Wanted<'w> {
-    Wanted { name: "it", path, plugin_dir: None, sha256: None, limits, may_block: false }
+fn wanted<'w>(path: &'w Path, limits: &'w Limits) -> LoadRequest<'w> {
+    LoadRequest { name: "it", path, plugin_dir: None, sha256: None, limits, may_block: false }
 }
 
 fn free(programs: &Programs) -> usize {

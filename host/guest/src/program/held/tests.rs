@@ -26,14 +26,14 @@ fn new() -> (TempDir, PathBuf) {
 async fn old() -> (TempDir, PathBuf) {
     let (dir, path) = new();
     // What the kernel notes down of a change cannot be set back.
-    while !Stamp::of(&path).unwrap().is_settled(SystemTime::now()) {
+    while !FileStamp::of(&path).unwrap().is_settled(SystemTime::now()) {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
     (dir, path)
 }
 
-fn wanted<'w>(dir: &'w TempDir, path: &'w Path, limits: &'w Limits) -> Wanted<'w> {
-    Wanted { name: "it", path, plugin_dir: Some(dir.path()), sha256: None, limits, may_block: false }
+fn wanted<'w>(dir: &'w TempDir, path: &'w Path, limits: &'w Limits) -> LoadRequest<'w> {
+    LoadRequest { name: "it", path, plugin_dir: Some(dir.path()), sha256: None, limits, may_block: false }
 }
 
 #[tokio::test]
@@ -88,7 +88,7 @@ async fn nothing_leads_to_a_known_file_that_would_not_have_led_to_it_at_first() 
     symlink(&moved, &inner).unwrap();
     assert!(matches!(programs.load(wanted).await, Err(LoadError { fault: LoadFault::Detour(_), .. })));
     let elsewhere = tempfile::tempdir().unwrap();
-    let outside = Wanted { plugin_dir: Some(elsewhere.path()), ..wanted };
+    let outside = LoadRequest { plugin_dir: Some(elsewhere.path()), ..wanted };
     assert!(matches!(programs.load(outside).await, Err(LoadError { fault: LoadFault::Outside, .. })));
 }
 
@@ -97,7 +97,7 @@ async fn a_known_file_is_refused_where_it_would_have_been_at_first() {
     let (programs, limits, (dir, path)) = (programs(), Limits::default(), old().await);
     let wanted = wanted(&dir, &path, &limits);
     let _loaded = programs.load(wanted).await.unwrap();
-    let pinned = Wanted { sha256: Some(ArtifactHash::from_bytes([7; 32])), ..wanted };
+    let pinned = LoadRequest { sha256: Some(ArtifactHash::from_bytes([7; 32])), ..wanted };
     assert!(matches!(programs.load(pinned).await, Err(LoadError { fault: LoadFault::Pinned(_), .. })));
     let small = |change: fn(&mut Limits)| {
         let mut limits = limits.clone();
@@ -105,9 +105,9 @@ async fn a_known_file_is_refused_where_it_would_have_been_at_first() {
         limits
     };
     let file = small(|limits| limits.file_size = 1);
-    let refused = programs.load(Wanted { limits: &file, ..wanted }).await;
+    let refused = programs.load(LoadRequest { limits: &file, ..wanted }).await;
     assert!(matches!(refused, Err(LoadError { fault: LoadFault::TooLarge { .. }, .. })));
     let code = small(|limits| limits.code_size = 1);
-    let refused = programs.load(Wanted { limits: &code, ..wanted }).await;
+    let refused = programs.load(LoadRequest { limits: &code, ..wanted }).await;
     assert!(matches!(refused, Err(LoadError { fault: LoadFault::CodeTooLarge { .. }, .. })));
 }

@@ -8,7 +8,7 @@ use weir_schedule::{Activity, Alarm, InTurn, SharedShare, Turns};
 
 /// Where a command runs.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum RunsOn {
     /// On the worker thread, in turn with extensions and within a share. What blocks goes to the pool, and to so many
     /// threads of it.
     Worker { turns: Arc<Turns>, share: Arc<SharedShare>, threads: Arc<Semaphore> },
@@ -23,7 +23,7 @@ pub enum Cut {
     Interrupted,
 }
 
-impl Place {
+impl RunsOn {
     /// Whether what blocks may block whoever polls.
     pub fn may_block(&self) -> bool {
         matches!(self, Self::Thread(_))

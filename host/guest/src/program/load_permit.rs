@@ -1,7 +1,7 @@
-//! Turns to load: so many files are read, compiled and verified at once.
+//! Permits to load: so many files are read, compiled and verified at once.
 //!
-//! A file system that hangs holds the turns of those who read from it, whether or not somebody still waits for them.
-//! What is late is given up, and nobody waits for turns that are all held so.
+//! A file system that hangs holds the permits of those who read from it, whether or not somebody still waits for them.
+//! What is late is given up, and nobody waits for permits that are all held so.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,7 +15,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::{Wanted, error::LoadFault};
+use super::{LoadRequest, error::LoadFault};
 
 /// Time to open a file and read it, beside what it takes by its size: more than any has that is not on a file system
 /// that hangs.
@@ -24,15 +24,15 @@ pub(super) const READ: Duration = Duration::from_secs(60);
 /// Bytes that are read in a second of the slowest storage.
 const SLOWEST: u64 = 4 << 20;
 
-/// How often those who wait for a turn look whether one will come.
+/// How often those who wait for a permit look whether one will come.
 pub(super) const LOOK: Duration = Duration::from_secs(5);
 
-/// The turns that there are.
+/// The permits that there are.
 #[derive(Debug)]
-pub(super) struct LoadTurns {
+pub(super) struct LoadPermits {
     pub(super) free: Arc<Semaphore>,
     pub(super) at_once: u32,
-    /// Those under way, each in a turn.
+    /// Those under way, each in a permit.
     reads: Mutex<Vec<Reading>>,
 }
 
@@ -45,7 +45,7 @@ struct Reading {
     thread: Weak<()>,
 }
 
-impl LoadTurns {
+impl LoadPermits {
     pub(super) fn new(at_once: u16) -> Self {
         Self {
             free: Arc::new(Semaphore::new(at_once.into())),
@@ -54,7 +54,7 @@ impl LoadTurns {
         }
     }
 
-    /// As long as a file hangs, no other thread is sent after it; and where as many hang as there are turns, none will
+    /// As long as a file hangs, no other thread is sent after it; and where as many hang as there are permits, none will
     /// come.
     fn check(&self, path: &Path) -> Result<(), LoadFault> {
         let (now, mut hanging) = (Instant::now(), 0);
@@ -83,9 +83,9 @@ impl LoadTurns {
 /// The right to work on a file, which whatever works on it holds: also a thread or a process that goes on when
 /// nobody waits for it any more.
 #[derive(Clone, Debug)]
-pub(super) struct Turn {
+pub(super) struct LoadPermit {
     _permit: Option<Arc<OwnedSemaphorePermit>>,
-    turns: Arc<LoadTurns>,
+    permits: Arc<LoadPermits>,
     threads: Threads,
     /// Of the file.
     path: Arc<Path>,
@@ -105,12 +105,12 @@ enum Threads {
     Own,
 }
 
-impl Turn {
+impl LoadPermit {
     /// Waits for one, as long as one can come; if whoever waits may block, it does what blocks, and sets its own
     /// deadline.
-    pub(super) async fn take(turns: &Arc<LoadTurns>, wanted: Wanted<'_>) -> Result<Self, LoadFault> {
-        let mut permit = pin!(turns.free.clone().acquire_owned());
-        turns.check(wanted.path)?;
+    pub(super) async fn take(permits: &Arc<LoadPermits>, wanted: LoadRequest<'_>) -> Result<Self, LoadFault> {
+        let mut permit = pin!(permits.free.clone().acquire_owned());
+        permits.check(wanted.path)?;
         let permit = if wanted.may_block {
             permit.await
         } else {
@@ -118,19 +118,19 @@ impl Turn {
                 if let Ok(permit) = timeout(LOOK, &mut permit).await {
                     break permit;
                 }
-                turns.check(wanted.path)?;
+                permits.check(wanted.path)?;
             }
         };
         Ok(Self {
             _permit: Some(Arc::new(permit.map_err(|_| LoadFault::CutOff)?)),
-            turns: turns.clone(),
+            permits: permits.clone(),
             threads: if wanted.may_block { Threads::Waiting } else { Threads::Pool },
             path: wanted.path.into(),
             time: READ + Duration::from_secs(wanted.limits.file_size / SLOWEST),
         })
     }
 
-    /// The same turn for a task of the runtime's, which must not block.
+    /// The same permit for a task of the runtime's, which must not block.
     #[cfg(feature = "compiler")]
     pub(super) fn for_task(self) -> Self {
         let threads = if self.threads == Threads::Waiting { Threads::Own } else { self.threads };
@@ -140,19 +140,19 @@ impl Turn {
     /// Of somebody who shares with nobody.
     #[cfg(feature = "compiler")]
     pub(super) fn alone(path: &Path) -> Self {
-        let turns = Arc::new(LoadTurns::new(1));
-        Self { _permit: None, turns, threads: Threads::Pool, path: path.into(), time: READ }
+        let permits = Arc::new(LoadPermits::new(1));
+        Self { _permit: None, permits, threads: Threads::Pool, path: path.into(), time: READ }
     }
 
     /// Does work that reads the file, or what is kept of it, or keeps that. Gives up what is late; that keeps its
-    /// thread, and with it the turn.
+    /// thread, and with it the permit.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, LoadFault> + Send + 'static,
     ) -> Result<T, LoadFault> {
         let thread = Arc::new(());
         let (path, late) = (self.path.to_path_buf(), Instant::now() + self.time);
-        self.turns.reads().push(Reading { path, late, thread: Arc::downgrade(&thread) });
+        self.permits.reads().push(Reading { path, late, thread: Arc::downgrade(&thread) });
         let read = self.blocking(move || {
             let _thread = thread;
             work()
@@ -168,9 +168,9 @@ impl Turn {
         &self,
         work: impl FnOnce() -> Result<T, LoadFault> + Send + 'static,
     ) -> Result<T, LoadFault> {
-        let turn = self.clone();
+        let permit = self.clone();
         let work = move || {
-            let _turn = turn;
+            let _turn = permit;
             work()
         };
         match self.threads {

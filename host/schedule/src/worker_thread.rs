@@ -12,6 +12,7 @@ pub fn mark_worker_thread() {
 }
 
 /// Whether this is a worker thread, of whichever Main.
+#[inline]
 pub fn is_worker_thread() -> bool {
     IS_WORKER.get()
 }

@@ -13,7 +13,7 @@ use std::{
 
 use weir_metrics::nanoseconds;
 
-use super::Ticket;
+use crate::ticket::Ticket;
 
 /// Time for which extensions may run before the worker looks at its timers and sockets.
 const EVERY: Duration = Duration::from_micros(100);
@@ -41,30 +41,32 @@ struct Waiting {
 
 impl Look {
     /// Extensions have run for as long as they may without one.
-    pub(super) fn is_due(&self) -> bool {
+    #[inline]
+    pub(crate) fn is_due(&self) -> bool {
         self.ran.load(Ordering::Relaxed) >= nanoseconds(EVERY)
     }
 
     /// Counts time for which an extension ran.
+    #[inline]
     pub(crate) fn ran(&self, time: u64) {
         let before = self.ran.load(Ordering::Relaxed);
         self.ran.store(before.saturating_add(time), Ordering::Relaxed);
     }
 
     /// Has a ticket wait for it.
-    pub(super) fn wait(self: &Arc<Self>, ticket: Arc<Ticket>) {
+    pub(crate) fn wait(self: &Arc<Self>, ticket: Arc<Ticket>) {
         self.waiting().tickets.push_back(ticket);
         self.ask();
     }
 
     /// Whoever holds the ticket waits no longer, or does not run though it was called.
-    pub(super) fn leave(self: &Arc<Self>, ticket: &Arc<Ticket>) {
+    pub(crate) fn leave(self: &Arc<Self>, ticket: &Arc<Ticket>) {
         self.waiting().tickets.retain(|other| !Arc::ptr_eq(other, ticket));
         self.answered(ticket);
     }
 
     /// Whoever holds the ticket has run; it may not have waited for a look at all.
-    pub(super) fn answered(self: &Arc<Self>, ticket: &Arc<Ticket>) {
+    pub(crate) fn answered(self: &Arc<Self>, ticket: &Arc<Ticket>) {
         self.waiting().called.take_if(|called| Arc::ptr_eq(called, ticket));
         self.ask();
     }
@@ -79,7 +81,8 @@ impl Look {
     }
 
     /// Calls whoever is next, if there still is time before the look that is due.
-    pub(super) fn call_next(&self) {
+    #[inline]
+    pub(crate) fn call_next(&self) {
         if self.is_asked_for.load(Ordering::Relaxed) && !self.is_due() {
             self.call();
         }

@@ -1,6 +1,9 @@
 //! A share of the worker thread's time: credit that comes with time and goes with work.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
 
 use weir_names::CpuShare;
 
@@ -13,12 +16,28 @@ const RESUME: Duration = Duration::from_millis(10);
 /// Hundredths of a percent in the whole.
 const WHOLE: i64 = 10_000;
 
+/// The share of one extension, which no restart renews.
+#[derive(Debug)]
+pub struct SharedShare(Mutex<Share>);
+
+impl SharedShare {
+    /// With the credit of a burst.
+    pub fn new(share: CpuShare) -> Self {
+        Self(Mutex::new(Share::new(share, Instant::now())))
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Share> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// What one extension may use of the worker thread.
 ///
 /// A token bucket: it fills by `share` nanoseconds each nanosecond, up to the share of [`BURST`], and
 /// is looked at only when the extension runs, so that an idle one costs nothing.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Share {
+pub(crate) struct Share {
     points: i64,
     /// Nanoseconds of work; below zero it is over its share.
     credit: i64,
@@ -26,13 +45,14 @@ pub(super) struct Share {
 }
 
 impl Share {
-    pub(super) fn new(share: CpuShare, now: Instant) -> Self {
+    pub(crate) fn new(share: CpuShare, now: Instant) -> Self {
         let points = i64::try_from(share.basis_points()).unwrap_or(WHOLE).clamp(1, WHOLE);
         Self { points, credit: part(points, BURST), looked: now }
     }
 
     /// How long the extension must wait before it may run.
-    pub(super) fn wait(&mut self, now: Instant) -> Option<Duration> {
+    #[inline]
+    pub(crate) fn wait(&mut self, now: Instant) -> Option<Duration> {
         if self.points == WHOLE {
             return None;
         }
@@ -50,7 +70,9 @@ impl Share {
         Some(Duration::from_nanos(u64::try_from(wait).unwrap_or_default()))
     }
 
-    pub(super) fn spend(&mut self, nanoseconds: u64) {
+    /// Takes what was used of the credit.
+    #[inline]
+    pub(crate) fn spend(&mut self, nanoseconds: u64) {
         let spent = i64::try_from(nanoseconds).unwrap_or(i64::MAX);
         self.credit = self.credit.saturating_sub(spent);
     }

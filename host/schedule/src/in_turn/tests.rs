@@ -1,6 +1,6 @@
 //! Whose turn it is, with guests that are futures.
 
-use std::{cell::RefCell, rc::Rc};
+use std::{cell::RefCell, rc::Rc, time::Duration};
 
 use tokio::{sync::Notify, task::LocalSet};
 

@@ -11,27 +11,28 @@ use std::{
 use tokio::time::Instant;
 use weir_bus::{Error, MessageId, Peer, PeerId, Queue, Reader, TakenJob};
 
-use super::{abi, instance::Handling};
+use super::handling::Handling;
+use crate::abi;
 
 /// What one instance has to do with queues.
 #[derive(Debug)]
-pub(super) struct Jobs {
+pub(crate) struct Jobs {
     /// A queue's number is its place.
     opened: Vec<Arc<Queue>>,
-    takings: Arc<Takings>,
+    queues: Arc<TakenQueues>,
     /// Whether it takes from some queue.
-    pub(super) takes: bool,
+    pub(crate) takes: bool,
     in_hand: BTreeMap<MessageId, TakenJob>,
-    /// Jobs that are done with the next receive, each with the place of its taking.
+    /// Jobs that are done with the next receive, each with the place of its queue.
     one_by_one: Vec<(usize, MessageId)>,
 }
 
 /// The queues that an instance takes from, shared with whatever waits for a message.
 #[derive(Debug)]
-pub(super) struct Takings {
+pub(crate) struct TakenQueues {
     peer: Arc<Peer>,
-    list: Mutex<Vec<Taking>>,
-    /// The place of the taking whose turn it is.
+    list: Mutex<Vec<TakenQueue>>,
+    /// The place in the list whose turn it is.
     turn: AtomicUsize,
     /// How many more jobs may be in hand.
     left: Arc<AtomicUsize>,
@@ -40,7 +41,7 @@ pub(super) struct Takings {
 }
 
 #[derive(Debug)]
-struct Taking {
+struct TakenQueue {
     number: u32,
     queue: Arc<Queue>,
     reader: Arc<Reader>,
@@ -51,24 +52,24 @@ struct Taking {
 
 impl Jobs {
     /// Of those that do not come one by one, at most `max` can be in hand.
-    pub(super) fn new(peer: Arc<Peer>, max: usize) -> Self {
+    pub(crate) fn new(peer: Arc<Peer>, max: usize) -> Self {
         let (list, turn, left) = (Mutex::default(), AtomicUsize::new(0), Arc::new(AtomicUsize::new(max)));
         let has_handed = AtomicBool::new(false);
         Self {
             opened: Vec::new(),
-            takings: Arc::new(Takings { peer, list, turn, left, has_handed }),
+            queues: Arc::new(TakenQueues { peer, list, turn, left, has_handed }),
             takes: false,
             in_hand: BTreeMap::new(),
             one_by_one: Vec::new(),
         }
     }
 
-    pub(super) fn takings(&self) -> &Arc<Takings> {
-        &self.takings
+    pub(crate) fn taken_queues(&self) -> &Arc<TakenQueues> {
+        &self.queues
     }
 
     /// The number of a queue; the same queue gives the same number.
-    pub(super) fn open(&mut self, queue: Arc<Queue>, max: u64) -> Result<u32, Error> {
+    pub(crate) fn open(&mut self, queue: Arc<Queue>, max: u64) -> Result<u32, Error> {
         let known = self.opened.iter().position(|known| Arc::ptr_eq(known, &queue));
         let place = match known {
             Some(place) => place,
@@ -84,7 +85,7 @@ impl Jobs {
         Ok(u32::try_from(place).unwrap_or(u32::MAX))
     }
 
-    pub(super) fn queue(&self, number: u32) -> Result<&Arc<Queue>, Error> {
+    pub(crate) fn queue(&self, number: u32) -> Result<&Arc<Queue>, Error> {
         usize::try_from(number)
             .ok()
             .and_then(|place| self.opened.get(place))
@@ -92,9 +93,9 @@ impl Jobs {
     }
 
     /// From now on jobs come in this way.
-    pub(super) fn take_from(&mut self, number: u32, how: abi::Taking, max: u64) -> Result<(), Error> {
+    pub(crate) fn take_from(&mut self, number: u32, how: abi::Taking, max: u64) -> Result<(), Error> {
         let queue = self.queue(number)?.clone();
-        let peer = &self.takings.peer;
+        let peer = &self.queues.peer;
         peer.may_take(queue.name())?;
         if let abi::Taking::Next(jobs) = how
             && u64::from(jobs) > max
@@ -102,7 +103,7 @@ impl Jobs {
             return Err(Error::LimitExceeded { name: "in-flight", used: jobs.into(), allowed: max });
         }
         let is_counted = how != abi::Taking::OneByOne;
-        let mut list = self.takings.list();
+        let mut list = self.queues.list();
         match list.iter_mut().find(|taking| taking.number == number) {
             Some(taking) => {
                 taking.how = how;
@@ -114,10 +115,10 @@ impl Jobs {
             None => {
                 let inbox = peer.inbox().clone();
                 queue.join(peer.id());
-                let left = self.takings.left.clone();
+                let left = self.queues.left.clone();
                 let reader = Reader::new(peer.limits().message_size, Some(left), move || inbox.wake());
                 reader.count(is_counted);
-                list.push(Taking { number, queue, reader, how, has_one: false });
+                list.push(TakenQueue { number, queue, reader, how, has_one: false });
             }
         }
         self.takes = true;
@@ -125,9 +126,9 @@ impl Jobs {
     }
 
     /// A new receive: jobs that come one by one are done with it.
-    pub(super) fn begin_receive(&mut self) {
+    pub(crate) fn begin_receive(&mut self) {
         for (place, id) in self.one_by_one.drain(..) {
-            if let Some(taking) = self.takings.list().get_mut(place) {
+            if let Some(taking) = self.queues.list().get_mut(place) {
                 taking.has_one = false;
             }
             if let Some(job) = self.in_hand.remove(&id) {
@@ -137,32 +138,32 @@ impl Jobs {
     }
 
     /// A receive comes to its end: a job that it was handed and that it does not bring is for others.
-    pub(super) fn end_receive(&self) {
-        if self.takings.has_handed.load(Ordering::Relaxed) {
-            self.takings.has_handed.store(false, Ordering::Relaxed);
-            for taking in self.takings.list().iter().filter(|taking| taking.reader.has_job()) {
+    pub(crate) fn end_receive(&self) {
+        if self.queues.has_handed.load(Ordering::Relaxed) {
+            self.queues.has_handed.store(false, Ordering::Relaxed);
+            for taking in self.queues.list().iter().filter(|taking| taking.reader.has_job()) {
                 taking.queue.leave(&taking.reader);
             }
         }
     }
 
     /// A job, without waiting, as the guest gets it. Queues take turns.
-    pub(super) fn next(&mut self) -> Option<(abi::Job, PeerId)> {
-        if !self.takings.is_open() {
+    pub(crate) fn next(&mut self) -> Option<(abi::Job, PeerId)> {
+        if !self.queues.is_open() {
             return None;
         }
-        let (place, number, job, is_one) = self.takings.take()?;
+        let (place, number, job, is_one) = self.queues.take()?;
         let one = job.get()?;
         let delivered = abi::Job {
             id: one.id.0,
             queue: number,
             sender: one.sender.0,
             deliveries: one.deliveries,
-            waited_us: super::state::microseconds(Instant::now().saturating_duration_since(one.at)),
+            waited_us: abi::microseconds(Instant::now().saturating_duration_since(one.at)),
             payload: one.payload.clone(),
         };
         let (id, sender) = (one.id, one.sender);
-        self.takings.peer.stats().received.fetch_add(1, Ordering::Relaxed);
+        self.queues.peer.stats().received.fetch_add(1, Ordering::Relaxed);
         if is_one {
             self.one_by_one.push((place, id));
         }
@@ -170,16 +171,16 @@ impl Jobs {
         Some((delivered, sender))
     }
 
-    pub(super) fn done(&mut self, id: MessageId) -> Result<(), Error> {
+    pub(crate) fn done(&mut self, id: MessageId) -> Result<(), Error> {
         self.remove(id).map(TakenJob::done)
     }
 
-    pub(super) fn give_back(&mut self, id: MessageId) -> Result<(), Error> {
+    pub(crate) fn give_back(&mut self, id: MessageId) -> Result<(), Error> {
         self.remove(id).map(drop)
     }
 
     /// A job that it has in hand, or else the oldest.
-    pub(super) fn handling(&self, id: Option<MessageId>) -> Option<Handling> {
+    pub(crate) fn handling(&self, id: Option<MessageId>) -> Option<Handling> {
         let (id, job) = match id {
             Some(id) => self.in_hand.get_key_value(&id)?,
             None => self.in_hand.first_key_value()?,
@@ -189,10 +190,10 @@ impl Jobs {
     }
 
     /// The instance has ended: what it had in hand goes to others.
-    pub(super) fn end(&mut self) {
-        for taking in self.takings.list().drain(..) {
+    pub(crate) fn end(&mut self) {
+        for taking in self.queues.list().drain(..) {
             taking.queue.leave(&taking.reader);
-            taking.queue.part(self.takings.peer.id());
+            taking.queue.part(self.queues.peer.id());
         }
         self.one_by_one.clear();
         // Last first: each goes to the front.
@@ -212,9 +213,9 @@ impl Drop for Jobs {
     }
 }
 
-impl Takings {
+impl TakenQueues {
     /// Waits until a receive would find something.
-    pub(super) async fn readable(&self) {
+    pub(crate) async fn readable(&self) {
         if self.list().is_empty() {
             return self.peer.readable().await;
         }
@@ -238,7 +239,7 @@ impl Takings {
         has_job
     }
 
-    /// A job, with the place of its taking, the number of its queue, and whether it comes one by one.
+    /// A job, with the place of its queue, the number of its queue, and whether it comes one by one.
     fn take(&self) -> Option<(usize, u32, TakenJob, bool)> {
         let mut list = self.list();
         let (turn, all) = (self.turn.load(Ordering::Relaxed), list.len());
@@ -261,12 +262,12 @@ impl Takings {
         None
     }
 
-    fn list(&self) -> MutexGuard<'_, Vec<Taking>> {
+    fn list(&self) -> MutexGuard<'_, Vec<TakenQueue>> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Taking {
+impl TakenQueue {
     fn wants_one(&self) -> bool {
         match self.how {
             abi::Taking::OneByOne => !self.has_one,
@@ -276,7 +277,7 @@ impl Taking {
 }
 
 /// Waits in queues until it is dropped.
-struct Listed<'t>(&'t Takings);
+struct Listed<'t>(&'t TakenQueues);
 
 impl Drop for Listed<'_> {
     fn drop(&mut self) {

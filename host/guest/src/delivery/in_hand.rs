@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 use weir_bus::{Answer, Error, Event, Incoming, MessageId, OperationId, PeerId, ReaderId, Request};
 
-use super::{instance::Handling, jobs::Jobs};
+use super::{handling::Handling, jobs::Jobs};
 
 /// The requests that one instance has received and not answered, and how far it is through what the
 /// last receive brought.
@@ -15,7 +15,7 @@ pub(super) struct InHand {
     /// Requests that may be in hand at once; further ones stay in the inbox.
     max: usize,
     /// By id.
-    requests: VecDeque<Held>,
+    requests: VecDeque<HeldRequest>,
     batch: VecDeque<Reached>,
     /// Whether the guest has promised to work through the batch in order.
     in_order: bool,
@@ -33,7 +33,7 @@ enum Given {
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldRequest {
     answer: Answer,
     /// Kept only for requests that could go back to the inbox.
     payload: Option<Bytes>,
@@ -85,7 +85,7 @@ impl InHand {
         }
         let kept = self.in_order.then(|| payload.clone());
         if let Err(place) = place(&self.requests, answer.id()) {
-            self.requests.insert(place, Held { answer, payload: kept });
+            self.requests.insert(place, HeldRequest { answer, payload: kept });
         }
         payload
     }
@@ -133,7 +133,7 @@ impl InHand {
     /// What the guest is at, as far as can be told: the first of what the last receive brought that it has not answered;
     /// if there is none, the oldest request that somebody waits for, or job, that it has in hand.
     pub(super) fn handling(&self, jobs: &Jobs) -> Option<Handling> {
-        let oldest = || self.requests.iter().find(|held| !held.answer.is_done()).map(Held::handling);
+        let oldest = || self.requests.iter().find(|held| !held.answer.is_done()).map(HeldRequest::handling);
         self.given(jobs).or_else(oldest).or_else(|| jobs.handling(None))
     }
 
@@ -165,7 +165,7 @@ impl InHand {
     /// in between.
     fn held_from(&self, id: MessageId) -> Option<Handling> {
         let place = place(&self.requests, id).unwrap_or_else(|next| next);
-        self.requests.get(place).map(Held::handling)
+        self.requests.get(place).map(HeldRequest::handling)
     }
 
     /// The instance has ended: what it had in hand is answered with this error. What it had not reached is
@@ -192,7 +192,7 @@ impl InHand {
             Reached::Event(event) => Some(Incoming::Event(event)),
             Reached::Request(id) => {
                 let place = place(&self.requests, id).ok()?;
-                let Held { answer, payload } = self.requests.remove(place)?;
+                let HeldRequest { answer, payload } = self.requests.remove(place)?;
                 // Nobody's: the next instance's number is looked up.
                 let (number, reader) = (0, ReaderId::NOBODY);
                 let payload = payload?;
@@ -207,7 +207,7 @@ impl InHand {
     }
 }
 
-impl Held {
+impl HeldRequest {
     fn handling(&self) -> Handling {
         let OperationId { contract, name } = self.answer.operation();
         let operation = format!("{contract} {name}");
@@ -223,6 +223,6 @@ fn handling_event(Event { published, .. }: &Event) -> Handling {
 }
 
 /// Where a request is, or would be.
-fn place(requests: &VecDeque<Held>, id: MessageId) -> Result<usize, usize> {
+fn place(requests: &VecDeque<HeldRequest>, id: MessageId) -> Result<usize, usize> {
     requests.binary_search_by_key(&id, |held| held.answer.id())
 }

@@ -1,0 +1,314 @@
+//! The delivery of messages to one guest: all that happens between its inbox and its `receive`.
+//!
+//! Owns how messages are taken (one, or a batch; jobs and events in turns), which of them the guest has in
+//! hand, which of its own requests a reply can still come for, and whether it has said that it is ready.
+//! Knows nothing of the Store and sets no fuel: the imports charge and call this. It asks the meter for one thing, when
+//! the guest was woken.
+
+mod handling;
+mod in_hand;
+mod jobs;
+mod readiness;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::poll_fn,
+    sync::Arc,
+    task::{Poll, Waker},
+};
+
+use bytes::Bytes;
+use tokio::time::Instant;
+use weir_bus::{Error, Event, Incoming, Look, MessageId, Peer, PeerId, Reply, Request, Taken, Waiter};
+use weir_metrics::Usage;
+
+pub use self::handling::Handling;
+pub(super) use self::jobs::{Jobs, TakenQueues};
+use self::{in_hand::InHand, readiness::Readiness};
+use super::{abi, memory::size, meter::Meter, signals::Signals};
+
+/// What one instance has been given, and what it is still to be given.
+#[derive(Debug)]
+pub(super) struct Delivery {
+    peer: Arc<Peer>,
+    in_hand: InHand,
+    pub(super) jobs: Jobs,
+    /// Whether a job comes before an event the next time.
+    is_turn_of_jobs: bool,
+    /// Requests that it has sent, of which the reply comes through the inbox.
+    under_way: BTreeMap<MessageId, Arc<Waiter>>,
+    in_flight: u64,
+    /// Peers whose messages it received: those whose names it may know.
+    met: BTreeSet<PeerId>,
+    pub(super) readiness: Readiness,
+    usage: Arc<Usage>,
+}
+
+impl Delivery {
+    /// To an instance that may have `in_flight` requests in hand, as many jobs, and as many requests under way.
+    pub(super) fn new(peer: Arc<Peer>, signals: Arc<Signals>, usage: Arc<Usage>, in_flight: u64) -> Self {
+        Self {
+            in_hand: InHand::new(size(in_flight)),
+            jobs: Jobs::new(peer.clone(), size(in_flight)),
+            is_turn_of_jobs: false,
+            under_way: BTreeMap::new(),
+            in_flight,
+            met: BTreeSet::new(),
+            readiness: Readiness::new(peer.clone(), signals),
+            usage,
+            peer,
+        }
+    }
+
+    /// The next message without waiting, as the guest gets it: `Some(None)` is stop.
+    pub(super) fn take(&mut self, task: Option<&Waker>, meter: &Meter) -> Option<Option<abi::Message>> {
+        self.begin_receive(false);
+        let next = self.take_one(task, meter);
+        self.jobs.end_receive();
+        match next {
+            Found::Stop => Some(None),
+            Found::Empty => None,
+            Found::Message(message) => Some(Some(message)),
+        }
+    }
+
+    /// Whoever has looked for a message in vain waits for this, and looks again.
+    pub(super) fn readable(&self) -> impl Future<Output = ()> + use<> {
+        let queues = self.jobs.takes.then(|| self.jobs.taken_queues().clone());
+        let mut has_waited = false;
+        async move {
+            match queues {
+                Some(queues) => queues.readable().await,
+                // The inbox has its task: it is polled again when there is something.
+                None => {
+                    poll_fn(|_| match std::mem::replace(&mut has_waited, true) {
+                        true => Poll::Ready(()),
+                        false => Poll::Pending,
+                    })
+                    .await;
+                }
+            }
+        }
+    }
+
+    /// Up to `max` messages without waiting; empty is stop.
+    pub(super) fn take_batch(
+        &mut self,
+        task: Option<&Waker>,
+        meter: &Meter,
+        max: usize,
+        order: abi::BatchOrder,
+    ) -> Option<Vec<abi::Message>> {
+        self.begin_receive(order == abi::BatchOrder::InOrder);
+        let mut batch = Vec::new();
+        let mut is_stop = false;
+        // Stop ends a batch, and is said by the next receive.
+        while batch.len() < max && (batch.is_empty() || !self.peer.is_stopping()) {
+            match self.take_one(task.filter(|_| batch.is_empty()), meter) {
+                Found::Message(message) => batch.push(message),
+                end => {
+                    is_stop = matches!(end, Found::Stop);
+                    break;
+                }
+            }
+        }
+        self.jobs.end_receive();
+        (is_stop || !batch.is_empty()).then_some(batch)
+    }
+
+    /// Answers a request that the guest has in hand.
+    pub(super) fn respond(&mut self, id: u64, answer: Result<Bytes, Error>) -> Result<(), Error> {
+        if let Ok(payload) = &answer {
+            self.peer.check_size(payload)?;
+        }
+        let (duty, was_full) = self.in_hand.take(MessageId(id)).ok_or_else(|| not_in_hand(id))?;
+        self.show_in_flight();
+        if !duty.give(answer) {
+            self.peer.count_late();
+        }
+        if was_full {
+            self.peer.hold_requests(false);
+        }
+        Ok(())
+    }
+
+    /// From now on jobs of an opened queue come in this way.
+    pub(super) fn take_from(&mut self, queue: u32, how: abi::Taking) -> Result<(), Error> {
+        self.jobs.take_from(queue, how, self.in_flight)
+    }
+
+    /// Until when the request must be answered that the guest has in hand under this number.
+    pub(super) fn deadline_of(&self, id: u64) -> Result<Instant, Error> {
+        self.in_hand.deadline_of(MessageId(id)).ok_or_else(|| not_in_hand(id))
+    }
+
+    /// Whether the guest received a message from this peer.
+    pub(super) fn has_met(&self, peer: PeerId) -> bool {
+        self.met.contains(&peer)
+    }
+
+    /// What the guest is at, as far as can be told.
+    pub(super) fn handling(&self) -> Option<Handling> {
+        self.in_hand.handling(&self.jobs)
+    }
+
+    /// The instance has ended: what it had in hand is answered with this error, and what it had not reached goes back
+    /// to the front of the inbox, or to its queue.
+    pub(super) fn end(&mut self, answer: &Error) {
+        let (unreached, lost) = self.in_hand.end(answer);
+        self.peer.give_back(unreached, &lost);
+        self.jobs.end();
+    }
+
+    /// Fails if no further request may be sent without waiting.
+    pub(super) fn check_under_way(&self) -> Result<(), Error> {
+        let (used, allowed) = (self.under_way.len() as u64 + 1, self.in_flight);
+        if used > allowed { Err(Error::LimitExceeded { name: "in-flight", used, allowed }) } else { Ok(()) }
+    }
+
+    pub(super) fn sent(&mut self, waiter: Arc<Waiter>) -> u64 {
+        let id = waiter.id();
+        self.under_way.insert(id, waiter);
+        self.show_in_flight();
+        id.0
+    }
+
+    pub(super) fn cancel(&mut self, id: u64) {
+        // Once its reply is on its way, it counts until that is received.
+        if self.under_way.get(&MessageId(id)).is_some_and(|waiter| waiter.cancel()) {
+            self.under_way.remove(&MessageId(id));
+            self.show_in_flight();
+        }
+    }
+
+    /// Shows how many requests are in hand and under way.
+    fn show_in_flight(&self) {
+        self.usage.in_hand.set(self.in_hand.len() as u64);
+        self.usage.under_way.set(self.under_way.len() as u64);
+    }
+
+    /// The guest comes back: it is through with what it was given one by one, or in order.
+    fn begin_receive(&mut self, in_order: bool) {
+        self.in_hand.begin_batch(in_order);
+        self.jobs.begin_receive();
+    }
+
+    fn take_one(&mut self, task: Option<&Waker>, meter: &Meter) -> Found {
+        if self.in_hand.is_full() && self.peer.take_abandoned_in_hand() {
+            self.in_hand.forget_abandoned();
+            self.show_in_flight();
+        }
+        // Said each time: the inbox forgets it when somebody gives up on a request.
+        let look = Look { events: true, hold: Some(self.in_hand.is_full()), task };
+        if self.jobs.takes { self.take_one_or_job(look, meter) } else { self.take_from_inbox(&look, meter) }
+    }
+
+    // Both apart from the above: what this finds room for on the stack is most of what an extension that has found
+    // nothing has used of it.
+    #[inline(never)]
+    fn take_from_inbox(&mut self, look: &Look<'_>, meter: &Meter) -> Found {
+        let taken = self.peer.take_with(look);
+        self.next(taken, meter)
+    }
+
+    #[inline(never)]
+    fn take_one_or_job(&mut self, look: Look<'_>, meter: &Meter) -> Found {
+        let jobs_first = self.is_turn_of_jobs;
+        match self.peer.take_with(&Look { events: !jobs_first, ..look }) {
+            Taken::Empty => {}
+            Taken::Message(event @ Incoming::Event(_)) => {
+                self.is_turn_of_jobs = true;
+                return self.next(Taken::Message(event), meter);
+            }
+            taken => return self.next(taken, meter),
+        }
+        if let Some((job, sender)) = self.jobs.next() {
+            self.in_hand.pass_job(MessageId(job.id));
+            self.is_turn_of_jobs = false;
+            self.met.insert(sender);
+            return Found::Message(abi::Message::Job(job));
+        }
+        if !jobs_first {
+            return Found::Empty;
+        }
+        let taken = self.peer.take_with(&look);
+        self.next(taken, meter)
+    }
+
+    fn next(&mut self, taken: Taken, meter: &Meter) -> Found {
+        match taken {
+            Taken::Stop => Found::Stop,
+            Taken::Empty => Found::Empty,
+            Taken::Message(message) => Found::Message(self.delivered(message, meter)),
+        }
+    }
+
+    /// The message as it goes into the guest, and what must be remembered of it.
+    fn delivered(&mut self, message: Incoming, meter: &Meter) -> abi::Message {
+        match message {
+            Incoming::Request(request) => self.deliver_request(request, meter),
+            Incoming::Reply(Reply { id, outcome }) => {
+                if let Some(waiter) = self.under_way.remove(&id) {
+                    self.in_hand.pass_response(id, waiter.receiver());
+                }
+                self.show_in_flight();
+                abi::Message::Response(abi::Response { id: id.0, outcome: outcome.map_err(Into::into) })
+            }
+            Incoming::Event(event) => self.deliver_event(event, meter),
+        }
+    }
+
+    fn deliver_request(&mut self, request: Request, meter: &Meter) -> abi::Message {
+        let (id, sender, operation) = (request.answer.id().0, request.answer.sender(), request.number);
+        self.met.insert(sender);
+        let now = now(meter);
+        let remaining_ms = abi::milliseconds(request.answer.deadline().saturating_duration_since(now));
+        let waited_us = abi::microseconds(now.saturating_duration_since(request.answer.sent()));
+        let payload = self.in_hand.hold(request);
+        self.show_in_flight();
+        let sender = sender.0;
+        abi::Message::Request(abi::Request { id, sender, operation, remaining_ms, waited_us, payload })
+    }
+
+    fn deliver_event(&mut self, event: Event, meter: &Meter) -> abi::Message {
+        self.met.insert(event.published.sender);
+        self.in_hand.pass(event.clone());
+        let Event { subscription, names_one_topic, lost, retained, published } = event;
+        abi::Message::Event(abi::Event {
+            sender: published.sender.0,
+            subscription,
+            topic: (!names_one_topic).then(|| published.topic.to_string()),
+            sequence: published.sequence,
+            lost,
+            retained,
+            waited_us: abi::microseconds(now(meter).saturating_duration_since(published.at)),
+            payload: published.payload.clone(),
+        })
+    }
+}
+
+/// What a look for a message found, as the guest gets it.
+enum Found {
+    Stop,
+    Empty,
+    Message(abi::Message),
+}
+
+impl Drop for Delivery {
+    fn drop(&mut self) {
+        for waiter in self.under_way.values() {
+            waiter.cancel();
+        }
+        self.usage.in_hand.set(0);
+        self.usage.under_way.set(0);
+    }
+}
+
+/// A guest that has just been woken knows since when: to ask for the time is a good part of what a message takes.
+fn now(meter: &Meter) -> Instant {
+    meter.woken().map_or_else(Instant::now, Instant::from)
+}
+
+fn not_in_hand(id: u64) -> Error {
+    Error::Invalid(format!("request {id} is not in hand: never received, or answered already"))
+}

@@ -1,0 +1,172 @@
+//! How a guest ended, from what wasmtime says and from what its sandbox knows.
+
+use std::{any::Any, time::Duration};
+
+use wasmtime::Trap;
+use wasmtime_wasi::I32Exit;
+use weir_config::{LimitHit, Limits};
+use weir_metrics::nanoseconds;
+use weir_names::harmless;
+
+use super::{limit, sandbox::Sandbox};
+
+/// What wasmtime says of a guest that traps on purpose.
+const GAVE_UP: &str = "wasm `unreachable` instruction executed";
+
+/// Why an instance ended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Exit {
+    /// `main` returned.
+    #[error("finished")]
+    Finished,
+    /// `main` returned an error, or the guest exited with a code other than 0.
+    #[error("{}", .0.as_deref().unwrap_or("`main` returned an error"))]
+    Failed(Option<String>),
+    /// It cannot be started.
+    #[error("cannot start: {reason}")]
+    Start {
+        /// Why.
+        reason: String,
+        /// The limit that it hit.
+        limit: Option<LimitHit>,
+    },
+    /// It cannot be started as long as a file system hangs, which is not its fault.
+    #[error("cannot start: {reason}")]
+    Hindered {
+        /// Why.
+        reason: String,
+        /// The limit that it hit.
+        limit: Option<LimitHit>,
+    },
+    /// It trapped.
+    #[error("trapped: {cause}")]
+    Trapped {
+        /// The trap, in words.
+        cause: String,
+        /// The limit that it hit.
+        limit: Option<LimitHit>,
+        /// Function names, innermost first.
+        trace: Vec<String>,
+    },
+    /// It used up its fuel.
+    #[error("`{limit}` of {allowed} used up")]
+    OutOfFuel {
+        /// The limit that the fuel came from.
+        limit: &'static str,
+        /// What there was of it.
+        allowed: u64,
+        /// Function names, innermost first.
+        trace: Vec<String>,
+    },
+    /// It was not ready in time.
+    #[error("not ready within `ready-timeout` of {}", humantime::format_duration(*.0))]
+    NotReady(Duration),
+    /// It did not finish in time after it was asked to stop.
+    #[error("did not stop within `stop-timeout` of {}", humantime::format_duration(*.0))]
+    StopOverdue(Duration),
+    /// The host failed under it.
+    #[error("internal error: {0}")]
+    Panicked(String),
+}
+
+impl Exit {
+    /// How a guest ended, from what wasmtime says. That of the memory that it was refused is its sandbox's to add, and so
+    /// is the fuel that it had.
+    pub(super) fn of(result: wasmtime::Result<Result<(), ()>>, limits: &Limits) -> Self {
+        let error = match result {
+            Ok(Ok(())) => return Self::Finished,
+            Ok(Err(())) => return Self::Failed(None),
+            Err(error) => error,
+        };
+        if let Some(I32Exit(code)) = error.downcast_ref() {
+            return match code {
+                0 => Self::Finished,
+                code => Self::Failed(Some(format!("exited with code {code}"))),
+            };
+        }
+        if error.is::<NotInstantiated>() {
+            return Self::cannot_start(&error, limit::counted(&error, limits));
+        }
+        let trace = trace(&error);
+        match error.downcast_ref::<Trap>() {
+            Some(Trap::OutOfFuel) => Self::OutOfFuel { limit: "fuel", allowed: 0, trace },
+            Some(trap) => {
+                let text = trap.to_string();
+                let cause = text.strip_prefix("wasm trap: ").unwrap_or(&text);
+                let limit = (*trap == Trap::StackOverflow).then(|| {
+                    let stack = limits.stack;
+                    LimitHit::new("stack", stack, stack)
+                });
+                Self::Trapped { cause: cause.to_owned(), limit, trace }
+            }
+            None => {
+                let cause = harmless(&error.root_cause().to_string(), 1024);
+                Self::Trapped { cause, limit: limit::hit(&error, limits), trace }
+            }
+        }
+    }
+
+    /// It cannot be started.
+    pub(super) fn cannot_start(error: &wasmtime::Error, limit: Option<LimitHit>) -> Self {
+        Self::Start { reason: said(error), limit }
+    }
+
+    /// The host panicked under it.
+    pub fn panicked(panic: &(dyn Any + Send)) -> Self {
+        let text = panic
+            .downcast_ref::<&str>()
+            .copied()
+            .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        Self::Panicked(harmless(text.unwrap_or("panic"), 1024))
+    }
+
+    /// With what the guest's sandbox knows of it: the fuel that there was, the memory that it was refused.
+    pub(super) fn in_sandbox(self, sandbox: &Sandbox) -> Self {
+        match self {
+            Self::OutOfFuel { trace, .. } => {
+                let (limit, allowed) = sandbox.meter.budget();
+                Self::OutOfFuel { limit, allowed, trace }
+            }
+            // So do most programs give up when they get no memory.
+            Self::Trapped { cause, limit: None, trace } if cause.contains(GAVE_UP) => {
+                Self::Trapped { cause, limit: sandbox.memory.refused(), trace }
+            }
+            Self::Start { reason, limit: None } => Self::Start { reason, limit: sandbox.memory.refused() },
+            exit => exit,
+        }
+    }
+
+    /// The limit that it hit, where that is why it ended.
+    pub fn limit(&self) -> Option<LimitHit> {
+        let hit = |name: &str, used, allowed| Some(LimitHit::new(name, used, allowed));
+        match self {
+            Self::Trapped { limit, .. } | Self::Start { limit, .. } | Self::Hindered { limit, .. } => {
+                limit.clone()
+            }
+            Self::OutOfFuel { limit, allowed, .. } => hit(limit, *allowed, *allowed),
+            Self::NotReady(allowed) => hit("ready-timeout", nanoseconds(*allowed), nanoseconds(*allowed)),
+            Self::StopOverdue(allowed) => hit("stop-timeout", nanoseconds(*allowed), nanoseconds(*allowed)),
+            Self::Finished | Self::Failed(_) | Self::Panicked(_) => None,
+        }
+    }
+}
+
+/// What wasmtime says, in one harmless line.
+pub(super) fn said(error: &wasmtime::Error) -> String {
+    harmless(&format!("{error:#}"), 1024)
+}
+
+/// Marks an error that came before the guest ran at all.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot be instantiated")]
+pub(super) struct NotInstantiated;
+
+/// Names of the functions that were running, innermost first.
+fn trace(error: &wasmtime::Error) -> Vec<String> {
+    let frames = error.downcast_ref::<wasmtime::WasmBacktrace>().map(wasmtime::WasmBacktrace::frames);
+    let name = |frame: &wasmtime::FrameInfo| match frame.func_name() {
+        Some(name) => harmless(&format!("{:#}", rustc_demangle::demangle(name)), 256),
+        None => format!("function {}", frame.func_index()),
+    };
+    frames.unwrap_or_default().iter().take(32).map(name).collect()
+}

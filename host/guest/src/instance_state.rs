@@ -1,0 +1,149 @@
+//! What an instance's Store holds: everything that ends with the instance.
+//!
+//! What a guest asks others for stands here; what it is given stands in [`delivery`](super::delivery).
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use tokio::time::Instant;
+use wasmtime_wasi::{WasiCtxView, WasiView};
+use weir_bus::{Bus, Error, Peer, PeerId, PendingCall, Putting, Sending, Target, Term};
+use weir_config::ExtensionConfig;
+use weir_metrics::Usage;
+use weir_schedule::note_wait;
+
+use super::{abi, delivery::Delivery, output::Output, sandbox::Sandbox, signals::Signals};
+
+/// The state of one instance.
+pub struct InstanceState {
+    pub(super) bus: Arc<Bus>,
+    pub(super) peer: Arc<Peer>,
+    pub(super) delivery: Delivery,
+    pub(super) output: Output,
+    pub(super) config: Arc<ExtensionConfig>,
+    /// Why the guest itself says that it is about to fail.
+    pub(super) fault: Option<String>,
+    pub(super) sandbox: Sandbox,
+    /// What it has opened; the number of an operation is its place.
+    targets: Vec<Target>,
+}
+
+impl InstanceState {
+    pub(super) fn new(
+        bus: Arc<Bus>,
+        peer: Arc<Peer>,
+        signals: Arc<Signals>,
+        sandbox: Sandbox,
+        output: Output,
+        usage: Arc<Usage>,
+        config: Arc<ExtensionConfig>,
+    ) -> Self {
+        let delivery = Delivery::new(peer.clone(), signals, usage, config.limits.in_flight.into());
+        Self { bus, peer, delivery, output, config, fault: None, sandbox, targets: Vec::new() }
+    }
+
+    /// The name of a peer, for those who have met it.
+    pub(super) fn name_of(&self, peer: PeerId) -> Option<String> {
+        let knows = peer == PeerId::MAIN || peer == self.peer.id() || self.delivery.has_met(peer);
+        let peer = knows.then(|| self.bus.peer(peer))?;
+        peer.map(|peer| peer.name().to_owned())
+    }
+
+    /// The guest's number for an operation; the same names give the same number.
+    pub(super) fn open(
+        &mut self,
+        contract: &str,
+        operation: &str,
+        provider: Option<&str>,
+    ) -> Result<u32, Error> {
+        if let Some(known) = self.targets.iter().position(|target| target.is(contract, operation, provider)) {
+            return Ok(u32::try_from(known).unwrap_or(u32::MAX));
+        }
+        let (used, allowed) = (self.targets.len() as u64 + 1, self.sandbox.fixed.open_operations);
+        if used > allowed {
+            return Err(Error::LimitExceeded { name: "open-operations", used, allowed });
+        }
+        let target = self.bus.open(&self.peer, contract, operation, provider)?;
+        self.targets.push(target);
+        Ok(u32::try_from(self.targets.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    /// Sends a request whose answer the guest waits for in the same call.
+    pub(super) fn call(
+        &mut self,
+        target: u32,
+        payload: Bytes,
+        options: &abi::Options,
+    ) -> Result<PendingCall, Error> {
+        self.send_to(target, options, |bus, peer, target, term| {
+            note_wait(term.sent.into_std());
+            bus.call(peer, target, payload, term, true)
+        })
+    }
+
+    /// Sends a request whose reply comes through the inbox, under the number that this gives.
+    pub(super) fn send(
+        &mut self,
+        target: u32,
+        payload: Bytes,
+        options: &abi::Options,
+    ) -> Result<(u64, Sending), Error> {
+        self.delivery.check_under_way()?;
+        let (waiter, sending) =
+            self.send_to(target, options, |bus, peer, target, term| bus.send(peer, target, payload, term))?;
+        Ok((self.delivery.sent(waiter), sending))
+    }
+
+    /// The guest's number for a queue; the same name gives the same number.
+    pub(super) fn open_queue(&mut self, name: &str) -> Result<u32, Error> {
+        let queue = self.bus.open_queue(&self.peer, name)?;
+        self.delivery.jobs.open(queue, self.sandbox.fixed.open_operations)
+    }
+
+    /// Puts a job into an opened queue.
+    pub(super) fn put(&self, queue: u32, payload: Bytes, options: &abi::Options) -> Result<Putting, Error> {
+        let times = self.times(options)?;
+        self.bus.put(&self.peer, self.delivery.jobs.queue(queue)?, payload, times)
+    }
+
+    /// Sends to an opened operation in the way that `send` does, with the time that the options give.
+    fn send_to<T>(
+        &mut self,
+        number: u32,
+        options: &abi::Options,
+        send: impl FnOnce(&Bus, &Arc<Peer>, &mut Target, Term) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let (timeout, parent) = self.times(options)?;
+        let target = usize::try_from(number)
+            .ok()
+            .and_then(|place| self.targets.get_mut(place))
+            .ok_or_else(|| Error::Invalid(format!("operation {number} was never opened")))?;
+        let term = self.bus.term(target, timeout, parent);
+        send(&self.bus, &self.peer, target, term)
+    }
+
+    /// How long something may take, and when the request ends that it is done for.
+    pub(super) fn times(&self, options: &abi::Options) -> Result<(Option<Duration>, Option<Instant>), Error> {
+        let timeout = match options.timeout_ms {
+            Some(0) => return Err(Error::Invalid("a timeout of 0 ms".into())),
+            timeout => timeout.map(|ms| Duration::from_millis(ms.into())),
+        };
+        let parent = match options.parent {
+            None => None,
+            Some(id) => Some(self.delivery.deadline_of(id)?),
+        };
+        Ok((timeout, parent))
+    }
+}
+
+impl fmt::Debug for InstanceState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InstanceState").field("peer", &self.peer.id()).finish_non_exhaustive()
+    }
+}
+
+impl WasiView for InstanceState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        self.sandbox.wasi()
+    }
+}

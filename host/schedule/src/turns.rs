@@ -1,0 +1,70 @@
+//! The turns of busy extensions: one runs at a time.
+//!
+//! However many are busy, a message waits for one slice, not for one of each.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    task::Waker,
+};
+
+use crate::{look::Look, ticket::Ticket};
+
+/// The busy extensions of one Main, in the order of their turns.
+#[derive(Debug, Default)]
+pub struct Turns {
+    queue: Mutex<WaitingTurns>,
+    /// The looks at timers and sockets, which these and all others wait for.
+    pub(crate) look: Arc<Look>,
+}
+
+/// Those that wait for a turn, the next one first.
+#[derive(Debug, Default)]
+pub(crate) struct WaitingTurns {
+    pub(crate) waiting: VecDeque<Arc<Ticket>>,
+    /// Somebody has the turn.
+    pub(crate) is_taken: bool,
+}
+
+impl Turns {
+    /// Takes a place at the end for a task.
+    pub(crate) fn join(&self, task: &Waker) -> Arc<Ticket> {
+        let ticket = Arc::<Ticket>::default();
+        ticket.register(task);
+        let mut queue = self.queue();
+        queue.waiting.push_back(ticket.clone());
+        if !queue.is_taken {
+            queue.call_next(&self.look);
+        }
+        ticket
+    }
+
+    /// Gives up a place, or the turn.
+    pub(crate) fn leave(&self, ticket: &Arc<Ticket>) {
+        let mut queue = self.queue();
+        if ticket.has_turn.load(Ordering::Relaxed) {
+            queue.call_next(&self.look);
+        } else {
+            queue.waiting.retain(|other| !Arc::ptr_eq(other, ticket));
+        }
+    }
+
+    pub(crate) fn queue(&self) -> MutexGuard<'_, WaitingTurns> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl WaitingTurns {
+    fn call_next(&mut self, look: &Arc<Look>) {
+        let next = self.waiting.pop_front();
+        self.is_taken = next.is_some();
+        if let Some(ticket) = next {
+            ticket.has_turn.store(true, Ordering::Relaxed);
+            if look.is_due() {
+                look.wait(ticket);
+            } else {
+                ticket.call();
+            }
+        }
+    }
+}
