@@ -20,7 +20,7 @@ use tokio::{
 use wasmtime::{Store, Trap};
 use wasmtime_wasi::{I32Exit, WasiCtx};
 use weir_bus::{Bus, Error, MessageId, Peer, PeerId};
-use weir_config::{ExtensionConfig, LimitHit, Limits, NetGrant};
+use weir_config::{ExtensionConfig, LimitHit, LimitKey, LimitName, Limits, NetGrant};
 use weir_metrics::{Usage, nanoseconds};
 use weir_names::harmless;
 use weir_schedule::{Activity, InTurn, SharedShare, Turns};
@@ -150,7 +150,7 @@ pub enum Exit {
     #[error("`{limit}` of {allowed} used up")]
     OutOfFuel {
         /// The limit that the fuel came from.
-        limit: &'static str,
+        limit: LimitName,
         /// What there was of it.
         allowed: u64,
         /// Function names, innermost first.
@@ -345,13 +345,17 @@ pub(super) fn exit(result: wasmtime::Result<Result<(), ()>>, limits: &Limits) ->
     }
     let trace = trace(&error);
     match error.downcast_ref::<Trap>() {
-        Some(Trap::OutOfFuel) => Exit::OutOfFuel { limit: "fuel", allowed: 0, trace },
+        Some(Trap::OutOfFuel) => {
+            // The sandbox knows which, and how much there was.
+            let limit = LimitKey::FUEL_PER_MESSAGE.into();
+            Exit::OutOfFuel { limit, allowed: 0, trace }
+        }
         Some(trap) => {
             let text = trap.to_string();
             let cause = text.strip_prefix("wasm trap: ").unwrap_or(&text);
             let limit = (*trap == Trap::StackOverflow).then(|| {
                 let stack = limits.stack;
-                LimitHit::new("stack", stack, stack)
+                LimitHit::new(LimitKey::STACK, stack, stack)
             });
             Exit::Trapped { cause: cause.to_owned(), limit, trace }
         }
@@ -377,7 +381,7 @@ impl Exit {
         match self {
             Self::OutOfFuel { trace, .. } => {
                 let (limit, allowed) = sandbox.meter.budget();
-                Self::OutOfFuel { limit, allowed, trace }
+                Self::OutOfFuel { limit: limit.into(), allowed, trace }
             }
             // So do most programs give up when they get no memory.
             Self::Trapped { cause, limit: None, trace } if cause.contains(GAVE_UP) => {
@@ -390,14 +394,18 @@ impl Exit {
 
     /// The limit that it hit, where that is why it ended.
     pub fn limit(&self) -> Option<LimitHit> {
-        let hit = |name: &str, used, allowed| Some(LimitHit::new(name, used, allowed));
+        let hit = |limit: LimitName, used, allowed| Some(LimitHit::new(limit, used, allowed));
         match self {
             Self::Trapped { limit, .. } | Self::Start { limit, .. } | Self::Hindered { limit, .. } => {
                 limit.clone()
             }
-            Self::OutOfFuel { limit, allowed, .. } => hit(limit, *allowed, *allowed),
-            Self::NotReady(allowed) => hit("ready-timeout", nanoseconds(*allowed), nanoseconds(*allowed)),
-            Self::StopOverdue(allowed) => hit("stop-timeout", nanoseconds(*allowed), nanoseconds(*allowed)),
+            Self::OutOfFuel { limit, allowed, .. } => hit(*limit, *allowed, *allowed),
+            Self::NotReady(allowed) => {
+                hit(LimitKey::READY_TIMEOUT.into(), nanoseconds(*allowed), nanoseconds(*allowed))
+            }
+            Self::StopOverdue(allowed) => {
+                hit(LimitKey::STOP_TIMEOUT.into(), nanoseconds(*allowed), nanoseconds(*allowed))
+            }
             Self::Finished | Self::Failed(_) | Self::Panicked(_) => None,
         }
     }
