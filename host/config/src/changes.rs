@@ -2,15 +2,15 @@
 
 use super::{
     Limits,
-    error::{ConfigError, Place},
-    limits::{KEYS, Key, LimitSource},
-    section::At,
+    error::{ConfigError, Location},
+    limits::{LIMIT_KEYS, LimitKey, LimitSource},
+    section::Located,
 };
 
 /// The limits that differ from those of a class, each with where it says so.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Changes {
-    set: Vec<(&'static Key, u64, Origin)>,
+    set: Vec<(&'static LimitKey, u64, Origin)>,
     /// Whether some are left out because something is wrong with them.
     pub(super) incomplete: bool,
 }
@@ -18,18 +18,18 @@ pub(super) struct Changes {
 /// Where a change stands.
 #[derive(Clone, Debug)]
 enum Origin {
-    File(Place),
+    File(Location),
     Variable(String),
 }
 
 impl Changes {
     /// A change of a file, unless there was none or it was refused.
-    pub(super) fn add(&mut self, key: &'static Key, value: Option<At<u64>>) {
-        self.set.extend(value.map(|at| (key, at.value, Origin::File(at.place))));
+    pub(super) fn add(&mut self, key: &'static LimitKey, value: Option<Located<u64>>) {
+        self.set.extend(value.map(|at| (key, at.value, Origin::File(at.location))));
     }
 
     /// A change by the variable of that name.
-    pub(super) fn add_variable(&mut self, key: &'static Key, value: u64, variable: &str) {
+    pub(super) fn add_variable(&mut self, key: &'static LimitKey, value: u64, variable: &str) {
         self.set.push((key, value, Origin::Variable(variable.to_owned())));
     }
 
@@ -43,7 +43,7 @@ impl Changes {
     pub(super) fn apply(&self, limits: &mut Limits) {
         for (key, value, origin) in &self.set {
             let source = match origin {
-                Origin::File(place) => place.source(),
+                Origin::File(location) => location.source(),
                 Origin::Variable(name) => LimitSource::Environment(name.clone()),
             };
             limits.set(key, *value, source);
@@ -76,16 +76,16 @@ impl Changes {
         let (name, other) = if swap { (second, first) } else { (first, second) };
         let because = set_by_variable(limits, other);
         let error = match self.origin(name)? {
-            Origin::File(place) => {
+            Origin::File(location) => {
                 let message = format!("in `{path}`: {message}{because}");
-                ConfigError::new(format!("{path}.{name}"), message, Some(place.clone()))
+                ConfigError::new(format!("{path}.{name}"), message, Some(location.clone()))
             }
             Origin::Variable(variable) => {
                 ConfigError::new(variable, format!("in `{variable}`: {message}{because}"), None)
             }
         };
         Some(match self.origin(other) {
-            Some(Origin::File(place)) => error.note(Some(place.clone()), "the other is here"),
+            Some(Origin::File(location)) => error.note(Some(location.clone()), "the other is here"),
             _ => error,
         })
     }
@@ -93,7 +93,7 @@ impl Changes {
 
 /// A clause that says that a limit is as it is, here or where it is inherited from, because of a variable.
 fn set_by_variable(limits: &Limits, name: &str) -> String {
-    let source = KEYS.iter().find(|key| key.name == name).map(|key| limits.source(key));
+    let source = LIMIT_KEYS.iter().find(|key| key.name == name).map(|key| limits.source(key));
     match source {
         Some(LimitSource::Environment(variable)) => format!("; `{name}` is set by `{variable}`"),
         _ => String::new(),

@@ -4,8 +4,8 @@ mod budget;
 mod cycles;
 mod grants;
 mod hooks;
+mod locations;
 mod paths;
-mod places;
 mod queues;
 mod subscriptions;
 mod values;
@@ -20,20 +20,22 @@ use weir_names::{ContractName, QueueName};
 
 pub(super) use self::{
     hooks::hook_dir,
-    places::{ExtensionPlaces, GrantPlaces, HookDirPlaces, Places, QueuePlaces, SubscribePlaces},
+    locations::{
+        ExtensionLocations, GrantLocations, HookDirLocations, Locations, QueueLocations, SubscribeLocations,
+    },
     values::values,
 };
 use super::{
     Config, ExtensionConfig,
-    error::{ConfigError, ERRORS_MAX, Place},
+    error::{ConfigError, ERRORS_MAX, Location},
     hooks::HOOKS_CONTRACT,
     section::nearest,
 };
 
 /// What is wrong between the parts. Unless the configuration is `complete`, that somebody is missing
 /// may be because of another error, and is not reported.
-pub(super) fn between_parts(config: &Config, places: &Places, complete: bool) -> Vec<ConfigError> {
-    let parts = Parts { config, places };
+pub(super) fn between_parts(config: &Config, locations: &Locations, complete: bool) -> Vec<ConfigError> {
+    let parts = Parts { config, locations };
     let mut errors = Vec::new();
     parts.ids(&mut errors);
     parts.dirs(&mut errors);
@@ -54,19 +56,19 @@ pub(super) fn between_parts(config: &Config, places: &Places, complete: bool) ->
 }
 
 /// Subscriptions that may have more waiting than the inbox. To be asked when nothing is wrong with limits.
-pub(super) fn subscriptions(config: &Config, places: &Places) -> Vec<ConfigError> {
-    Parts { config, places }.subscriptions()
+pub(super) fn subscriptions(config: &Config, locations: &Locations) -> Vec<ConfigError> {
+    Parts { config, locations }.subscriptions()
 }
 
 /// Whether the limits of all extensions, the queues and the hooks fit into `main.memory-budget`. To be asked
 /// when nothing else is wrong: else they may come to something else once that is right.
-pub(super) fn memory_budget(config: &Config, places: &Places) -> Option<ConfigError> {
-    Parts { config, places }.memory_budget()
+pub(super) fn memory_budget(config: &Config, locations: &Locations) -> Option<ConfigError> {
+    Parts { config, locations }.memory_budget()
 }
 
 struct Parts<'c> {
     config: &'c Config,
-    places: &'c Places,
+    locations: &'c Locations,
 }
 
 impl Parts<'_> {
@@ -75,12 +77,12 @@ impl Parts<'_> {
     }
 
     /// The place of one part of an extension, if it comes from a file.
-    fn place<'p>(
+    fn location<'p>(
         &'p self,
         index: usize,
-        part: impl Fn(&'p ExtensionPlaces) -> Option<&'p Place>,
-    ) -> Option<Place> {
-        self.places.extensions.get(index).and_then(part).cloned()
+        part: impl Fn(&'p ExtensionLocations) -> Option<&'p Location>,
+    ) -> Option<Location> {
+        self.locations.extensions.get(index).and_then(part).cloned()
     }
 
     fn ids(&self, errors: &mut Vec<ConfigError>) {
@@ -92,9 +94,9 @@ impl Parts<'_> {
                 let error = ConfigError::new(
                     format!("extension[{id}].id"),
                     message,
-                    self.place(index, |at| Some(&at.id)),
+                    self.location(index, |at| Some(&at.id)),
                 );
-                errors.push(error.note(self.place(*first, |at| Some(&at.id)), "the first is here"));
+                errors.push(error.note(self.location(*first, |at| Some(&at.id)), "the first is here"));
             } else {
                 seen.insert(id, index);
             }
@@ -103,30 +105,30 @@ impl Parts<'_> {
 
     /// What one list names twice.
     fn doubles(&self, errors: &mut Vec<ConfigError>) {
-        let (main, places) = (&self.config.main, self.places);
-        errors.extend(doubles("main.serves", &main.serves, |item| places.serves.get(item).cloned()));
+        let (main, locations) = (&self.config.main, self.locations);
+        errors.extend(doubles("main.serves", &main.serves, |item| locations.serves.get(item).cloned()));
         errors.extend(doubles("main.trusted-keys", &main.trusted_keys, |item| {
-            places.trusted_keys.get(item).cloned()
+            locations.trusted_keys.get(item).cloned()
         }));
         for (index, extension) in self.extensions() {
             let id = &extension.id;
             errors.extend(doubles(&format!("extension[{id}].fulfills"), &extension.fulfills, |item| {
-                self.place(index, |at| at.fulfills.get(item))
+                self.location(index, |at| at.fulfills.get(item))
             }));
             errors.extend(doubles(&format!("extension[{id}].requires"), &extension.requires, |item| {
-                self.place(index, |at| at.requires.get(item))
+                self.location(index, |at| at.requires.get(item))
             }));
             errors.extend(doubles(&format!("extension[{id}].wants"), &extension.wants, |item| {
-                self.place(index, |at| at.wants.get(item))
+                self.location(index, |at| at.wants.get(item))
             }));
             errors.extend(doubles(&format!("extension[{id}].puts"), &extension.puts, |item| {
-                self.place(index, |at| at.puts.get(item))
+                self.location(index, |at| at.puts.get(item))
             }));
             errors.extend(doubles(&format!("extension[{id}].takes"), &extension.takes, |item| {
-                self.place(index, |at| at.takes.get(item))
+                self.location(index, |at| at.takes.get(item))
             }));
             errors.extend(doubles(&format!("extension[{id}].runs"), &extension.runs, |item| {
-                self.place(index, |at| at.runs.get(item))
+                self.location(index, |at| at.runs.get(item))
             }));
         }
     }
@@ -145,9 +147,9 @@ impl Parts<'_> {
                 let id = &extension.id;
                 let key = format!("extension[{id}].fulfills");
                 let message = format!("`{}` and `{id}` both fulfill `{contract}`: leave it to one", owner.id);
-                let error = ConfigError::new(key, message, self.place(index, |at| at.fulfills.get(item)));
+                let error = ConfigError::new(key, message, self.location(index, |at| at.fulfills.get(item)));
                 let note = format!("`{}` fulfills it here", owner.id);
-                errors.push(error.note(self.place(*first, |at| at.fulfills.get(*first_item)), note));
+                errors.push(error.note(self.location(*first, |at| at.fulfills.get(*first_item)), note));
             }
         }
     }
@@ -170,8 +172,8 @@ impl Parts<'_> {
                 let message = format!(
                     "`{id}` requires `{contract}`, but no extension fulfills it and `main.serves` does not list it: {help}"
                 );
-                let place = self.place(index, |at| at.requires.get(item));
-                errors.push(ConfigError::new(format!("extension[{id}].requires"), message, place));
+                let location = self.location(index, |at| at.requires.get(item));
+                errors.push(ConfigError::new(format!("extension[{id}].requires"), message, location));
             }
         }
     }
@@ -180,12 +182,12 @@ impl Parts<'_> {
 fn doubles<T: Display + Eq + Hash>(
     key: &str,
     items: &[T],
-    place: impl Fn(usize) -> Option<Place>,
+    location: impl Fn(usize) -> Option<Location>,
 ) -> Vec<ConfigError> {
     let mut seen = HashSet::new();
     let doubled = items.iter().enumerate().filter(|(_, item)| !seen.insert(*item));
     doubled
-        .map(|(index, item)| ConfigError::new(key, format!("`{key}` lists `{item}` twice"), place(index)))
+        .map(|(index, item)| ConfigError::new(key, format!("`{key}` lists `{item}` twice"), location(index)))
         .collect()
 }
 

@@ -10,7 +10,7 @@ use super::{
     limits::BUILT_IN,
     named::by_name,
     order::{Order, order},
-    section::{At, nearest},
+    section::{Located, nearest},
 };
 
 /// The class of whoever names none.
@@ -19,8 +19,8 @@ const DEFAULT: &str = "medium";
 /// A class as the operator wrote it.
 #[derive(Debug)]
 pub(super) struct Class {
-    pub(super) name: At<String>,
-    pub(super) inherits: Option<At<String>>,
+    pub(super) name: Located<String>,
+    pub(super) inherits: Option<Located<String>>,
     pub(super) changes: Changes,
 }
 
@@ -84,7 +84,7 @@ impl Classes {
     /// The limits of a class, changed; what contradicts itself in them is reported.
     pub(super) fn limits(
         &self,
-        class: Option<&At<String>>,
+        class: Option<&Located<String>>,
         changes: &Changes,
         path: &str,
         errors: &mut Vec<ConfigError>,
@@ -97,7 +97,7 @@ impl Classes {
     /// The same where all that could contradict itself has no meaning.
     pub(super) fn limits_without_messages(
         &self,
-        class: Option<&At<String>>,
+        class: Option<&Located<String>>,
         changes: &Changes,
         path: &str,
         errors: &mut Vec<ConfigError>,
@@ -108,7 +108,7 @@ impl Classes {
     }
 
     /// The class, or the default one, or after an error that, too.
-    fn find(&self, name: Option<&At<String>>, key: &str, errors: &mut Vec<ConfigError>) -> Limits {
+    fn find(&self, name: Option<&Located<String>>, key: &str, errors: &mut Vec<ConfigError>) -> Limits {
         let default = || self.limits.get(DEFAULT).cloned().unwrap_or_default();
         let Some(name) = name else {
             return default();
@@ -123,7 +123,7 @@ impl Classes {
                     None => format!(": there are {}", listed(known, ", ")),
                 };
             }
-            errors.push(ConfigError::new(key, message, Some(name.place.clone())));
+            errors.push(ConfigError::new(key, message, Some(name.location.clone())));
             default()
         })
     }
@@ -157,13 +157,11 @@ pub(super) fn own_class_name(text: &str) -> Result<String, String> {
 fn cycle_error(classes: &[Class], cycle: &[usize]) -> ConfigError {
     let round: Vec<&Class> = cycle.iter().filter_map(|index| classes.get(*index)).collect();
     let names = round.iter().chain(round.first()).map(|class| class.name.value.as_str());
-    let place = |class: &Class| class.inherits.as_ref().map(|name| name.place.clone());
+    let location = |class: &Class| class.inherits.as_ref().map(|name| name.location.clone());
     let key = round.first().map(|class| format!("limits.{}.inherits", class.name.value)).unwrap_or_default();
     let message = format!("`inherits` goes round: {}", listed(names, " -> "));
-    round
-        .iter()
-        .skip(1)
-        .fold(ConfigError::new(key, message, round.first().and_then(|class| place(class))), |error, class| {
-            error.note(place(class), format!("{} inherits here", quote(&class.name.value)))
-        })
+    round.iter().skip(1).fold(
+        ConfigError::new(key, message, round.first().and_then(|class| location(class))),
+        |error, class| error.note(location(class), format!("{} inherits here", quote(&class.name.value))),
+    )
 }

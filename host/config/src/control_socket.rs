@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::{
     ConfigErrors, MainConfig,
-    error::{ConfigError, Place},
+    error::{ConfigError, Location},
     file,
     read::Reader,
-    section::{At, nearest},
+    section::{Located, nearest},
     sections::control_socket,
 };
 
@@ -23,24 +23,24 @@ pub(super) fn of_file(path: &Path) -> Result<PathBuf, ConfigErrors> {
     let (mut errors, more) = reader.finish();
     errors.retain(|error| concerns(error, found.as_ref()));
     if errors.is_empty() {
-        Ok(found.map_or_else(|| MainConfig::default().control_socket, At::into_value))
+        Ok(found.map_or_else(|| MainConfig::default().control_socket, Located::into_value))
     } else {
         Err(ConfigErrors::new(errors, more))
     }
 }
 
 /// Whether the error leaves open where the socket is.
-fn concerns(error: &ConfigError, found: Option<&At<PathBuf>>) -> bool {
+fn concerns(error: &ConfigError, found: Option<&Located<PathBuf>>) -> bool {
     match error.key() {
-        "" => found.is_none() || error.place().is_some_and(names_it),
+        "" => found.is_none() || error.location().is_some_and(names_it),
         "main" => true,
         key => key.strip_prefix("main.").is_some_and(is_meant_for_it),
     }
 }
 
 /// Whether the key is on the line of a mistake of syntax: broken there, or there once more.
-fn names_it(place: &Place) -> bool {
-    place.source.text.lines().nth(place.line() - 1).is_some_and(|line| line.contains(KEY))
+fn names_it(location: &Location) -> bool {
+    location.source.text.lines().nth(location.line() - 1).is_some_and(|line| line.contains(KEY))
 }
 
 fn is_meant_for_it(key: &str) -> bool {

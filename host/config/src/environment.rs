@@ -11,7 +11,7 @@ use std::{
 use super::{
     changes::Changes,
     error::{ConfigError, ERRORS_MAX, listed, quote, shorten},
-    limits::{KEYS, Key},
+    limits::{LIMIT_KEYS, LimitKey},
     section::nearest,
 };
 
@@ -78,7 +78,13 @@ impl Overrides {
         overrides
     }
 
-    fn add(&mut self, class: &str, key: &'static Key, variable: &str, value: &OsStr) -> Result<(), String> {
+    fn add(
+        &mut self,
+        class: &str,
+        key: &'static LimitKey,
+        variable: &str,
+        value: &OsStr,
+    ) -> Result<(), String> {
         let changes = self.0.entry(class.to_owned()).or_default();
         let number = value.to_str().and_then(|text| key.shape.number_in(text));
         if let Some(number) = number {
@@ -115,20 +121,20 @@ enum Unknown<'c> {
     /// The prefix itself.
     Prefix,
     /// Nothing: it can be taken apart into each of these classes and limits.
-    Which(Vec<(&'c str, &'static Key)>),
+    Which(Vec<(&'c str, &'static LimitKey)>),
 }
 
 impl<'c> Names<'c> {
     /// A name can be taken apart in two ways where that of one limit ends with that of another, as
     /// `compile-memory` does.
-    fn find(&self, variable: &str) -> Result<(&'c str, &'static Key), Unknown<'c>> {
+    fn find(&self, variable: &str) -> Result<(&'c str, &'static LimitKey), Unknown<'c>> {
         let rest = variable.strip_prefix(PREFIX).ok_or(Unknown::Prefix)?;
-        let class_of = |key: &Key| rest.strip_suffix(&part(key.name))?.strip_suffix('_');
-        let known = |key: &'static Key| Some((*self.0.get(class_of(key)?)?, key));
-        let found: Vec<_> = KEYS.iter().filter_map(known).collect();
+        let class_of = |key: &LimitKey| rest.strip_suffix(&part(key.name))?.strip_suffix('_');
+        let known = |key: &'static LimitKey| Some((*self.0.get(class_of(key)?)?, key));
+        let found: Vec<_> = LIMIT_KEYS.iter().filter_map(known).collect();
         match found[..] {
             [one] => Ok(one),
-            [] if KEYS.iter().any(|key| class_of(key).is_some()) => Err(Unknown::Class),
+            [] if LIMIT_KEYS.iter().any(|key| class_of(key).is_some()) => Err(Unknown::Class),
             // The longest class that it could be meant for.
             [] => Err(rest
                 .rmatch_indices('_')
@@ -148,7 +154,7 @@ impl<'c> Names<'c> {
             None => match unknown {
                 Unknown::Class => format!("the classes are {}", listed(self.0.keys(), ", ")),
                 Unknown::Limit(_) => {
-                    format!("the limits are {}", listed(KEYS.iter().map(|key| part(key.name)), ", "))
+                    format!("the limits are {}", listed(LIMIT_KEYS.iter().map(|key| part(key.name)), ", "))
                 }
                 Unknown::Both | Unknown::Prefix => {
                     format!("it must be `{PREFIX}<CLASS>_<KEY>`, as in `{PREFIX}MEDIUM_MEMORY`")
@@ -172,7 +178,7 @@ impl<'c> Names<'c> {
     fn nearest(&self, variable: &str) -> Option<String> {
         let claimed = || variable.strip_prefix(CLAIMED).map(|rest| rest.trim_start_matches('_'));
         let rest = part(variable.strip_prefix(PREFIX).or_else(claimed)?);
-        let limits: Vec<String> = KEYS.iter().map(|key| part(key.name)).collect();
+        let limits: Vec<String> = LIMIT_KEYS.iter().map(|key| part(key.name)).collect();
         let meant = |at: usize| {
             let class = nearest(rest.get(..at)?, self.0.keys().map(String::as_str))?;
             let limit = nearest(rest.get(at + 1..)?, limits.iter().map(String::as_str))?;
@@ -195,16 +201,16 @@ mod tests {
 
     #[test]
     fn a_variable_is_taken_apart_as_its_class_and_its_limit_are_named() {
-        for key in &KEYS {
+        for key in &LIMIT_KEYS {
             let name = part(key.name);
             assert!(!key.name.contains('_'), "{name}");
-            let same = KEYS.iter().filter(|other| part(other.name) == name);
+            let same = LIMIT_KEYS.iter().filter(|other| part(other.name) == name);
             assert_eq!(same.count(), 1, "{name}");
         }
         // Even where a class is named as if it were part of a limit.
         for class in ["a", "a-inbox", "a-fuel-per", "memory", "a-message"] {
             let names = Names([(part("a"), "a"), (part(class), class)].into());
-            for key in &KEYS {
+            for key in &LIMIT_KEYS {
                 let (found, found_key) =
                     names.find(&format!("{PREFIX}{}_{}", part(class), part(key.name))).ok().unwrap();
                 assert_eq!((found, found_key.name), (class, key.name));

@@ -61,26 +61,30 @@ impl ConfigErrors {
 pub struct ConfigError {
     key: String,
     message: String,
-    place: Option<Place>,
-    notes: Vec<(Option<Place>, String)>,
+    location: Option<Location>,
+    notes: Vec<(Option<Location>, String)>,
     /// Notes that were left out.
     more: usize,
 }
 
 impl ConfigError {
-    pub(super) fn new(key: impl Into<String>, message: impl Into<String>, place: Option<Place>) -> Self {
-        Self { key: key.into(), message: message.into(), place, notes: Vec::new(), more: 0 }
+    pub(super) fn new(
+        key: impl Into<String>,
+        message: impl Into<String>,
+        location: Option<Location>,
+    ) -> Self {
+        Self { key: key.into(), message: message.into(), location, notes: Vec::new(), more: 0 }
     }
 
     /// Points at another party to the error, if its place is known.
-    pub(super) fn note(self, place: Option<Place>, text: impl Into<String>) -> Self {
-        if place.is_some() { self.detail(place, text) } else { self }
+    pub(super) fn note(self, location: Option<Location>, text: impl Into<String>) -> Self {
+        if location.is_some() { self.detail(location, text) } else { self }
     }
 
     /// Adds a line, which says enough without a place, too.
-    pub(super) fn detail(mut self, place: Option<Place>, text: impl Into<String>) -> Self {
+    pub(super) fn detail(mut self, location: Option<Location>, text: impl Into<String>) -> Self {
         if self.notes.len() < LISTED_MAX {
-            self.notes.push((place, text.into()));
+            self.notes.push((location, text.into()));
         } else {
             self.more += 1;
         }
@@ -104,8 +108,8 @@ impl ConfigError {
     /// The lines below the message: other parties to the error and details, each with its place if it
     /// has one.
     pub fn notes(&self) -> impl Iterator<Item = String> {
-        let notes = self.notes.iter().map(|(place, text)| match place {
-            Some(place) => format!("{place}: {text}"),
+        let notes = self.notes.iter().map(|(location, text)| match location {
+            Some(location) => format!("{location}: {text}"),
             None => text.clone(),
         });
         notes.chain((self.more > 0).then(|| format!("and {} more", self.more)))
@@ -114,27 +118,27 @@ impl ConfigError {
     /// The file, as it was named; none for a variable, and for a configuration that was made in Rust.
     #[must_use]
     pub fn file(&self) -> Option<&str> {
-        self.place.as_ref().map(|place| place.source.name.as_str())
+        self.location.as_ref().map(|location| location.source.name.as_str())
     }
 
     /// Line and column, both from 1, the column in characters.
     #[must_use]
     pub fn line_and_column(&self) -> Option<(usize, usize)> {
-        self.place.as_ref().map(Place::line_and_column)
+        self.location.as_ref().map(Location::line_and_column)
     }
 
     /// Its position in the files.
     pub(super) fn order(&self) -> Option<(usize, usize)> {
-        self.place.as_ref().map(Place::order)
+        self.location.as_ref().map(Location::order)
     }
 
-    pub(super) fn place(&self) -> Option<&Place> {
-        self.place.as_ref()
+    pub(super) fn location(&self) -> Option<&Location> {
+        self.location.as_ref()
     }
 
     fn report(&self) -> String {
-        let mut report = match &self.place {
-            Some(place) => format!("{place}: {}\n{}", self.message, place.excerpt()),
+        let mut report = match &self.location {
+            Some(location) => format!("{location}: {}\n{}", self.message, location.excerpt()),
             None => self.message.clone(),
         };
         for note in self.notes() {
@@ -172,13 +176,13 @@ impl Source {
 
 /// A piece of one file.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct Location {
     pub(super) source: Arc<Source>,
     /// In bytes of the text.
     pub(super) span: Range<usize>,
 }
 
-impl Place {
+impl Location {
     fn order(&self) -> (usize, usize) {
         (self.source.order, self.span.start)
     }
@@ -227,7 +231,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (line, column) = self.line_and_column();
         write!(f, "{}:{line}:{column}", self.source.name)
@@ -235,7 +239,7 @@ impl fmt::Display for Place {
 }
 
 // The text of a whole file in every debug line helps nobody.
-impl fmt::Debug for Place {
+impl fmt::Debug for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }

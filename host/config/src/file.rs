@@ -12,13 +12,13 @@ use glob::{MatchOptions, Pattern};
 use super::{
     Config, ConfigErrors,
     cache_dir::default_cache_dir,
-    check::{QueuePlaces, between_parts, memory_budget, subscriptions},
+    check::{QueueLocations, between_parts, memory_budget, subscriptions},
     classes::Classes,
     environment::Environment,
-    error::{ConfigError, ERRORS_MAX, Place, Source, quote},
+    error::{ConfigError, ERRORS_MAX, Location, Source, quote},
     named::by_name,
     read::Reader,
-    section::At,
+    section::Located,
     sections::{Draft, HookDirDraft},
 };
 
@@ -104,7 +104,7 @@ fn build(
     let (mut errors, mut more) = reader.finish();
 
     let included = find_included(&draft.include, dir, own_path, &mut errors);
-    for (order, (path, place)) in included.into_iter().enumerate() {
+    for (order, (path, location)) in included.into_iter().enumerate() {
         if errors.len() >= ERRORS_MAX {
             break;
         }
@@ -121,7 +121,7 @@ fn build(
             }
             Err(error) => {
                 let message = format!("in `include`: cannot read {}: {error}", quote(&name));
-                errors.push(ConfigError::new("include", message, Some(place)));
+                errors.push(ConfigError::new("include", message, Some(location)));
             }
         }
     }
@@ -135,7 +135,7 @@ fn judge(
     more: usize,
 ) -> Result<Config, ConfigErrors> {
     let complete = errors.is_empty();
-    let Draft { mut main, classes, extensions, queues, topics, hooks, mut places, .. } = draft;
+    let Draft { mut main, classes, extensions, queues, topics, hooks, mut locations, .. } = draft;
     main.cache_dir.get_or_insert_with(|| default_cache_dir(environment));
     let classes = Classes::new(classes, environment, complete, &mut errors);
     let extensions = extensions
@@ -149,40 +149,42 @@ fn judge(
         .collect();
     let mut config = Config::new(main, extensions);
     for (name, (name_at, queue)) in by_name("queue", queues, &mut errors) {
-        places.queues.insert(name.clone(), QueuePlaces { name: name_at, dead_letter: queue.dead_letter });
+        locations
+            .queues
+            .insert(name.clone(), QueueLocations { name: name_at, dead_letter: queue.dead_letter });
         config.queues.insert(name, queue.config);
     }
     let topics = by_name("topic", topics, &mut errors).into_iter();
     config.topics = topics.map(|(name, (_, topic))| (name, topic)).collect();
     for (name, (_, draft)) in by_name("hooks", hooks, &mut errors) {
-        let HookDirDraft { config: mut hook_dir, class, changes, places: at } = draft;
+        let HookDirDraft { config: mut hook_dir, class, changes, locations: at } = draft;
         let path = format!("hooks.{name}");
         hook_dir.limits = classes.limits_without_messages(class.as_ref(), &changes, &path, &mut errors);
-        places.hooks.insert(name.clone(), at);
+        locations.hooks.insert(name.clone(), at);
         config.hooks.insert(name, hook_dir);
     }
     if errors.is_empty() {
-        errors.extend(subscriptions(&config, &places));
+        errors.extend(subscriptions(&config, &locations));
     }
-    errors.extend(between_parts(&config, &places, complete));
+    errors.extend(between_parts(&config, &locations, complete));
     if errors.is_empty() {
-        errors.extend(memory_budget(&config, &places));
+        errors.extend(memory_budget(&config, &locations));
     }
     if errors.is_empty() { Ok(config) } else { Err(ConfigErrors::new(errors, more)) }
 }
 
 /// The files that the patterns match, in the order of the patterns and then of the names, each once.
 fn find_included(
-    patterns: &[At<String>],
+    patterns: &[Located<String>],
     dir: &Path,
     own_path: Option<&Path>,
     errors: &mut Vec<ConfigError>,
-) -> Vec<(PathBuf, Place)> {
-    let mut found: Vec<(PathBuf, Place)> = Vec::new();
-    for (index, At { value: pattern, place }) in patterns.iter().enumerate() {
+) -> Vec<(PathBuf, Location)> {
+    let mut found: Vec<(PathBuf, Location)> = Vec::new();
+    for (index, Located { value: pattern, location }) in patterns.iter().enumerate() {
         let mut report = |fault: String| {
             let message = format!("in `include`: {} {fault}", quote(pattern));
-            errors.push(ConfigError::new("include", message, Some(place.clone())));
+            errors.push(ConfigError::new("include", message, Some(location.clone())));
         };
         if index == PATTERNS_MAX {
             report(format!("is one too many: at most {PATTERNS_MAX} can be listed"));
@@ -215,7 +217,7 @@ fn find_included(
                     report(format!("matches too many files: at most {INCLUDED_FILES_MAX} can be included"));
                     return found;
                 }
-                Ok(path) => found.push((path, place.clone())),
+                Ok(path) => found.push((path, location.clone())),
                 Err(error) => report(format!("cannot be looked for: {}", error.error())),
             }
         }

@@ -7,18 +7,6 @@ use super::{ConfigErrors, Grants, Limits, check, error::quote, limits::TIMEOUT, 
 /// The contract through which extensions run hooks. Main serves it, unless somebody else is configured to.
 pub const HOOKS_CONTRACT: &str = "hooks@1";
 
-/// The limits that mean something for a hook.
-pub(super) const LIMITS: [&str; 8] = [
-    "memory",
-    "stack",
-    "fuel-to-start",
-    "cpu-share",
-    "file-size",
-    "code-size",
-    "compile-memory",
-    "compile-timeout",
-];
-
 pub(super) const SUFFIX: &str = "the end of a file's name, as in `.wasm`";
 pub(super) const EXIT_CODES: &str = "an exit code from 0 to 255 or a range of them, as in `1-31`";
 
@@ -189,7 +177,6 @@ impl Default for ExitCodes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::KEYS;
     use weir_names::ContractName;
 
     #[test]
@@ -215,8 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_here_is_there() {
-        assert!(LIMITS.iter().all(|name| KEYS.iter().any(|key| key.name == *name)));
+    fn the_contract_of_hooks_is_one() {
         assert_eq!(HOOKS_CONTRACT.parse::<ContractName>().unwrap().as_str(), HOOKS_CONTRACT);
     }
 }

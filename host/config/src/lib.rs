@@ -44,7 +44,10 @@ pub use error::{ConfigError, ConfigErrors};
 pub use extension::ExtensionConfig;
 pub use grants::{DirGrant, DirMode, GrantError, Grants, GuestPath, NetGrant};
 pub use hooks::{ExitCodes, HOOKS_CONTRACT, HookDirConfig};
-pub use limits::{FixedLimits, KEYS, Key, LimitHit, LimitSource, LimitValue, Limits, seconds, source, unit};
+pub use limits::{
+    FixedLimits, InHooks, LIMIT_KEYS, LimitHit, LimitKey, LimitName, LimitSource, LimitUnit, LimitValue,
+    Limits, MeasuredUse, seconds, source,
+};
 pub use main_config::MainConfig;
 pub use queue::{QueueConfig, TopicConfig};
 pub use restart::{ReloadMode, RestartConfig, RestartPolicy};
@@ -149,13 +152,13 @@ impl Config {
     /// else, limits, queues and hooks that come to more than the memory budget.
     pub fn check(&self) -> Result<(), ConfigErrors> {
         let mut errors = check::values(self);
-        let places = check::Places::default();
+        let locations = check::Locations::default();
         if errors.is_empty() {
-            errors.extend(check::subscriptions(self, &places));
+            errors.extend(check::subscriptions(self, &locations));
         }
-        errors.extend(check::between_parts(self, &places, true));
+        errors.extend(check::between_parts(self, &locations, true));
         if errors.is_empty() {
-            errors.extend(check::memory_budget(self, &places));
+            errors.extend(check::memory_budget(self, &locations));
         }
         if errors.is_empty() { Ok(()) } else { Err(ConfigErrors::new(errors, 0)) }
     }

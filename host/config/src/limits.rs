@@ -9,13 +9,12 @@ mod value;
 
 use std::time::Duration;
 
-pub(super) use self::key::TIMEOUT;
-pub use self::key::{KEYS, Key};
 use self::source::Sources;
 pub use self::{
     fixed::FixedLimits,
+    key::{InHooks, LIMIT_KEYS, LimitKey, MeasuredUse, TIMEOUT},
     source::LimitSource,
-    value::{LimitHit, LimitValue, seconds, source, unit},
+    value::{LimitHit, LimitName, LimitUnit, LimitValue, seconds, source},
 };
 use weir_names::CpuShare;
 
@@ -187,13 +186,13 @@ impl Limits {
     }
 
     /// Changes one limit, and notes down where that comes from.
-    pub(super) fn set(&mut self, key: &'static Key, value: u64, source: LimitSource) {
+    pub(super) fn set(&mut self, key: &'static LimitKey, value: u64, source: LimitSource) {
         (key.set)(self, value);
         self.sources.note(key, value, source);
     }
 
     /// Where the value of one limit comes from.
-    pub fn source(&self, key: &'static Key) -> LimitSource {
+    pub fn source(&self, key: &'static LimitKey) -> LimitSource {
         self.sources.of(key, self)
     }
 
@@ -207,9 +206,9 @@ impl Limits {
 
     /// Every value that is out of its range: the key and what it must be. Files are checked as they
     /// are read; this is for limits made in Rust.
-    pub(super) fn out_of_range(&self) -> Vec<(&'static str, String)> {
-        let is_wrong = |key: &&Key| (key.get)(self).is_some_and(|value| !key.shape.has(value));
-        KEYS.iter().filter(is_wrong).map(|key| (key.name, key.shape.to_string())).collect()
+    pub(super) fn out_of_range(&self) -> Vec<(&'static LimitKey, String)> {
+        let is_wrong = |key: &&LimitKey| (key.get)(self).is_some_and(|value| !key.shape.has(value));
+        LIMIT_KEYS.iter().filter(is_wrong).map(|key| (key, key.shape.to_string())).collect()
     }
 
     /// Every value that contradicts another: both keys and what is wrong.
@@ -266,14 +265,15 @@ pub(super) struct Contradiction {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Shape;
 
     #[test]
     fn setting_a_limit_changes_that_one_and_says_where_it_comes_from() {
         let source = LimitSource::Environment("X".to_owned());
-        for key in &KEYS {
+        for key in &LIMIT_KEYS {
             let mut limits = Limits::medium();
             limits.set(key, 77_000_000, source.clone());
-            for other in &KEYS {
+            for other in &LIMIT_KEYS {
                 let (value, is_set) = ((other.get)(&limits), other.name == key.name);
                 assert_eq!(value == Some(77_000_000), is_set, "{} after {}", other.name, key.name);
                 assert_eq!(limits.source(other) == source, is_set, "{} after {}", other.name, key.name);
@@ -282,10 +282,23 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_has_the_unit_that_its_shape_is_kept_in() {
+        for LimitKey { name, shape, unit, .. } in &LIMIT_KEYS {
+            let of_shape = match shape {
+                Shape::Size(_) => *unit == LimitUnit::Bytes,
+                Shape::Time(_) => *unit == LimitUnit::Seconds,
+                Shape::Share(_) => *unit == LimitUnit::Share,
+                _ => !matches!(unit, LimitUnit::Bytes | LimitUnit::Seconds | LimitUnit::Share),
+            };
+            assert!(of_shape, "{name} is {shape} and counts {unit:?}");
+        }
+    }
+
+    #[test]
     fn what_a_program_changes_is_said_to_come_from_it() {
         let mut limits = Limits::min();
         limits.memory += 1;
-        let sources = KEYS.each_ref().map(|key| limits.source(key));
+        let sources = LIMIT_KEYS.each_ref().map(|key| limits.source(key));
         assert_eq!(sources[0], LimitSource::Program);
         assert!(sources[1..].iter().all(|source| *source == LimitSource::Class("min".to_owned())));
     }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, ops::Range, sync::Arc};
 use toml::de::DeTable;
 
 use super::{
-    error::{ConfigError, ERRORS_MAX, Place, Source, shorten},
+    error::{ConfigError, ERRORS_MAX, Location, Source, shorten},
     section::Section,
 };
 
@@ -76,8 +76,8 @@ impl Reader {
         self.errors.len().saturating_add(self.more)
     }
 
-    pub(super) fn place(&self, span: Range<usize>) -> Place {
-        Place { source: Arc::clone(&self.source), span }
+    pub(super) fn location(&self, span: Range<usize>) -> Location {
+        Location { source: Arc::clone(&self.source), span }
     }
 
     /// Adds the first syntax error of each line, and takes back what else was found there and what is
@@ -96,17 +96,17 @@ impl Reader {
         syntax.dedup_by_key(|error| line(start(error)));
 
         let lines: BTreeSet<_> = syntax.iter().map(|error| line(start(error))).collect();
-        let broken = |place: &Place| lines.contains(&line(place.span.start));
+        let broken = |location: &Location| lines.contains(&line(location.span.start));
         self.missing.clear();
-        self.errors.retain(|error| !error.place().is_some_and(broken));
+        self.errors.retain(|error| !error.location().is_some_and(broken));
         for error in syntax {
             let message = match error.message() {
                 message if message.contains("recurs") => NESTED,
                 // Where nothing else could stand, the parser expects "nothing".
                 message => message.trim_end_matches(", expected nothing"),
             };
-            let place = self.place(span(&error));
-            self.add(ConfigError::new("", shorten(message, 200), Some(place)));
+            let location = self.location(span(&error));
+            self.add(ConfigError::new("", shorten(message, 200), Some(location)));
         }
     }
 }

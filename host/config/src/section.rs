@@ -20,7 +20,7 @@ use toml::{
 };
 
 use super::{
-    error::{ConfigError, Place, listed, quote, shorten},
+    error::{ConfigError, Location, listed, quote, shorten},
     read::Reader,
     shape::{self, Found, Shape},
 };
@@ -30,12 +30,12 @@ const COMPARED_MAX: usize = 64;
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
-pub(super) struct At<T> {
+pub(super) struct Located<T> {
     pub(super) value: T,
-    pub(super) place: Place,
+    pub(super) location: Location,
 }
 
-impl<T> At<T> {
+impl<T> Located<T> {
     pub(super) fn into_value(self) -> T {
         self.value
     }
@@ -93,14 +93,14 @@ impl Section<'_, '_> {
     }
 
     /// Reports what is wrong at a place of this file.
-    pub(super) fn error(&mut self, path: impl Into<String>, message: String, place: Place) {
-        self.reader.add(ConfigError::new(path, message, Some(place)));
+    pub(super) fn error(&mut self, path: impl Into<String>, message: String, location: Location) {
+        self.reader.add(ConfigError::new(path, message, Some(location)));
     }
 
     /// Reports two keys that cannot hold together, at the first of them that is set.
-    pub(super) fn contradiction(&mut self, keys: [(&str, Option<Place>); 2], message: &str) {
+    pub(super) fn contradiction(&mut self, keys: [(&str, Option<Location>); 2], message: &str) {
         let [(first, first_at), (second, second_at)] = keys;
-        let (key, place, other, other_at) = match first_at {
+        let (key, location, other, other_at) = match first_at {
             Some(_) => (first, first_at, second, second_at),
             None => (second, second_at, first, None),
         };
@@ -109,38 +109,38 @@ impl Section<'_, '_> {
             None => format!("; `{other}` has its default: set it, too"),
         };
         let message = format!("in `{}`: {message}{default}", self.path);
-        let error = ConfigError::new(self.path_of(key), message, place);
+        let error = ConfigError::new(self.path_of(key), message, location);
         self.reader.add(error.note(other_at, "the other is here"));
     }
 
     /// Where the table starts.
-    fn place(&self) -> Place {
-        self.reader.place(self.start.clone())
+    fn location(&self) -> Location {
+        self.reader.location(self.start.clone())
     }
 
     pub(super) fn flag(&mut self, key: &'static str) -> Option<bool> {
-        self.value(key, &Shape::Flag, shape::flag).map(At::into_value)
+        self.value(key, &Shape::Flag, shape::flag).map(Located::into_value)
     }
 
-    pub(super) fn count<T>(&mut self, key: &'static str, range: RangeInclusive<T>) -> Option<At<T>>
+    pub(super) fn count<T>(&mut self, key: &'static str, range: RangeInclusive<T>) -> Option<Located<T>>
     where
         T: Copy + Into<u64> + TryFrom<u64>,
     {
-        let At { value, place } = self.number(key, &Shape::counts(range))?;
-        T::try_from(value).ok().map(|value| At { value, place })
+        let Located { value, location } = self.number(key, &Shape::counts(range))?;
+        T::try_from(value).ok().map(|value| Located { value, location })
     }
 
     pub(super) fn time(
         &mut self,
         key: &'static str,
         range: RangeInclusive<Duration>,
-    ) -> Option<At<Duration>> {
-        let At { value, place } = self.number(key, &Shape::Time(range))?;
-        Some(At { value: Duration::from_nanos(value), place })
+    ) -> Option<Located<Duration>> {
+        let Located { value, location } = self.number(key, &Shape::Time(range))?;
+        Some(Located { value: Duration::from_nanos(value), location })
     }
 
     /// A number, in nanoseconds where it is a time.
-    pub(super) fn number(&mut self, key: &'static str, shape: &Shape) -> Option<At<u64>> {
+    pub(super) fn number(&mut self, key: &'static str, shape: &Shape) -> Option<Located<u64>> {
         self.value(key, shape, |value| shape.number(value))
     }
 
@@ -150,7 +150,7 @@ impl Section<'_, '_> {
         key: &'static str,
         what: &'static str,
         parse: impl Fn(&str) -> Result<T, E>,
-    ) -> Option<At<T>> {
+    ) -> Option<Located<T>> {
         let shape = Shape::Text(what);
         let value = self.find(key, &shape)?;
         self.parsed(key, &shape, value, parse)
@@ -166,8 +166,8 @@ impl Section<'_, '_> {
         if !self.table.contains_key(key) {
             let path = self.path_of(key);
             let message = format!("`{path}` is missing: it must be {what}");
-            let place = self.place();
-            self.reader.add_missing(ConfigError::new(path, message, Some(place)));
+            let location = self.location();
+            self.reader.add_missing(ConfigError::new(path, message, Some(location)));
         }
     }
 
@@ -177,7 +177,7 @@ impl Section<'_, '_> {
         if let Some((name, _)) = self.table.get_key_value(key) {
             let path = self.path_of(key);
             let message = format!("`{path}` {why}");
-            self.error(path, message, self.reader.place(name.span()));
+            self.error(path, message, self.reader.location(name.span()));
         }
     }
 }
@@ -200,10 +200,10 @@ impl<'t> Section<'_, 't> {
         key: &'static str,
         shape: &Shape,
         convert: impl FnOnce(&DeValue<'_>) -> Result<T, Found>,
-    ) -> Option<At<T>> {
+    ) -> Option<Located<T>> {
         let value = self.find(key, shape)?;
         match convert(value.get_ref()) {
-            Ok(converted) => Some(At { value: converted, place: self.reader.place(value.span()) }),
+            Ok(converted) => Some(Located { value: converted, location: self.reader.location(value.span()) }),
             Err(found) => {
                 self.wrong(key, shape, value, &found);
                 None
@@ -217,17 +217,17 @@ impl<'t> Section<'_, 't> {
         shape: &Shape,
         value: &Spanned<DeValue<'_>>,
         parse: impl Fn(&str) -> Result<T, E>,
-    ) -> Option<At<T>> {
+    ) -> Option<Located<T>> {
         let Some(text) = value.get_ref().as_str() else {
             self.wrong(key, shape, value, &Found::kind(value.get_ref()));
             return None;
         };
         match parse(text) {
-            Ok(parsed) => Some(At { value: parsed, place: self.reader.place(value.span()) }),
+            Ok(parsed) => Some(Located { value: parsed, location: self.reader.location(value.span()) }),
             Err(error) => {
                 let path = self.path_of(key);
                 let message = format!("in `{path}`: {error}");
-                self.error(path, message, self.reader.place(value.span()));
+                self.error(path, message, self.reader.location(value.span()));
                 None
             }
         }
@@ -236,7 +236,7 @@ impl<'t> Section<'_, 't> {
     fn wrong(&mut self, key: &'static str, shape: &Shape, value: &Spanned<DeValue<'_>>, found: &Found) {
         let path = self.path_of(key);
         let message = format!("`{path}` must be {}, not {found}", shape.with_example());
-        self.error(path, message, self.reader.place(value.span()));
+        self.error(path, message, self.reader.location(value.span()));
     }
 
     fn report_unknown(&mut self) {
@@ -259,7 +259,7 @@ impl<'t> Section<'_, 't> {
             self.error(
                 path,
                 format!("unknown key {} {scope}: {help}", quote(name)),
-                self.reader.place(key.span()),
+                self.reader.location(key.span()),
             );
         }
     }

@@ -24,13 +24,13 @@ pub(super) use self::{hooks::HookDirDraft, queues::QueueDraft};
 use super::{
     ArtifactTextError, MainConfig, TopicConfig, TrustedKey,
     changes::Changes,
-    check::Places,
+    check::Locations,
     classes::{Class, class_name, own_class_name},
-    error::{Place, quote},
+    error::{Location, quote},
     extension::ExtensionConfig,
-    limits::{KEYS, TIMEOUT},
+    limits::{LIMIT_KEYS, TIMEOUT},
     main_config::{BLOCKING_THREADS, CACHE_SIZE, MEMORY_BUDGET},
-    section::{At, Section},
+    section::{Located, Section},
 };
 
 const CLASS: &str = "the name of a class";
@@ -46,20 +46,20 @@ const SOCKET_PATH_MAX: usize = 107;
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) main: MainConfig,
-    pub(super) include: Vec<At<String>>,
+    pub(super) include: Vec<Located<String>>,
     pub(super) classes: Vec<Class>,
-    pub(super) queues: Vec<(At<QueueName>, QueueDraft)>,
-    pub(super) topics: Vec<(At<Topic>, TopicConfig)>,
-    pub(super) hooks: Vec<(At<HookDirName>, HookDirDraft)>,
+    pub(super) queues: Vec<(Located<QueueName>, QueueDraft)>,
+    pub(super) topics: Vec<(Located<Topic>, TopicConfig)>,
+    pub(super) hooks: Vec<(Located<HookDirName>, HookDirDraft)>,
     pub(super) extensions: Vec<ExtensionDraft>,
-    pub(super) places: Places,
+    pub(super) locations: Locations,
 }
 
 /// An extension whose class is not looked up yet.
 #[derive(Debug)]
 pub(super) struct ExtensionDraft {
     pub(super) config: ExtensionConfig,
-    pub(super) class: Option<At<String>>,
+    pub(super) class: Option<Located<String>>,
     pub(super) changes: Changes,
 }
 
@@ -83,26 +83,26 @@ impl Draft {
 
     fn main(&mut self, main: &mut Section<'_, '_>) {
         let config = &mut self.main;
-        (config.serves, self.places.serves) =
+        (config.serves, self.locations.serves) =
             split(main.texts("serves", CONTRACT, str::parse::<ContractName>));
         let dir = main.dir().to_owned();
         let socket = control_socket(main);
         let plugin_dir = plain_path(main, "plugin-dir", HOST_DIR);
-        self.places.plugin_dir = plugin_dir.as_ref().map(|at| at.place.clone());
-        config.plugin_dir = Some(plugin_dir.map_or(dir, At::into_value));
+        self.locations.plugin_dir = plugin_dir.as_ref().map(|at| at.location.clone());
+        config.plugin_dir = Some(plugin_dir.map_or(dir, Located::into_value));
         let cache_dir = plain_path(main, "cache-dir", HOST_DIR);
-        (config.cache_dir, self.places.cache_dir) = cache_dir.map(|at| (at.value, at.place)).unzip();
+        (config.cache_dir, self.locations.cache_dir) = cache_dir.map(|at| (at.value, at.location)).unzip();
         if let Some(size) = main.number("cache-size", &CACHE_SIZE) {
             config.cache_size = size.value;
         }
-        (config.trusted_keys, self.places.trusted_keys) =
+        (config.trusted_keys, self.locations.trusted_keys) =
             split(main.texts("trusted-keys", TRUSTED_KEY, artifact_text::<TrustedKey>));
         if let Some(socket) = socket {
             config.control_socket = socket.value;
         }
         if let Some(budget) = main.number("memory-budget", &MEMORY_BUDGET) {
             config.memory_budget = Some(budget.value);
-            self.places.memory_budget = Some(budget.place);
+            self.locations.memory_budget = Some(budget.location);
         }
         if let Some(timeout) = main.time("request-timeout", TIMEOUT) {
             config.request_timeout = timeout.value;
@@ -125,15 +125,15 @@ impl Draft {
         file.named("hooks", |section, name| self.hooks.extend(hooks(section, &name)));
         let plugin_dir = self.main.plugin_dir.clone().unwrap_or_default();
         file.tables("extension", |section| {
-            if let Some((draft, places)) = extension(section, &plugin_dir) {
+            if let Some((draft, locations)) = extension(section, &plugin_dir) {
                 self.extensions.push(draft);
-                self.places.extensions.push(places);
+                self.locations.extensions.push(locations);
             }
         });
     }
 }
 
-pub(super) fn control_socket(main: &mut Section<'_, '_>) -> Option<At<PathBuf>> {
+pub(super) fn control_socket(main: &mut Section<'_, '_>) -> Option<Located<PathBuf>> {
     let dir = main.dir().to_owned();
     main.text("control-socket", "the path of a socket, of at most 107 bytes", |text| {
         let path = dir.join(check_path(text)?);
@@ -149,13 +149,13 @@ pub(super) fn control_socket(main: &mut Section<'_, '_>) -> Option<At<PathBuf>> 
 fn changes(section: &mut Section<'_, '_>) -> Changes {
     let errors = section.error_count();
     let mut changes = Changes::default();
-    for key in &KEYS {
+    for key in &LIMIT_KEYS {
         if !key.name.contains('.') {
             changes.add(key, section.number(key.name, &key.shape));
         }
     }
     section.table("inbox", |inbox| {
-        for key in &KEYS {
+        for key in &LIMIT_KEYS {
             if let Some(name) = key.name.strip_prefix("inbox.") {
                 changes.add(key, inbox.number(name, &key.shape));
             }
@@ -169,20 +169,24 @@ fn changes(section: &mut Section<'_, '_>) -> Changes {
 fn named<N, E: Display>(
     section: &mut Section<'_, '_>,
     table: &str,
-    name: &At<&str>,
+    name: &Located<&str>,
     parse: impl Fn(&str) -> Result<N, E>,
-) -> Option<At<N>> {
+) -> Option<Located<N>> {
     match parse(name.value) {
-        Ok(value) => Some(At { value, place: name.place.clone() }),
+        Ok(value) => Some(Located { value, location: name.location.clone() }),
         Err(error) => {
-            section.error(table, format!("in `{table}`: {error}"), name.place.clone());
+            section.error(table, format!("in `{table}`: {error}"), name.location.clone());
             None
         }
     }
 }
 
 /// A path relative to the file that holds it.
-fn plain_path(section: &mut Section<'_, '_>, key: &'static str, what: &'static str) -> Option<At<PathBuf>> {
+fn plain_path(
+    section: &mut Section<'_, '_>,
+    key: &'static str,
+    what: &'static str,
+) -> Option<Located<PathBuf>> {
     let dir = section.dir().to_owned();
     section.text(key, what, |text| check_path(text).map(|path| dir.join(path)))
 }
@@ -198,6 +202,6 @@ fn check_path(text: &str) -> Result<&Path, String> {
     Ok(Path::new(text))
 }
 
-fn split<T>(items: Vec<At<T>>) -> (Vec<T>, Vec<Place>) {
-    items.into_iter().map(|item| (item.value, item.place)).unzip()
+fn split<T>(items: Vec<Located<T>>) -> (Vec<T>, Vec<Location>) {
+    items.into_iter().map(|item| (item.value, item.location)).unzip()
 }

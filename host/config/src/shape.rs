@@ -228,12 +228,12 @@ pub fn bytes(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{KEYS, main_config::MEMORY_BUDGET};
+    use crate::{LIMIT_KEYS, main_config::MEMORY_BUDGET};
     use weir_metrics::nanoseconds;
 
     #[test]
     fn a_number_is_read_as_it_is_written_and_as_its_example_is() {
-        for key in &KEYS {
+        for key in &LIMIT_KEYS {
             let (start, end) = match &key.shape {
                 Shape::Count(range) | Shape::Size(range) | Shape::Share(range) => {
                     (*range.start(), *range.end())
@@ -249,7 +249,7 @@ mod tests {
                 }
             }
         }
-        for shape in KEYS.iter().map(|key| &key.shape) {
+        for shape in LIMIT_KEYS.iter().map(|key| &key.shape) {
             assert!(shape.example().is_none_or(|example| shape.number_in(example).is_some()), "{shape}");
         }
         let odd = (1 << 40) - 1;

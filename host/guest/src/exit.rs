@@ -4,7 +4,7 @@ use std::{any::Any, time::Duration};
 
 use wasmtime::Trap;
 use wasmtime_wasi::I32Exit;
-use weir_config::{LimitHit, Limits};
+use weir_config::{LimitHit, LimitKey, LimitName, Limits};
 use weir_metrics::nanoseconds;
 use weir_names::harmless;
 
@@ -52,7 +52,7 @@ pub enum Exit {
     #[error("`{limit}` of {allowed} used up")]
     OutOfFuel {
         /// The limit that the fuel came from.
-        limit: &'static str,
+        limit: LimitName,
         /// What there was of it.
         allowed: u64,
         /// Function names, innermost first.
@@ -89,13 +89,16 @@ impl Exit {
         }
         let trace = trace(&error);
         match error.downcast_ref::<Trap>() {
-            Some(Trap::OutOfFuel) => Self::OutOfFuel { limit: "fuel", allowed: 0, trace },
+            // The sandbox knows which limit that was, and how much there was of it.
+            Some(Trap::OutOfFuel) => {
+                Self::OutOfFuel { limit: LimitKey::FUEL_PER_MESSAGE.into(), allowed: 0, trace }
+            }
             Some(trap) => {
                 let text = trap.to_string();
                 let cause = text.strip_prefix("wasm trap: ").unwrap_or(&text);
                 let limit = (*trap == Trap::StackOverflow).then(|| {
                     let stack = limits.stack;
-                    LimitHit::new("stack", stack, stack)
+                    LimitHit::new(LimitKey::STACK, stack, stack)
                 });
                 Self::Trapped { cause: cause.to_owned(), limit, trace }
             }
@@ -125,7 +128,7 @@ impl Exit {
         match self {
             Self::OutOfFuel { trace, .. } => {
                 let (limit, allowed) = sandbox.meter.budget();
-                Self::OutOfFuel { limit, allowed, trace }
+                Self::OutOfFuel { limit: limit.into(), allowed, trace }
             }
             // So do most programs give up when they get no memory.
             Self::Trapped { cause, limit: None, trace } if cause.contains(GAVE_UP) => {
@@ -138,14 +141,18 @@ impl Exit {
 
     /// The limit that it hit, where that is why it ended.
     pub fn limit(&self) -> Option<LimitHit> {
-        let hit = |name: &str, used, allowed| Some(LimitHit::new(name, used, allowed));
+        let hit = |limit: LimitName, used, allowed| Some(LimitHit::new(limit, used, allowed));
         match self {
             Self::Trapped { limit, .. } | Self::Start { limit, .. } | Self::Hindered { limit, .. } => {
                 limit.clone()
             }
-            Self::OutOfFuel { limit, allowed, .. } => hit(limit, *allowed, *allowed),
-            Self::NotReady(allowed) => hit("ready-timeout", nanoseconds(*allowed), nanoseconds(*allowed)),
-            Self::StopOverdue(allowed) => hit("stop-timeout", nanoseconds(*allowed), nanoseconds(*allowed)),
+            Self::OutOfFuel { limit, allowed, .. } => hit(*limit, *allowed, *allowed),
+            Self::NotReady(allowed) => {
+                hit(LimitKey::READY_TIMEOUT.into(), nanoseconds(*allowed), nanoseconds(*allowed))
+            }
+            Self::StopOverdue(allowed) => {
+                hit(LimitKey::STOP_TIMEOUT.into(), nanoseconds(*allowed), nanoseconds(*allowed))
+            }
             Self::Finished | Self::Failed(_) | Self::Panicked(_) => None,
         }
     }

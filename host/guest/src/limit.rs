@@ -1,7 +1,7 @@
 //! A limit that ended a guest, as an error on its way out.
 
 use wasmtime::component::ResourceTableError;
-use weir_config::{LimitHit, Limits};
+use weir_config::{LimitHit, LimitName, Limits};
 
 /// A guest asked for more than it may have, where there is no error that it could be given.
 #[derive(Debug, thiserror::Error)]
@@ -14,16 +14,16 @@ const TOO_MUCH_HANDED_OVER: &str = "fuel allocated for hostcalls has been exhaus
 
 /// The limit that an error of a guest comes from.
 pub(super) fn hit(error: &wasmtime::Error, limits: &Limits) -> Option<LimitHit> {
-    let used_up = |name: &str, allowed| LimitHit::new(name, allowed, allowed);
+    let used_up = |limit: LimitName, allowed| LimitHit::new(limit, allowed, allowed);
     let is_full = |cause: &(dyn std::error::Error + 'static)| {
         matches!(cause.downcast_ref(), Some(ResourceTableError::Full))
     };
     if let Some(OverLimit(hit)) = error.downcast_ref() {
         Some(hit.clone())
     } else if error.chain().any(is_full) {
-        Some(used_up("resources", limits.fixed().resources))
+        Some(used_up(LimitName::RESOURCES, limits.fixed().resources))
     } else if error.root_cause().to_string().contains(TOO_MUCH_HANDED_OVER) {
-        Some(used_up("transfer", limits.transfer()))
+        Some(used_up(LimitName::TRANSFER, limits.transfer()))
     } else {
         None
     }
@@ -36,9 +36,9 @@ pub(super) fn counted(error: &wasmtime::Error, limits: &Limits) -> Option<LimitH
     let (what, number) = text.strip_prefix("resource limit exceeded: ")?.split_once(" count too high at ")?;
     let fixed = limits.fixed();
     let (name, allowed) = match what {
-        "instance" => ("instances", fixed.instances),
-        "table" => ("tables", fixed.tables),
-        "memory" => ("memories", fixed.memories),
+        "instance" => (LimitName::INSTANCES, fixed.instances),
+        "table" => (LimitName::TABLES, fixed.tables),
+        "memory" => (LimitName::MEMORIES, fixed.memories),
         _ => return None,
     };
     Some(LimitHit::new(name, number.parse().ok()?, allowed))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wasmtime::ResourceLimiter;
-use weir_config::{FixedLimits, LimitHit, Limits};
+use weir_config::{FixedLimits, LimitHit, LimitKey, LimitName, Limits};
 use weir_metrics::Usage;
 
 /// Counts what a guest has of memory and tables, and says no at the cap.
@@ -44,8 +44,8 @@ impl MemoryLimiter {
         self.refused.clone()
     }
 
-    fn refuse(&mut self, name: &str, used: u64, allowed: u64) {
-        self.refused = Some(LimitHit::new(name, used, allowed));
+    fn refuse(&mut self, limit: impl Into<LimitName>, used: u64, allowed: u64) {
+        self.refused = Some(LimitHit::new(limit, used, allowed));
     }
 }
 
@@ -69,7 +69,7 @@ impl ResourceLimiter for MemoryLimiter {
             return Ok(false);
         }
         if total > self.max_bytes {
-            self.refuse("memory", total, self.max_bytes);
+            self.refuse(LimitKey::MEMORY, total, self.max_bytes);
             return Ok(false);
         }
         self.growing = more;
@@ -97,7 +97,7 @@ impl ResourceLimiter for MemoryLimiter {
             return Ok(false);
         }
         if total > self.fixed.table_elements {
-            self.refuse("table-elements", total, self.fixed.table_elements);
+            self.refuse(LimitName::TABLE_ELEMENTS, total, self.fixed.table_elements);
             return Ok(false);
         }
         self.table_elements = total;

@@ -19,7 +19,7 @@ use std::{
 };
 
 use wasmtime::{CallHook, Store, StoreContextMut};
-use weir_config::Limits;
+use weir_config::{LimitKey, Limits};
 use weir_metrics::Usage;
 use weir_schedule::Activity;
 
@@ -101,10 +101,10 @@ impl Meter {
     }
 
     /// The limit that the fuel of this moment comes from, and how much it was.
-    pub(super) fn budget(&self) -> (&'static str, u64) {
+    pub(super) fn budget(&self) -> (LimitKey, u64) {
         match self.messages {
-            0 => ("fuel-to-start", self.to_start),
-            _ => ("fuel-per-message", self.per_message),
+            0 => (LimitKey::FUEL_TO_START, self.to_start),
+            _ => (LimitKey::FUEL_PER_MESSAGE, self.per_message),
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Serialize, Serializer, ser::SerializeMap};
-use weir_config::LimitHit;
+use weir_config::{LimitHit, LimitName};
 use weir_metrics::nanoseconds;
 
 /// What came of a run of the hooks of a directory.
@@ -62,9 +62,9 @@ pub enum HookOutcome {
     Interrupted,
     /// It took too long.
     TimedOut {
-        /// The key that says how long it may take: `timeout`, `total-timeout`, or `call` where the caller set
-        /// less for all of them.
-        limit: &'static str,
+        /// The limit that says how long it may take: [`LimitName::TIMEOUT`], [`LimitName::TOTAL_TIMEOUT`], or
+        /// [`LimitName::CALL`] where the caller set less for all of them.
+        limit: LimitName,
         /// How long that is.
         allowed: Duration,
     },
@@ -159,7 +159,7 @@ impl Serialize for HookRun {
             }
             HookOutcome::TimedOut { limit, allowed } => {
                 let allowed = nanoseconds(*allowed);
-                map.serialize_entry("limit", &LimitHit::new((*limit), allowed, allowed))?;
+                map.serialize_entry("limit", &LimitHit::new(*limit, allowed, allowed))?;
             }
             HookOutcome::SystemError { reason, trace } => {
                 map.serialize_entry("reason", reason)?;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use weir_config::{ExitCodes, HookDirConfig};
+use weir_config::{ExitCodes, HookDirConfig, LimitName};
 use weir_guest::{
     Cut, Dirs, End, Ended, FileStamp, LoadError, LoadRequest, Loaded, RunsOn, Sandbox, Surroundings,
     WasiCommand, chain,
@@ -33,7 +33,7 @@ pub(super) struct Run {
     began: Instant,
     /// Of all hooks together, and which key set it to how much.
     deadline: Instant,
-    limit: (&'static str, Duration),
+    limit: (LimitName, Duration),
 }
 
 impl Run {
@@ -44,8 +44,8 @@ impl Run {
         check(&params, &env, &args)?;
         let total = dir.config.total_timeout;
         let limit = match timeout {
-            Some(timeout) if timeout < total => ("call", timeout),
-            _ => ("total-timeout", total),
+            Some(timeout) if timeout < total => (LimitName::CALL, timeout),
+            _ => (LimitName::TOTAL_TIMEOUT, total),
         };
         let granted = dir.config.grants.env.clone();
         let env = granted.into_iter().chain(env).chain(params).collect::<BTreeMap<_, _>>();
@@ -215,7 +215,7 @@ impl Run {
                 let (limit, allowed) = if Instant::now() >= self.deadline {
                     self.limit
                 } else {
-                    ("timeout", self.dir.config.timeout)
+                    (LimitName::TIMEOUT, self.dir.config.timeout)
                 };
                 HookOutcome::TimedOut { limit, allowed }
             }

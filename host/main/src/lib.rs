@@ -32,8 +32,8 @@ mod traffic;
 pub use weir_bus::{Error, HandlerError, MessageId, PeerId, Receipt};
 pub use weir_config::{
     self as config, ArtifactHash, Config, ConfigErrors, CpuShare, ExitCodes, ExtensionConfig, Grants,
-    HookDirConfig, LimitHit, LimitValue, Limits, MainConfig, QueueConfig, ReloadMode, RestartConfig,
-    RestartPolicy, SubscribeGrant, TopicConfig, TrustedKey,
+    HookDirConfig, LimitHit, LimitName, LimitValue, Limits, MainConfig, QueueConfig, ReloadMode,
+    RestartConfig, RestartPolicy, SubscribeGrant, TopicConfig, TrustedKey,
 };
 pub use weir_guest::{
     Compilation, DirNeed, InspectError, Inspection, LoadError, LoadFault, Manifest, Needs,

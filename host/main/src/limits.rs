@@ -9,8 +9,8 @@ use std::{sync::atomic::Ordering, time::Duration};
 
 use serde::Serialize;
 use weir_config::{
-    Config, ExtensionConfig, FixedLimits, KEYS, Key, LimitSource, LimitValue, MainConfig, seconds, source,
-    unit,
+    Config, ExtensionConfig, FixedLimits, LIMIT_KEYS, LimitKey, LimitSource, LimitValue, MainConfig,
+    MeasuredUse, seconds, source,
 };
 use weir_guest::fuel_per_ms;
 use weir_metrics::{Gauge, PerSecond, nanoseconds};
@@ -140,24 +140,24 @@ impl Asked<'_> {
             memory_sum: self.extension.memory_sum(),
             delayed: self.unit.map(|unit| unit.usage.delayed()),
             log_dropped: self.unit.map(|unit| unit.usage.log_dropped.load(Ordering::Relaxed)),
-            limits: KEYS.iter().map(|key| self.limit(key, main)).collect(),
+            limits: LIMIT_KEYS.iter().map(|key| self.limit(key, main)).collect(),
             fixed: *limits.fixed(),
             transfer: limits.transfer(),
         }
     }
 
-    fn limit(self, key: &'static Key, main: &MainConfig) -> EffectiveLimit {
+    fn limit(self, key: &'static LimitKey, main: &MainConfig) -> EffectiveLimit {
         let limits = &self.extension.limits;
         let (allowed, source) = match (key.get)(limits) {
             Some(allowed) => (allowed, limits.source(key)),
             // The only limit that can be left out.
             None => (nanoseconds(main.request_timeout), LimitSource::Main("request-timeout")),
         };
-        let used = self.unit.and_then(|unit| used(key.name, unit));
-        let value = |number| LimitValue::new(key.name, number);
+        let used = self.unit.and_then(|unit| used(key.used, unit));
+        let value = |number| key.unit.value(number);
         EffectiveLimit {
             key: key.name,
-            unit: unit(key.name),
+            unit: key.unit.name(),
             allowed: value(allowed),
             text: key.shape.text(allowed),
             used: used.and_then(|used| used.now).map(value),
@@ -201,31 +201,29 @@ impl Used {
     }
 }
 
-/// What an extension uses of the limit of that name, if it is measured.
-fn used(key: &str, unit: &Unit) -> Option<Used> {
+/// What an extension uses, if it is measured.
+fn used(measured: MeasuredUse, unit: &Unit) -> Option<Used> {
     let usage = &unit.usage;
-    match key {
-        "memory" => Some(Used::of(&usage.memory)),
-        "fuel-per-message" => Some(Used::of(&usage.fuel_per_message)),
-        "fuel-to-start" => Some(Used::of(&usage.fuel_to_start)),
-        "cpu-share" => Some(Used::in_second(&usage.cpu_second).scaled_to_share()),
-        "message-size" => {
+    match measured {
+        MeasuredUse::Memory => Some(Used::of(&usage.memory)),
+        MeasuredUse::FuelPerMessage => Some(Used::of(&usage.fuel_per_message)),
+        MeasuredUse::FuelToStart => Some(Used::of(&usage.fuel_to_start)),
+        MeasuredUse::CpuInSecond => Some(Used::in_second(&usage.cpu_second).scaled_to_share()),
+        MeasuredUse::LargestMessage => {
             Some(Used { now: None, peak: unit.version().peer.stats().largest.load(Ordering::Relaxed) })
         }
-        "inbox.messages" => {
+        MeasuredUse::InboxMessages => {
             let (now, peak) = unit.version().peer.inbox().filling();
             Some(Used { now: Some(now.messages), peak: peak.messages })
         }
-        "inbox.bytes" => {
+        MeasuredUse::InboxBytes => {
             let (now, peak) = unit.version().peer.inbox().filling();
             Some(Used { now: Some(now.bytes), peak: peak.bytes })
         }
-        "in-flight" => Some(Used::of(&usage.in_hand).or(Used::of(&usage.under_way))),
-        "log-rate" => Some(Used::in_second(&usage.log_rate)),
-        "ready-timeout" => Used::of_measured(&usage.ready),
-        "stop-timeout" => Used::of_measured(&usage.stop),
-        // Of `stack` nothing counts how deep it goes, of `request-timeout` each request may have another, and
-        // of the rest nothing is used while it runs.
-        _ => None,
+        MeasuredUse::Requests => Some(Used::of(&usage.in_hand).or(Used::of(&usage.under_way))),
+        MeasuredUse::LinesInSecond => Some(Used::in_second(&usage.log_rate)),
+        MeasuredUse::LastStart => Used::of_measured(&usage.ready),
+        MeasuredUse::LastStop => Used::of_measured(&usage.stop),
+        MeasuredUse::Unmeasured => None,
     }
 }

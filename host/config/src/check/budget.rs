@@ -8,7 +8,7 @@ use weir_names::{HookDirName, QueueName};
 use super::Parts;
 use crate::{
     ExtensionConfig, HookDirConfig, QueueConfig, ReloadMode,
-    error::{ConfigError, Place},
+    error::{ConfigError, Location},
     shape::bytes,
 };
 
@@ -43,8 +43,8 @@ impl Parts<'_> {
         let message = format!(
             "`main.memory-budget` is {allowed}, but {whose} come to {comes_to}: raise it, or lower {lower}"
         );
-        let place = self.places.memory_budget.clone();
-        let error = ConfigError::new("main.memory-budget", message, place);
+        let location = self.locations.memory_budget.clone();
+        let error = ConfigError::new("main.memory-budget", message, location);
 
         parts.sort_by_key(|part| std::cmp::Reverse(part.bytes()));
         let (largest, rest) = parts.split_at(SHOWN_MAX.min(parts.len()));
@@ -58,16 +58,16 @@ impl Parts<'_> {
     }
 
     /// A queue that is only named has no other place than the first where it is.
-    fn place_of(&self, part: &Part<'_>) -> Option<Place> {
+    fn place_of(&self, part: &Part<'_>) -> Option<Location> {
         match part {
-            Part::Extension(index, _) => self.place(*index, |at| Some(&at.id)),
-            Part::Hooks(name, _) => self.places.hooks.get(*name).map(|at| at.name.clone()),
-            Part::Queue(name, _) => match self.places.queues.get(*name) {
+            Part::Extension(index, _) => self.location(*index, |at| Some(&at.id)),
+            Part::Hooks(name, _) => self.locations.hooks.get(*name).map(|at| at.name.clone()),
+            Part::Queue(name, _) => match self.locations.queues.get(*name) {
                 Some(at) => Some(at.name.clone()),
                 None => {
                     let mut sources = self.config.queues.iter();
                     let (source, _) = sources.find(|(_, queue)| queue.dead_letter.as_ref() == Some(name))?;
-                    self.places.queues.get(source)?.dead_letter.clone()
+                    self.locations.queues.get(source)?.dead_letter.clone()
                 }
             },
         }

@@ -6,7 +6,7 @@ use weir_names::{ContractName, ExtensionId};
 
 use super::Parts;
 use crate::{
-    error::{ConfigError, Place, listed},
+    error::{ConfigError, Location, listed},
     order::{dependencies, order},
 };
 
@@ -29,10 +29,11 @@ impl Parts<'_> {
                 let names = listed(names.map(|extension| extension.id.as_str()), " -> ");
                 format!("`requires` goes round: {names}: move one of them to `wants`")
             };
-            let error = ConfigError::new(format!("extension[{}].requires", first.from), message, first.place);
+            let error =
+                ConfigError::new(format!("extension[{}].requires", first.from), message, first.location);
             errors.push(waits.fold(error, |error, wait| {
                 error.note(
-                    wait.place,
+                    wait.location,
                     format!("`{}` requires `{}` of `{}` here", wait.from, wait.contract, wait.to),
                 )
             }));
@@ -45,8 +46,8 @@ impl Parts<'_> {
         let fulfilled: BTreeSet<&ContractName> = owner.fulfills.iter().collect();
         let mut required = waiting.requires.iter().enumerate();
         let (item, contract) = required.find(|(_, contract)| fulfilled.contains(contract))?;
-        let place = self.place(from, |at| at.requires.get(item));
-        Some(Wait { from: &waiting.id, to: &owner.id, contract, place })
+        let location = self.location(from, |at| at.requires.get(item));
+        Some(Wait { from: &waiting.id, to: &owner.id, contract, location })
     }
 }
 
@@ -55,5 +56,5 @@ struct Wait<'c> {
     from: &'c ExtensionId,
     to: &'c ExtensionId,
     contract: &'c ContractName,
-    place: Option<Place>,
+    location: Option<Location>,
 }

@@ -6,12 +6,12 @@ use std::{
 };
 
 use super::{
-    GrantPlaces, Parts,
+    GrantLocations, Parts,
     paths::{is_inside, resolved, shown},
 };
 use crate::{
     DirGrant, DirMode,
-    error::{ConfigError, Place},
+    error::{ConfigError, Location},
 };
 
 /// What is granted to one extension, or to one directory of hooks.
@@ -19,7 +19,7 @@ pub(super) struct Granted<'c> {
     /// The path of their table.
     pub(super) path: String,
     pub(super) dirs: &'c [DirGrant],
-    pub(super) places: Option<&'c GrantPlaces>,
+    pub(super) locations: Option<&'c GrantLocations>,
 }
 
 /// The directories of hooks, where each is resolved. Those inside of others are left out: so what overlaps with a
@@ -30,7 +30,7 @@ pub(super) struct HookDirs<'c>(BTreeMap<PathBuf, HookDirAt<'c>>);
 pub(super) struct HookDirAt<'c> {
     pub(super) key: String,
     pub(super) dir: &'c Path,
-    pub(super) place: Option<Place>,
+    pub(super) location: Option<Location>,
 }
 
 impl Parts<'_> {
@@ -40,7 +40,7 @@ impl Parts<'_> {
         let hooks = HookDirs::new(self.config.hooks.iter().map(|(name, hooks)| HookDirAt {
             key: format!("hooks.{name}.dir"),
             dir: &hooks.dir,
-            place: self.places.hooks.get(name).map(|at| at.dir.clone()),
+            location: self.locations.hooks.get(name).map(|at| at.dir.clone()),
         }));
         let cache = self.config.main.cache_dir.as_deref();
         for granted in self.granted() {
@@ -57,12 +57,12 @@ impl Parts<'_> {
         let extensions = self.extensions().map(|(index, extension)| Granted {
             path: format!("extension[{}]", extension.id),
             dirs: &extension.grants.dirs,
-            places: self.places.extensions.get(index).map(|at| &at.grants),
+            locations: self.locations.extensions.get(index).map(|at| &at.grants),
         });
         let hooks = self.config.hooks.iter().map(|(name, hooks)| Granted {
             path: format!("hooks.{name}"),
             dirs: &hooks.grants.dirs,
-            places: self.places.hooks.get(name).map(|at| &at.grants),
+            locations: self.locations.hooks.get(name).map(|at| &at.grants),
         });
         extensions.chain(hooks)
     }
@@ -70,15 +70,15 @@ impl Parts<'_> {
 
 impl Granted<'_> {
     pub(super) fn doubled_guests(&self) -> Vec<ConfigError> {
-        let place = |item: usize| self.places.and_then(|at| at.guests.get(item)).cloned();
+        let location = |item: usize| self.locations.and_then(|at| at.guests.get(item)).cloned();
         let mut errors = Vec::new();
         let mut seen = BTreeMap::new();
         for (item, dir) in self.dirs.iter().enumerate() {
             if let Some(first) = seen.get(&dir.guest) {
                 let key = format!("{}.grants.dirs.guest", self.path);
                 let message = format!("in `{key}`: two directories are granted as `{}`", dir.guest);
-                let error = ConfigError::new(key, message, place(item));
-                errors.push(error.note(place(*first), "the first is here"));
+                let error = ConfigError::new(key, message, location(item));
+                errors.push(error.note(location(*first), "the first is here"));
             } else {
                 seen.insert(&dir.guest, item);
             }
@@ -99,7 +99,7 @@ impl Granted<'_> {
         overlapping.map(|(item, host, hooks)| {
             let dir = format!("`{}`, {}", hooks.key, shown(hooks.dir));
             self.overlap(item, host, &dir, "who writes there says what runs as a hook")
-                .note(hooks.place.clone(), "the directory of hooks is set here")
+                .note(hooks.location.clone(), "the directory of hooks is set here")
         })
     }
 
@@ -113,7 +113,7 @@ impl Granted<'_> {
         let key = format!("{}.grants.dirs.host", self.path);
         let message =
             format!("in `{key}`: {} is granted for writing and overlaps with {other}: {why}", shown(host));
-        ConfigError::new(key, message, self.places.and_then(|at| at.hosts.get(item)).cloned())
+        ConfigError::new(key, message, self.locations.and_then(|at| at.hosts.get(item)).cloned())
     }
 }
 

@@ -17,8 +17,8 @@ use crate::{
 /// All that is wrong with a directory of hooks that belongs to no configuration.
 pub(crate) fn hook_dir(config: &HookDirConfig) -> Vec<ConfigError> {
     let path = format!("hooks[{}]", shorten(&config.dir.display().to_string(), 100));
-    let own = HookDirAt { key: format!("{path}.dir"), dir: &config.dir, place: None };
-    let granted = Granted { path, dirs: &config.grants.dirs, places: None };
+    let own = HookDirAt { key: format!("{path}.dir"), dir: &config.dir, location: None };
+    let granted = Granted { path, dirs: &config.grants.dirs, locations: None };
     let mut errors = hook_dir_values(config, &granted.path);
     errors.extend(granted.over_hooks(&HookDirs::new([own])));
     errors.extend(granted.doubled_guests());
@@ -30,9 +30,9 @@ impl Parts<'_> {
     pub(super) fn hook_dirs(&self, errors: &mut Vec<ConfigError>) {
         let cache = self.config.main.cache_dir.as_deref();
         for (name, hooks) in &self.config.hooks {
-            let places = self.places.hooks.get(name);
+            let locations = self.locations.hooks.get(name);
             errors.extend(doubles(&format!("hooks.{name}.suffixes"), &hooks.suffixes, |item| {
-                places.and_then(|at| at.suffixes.get(item)).cloned()
+                locations.and_then(|at| at.suffixes.get(item)).cloned()
             }));
             errors.extend(cache.filter(|cache| is_inside(&hooks.dir, cache)).map(|cache| {
                 let key = format!("hooks.{name}.dir");
@@ -41,7 +41,7 @@ impl Parts<'_> {
                     shown(&hooks.dir),
                     shown(cache)
                 );
-                ConfigError::new(key, message, places.map(|at| at.dir.clone()))
+                ConfigError::new(key, message, locations.map(|at| at.dir.clone()))
             }));
         }
     }
@@ -62,8 +62,8 @@ impl Parts<'_> {
                     |near| format!("did you mean `{near}`?"),
                 );
                 let message = format!("`{id}` runs the hooks `{name}`, but there are no such hooks: {help}");
-                let place = self.place(index, |at| at.runs.get(item));
-                errors.push(ConfigError::new(format!("extension[{id}].runs"), message, place));
+                let location = self.location(index, |at| at.runs.get(item));
+                errors.push(ConfigError::new(format!("extension[{id}].runs"), message, location));
             }
         }
     }

@@ -28,7 +28,7 @@ impl Parts<'_> {
             format!("`main.plugin-dir`, {}, is in `main.cache-dir`, {}", shown(plugins), shown(cache))
         };
         let message = format!("{fault}: the cache needs a directory where only Main writes");
-        let (plugins_at, cache_at) = (self.places.plugin_dir.clone(), self.places.cache_dir.clone());
+        let (plugins_at, cache_at) = (self.locations.plugin_dir.clone(), self.locations.cache_dir.clone());
         errors.push(match cache_at {
             Some(_) => ConfigError::new("main.cache-dir", message, cache_at)
                 .note(plugins_at, "the plugin directory is set here"),
@@ -41,10 +41,10 @@ impl Parts<'_> {
         for (index, extension) in self.extensions() {
             let path = &extension.path;
             let key = format!("extension[{}].path", extension.id);
-            let place = self.place(index, |at| Some(&at.path));
+            let location = self.location(index, |at| Some(&at.path));
             let shown = quote(&path.display().to_string());
             if let Some(fault) = path_fault(path, &self.config.main) {
-                errors.push(ConfigError::new(&*key, format!("in `{key}`: {shown} {fault}"), place));
+                errors.push(ConfigError::new(&*key, format!("in `{key}`: {shown} {fault}"), location));
                 continue;
             }
             let folded = path.to_string_lossy().to_lowercase();
@@ -54,8 +54,8 @@ impl Parts<'_> {
                         "in `{key}`: {shown} and the path of `{}` differ only in upper and lower case",
                         other.id
                     );
-                    let error = ConfigError::new(key, message, place);
-                    errors.push(error.note(self.place(first, |at| Some(&at.path)), "the other is here"));
+                    let error = ConfigError::new(key, message, location);
+                    errors.push(error.note(self.location(first, |at| Some(&at.path)), "the other is here"));
                 }
                 Some(_) => {}
                 None => drop(seen.insert(folded, index)),

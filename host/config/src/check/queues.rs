@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use weir_names::QueueName;
 
-use super::{ExtensionPlaces, Parts};
+use super::{ExtensionLocations, Parts};
 use crate::{
-    error::{ConfigError, ERRORS_MAX, Place, listed},
+    error::{ConfigError, ERRORS_MAX, Location, listed},
     order::order,
     section::nearest,
 };
@@ -15,7 +15,7 @@ impl Parts<'_> {
     pub(super) fn queues(&self, errors: &mut Vec<ConfigError>) {
         let known = self.config.all_queues();
         let mut look_up =
-            |id, index, key, does, names: &[QueueName], places: fn(&ExtensionPlaces) -> &[Place]| {
+            |id, index, key, does, names: &[QueueName], locations: fn(&ExtensionLocations) -> &[Location]| {
                 for (item, name) in names.iter().enumerate().filter(|(_, name)| !known.contains_key(*name)) {
                     // Each with each would take minutes in a file full of them, for messages that nobody sees.
                     let near = (errors.len() < ERRORS_MAX)
@@ -25,8 +25,8 @@ impl Parts<'_> {
                         |near| format!("did you mean `{near}`?"),
                     );
                     let message = format!("`{id}` {does} `{name}`, but there is no such queue: {help}");
-                    let place = self.place(index, |at| places(at).get(item));
-                    errors.push(ConfigError::new(format!("extension[{id}].{key}"), message, place));
+                    let location = self.location(index, |at| locations(at).get(item));
+                    errors.push(ConfigError::new(format!("extension[{id}].{key}"), message, location));
                 }
             };
         for (index, extension) in self.extensions() {
@@ -50,7 +50,8 @@ impl Parts<'_> {
             let Some(first) = round.first() else {
                 continue;
             };
-            let place = |name: &QueueName| self.places.queues.get(name).and_then(|at| at.dead_letter.clone());
+            let location =
+                |name: &QueueName| self.locations.queues.get(name).and_then(|at| at.dead_letter.clone());
             let key = format!("queue.{first}.dead-letter");
             let message = if round.len() == 1 {
                 format!("`{key}` is the queue itself: name another, or leave it out")
@@ -58,10 +59,10 @@ impl Parts<'_> {
                 let names = listed(round.iter().chain([first]).map(|name| name.as_str()), " -> ");
                 format!("`dead-letter` goes round: {names}: leave it out of one of them")
             };
-            let error = ConfigError::new(key, message, place(first));
+            let error = ConfigError::new(key, message, location(first));
             let next = round.iter().skip(1).chain([first]);
             errors.push(round.iter().zip(next).skip(1).fold(error, |error, (name, next)| {
-                error.note(place(name), format!("the dead letters of `{name}` go to `{next}` here"))
+                error.note(location(name), format!("the dead letters of `{name}` go to `{next}` here"))
             }));
         }
     }

@@ -1,7 +1,7 @@
 //! What may wait of one subscription, against what may wait in the inbox.
 
 use super::Parts;
-use crate::{KEYS, error::ConfigError};
+use crate::{LIMIT_KEYS, error::ConfigError};
 
 impl Parts<'_> {
     pub(super) fn subscriptions(&self) -> Vec<ConfigError> {
@@ -9,13 +9,14 @@ impl Parts<'_> {
         for (index, extension) in self.extensions() {
             for (item, grant) in extension.subscribes.iter().enumerate() {
                 let path = format!("extension[{}].subscribes[{}]", extension.id, item + 1);
-                let places = || self.places.extensions.get(index)?.subscribes.get(item);
-                let messages = (grant.messages.map(u64::from), places().and_then(|at| at.messages.as_ref()));
-                let bytes = (grant.bytes, places().and_then(|at| at.bytes.as_ref()));
-                for (name, limit, (wanted, place)) in
+                let locations = || self.locations.extensions.get(index)?.subscribes.get(item);
+                let messages =
+                    (grant.messages.map(u64::from), locations().and_then(|at| at.messages.as_ref()));
+                let bytes = (grant.bytes, locations().and_then(|at| at.bytes.as_ref()));
+                for (name, limit, (wanted, location)) in
                     [("messages", "inbox.messages", messages), ("bytes", "inbox.bytes", bytes)]
                 {
-                    let key = KEYS.iter().find(|key| key.name == limit);
+                    let key = LIMIT_KEYS.iter().find(|key| key.name == limit);
                     let Some((key, wanted)) = key.zip(wanted) else { continue };
                     let Some(allowed) = (key.get)(&extension.limits).filter(|allowed| wanted > *allowed)
                     else {
@@ -28,7 +29,7 @@ impl Parts<'_> {
                         key.shape.text(allowed),
                         extension.limits.source(key),
                     );
-                    errors.push(ConfigError::new(format!("{path}.{name}"), message, place.cloned()));
+                    errors.push(ConfigError::new(format!("{path}.{name}"), message, location.cloned()));
                 }
             }
         }

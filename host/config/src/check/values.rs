@@ -1,10 +1,8 @@
 //! What is wrong with single values of a configuration made in Rust, and between those of one table.
 
 use crate::{
-    Config, ExtensionConfig, Grants, HookDirConfig,
-    error::ConfigError,
-    grants::check_variable,
-    hooks::{LIMITS, suffix},
+    Config, ExtensionConfig, Grants, HookDirConfig, error::ConfigError, grants::check_variable,
+    hooks::suffix, limits::InHooks,
 };
 
 /// What is wrong with single values: a file is checked for that as it is read.
@@ -53,7 +51,7 @@ fn limits(extension: &ExtensionConfig, path: &str, faults: &mut Faults) {
                 (format!("{path}.{}", found.keys.0), format!("in `{path}`: {}", found.message))
             }));
     }
-    faults.extend(out_of_range.into_iter().map(|(key, shape)| must_be(&path, key, &shape)));
+    faults.extend(out_of_range.into_iter().map(|(key, shape)| must_be(&path, key.name, &shape)));
 }
 
 fn restart(extension: &ExtensionConfig, path: &str, faults: &mut Faults) {
@@ -81,8 +79,8 @@ fn hooks(hooks: &HookDirConfig, path: &str, faults: &mut Faults) {
     }
     faults.extend(out_of_range.into_iter().map(|(key, what)| must_be(path, key, &what)));
     // The class gives the rest, and no hook heeds it.
-    let limits = hooks.limits.out_of_range().into_iter().filter(|(key, _)| LIMITS.contains(key));
-    faults.extend(limits.map(|(key, what)| must_be(&format!("{path}.limits"), key, &what)));
+    let limits = hooks.limits.out_of_range().into_iter().filter(|(key, _)| key.in_hooks == InHooks::Allowed);
+    faults.extend(limits.map(|(key, what)| must_be(&format!("{path}.limits"), key.name, &what)));
     variables(&hooks.grants, path, faults);
 }
 

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::{LimitName, LimitUnit};
+
 /// Bounds that come with a built-in class, which every class inherits from, and that nobody sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -65,4 +67,30 @@ impl FixedLimits {
         resources: 1024,
         ..Self::MEDIUM
     };
+}
+
+/// The limits that a guest can hit and that no operator sets.
+impl LimitName {
+    /// [`FixedLimits::table_elements`].
+    pub const TABLE_ELEMENTS: Self = Self::new("table-elements", LimitUnit::Count);
+    /// [`FixedLimits::tables`].
+    pub const TABLES: Self = Self::new("tables", LimitUnit::Count);
+    /// [`FixedLimits::memories`].
+    pub const MEMORIES: Self = Self::new("memories", LimitUnit::Count);
+    /// [`FixedLimits::instances`].
+    pub const INSTANCES: Self = Self::new("instances", LimitUnit::Count);
+    /// [`FixedLimits::resources`].
+    pub const RESOURCES: Self = Self::new("resources", LimitUnit::Count);
+    /// [`FixedLimits::random_bytes`].
+    pub const RANDOM_BYTES: Self = Self::new("random-bytes", LimitUnit::Bytes);
+    /// [`Limits::transfer`](super::Limits::transfer).
+    pub const TRANSFER: Self = Self::new("transfer", LimitUnit::Bytes);
+    /// What a command may write, in all.
+    pub const OUTPUT: Self = Self::new("output", LimitUnit::Bytes);
+    /// Time that one hook may take.
+    pub const TIMEOUT: Self = Self::new("timeout", LimitUnit::Seconds);
+    /// Time that all hooks of a directory may take together.
+    pub const TOTAL_TIMEOUT: Self = Self::new("total-timeout", LimitUnit::Seconds);
+    /// The same, as the caller of hooks sets it.
+    pub const CALL: Self = Self::new("call", LimitUnit::Seconds);
 }

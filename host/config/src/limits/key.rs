@@ -1,138 +1,293 @@
 //! The limits that operators set: the names under which files, variables and `weir limits` know them.
 //!
-//! There is no other list of them. Values are numbers here, in the unit of their shape.
+//! Each is one entry that holds all there is to know of a limit. Values are numbers here, in the unit of
+//! their shape.
 
 use std::{ops::RangeInclusive, time::Duration};
 
 use weir_metrics::nanoseconds;
-
 use weir_names::CpuShare;
 
-use super::{KIB, Limits, MIB};
+use super::{KIB, LimitUnit, Limits, MIB};
 use crate::shape::Shape;
 
 /// Of every timeout: what a request carries counts milliseconds in 32 bits.
-pub(crate) const TIMEOUT: RangeInclusive<Duration> =
-    Duration::from_millis(1)..=Duration::from_secs(24 * 60 * 60);
+pub const TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(24 * 60 * 60);
 
 const FUEL: Shape = Shape::Count(1_000..=1_000_000_000_000_000);
 
-/// One limit.
-#[derive(Debug)]
-pub struct Key {
+/// One limit that operators set.
+#[derive(Clone, Debug)]
+pub struct LimitKey {
     /// As in `inbox.messages`: a dot where it stands in a table of its own.
     pub name: &'static str,
+    /// What its value must be.
     pub shape: Shape,
-    /// None: not set, which one of them can be.
+    /// What its numbers count.
+    pub unit: LimitUnit,
+    /// Which measurement says what is used of it.
+    pub used: MeasuredUse,
+    /// Whether hooks have it.
+    pub in_hooks: InHooks,
+    /// Its value among the limits. None: not set, which `request-timeout` alone can be.
     pub get: fn(&Limits) -> Option<u64>,
     pub(super) set: fn(&mut Limits, u64),
 }
 
+/// A measurement of what an extension uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeasuredUse {
+    /// Bytes of its linear memories.
+    Memory,
+    /// Fuel of the message in hand.
+    FuelPerMessage,
+    /// Fuel before the first message.
+    FuelToStart,
+    /// Its time on the worker thread in a second.
+    CpuInSecond,
+    /// The largest message that it sent or received.
+    LargestMessage,
+    /// Messages that wait in its inbox.
+    InboxMessages,
+    /// Bytes that wait in its inbox.
+    InboxBytes,
+    /// Requests in hand, or under way if those are more.
+    Requests,
+    /// Lines that it logs in a second.
+    LinesInSecond,
+    /// What the last start took.
+    LastStart,
+    /// What the last stop took.
+    LastStop,
+    /// Nothing measures it: how deep a stack goes is not counted, each request may have another timeout, and of
+    /// the bounds on loading nothing is used while the extension runs.
+    Unmeasured,
+}
+
+/// Whether hooks have a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InHooks {
+    /// It bounds each run of a hook.
+    Allowed,
+    /// It has no meaning there. The text says why, and completes a sentence that starts with the key.
+    Refused(&'static str),
+}
+
+const NO_MESSAGES: InHooks = InHooks::Refused("is for extensions: hooks have no messages");
+const NO_TIMEOUTS: InHooks =
+    InHooks::Refused("is for extensions: `timeout` of the hooks says how long each may take");
+
 /// Every limit, in the order in which they are shown.
-pub static KEYS: [Key; 17] = [
-    Key {
+pub static LIMIT_KEYS: [LimitKey; 17] = [
+    LimitKey::MEMORY,
+    LimitKey::STACK,
+    LimitKey::FUEL_PER_MESSAGE,
+    LimitKey::FUEL_TO_START,
+    LimitKey::CPU_SHARE,
+    LimitKey::MESSAGE_SIZE,
+    LimitKey::INBOX_MESSAGES,
+    LimitKey::INBOX_BYTES,
+    LimitKey::IN_FLIGHT,
+    LimitKey::LOG_RATE,
+    LimitKey::READY_TIMEOUT,
+    LimitKey::REQUEST_TIMEOUT,
+    LimitKey::STOP_TIMEOUT,
+    LimitKey::FILE_SIZE,
+    LimitKey::CODE_SIZE,
+    LimitKey::COMPILE_MEMORY,
+    LimitKey::COMPILE_TIMEOUT,
+];
+
+impl LimitKey {
+    /// `memory`.
+    pub const MEMORY: Self = Self {
         name: "memory",
         shape: Shape::Size(64 * KIB..=4096 * MIB),
+        unit: LimitUnit::Bytes,
+        used: MeasuredUse::Memory,
+        in_hooks: InHooks::Allowed,
         get: |limits| Some(limits.memory),
         set: |limits, value| limits.memory = value,
-    },
-    Key {
+    };
+
+    /// `stack`.
+    pub const STACK: Self = Self {
         name: "stack",
         shape: Shape::Size(64 * KIB..=16 * MIB),
+        unit: LimitUnit::Bytes,
+        used: MeasuredUse::Unmeasured,
+        in_hooks: InHooks::Allowed,
         get: |limits| Some(limits.stack),
         set: |limits, value| limits.stack = value,
-    },
-    Key {
+    };
+
+    /// `fuel-per-message`.
+    pub const FUEL_PER_MESSAGE: Self = Self {
         name: "fuel-per-message",
         shape: FUEL,
+        unit: LimitUnit::Fuel,
+        used: MeasuredUse::FuelPerMessage,
+        in_hooks: InHooks::Refused(
+            "is for messages: a run of a hook has `fuel-to-start`, from its start to its end",
+        ),
         get: |limits| Some(limits.fuel_per_message),
         set: |limits, value| limits.fuel_per_message = value,
-    },
-    Key {
+    };
+
+    /// `fuel-to-start`.
+    pub const FUEL_TO_START: Self = Self {
         name: "fuel-to-start",
         shape: FUEL,
+        unit: LimitUnit::Fuel,
+        used: MeasuredUse::FuelToStart,
+        in_hooks: InHooks::Allowed,
         get: |limits| Some(limits.fuel_to_start),
         set: |limits, value| limits.fuel_to_start = value,
-    },
-    Key {
+    };
+
+    /// `cpu-share`.
+    pub const CPU_SHARE: Self = Self {
         name: "cpu-share",
         shape: Shape::Share(CpuShare::MIN.basis_points()..=CpuShare::WHOLE.basis_points()),
+        unit: LimitUnit::Share,
+        used: MeasuredUse::CpuInSecond,
+        in_hooks: InHooks::Allowed,
         get: |limits| Some(limits.cpu_share.basis_points()),
         set: |limits, value| limits.cpu_share = CpuShare::from_basis_points(value),
-    },
-    Key {
+    };
+
+    /// `message-size`.
+    pub const MESSAGE_SIZE: Self = Self {
         name: "message-size",
         shape: Shape::Size(KIB..=64 * MIB),
+        unit: LimitUnit::Bytes,
+        used: MeasuredUse::LargestMessage,
+        in_hooks: NO_MESSAGES,
         get: |limits| Some(limits.message_size),
         set: |limits, value| limits.message_size = value,
-    },
-    Key {
+    };
+
+    /// `inbox.messages`.
+    pub const INBOX_MESSAGES: Self = Self {
         name: "inbox.messages",
         shape: Shape::Count(1..=1_000_000),
+        unit: LimitUnit::Messages,
+        used: MeasuredUse::InboxMessages,
+        in_hooks: NO_MESSAGES,
         get: |limits| Some(limits.inbox_messages.into()),
         set: |limits, value| limits.inbox_messages = small(value),
-    },
-    Key {
+    };
+
+    /// `inbox.bytes`.
+    pub const INBOX_BYTES: Self = Self {
         name: "inbox.bytes",
         shape: Shape::Size(KIB..=1024 * MIB),
+        unit: LimitUnit::Bytes,
+        used: MeasuredUse::InboxBytes,
+        in_hooks: NO_MESSAGES,
         get: |limits| Some(limits.inbox_bytes),
         set: |limits, value| limits.inbox_bytes = value,
-    },
-    Key {
+    };
+
+    /// `in-flight`.
+    pub const IN_FLIGHT: Self = Self {
         name: "in-flight",
         shape: Shape::Count(1..=65_536),
+        unit: LimitUnit::Requests,
+        used: MeasuredUse::Requests,
+        in_hooks: NO_MESSAGES,
         get: |limits| Some(limits.in_flight.into()),
         set: |limits, value| limits.in_flight = small(value),
-    },
-    Key {
+    };
+
+    /// `log-rate`.
+    pub const LOG_RATE: Self = Self {
         name: "log-rate",
         shape: Shape::Count(1..=100_000),
+        unit: LimitUnit::LinesPerSecond,
+        used: MeasuredUse::LinesInSecond,
+        in_hooks: InHooks::Refused("is for extensions: `output` of the hooks says how much each may write"),
         get: |limits| Some(limits.log_rate.into()),
         set: |limits, value| limits.log_rate = small(value),
-    },
-    Key {
+    };
+
+    /// `ready-timeout`.
+    pub const READY_TIMEOUT: Self = Self {
         name: "ready-timeout",
         shape: Shape::Time(TIMEOUT),
+        unit: LimitUnit::Seconds,
+        used: MeasuredUse::LastStart,
+        in_hooks: NO_TIMEOUTS,
         get: |limits| Some(nanoseconds(limits.ready_timeout)),
         set: |limits, value| limits.ready_timeout = Duration::from_nanos(value),
-    },
-    Key {
+    };
+
+    /// `request-timeout`.
+    pub const REQUEST_TIMEOUT: Self = Self {
         name: "request-timeout",
         shape: Shape::Time(TIMEOUT),
+        unit: LimitUnit::Seconds,
+        used: MeasuredUse::Unmeasured,
+        in_hooks: NO_TIMEOUTS,
         get: |limits| limits.request_timeout.map(nanoseconds),
         set: |limits, value| limits.request_timeout = Some(Duration::from_nanos(value)),
-    },
-    Key {
+    };
+
+    /// `stop-timeout`.
+    pub const STOP_TIMEOUT: Self = Self {
         name: "stop-timeout",
         shape: Shape::Time(TIMEOUT),
+        unit: LimitUnit::Seconds,
+        used: MeasuredUse::LastStop,
+        in_hooks: NO_TIMEOUTS,
         get: |limits| Some(nanoseconds(limits.stop_timeout)),
         set: |limits, value| limits.stop_timeout = Duration::from_nanos(value),
-    },
-    Key {
+    };
+
+    /// `file-size`.
+    pub const FILE_SIZE: Self = Self {
         name: "file-size",
         shape: Shape::Size(KIB..=1024 * MIB),
+        unit: LimitUnit::Bytes,
+        used: MeasuredUse::Unmeasured,
+        in_hooks: InHooks::Allowed,
         get: |limits| Some(limits.file_size),
         set: |limits, value| limits.file_size = value,
-    },
-    Key {
+    };
+
+    /// `code-size`.
+    pub const CODE_SIZE: Self = Self {
         name: "code-size",
         shape: Shape::Size(64 * KIB..=4096 * MIB),
+        unit: LimitUnit::Bytes,
+        used: MeasuredUse::Unmeasured,
+        in_hooks: InHooks::Allowed,
         get: |limits| Some(limits.code_size),
         set: |limits, value| limits.code_size = value,
-    },
-    Key {
+    };
+
+    /// `compile-memory`.
+    pub const COMPILE_MEMORY: Self = Self {
         name: "compile-memory",
         shape: Shape::Size(64 * MIB..=1024 * 1024 * MIB),
+        unit: LimitUnit::Bytes,
+        used: MeasuredUse::Unmeasured,
+        in_hooks: InHooks::Allowed,
         get: |limits| Some(limits.compile_memory),
         set: |limits, value| limits.compile_memory = value,
-    },
-    Key {
+    };
+
+    /// `compile-timeout`.
+    pub const COMPILE_TIMEOUT: Self = Self {
         name: "compile-timeout",
         shape: Shape::Time(TIMEOUT),
+        unit: LimitUnit::Seconds,
+        used: MeasuredUse::Unmeasured,
+        in_hooks: InHooks::Allowed,
         get: |limits| Some(nanoseconds(limits.compile_timeout)),
         set: |limits, value| limits.compile_timeout = Duration::from_nanos(value),
-    },
-];
+    };
+}
 
 /// A value that its range keeps small.
 fn small(value: u64) -> u32 {

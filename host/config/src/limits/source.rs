@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use super::{Key, Limits};
+use super::{LimitKey, Limits};
 
 /// Where the value of a limit comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,12 +45,12 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    pub(super) fn note(&mut self, key: &'static Key, value: u64, source: LimitSource) {
+    pub(super) fn note(&mut self, key: &'static LimitKey, value: u64, source: LimitSource) {
         self.set.insert(key.name, (value, source));
     }
 
     /// Judged by the value that is there: a program may have changed it since.
-    pub(super) fn of(&self, key: &'static Key, limits: &Limits) -> LimitSource {
+    pub(super) fn of(&self, key: &'static LimitKey, limits: &Limits) -> LimitSource {
         let value = (key.get)(limits);
         if let Some((set, source)) = self.set.get(key.name) {
             return if value == Some(*set) { source.clone() } else { LimitSource::Program };

@@ -1,10 +1,10 @@
 //! Values of limits in JSON: in units that people use, each with its name.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
-use super::{KEYS, LimitSource};
-use crate::Shape;
 use serde::{Serialize, Serializer};
+
+use super::{LimitKey, LimitSource};
 
 /// What is allowed or used. In JSON each is a number: times are in seconds, shares go from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,13 +18,41 @@ pub enum LimitValue {
     Share(f64),
 }
 
+/// What the numbers of a limit count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitUnit {
+    /// Bytes.
+    Bytes,
+    /// A length of time, kept in nanoseconds.
+    Seconds,
+    /// A share of the worker thread's time, kept in hundredths of a percent.
+    Share,
+    /// Units of fuel.
+    Fuel,
+    /// Requests.
+    Requests,
+    /// Messages.
+    Messages,
+    /// Lines a second.
+    LinesPerSecond,
+    /// Things that the name of the limit says.
+    Count,
+}
+
+/// What a [`LimitHit`] can name: a key, or a limit that nobody sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitName {
+    text: &'static str,
+    unit: LimitUnit,
+}
+
 /// A limit that an extension hit. In JSON it has the unit of its numbers beside it, and times are in
 /// seconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitHit {
     /// The key that sets it, or the name under which it is documented.
-    pub name: String,
+    pub name: LimitName,
     /// What was used, in the limit's own unit: nanoseconds where that is time.
     pub used: u64,
     /// What was allowed, in the same unit.
@@ -32,41 +60,75 @@ pub struct LimitHit {
 }
 
 impl LimitHit {
-    /// A limit by its name, and two numbers in its own unit.
+    /// A limit, and two numbers in its own unit.
     #[must_use]
-    pub fn new(name: &str, used: u64, allowed: u64) -> Self {
-        Self { name: name.to_owned(), used, allowed }
+    pub fn new(limit: impl Into<LimitName>, used: u64, allowed: u64) -> Self {
+        Self { name: limit.into(), used, allowed }
     }
 }
 
-impl LimitValue {
-    /// A number of the limit of that name, in the unit in which it is kept.
-    pub fn new(name: &str, number: u64) -> Self {
-        match shape(name) {
-            Some(Shape::Time(_)) => Self::Time(Duration::from_nanos(number)),
-            Some(Shape::Share(_)) => Self::Share(fraction(number)),
-            _ => Self::Count(number),
+impl LimitName {
+    /// A limit of this name, whose numbers have this unit.
+    #[must_use]
+    pub const fn new(text: &'static str, unit: LimitUnit) -> Self {
+        Self { text, unit }
+    }
+
+    /// The name, as it is documented.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        self.text
+    }
+
+    /// What its numbers count.
+    #[must_use]
+    pub const fn unit(self) -> LimitUnit {
+        self.unit
+    }
+}
+
+impl From<LimitKey> for LimitName {
+    fn from(key: LimitKey) -> Self {
+        Self::new(key.name, key.unit)
+    }
+}
+
+impl fmt::Display for LimitName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text)
+    }
+}
+
+impl LimitUnit {
+    /// Its name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bytes => "bytes",
+            Self::Seconds => "s",
+            Self::Share => "share",
+            Self::Fuel => "fuel",
+            Self::Requests => "requests",
+            Self::Messages => "messages",
+            Self::LinesPerSecond => "lines/s",
+            Self::Count => "count",
         }
     }
-}
 
-/// What the numbers of a limit count, by the name that JSON has for it.
-pub fn unit(name: &str) -> &'static str {
-    match (shape(name), name) {
-        (Some(Shape::Size(_)), _) | (None, "host-stack" | "random-bytes" | "transfer") => "bytes",
-        (Some(Shape::Time(_)), _) => "s",
-        (Some(Shape::Share(_)), _) => "share",
-        (_, "fuel-per-message" | "fuel-to-start" | "fuel-slice") => "fuel",
-        (_, "in-flight") => "requests",
-        (_, "log-rate") => "lines/s",
-        (_, "inbox.messages") => "messages",
-        _ => "count",
+    /// A number as it is kept, as people use it.
+    #[must_use]
+    pub fn value(self, number: u64) -> LimitValue {
+        match self {
+            Self::Seconds => LimitValue::Time(Duration::from_nanos(number)),
+            Self::Share => LimitValue::Share(fraction(number)),
+            Self::Bytes
+            | Self::Fuel
+            | Self::Requests
+            | Self::Messages
+            | Self::LinesPerSecond
+            | Self::Count => LimitValue::Count(number),
+        }
     }
-}
-
-/// None of those that nobody sets.
-fn shape(name: &str) -> Option<&'static Shape> {
-    KEYS.iter().find(|key| key.name == name).map(|key| &key.shape)
 }
 
 /// Of hundredths of a percent.
@@ -93,17 +155,26 @@ impl Serialize for LimitHit {
             used: LimitValue,
             allowed: LimitValue,
         }
-        let value = |number| LimitValue::new(&self.name, number);
-        let (used, allowed) = (value(self.used), value(self.allowed));
-        Json { name: &self.name, unit: unit(&self.name), used, allowed }.serialize(serializer)
+        let LimitName { text, unit } = self.name;
+        let (used, allowed) = (unit.value(self.used), unit.value(self.allowed));
+        Json { name: text, unit: unit.name(), used, allowed }.serialize(serializer)
     }
 }
 
+/// A length of time as JSON has it.
+///
+/// # Errors
+///
+/// Those of the serializer.
 pub fn seconds<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
     duration.map(|duration| duration.as_secs_f64()).serialize(serializer)
 }
 
 /// What kind it is and what that has, for programs, and all of it for people.
+///
+/// # Errors
+///
+/// Those of the serializer.
 pub fn source<S: Serializer>(source: &LimitSource, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct Json<'a> {

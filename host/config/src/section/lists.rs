@@ -5,7 +5,7 @@ use std::{fmt, ops::Range};
 use toml::de::{DeArray, DeTable};
 use weir_names::ExtensionId;
 
-use super::{At, Section};
+use super::{Located, Section};
 use crate::shape::{Found, Shape};
 
 impl Section<'_, '_> {
@@ -15,7 +15,7 @@ impl Section<'_, '_> {
         key: &'static str,
         what: &'static str,
         parse: impl Fn(&str) -> Result<T, E>,
-    ) -> Vec<At<T>> {
+    ) -> Vec<Located<T>> {
         let shape = Shape::Texts(what);
         let items = self.list(key, &shape).into_iter().flat_map(|list| list.iter());
         items.filter_map(|item| self.parsed(key, &shape, item, &parse)).collect()
@@ -27,7 +27,7 @@ impl Section<'_, '_> {
         key: &'static str,
         what: &'static str,
         parse: impl Fn(&str) -> Result<T, E>,
-    ) -> Option<Vec<At<T>>> {
+    ) -> Option<Vec<Located<T>>> {
         let texts = self.texts(key, what, parse);
         let value = self.table.get(key)?;
         if value.get_ref().as_array().is_some_and(|list| list.is_empty()) {
@@ -70,7 +70,7 @@ impl Section<'_, '_> {
         items
             .filter_map(|(index, item)| match item.get_ref().as_table() {
                 Some(table) => self.item(key, &(index + 1).to_string(), table, item.span(), &mut read),
-                None => self.parsed(key, &shape, item, &parse).map(At::into_value),
+                None => self.parsed(key, &shape, item, &parse).map(Located::into_value),
             })
             .collect()
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use toml::de::DeTable;
 
-use super::{At, Section, child};
+use super::{Located, Section, child};
 use crate::shape::{self, Found, Shape};
 
 /// What stands for a name that the operator chooses, where keys are listed.
@@ -44,7 +44,7 @@ impl Section<'_, '_> {
                 }
                 Err(found) => format!("`{path}` must be a string, a finite number or a boolean, not {found}"),
             };
-            self.error(path, fault, self.reader.place(value.span()));
+            self.error(path, fault, self.reader.location(value.span()));
         }
         values
     }
@@ -67,11 +67,15 @@ impl Section<'_, '_> {
     }
 
     /// A table of tables with keys of their own, under names of the operator's choice.
-    pub(crate) fn named(&mut self, key: &'static str, mut read: impl FnMut(&mut Section<'_, '_>, At<&str>)) {
+    pub(crate) fn named(
+        &mut self,
+        key: &'static str,
+        mut read: impl FnMut(&mut Section<'_, '_>, Located<&str>),
+    ) {
         let value = self.find(key, &Shape::Named);
         #[cfg(test)]
         if self.reader.keys.is_some() {
-            let name = At { value: NAME, place: self.place() };
+            let name = Located { value: NAME, location: self.location() };
             let path = format!("{}.{NAME}", self.path_of(key));
             Section::read(self.reader, &DeTable::new(), path, 0..0, |section| read(section, name));
         }
@@ -87,10 +91,11 @@ impl Section<'_, '_> {
             let Some(table) = value.get_ref().as_table() else {
                 let message =
                     format!("`{path}` must be {}, not {}", Shape::Table, Found::kind(value.get_ref()));
-                self.error(path, message, self.reader.place(value.span()));
+                self.error(path, message, self.reader.location(value.span()));
                 continue;
             };
-            let name = At { value: name.get_ref().as_ref(), place: self.reader.place(name.span()) };
+            let name =
+                Located { value: name.get_ref().as_ref(), location: self.reader.location(name.span()) };
             Section::read(self.reader, table, path, value.span(), |section| read(section, name));
         }
     }

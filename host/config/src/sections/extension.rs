@@ -9,12 +9,12 @@ use super::{
 };
 use crate::{
     ArtifactHash, SubscribeGrant,
-    check::{ExtensionPlaces, SubscribePlaces},
+    check::{ExtensionLocations, SubscribeLocations},
     classes::class_name,
     extension::{ExtensionConfig, INSTANCES},
     policy,
     restart::{BACKOFF, FAILURES, ReloadMode, RestartConfig, RestartPolicy, WINDOW},
-    section::{At, Section},
+    section::{Located, Section},
     subscribe::{BYTES, MESSAGES},
 };
 
@@ -29,7 +29,7 @@ const RELOAD: &str = "`stop-first` or `overlap`";
 pub(super) fn extension(
     section: &mut Section<'_, '_>,
     plugin_dir: &Path,
-) -> Option<(ExtensionDraft, ExtensionPlaces)> {
+) -> Option<(ExtensionDraft, ExtensionLocations)> {
     section.require("id", EXTENSION_ID);
     section.require("path", PLUGIN);
     let id = section.text("id", EXTENSION_ID, str::parse::<ExtensionId>);
@@ -44,7 +44,7 @@ pub(super) fn extension(
     let subscribes = section.texts_and_tables(
         "subscribes",
         TOPIC,
-        |text| text.parse().map(|grant| (grant, SubscribePlaces::default())),
+        |text| text.parse().map(|grant| (grant, SubscribeLocations::default())),
         subscribe,
     );
     let (subscribes, subscribes_at) = subscribes.into_iter().unzip();
@@ -62,9 +62,9 @@ pub(super) fn extension(
     let reload = section.text("reload", RELOAD, ReloadMode::named);
 
     let (id, path) = (id?, path?);
-    let places = ExtensionPlaces {
-        id: id.place,
-        path: path.place,
+    let locations = ExtensionLocations {
+        id: id.location,
+        path: path.location,
         fulfills: fulfills_at,
         requires: requires_at,
         wants: wants_at,
@@ -75,12 +75,12 @@ pub(super) fn extension(
         grants: grants_at,
     };
     let new = ExtensionConfig::new(id.value, path.value);
-    let when_full = when_full.map_or(new.when_full, At::into_value);
-    let instances = instances.map_or(new.instances, At::into_value);
+    let when_full = when_full.map_or(new.when_full, Located::into_value);
+    let instances = instances.map_or(new.instances, Located::into_value);
     let autostart = autostart.unwrap_or(new.autostart);
-    let reload = reload.map_or(new.reload, At::into_value);
+    let reload = reload.map_or(new.reload, Located::into_value);
     let config = ExtensionConfig {
-        sha256: sha256.map(At::into_value),
+        sha256: sha256.map(Located::into_value),
         fulfills,
         requires,
         wants,
@@ -98,21 +98,22 @@ pub(super) fn extension(
         reload,
         ..new
     };
-    Some((ExtensionDraft { config, class, changes }, places))
+    Some((ExtensionDraft { config, class, changes }, locations))
 }
 
 /// None if it has no topic, which is reported.
-fn subscribe(section: &mut Section<'_, '_>) -> Option<(SubscribeGrant, SubscribePlaces)> {
+fn subscribe(section: &mut Section<'_, '_>) -> Option<(SubscribeGrant, SubscribeLocations)> {
     section.require("topic", TOPIC);
     let topic = section.text("topic", TOPIC, str::parse::<TopicPattern>);
     let policy = section.text("policy", policy::OF_EVENTS, |text| policy::named(text, policy::OF_EVENTS));
-    let (messages, messages_at) = section.count("messages", MESSAGES).map(|at| (at.value, at.place)).unzip();
-    let (bytes, bytes_at) = section.number("bytes", &BYTES).map(|at| (at.value, at.place)).unzip();
+    let (messages, messages_at) =
+        section.count("messages", MESSAGES).map(|at| (at.value, at.location)).unzip();
+    let (bytes, bytes_at) = section.number("bytes", &BYTES).map(|at| (at.value, at.location)).unzip();
 
     let new = SubscribeGrant::from(topic?.value);
-    let policy = policy.map_or(new.policy, At::into_value);
-    let places = SubscribePlaces { messages: messages_at, bytes: bytes_at };
-    Some((SubscribeGrant { policy, messages, bytes, ..new }, places))
+    let policy = policy.map_or(new.policy, Located::into_value);
+    let locations = SubscribeLocations { messages: messages_at, bytes: bytes_at };
+    Some((SubscribeGrant { policy, messages, bytes, ..new }, locations))
 }
 
 fn restart(section: &mut Section<'_, '_>) -> RestartConfig {
@@ -124,14 +125,14 @@ fn restart(section: &mut Section<'_, '_>) -> RestartConfig {
     let window = section.time("window", WINDOW);
 
     let new = RestartConfig::default();
-    let (backoff, backoff_at) = backoff.map(|at| (at.value, at.place)).unzip();
-    let (max_backoff, max_backoff_at) = max_backoff.map(|at| (at.value, at.place)).unzip();
+    let (backoff, backoff_at) = backoff.map(|at| (at.value, at.location)).unzip();
+    let (max_backoff, max_backoff_at) = max_backoff.map(|at| (at.value, at.location)).unzip();
     let restart = RestartConfig {
-        policy: policy.map_or(new.policy, At::into_value),
+        policy: policy.map_or(new.policy, Located::into_value),
         backoff: backoff.unwrap_or(new.backoff),
         max_backoff: max_backoff.unwrap_or(new.max_backoff),
-        failures: failures.map_or(new.failures, At::into_value),
-        window: window.map_or(new.window, At::into_value),
+        failures: failures.map_or(new.failures, Located::into_value),
+        window: window.map_or(new.window, Located::into_value),
     };
     if let Some(message) = restart.contradiction().filter(|_| section.error_count() == errors) {
         section.contradiction([("max-backoff", max_backoff_at), ("backoff", backoff_at)], &message);

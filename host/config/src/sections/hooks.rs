@@ -6,27 +6,27 @@ use super::{CLASS, HOST_DIR, grants::grants, named, plain_path, split};
 use crate::{
     ExitCodes, HookDirConfig,
     changes::Changes,
-    check::HookDirPlaces,
+    check::HookDirLocations,
     classes::class_name,
-    hooks::{AT_ONCE, EXIT_CODES, LIMITS, OUTPUT, SUFFIX, exit_codes_in, suffix},
-    limits::{KEYS, TIMEOUT},
-    section::{At, Section},
+    hooks::{AT_ONCE, EXIT_CODES, OUTPUT, SUFFIX, exit_codes_in, suffix},
+    limits::{InHooks, LIMIT_KEYS, TIMEOUT},
+    section::{Located, Section},
 };
 
 /// A directory of hooks whose class is not looked up yet.
 #[derive(Debug)]
 pub(crate) struct HookDirDraft {
     pub(crate) config: HookDirConfig,
-    pub(crate) class: Option<At<String>>,
+    pub(crate) class: Option<Located<String>>,
     pub(crate) changes: Changes,
-    pub(crate) places: HookDirPlaces,
+    pub(crate) locations: HookDirLocations,
 }
 
 /// None if it has no directory or cannot have that name, which is reported.
 pub(super) fn hooks(
     section: &mut Section<'_, '_>,
-    name: &At<&str>,
-) -> Option<(At<HookDirName>, HookDirDraft)> {
+    name: &Located<&str>,
+) -> Option<(Located<HookDirName>, HookDirDraft)> {
     section.require("dir", HOST_DIR);
     let dir = plain_path(section, "dir", HOST_DIR);
     let suffixes = section.some_texts("suffixes", SUFFIX, suffix).map(split);
@@ -46,37 +46,30 @@ pub(super) fn hooks(
     let config = HookDirConfig {
         suffixes,
         grants,
-        timeout: timeout.map_or(new.timeout, At::into_value),
-        total_timeout: total_timeout.map_or(new.total_timeout, At::into_value),
-        output: output.map_or(new.output, At::into_value),
-        at_once: at_once.map_or(new.at_once, At::into_value),
+        timeout: timeout.map_or(new.timeout, Located::into_value),
+        total_timeout: total_timeout.map_or(new.total_timeout, Located::into_value),
+        output: output.map_or(new.output, Located::into_value),
+        at_once: at_once.map_or(new.at_once, Located::into_value),
         exit_codes,
         ..new
     };
-    let places =
-        HookDirPlaces { name: name.place.clone(), dir: dir.place, suffixes: suffixes_at, grants: grants_at };
-    Some((name, HookDirDraft { config, class, changes, places }))
+    let locations = HookDirLocations {
+        name: name.location.clone(),
+        dir: dir.location,
+        suffixes: suffixes_at,
+        grants: grants_at,
+    };
+    Some((name, HookDirDraft { config, class, changes, locations }))
 }
 
 /// Those limits that mean something for a hook.
 fn limits(section: &mut Section<'_, '_>) -> Changes {
     let mut changes = Changes::default();
-    for key in KEYS.iter().filter(|key| !key.name.contains('.')) {
-        if LIMITS.contains(&key.name) {
-            changes.add(key, section.number(key.name, &key.shape));
-            continue;
+    for key in LIMIT_KEYS.iter().filter(|key| !key.name.contains('.')) {
+        match key.in_hooks {
+            InHooks::Allowed => changes.add(key, section.number(key.name, &key.shape)),
+            InHooks::Refused(why) => section.refuse(key.name, why),
         }
-        let why = match key.name {
-            "fuel-per-message" => {
-                "is for messages: a run of a hook has `fuel-to-start`, from its start to its end"
-            }
-            "ready-timeout" | "request-timeout" | "stop-timeout" => {
-                "is for extensions: `timeout` of the hooks says how long each may take"
-            }
-            "log-rate" => "is for extensions: `output` of the hooks says how much each may write",
-            _ => "is for extensions: hooks have no messages",
-        };
-        section.refuse(key.name, why);
     }
     section.refuse("inbox", "is for extensions: hooks have no messages");
     changes
@@ -88,9 +81,9 @@ fn exit_codes(section: &mut Section<'_, '_>) -> ExitCodes {
     let ok = section.text("ok", EXIT_CODES, exit_codes_in);
     let error = section.text("error", EXIT_CODES, exit_codes_in);
     let warning = section.text("warning", EXIT_CODES, exit_codes_in);
-    let place = |key| {
+    let location = |key| {
         let set = [("ok", &ok), ("error", &error), ("warning", &warning)];
-        set.into_iter().find(|(name, _)| *name == key)?.1.as_ref().map(|at| at.place.clone())
+        set.into_iter().find(|(name, _)| *name == key)?.1.as_ref().map(|at| at.location.clone())
     };
     let codes = ExitCodes {
         ok: ok.as_ref().map_or(new.ok, |at| at.value.clone()),
@@ -99,7 +92,7 @@ fn exit_codes(section: &mut Section<'_, '_>) -> ExitCodes {
     };
     if section.error_count() == errors {
         for ([first, second], message) in codes.overlaps() {
-            section.contradiction([(second, place(second)), (first, place(first))], &message);
+            section.contradiction([(second, location(second)), (first, location(first))], &message);
         }
     }
     codes

@@ -5,21 +5,24 @@ use weir_names::{QueueName, Topic, TopicPattern};
 use super::{QUEUE, named};
 use crate::{
     QueueConfig, TopicConfig,
-    error::{Place, quote},
+    error::{Location, quote},
     policy,
     queue::{BYTES, MAX_DELIVERIES, MESSAGES},
-    section::{At, Section},
+    section::{Located, Section},
 };
 
 /// A queue, and where it says where its dead letters go.
 #[derive(Debug)]
 pub(crate) struct QueueDraft {
     pub(crate) config: QueueConfig,
-    pub(crate) dead_letter: Option<Place>,
+    pub(crate) dead_letter: Option<Location>,
 }
 
 /// None if it cannot have that name, which is reported.
-pub(super) fn queue(section: &mut Section<'_, '_>, name: &At<&str>) -> Option<(At<QueueName>, QueueDraft)> {
+pub(super) fn queue(
+    section: &mut Section<'_, '_>,
+    name: &Located<&str>,
+) -> Option<(Located<QueueName>, QueueDraft)> {
     let messages = section.count("messages", MESSAGES);
     let bytes = section.number("bytes", &BYTES);
     let when_full = section.text("when-full", policy::OF_JOBS, |text| {
@@ -29,12 +32,12 @@ pub(super) fn queue(section: &mut Section<'_, '_>, name: &At<&str>) -> Option<(A
     let dead_letter = section.text("dead-letter", QUEUE, str::parse::<QueueName>);
 
     let new = QueueConfig::default();
-    let (dead_letter, dead_letter_at) = dead_letter.map(|at| (at.value, at.place)).unzip();
+    let (dead_letter, dead_letter_at) = dead_letter.map(|at| (at.value, at.location)).unzip();
     let config = QueueConfig {
-        messages: messages.map_or(new.messages, At::into_value),
-        bytes: bytes.map_or(new.bytes, At::into_value),
-        when_full: when_full.map_or(new.when_full, At::into_value),
-        max_deliveries: max_deliveries.map_or(new.max_deliveries, At::into_value),
+        messages: messages.map_or(new.messages, Located::into_value),
+        bytes: bytes.map_or(new.bytes, Located::into_value),
+        when_full: when_full.map_or(new.when_full, Located::into_value),
+        max_deliveries: max_deliveries.map_or(new.max_deliveries, Located::into_value),
         dead_letter,
     };
     let name = named(section, "queue", name, str::parse)?;
@@ -42,7 +45,10 @@ pub(super) fn queue(section: &mut Section<'_, '_>, name: &At<&str>) -> Option<(A
 }
 
 /// As [`queue`].
-pub(super) fn topic(section: &mut Section<'_, '_>, name: &At<&str>) -> Option<(At<Topic>, TopicConfig)> {
+pub(super) fn topic(
+    section: &mut Section<'_, '_>,
+    name: &Located<&str>,
+) -> Option<(Located<Topic>, TopicConfig)> {
     section.explain_tables("a topic with dots needs quotes, as in `[topic.\"settings.changed\"]`");
     let retain = section.flag("retain");
     let name = named(section, "topic", name, one_topic)?;

@@ -22,8 +22,8 @@ fn every_broken_file_is_refused_with_its_golden_message() {
 fn a_file_with_five_mistakes_reports_all_five_in_their_order() {
     let text = fs::read_to_string(golden().join("five-mistakes.toml")).unwrap();
     let errors = parse(&text).unwrap_err();
-    let places: Vec<_> = errors.iter().map(|error| error.line_and_column().unwrap()).collect();
-    assert_eq!(places, [(2, 19), (6, 1), (11, 9), (15, 6), (17, 13)]);
+    let locations: Vec<_> = errors.iter().map(|error| error.line_and_column().unwrap()).collect();
+    assert_eq!(locations, [(2, 19), (6, 1), (11, 9), (15, 6), (17, 13)]);
     let keys: Vec<_> = errors.iter().map(|error| error.key()).collect();
     assert_eq!(
         keys,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::*;
-use crate::{KEYS, LimitSource, Limits, environment::Environment, file, shape::Shape};
+use crate::{LIMIT_KEYS, LimitSource, Limits, environment::Environment, file, shape::Shape};
 
 /// A class of the operator's own that inherits from a built-in one, one that inherits from that, and an
 /// extension of each kind.
@@ -67,7 +67,7 @@ fn a_variable_goes_before_what_the_file_says_of_the_class() {
     ]);
     assert_eq!((default.memory, small.memory, a_b.memory), (16 << 20, 1 << 20, 1 << 20));
     assert_eq!((small.cpu_share, a_b.cpu_share), ("10%".parse().unwrap(), "2.5%".parse().unwrap()));
-    let memory = KEYS.iter().find(|key| key.name == "memory").unwrap();
+    let memory = LIMIT_KEYS.iter().find(|key| key.name == "memory").unwrap();
     let variable = LimitSource::Environment("WEIR_LIMITS_SMALL_MEMORY".to_owned());
     assert_eq!([small.source(memory), a_b.source(memory)], [variable.clone(), variable]);
     assert_eq!(default.source(memory), LimitSource::Class("medium".to_owned()));
@@ -76,7 +76,7 @@ fn a_variable_goes_before_what_the_file_says_of_the_class() {
 #[test]
 fn every_limit_of_every_class_can_be_changed_by_a_variable() {
     for class in ["min", "medium", "max", "small"] {
-        for key in &KEYS {
+        for key in &LIMIT_KEYS {
             let part = |name: &str| name.to_uppercase().replace(['-', '.'], "_");
             let variable = format!("WEIR_LIMITS_{}_{}", part(class), part(key.name));
             let (value, number) = match &key.shape {
@@ -154,7 +154,7 @@ fn a_variable_that_could_mean_two_limits_is_refused_and_both_are_named() {
 #[test]
 fn a_variable_with_a_value_that_the_limit_cannot_have_is_refused() {
     let mut report = String::new();
-    for key in &KEYS {
+    for key in &LIMIT_KEYS {
         let variable = format!("WEIR_LIMITS_MAX_{}", key.name.to_uppercase().replace(['-', '.'], "_"));
         let (low, high);
         let mut values = vec!["", " ", "-1", "nan", "much", "\u{1b}[2J"];

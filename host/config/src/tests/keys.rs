@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, sync::Arc};
 use bytesize::ByteSize;
 
 use super::*;
-use crate::{KEYS, Limits, error::Source, read::Reader, section::Key, sections::Draft, shape::Shape};
+use crate::{LIMIT_KEYS, Limits, error::Source, read::Reader, section::Key, sections::Draft, shape::Shape};
 
 #[test]
 fn a_misspelt_key_is_refused_and_the_right_one_suggested() {
@@ -157,7 +157,7 @@ fn the_manual_has_no_key_that_is_not_one() {
 #[test]
 fn the_tables_of_the_manual_have_the_values_of_the_built_in_classes() {
     let classes = [Limits::min(), Limits::medium(), Limits::max()];
-    for key in &KEYS {
+    for key in &LIMIT_KEYS {
         let values = classes.each_ref().map(|limits| match (key.get)(limits) {
             Some(value) => key.shape.text(value),
             None => "none".to_owned(),

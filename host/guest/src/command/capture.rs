@@ -8,7 +8,7 @@ use wasmtime_wasi::{
     cli::{IsTerminal, StdoutStream},
     p2::{OutputStream, Pollable, StreamError, StreamResult},
 };
-use weir_config::LimitHit;
+use weir_config::{LimitHit, LimitName};
 
 use crate::limit::OverLimit;
 
@@ -55,7 +55,7 @@ impl OutputStream for Capture {
         if used <= self.allowed {
             return Ok(());
         }
-        let hit = LimitHit::new("output", used as u64, self.allowed as u64);
+        let hit = LimitHit::new(LimitName::OUTPUT, used as u64, self.allowed as u64);
         Err(StreamError::Trap(OverLimit(hit).into()))
     }
 

@@ -29,7 +29,7 @@ use wasmtime_wasi::{
     random::{WasiRandomCtx, WasiRandomView},
     sockets::WasiSocketsView,
 };
-use weir_config::{LimitHit, NetGrant};
+use weir_config::{LimitHit, LimitName, NetGrant};
 
 use super::{Async, meter};
 use crate::{limit::OverLimit, sandbox::Guest};
@@ -73,7 +73,7 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
                 let (used, allowed) = (pollables.len() as u64, store.data().sandbox().fixed.resources);
                 if used > allowed {
                     // One that it has can be listed again and again.
-                    let hit = LimitHit::new("resources", used, allowed);
+                    let hit = LimitHit::new(LimitName::RESOURCES, used, allowed);
                     return Err(OverLimit(hit).into());
                 }
                 meter::charge_each(&mut store, pollables.len())?;
@@ -190,7 +190,7 @@ fn random_bytes<G: Guest>(
 ) -> wasmtime::Result<(Vec<u8>,)> {
     let allowed = store.data().sandbox().fixed.random_bytes;
     if length > allowed {
-        let hit = LimitHit::new("random-bytes", length, allowed);
+        let hit = LimitHit::new(LimitName::RANDOM_BYTES, length, allowed);
         return Err(OverLimit(hit).into());
     }
     meter::charge_fuel(&mut store, length * FUEL_PER_RANDOM_BYTE)?;

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use weir_config::{ArtifactHash, LimitHit, TrustedKey, bytes};
+use weir_config::{ArtifactHash, LimitHit, LimitKey, TrustedKey, bytes};
 use weir_metrics::nanoseconds;
 
 /// A file that cannot be run as an extension, and why.
@@ -157,13 +157,13 @@ impl LoadFault {
 
     /// The limit that it hit, where that is why.
     pub fn limit(&self) -> Option<LimitHit> {
-        let hit = |name: &str, used, allowed| Some(LimitHit::new(name, used, allowed));
+        let hit = |key: LimitKey, used, allowed| Some(LimitHit::new(key, used, allowed));
         match *self {
-            Self::TooLarge { bytes, allowed } => hit("file-size", bytes, allowed),
-            Self::CodeTooLarge { bytes, allowed } => hit("code-size", bytes, allowed),
-            Self::CompileMemory(allowed) => hit("compile-memory", allowed, allowed),
+            Self::TooLarge { bytes, allowed } => hit(LimitKey::FILE_SIZE, bytes, allowed),
+            Self::CodeTooLarge { bytes, allowed } => hit(LimitKey::CODE_SIZE, bytes, allowed),
+            Self::CompileMemory(allowed) => hit(LimitKey::COMPILE_MEMORY, allowed, allowed),
             Self::CompileTimeout(allowed) => {
-                hit("compile-timeout", nanoseconds(allowed), nanoseconds(allowed))
+                hit(LimitKey::COMPILE_TIMEOUT, nanoseconds(allowed), nanoseconds(allowed))
             }
             _ => None,
         }

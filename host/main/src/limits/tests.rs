@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc, time::Instant};
 
 use weir_bus::{Access, Bus, InboxLimits, PeerLimits};
-use weir_config::ReloadMode;
+use weir_config::{LimitHit, LimitName, ReloadMode};
 
 use super::*;
 
@@ -94,7 +94,7 @@ fn memory_is_summed_over_all_whoever_is_asked_for() {
 fn use_is_shown_of_each_limit_but_those_that_nothing_measures() {
     let unit = unit("a");
     let unmeasured = || -> Vec<&str> {
-        KEYS.iter().map(|key| key.name).filter(|name| used(name, &unit).is_none()).collect()
+        LIMIT_KEYS.iter().filter(|key| used(key.used, &unit).is_none()).map(|key| key.name).collect()
     };
     // Of what has not happened yet there is no time that it took.
     let never = ["file-size", "code-size", "compile-memory", "compile-timeout"];
@@ -167,25 +167,30 @@ async fn programs_read_numbers_in_units_that_people_use() {
 
 #[test]
 fn the_limit_of_a_failure_is_in_the_same_units() {
-    let json = |name: &str, used, allowed| {
-        let hit = crate::LimitHit::new(name, used, allowed);
-        serde_json::to_value(hit).unwrap()
-    };
-    assert_eq!(json("stack", 1, 2), serde_json::json!({"allowed":2,"name":"stack","unit":"bytes","used":1}));
+    let json =
+        |limit: LimitName, used, allowed| serde_json::to_value(LimitHit::new(limit, used, allowed)).unwrap();
     assert_eq!(
-        json("ready-timeout", 250_000_000, 250_000_000),
+        json(LimitName::TOTAL_TIMEOUT, 1_000_000, 2_000_000),
+        serde_json::json!({"allowed":0.002,"name":"total-timeout","unit":"s","used":0.001})
+    );
+    assert_eq!(
+        json(LimitKey::STACK.into(), 1, 2),
+        serde_json::json!({"allowed":2,"name":"stack","unit":"bytes","used":1})
+    );
+    assert_eq!(
+        json(LimitKey::READY_TIMEOUT.into(), 250_000_000, 250_000_000),
         serde_json::json!({"allowed":0.25,"name":"ready-timeout","unit":"s","used":0.25})
     );
     assert_eq!(
-        json("transfer", 1, 2),
+        json(LimitName::TRANSFER, 1, 2),
         serde_json::json!({"allowed":2,"name":"transfer","unit":"bytes","used":1})
     );
     assert_eq!(
-        json("tables", 1, 2),
+        json(LimitName::TABLES, 1, 2),
         serde_json::json!({"allowed":2,"name":"tables","unit":"count","used":1})
     );
     assert_eq!(
-        json("fuel-per-message", 1, 2),
+        json(LimitKey::FUEL_PER_MESSAGE.into(), 1, 2),
         serde_json::json!({"allowed":2,"name":"fuel-per-message","unit":"fuel","used":1})
     );
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use weir_host::{ExitCodes, HookCall, HookOutcome, HookRun};
+use weir_host::{ExitCodes, HookCall, HookOutcome, HookRun, LimitName};
 
 use super::support::*;
 
@@ -77,7 +77,7 @@ async fn a_hook_that_loops_with_fuel_enough_is_ended_at_its_deadline() {
     )
     .await;
     let allowed = Duration::from_millis(200);
-    assert_eq!(run.outcome, HookOutcome::TimedOut { limit: "timeout", allowed });
+    assert_eq!(run.outcome, HookOutcome::TimedOut { limit: LimitName::TIMEOUT, allowed });
     assert!(run.fuel > 0, "what it used is known");
 }
 
@@ -86,12 +86,12 @@ async fn a_hook_that_sleeps_is_ended_at_its_own_deadline_that_of_all_or_that_of_
     let short = Duration::from_millis(200);
     let sleeps = || HookCall::new().param("DO", "sleep 3600");
     let of_its_own = one(|config| config.timeout = short, sleeps()).await;
-    assert_eq!(of_its_own.outcome, HookOutcome::TimedOut { limit: "timeout", allowed: short });
+    assert_eq!(of_its_own.outcome, HookOutcome::TimedOut { limit: LimitName::TIMEOUT, allowed: short });
     let second = Duration::from_secs(10);
     let of_all = one(|config| config.total_timeout = second, sleeps()).await;
-    assert_eq!(of_all.outcome, HookOutcome::TimedOut { limit: "total-timeout", allowed: second });
+    assert_eq!(of_all.outcome, HookOutcome::TimedOut { limit: LimitName::TOTAL_TIMEOUT, allowed: second });
     let of_the_call = one(|_| {}, sleeps().timeout(second)).await;
-    assert_eq!(of_the_call.outcome, HookOutcome::TimedOut { limit: "call", allowed: second });
+    assert_eq!(of_the_call.outcome, HookOutcome::TimedOut { limit: LimitName::CALL, allowed: second });
 }
 
 #[tokio::test]
@@ -115,7 +115,7 @@ async fn a_hook_that_writes_without_end_is_ended_and_what_it_may_write_is_kept()
 #[tokio::test]
 async fn a_hook_that_recurses_without_end_hits_its_stack() {
     let HookOutcome::LimitExceeded(limit) = told("stack").await else { panic!("it came back") };
-    assert_eq!(limit.name, "stack");
+    assert_eq!(limit.name.as_str(), "stack");
 }
 
 #[tokio::test]
@@ -217,7 +217,7 @@ async fn a_hook_has_as_many_memories_as_its_class_allows_or_is_told_the_limit() 
     let run = of_wat(&"(memory 1)".repeat(5), "(i32.const 0)").await;
     let is_clear = match &run.outcome {
         HookOutcome::Ok => true,
-        HookOutcome::LimitExceeded(limit) => limit.name == "memories",
+        HookOutcome::LimitExceeded(limit) => limit.name.as_str() == "memories",
         _ => false,
     };
     assert!(is_clear, "{:?}", run.outcome);

@@ -117,7 +117,10 @@ async fn one_that_is_never_ready_is_ended_at_its_deadline_and_tried_again() {
     for failure in failures {
         assert_eq!(failure.cause, "not ready within `ready-timeout` of 50ms");
         let limit = failure.limit.unwrap();
-        assert_eq!((&*limit.name, limit.used, limit.allowed), ("ready-timeout", 50_000_000, 50_000_000));
+        assert_eq!(
+            (limit.name.as_str(), limit.used, limit.allowed),
+            ("ready-timeout", 50_000_000, 50_000_000)
+        );
     }
     stage.stands().await;
 }

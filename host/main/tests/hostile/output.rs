@@ -107,7 +107,7 @@ async fn a_gigabyte_of_randomness_is_a_trap() {
                 format!("trapped: asked for {bytes} of `random-bytes`, of which 4096 are allowed")
             );
             let hit = record.limit.unwrap();
-            assert_eq!((&*hit.name, hit.used, hit.allowed), ("random-bytes", bytes, 4096));
+            assert_eq!((hit.name.as_str(), hit.used, hit.allowed), ("random-bytes", bytes, 4096));
         }
         stage.stands().await;
     }

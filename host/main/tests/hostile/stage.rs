@@ -68,7 +68,7 @@ impl Stage {
         assert_eq!(handling.map(|h| (&*h.operation, &*h.sender)), fault.handling);
 
         let limit = record.limit.as_ref();
-        assert_eq!(limit.map(|hit| (&*hit.name, hit.used, hit.allowed)), fault.limit, "of `{id}`");
+        assert_eq!(limit.map(|hit| (hit.name.as_str(), hit.used, hit.allowed)), fault.limit, "of `{id}`");
 
         let mut lines = self.said_by_main(id);
         lines.retain(|line| line.message.starts_with("failed: "));

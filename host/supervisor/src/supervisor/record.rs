@@ -65,7 +65,7 @@ fn fields(failure: &FailureRecord) -> Vec<(String, String)> {
         }
     }
     if let Some(limit) = limit {
-        add("limit", limit.name.clone());
+        add("limit", limit.name.to_string());
         add("used", limit.used.to_string());
         add("allowed", limit.allowed.to_string());
     }

@@ -57,7 +57,7 @@ async fn a_component_that_compiles_to_too_much_code_is_refused() {
         let status = stage.status("hostile");
         let [failure] = &status.failures[..] else { panic!("{status:?}") };
         let hit = failure.limit.clone().unwrap();
-        assert_eq!((&*hit.name, hit.allowed), ("code-size", 1 << 20));
+        assert_eq!((hit.name.as_str(), hit.allowed), ("code-size", 1 << 20));
         let cause = format!(
             "cannot start: `{}/code.wasm` takes {} bytes when it is compiled, and `code-size` allows 1 MiB: raise that limit, if \
              it is right",

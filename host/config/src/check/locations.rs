@@ -1,0 +1,65 @@
+//! Where the parts of a configuration stand that are judged together.
+
+use std::collections::BTreeMap;
+
+use weir_names::{HookDirName, QueueName};
+
+use crate::error::Location;
+
+/// Where the parts stand that are judged together; empty for a configuration made in Rust.
+#[derive(Debug, Default)]
+pub(crate) struct Locations {
+    pub(crate) plugin_dir: Option<Location>,
+    pub(crate) cache_dir: Option<Location>,
+    pub(crate) memory_budget: Option<Location>,
+    pub(crate) serves: Vec<Location>,
+    pub(crate) trusted_keys: Vec<Location>,
+    pub(crate) queues: BTreeMap<QueueName, QueueLocations>,
+    pub(crate) hooks: BTreeMap<HookDirName, HookDirLocations>,
+    pub(crate) extensions: Vec<ExtensionLocations>,
+}
+
+/// The same of one queue.
+#[derive(Debug)]
+pub(crate) struct QueueLocations {
+    pub(crate) name: Location,
+    pub(crate) dead_letter: Option<Location>,
+}
+
+/// The same of one directory of hooks.
+#[derive(Debug)]
+pub(crate) struct HookDirLocations {
+    pub(crate) name: Location,
+    pub(crate) dir: Location,
+    pub(crate) suffixes: Vec<Location>,
+    pub(crate) grants: GrantLocations,
+}
+
+/// The same of one extension, item by item.
+#[derive(Debug)]
+pub(crate) struct ExtensionLocations {
+    pub(crate) id: Location,
+    pub(crate) path: Location,
+    pub(crate) fulfills: Vec<Location>,
+    pub(crate) requires: Vec<Location>,
+    pub(crate) wants: Vec<Location>,
+    pub(crate) subscribes: Vec<SubscribeLocations>,
+    pub(crate) puts: Vec<Location>,
+    pub(crate) takes: Vec<Location>,
+    pub(crate) runs: Vec<Location>,
+    pub(crate) grants: GrantLocations,
+}
+
+/// The same of the directories that are granted: of this machine, and as the guest sees them.
+#[derive(Debug, Default)]
+pub(crate) struct GrantLocations {
+    pub(crate) hosts: Vec<Location>,
+    pub(crate) guests: Vec<Location>,
+}
+
+/// The same of one grant to subscribe: what the inbox must have room for.
+#[derive(Debug, Default)]
+pub(crate) struct SubscribeLocations {
+    pub(crate) messages: Option<Location>,
+    pub(crate) bytes: Option<Location>,
+}
