@@ -218,7 +218,7 @@ impl Act {
             Self::Queue(times, command) => queued(main, gate, times, command).await,
             Self::Load => {
                 let failure = main.control().status("a").unwrap().failures.into_iter().next();
-                failure.map_or("loaded".to_owned(), |failure| failure.limit.unwrap().name)
+                failure.map_or("loaded".to_owned(), |failure| failure.limit.unwrap().name.to_string())
             }
             Self::Start => {
                 let status = main.control().status("a").unwrap();
