@@ -47,7 +47,7 @@ impl Components {
         let mut checked: Vec<Option<String>> = Vec::new();
         let compilation = compilation();
         let is_same = |a: &ExtensionConfig, b: &ExtensionConfig| {
-            (&a.path, a.sha256, &a.limits) == (&b.path, b.sha256, &b.limits)
+            (&a.component, a.sha256, &a.limits) == (&b.component, b.sha256, &b.limits)
         };
         for extension in &config.extensions {
             let before = config.extensions.iter().zip(&checked).find(|(other, _)| is_same(other, extension));
@@ -90,7 +90,7 @@ fn report_components(config: &Config, components: &Components, warnings: &[Strin
     let extensions: Vec<_> = components
         .of(config)
         .map(|(extension, error)| {
-            json!({ "id": extension.id, "path": extension.path, "ok": error.is_none(), "error": error })
+            json!({ "id": extension.id, "path": extension.component.path(), "ok": error.is_none(), "error": error })
         })
         .collect();
     let ok = components.failures() == 0;

@@ -25,7 +25,7 @@ thread_local! {
         let (dir, component) = (scratch(), interpreter::component());
         // It only runs: what both run is compiled once, and restarting the other takes no time.
         let twin = extension(&dir, "twin", &component);
-        Stage::new(dir, MainConfig::default(), vec![fuzz(twin.path.clone()), twin])
+        Stage::new(dir, MainConfig::default(), vec![fuzz(twin.component.path().unwrap().to_owned()), twin])
     };
 }
 

@@ -46,7 +46,9 @@ fn check(data: &[u8], file_size: u64) -> Result<(), LoadFault> {
     let mut main = MainConfig::default();
     main.plugin_dir = Some(dir.path().to_owned());
     main.trusted_keys = vec![artifact::trusted_key()];
-    if let Err(refused) = inspect_component(&extension.path) {
+    if let Some(path) = extension.component.path()
+        && let Err(refused) = inspect_component(path)
+    {
         check_text(&refused);
     }
     check_component(&main, &extension, &Compilation::InProcess).map_err(|refused| {

@@ -2,9 +2,13 @@
 
 use std::{collections::BTreeMap, ops::RangeInclusive, path::PathBuf};
 
+use bytes::Bytes;
 use weir_names::{ContractName, ExtensionId, HookDirName, Policy, QueueName, TopicPattern};
 
-use super::{ArtifactHash, Grants, Limits, ReloadMode, RestartConfig, SubscribeGrant, policy, shape::Shape};
+use super::{
+    ArtifactHash, ComponentSource, Grants, Limits, ReloadMode, RestartConfig, SubscribeGrant, policy,
+    shape::Shape,
+};
 
 pub(super) const INSTANCES: RangeInclusive<u32> = 1..=64;
 
@@ -16,9 +20,9 @@ pub(super) const INSTANCES: RangeInclusive<u32> = 1..=64;
 pub struct ExtensionConfig {
     /// Its id.
     pub id: ExtensionId,
-    /// The file of the component.
-    pub path: PathBuf,
-    /// The SHA-256 that the file must have. None: any.
+    /// Its component: a file, or bytes in memory.
+    pub component: ComponentSource,
+    /// The SHA-256 that the component must have. None: any.
     pub sha256: Option<ArtifactHash>,
     /// What it may use.
     pub limits: Limits,
@@ -52,19 +56,29 @@ pub struct ExtensionConfig {
     pub restart: RestartConfig,
     /// How a new version takes its place.
     pub reload: ReloadMode,
-    /// Where its file must be, once it belongs to a Main.
+    /// Where its file must be, if it has one, once it belongs to a Main.
     pub plugin_dir: Option<PathBuf>,
     /// The extension whose inbox it serves, beside that, as one of its instances.
     pub copy_of: Option<ExtensionId>,
 }
 
 impl ExtensionConfig {
-    /// An extension in the class `medium` that starts with Main and may reach nothing.
+    /// An extension in the class `medium` that starts with Main and may reach nothing, of a component in a file.
     #[must_use]
     pub fn new(id: ExtensionId, path: impl Into<PathBuf>) -> Self {
+        Self::of_component(id, ComponentSource::Path(path.into()))
+    }
+
+    /// The same of a component in memory, such as that of an `include_bytes!`.
+    #[must_use]
+    pub fn from_bytes(id: ExtensionId, bytes: impl AsRef<[u8]> + Send + 'static) -> Self {
+        Self::of_component(id, ComponentSource::Bytes(Bytes::from_owner(bytes)))
+    }
+
+    fn of_component(id: ExtensionId, component: ComponentSource) -> Self {
         Self {
             id,
-            path: path.into(),
+            component,
             sha256: None,
             limits: Limits::default(),
             fulfills: Vec::new(),
@@ -143,7 +157,7 @@ impl ExtensionConfig {
 
     /// With all else as in [`ExtensionConfig::new`], so that what is added to this structure counts.
     fn of_an_instance(&self) -> Self {
-        let new = Self::new(self.id.clone(), &self.path);
+        let new = Self::of_component(self.id.clone(), self.component.clone());
         Self {
             limits: self.limits.of_an_instance(),
             restart: new.restart,
@@ -168,7 +182,7 @@ mod tests {
         // Whoever adds a field adds it to one of the lists below.
         let ExtensionConfig {
             id: _,
-            path: _,
+            component: _,
             sha256: _,
             limits: _,
             fulfills: _,
@@ -195,9 +209,10 @@ mod tests {
             assert_ne!(changed, a);
             changed.runs_as(&a)
         };
-        let of_the_instance: [fn(&mut ExtensionConfig); 16] = [
+        let of_the_instance: [fn(&mut ExtensionConfig); 17] = [
             |it| it.id = "b".parse().unwrap(),
-            |it| it.path.push("b"),
+            |it| it.component = ComponentSource::Path("b".into()),
+            |it| it.component = ComponentSource::Bytes(Bytes::from_static(b"b")),
             |it| it.sha256 = Some(ArtifactHash::from_bytes([1; 32])),
             |it| it.limits.log_rate += 1,
             |it| it.fulfills.push("a@1".parse().unwrap()),
@@ -213,7 +228,7 @@ mod tests {
             |it| it.grants.net.push("[::1]:80".parse().unwrap()),
             |it| drop(it.config.insert("a".to_owned(), "b".to_owned())),
         ];
-        assert_eq!(of_the_instance.map(runs_as_before), [false; 16]);
+        assert_eq!(of_the_instance.map(runs_as_before), [false; 17]);
         let subscribing = ExtensionConfig { subscribes: vec!["t".parse().unwrap()], ..a.clone() };
         let mut changed = subscribing.clone();
         changed.subscribes[0].policy = Policy::Latest;

@@ -8,6 +8,7 @@ mod cache_dir;
 mod changes;
 mod check;
 mod classes;
+mod component_source;
 mod control_socket;
 mod environment;
 mod error;
@@ -39,6 +40,7 @@ use weir_names::{HookDirName, QueueName, Topic};
 
 pub use self::shape::bytes;
 pub use artifact::{ArtifactHash, ArtifactTextError, TrustedKey};
+pub use component_source::ComponentSource;
 use environment::Environment;
 pub use error::{ConfigError, ConfigErrors};
 pub use extension::ExtensionConfig;

@@ -40,9 +40,11 @@ pub const AT_ONCE: u32 = 64;
 /// What one command gets.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
+    /// Its arguments, its name first.
     pub args: Vec<String>,
     /// A later one goes before an earlier one of the same name.
     pub env: Vec<(String, String)>,
+    /// What it reads.
     pub stdin: Bytes,
     /// Bytes that it and those before it may write to their standard output, and to their standard error.
     pub output: u64,
@@ -59,17 +61,29 @@ impl fmt::Debug for WasiCommand {
 /// How a command ended.
 #[derive(Debug)]
 pub enum End {
+    /// With this exit code.
     Code(u8),
+    /// By a limit.
     Limit(LimitHit),
-    System { reason: String, trace: Vec<String> },
+    /// By a trap, or since it could not be started.
+    System {
+        /// What went wrong.
+        reason: String,
+        /// Function names, innermost first.
+        trace: Vec<String>,
+    },
+    /// It was cut off.
     Cut(Cut),
 }
 
 /// What came of a command.
 #[derive(Debug)]
 pub struct Ended {
+    /// How it ended.
     pub end: End,
+    /// What it wrote to its standard output.
     pub stdout: Bytes,
+    /// What it wrote to its standard error.
     pub stderr: Bytes,
     /// Units that it used.
     pub fuel: u64,
@@ -86,6 +100,7 @@ pub struct WasiCommand {
 }
 
 impl WasiCommand {
+    /// With these directories, opened, and these addresses.
     pub fn new(limits: &Limits, dirs: Dirs, net: Arc<[NetGrant]>, surroundings: Surroundings) -> Self {
         let capture = |before| Capture::new(before, size(surroundings.output));
         let (stdout, stderr) = (capture(surroundings.written.0), capture(surroundings.written.1));

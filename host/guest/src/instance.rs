@@ -31,14 +31,23 @@ use super::{
 /// All that one instance needs.
 #[derive(Debug)]
 pub struct Instance {
+    /// What it sends by.
     pub bus: Arc<Bus>,
+    /// The extension, as the bus knows it.
     pub peer: Arc<Peer>,
+    /// What it may use and reach.
     pub config: Arc<ExtensionConfig>,
+    /// Where its log lines go.
     pub output: Output,
+    /// In which it runs while it is busy.
     pub turns: Arc<Turns>,
+    /// By which its directories are opened.
     pub openings: Arc<Openings>,
+    /// Its share of the worker thread, which no restart renews.
     pub share: Arc<SharedShare>,
+    /// To and from its supervisor.
     pub signals: Arc<Signals>,
+    /// Where what it uses is counted.
     pub usage: Arc<Usage>,
 }
 

@@ -42,5 +42,5 @@ pub use self::{
 };
 pub use self::{
     inspect::{DirNeed, InspectError, Inspection, Manifest, Needs, inspect},
-    program::{Compilation, LoadError, LoadFault, check},
+    program::{Compilation, ComponentOrigin, LoadError, LoadFault, check},
 };

@@ -20,6 +20,7 @@ mod file;
 mod held;
 #[cfg(feature = "compiler")]
 mod helper;
+mod input;
 mod load_permit;
 
 mod stamp;
@@ -33,7 +34,7 @@ use std::{fmt, path::Path, sync::Arc, thread, time::Duration};
 use tokio::{sync::Semaphore, time::timeout};
 use wasmtime::{Engine, Store, Trap, component::Linker};
 use wasmtime_wasi::p2::bindings::CommandPre;
-use weir_config::{ArtifactHash, ExtensionConfig, Limits, MainConfig, TrustedKey};
+use weir_config::{ArtifactHash, ComponentSource, ExtensionConfig, Limits, MainConfig, TrustedKey};
 use weir_logs::Logs;
 
 #[cfg(feature = "compiler")]
@@ -45,13 +46,13 @@ use self::{
     brief::Brief,
     code::Code,
     compiler::Compiler,
-    file::{FileKind, PluginFile},
     held::HeldPrograms,
+    input::{ComponentInput, InputKind, InputLimits},
     load_permit::{LoadPermit, LoadPermits},
 };
 pub use self::{
     compilation::Compilation,
-    error::{LoadError, LoadFault},
+    error::{ComponentOrigin, LoadError, LoadFault},
 };
 pub use self::{held::Loaded, stamp::FileStamp};
 use super::{
@@ -95,24 +96,35 @@ impl<G> fmt::Debug for Program<G> {
 /// A file that is to be loaded, and what that may take.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadRequest<'w> {
-    /// Under which warnings of the compiler's are logged.
-    #[cfg_attr(not(feature = "compiler"), expect(dead_code, reason = "there is no compiler"))]
+    /// What asks for it: an extension's id, or the path of a hook. Warnings are logged under it.
     pub name: &'w str,
-    pub path: &'w Path,
-    /// Where the file must be.
+    /// Where the component is.
+    pub component: &'w ComponentSource,
+    /// Where a file must be.
     pub plugin_dir: Option<&'w Path>,
     /// The hash that it must have.
     pub sha256: Option<ArtifactHash>,
+    /// Of its size, its code, its compilation and its stack.
     pub limits: &'w Limits,
     /// Whether what blocks may block whoever waits for it.
     pub may_block: bool,
+}
+
+impl LoadRequest<'_> {
+    /// What it is called if it cannot be loaded.
+    pub fn origin(&self) -> ComponentOrigin {
+        match self.component {
+            ComponentSource::Path(path) => ComponentOrigin::File(path.clone()),
+            ComponentSource::Bytes(_) => ComponentOrigin::Memory(self.name.to_owned()),
+        }
+    }
 }
 
 impl<'w> From<&'w ExtensionConfig> for LoadRequest<'w> {
     fn from(config: &'w ExtensionConfig) -> Self {
         Self {
             name: config.id.as_str(),
-            path: &config.path,
+            component: &config.component,
             plugin_dir: config.plugin_dir.as_deref(),
             sha256: config.sha256,
             limits: &config.limits,
@@ -175,14 +187,14 @@ impl<G: Guest> Programs<G> {
         if let Some(loaded) = self.held.unchanged(wanted) {
             return Ok(loaded);
         }
-        let file = self.open(wanted).await.map_err(|fault| fault.of(wanted.path, None))?;
-        let (hash, stamp) = (file.hash, file.stamp);
-        let found = |fault: LoadFault| fault.of(wanted.path, Some(hash));
+        let input = self.open(wanted).await.map_err(|fault| fault.of(wanted.origin(), None))?;
+        let (hash, stamp) = (input.hash, input.stamp);
+        let found = |fault: LoadFault| fault.of(wanted.origin(), Some(hash));
         if wanted.sha256.is_some_and(|pinned| pinned != hash) {
             return Err(found(LoadFault::Pinned(hash)));
         }
         let slot = self.held.slot(hash, Stack::of(wanted.limits));
-        let program = slot.get_or_try_init(|| self.prepare(file, wanted)).await.map_err(found)?.clone();
+        let program = slot.get_or_try_init(|| self.prepare(input, wanted)).await.map_err(found)?.clone();
         code::check(program.footprint, wanted.limits.code_size).map_err(found)?;
         let loaded = Loaded { program, for_others: slot };
         self.held.remember(wanted, stamp, &loaded);
@@ -190,10 +202,12 @@ impl<G: Guest> Programs<G> {
     }
 
     /// The next load reads this file, even if nothing shows that it has changed.
-    pub fn read_again(&self, path: &Path) {
-        self.held.forget(path);
+    pub fn read_again(&self, component: &ComponentSource) {
+        if let Some(path) = component.path() {
+            self.held.forget(path);
+        }
         if let Some(brief) = &self.brief {
-            brief.read_again(path);
+            brief.read_again(component);
         }
     }
 
@@ -203,16 +217,20 @@ impl<G: Guest> Programs<G> {
         let _too_long = timeout(GRACE, self.permits.free.acquire_many(self.permits.at_once)).await;
     }
 
-    async fn open(&self, wanted: LoadRequest<'_>) -> Result<PluginFile, LoadFault> {
-        let (path, plugin_dir) = (wanted.path.to_owned(), wanted.plugin_dir.map(ToOwned::to_owned));
-        let Limits { file_size, code_size, .. } = *wanted.limits;
+    async fn open(&self, wanted: LoadRequest<'_>) -> Result<ComponentInput, LoadFault> {
+        let (component, plugin_dir) = (wanted.component.clone(), wanted.plugin_dir.map(ToOwned::to_owned));
+        let limits = InputLimits::from(wanted.limits);
         let permit = LoadPermit::take(&self.permits, wanted).await?;
-        permit.read(move || PluginFile::open(&path, plugin_dir.as_deref(), file_size, code_size)).await
+        permit.read(move || ComponentInput::open(&component, plugin_dir.as_deref(), limits)).await
     }
 
-    async fn prepare(&self, file: PluginFile, wanted: LoadRequest<'_>) -> Result<Arc<Program<G>>, LoadFault> {
+    async fn prepare(
+        &self,
+        input: ComponentInput,
+        wanted: LoadRequest<'_>,
+    ) -> Result<Arc<Program<G>>, LoadFault> {
         let permit = LoadPermit::take(&self.permits, wanted).await?;
-        let hash = file.hash;
+        let hash = input.hash;
         let (runtime, stack) = (self.runtime.clone(), Stack::of(wanted.limits));
         let engines = permit
             .blocking(move || runtime.engines(stack).map_err(|error| LoadFault::Engine(said(&error))))
@@ -221,7 +239,7 @@ impl<G: Guest> Programs<G> {
             return Err(LoadFault::Engine("there is none".to_owned()));
         };
         let (code_size, places) = (wanted.limits.code_size, self.places.clone());
-        let code = self.sources.code(file, wanted, &engine, permit.clone()).await?;
+        let code = self.sources.code(input, wanted, &engine, permit.clone()).await?;
         let load = move || {
             let footprint = code.footprint();
             // One whose pools it does not fit refuses it.
@@ -247,6 +265,7 @@ impl<G: Guest> Programs<G> {
 }
 
 impl Sources {
+    /// As a Main has them that is configured so.
     pub fn new(config: &MainConfig, compilation: Compilation, logs: Arc<Logs>) -> Self {
         Self { trusted_keys: config.trusted_keys.clone(), compiler: Compiler::new(config, compilation, logs) }
     }
@@ -254,18 +273,18 @@ impl Sources {
     /// The compiled code of a file.
     async fn code(
         &self,
-        mut file: PluginFile,
+        mut input: ComponentInput,
         wanted: LoadRequest<'_>,
         engine: &Engine,
         permit: LoadPermit,
     ) -> Result<Code, LoadFault> {
-        match (file.kind, &self.compiler) {
-            (FileKind::Artifact, _) => {
+        match (input.kind, &self.compiler) {
+            (InputKind::Artifact, _) => {
                 let trusted = self.trusted_keys.clone();
-                permit.read(move || artifact::verify(&mut file, &trusted)).await
+                permit.read(move || artifact::verify(&mut input, &trusted)).await
             }
-            (FileKind::Component, Some(compiler)) => compiler.code(file, wanted, engine, permit).await,
-            (FileKind::Component, None) => Err(LoadFault::NotCompiled),
+            (InputKind::Component, Some(compiler)) => compiler.code(input, wanted, engine, permit).await,
+            (InputKind::Component, None) => Err(LoadFault::NotCompiled),
         }
     }
 }
@@ -281,7 +300,7 @@ pub fn check(
     extension: &ExtensionConfig,
     compilation: &Compilation,
 ) -> Result<(), LoadError> {
-    let failed = |fault: LoadFault| fault.of(&extension.path, None);
+    let failed = |fault: LoadFault| fault.of(LoadRequest::from(extension).origin(), None);
     let runtime = Runtime::new().map_err(|error| failed(LoadFault::Engine(said(&error))))?;
     let mut config = main.clone();
     config.cache_dir = None;
@@ -311,17 +330,19 @@ pub fn compile(
     compilation: &Compilation,
     key: &SigningKey,
 ) -> Result<Vec<u8>, LoadError> {
-    let file = PluginFile::open(path, None, limits.file_size, 0).map_err(|fault| fault.of(path, None))?;
-    let hash = Some(file.hash);
-    if file.kind == FileKind::Artifact {
-        return Err(LoadFault::NotWasm.of(path, hash));
+    let limits_of_file = InputLimits { file_size: limits.file_size, code_size: 0 };
+    let input =
+        ComponentInput::in_file(path, None, limits_of_file).map_err(|fault| fault.of(path.into(), None))?;
+    let hash = Some(input.hash);
+    if input.kind == InputKind::Artifact {
+        return Err(LoadFault::NotWasm.of(path.into(), hash));
     }
     let target = target.map_or_else(|| target_lexicon::HOST.to_string(), ToOwned::to_owned);
     let task = compilation::CompileTask::new(limits, Some(target));
-    apart(compilation.compile(file, task, LoadPermit::alone(path)))
+    apart(compilation.compile(input, task, LoadPermit::alone(path)))
         .unwrap_or_else(|error| Err(LoadFault::Compiler(error.to_string())))
         .map(|code| key.sign(code.bytes()))
-        .map_err(|fault| fault.of(path, hash))
+        .map_err(|fault| fault.of(path.into(), hash))
 }
 
 /// Runs a future on a thread and a runtime of its own: whoever waits may be on another runtime, or none.
@@ -337,13 +358,14 @@ fn apart<T: Send>(work: impl Future<Output = T> + Send) -> std::io::Result<T> {
 /// The bytes of a component and their SHA-256, for whoever looks into it.
 pub(super) fn read(path: &Path) -> Result<(Vec<u8>, ArtifactHash), LoadError> {
     let look = || {
-        let mut file = PluginFile::open(path, None, Limits::max().file_size, 0)?;
-        if file.kind == FileKind::Artifact {
+        let limits = InputLimits { file_size: Limits::max().file_size, code_size: 0 };
+        let mut input = ComponentInput::in_file(path, None, limits)?;
+        if input.kind == InputKind::Artifact {
             return Err(LoadFault::NotWasm);
         }
-        Ok((file.read()?, file.hash))
+        Ok((input.read()?, input.hash))
     };
-    look().map_err(|fault| fault.of(path, None))
+    look().map_err(|fault| fault.of(path.into(), None))
 }
 
 /// Bytes of the kernel's randomness.

@@ -13,15 +13,20 @@ use weir_bus::PeerId;
 /// What an instance tells its supervisor while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
+    /// It serves.
     Ready,
+    /// It cannot serve for now, and why.
     Interrupted(String),
 }
 
 /// A notice, and who gave it: it counts only while that run goes on.
 #[derive(Debug)]
 pub struct Noted {
+    /// Of the extension.
     pub peer: PeerId,
+    /// The run in which it was given.
     pub run: u64,
+    /// What it tells.
     pub notice: Notice,
 }
 
@@ -50,6 +55,7 @@ impl Signals {
         Self { peer, run, notices, is_on_trial, ready: Notify::new(), stop: Stop::default() }
     }
 
+    /// Which run of its peer it is.
     pub fn run(&self) -> u64 {
         self.run
     }

@@ -7,10 +7,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use weir_config::{ExitCodes, HookDirConfig, LimitName};
+use weir_config::{ComponentSource, ExitCodes, HookDirConfig, LimitName};
 use weir_guest::{
     Cut, Dirs, End, Ended, FileStamp, LoadError, LoadRequest, Loaded, RunsOn, Sandbox, Surroundings,
-    WasiCommand, chain,
+    WasiCommand,
 };
 use weir_names::harmless;
 
@@ -185,10 +185,11 @@ impl Run {
     async fn load(&self, runs_on: &RunsOn, file: &HookFile) -> Result<Loaded<Sandbox>, LoadError> {
         let Dir { config, hooks, .. } = &*self.dir;
         let (path, now) = (config.dir.join(&file.name), SystemTime::now());
+        let component = ComponentSource::Path(path.clone());
         let name = harmless(&path.to_string_lossy(), 256);
         let wanted = LoadRequest {
             name: &name,
-            path: &path,
+            component: &component,
             plugin_dir: Some(&config.dir),
             sha256: None,
             limits: &config.limits,

@@ -51,7 +51,7 @@ fn allowed() -> Option<u64> {
 /// Refuses more extensions than fit.
 fn check(extensions: &[ExtensionConfig], allowed: Option<u64>) -> Result<(), TooFewMappings> {
     let programs: BTreeSet<_> =
-        extensions.iter().map(|extension| (&extension.path, extension.limits.stack)).collect();
+        extensions.iter().map(|extension| (&extension.component, extension.limits.stack)).collect();
     let count = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
     match allowed {
         Some(allowed) => {

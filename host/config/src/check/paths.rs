@@ -39,7 +39,8 @@ impl Parts<'_> {
     pub(super) fn paths(&self, errors: &mut Vec<ConfigError>) {
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         for (index, extension) in self.extensions() {
-            let path = &extension.path;
+            // What is in memory is nowhere else.
+            let Some(path) = extension.component.path() else { continue };
             let key = format!("extension[{}].path", extension.id);
             let location = self.location(index, |at| Some(&at.path));
             let shown = quote(&path.display().to_string());
@@ -49,7 +50,7 @@ impl Parts<'_> {
             }
             let folded = path.to_string_lossy().to_lowercase();
             match seen.get(&folded).and_then(|first| Some((*first, self.config.extensions.get(*first)?))) {
-                Some((first, other)) if other.path != *path => {
+                Some((first, other)) if other.component.path() != Some(path) => {
                     let message = format!(
                         "in `{key}`: {shown} and the path of `{}` differ only in upper and lower case",
                         other.id

@@ -6,8 +6,8 @@ use weir_names::{Policy, TopicPattern};
 
 use super::*;
 use crate::{
-    DirGrant, ExtensionConfig, Limits, MainConfig, NetGrant, QueueConfig, SubscribeGrant, TrustedKey,
-    main_config::default_control_socket,
+    ComponentSource, DirGrant, ExtensionConfig, Limits, MainConfig, NetGrant, QueueConfig, SubscribeGrant,
+    TrustedKey, main_config::default_control_socket,
 };
 
 fn extension(id: &str) -> ExtensionConfig {
@@ -83,13 +83,13 @@ fn parts_that_contradict_each_other_are_refused_as_in_a_file() {
         DirGrant::read_write("/y", "/data".parse().unwrap()),
     ];
     let mut b = extension("b");
-    b.path = PathBuf::from("plugins/../../b.wasm");
+    b.component = ComponentSource::Path(PathBuf::from("plugins/../../b.wasm"));
     b.fulfills = vec!["b@1".parse().unwrap(), "a@1".parse().unwrap()];
     b.requires = vec!["a@1".parse().unwrap(), "c@1".parse().unwrap()];
     b.puts = vec!["q".parse().unwrap(); 2];
     b.takes = vec!["r".parse().unwrap()];
     let mut d = extension("d");
-    d.path = PathBuf::from("cache/d.wasm");
+    d.component = ComponentSource::Path(PathBuf::from("cache/d.wasm"));
     let mut config = Config::new(MainConfig::default(), vec![a, b, extension("b"), d]);
     config.main.cache_dir = Some("cache".into());
     config.main.trusted_keys = vec![TrustedKey::from_bytes([7; 32]); 2];

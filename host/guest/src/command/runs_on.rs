@@ -11,7 +11,14 @@ use weir_schedule::{Activity, Alarm, InTurn, SharedShare, Turns};
 pub enum RunsOn {
     /// On the worker thread, in turn with extensions and within a share. What blocks goes to the pool, and to so many
     /// threads of it.
-    Worker { turns: Arc<Turns>, share: Arc<SharedShare>, threads: Arc<Semaphore> },
+    Worker {
+        /// Shared with extensions.
+        turns: Arc<Turns>,
+        /// Of all commands together.
+        share: Arc<SharedShare>,
+        /// Threads of the pool that may be taken.
+        threads: Arc<Semaphore>,
+    },
     /// On a thread of its caller's, which [`drive`](weir_schedule::drive) blocks with this alarm.
     Thread(Arc<Alarm>),
 }
@@ -19,7 +26,9 @@ pub enum RunsOn {
 /// Why something did not come to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
+    /// Its deadline was over.
     TimedOut,
+    /// What it belongs to is closing.
     Interrupted,
 }
 

@@ -9,7 +9,7 @@ use weir_config::TrustedKey;
 use super::{
     code::{Code, FOOTPRINT},
     error::LoadFault,
-    file::PluginFile,
+    input::ComponentInput,
 };
 
 /// The first bytes of an artifact. The last of them counts versions of the format.
@@ -24,15 +24,15 @@ pub(super) const HEADER: usize =
 
 /// The code in an artifact that one of these keys has signed. Of an artifact of any other key no more than
 /// that is read.
-pub(super) fn verify(file: &mut PluginFile, trusted: &[TrustedKey]) -> Result<Code, LoadFault> {
-    let start = file.start((MAGIC.len() + PUBLIC_KEY_LENGTH) as u64)?;
+pub(super) fn verify(input: &mut ComponentInput, trusted: &[TrustedKey]) -> Result<Code, LoadFault> {
+    let start = input.start((MAGIC.len() + PUBLIC_KEY_LENGTH) as u64)?;
     let key =
         start.strip_prefix(MAGIC).and_then(|rest| rest.first_chunk()).ok_or(LoadFault::DamagedArtifact)?;
     let key = TrustedKey::from_bytes(*key);
     if !trusted.contains(&key) {
         return Err(LoadFault::Untrusted(key));
     }
-    let mut artifact = file.read()?;
+    let mut artifact = input.read()?;
     let (_, rest) = artifact.split_at_checked(start.len()).ok_or(LoadFault::DamagedArtifact)?;
     let (signature, signed) =
         rest.split_first_chunk::<SIGNATURE_LENGTH>().ok_or(LoadFault::DamagedArtifact)?;

@@ -8,11 +8,11 @@ mod tests;
 
 use std::{
     collections::VecDeque,
-    path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use weir_config::ComponentSource;
 
 use super::{LoadError, LoadRequest, Loaded, Program, Programs};
 use crate::{instance_state::InstanceState, memory::size};
@@ -43,8 +43,8 @@ impl Brief {
         Self { programs, places, kept: Mutex::default() }
     }
 
-    pub(super) fn read_again(&self, path: &Path) {
-        self.programs.read_again(path);
+    pub(super) fn read_again(&self, component: &ComponentSource) {
+        self.programs.read_again(component);
     }
 
     /// Keeps it, in place of those that were not used for longest.

@@ -25,7 +25,7 @@ use super::{
     code::{self, Code, FOOTPRINT},
     compilation::CompileTask,
     error::LoadFault,
-    file::PluginFile,
+    input::ComponentInput,
     load_permit::LoadPermit,
 };
 
@@ -69,7 +69,7 @@ impl CompileAnswer {
 pub(super) async fn compile(
     program: &Path,
     arguments: &[OsString],
-    file: PluginFile,
+    input: ComponentInput,
     task: CompileTask,
     permit: LoadPermit,
 ) -> Result<Code, LoadFault> {
@@ -89,7 +89,7 @@ pub(super) async fn compile(
     tokio::spawn(async move {
         let (feeding, fed) = oneshot::channel();
         let outcome = tokio::select! {
-            outcome = timeout(task.timeout, talk(&mut child, file, &task, &permit, feeding)) => outcome.ok(),
+            outcome = timeout(task.timeout, talk(&mut child, input, &task, &permit, feeding)) => outcome.ok(),
             () = sender.closed() => Some(Err(LoadFault::CutOff)),
         };
         // It has ended, or is to; and it is waited for, so that nothing of it is left.
@@ -110,7 +110,7 @@ pub(super) async fn compile(
 
 async fn talk(
     child: &mut Child,
-    mut file: PluginFile,
+    mut input: ComponentInput,
     task: &CompileTask,
     permit: &LoadPermit,
     feeding: oneshot::Sender<Infallible>,
@@ -134,7 +134,7 @@ async fn talk(
             serde_json::to_vec(&request).map_err(|error| LoadFault::Compiler(error.to_string()))?;
         line.push(b'\n');
         io::Write::write_all(&mut stdin, &line).map_err(lost)?;
-        file.copy_to(&mut stdin)
+        input.copy_to(&mut stdin)
     });
     let said = async {
         let mut said = Vec::new();

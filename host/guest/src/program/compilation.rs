@@ -7,7 +7,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 use weir_config::Limits;
 
 #[cfg(feature = "compiler")]
-use super::{child, code::Code, error::LoadFault, file::PluginFile, helper, load_permit::LoadPermit};
+use super::{child, code::Code, error::LoadFault, helper, input::ComponentInput, load_permit::LoadPermit};
 #[cfg(feature = "compiler")]
 use crate::exit::said;
 
@@ -53,14 +53,14 @@ impl Default for Compilation {
 impl Compilation {
     pub(super) async fn compile(
         &self,
-        mut file: PluginFile,
+        mut input: ComponentInput,
         task: CompileTask,
         permit: LoadPermit,
     ) -> Result<Code, LoadFault> {
         match self {
             Self::PrecompiledOnly => Err(LoadFault::NotCompiled),
             Self::InProcess => {
-                let component = permit.read(move || file.read()).await?;
+                let component = permit.read(move || input.read()).await?;
                 permit
                     .blocking(move || {
                         let code = helper::compile(&component, task.target.as_deref());
@@ -69,7 +69,7 @@ impl Compilation {
                     .await
             }
             Self::Child { program, arguments } => {
-                child::compile(program, arguments, file, task, permit).await
+                child::compile(program, arguments, input, task, permit).await
             }
         }
     }

@@ -18,7 +18,7 @@ mod with {
         code::Code,
         compilation::{Compilation, CompileTask},
         error::LoadFault,
-        file::PluginFile,
+        input::ComponentInput,
         load_permit::LoadPermit,
     };
     use weir_config::MainConfig;
@@ -45,16 +45,16 @@ mod with {
         /// The code of a component. What goes wrong with the cache costs a warning.
         pub(in super::super) async fn code(
             &self,
-            file: PluginFile,
+            input: ComponentInput,
             wanted: LoadRequest<'_>,
             engine: &Engine,
             permit: LoadPermit,
         ) -> Result<Code, LoadFault> {
             let task = CompileTask::new(wanted.limits, None);
             let Some(cache) = self.cache.clone() else {
-                return self.compilation.compile(file, task, permit.clone()).await;
+                return self.compilation.compile(input, task, permit.clone()).await;
             };
-            let id = EntryId::new(file.hash, engine);
+            let id = EntryId::new(input.hash, engine);
             let (getting, allowed) = (cache.clone(), wanted.limits.code_size);
             match permit.read(move || Ok(getting.get(id, allowed))).await? {
                 Ok(Some(code)) => return Ok(code),
@@ -63,7 +63,7 @@ mod with {
                     self.warn(wanted.name, "compiled afresh, since what is cached cannot be used", &error);
                 }
             }
-            let code = self.compilation.compile(file, task, permit.clone()).await?;
+            let code = self.compilation.compile(input, task, permit.clone()).await?;
             let (code, kept) = permit
                 .read(move || {
                     let kept = cache.put(id, &code);
@@ -90,7 +90,7 @@ mod without {
     use wasmtime::Engine;
 
     use crate::program::{
-        LoadRequest, code::Code, compilation::Compilation, error::LoadFault, file::PluginFile,
+        LoadRequest, code::Code, compilation::Compilation, error::LoadFault, input::ComponentInput,
         load_permit::LoadPermit,
     };
     use weir_config::MainConfig;
@@ -108,7 +108,7 @@ mod without {
         #[expect(clippy::unused_async, reason = "it stands for one that compiles")]
         pub(in super::super) async fn code(
             &self,
-            _: PluginFile,
+            _: ComponentInput,
             _: LoadRequest<'_>,
             _: &Engine,
             _: LoadPermit,

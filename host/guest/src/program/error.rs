@@ -1,4 +1,4 @@
-//! Why a file cannot be run as an extension.
+//! Why a component cannot be run as an extension.
 
 use std::{
     fmt, io,
@@ -9,12 +9,12 @@ use std::{
 use weir_config::{ArtifactHash, LimitHit, LimitKey, TrustedKey, bytes};
 use weir_metrics::nanoseconds;
 
-/// A file that cannot be run as an extension, and why.
+/// A component that cannot be run as an extension, and why.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct LoadError {
-    /// The file.
-    pub path: PathBuf,
+    /// Which component it is.
+    pub origin: ComponentOrigin,
     /// Its hash, where it was read so far.
     pub hash: Option<ArtifactHash>,
     /// What is wrong with it.
@@ -23,7 +23,7 @@ pub struct LoadError {
 
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` {}", self.path.display(), self.fault)
+        write!(f, "{} {}", self.origin, self.fault)
     }
 }
 
@@ -33,7 +33,31 @@ impl std::error::Error for LoadError {
     }
 }
 
-/// What is wrong with a file, as the end of a sentence that begins with its path.
+/// Which component was to be loaded, as the begin of a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ComponentOrigin {
+    /// That in a file.
+    File(PathBuf),
+    /// That which the embedding program gave for the extension of this id.
+    Memory(String),
+}
+
+impl From<&Path> for ComponentOrigin {
+    fn from(path: &Path) -> Self {
+        Self::File(path.to_owned())
+    }
+}
+
+impl fmt::Display for ComponentOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "`{}`", path.display()),
+            Self::Memory(extension) => write!(f, "the component given in memory for `{extension}`"),
+        }
+    }
+}
+
+/// What is wrong with a component, as the end of a sentence that begins with its origin.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadFault {
@@ -131,9 +155,9 @@ pub enum LoadFault {
 }
 
 impl LoadFault {
-    /// The same of this file.
-    pub fn of(self, path: &Path, hash: Option<ArtifactHash>) -> LoadError {
-        LoadError { path: path.to_owned(), hash, fault: self }
+    /// The same of this component.
+    pub fn of(self, origin: ComponentOrigin, hash: Option<ArtifactHash>) -> LoadError {
+        LoadError { origin, hash, fault: self }
     }
 
     /// It was not read in time.

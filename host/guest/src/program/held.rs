@@ -24,6 +24,7 @@ const FILES: usize = 4096;
 /// A program, and what keeps it for others who load the same bytes.
 #[derive(Debug)]
 pub struct Loaded<G: 'static = InstanceState> {
+    /// The program, which others may share.
     pub program: Arc<Program<G>>,
     pub(super) for_others: Arc<ProgramSlot<G>>,
 }
@@ -81,7 +82,8 @@ impl<G> HeldPrograms<G> {
     /// What others have loaded of the file, if it was loaded as it is wanted and has not changed since: what would be
     /// wrong with it would have been wrong then, but for its hash and the size of its code.
     pub(super) fn unchanged(&self, wanted: LoadRequest<'_>) -> Option<Loaded<G>> {
-        let LoadRequest { path, plugin_dir, limits, sha256, .. } = wanted;
+        let LoadRequest { component, plugin_dir, limits, sha256, .. } = wanted;
+        let path = component.path()?;
         let (stamp, slot) = {
             let index = self.index();
             let known = index.by_path.get(path)?;
@@ -98,10 +100,10 @@ impl<G> HeldPrograms<G> {
 
     /// Remembers what was loaded of a file, if that cannot change without a trace.
     pub(super) fn remember(&self, wanted: LoadRequest<'_>, stamp: Option<FileStamp>, loaded: &Loaded<G>) {
-        let Some(stamp) = stamp else { return };
+        let (Some(stamp), Some(path)) = (stamp, wanted.component.path()) else { return };
         let by_path = &mut self.index().by_path;
         by_path.retain(|_, known| known.slot.strong_count() > 0);
-        if by_path.len() < FILES || by_path.contains_key(wanted.path) {
+        if by_path.len() < FILES || by_path.contains_key(path) {
             let known = KnownFile {
                 stamp,
                 plugin_dir: wanted.plugin_dir.map(Path::to_owned),
@@ -109,7 +111,7 @@ impl<G> HeldPrograms<G> {
                 stack: Stack::of(wanted.limits),
                 slot: Arc::downgrade(&loaded.for_others),
             };
-            by_path.insert(wanted.path.to_owned(), known);
+            by_path.insert(path.to_owned(), known);
         }
     }
 

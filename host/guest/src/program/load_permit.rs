@@ -39,7 +39,8 @@ pub(super) struct LoadPermits {
 /// A file that is being read.
 #[derive(Debug)]
 struct Reading {
-    path: PathBuf,
+    /// None: what is read is in memory, and only what is kept of it in a file.
+    path: Option<PathBuf>,
     late: Instant,
     /// Gone when the thread is back.
     thread: Weak<()>,
@@ -56,12 +57,12 @@ impl LoadPermits {
 
     /// As long as a file hangs, no other thread is sent after it; and where as many hang as there are permits, none will
     /// come.
-    fn check(&self, path: &Path) -> Result<(), LoadFault> {
+    fn check(&self, path: Option<&Path>) -> Result<(), LoadFault> {
         let (now, mut hanging) = (Instant::now(), 0);
         for reading in &*self.reads() {
             if reading.late <= now {
                 hanging += 1;
-                if reading.path == path {
+                if path.is_some() && reading.path.as_deref() == path {
                     return Err(LoadFault::hanging("an earlier try to read it hangs".to_owned()));
                 }
             }
@@ -87,8 +88,8 @@ pub(super) struct LoadPermit {
     _permit: Option<Arc<OwnedSemaphorePermit>>,
     permits: Arc<LoadPermits>,
     threads: Threads,
-    /// Of the file.
-    path: Arc<Path>,
+    /// Of the file, if it is one.
+    path: Option<Arc<Path>>,
     /// In which it must be read.
     time: Duration,
 }
@@ -109,8 +110,9 @@ impl LoadPermit {
     /// Waits for one, as long as one can come; if whoever waits may block, it does what blocks, and sets its own
     /// deadline.
     pub(super) async fn take(permits: &Arc<LoadPermits>, wanted: LoadRequest<'_>) -> Result<Self, LoadFault> {
+        let path = wanted.component.path();
         let mut permit = pin!(permits.free.clone().acquire_owned());
-        permits.check(wanted.path)?;
+        permits.check(path)?;
         let permit = if wanted.may_block {
             permit.await
         } else {
@@ -118,14 +120,14 @@ impl LoadPermit {
                 if let Ok(permit) = timeout(LOOK, &mut permit).await {
                     break permit;
                 }
-                permits.check(wanted.path)?;
+                permits.check(path)?;
             }
         };
         Ok(Self {
             _permit: Some(Arc::new(permit.map_err(|_| LoadFault::CutOff)?)),
             permits: permits.clone(),
             threads: if wanted.may_block { Threads::Waiting } else { Threads::Pool },
-            path: wanted.path.into(),
+            path: path.map(Into::into),
             time: READ + Duration::from_secs(wanted.limits.file_size / SLOWEST),
         })
     }
@@ -141,7 +143,7 @@ impl LoadPermit {
     #[cfg(feature = "compiler")]
     pub(super) fn alone(path: &Path) -> Self {
         let permits = Arc::new(LoadPermits::new(1));
-        Self { _permit: None, permits, threads: Threads::Pool, path: path.into(), time: READ }
+        Self { _permit: None, permits, threads: Threads::Pool, path: Some(path.into()), time: READ }
     }
 
     /// Does work that reads the file, or what is kept of it, or keeps that. Gives up what is late; that keeps its
@@ -151,7 +153,7 @@ impl LoadPermit {
         work: impl FnOnce() -> Result<T, LoadFault> + Send + 'static,
     ) -> Result<T, LoadFault> {
         let thread = Arc::new(());
-        let (path, late) = (self.path.to_path_buf(), Instant::now() + self.time);
+        let (path, late) = (self.path.as_deref().map(Path::to_path_buf), Instant::now() + self.time);
         self.permits.reads().push(Reading { path, late, thread: Arc::downgrade(&thread) });
         let read = self.blocking(move || {
             let _thread = thread;

@@ -30,6 +30,11 @@ pub struct FileStamp {
 }
 
 impl FileStamp {
+    /// That of the file, or of the symlink, at this path.
+    ///
+    /// # Errors
+    ///
+    /// Fails if nothing there can be looked at.
     pub fn of(path: &Path) -> io::Result<Self> {
         fs::symlink_metadata(path).map(|metadata| Self::from(&metadata))
     }

@@ -20,8 +20,12 @@ fn programs(at_once: u16) -> Programs {
     Programs::new(Runtime::new().unwrap(), sources, at_once)
 }
 
-fn wanted<'w>(path: &'w Path, limits: &'w Limits) -> LoadRequest<'w> {
-    LoadRequest { name: "it", path, plugin_dir: None, sha256: None, limits, may_block: false }
+fn at(path: impl Into<PathBuf>) -> ComponentSource {
+    ComponentSource::Path(path.into())
+}
+
+fn wanted<'w>(component: &'w ComponentSource, limits: &'w Limits) -> LoadRequest<'w> {
+    LoadRequest { name: "it", component, plugin_dir: None, sha256: None, limits, may_block: false }
 }
 
 /// What hangs until it is let go, or the test ends.
@@ -41,8 +45,8 @@ async fn pass(limits: &Limits) {
 #[test]
 fn a_file_that_is_not_read_in_time_is_given_up_and_takes_one_thread_however_often_it_is_wanted() {
     runtime(1).block_on(async {
-        let (programs, path, limits) = (programs(2), test_guests::path("worker"), Limits::default());
-        let wanted = wanted(&path, &limits);
+        let (programs, component, limits) = (programs(2), at(test_guests::path("worker")), Limits::default());
+        let wanted = wanted(&component, &limits);
         // The only thread is taken: what it is to read comes to no end.
         let (release, hang) = hanging(());
         let _holding = tokio::task::spawn_blocking(hang);
@@ -66,36 +70,36 @@ fn a_file_that_is_not_read_in_time_is_given_up_and_takes_one_thread_however_ofte
 #[test]
 fn nobody_waits_for_turns_that_all_hang_and_all_is_well_when_one_is_back() {
     runtime(3).block_on(async {
-        let (programs, path, limits) = (programs(2), test_guests::path("worker"), Limits::default());
+        let (programs, component, limits) = (programs(2), at(test_guests::path("worker")), Limits::default());
         let mut releases = Vec::new();
         for dead in ["/dead/1", "/dead/2"] {
-            let permit = LoadPermit::take(&programs.permits, wanted(Path::new(dead), &limits)).await.unwrap();
+            let permit = LoadPermit::take(&programs.permits, wanted(&at(dead), &limits)).await.unwrap();
             let (release, hang) = hanging(());
             // Whoever waited has given up: nobody is there to see that it is late.
             assert!(permit.read(hang).now_or_never().is_none());
             releases.push(release);
         }
-        let mut waiting = Box::pin(programs.load(wanted(&path, &limits)));
+        let mut waiting = Box::pin(programs.load(wanted(&component, &limits)));
         assert!(waiting.as_mut().now_or_never().is_none());
         tokio::time::advance(LOOK).await;
         assert!(waiting.as_mut().now_or_never().is_none());
         pass(&limits).await;
         assert!(waiting.await.unwrap_err().fault.hangs());
-        let refused = programs.load(wanted(&path, &limits)).now_or_never().unwrap();
+        let refused = programs.load(wanted(&component, &limits)).now_or_never().unwrap();
         assert_eq!(
             chain(&refused.unwrap_err().fault),
             "cannot be read: as many others hang as are read at once"
         );
         let hooks = programs.in_pools::<crate::Sandbox>(1);
-        let hook = LoadRequest { may_block: true, ..wanted(&path, &limits) };
+        let hook = LoadRequest { may_block: true, ..wanted(&component, &limits) };
         assert!(hooks.load(hook).now_or_never().unwrap().unwrap_err().fault.hangs());
 
         releases.pop();
         while programs.permits.free.available_permits() == 0 {
             tokio::task::yield_now().await;
         }
-        programs.load(wanted(&path, &limits)).await.unwrap();
-        let dead = programs.load(wanted(Path::new("/dead/1"), &limits)).now_or_never().unwrap();
+        programs.load(wanted(&component, &limits)).await.unwrap();
+        let dead = programs.load(wanted(&at("/dead/1"), &limits)).now_or_never().unwrap();
         assert_eq!(chain(&dead.unwrap_err().fault), "cannot be read: an earlier try to read it hangs");
     });
 }
@@ -103,12 +107,12 @@ fn nobody_waits_for_turns_that_all_hang_and_all_is_well_when_one_is_back() {
 #[test]
 fn turns_that_are_held_by_what_does_not_read_are_waited_for() {
     runtime(2).block_on(async {
-        let (programs, path, limits) = (programs(1), test_guests::path("worker"), Limits::default());
-        let permit = LoadPermit::take(&programs.permits, wanted(Path::new("/slow"), &limits)).await.unwrap();
+        let (programs, component, limits) = (programs(1), at(test_guests::path("worker")), Limits::default());
+        let permit = LoadPermit::take(&programs.permits, wanted(&at("/slow"), &limits)).await.unwrap();
         let (release, compile) = hanging(());
         let mut compiling = Box::pin(permit.blocking(compile));
         assert!(compiling.as_mut().now_or_never().is_none());
-        let mut waiting = Box::pin(programs.load(wanted(&path, &limits)));
+        let mut waiting = Box::pin(programs.load(wanted(&component, &limits)));
         for _ in 0..100 {
             assert!(waiting.as_mut().now_or_never().is_none());
             pass(&limits).await;
@@ -124,17 +128,17 @@ fn a_file_that_hangs_only_when_it_is_read_again_is_given_up_too() {
     let dir = tempfile::tempdir().unwrap();
     let artifact = dir.path().join("artifact");
     std::fs::write(&artifact, [artifact::MAGIC.as_slice(), &[0; 200]].concat()).unwrap();
-    let files: [PathBuf; 2] = [artifact, test_guests::path("worker")];
-    for path in files {
+    let files = [at(artifact), at(test_guests::path("worker"))];
+    for component in files {
         runtime(1).block_on(async {
             let (programs, limits) = (programs(1), Limits::default());
-            let wanted = wanted(&path, &limits);
-            let file = programs.open(wanted).await.unwrap();
+            let wanted = wanted(&component, &limits);
+            let input = programs.open(wanted).await.unwrap();
             let engine = wasmtime::Engine::default();
             let permit = LoadPermit::take(&programs.permits, wanted).await.unwrap();
             let (_release, hang) = hanging(());
             let _holding = tokio::task::spawn_blocking(hang);
-            let mut code = Box::pin(programs.sources.code(file, wanted, &engine, permit));
+            let mut code = Box::pin(programs.sources.code(input, wanted, &engine, permit));
             assert!(code.as_mut().now_or_never().is_none());
             pass(&limits).await;
             assert!(code.await.err().unwrap().hangs());
@@ -149,23 +153,23 @@ fn a_compiler_that_takes_too_long_is_told_from_a_file_that_hangs_while_it_is_fed
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().max_blocking_threads(1).build().unwrap();
     runtime.block_on(async {
-        let (programs, path, limits) = (programs(1), test_guests::path("worker"), Limits::default());
+        let (programs, component, limits) = (programs(1), at(test_guests::path("worker")), Limits::default());
         let timeout = Duration::from_millis(100);
-        let compile = |file, permit| {
-            let job = compilation::Job { timeout, ..compilation::Job::new(&limits, None) };
+        let compile = |input, permit| {
+            let task = compilation::CompileTask { timeout, ..compilation::CompileTask::new(&limits, None) };
             async {
-                child::compile(Path::new("sleep"), &["1000".into()], file, job, permit).await.err().unwrap()
+                child::compile(Path::new("sleep"), &["1000".into()], input, task, permit).await.err().unwrap()
             }
         };
-        let wanted = wanted(&path, &limits);
-        let file = programs.open(wanted).await.unwrap();
+        let wanted = wanted(&component, &limits);
+        let input = programs.open(wanted).await.unwrap();
         let permit = LoadPermit::take(&programs.permits, wanted).await.unwrap();
-        assert!(matches!(compile(file, permit).await, LoadFault::CompileTimeout(_)));
+        assert!(matches!(compile(input, permit).await, LoadFault::CompileTimeout(_)));
 
-        let file = programs.open(wanted).await.unwrap();
+        let input = programs.open(wanted).await.unwrap();
         let permit = LoadPermit::take(&programs.permits, wanted).await.unwrap();
         let (_release, hang) = hanging(());
         let _holding = tokio::task::spawn_blocking(hang);
-        assert!(compile(file, permit).await.hangs());
+        assert!(compile(input, permit).await.hangs());
     });
 }

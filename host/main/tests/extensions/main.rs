@@ -9,6 +9,7 @@ mod cancel;
 mod concurrency;
 mod fairness;
 mod files;
+mod from_memory;
 mod handed_jobs;
 mod instances;
 mod lifecycle;

@@ -9,7 +9,7 @@ use std::{
 use tempfile::TempDir;
 use weir_host::{
     Config, ControlError, Error, ExtensionConfig, Main, MainConfig, MainEvent, ReloadMode, RestartPolicy,
-    State, TrustedKey,
+    State, TrustedKey, config::ComponentSource,
 };
 
 use super::support::{Gate, builder, config, puppet, puppet_with, reached, set, start, taken, tell};
@@ -30,7 +30,7 @@ impl Components {
     pub(crate) fn puppet(&self, change: impl FnOnce(&mut ExtensionConfig)) -> ExtensionConfig {
         self.put(1);
         let mut puppet = puppet_with("a", change);
-        puppet.path = self.path();
+        puppet.component = ComponentSource::Path(self.path());
         puppet
     }
 

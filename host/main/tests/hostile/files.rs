@@ -7,7 +7,9 @@ mod signed;
 use std::{fs, os::unix::fs::symlink, path::Path};
 
 use tempfile::TempDir;
-use weir_host::{Compilation, Config, ExtensionConfig, Main, MainConfig, RestartPolicy, State};
+use weir_host::{
+    Compilation, Config, ExtensionConfig, Main, MainConfig, RestartPolicy, State, config::ComponentSource,
+};
 
 use super::{
     bombs,
@@ -158,7 +160,7 @@ async fn what_is_no_file_or_is_reached_through_a_link_is_refused() {
 
     files.main.plugin_dir = None;
     let mut device = files.extension("");
-    device.path = "/dev/null".into();
+    device.component = ComponentSource::Path("/dev/null".into());
     files.refused_unread(device, "`/dev/null` is not a regular file").await;
 }
 

@@ -65,7 +65,7 @@ impl Supervisor {
         slot.due = None;
         // What starts is what is in the file by then. A reload meanwhile can fall back to what runs.
         slot.unit.set_version(slot.unit.version_anew());
-        self.programs.read_again(&slot.config.path);
+        self.programs.read_again(&slot.config.component);
         let step = slot.apply(LifecycleEvent::Restart);
         self.come_again(index, step);
         self.give_up_reload(index, "it was restarted");

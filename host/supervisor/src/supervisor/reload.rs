@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use weir_bus::Phase;
 use weir_config::{ExtensionConfig, ReloadMode};
-use weir_guest::{Exit, LoadError, LoadFault, Loaded};
+use weir_guest::{Exit, LoadError, LoadFault, LoadRequest, Loaded};
 use weir_logs::{Level, Source};
 
 use super::{
@@ -103,11 +103,11 @@ impl Supervisor {
         let (mut unwanted, wanted) = oneshot::channel();
         slot.reload = Some(Reload { number, stage: Stage::Loading, asker, _wanted: wanted });
         let programs = self.programs.clone();
-        programs.read_again(&config.path);
+        programs.read_again(&config.component);
         self.tasks.spawn(async move {
             let loaded = tokio::select! {
                 loaded = programs.load((&*config).into()) => loaded,
-                () = unwanted.closed() => Err(LoadFault::CutOff.of(&config.path, None)),
+                () = unwanted.closed() => Err(LoadFault::CutOff.of(LoadRequest::from(&*config).origin(), None)),
             };
             Done::Loaded(Box::new(LoadedAnew { number, index, config, always, loaded }))
         });

@@ -10,8 +10,8 @@ fn programs() -> Programs {
     Programs::new(Runtime::new().unwrap(), sources, 1)
 }
 
-fn wanted<'w>(path: &'w Path, limits: &'w Limits) -> LoadRequest<'w> {
-    LoadRequest { name: "it", path, plugin_dir: None, sha256: None, limits, may_block: false }
+fn wanted<'w>(component: &'w ComponentSource, limits: &'w Limits) -> LoadRequest<'w> {
+    LoadRequest { name: "it", component, plugin_dir: None, sha256: None, limits, may_block: false }
 }
 
 fn free(programs: &Programs) -> usize {
@@ -20,8 +20,9 @@ fn free(programs: &Programs) -> usize {
 
 #[tokio::test]
 async fn who_finds_no_place_in_the_pools_has_its_instance_on_demand() {
-    let (programs, path, limits) = (programs(), test_guests::path("hook"), Limits::default());
-    let wanted = wanted(&path, &limits);
+    let (programs, component, limits) =
+        (programs(), ComponentSource::Path(test_guests::path("hook")), Limits::default());
+    let wanted = wanted(&component, &limits);
     let places = usize::try_from(PLACES).unwrap();
     let (lasting, _) = programs.load_for_one(wanted, false).await.unwrap();
     assert_eq!((lasting.program.places.is_none(), free(&programs)), (true, places));
@@ -47,11 +48,12 @@ async fn who_finds_no_place_in_the_pools_has_its_instance_on_demand() {
 
 #[tokio::test]
 async fn a_program_is_kept_for_the_next_start_until_others_take_its_place() {
-    let (programs, path, limits) = (programs(), test_guests::path("hook"), Limits::default());
-    let (first, _) = programs.load_for_one(wanted(&path, &limits), true).await.unwrap();
+    let (programs, component, limits) =
+        (programs(), ComponentSource::Path(test_guests::path("hook")), Limits::default());
+    let (first, _) = programs.load_for_one(wanted(&component, &limits), true).await.unwrap();
     let kept = Arc::downgrade(&first.program);
     drop(first);
-    let (again, _) = programs.load_for_one(wanted(&path, &limits), true).await.unwrap();
+    let (again, _) = programs.load_for_one(wanted(&component, &limits), true).await.unwrap();
     assert!(std::ptr::eq(kept.as_ptr(), Arc::as_ptr(&again.program)));
 
     let brief = programs.brief.as_ref().unwrap();

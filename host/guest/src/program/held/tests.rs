@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::symlink, path::PathBuf, time::SystemTime};
 
 use tempfile::TempDir;
-use weir_config::{Limits, MainConfig};
+use weir_config::{ComponentSource, Limits, MainConfig};
 
 use super::*;
 use crate::program::{Compilation, LoadError, LoadFault, Programs, Runtime, Sources};
@@ -32,18 +32,26 @@ async fn old() -> (TempDir, PathBuf) {
     (dir, path)
 }
 
-fn wanted<'w>(dir: &'w TempDir, path: &'w Path, limits: &'w Limits) -> LoadRequest<'w> {
-    LoadRequest { name: "it", path, plugin_dir: Some(dir.path()), sha256: None, limits, may_block: false }
+fn wanted<'w>(dir: &'w TempDir, component: &'w ComponentSource, limits: &'w Limits) -> LoadRequest<'w> {
+    LoadRequest {
+        name: "it",
+        component,
+        plugin_dir: Some(dir.path()),
+        sha256: None,
+        limits,
+        may_block: false,
+    }
 }
 
 #[tokio::test]
 async fn an_old_file_is_not_read_again_as_long_as_somebody_holds_what_was_loaded_of_it() {
     let (programs, limits, (dir, path)) = (programs(), Limits::default(), old().await);
-    let wanted = wanted(&dir, &path, &limits);
+    let component = ComponentSource::Path(path.clone());
+    let wanted = wanted(&dir, &component, &limits);
     let loaded = programs.load(wanted).await.unwrap();
     let again = programs.held.unchanged(wanted).unwrap();
     assert!(Arc::ptr_eq(&loaded.program, &again.program));
-    programs.read_again(&path);
+    programs.read_again(&component);
     assert!(programs.held.unchanged(wanted).is_none());
     drop((loaded, again, programs.load(wanted).await.unwrap()));
     assert!(programs.held.unchanged(wanted).is_none());
@@ -52,7 +60,8 @@ async fn an_old_file_is_not_read_again_as_long_as_somebody_holds_what_was_loaded
 #[tokio::test]
 async fn a_file_that_has_just_been_changed_is_read_again() {
     let (programs, limits, (dir, path)) = (programs(), Limits::default(), new());
-    let wanted = wanted(&dir, &path, &limits);
+    let component = ComponentSource::Path(path.clone());
+    let wanted = wanted(&dir, &component, &limits);
     let _loaded = programs.load(wanted).await.unwrap();
     assert!(programs.held.unchanged(wanted).is_none());
 }
@@ -60,7 +69,8 @@ async fn a_file_that_has_just_been_changed_is_read_again() {
 #[tokio::test]
 async fn a_change_is_seen_that_neither_size_nor_time_of_modification_show() {
     let (programs, limits, (dir, path)) = (programs(), Limits::default(), old().await);
-    let wanted = wanted(&dir, &path, &limits);
+    let component = ComponentSource::Path(path.clone());
+    let wanted = wanted(&dir, &component, &limits);
     let loaded = programs.load(wanted).await.unwrap();
     let (before, content) = (fs::metadata(&path).unwrap(), fs::read(&path).unwrap());
     let put = |content: &[u8]| {
@@ -81,7 +91,8 @@ async fn a_change_is_seen_that_neither_size_nor_time_of_modification_show() {
 #[tokio::test]
 async fn nothing_leads_to_a_known_file_that_would_not_have_led_to_it_at_first() {
     let (programs, limits, (dir, path)) = (programs(), Limits::default(), old().await);
-    let wanted = wanted(&dir, &path, &limits);
+    let component = ComponentSource::Path(path.clone());
+    let wanted = wanted(&dir, &component, &limits);
     let _loaded = programs.load(wanted).await.unwrap();
     let (inner, moved) = (dir.path().join("in"), dir.path().join("moved"));
     fs::rename(&inner, &moved).unwrap();
@@ -95,7 +106,8 @@ async fn nothing_leads_to_a_known_file_that_would_not_have_led_to_it_at_first() 
 #[tokio::test]
 async fn a_known_file_is_refused_where_it_would_have_been_at_first() {
     let (programs, limits, (dir, path)) = (programs(), Limits::default(), old().await);
-    let wanted = wanted(&dir, &path, &limits);
+    let component = ComponentSource::Path(path.clone());
+    let wanted = wanted(&dir, &component, &limits);
     let _loaded = programs.load(wanted).await.unwrap();
     let pinned = LoadRequest { sha256: Some(ArtifactHash::from_bytes([7; 32])), ..wanted };
     assert!(matches!(programs.load(pinned).await, Err(LoadError { fault: LoadFault::Pinned(_), .. })));
@@ -110,4 +122,20 @@ async fn a_known_file_is_refused_where_it_would_have_been_at_first() {
     let code = small(|limits| limits.code_size = 1);
     let refused = programs.load(LoadRequest { limits: &code, ..wanted }).await;
     assert!(matches!(refused, Err(LoadError { fault: LoadFault::CodeTooLarge { .. }, .. })));
+}
+
+#[tokio::test]
+async fn the_same_content_in_files_and_in_memory_shares_one_program() {
+    let (programs, limits, (dir, path)) = (programs(), Limits::default(), new());
+    let content = fs::read(&path).unwrap();
+    let sources = [
+        ComponentSource::Bytes(content.clone().into()),
+        ComponentSource::Path(path),
+        ComponentSource::Bytes(content.into()),
+    ];
+    let mut loaded = Vec::new();
+    for source in &sources {
+        loaded.push(programs.load(wanted(&dir, source, &limits)).await.unwrap());
+    }
+    assert!(loaded.iter().all(|other| Arc::ptr_eq(&other.program, &loaded[0].program)));
 }

@@ -1,0 +1,196 @@
+//! What may be an extension, in a file or in memory: sized up and hashed.
+//!
+//! Holds none of a file's content. Who reads it again is told if that has changed.
+
+use std::{
+    fs,
+    io::{self, Read, Seek, Write},
+    path::Path,
+    time::SystemTime,
+};
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use weir_config::{ArtifactHash, ComponentSource, Limits};
+
+use super::{
+    artifact, code,
+    error::LoadFault,
+    file,
+    stamp::{self, FileStamp},
+};
+
+/// What it claims to be by its first bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum InputKind {
+    /// A component.
+    Component,
+    /// A component that was compiled and signed.
+    Artifact,
+}
+
+/// What may be an extension.
+#[derive(Debug)]
+pub(super) struct ComponentInput {
+    content: Content,
+    pub(super) kind: InputKind,
+    pub(super) bytes: u64,
+    pub(super) hash: ArtifactHash,
+    /// Of a file, before it was read. None: what is done to it meanwhile, or later, might not show.
+    pub(super) stamp: Option<FileStamp>,
+}
+
+#[derive(Debug)]
+enum Content {
+    File(fs::File),
+    Memory(Bytes),
+}
+
+/// Bytes of a component, and bytes of an artifact's code, that are read at most.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InputLimits {
+    pub(super) file_size: u64,
+    pub(super) code_size: u64,
+}
+
+impl From<&Limits> for InputLimits {
+    fn from(limits: &Limits) -> Self {
+        Self { file_size: limits.file_size, code_size: limits.code_size }
+    }
+}
+
+impl ComponentInput {
+    /// Opens a component or an artifact within these limits, and reads through it once. A file must be in
+    /// `plugin_dir`, if there is one.
+    pub(super) fn open(
+        source: &ComponentSource,
+        plugin_dir: Option<&Path>,
+        limits: InputLimits,
+    ) -> Result<Self, LoadFault> {
+        match source {
+            ComponentSource::Path(path) => Self::in_file(path, plugin_dir, limits),
+            ComponentSource::Bytes(bytes) => Self::in_memory(bytes.clone(), limits),
+        }
+    }
+
+    /// The same of a file.
+    pub(super) fn in_file(
+        path: &Path,
+        plugin_dir: Option<&Path>,
+        limits: InputLimits,
+    ) -> Result<Self, LoadFault> {
+        let now = SystemTime::now();
+        let mut file = file::open(path, plugin_dir)?;
+        let metadata = file.metadata().map_err(LoadFault::Read)?;
+        if !metadata.is_file() {
+            return Err(LoadFault::NotAFile);
+        }
+        let bytes = metadata.len();
+        let kind = kind(&file, bytes, limits)?;
+        let stamp =
+            Some(FileStamp::from(&metadata)).filter(|stamp| stamp.is_settled(now) && stamp::is_exact(&file));
+        file.rewind().map_err(LoadFault::Read)?;
+        let hash = copy(&mut file, bytes, &mut io::sink())?;
+        Ok(Self { content: Content::File(file), kind, bytes, hash, stamp })
+    }
+
+    fn in_memory(content: Bytes, limits: InputLimits) -> Result<Self, LoadFault> {
+        let bytes = content.len() as u64;
+        let kind = kind(&*content, bytes, limits)?;
+        let hash = ArtifactHash::from_bytes(Sha256::digest(&content).into());
+        Ok(Self { content: Content::Memory(content), kind, bytes, hash, stamp: None })
+    }
+
+    /// Its first bytes, at most so many.
+    pub(super) fn start(&mut self, bytes: u64) -> Result<Vec<u8>, LoadFault> {
+        let mut start = Vec::new();
+        match &mut self.content {
+            Content::File(file) => {
+                file.rewind().map_err(LoadFault::Read)?;
+                file.take(bytes).read_to_end(&mut start)
+            }
+            Content::Memory(content) => content.take(bytes).read_to_end(&mut start),
+        }
+        .map_err(LoadFault::Read)?;
+        Ok(start)
+    }
+
+    /// Writes its content, which is what was hashed, or fails at its end.
+    pub(super) fn copy_to(&mut self, to: &mut impl Write) -> Result<(), LoadFault> {
+        match &mut self.content {
+            Content::File(file) => {
+                file.rewind().map_err(LoadFault::Read)?;
+                if copy(file, self.bytes, to)? == self.hash { Ok(()) } else { Err(LoadFault::Changed) }
+            }
+            Content::Memory(content) => to.write_all(content).map_err(LoadFault::Read),
+        }
+    }
+
+    /// Its content, which is what was hashed.
+    pub(super) fn read(&mut self) -> Result<Vec<u8>, LoadFault> {
+        let mut content = Vec::new();
+        content
+            .try_reserve_exact(usize::try_from(self.bytes).unwrap_or(usize::MAX))
+            .map_err(|_| LoadFault::Read(io::ErrorKind::OutOfMemory.into()))?;
+        self.copy_to(&mut content)?;
+        Ok(content)
+    }
+}
+
+/// What begins so and has this many bytes, if it is within the limits.
+fn kind(start: impl Read, bytes: u64, limits: InputLimits) -> Result<InputKind, LoadFault> {
+    let InputLimits { file_size, code_size } = limits;
+    let too_large = || LoadFault::TooLarge { bytes, allowed: file_size };
+    let code = bytes.saturating_sub(artifact::HEADER as u64);
+    if bytes > file_size && code > code_size {
+        return Err(too_large());
+    }
+    let kind = claimed(start)?;
+    match kind {
+        InputKind::Component if bytes > file_size => return Err(too_large()),
+        InputKind::Artifact => code::check(code, code_size)?,
+        InputKind::Component => {}
+    }
+    Ok(kind)
+}
+
+fn claimed(start: impl Read) -> Result<InputKind, LoadFault> {
+    let mut first = Vec::with_capacity(8);
+    start.take(8).read_to_end(&mut first).map_err(LoadFault::Read)?;
+    match &*first {
+        b"\0asm\x0d\0\x01\0" => Ok(InputKind::Component),
+        b"\0asm\x01\0\0\0" => Err(LoadFault::CoreModule),
+        // Whatever the version of its format.
+        first if first.get(..7) == artifact::MAGIC.get(..7) => Ok(InputKind::Artifact),
+        elf if elf.starts_with(b"\x7fELF") => Err(LoadFault::NotSigned),
+        _ => Err(LoadFault::NotWasm),
+    }
+}
+
+/// Copies and hashes a file that must have this many bytes.
+fn copy(file: &mut fs::File, bytes: u64, to: &mut impl Write) -> Result<ArtifactHash, LoadFault> {
+    let mut hashing = Hashing { hash: Sha256::new(), to };
+    let copied = io::copy(&mut file.take(bytes.saturating_add(1)), &mut hashing).map_err(LoadFault::Read)?;
+    if copied == bytes {
+        Ok(ArtifactHash::from_bytes(hashing.hash.finalize().into()))
+    } else {
+        Err(LoadFault::Changed)
+    }
+}
+
+struct Hashing<'w, W> {
+    hash: Sha256,
+    to: &'w mut W,
+}
+
+impl<W: Write> Write for Hashing<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(bytes)?;
+        self.hash.update(bytes.get(..written).unwrap_or_default());
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
