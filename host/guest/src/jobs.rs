@@ -9,7 +9,7 @@ use std::{
 };
 
 use tokio::time::Instant;
-use weir_bus::{Error, MessageId, Peer, PeerId, Queue, Reader, TakenJob};
+use weir_bus::{Error, JobReader, MessageId, Peer, PeerId, SharedQueue, TakenJob};
 
 use super::{abi, instance::Handling};
 
@@ -17,7 +17,7 @@ use super::{abi, instance::Handling};
 #[derive(Debug)]
 pub(super) struct Jobs {
     /// A queue's number is its place.
-    opened: Vec<Arc<Queue>>,
+    opened: Vec<Arc<SharedQueue>>,
     takings: Arc<Takings>,
     /// Whether it takes from some queue.
     pub(super) takes: bool,
@@ -42,8 +42,8 @@ pub(super) struct Takings {
 #[derive(Debug)]
 struct Taking {
     number: u32,
-    queue: Arc<Queue>,
-    reader: Arc<Reader>,
+    queue: Arc<SharedQueue>,
+    reader: Arc<JobReader>,
     how: abi::Taking,
     /// Under `one-by-one`, whether the last receive brought one.
     has_one: bool,
@@ -68,7 +68,7 @@ impl Jobs {
     }
 
     /// The number of a queue; the same queue gives the same number.
-    pub(super) fn open(&mut self, queue: Arc<Queue>, max: u64) -> Result<u32, Error> {
+    pub(super) fn open(&mut self, queue: Arc<SharedQueue>, max: u64) -> Result<u32, Error> {
         let known = self.opened.iter().position(|known| Arc::ptr_eq(known, &queue));
         let place = match known {
             Some(place) => place,
@@ -84,7 +84,7 @@ impl Jobs {
         Ok(u32::try_from(place).unwrap_or(u32::MAX))
     }
 
-    pub(super) fn queue(&self, number: u32) -> Result<&Arc<Queue>, Error> {
+    pub(super) fn queue(&self, number: u32) -> Result<&Arc<SharedQueue>, Error> {
         usize::try_from(number)
             .ok()
             .and_then(|place| self.opened.get(place))
@@ -115,7 +115,7 @@ impl Jobs {
                 let inbox = peer.inbox().clone();
                 queue.join(peer.id());
                 let left = self.takings.left.clone();
-                let reader = Reader::new(peer.limits().message_size, Some(left), move || inbox.wake());
+                let reader = JobReader::new(peer.limits().message_size, Some(left), move || inbox.wake());
                 reader.count(is_counted);
                 list.push(Taking { number, queue, reader, how, has_one: false });
             }

@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use wasmtime::component::Linker;
 use wasmtime_wasi::{WasiCtxView, WasiView};
 use weir_bus::{
-    Bus, Error, Event, Incoming, Look, MessageId, Peer, PeerId, Phase, Reply, Request, Taken, Target, Term,
-    Waiter,
+    Bus, Error, Event, Incoming, MessageId, Peer, PeerId, Phase, Reply, Request, TakeOptions, Taken, Target,
+    Term, Waiter,
 };
 use weir_config::ExtensionConfig;
 use weir_metrics::Usage;
@@ -265,22 +265,22 @@ impl State {
             self.show_in_flight();
         }
         // Said each time: the inbox forgets it when somebody gives up on a request.
-        let look = Look { events: true, hold: Some(self.in_hand.is_full()), task };
+        let look = TakeOptions { events: true, hold: Some(self.in_hand.is_full()), task };
         if self.jobs.takes { self.take_one_or_job(look) } else { self.take_from_inbox(&look) }
     }
 
     // Both apart from the above: what this finds room for on the stack is most of what an extension that has found
     // nothing has used of it.
     #[inline(never)]
-    fn take_from_inbox(&mut self, look: &Look<'_>) -> Next {
+    fn take_from_inbox(&mut self, look: &TakeOptions<'_>) -> Next {
         let taken = self.peer.take_with(look);
         self.next(taken)
     }
 
     #[inline(never)]
-    fn take_one_or_job(&mut self, look: Look<'_>) -> Next {
+    fn take_one_or_job(&mut self, look: TakeOptions<'_>) -> Next {
         let jobs_first = self.is_turn_of_jobs;
-        match self.peer.take_with(&Look { events: !jobs_first, ..look }) {
+        match self.peer.take_with(&TakeOptions { events: !jobs_first, ..look }) {
             Taken::Empty => {}
             Taken::Message(event @ Incoming::Event(_)) => {
                 self.is_turn_of_jobs = true;
@@ -330,11 +330,11 @@ impl State {
     }
 
     fn deliver_request(&mut self, request: Request) -> abi::Message {
-        let (id, sender, operation) = (request.answer.id().0, request.answer.sender(), request.number);
+        let (id, sender, operation) = (request.responder.id().0, request.responder.sender(), request.number);
         self.met.insert(sender);
         let now = self.now();
-        let remaining_ms = milliseconds(request.answer.deadline().saturating_duration_since(now));
-        let waited_us = microseconds(now.saturating_duration_since(request.answer.sent()));
+        let remaining_ms = milliseconds(request.responder.deadline().saturating_duration_since(now));
+        let waited_us = microseconds(now.saturating_duration_since(request.responder.sent()));
         let payload = self.in_hand.hold(request);
         self.show_in_flight();
         let sender = sender.0;
