@@ -84,7 +84,15 @@ impl fmt::Display for HandlerError {
 impl error::Error for HandlerError {}
 
 /// `text`, cut at a character boundary to at most `max` bytes.
-pub(super) fn truncated(mut text: String, max: usize) -> String {
+pub(crate) fn truncated(mut text: String, max: usize) -> String {
     text.truncate(text.floor_char_boundary(max));
     text
+}
+
+/// A name that an extension gave.
+pub(crate) fn parsed<T>(text: &str) -> Result<T, Error>
+where
+    T: std::str::FromStr<Err = weir_names::NameError>,
+{
+    text.parse().map_err(|error: T::Err| Error::Invalid(error.to_string()))
 }

@@ -1,37 +1,22 @@
 //! What travels: envelopes that only Main stamps, payloads that are shared.
+//!
+//! Knows nothing of where a message waits, or of how it is routed.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::time::Instant;
-use weir_names::{ContractName, OperationName, Topic};
+use weir_names::Topic;
 
-use super::{
-    Error, Waiter,
-    inbox::{ENVELOPE_BYTES, ReaderId},
+use crate::{
+    error::Error,
+    id::{MessageId, OperationId, PeerId, ReaderId},
+    waiter::Waiter,
 };
 
-/// Identifies one message for as long as Main runs; never zero, never used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
-#[serde(transparent)]
-pub struct MessageId(pub u64);
-
-impl fmt::Display for MessageId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// The number of a peer: Main is 0, extensions follow in the order of their configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
-pub struct PeerId(pub u32);
-
-impl PeerId {
-    /// Main itself.
-    pub const MAIN: Self = Self(0);
-}
+/// What an envelope is counted as, beside its payload: so that empty messages are bounded, too.
+pub(crate) const ENVELOPE_BYTES: u64 = 128;
 
 /// Who got an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -60,13 +45,6 @@ pub struct Reply {
     pub outcome: Result<Bytes, Error>,
 }
 
-/// An operation by its full name.
-#[derive(Debug, PartialEq, Eq)]
-pub struct OperationId {
-    pub contract: ContractName,
-    pub name: OperationName,
-}
-
 /// A request on its way to, or in the hands of, the owner of its contract.
 #[derive(Debug)]
 pub struct Request {
@@ -74,14 +52,18 @@ pub struct Request {
     pub number: u32,
     pub reader: ReaderId,
     pub payload: Bytes,
-    pub answer: Answer,
+    pub responder: Responder,
 }
 
 /// The duty to answer one request, of which it knows the rest: dropped unanswered, it answers `peer-gone`.
 #[derive(Debug)]
-pub struct Answer(pub(super) Arc<Waiter>);
+pub struct Responder(Arc<Waiter>);
 
-impl Answer {
+impl Responder {
+    pub(crate) fn new(waiter: Arc<Waiter>) -> Self {
+        Self(waiter)
+    }
+
     pub fn id(&self) -> MessageId {
         self.0.id()
     }
@@ -118,7 +100,7 @@ impl Answer {
     }
 }
 
-impl Drop for Answer {
+impl Drop for Responder {
     fn drop(&mut self) {
         self.0.complete(Err(Error::PeerGone));
     }
@@ -151,7 +133,7 @@ pub struct Published {
 
 impl Published {
     /// What it counts in an inbox.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         ENVELOPE_BYTES + (self.topic.as_str().len() + self.payload.len()) as u64
     }
 }

@@ -25,34 +25,34 @@ pub struct Room {
 
 impl Room {
     /// One thing more that waits.
-    pub(super) fn ticket(self: &Arc<Self>) -> Ticket {
+    pub(crate) fn ticket(self: &Arc<Self>) -> Ticket {
         self.left.fetch_add(1, Ordering::AcqRel);
         Ticket { room: self.clone(), admits: false }
     }
 
     /// Whether what waited has found room.
-    pub(super) fn is_admitted(&self) -> bool {
+    pub(crate) fn is_admitted(&self) -> bool {
         self.admitted.load(Ordering::Acquire) > 0
     }
 
     /// Whether it still waits.
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         self.left.load(Ordering::Acquire) > 0
     }
 
     /// Whether its deadline has passed.
-    pub(super) fn is_overdue(&self) -> bool {
+    pub(crate) fn is_overdue(&self) -> bool {
         self.is_overdue.load(Ordering::Acquire)
     }
 
     /// Its deadline has passed.
-    pub(super) fn expire(&self) {
+    pub(crate) fn expire(&self) {
         self.is_overdue.store(true, Ordering::Release);
         self.waker.wake();
     }
 
     /// Waits until nothing is left that waits, or the deadline has passed.
-    pub(super) async fn settled(&self) {
+    pub(crate) async fn settled(&self) {
         poll_fn(|context| {
             self.waker.register(context.waker());
             match self.left.load(Ordering::Acquire) == 0 || self.is_overdue() {
@@ -66,18 +66,18 @@ impl Room {
 
 /// The place of one thing that waits for room. Dropped, it was turned away.
 #[derive(Debug)]
-pub(super) struct Ticket {
+pub(crate) struct Ticket {
     room: Arc<Room>,
     admits: bool,
 }
 
 impl Ticket {
     /// There is room now.
-    pub(super) fn admit(mut self) {
+    pub(crate) fn admit(mut self) {
         self.admits = true;
     }
 
-    pub(super) fn is_of(&self, room: &Arc<Room>) -> bool {
+    pub(crate) fn is_of(&self, room: &Arc<Room>) -> bool {
         Arc::ptr_eq(&self.room, room)
     }
 }

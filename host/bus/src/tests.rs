@@ -25,20 +25,22 @@ mod wakeups;
 
 use std::{
     ops::Deref,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, atomic::Ordering},
     thread,
     time::Duration,
 };
 
 use bytes::Bytes;
 use futures_util::FutureExt;
+use tokio::time::Instant;
+use weir_names::RequestPolicy;
 
 use super::*;
 
 const LIMITS: PeerLimits = PeerLimits {
     message_size: 1024,
     inbox: InboxLimits { messages: 8, bytes: 4096 },
-    senders_wait: false,
+    when_full: RequestPolicy::Reject,
     request_timeout: Duration::from_secs(5),
     subscriptions: 256,
 };
@@ -71,7 +73,7 @@ impl TestBus {
             fulfills: contracts(fulfills),
             calls: contracts(calls),
             publishes: vec![">".parse().unwrap()],
-            subscribes: vec![(">".parse().unwrap(), Delivery::default())],
+            subscribes: vec![(">".parse().unwrap(), LaneSettings::default())],
             ..Access::default()
         };
         self.bus.add_peer(&id.parse().unwrap(), limits, access, None)

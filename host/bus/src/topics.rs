@@ -14,18 +14,18 @@ use lru::LruCache;
 use weir_metrics::PerSecond;
 use weir_names::Topic;
 
-use super::{Receipt, message::Published};
+use crate::message::{Published, Receipt};
 
 /// Topics that are known beside the retained ones.
 const KNOWN: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4095);
 
 /// One topic, which is held while one of its events is delivered: so order and number agree.
 #[derive(Debug, Default)]
-pub(super) struct TopicState {
+pub(crate) struct TopicState {
     /// The number of the last event.
-    pub(super) sequence: u64,
+    pub(crate) sequence: u64,
     /// The last event of a retained topic.
-    pub(super) value: Option<Arc<Published>>,
+    pub(crate) value: Option<Arc<Published>>,
     is_retained: bool,
     delivered: u64,
     shed: u64,
@@ -49,13 +49,13 @@ pub struct TopicStats {
 }
 
 /// A topic, shared by those who publish to it.
-pub(super) type SharedTopic = Arc<Mutex<TopicState>>;
+pub(crate) type SharedTopic = Arc<Mutex<TopicState>>;
 
 #[derive(Debug)]
-pub(super) struct Topics(Mutex<Table>);
+pub(crate) struct Topics(Mutex<TopicTable>);
 
 #[derive(Debug)]
-struct Table {
+struct TopicTable {
     retained: HashMap<Topic, SharedTopic>,
     known: LruCache<Topic, SharedTopic>,
     /// No topic that is known no longer has counted further.
@@ -65,13 +65,13 @@ struct Table {
 impl Default for Topics {
     fn default() -> Self {
         let known = LruCache::new(KNOWN);
-        Self(Mutex::new(Table { retained: HashMap::new(), known, forgotten: 0 }))
+        Self(Mutex::new(TopicTable { retained: HashMap::new(), known, forgotten: 0 }))
     }
 }
 
 impl Topics {
     /// From now on the last value of these topics is kept, and of no others.
-    pub(super) fn retain(&self, topics: impl IntoIterator<Item = Topic>) {
+    pub(crate) fn retain(&self, topics: impl IntoIterator<Item = Topic>) {
         let mut table = self.table();
         let mut before = std::mem::take(&mut table.retained);
         for topic in topics {
@@ -90,7 +90,7 @@ impl Topics {
     }
 
     /// A topic to which somebody publishes; one that nobody hears becomes known only if it is retained.
-    pub(super) fn get(&self, topic: &Topic, is_heard: bool) -> Option<SharedTopic> {
+    pub(crate) fn get(&self, topic: &Topic, is_heard: bool) -> Option<SharedTopic> {
         let mut table = self.table();
         if let Some(state) = table.retained.get(topic) {
             return Some(state.clone());
@@ -99,11 +99,11 @@ impl Topics {
     }
 
     /// The last values of retained topics.
-    pub(super) fn values(&self) -> Vec<Arc<Published>> {
+    pub(crate) fn values(&self) -> Vec<Arc<Published>> {
         self.table().retained.values().filter_map(|state| locked(state).value.clone()).collect()
     }
 
-    pub(super) fn stats(&self) -> Vec<TopicStats> {
+    pub(crate) fn stats(&self) -> Vec<TopicStats> {
         let all: Vec<(Topic, SharedTopic)> = {
             let table = self.table();
             let all = table.retained.iter().chain(table.known.iter());
@@ -114,12 +114,12 @@ impl Topics {
         stats
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, TopicTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Table {
+impl TopicTable {
     fn state(&mut self, topic: &Topic) -> SharedTopic {
         if let Some(state) = self.known.get(topic) {
             return state.clone();
@@ -142,7 +142,7 @@ impl Table {
 
 impl TopicState {
     /// Takes note of what became of an event.
-    pub(super) fn note(&mut self, published: &Arc<Published>, receipt: Receipt) {
+    pub(crate) fn note(&mut self, published: &Arc<Published>, receipt: Receipt) {
         self.count(receipt);
         self.rate.add(published.at.into_std(), 1);
         if self.is_retained {
@@ -150,7 +150,7 @@ impl TopicState {
         }
     }
 
-    pub(super) fn count(&mut self, receipt: Receipt) {
+    pub(crate) fn count(&mut self, receipt: Receipt) {
         self.delivered += u64::from(receipt.delivered);
         self.shed += u64::from(receipt.shed);
         self.refused += u64::from(receipt.refused);
@@ -169,6 +169,6 @@ impl TopicState {
     }
 }
 
-pub(super) fn locked(topic: &SharedTopic) -> MutexGuard<'_, TopicState> {
+pub(crate) fn locked(topic: &SharedTopic) -> MutexGuard<'_, TopicState> {
     topic.lock().unwrap_or_else(PoisonError::into_inner)
 }

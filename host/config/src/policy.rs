@@ -1,6 +1,6 @@
 //! Which policies an operator can choose, and where.
 
-use weir_names::Policy;
+use weir_names::{Policy, QueuePolicy, RequestPolicy};
 
 use super::error::quote;
 
@@ -13,26 +13,35 @@ pub(super) const OF_JOBS: &str = "`reject`, `block`, `drop-oldest` or `drop-newe
 /// Of an inbox, for requests.
 pub(super) const OF_REQUESTS: &str = "`reject` or `block`";
 
-/// The policy of that name; `choice` says which there are.
-pub(super) fn named(text: &str, choice: &str) -> Result<Policy, String> {
-    let found = Policy::ALL.into_iter().find(|policy| policy.name() == text);
-    found.ok_or_else(|| format!("{} is not a policy: {choice}", quote(text)))
+/// The policy of that name, of a subscription.
+pub(super) fn of_events(text: &str) -> Result<Policy, String> {
+    known(text).ok_or_else(|| unknown(text, OF_EVENTS))
 }
 
-/// The policy, if a queue can have it.
-pub(super) fn of_jobs(policy: Policy) -> Result<Policy, String> {
-    match policy {
-        Policy::Latest => {
-            Err(format!("`latest` keeps one of each topic, and jobs have no topics: {OF_JOBS}"))
+/// The policy of that name, of a queue.
+pub(super) fn of_jobs(text: &str) -> Result<QueuePolicy, String> {
+    let found = QueuePolicy::ALL.into_iter().find(|policy| policy.name() == text);
+    found.ok_or_else(|| match known(text) {
+        Some(latest) => format!("`{latest}` keeps one of each topic, and jobs have no topics: {OF_JOBS}"),
+        None => unknown(text, OF_JOBS),
+    })
+}
+
+/// The policy of that name, of an inbox for requests.
+pub(super) fn of_requests(text: &str) -> Result<RequestPolicy, String> {
+    let found = RequestPolicy::ALL.into_iter().find(|policy| policy.name() == text);
+    found.ok_or_else(|| match known(text) {
+        Some(lossy) => {
+            format!("`{lossy}` is for events and jobs, and requests are never lost: {OF_REQUESTS}")
         }
-        policy => Ok(policy),
-    }
+        None => unknown(text, OF_REQUESTS),
+    })
 }
 
-/// The policy, if requests can have it.
-pub(super) fn of_requests(policy: Policy) -> Result<Policy, String> {
-    match policy {
-        Policy::Reject | Policy::Block => Ok(policy),
-        lossy => Err(format!("`{lossy}` is for events and jobs, and requests are never lost: {OF_REQUESTS}")),
-    }
+fn known(text: &str) -> Option<Policy> {
+    Policy::ALL.into_iter().find(|policy| policy.name() == text)
+}
+
+fn unknown(text: &str, choice: &str) -> String {
+    format!("{} is not a policy: {choice}", quote(text))
 }

@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
-use weir_names::{Policy, QueueName};
+use weir_names::{QueueName, QueuePolicy};
 
-use super::{policy, shape::Shape};
+use super::shape::Shape;
 
 pub(super) const MESSAGES: RangeInclusive<u32> = 1..=1_000_000;
 
@@ -21,13 +21,12 @@ pub struct QueueConfig {
     pub messages: u32,
     /// Bytes of them: 4 KiB to 1 GiB, at first 1 MiB.
     pub bytes: u64,
-    /// What becomes of a job for which there is no room, at first [`Policy::Reject`]. Not
-    /// [`Policy::Latest`]: jobs have no topics.
-    pub when_full: Policy,
+    /// What becomes of a job for which there is no room, at first [`QueuePolicy::Reject`].
+    pub when_full: QueuePolicy,
     /// How often a job is delivered at most: 1 to 1,000, at first 3.
     pub max_deliveries: u32,
     /// Where a job goes that was delivered so often and is not done. One that is not configured has as many
-    /// `messages` and `bytes` as this queue, [`Policy::DropOldest`], and no dead letters of its own.
+    /// `messages` and `bytes` as this queue, [`QueuePolicy::DropOldest`], and no dead letters of its own.
     pub dead_letter: Option<QueueName>,
 }
 
@@ -36,7 +35,7 @@ impl Default for QueueConfig {
         Self {
             messages: 1000,
             bytes: 1 << 20,
-            when_full: Policy::Reject,
+            when_full: QueuePolicy::Reject,
             max_deliveries: 3,
             dead_letter: None,
         }
@@ -50,7 +49,6 @@ impl QueueConfig {
         [
             ("messages", messages.has(self.messages.into()), messages.to_string()),
             ("bytes", BYTES.has(self.bytes), BYTES.to_string()),
-            ("when-full", policy::of_jobs(self.when_full).is_ok(), policy::OF_JOBS.to_owned()),
             ("max-deliveries", deliveries.has(self.max_deliveries.into()), deliveries.to_string()),
         ]
         .into_iter()
@@ -79,7 +77,7 @@ pub(super) fn with_dead_letters(
         let dead_letters = all.entry(name.clone()).or_insert_with(|| QueueConfig {
             messages: 0,
             bytes: 0,
-            when_full: Policy::DropOldest,
+            when_full: QueuePolicy::DropOldest,
             ..QueueConfig::default()
         });
         dead_letters.messages = dead_letters.messages.max(queue.messages);

@@ -19,7 +19,7 @@ use std::{
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use weir_bus::{Error, Event, Incoming, Look, MessageId, Peer, PeerId, Reply, Request, Taken, Waiter};
+use weir_bus::{Error, Event, Incoming, MessageId, Peer, PeerId, Reply, Request, TakeOptions, Taken, Waiter};
 use weir_metrics::Usage;
 
 pub use self::handling::Handling;
@@ -199,22 +199,22 @@ impl Delivery {
             self.show_in_flight();
         }
         // Said each time: the inbox forgets it when somebody gives up on a request.
-        let look = Look { events: true, hold: Some(self.in_hand.is_full()), task };
+        let look = TakeOptions { events: true, hold: Some(self.in_hand.is_full()), task };
         if self.jobs.takes { self.take_one_or_job(look, meter) } else { self.take_from_inbox(&look, meter) }
     }
 
     // Both apart from the above: what this finds room for on the stack is most of what an extension that has found
     // nothing has used of it.
     #[inline(never)]
-    fn take_from_inbox(&mut self, look: &Look<'_>, meter: &Meter) -> Found {
+    fn take_from_inbox(&mut self, look: &TakeOptions<'_>, meter: &Meter) -> Found {
         let taken = self.peer.take_with(look);
         self.next(taken, meter)
     }
 
     #[inline(never)]
-    fn take_one_or_job(&mut self, look: Look<'_>, meter: &Meter) -> Found {
+    fn take_one_or_job(&mut self, look: TakeOptions<'_>, meter: &Meter) -> Found {
         let jobs_first = self.is_turn_of_jobs;
-        match self.peer.take_with(&Look { events: !jobs_first, ..look }) {
+        match self.peer.take_with(&TakeOptions { events: !jobs_first, ..look }) {
             Taken::Empty => {}
             Taken::Message(event @ Incoming::Event(_)) => {
                 self.is_turn_of_jobs = true;
@@ -259,11 +259,11 @@ impl Delivery {
     }
 
     fn deliver_request(&mut self, request: Request, meter: &Meter) -> abi::Message {
-        let (id, sender, operation) = (request.answer.id().0, request.answer.sender(), request.number);
+        let (id, sender, operation) = (request.responder.id().0, request.responder.sender(), request.number);
         self.met.insert(sender);
         let now = now(meter);
-        let remaining_ms = abi::milliseconds(request.answer.deadline().saturating_duration_since(now));
-        let waited_us = abi::microseconds(now.saturating_duration_since(request.answer.sent()));
+        let remaining_ms = abi::milliseconds(request.responder.deadline().saturating_duration_since(now));
+        let waited_us = abi::microseconds(now.saturating_duration_since(request.responder.sent()));
         let payload = self.in_hand.hold(request);
         self.show_in_flight();
         let sender = sender.0;

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use serde::Serialize;
 use tokio::task::coop::cooperative;
 use weir_bus::{
-    Bus, Delivery, Error, Event, Inbox, InboxLimits, Incoming, ReaderId, Receipt, Subscription, Taken, Target,
+    Bus, Error, Event, Inbox, InboxLimits, Incoming, LaneSettings, ReaderId, Receipt, Subscription, Taken,
+    Target,
 };
 use weir_names::Policy;
 use weir_schedule::{note_wait, switch};
@@ -197,7 +198,7 @@ impl Client {
     pub fn subscribe_with(&self, pattern: &str, options: SubscribeOptions) -> Result<Subscriber, Error> {
         let SubscribeOptions { policy, messages, bytes } = options;
         let inbox = Arc::new(Inbox::new(InboxLimits { messages: messages.max(1), bytes }));
-        let delivery = Delivery { policy, messages: u32::MAX, bytes: u64::MAX };
+        let delivery = LaneSettings { policy, messages: u32::MAX, bytes: u64::MAX };
         let subscription = self.bus.subscribe(self.bus.main(), &inbox, pattern, Some(delivery))?;
         Ok(Subscriber { bus: self.bus.clone(), inbox, subscription })
     }

@@ -311,7 +311,7 @@ mod tests {
         let limits = PeerLimits {
             message_size: 1024,
             inbox: InboxLimits { messages: 1, bytes: 1024 },
-            senders_wait: false,
+            when_full: weir_names::RequestPolicy::Reject,
             request_timeout: Duration::from_secs(1),
             subscriptions: 1,
         };

@@ -292,7 +292,7 @@ fn main_limits(config: &MainConfig) -> PeerLimits {
     PeerLimits {
         message_size: u64::MAX,
         inbox: MAIN_INBOX,
-        senders_wait: false,
+        when_full: weir_names::RequestPolicy::Reject,
         request_timeout: config.request_timeout,
         subscriptions: MAIN_SUBSCRIPTIONS,
     }

@@ -44,8 +44,8 @@ pub use weir_guest::{NotAKey, SigningKey, compile as compile_component, compile_
 pub use weir_hooks::{HookCall, HookDir, HookError, HookOutcome, HookReport, HookRun, Hooks};
 pub use weir_logs::{Level, LogLine, Source};
 pub use weir_names::{
-    ContractName, ExtensionId, HookDirName, NameError, OperationName, Policy, QueueName, Topic, TopicPattern,
-    harmless,
+    ContractName, ExtensionId, HookDirName, NameError, OperationName, Policy, QueueName, QueuePolicy,
+    RequestPolicy, Topic, TopicPattern, harmless,
 };
 pub use weir_supervisor::{
     ControlError, ExtensionStatus, FailureRecord, HandledMessage, MainEvent, MainEvents, NotReloaded,

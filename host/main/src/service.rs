@@ -155,41 +155,41 @@ impl Services {
     }
 
     fn handle(&self, request: Request, handlers: &mut JoinSet<()>) {
-        let Request { payload, answer, .. } = request;
-        let operation = answer.operation();
+        let Request { payload, responder, .. } = request;
+        let operation = responder.operation();
         let handler = self
             .by_contract
             .get(&operation.contract)
             .and_then(|service| service.handlers.get(&operation.name));
         let served = ServedRequest {
-            id: answer.id(),
-            sender: self.bus.peer(answer.sender()).map(|peer| peer.name().to_owned()).unwrap_or_default(),
+            id: responder.id(),
+            sender: self.bus.peer(responder.sender()).map(|peer| peer.name().to_owned()).unwrap_or_default(),
             payload,
-            deadline: answer.deadline(),
-            waiter: answer.waiter(),
+            deadline: responder.deadline(),
+            waiter: responder.waiter(),
         };
         match handler.cloned() {
             Some(Handler::Async(handler)) => {
                 handlers.spawn(async move {
                     let outcome = handler(served).await;
-                    answer.give(outcome.map_err(Error::from));
+                    responder.give(outcome.map_err(Error::from));
                 });
             }
             Some(Handler::Blocking(handler)) => {
                 let threads = self.threads.clone();
                 handlers.spawn(async move {
                     let Ok(_thread) = threads.acquire().await else { return };
-                    if answer.is_done() {
+                    if responder.is_done() {
                         return;
                     }
                     let work = tokio::task::spawn_blocking(move || {
-                        answer.give(handler(served).map_err(Error::from));
+                        responder.give(handler(served).map_err(Error::from));
                     });
                     // A handler that panicked has dropped its duty to answer, which answers.
                     let _panicked = work.await;
                 });
             }
-            None => drop(answer),
+            None => drop(responder),
         }
     }
 }

@@ -4,9 +4,9 @@ use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
 use serde::Serialize;
-use weir_bus::{Bus, Error, Job, MessageId, QueueStats, SubscriptionStats, TopicStats};
+use weir_bus::{Bus, Error, MessageId, QueueStats, QueuedJob, SubscriptionStats, TopicStats};
 use weir_logs::rfc3339;
-use weir_names::{Policy, QueueName, Topic, TopicPattern};
+use weir_names::{Policy, QueueName, QueuePolicy, Topic, TopicPattern};
 
 /// Every topic that is known, and every subscription.
 #[derive(Clone, Debug, Serialize)]
@@ -96,7 +96,7 @@ pub struct QueueStatus {
     /// Bytes that there may be.
     pub bytes_limit: u64,
     /// What becomes of a job that finds no room.
-    pub when_full: Policy,
+    pub when_full: QueuePolicy,
     /// Deliveries after which a job goes to the dead letters.
     pub max_deliveries: u32,
     /// The queue to which it goes then; none: it is dropped.
@@ -235,8 +235,8 @@ impl QueueStatus {
 }
 
 impl JobStatus {
-    fn new(bus: &Bus, job: Job) -> Self {
-        let Job { id, sender, at, payload, deliveries, died_in } = job;
+    fn new(bus: &Bus, job: QueuedJob) -> Self {
+        let QueuedJob { id, sender, at, payload, deliveries, died_in } = job;
         let age = Instant::now().saturating_duration_since(at.into_std());
         let (died_in, died_after) = died_in.unzip();
         Self {

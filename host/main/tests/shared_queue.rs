@@ -17,8 +17,8 @@ use std::{
 
 use fastrand::Rng;
 use weir_host::{
-    Config, ExtensionConfig, Main, MainConfig, MainEvent, MainEvents, Policy, QueueConfig, QueueStatus,
-    RestartPolicy, blocking,
+    Config, ExtensionConfig, Main, MainConfig, MainEvent, MainEvents, Policy, QueueConfig, QueuePolicy,
+    QueueStatus, RestartPolicy, blocking,
 };
 
 const JOBS: u32 = 60_000;
@@ -314,7 +314,7 @@ fn config() -> Config {
     let mut config = Config::new(main, readers.chain(writers).collect());
     let mut jobs = QueueConfig::default();
     jobs.messages = 64;
-    jobs.when_full = Policy::Block;
+    jobs.when_full = QueuePolicy::Block;
     jobs.max_deliveries = MAX_DELIVERIES;
     jobs.dead_letter = Some("dead".parse().unwrap());
     config.queues.insert("jobs".parse().unwrap(), jobs);

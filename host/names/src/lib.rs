@@ -12,7 +12,7 @@ pub use self::{
         ContractName, ExtensionId, HookDirName, MAIN, NameError, OperationName, QueueName, Topic,
         TopicPattern,
     },
-    policy::Policy,
+    policy::{Policy, QueuePolicy, RequestPolicy},
     share::{CpuShare, CpuShareError},
     text::{harmless, is_harmful},
 };

@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, Result, anyhow, ensure};
 use bytes::Bytes;
 use weir_host::{
-    CallOptions, Config, ExtensionConfig, Main, MainConfig, Policy, QueueConfig,
+    CallOptions, Config, ExtensionConfig, Main, MainConfig, QueueConfig, QueuePolicy,
     blocking::{self, Client, Queue, Subscriber},
 };
 
@@ -47,7 +47,7 @@ impl Weir {
         queue.messages = CAPACITY;
         // Room for as many, whatever their size.
         queue.bytes = u64::from(CAPACITY) * u64::from(2 * SIZES.into_iter().max().unwrap_or_default());
-        queue.when_full = Policy::Block;
+        queue.when_full = QueuePolicy::Block;
         config.queues.insert(QUEUE.parse()?, queue);
         let main = blocking::Main::start(Main::builder(config))?;
         ensure_started(main.control().as_async())?;

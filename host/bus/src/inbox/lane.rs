@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use super::InboxLimits;
-use crate::{Error, Reply, Request};
-
-/// What an envelope is counted as, beside its payload: so that empty messages are bounded, too.
-pub(crate) const ENVELOPE_BYTES: u64 = 128;
+use super::limits::InboxLimits;
+use crate::{
+    error::Error,
+    message::{ENVELOPE_BYTES, Reply, Request},
+};
 
 /// Messages of one kind, in order, and what they count in bytes.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use weir_names::{Topic, TopicPattern};
 
-use super::Subscription;
+use super::subscription::Subscription;
 
 /// Subscriptions by the segments of their pattern.
 #[derive(Debug, Default)]

@@ -14,7 +14,7 @@ fn narrow(bus: &TestBus) -> Arc<Peer> {
         fulfills: vec!["mine@1".parse().unwrap()],
         calls: vec!["theirs@1".parse().unwrap()],
         publishes: vec!["out.*".parse().unwrap()],
-        subscribes: vec![("in.>".parse().unwrap(), Delivery::default())],
+        subscribes: vec![("in.>".parse().unwrap(), LaneSettings::default())],
         ..Access::default()
     };
     let peer = bus.add_peer(&"a".parse().unwrap(), LIMITS, access, None);

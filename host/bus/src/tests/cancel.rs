@@ -96,7 +96,7 @@ async fn life(bus: &TestBus, caller: &Arc<Peer>, provider: &Arc<Peer>, way: Way,
         step().await;
         let request = take_request(provider);
         step().await;
-        request.answer.give(Ok(counted(held)));
+        request.responder.give(Ok(counted(held)));
         step().await;
     };
     tokio::join!(asking, answering);

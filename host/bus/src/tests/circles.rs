@@ -50,9 +50,9 @@ async fn who_waits_without_blocking_can_still_answer_and_closes_no_circle() {
     let (a, b) = (bus.ready("a", &["a@1"], &["b@1"]), bus.ready("b", &["b@1"], &["a@1"]));
     bus.send(&a, "b@1", "").unwrap();
     let back = blocking(&bus, &b, "a@1").unwrap();
-    take_request(&a).answer.give(ok("still here"));
+    take_request(&a).responder.give(ok("still here"));
     assert_eq!(back.answer().await, ok("still here"));
-    take_request(&b).answer.give(ok(""));
+    take_request(&b).responder.give(ok(""));
     take_reply(&a);
 }
 

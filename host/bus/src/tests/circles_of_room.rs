@@ -5,7 +5,7 @@ use weir_names::Policy;
 use super::*;
 
 fn block(bus: &TestBus, peer: &Arc<Peer>, pattern: &str, messages: u32) {
-    let delivery = Delivery { policy: Policy::Block, messages, bytes: u64::MAX };
+    let delivery = LaneSettings { policy: Policy::Block, messages, bytes: u64::MAX };
     bus.bus.subscribe(peer, peer.inbox(), pattern, Some(delivery)).unwrap();
 }
 

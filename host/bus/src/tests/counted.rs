@@ -6,7 +6,7 @@ use super::*;
 
 fn blocked(bus: &TestBus) -> Arc<Peer> {
     let peer = bus.ready("a", &[], &[]);
-    let delivery = Delivery { policy: Policy::Block, messages: 1, bytes: u64::MAX };
+    let delivery = LaneSettings { policy: Policy::Block, messages: 1, bytes: u64::MAX };
     bus.bus.subscribe(&peer, peer.inbox(), "t", Some(delivery)).unwrap();
     bus.publish(bus.main(), None, "t", "1".into()).unwrap();
     peer

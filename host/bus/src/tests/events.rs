@@ -190,7 +190,7 @@ fn concurrent_publishers_leave_neither_gap_nor_disorder() {
     let bus = Arc::new(Bus::new(LIMITS, Box::new(|_, _| {})));
     let access = |pattern: &str| Access {
         publishes: vec![pattern.parse().unwrap()],
-        subscribes: vec![(pattern.parse().unwrap(), Delivery::default())],
+        subscribes: vec![(pattern.parse().unwrap(), LaneSettings::default())],
         ..Access::default()
     };
     let subscriber = bus.add_peer(&"s".parse().unwrap(), limits, access(">"), None);
@@ -224,7 +224,7 @@ async fn a_payload_is_stored_once_whatever_the_number_of_subscribers_and_of_patt
     bus.retain(["t.x".parse().unwrap()]);
     let peers: Vec<_> = (0..256).map(|number| bus.ready(&format!("p{number}"), &[], &[])).collect();
     for (peer, policy) in peers.iter().zip(Policy::ALL.iter().cycle()) {
-        let delivery = Delivery { policy: *policy, ..Delivery::default() };
+        let delivery = LaneSettings { policy: *policy, ..LaneSettings::default() };
         for pattern in ["t.x", "t.*"] {
             bus.bus.subscribe(peer, peer.inbox(), pattern, Some(delivery)).unwrap();
         }

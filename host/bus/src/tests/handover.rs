@@ -8,7 +8,7 @@ fn access(fulfills: &[&str], subscribes: &str) -> Access {
         fulfills: fulfills.iter().map(|name| name.parse().unwrap()).collect(),
         calls: vec!["c@1".parse().unwrap()],
         publishes: vec![">".parse().unwrap()],
-        subscribes: vec![(subscribes.parse().unwrap(), Delivery::default())],
+        subscribes: vec![(subscribes.parse().unwrap(), LaneSettings::default())],
         ..Access::default()
     }
 }
@@ -52,7 +52,7 @@ async fn requests_and_events_go_to_the_old_one_until_the_hand_over_and_replies_t
     for _ in 0..2 {
         let request = take_request(&client);
         let payload = request.payload.clone();
-        request.answer.give(Ok(payload));
+        request.responder.give(Ok(payload));
     }
     assert_eq!(take_reply(&new).outcome.unwrap(), "of the new");
 
@@ -60,12 +60,12 @@ async fn requests_and_events_go_to_the_old_one_until_the_hand_over_and_replies_t
     assert!(matches!(old.take(), Taken::Stop));
     assert_eq!(take_reply(&old).outcome.unwrap(), "of the old");
     assert!(matches!(old.take(), Taken::Stop), "no reply is still to come");
-    first.answer.give(ok("by the old"));
+    first.responder.give(ok("by the old"));
     for payload in ["2", "3"] {
         let request = take_request(&new);
         // It serves the operation under another number.
         assert_eq!((&*request.payload, request.number), (payload.as_bytes(), 1));
-        request.answer.give(ok("by the new"));
+        request.responder.give(ok("by the new"));
     }
     assert_eq!(take_event(new.inbox()).published.payload, "e1");
     let mut answers = Vec::new();
@@ -98,7 +98,7 @@ async fn a_hand_over_wakes_both() {
     for waiting in waiting {
         waiting.await.unwrap();
     }
-    take_request(&new).answer.give(ok("1"));
+    take_request(&new).responder.give(ok("1"));
     assert_eq!(call.answer().await, ok("1"));
 }
 
@@ -215,7 +215,7 @@ async fn an_operation_that_was_looked_up_follows_its_contract_to_another_owner()
     let call = |target: &mut Target| bus.bus.call(&client, target, "".into(), deadline, false);
     let pending = call(&mut target).unwrap();
     assert!(matches!(first.take(), Taken::Empty));
-    take_request(&swapped).answer.give(ok("by the second"));
+    take_request(&swapped).responder.give(ok("by the second"));
     assert_eq!(pending.answer().await, ok("by the second"));
     let refused = Error::NoProvider("`first` does not fulfil `a@1`".to_owned());
     assert_eq!(call(&mut named).unwrap_err(), refused);

@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering;
 
 use super::*;
-use crate::inbox::Filling;
 
 #[tokio::test(start_paused = true)]
 async fn stop_comes_first_and_then_replies_until_none_is_to_come() {
@@ -16,13 +15,13 @@ async fn stop_comes_first_and_then_replies_until_none_is_to_come() {
     for _ in 0..2 {
         bus.send(&caller, "c@1", "").unwrap();
     }
-    take_request(&provider).answer.give(ok("first"));
+    take_request(&provider).responder.give(ok("first"));
 
     caller.stop();
     assert!(matches!(caller.take(), Taken::Stop));
     assert_eq!(take_reply(&caller).outcome, ok("first"));
     assert!(matches!(caller.take(), Taken::Empty), "one reply is still to come");
-    take_request(&provider).answer.give(ok("second"));
+    take_request(&provider).responder.give(ok("second"));
     caller.readable().await;
     assert_eq!(take_reply(&caller).outcome, ok("second"));
     for _ in 0..2 {
@@ -58,9 +57,9 @@ async fn a_flood_of_events_delays_no_request_and_no_reply() {
     }
     let call = bus.call(client, "a@1", "").unwrap();
     bus.send(&peer, "c@1", "").unwrap();
-    take_request(&provider).answer.give(ok(""));
+    take_request(&provider).responder.give(ok(""));
     take_reply(&peer);
-    take_request(&peer).answer.give(ok("through"));
+    take_request(&peer).responder.give(ok("through"));
     assert_eq!(call.answer().await, ok("through"));
     assert_eq!(peer.inbox().depth().0, 8);
 }
@@ -79,7 +78,7 @@ async fn requests_that_are_held_back_stay_while_events_and_replies_pass() {
     assert!(matches!(peer.take(), Taken::Empty));
     peer.hold_requests(false);
     waiting.await.unwrap();
-    take_request(&peer).answer.give(ok(""));
+    take_request(&peer).responder.give(ok(""));
     assert_eq!(call.answer().await, ok(""));
 }
 
@@ -110,7 +109,7 @@ async fn a_request_in_hand_that_ends_by_itself_lets_those_held_back_be_looked_at
         }
     }
     assert_eq!(in_hand.answer().await, Err(Error::Timeout));
-    assert!(request.answer.is_done());
+    assert!(request.responder.is_done());
 }
 
 #[tokio::test(start_paused = true)]
@@ -159,7 +158,7 @@ async fn a_reply_that_finds_no_room_says_so_and_is_not_lost() {
     let answer = Bytes::from(vec![0; 1024]);
     for _ in 0..4 {
         bus.send(&caller, "c@1", "").unwrap();
-        take_request(&provider).answer.give(Ok(answer.clone()));
+        take_request(&provider).responder.give(Ok(answer.clone()));
     }
     for _ in 0..3 {
         assert_eq!(take_reply(&caller).outcome, Ok(answer.clone()));
@@ -177,7 +176,7 @@ async fn the_depth_of_an_inbox_counts_every_lane_and_returns_to_nothing() {
     bus.publish(client, None, "t", "123".into()).unwrap();
     let call = bus.call(client, "a@1", "1234567").unwrap();
     assert_eq!(peer.inbox().depth(), (2, 2 * 128 + 10 + 1));
-    take_request(&peer).answer.give(ok(""));
+    take_request(&peer).responder.give(ok(""));
     take_event(peer.inbox());
     assert_eq!(peer.inbox().depth(), (0, 0));
     assert_eq!(call.answer().await, ok(""));
@@ -194,7 +193,7 @@ async fn replies_take_the_room_of_the_oldest_events_and_those_are_counted() {
         ["1", "2", "3", "4"].into_iter().map(publish).map(|receipt| receipt.shed).collect();
     assert_eq!(delivered, [0; 4], "four of 1000 bytes each fit into 4096");
     bus.send(&peer, "c@1", "").unwrap();
-    take_request(&provider).answer.give(ok("a reply"));
+    take_request(&provider).responder.give(ok("a reply"));
     assert!(peer.inbox().depth().1 <= LIMITS.inbox.bytes);
     take_reply(&peer);
     assert_eq!(peer.stats().shed.load(Ordering::Relaxed), 1, "the one that went for the reply");
@@ -215,13 +214,13 @@ async fn how_full_an_inbox_is_counts_the_fuller_lane_and_is_remembered() {
     }
     let calls: Vec<_> = (0..2).map(|_| bus.call(client, "a@1", "").unwrap()).collect();
     bus.send(&peer, "c@1", "").unwrap();
-    take_request(&provider).answer.give(ok("1234"));
+    take_request(&provider).responder.give(ok("1234"));
     let full = peer.inbox().filling().0;
     assert_eq!((full.messages, full.bytes), (3, 3 * 131 + 132), "replies are counted with the events");
     assert_eq!(peer.stats().largest.load(Ordering::Relaxed), 2, "the reply was not received yet");
 
     take_reply(&peer);
-    take_request(&peer).answer.give(ok(""));
+    take_request(&peer).responder.give(ok(""));
     let (now, peak) = peer.inbox().filling();
     assert_eq!((now.messages, now.bytes), (3, 3 * 131));
     assert_eq!(peak, full);

@@ -7,7 +7,6 @@ use proptest::prelude::*;
 use weir_names::Policy;
 
 use super::*;
-use crate::publish::Publishing;
 
 const LANES: usize = 3;
 const TOPICS: [&str; 2] = ["x", "y"];
@@ -252,7 +251,7 @@ impl World {
     fn subscribe(&self, lane: usize) -> Arc<Subscription> {
         let Model { policies, capacity, .. } = &self.model;
         let (messages, bytes) = capacity[lane];
-        let delivery = Delivery { policy: policies[lane], messages, bytes };
+        let delivery = LaneSettings { policy: policies[lane], messages, bytes };
         let pattern = format!("lane{lane}.*");
         self.bus.bus.subscribe(&self.peer, self.peer.inbox(), &pattern, Some(delivery)).unwrap()
     }
@@ -302,7 +301,7 @@ impl World {
             return;
         }
         self.bus.send(&self.peer, "p@1", "").unwrap();
-        take_request(&self.provider).answer.give(Ok(vec![0; payload].into()));
+        take_request(&self.provider).responder.give(Ok(vec![0; payload].into()));
         self.model.reply(bytes);
     }
 

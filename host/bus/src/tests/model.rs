@@ -186,7 +186,7 @@ impl World {
         self.model.peers[by].in_hand.retain(|&held| held != number);
         if answers {
             let outcome = Ok(request.payload.clone());
-            assert_eq!(request.answer.give(outcome.clone()), self.model.end(number, Some(outcome)));
+            assert_eq!(request.responder.give(outcome.clone()), self.model.end(number, Some(outcome)));
         } else {
             drop(request);
             self.model.end(number, Some(Err(Error::PeerGone)));
@@ -196,7 +196,7 @@ impl World {
     /// The instance dies; one that was asked to stop is not expected back.
     fn end(&mut self, peer: usize) {
         for (number, request) in std::mem::take(&mut self.in_hand[peer]) {
-            request.answer.give(Err(Error::Trapped));
+            request.responder.give(Err(Error::Trapped));
             self.model.end(number, Some(Err(Error::Trapped)));
         }
         self.model.peers[peer].in_hand.clear();

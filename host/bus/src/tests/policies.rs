@@ -5,8 +5,8 @@ use weir_names::Policy;
 use super::*;
 
 /// How the events of `t` wait for a peer that has room for three.
-fn delivery(policy: Policy) -> Delivery {
-    Delivery { policy, messages: 3, bytes: u64::MAX }
+fn delivery(policy: Policy) -> LaneSettings {
+    LaneSettings { policy, messages: 3, bytes: u64::MAX }
 }
 
 fn subscribed(bus: &TestBus, name: &str, policy: Policy) -> Arc<Peer> {
@@ -280,7 +280,7 @@ async fn topics_that_publishers_invent_are_forgotten_and_their_numbers_never_go_
 #[tokio::test(start_paused = true)]
 async fn a_request_that_finds_the_inbox_full_waits_where_the_operator_has_senders_wait() {
     let bus = TestBus::new();
-    let limits = PeerLimits { senders_wait: true, ..LIMITS };
+    let limits = PeerLimits { when_full: RequestPolicy::Block, ..LIMITS };
     let provider = bus.add_with("p", limits, &["c@1"], &["a@1"]);
     start(&provider, &["c@1"]);
     let caller = bus.ready("a", &["a@1"], &["c@1"]);
@@ -298,7 +298,7 @@ async fn a_request_that_finds_the_inbox_full_waits_where_the_operator_has_sender
     for payload in ["1", "1", "1", "1", "1", "1", "1", "1", "2", "3"] {
         let request = take_request(&provider);
         assert_eq!(request.payload, payload);
-        request.answer.give(ok("done"));
+        request.responder.give(ok("done"));
     }
     sending.await.unwrap();
     assert!(caller.waits().is_empty());
@@ -312,7 +312,7 @@ async fn a_request_that_finds_the_inbox_full_waits_where_the_operator_has_sender
 #[tokio::test(start_paused = true)]
 async fn a_request_that_waits_for_room_ends_at_its_deadline_or_with_its_receiver() {
     let bus = TestBus::new();
-    let limits = PeerLimits { senders_wait: true, ..LIMITS };
+    let limits = PeerLimits { when_full: RequestPolicy::Block, ..LIMITS };
     let provider = bus.add_with("p", limits, &["c@1"], &[]);
     start(&provider, &["c@1"]);
     let full: Vec<_> = (0..8).map(|_| bus.call(bus.main(), "c@1", "").unwrap()).collect();

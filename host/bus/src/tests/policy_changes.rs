@@ -1,11 +1,11 @@
 //! A reload that changes a policy while somebody waits for room.
 
-use weir_names::Policy;
+use weir_names::{Policy, QueuePolicy};
 
 use super::*;
 
-fn delivery(policy: Policy) -> Delivery {
-    Delivery { policy, messages: 3, bytes: u64::MAX }
+fn delivery(policy: Policy) -> LaneSettings {
+    LaneSettings { policy, messages: 3, bytes: u64::MAX }
 }
 
 #[tokio::test(start_paused = true)]
@@ -40,14 +40,14 @@ async fn a_queue_that_no_longer_blocks_loses_one_job_for_one_and_lets_in_who_wai
         max_payload: u64::MAX,
     };
     let configure = |policy| bus.configure_queues(vec![("q".parse().unwrap(), settings(policy), None)]);
-    configure(Policy::Block);
+    configure(QueuePolicy::Block);
     let queue = bus.queue("q").unwrap();
     let put = |payload: &'static str| bus.bus.put(bus.main(), &queue, payload.into(), (None, None)).unwrap();
     for payload in ["1", "2", "3", "4"] {
         put(payload).put().await.unwrap();
     }
     let waiting = tokio::spawn(put("waited").put());
-    configure(Policy::DropOldest);
+    configure(QueuePolicy::DropOldest);
     put("new").put().await.unwrap();
     tokio::task::yield_now().await;
     let (left, still_waits) = (queue.stats().waiting, !waiting.is_finished());

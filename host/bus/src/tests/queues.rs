@@ -3,21 +3,20 @@
 use std::{collections::VecDeque, sync::atomic::AtomicUsize};
 
 use proptest::prelude::*;
-use weir_names::Policy;
+use weir_names::QueuePolicy;
 
 use super::*;
-use crate::queue::Counts;
 
 const SETTINGS: QueueSettings = QueueSettings {
     messages: 4,
     bytes: 10_000,
-    when_full: Policy::Reject,
+    when_full: QueuePolicy::Reject,
     max_deliveries: 3,
     max_payload: u64::MAX,
 };
 
-fn configure(bus: &TestBus, settings: QueueSettings) -> Arc<Queue> {
-    let dead = QueueSettings { when_full: Policy::DropOldest, ..SETTINGS };
+fn configure(bus: &TestBus, settings: QueueSettings) -> Arc<SharedQueue> {
+    let dead = QueueSettings { when_full: QueuePolicy::DropOldest, ..SETTINGS };
     bus.configure_queues(vec![
         ("q".parse().unwrap(), settings, Some("dead".parse().unwrap())),
         ("dead".parse().unwrap(), dead, None),
@@ -25,16 +24,16 @@ fn configure(bus: &TestBus, settings: QueueSettings) -> Arc<Queue> {
     bus.queue("q").unwrap()
 }
 
-fn put(bus: &TestBus, queue: &Arc<Queue>, payload: impl Into<Bytes>) -> Result<MessageId, Error> {
+fn put(bus: &TestBus, queue: &Arc<SharedQueue>, payload: impl Into<Bytes>) -> Result<MessageId, Error> {
     let putting = bus.bus.put(bus.main(), queue, payload.into(), (None, None))?;
     putting.put().now_or_never().expect("nobody waits for room")
 }
 
-fn reader() -> (Arc<Reader>, Arc<AtomicUsize>) {
+fn reader() -> (Arc<JobReader>, Arc<AtomicUsize>) {
     let woken = Arc::new(AtomicUsize::new(0));
     let wake = woken.clone();
     (
-        Reader::new(u64::MAX, None, move || {
+        JobReader::new(u64::MAX, None, move || {
             wake.fetch_add(1, Ordering::Relaxed);
         }),
         woken,
@@ -123,11 +122,12 @@ async fn what_is_in_hand_counts_in_the_capacity_so_that_it_can_come_back() {
 
 #[tokio::test(start_paused = true)]
 async fn each_policy_of_a_full_queue_sheds_what_it_says() {
-    let waiting = |queue: &Queue| queue.jobs(10).iter().map(|job| job.payload.clone()).collect::<Vec<_>>();
+    let waiting =
+        |queue: &SharedQueue| queue.jobs(10).iter().map(|job| job.payload.clone()).collect::<Vec<_>>();
     for (policy, left, refused) in [
-        (Policy::DropOldest, ["3", "4", "5", "6"], None),
-        (Policy::DropNewest, ["1", "2", "3", "4"], None),
-        (Policy::Reject, ["1", "2", "3", "4"], Some(Error::Overloaded("q".to_owned()))),
+        (QueuePolicy::DropOldest, ["3", "4", "5", "6"], None),
+        (QueuePolicy::DropNewest, ["1", "2", "3", "4"], None),
+        (QueuePolicy::Reject, ["1", "2", "3", "4"], Some(Error::Overloaded("q".to_owned()))),
     ] {
         let bus = TestBus::new();
         let queue = configure(&bus, QueueSettings { when_full: policy, ..SETTINGS });
@@ -150,7 +150,7 @@ async fn each_policy_of_a_full_queue_sheds_what_it_says() {
 #[tokio::test(start_paused = true)]
 async fn a_put_into_a_full_block_queue_waits_in_turn_and_to_its_deadline() {
     let bus = TestBus::new();
-    let queue = configure(&bus, QueueSettings { messages: 1, when_full: Policy::Block, ..SETTINGS });
+    let queue = configure(&bus, QueueSettings { messages: 1, when_full: QueuePolicy::Block, ..SETTINGS });
     put(&bus, &queue, "1").unwrap();
     let wait = |payload: &'static str, ms| {
         let times = (Some(Duration::from_millis(ms)), None);
@@ -177,7 +177,7 @@ async fn a_put_into_a_full_block_queue_waits_in_turn_and_to_its_deadline() {
 async fn a_job_goes_to_none_whose_messages_may_not_be_so_large() {
     let bus = TestBus::new();
     let queue = configure(&bus, SETTINGS);
-    let (small, large) = (Reader::new(2, None, || {}), Reader::new(100, None, || {}));
+    let (small, large) = (JobReader::new(2, None, || {}), JobReader::new(100, None, || {}));
     put(&bus, &queue, "large").unwrap();
     put(&bus, &queue, "s").unwrap();
     let job = queue.take(&small).unwrap();
@@ -241,7 +241,7 @@ struct Known {
 }
 
 impl Known {
-    fn of(job: &Job) -> Self {
+    fn of(job: &QueuedJob) -> Self {
         let number = u32::from_be_bytes(job.payload[..4].try_into().unwrap());
         Self { number, large: job.payload.len() as u64 > SMALL, deliveries: job.deliveries }
     }
@@ -264,12 +264,12 @@ impl Known {
 /// A queue of four as lists, and the real one beside it.
 struct World {
     bus: Arc<Bus>,
-    queue: Arc<Queue>,
-    dead_letters: Arc<Queue>,
-    readers: Vec<Arc<Reader>>,
-    putting: Vec<(u32, crate::queues::Putting)>,
+    queue: Arc<SharedQueue>,
+    dead_letters: Arc<SharedQueue>,
+    readers: Vec<Arc<JobReader>>,
+    putting: Vec<(u32, Putting)>,
     taken: Vec<TakenJob>,
-    policy: Policy,
+    policy: QueuePolicy,
     put: u32,
     waiting: VecDeque<Known>,
     blocked: VecDeque<Known>,
@@ -277,23 +277,23 @@ struct World {
     handed: [Option<Known>; 3],
     in_hand: Vec<Known>,
     dead: VecDeque<Known>,
-    counts: Counts,
+    counts: JobCounts,
 }
 
 impl World {
-    fn new(policy: Policy) -> Self {
+    fn new(policy: QueuePolicy) -> Self {
         let bus = Arc::new(Bus::new(LIMITS, Box::new(|_, _| {})));
         let settings = QueueSettings { when_full: policy, ..SETTINGS };
-        let dead = QueueSettings { when_full: Policy::Reject, ..SETTINGS };
+        let dead = QueueSettings { when_full: QueuePolicy::Reject, ..SETTINGS };
         bus.configure_queues(vec![
             ("q".parse().unwrap(), settings, Some("dead".parse().unwrap())),
             ("dead".parse().unwrap(), dead, None),
         ]);
         let (queue, dead_letters) = (bus.queue("q").unwrap(), bus.queue("dead").unwrap());
-        let readers = [SMALL, u64::MAX, u64::MAX].map(|bytes| Reader::new(bytes, None, || {})).to_vec();
+        let readers = [SMALL, u64::MAX, u64::MAX].map(|bytes| JobReader::new(bytes, None, || {})).to_vec();
         let (putting, taken, put) = (Vec::new(), Vec::new(), 0);
         let (waiting, blocked, line) = (VecDeque::new(), VecDeque::new(), Vec::new());
-        let (handed, in_hand, dead, counts) = ([None; 3], Vec::new(), VecDeque::new(), Counts::default());
+        let (handed, in_hand, dead, counts) = ([None; 3], Vec::new(), VecDeque::new(), JobCounts::default());
         Self {
             bus,
             queue,
@@ -423,20 +423,20 @@ impl World {
         self.put += 1;
         let job = Known { number: self.put, large, deliveries: 0 };
         let outcome = self.bus.put(self.bus.main(), &self.queue, job.payload(), (None, None));
-        assert_eq!(outcome.is_err(), self.policy == Policy::Reject && !self.has_room());
+        assert_eq!(outcome.is_err(), self.policy == QueuePolicy::Reject && !self.has_room());
         if self.has_room() {
             return self.add_new(job);
         }
         match self.policy {
-            Policy::Reject => self.counts.refused += 1,
-            Policy::Block => {
+            QueuePolicy::Reject => self.counts.refused += 1,
+            QueuePolicy::Block => {
                 self.putting.push((job.number, outcome.unwrap()));
                 self.blocked.push_back(job);
             }
             policy => {
                 self.counts.shed += 1;
                 // What is in hand stays.
-                if policy == Policy::DropOldest && self.waiting.pop_front().is_some() {
+                if policy == QueuePolicy::DropOldest && self.waiting.pop_front().is_some() {
                     self.add_new(job);
                 }
             }
@@ -444,7 +444,7 @@ impl World {
     }
 
     fn check(&self) {
-        let of = |queue: &Queue| queue.jobs(100).iter().map(Known::of).collect::<Vec<_>>();
+        let of = |queue: &SharedQueue| queue.jobs(100).iter().map(Known::of).collect::<Vec<_>>();
         assert_eq!((of(&self.queue), of(&self.dead_letters)), (vec(&self.waiting), vec(&self.dead)));
         let held: Vec<_> = self.handed.iter().flatten().chain(&self.in_hand).collect();
         let has_job: Vec<_> = self.readers.iter().map(|reader| reader.has_job()).collect();
@@ -470,7 +470,7 @@ proptest! {
     #[test]
     fn every_job_is_where_the_model_says_and_nobody_waits_while_one_does_that_it_could_have(
         ops in prop::collection::vec(op(), 1..150),
-        policy in prop::sample::select(vec![Policy::Reject, Policy::DropOldest, Policy::DropNewest, Policy::Block]),
+        policy in prop::sample::select(vec![QueuePolicy::Reject, QueuePolicy::DropOldest, QueuePolicy::DropNewest, QueuePolicy::Block]),
     ) {
         let mut world = World::new(policy);
         for op in ops {

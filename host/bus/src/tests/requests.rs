@@ -9,9 +9,9 @@ async fn an_answer_reaches_the_caller_and_a_second_one_nobody() {
     let call = bus.call(&caller, "c@1", "question").unwrap();
     assert_eq!(bus.waiters(), 1);
     let request = take_request(&provider);
-    assert_eq!((request.answer.sender(), &*request.payload), (caller.id(), &b"question"[..]));
-    assert!(request.answer.give(ok("first")));
-    assert!(!request.answer.give(ok("second")));
+    assert_eq!((request.responder.sender(), &*request.payload), (caller.id(), &b"question"[..]));
+    assert!(request.responder.give(ok("first")));
+    assert!(!request.responder.give(ok("second")));
     drop(request);
     assert_eq!(call.answer().await, ok("first"));
 }
@@ -22,7 +22,7 @@ async fn a_providers_own_error_arrives_as_it_was_given() {
     let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
     let call = bus.call(&caller, "c@1", "").unwrap();
     let error = Error::from(HandlerError::new("not-found", "no such key"));
-    take_request(&provider).answer.give(Err(error.clone()));
+    take_request(&provider).responder.give(Err(error.clone()));
     assert_eq!(call.answer().await, Err(error));
 }
 
@@ -57,8 +57,8 @@ async fn at_its_deadline_a_request_is_a_timeout_and_the_late_answer_is_heard_by_
     let sent = Instant::now();
     assert_eq!(call.answer().await, Err(Error::Timeout));
     assert_eq!(sent.elapsed().as_secs(), 5);
-    assert!(request.answer.is_done());
-    assert!(!request.answer.give(ok("late")));
+    assert!(request.responder.is_done());
+    assert!(!request.responder.give(ok("late")));
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,7 +74,7 @@ async fn what_waits_for_one_that_is_gone_ends_at_its_own_deadline_and_not_later(
         bus.bus.call(&caller, &mut target, "".into(), deadline, false).unwrap()
     });
     // It dies, and nobody clears its inbox or starts it anew.
-    request.answer.give(Err(Error::Trapped));
+    request.responder.give(Err(Error::Trapped));
     provider.set_phase(Phase::Down);
     assert_eq!(in_hand.answer().await, Err(Error::Trapped));
     assert_eq!(sent.elapsed(), Duration::ZERO);
@@ -140,7 +140,7 @@ async fn a_request_cancelled_in_hand_leaves_no_reply_behind() {
     let waiter = bus.send(&caller, "c@1", "").unwrap();
     let request = take_request(&provider);
     waiter.cancel();
-    assert!(!request.answer.give(ok("too late")));
+    assert!(!request.responder.give(ok("too late")));
     assert!(matches!(caller.take(), Taken::Empty));
     caller.stop();
     assert!(matches!(caller.take(), Taken::Stop));
@@ -208,7 +208,7 @@ async fn what_is_too_large_for_sender_receiver_or_caller_says_so() {
     assert_eq!(bus.call(&provider, "d@1", long).unwrap_err(), too_large);
     // An answer over the caller's limit.
     let call = bus.call(&provider, "d@1", "").unwrap();
-    take_request(&other).answer.give(ok(long));
+    take_request(&other).responder.give(ok(long));
     assert_eq!(call.answer().await, Err(too_large));
 }
 
@@ -264,8 +264,8 @@ async fn requests_and_replies_keep_the_order_of_sender_and_receiver() {
     let sent: Vec<_> = (0..8).map(|_| bus.send(&caller, "c@1", "").unwrap().id()).collect();
     for id in &sent {
         let request = take_request(&provider);
-        assert_eq!(request.answer.id(), *id);
-        request.answer.give(ok(""));
+        assert_eq!(request.responder.id(), *id);
+        request.responder.give(ok(""));
     }
     for id in &sent {
         assert_eq!(take_reply(&caller).id, *id);
@@ -284,7 +284,7 @@ async fn what_waits_reaches_the_next_instance_under_its_own_numbers() {
     for payload in ["waits", "later"] {
         let request = take_request(&provider);
         assert_eq!((request.number, &*request.payload), (0, payload.as_bytes()));
-        request.answer.give(ok("done"));
+        request.responder.give(ok("done"));
     }
     assert_eq!(waiting.answer().await, ok("done"));
     assert_eq!(later.answer().await, ok("done"));
@@ -315,9 +315,9 @@ async fn replies_to_a_dead_instance_do_not_reach_the_next() {
     let waiter = bus.send(&caller, "c@1", "").unwrap();
     bus.send(&caller, "c@1", "").unwrap();
     let (first, second) = (take_request(&provider), take_request(&provider));
-    second.answer.give(ok("in the lane already"));
+    second.responder.give(ok("in the lane already"));
     waiter.cancel();
     start(&caller, &[]);
-    first.answer.give(ok("late"));
+    first.responder.give(ok("late"));
     assert!(matches!(caller.take(), Taken::Empty));
 }

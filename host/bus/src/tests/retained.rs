@@ -16,7 +16,7 @@ async fn an_instance_that_is_to_take_over_gets_the_last_value_itself() {
     bus.subscribe(&old, old.inbox(), "context").unwrap();
     publish(&bus, "1");
     take_event(old.inbox());
-    let grants = vec![(">".parse().unwrap(), Delivery::default())];
+    let grants = vec![(">".parse().unwrap(), LaneSettings::default())];
     let new = old.renewed(LIMITS, Access { subscribes: grants, ..Access::default() });
     new.begin_beside();
     bus.subscribe(&new, new.inbox(), "context").unwrap();
@@ -33,7 +33,7 @@ async fn a_last_value_that_waits_for_room_is_not_shown_as_lost() {
     let bus = TestBus::new();
     bus.retain(["context".parse().unwrap()]);
     let peer = bus.ready("a", &[], &[]);
-    let block = Delivery { policy: Policy::Block, messages: 1, bytes: u64::MAX };
+    let block = LaneSettings { policy: Policy::Block, messages: 1, bytes: u64::MAX };
     bus.bus.subscribe(&peer, peer.inbox(), "context", Some(block)).unwrap();
     publish(&bus, "1");
     let waiting = bus.bus.publish(bus.main(), None, "context", "2".into(), (None, None)).unwrap();

@@ -51,8 +51,8 @@ async fn main_serves_and_calls_as_any_other_peer() {
     for peer in [&caller, main] {
         let call = bus.call(peer, "m@1", "").unwrap();
         let request = take_request(main);
-        assert_eq!(request.answer.sender(), peer.id());
-        request.answer.give(ok("main"));
+        assert_eq!(request.responder.sender(), peer.id());
+        request.responder.give(ok("main"));
         assert_eq!(call.answer().await, ok("main"));
     }
 }

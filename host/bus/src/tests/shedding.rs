@@ -1,14 +1,14 @@
 //! What is lost for room is lost for something.
 
-use weir_names::Policy;
+use weir_names::{Policy, QueuePolicy};
 
 use super::*;
 
-fn settings(bytes: u64, when_full: Policy) -> QueueSettings {
+fn settings(bytes: u64, when_full: QueuePolicy) -> QueueSettings {
     QueueSettings { messages: 100, bytes, when_full, max_deliveries: 1, max_payload: u64::MAX }
 }
 
-async fn put(bus: &TestBus, queue: &Arc<Queue>, bytes: usize) {
+async fn put(bus: &TestBus, queue: &Arc<SharedQueue>, bytes: usize) {
     let payload = Bytes::from(vec![0; bytes]);
     bus.bus.put(bus.main(), queue, payload, (None, None)).unwrap().put().await.unwrap();
 }
@@ -17,11 +17,11 @@ async fn put(bus: &TestBus, queue: &Arc<Queue>, bytes: usize) {
 async fn a_dead_letter_that_can_never_fit_drives_out_no_others() {
     let bus = TestBus::new();
     bus.configure_queues(vec![
-        ("q".parse().unwrap(), settings(4096, Policy::Reject), Some("dead".parse().unwrap())),
-        ("dead".parse().unwrap(), settings(500, Policy::Reject), None),
+        ("q".parse().unwrap(), settings(4096, QueuePolicy::Reject), Some("dead".parse().unwrap())),
+        ("dead".parse().unwrap(), settings(500, QueuePolicy::Reject), None),
     ]);
     let (queue, dead) = (bus.queue("q").unwrap(), bus.queue("dead").unwrap());
-    let reader = Reader::new(u64::MAX, None, || {});
+    let reader = JobReader::new(u64::MAX, None, || {});
     for bytes in [1, 1, 1, 1000] {
         put(&bus, &queue, bytes).await;
         drop(queue.take(&reader));
@@ -32,13 +32,13 @@ async fn a_dead_letter_that_can_never_fit_drives_out_no_others() {
 #[tokio::test(start_paused = true)]
 async fn dead_letters_for_a_queue_that_is_no_longer_configured_drive_out_no_others() {
     let bus = TestBus::new();
-    let dead = QueueSettings { messages: 1, ..settings(4096, Policy::Reject) };
+    let dead = QueueSettings { messages: 1, ..settings(4096, QueuePolicy::Reject) };
     bus.configure_queues(vec![
-        ("q".parse().unwrap(), settings(4096, Policy::Reject), Some("dead".parse().unwrap())),
+        ("q".parse().unwrap(), settings(4096, QueuePolicy::Reject), Some("dead".parse().unwrap())),
         ("dead".parse().unwrap(), dead, None),
     ]);
     let (queue, dead) = (bus.queue("q").unwrap(), bus.queue("dead").unwrap());
-    let reader = Reader::new(u64::MAX, None, || {});
+    let reader = JobReader::new(u64::MAX, None, || {});
     put(&bus, &queue, 1).await;
     drop(queue.take(&reader));
     put(&bus, &queue, 2).await;
@@ -51,9 +51,9 @@ async fn dead_letters_for_a_queue_that_is_no_longer_configured_drive_out_no_othe
 #[tokio::test(start_paused = true)]
 async fn a_job_that_finds_no_room_beside_those_in_hand_drives_out_none_that_wait() {
     let bus = TestBus::new();
-    bus.configure_queues(vec![("q".parse().unwrap(), settings(1500, Policy::DropOldest), None)]);
+    bus.configure_queues(vec![("q".parse().unwrap(), settings(1500, QueuePolicy::DropOldest), None)]);
     let queue = bus.queue("q").unwrap();
-    let reader = Reader::new(u64::MAX, None, || {});
+    let reader = JobReader::new(u64::MAX, None, || {});
     put(&bus, &queue, 900).await;
     let _in_hand = queue.take(&reader);
     for _ in 0..3 {
@@ -68,7 +68,7 @@ async fn an_event_that_finds_no_room_beside_what_stays_drives_out_no_others() {
     let bus = TestBus::new();
     let peer = bus.ready("a", &[], &[]);
     let subscribe = |pattern, policy| {
-        let delivery = Delivery { policy, ..Delivery::default() };
+        let delivery = LaneSettings { policy, ..LaneSettings::default() };
         bus.bus.subscribe(&peer, peer.inbox(), pattern, Some(delivery)).unwrap();
     };
     subscribe("kept", Policy::Reject);
@@ -88,11 +88,12 @@ async fn an_event_that_finds_no_room_beside_what_stays_drives_out_no_others() {
 async fn one_dead_letter_that_cannot_go_back_keeps_no_others() {
     let bus = TestBus::new();
     let dead = || Some("dead".parse().unwrap());
-    let reader = Reader::new(u64::MAX, None, || {});
+    let reader = JobReader::new(u64::MAX, None, || {});
     let with = |names: &[&str]| {
-        let mut queues = vec![("dead".parse().unwrap(), settings(4096, Policy::Reject), None)];
-        queues
-            .extend(names.iter().map(|name| (name.parse().unwrap(), settings(4096, Policy::Reject), dead())));
+        let mut queues = vec![("dead".parse().unwrap(), settings(4096, QueuePolicy::Reject), None)];
+        queues.extend(
+            names.iter().map(|name| (name.parse().unwrap(), settings(4096, QueuePolicy::Reject), dead())),
+        );
         bus.configure_queues(queues);
     };
     with(&["gone", "q"]);

@@ -91,14 +91,14 @@ async fn come_and_go(
                 _ => {
                     // Before the answer is given, the caller cannot have heard it.
                     let payload = request.payload.clone();
-                    if request.answer.give(Ok(payload.clone())) {
+                    if request.responder.give(Ok(payload.clone())) {
                         assert!(answered.lock().unwrap().insert(payload), "answered twice");
                     }
                 }
             }
         }
         for request in held {
-            request.answer.give(Err(Error::Trapped));
+            request.responder.give(Err(Error::Trapped));
         }
         peer.set_phase(Phase::Down);
         let over = over.load(Ordering::Acquire);

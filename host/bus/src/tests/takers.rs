@@ -1,19 +1,23 @@
 //! Who takes from a queue: what it may hold, who could make room in it, and who hears of jobs that nobody takes.
 
-use weir_names::Policy;
+use weir_names::QueuePolicy;
 
 use super::*;
 
 const SETTINGS: QueueSettings = QueueSettings {
     messages: 2,
     bytes: 10_000,
-    when_full: Policy::Block,
+    when_full: QueuePolicy::Block,
     max_deliveries: 1,
     max_payload: u64::MAX,
 };
 
 /// A queue, and one for its dead letters.
-fn configure(bus: &TestBus, settings: QueueSettings, dead: QueueSettings) -> (Arc<Queue>, Arc<Queue>) {
+fn configure(
+    bus: &TestBus,
+    settings: QueueSettings,
+    dead: QueueSettings,
+) -> (Arc<SharedQueue>, Arc<SharedQueue>) {
     bus.configure_queues(vec![
         ("q".parse().unwrap(), settings, Some("dead".parse().unwrap())),
         ("dead".parse().unwrap(), dead, None),
@@ -21,17 +25,17 @@ fn configure(bus: &TestBus, settings: QueueSettings, dead: QueueSettings) -> (Ar
     (bus.queue("q").unwrap(), bus.queue("dead").unwrap())
 }
 
-fn put(bus: &TestBus, queue: &Arc<Queue>, bytes: usize) -> Result<MessageId, Error> {
+fn put(bus: &TestBus, queue: &Arc<SharedQueue>, bytes: usize) -> Result<MessageId, Error> {
     let putting = bus.bus.put(bus.main(), queue, vec![0; bytes].into(), (None, None))?;
     putting.put().now_or_never().expect("nobody waits for room")
 }
 
-fn anybody() -> Arc<Reader> {
-    Reader::new(u64::MAX, None, || {})
+fn anybody() -> Arc<JobReader> {
+    JobReader::new(u64::MAX, None, || {})
 }
 
 /// A peer that puts into the queue and takes from it, alone of all extensions.
-fn feeding_itself(bus: &TestBus, queue: &Queue) -> Arc<Peer> {
+fn feeding_itself(bus: &TestBus, queue: &SharedQueue) -> Arc<Peer> {
     let grants = Access { puts: vec![queue.name().clone()], ..Access::default() };
     let peer = bus.ready("a", &[], &[]).renewed(LIMITS, grants);
     bus.hand_over(&peer, true);
@@ -81,7 +85,7 @@ async fn jobs_that_became_too_large_for_all_who_take_are_dead_and_block_nobody()
     configure(&bus, QueueSettings { max_payload: 100, ..SETTINGS }, SETTINGS);
     waiting.put().now_or_never().unwrap().unwrap();
     assert_eq!(too_large.put().now_or_never().unwrap(), Err(Error::Overloaded("q".to_owned())));
-    let lengths = |queue: &Queue| queue.jobs(9).iter().map(|job| job.payload.len()).collect::<Vec<_>>();
+    let lengths = |queue: &SharedQueue| queue.jobs(9).iter().map(|job| job.payload.len()).collect::<Vec<_>>();
     assert_eq!((lengths(&queue), lengths(&dead)), (vec![100, 4], vec![101]));
     assert_eq!((queue.stats().counts.dead, queue.stats().counts.refused), (1, 1));
 
@@ -118,7 +122,7 @@ async fn whoever_waits_for_room_where_none_is_waited_for_any_more_hears_it_as_su
         put(&bus, &queue, 1).unwrap();
     }
     let waiting = bus.bus.put(bus.main(), &queue, "next".into(), (None, None)).unwrap();
-    configure(&bus, QueueSettings { when_full: Policy::Reject, ..SETTINGS }, SETTINGS);
+    configure(&bus, QueueSettings { when_full: QueuePolicy::Reject, ..SETTINGS }, SETTINGS);
     assert_eq!(waiting.put().now_or_never().unwrap(), Err(Error::Overloaded("q".to_owned())));
 }
 
@@ -154,7 +158,7 @@ async fn dead_letters_stay_though_they_are_too_large_for_whoever_takes_those() {
 }
 
 /// A queue with room for all, and two readers, each of which has taken so many of its jobs.
-fn two_who_had(bus: &TestBus, jobs: usize) -> (Arc<Queue>, [Arc<Reader>; 2]) {
+fn two_who_had(bus: &TestBus, jobs: usize) -> (Arc<SharedQueue>, [Arc<JobReader>; 2]) {
     let (queue, _) = configure(bus, QueueSettings { messages: 9999, bytes: 1 << 30, ..SETTINGS }, SETTINGS);
     let readers = [anybody(), anybody()];
     for reader in readers.iter().cycle().take(2 * jobs) {

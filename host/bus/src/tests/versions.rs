@@ -9,7 +9,7 @@ fn access(fulfills: &[&str], calls: &[&str]) -> Access {
         fulfills: contracts(fulfills),
         calls: contracts(calls),
         publishes: vec![">".parse().unwrap()],
-        subscribes: vec![(">".parse().unwrap(), Delivery::default())],
+        subscribes: vec![(">".parse().unwrap(), LaneSettings::default())],
         ..Access::default()
     }
 }
@@ -34,7 +34,7 @@ async fn a_number_that_was_looked_up_with_one_owner_is_not_used_with_the_next() 
     let call = bus.bus.call(&caller, &mut target, "".into(), deadline, false).unwrap();
     let request = take_request(&new);
     let number = request.number;
-    request.answer.give(ok(""));
+    request.responder.give(ok(""));
     call.answer().await.unwrap();
     assert_eq!(number, 1, "0 is `undo`");
 }
@@ -53,7 +53,7 @@ async fn a_number_that_was_looked_up_with_one_owner_is_not_used_with_one_that_st
     serve(&new, "x@1", ["undo", "do"]);
     let request = take_request(&new);
     let number = request.number;
-    request.answer.give(ok(""));
+    request.responder.give(ok(""));
     call.answer().await.unwrap();
     assert_eq!(number, 1, "0 is `undo`");
 }
@@ -68,7 +68,7 @@ async fn a_predecessor_gets_the_replies_that_came_when_its_successor_is_forgotte
     bus.hand_over(&new, true);
     new.become_current();
     assert!(matches!(old.take(), Taken::Stop));
-    take_request(&server).answer.give(ok("late"));
+    take_request(&server).responder.give(ok("late"));
     // The new one is done by itself, while the old one still finishes.
     new.end_instance();
     new.set_phase(Phase::Down);
@@ -87,7 +87,7 @@ async fn a_predecessor_is_told_that_no_reply_comes_when_those_that_came_were_dro
     bus.hand_over(&new, true);
     new.become_current();
     assert!(matches!(old.take(), Taken::Stop));
-    take_request(&server).answer.give(ok("late"));
+    take_request(&server).responder.give(ok("late"));
     new.end_instance();
     bus.forget(&new);
     assert!(!matches!(old.take(), Taken::Empty), "it waits for a reply that never comes");
@@ -121,7 +121,7 @@ async fn a_successor_may_call_one_who_waits_for_the_version_that_serves() {
     };
     let waits = blocking(&other, "a@1").unwrap();
     let asked = blocking(&new, "b@1").map(drop);
-    take_request(&old).answer.give(ok(""));
+    take_request(&old).responder.give(ok(""));
     waits.answer().await.unwrap();
     assert_eq!(asked, Ok(()), "the version that serves will answer, and waits for nobody");
 }
@@ -131,7 +131,7 @@ async fn what_a_predecessor_subscribes_to_is_what_the_version_that_serves_may() 
     let bus = TestBus::new();
     let old = bus.ready("a", &[], &[]);
     let mut narrower = access(&[], &[]);
-    narrower.subscribes = vec![("only".parse().unwrap(), Delivery::default())];
+    narrower.subscribes = vec![("only".parse().unwrap(), LaneSettings::default())];
     let new = old.renewed(LIMITS, narrower);
     new.begin_beside();
     bus.hand_over(&new, true);

@@ -7,7 +7,7 @@ use super::*;
 #[tokio::test(start_paused = true)]
 async fn a_request_that_waits_for_room_behind_abandoned_ones_reaches_a_receiver_that_sleeps() {
     let bus = TestBus::new();
-    let provider = bus.add_with("p", PeerLimits { senders_wait: true, ..LIMITS }, &["c@1"], &[]);
+    let provider = bus.add_with("p", PeerLimits { when_full: RequestPolicy::Block, ..LIMITS }, &["c@1"], &[]);
     start(&provider, &["c@1"]);
     let sleeper = provider.clone();
     let readable = tokio::spawn(async move { sleeper.readable().await });
@@ -27,9 +27,9 @@ async fn a_request_that_waits_for_room_behind_abandoned_ones_reaches_a_receiver_
 async fn an_event_that_gets_in_because_a_successor_unsubscribes_wakes_the_one_that_serves() {
     let bus = TestBus::new();
     let old = bus.ready("a", &[], &[]);
-    let block = Delivery { policy: Policy::Block, ..Delivery::default() };
+    let block = LaneSettings { policy: Policy::Block, ..LaneSettings::default() };
     bus.bus.subscribe(&old, old.inbox(), "mine", Some(block)).unwrap();
-    let grants = vec![(">".parse().unwrap(), Delivery::default())];
+    let grants = vec![(">".parse().unwrap(), LaneSettings::default())];
     let successor = old.renewed(LIMITS, Access { subscribes: grants, ..Access::default() });
     successor.begin_beside();
     let new = bus.bus.subscribe(&successor, old.inbox(), "new", None).unwrap().number();

@@ -51,9 +51,7 @@ pub(super) fn extension(
     let (puts, puts_at) = split(section.texts("puts", QUEUE, str::parse::<QueueName>));
     let (takes, takes_at) = split(section.texts("takes", QUEUE, str::parse::<QueueName>));
     let (runs, runs_at) = split(section.texts("runs", HOOKS, str::parse::<HookDirName>));
-    let when_full = section.text("when-full", policy::OF_REQUESTS, |text| {
-        policy::named(text, policy::OF_REQUESTS).and_then(policy::of_requests)
-    });
+    let when_full = section.text("when-full", policy::OF_REQUESTS, policy::of_requests);
     let instances = section.count("instances", INSTANCES);
     let (grants, grants_at) = section.table("grants", grants);
     let config = section.values("config", |_, _| Ok(()));
@@ -105,7 +103,7 @@ pub(super) fn extension(
 fn subscribe(section: &mut Section<'_, '_>) -> Option<(SubscribeGrant, SubscribeLocations)> {
     section.require("topic", TOPIC);
     let topic = section.text("topic", TOPIC, str::parse::<TopicPattern>);
-    let policy = section.text("policy", policy::OF_EVENTS, |text| policy::named(text, policy::OF_EVENTS));
+    let policy = section.text("policy", policy::OF_EVENTS, policy::of_events);
     let (messages, messages_at) =
         section.count("messages", MESSAGES).map(|at| (at.value, at.location)).unzip();
     let (bytes, bytes_at) = section.number("bytes", &BYTES).map(|at| (at.value, at.location)).unzip();

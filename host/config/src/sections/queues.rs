@@ -25,9 +25,7 @@ pub(super) fn queue(
 ) -> Option<(Located<QueueName>, QueueDraft)> {
     let messages = section.count("messages", MESSAGES);
     let bytes = section.number("bytes", &BYTES);
-    let when_full = section.text("when-full", policy::OF_JOBS, |text| {
-        policy::named(text, policy::OF_JOBS).and_then(policy::of_jobs)
-    });
+    let when_full = section.text("when-full", policy::OF_JOBS, policy::of_jobs);
     let max_deliveries = section.count("max-deliveries", MAX_DELIVERIES);
     let dead_letter = section.text("dead-letter", QUEUE, str::parse::<QueueName>);
 

@@ -1,6 +1,6 @@
 //! Queues, topics, subscriptions and instances: defaults, what they come to, and dead letters.
 
-use weir_names::{Policy, TopicPattern};
+use weir_names::{Policy, QueuePolicy, TopicPattern};
 
 use super::*;
 use crate::{ExtensionConfig, QueueConfig, SubscribeGrant, TopicConfig};
@@ -41,12 +41,12 @@ fn every_policy_is_read_where_it_can_be() {
         assert_eq!(extension(&grant).subscribes[0].policy, policy);
 
         let queue = parse(&format!("[queue.a]\nwhen-full = '{policy}'")).map(|it| it.queues["a"].when_full);
-        assert_eq!(queue.ok(), Some(policy).filter(|it| *it != Policy::Latest));
+        assert_eq!(queue.ok().map(Policy::from), Some(policy).filter(|it| *it != Policy::Latest));
 
         let text = format!("[[extension]]\nid = 'a'\npath = 'a.wasm'\nwhen-full = '{policy}'");
         let requests = parse(&text).map(|it| it.extensions[0].when_full);
         let keeps = matches!(policy, Policy::Block | Policy::Reject);
-        assert_eq!(requests.ok(), Some(policy).filter(|_| keeps));
+        assert_eq!(requests.ok().map(Policy::from), Some(policy).filter(|_| keeps));
     }
 }
 
@@ -70,8 +70,12 @@ fn dead_letters_that_are_not_configured_get_the_larger_bounds_of_their_queues() 
     let all = config.all_queues();
     let names: Vec<_> = all.keys().map(|name| name.as_str()).collect();
     assert_eq!(names, ["a", "b", "c", "dead", "own"]);
-    let dead =
-        QueueConfig { messages: 70, bytes: 2 << 20, when_full: Policy::DropOldest, ..QueueConfig::default() };
+    let dead = QueueConfig {
+        messages: 70,
+        bytes: 2 << 20,
+        when_full: QueuePolicy::DropOldest,
+        ..QueueConfig::default()
+    };
     assert_eq!(all["dead"], dead);
     assert!(config.queues.iter().all(|(name, queue)| all[name] == *queue));
 }

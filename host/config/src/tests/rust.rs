@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use weir_names::{Policy, TopicPattern};
+use weir_names::TopicPattern;
 
 use super::*;
 use crate::{
@@ -53,18 +53,11 @@ fn every_value_out_of_its_range_is_refused() {
     a.restart.failures = 0;
     a.restart.window = Duration::ZERO;
     a.grants.env.insert("A=B".to_owned(), String::new());
-    a.when_full = Policy::Latest;
     a.instances = 65;
     let topic: TopicPattern = "t".parse().unwrap();
     a.subscribes = vec![SubscribeGrant { messages: Some(0), bytes: Some(0), ..topic.into() }];
     let mut other = Config::new(MainConfig::default(), vec![a]);
-    let none = QueueConfig {
-        messages: 0,
-        bytes: 0,
-        when_full: Policy::Latest,
-        max_deliveries: 0,
-        dead_letter: None,
-    };
+    let none = QueueConfig { messages: 0, bytes: 0, max_deliveries: 0, ..QueueConfig::default() };
     other.queues.insert("q".parse().unwrap(), none);
     // Twice, as more than twenty would not be shown.
     let (limits, rest) = (config.check().unwrap_err(), other.check().unwrap_err());

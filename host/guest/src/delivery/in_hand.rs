@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use weir_bus::{Answer, Error, Event, Incoming, MessageId, OperationId, PeerId, ReaderId, Request};
+use weir_bus::{Error, Event, Incoming, MessageId, OperationId, PeerId, ReaderId, Request, Responder};
 
 use super::{handling::Handling, jobs::Jobs};
 
@@ -34,7 +34,7 @@ enum Given {
 
 #[derive(Debug)]
 struct HeldRequest {
-    answer: Answer,
+    responder: Responder,
     /// Kept only for requests that could go back to the inbox.
     payload: Option<Bytes>,
 }
@@ -76,16 +76,16 @@ impl InHand {
 
     /// Takes over a request that is delivered now; returns its payload for the guest.
     pub(super) fn hold(&mut self, request: Request) -> Bytes {
-        let Request { payload, answer, .. } = request;
+        let Request { payload, responder, .. } = request;
         if !matches!(self.given, Given::Request(_)) {
-            self.given = Given::Request(answer.id());
+            self.given = Given::Request(responder.id());
         }
         if self.in_order {
-            self.batch.push_back(Reached::Request(answer.id()));
+            self.batch.push_back(Reached::Request(responder.id()));
         }
         let kept = self.in_order.then(|| payload.clone());
-        if let Err(place) = place(&self.requests, answer.id()) {
-            self.requests.insert(place, HeldRequest { answer, payload: kept });
+        if let Err(place) = place(&self.requests, responder.id()) {
+            self.requests.insert(place, HeldRequest { responder, payload: kept });
         }
         payload
     }
@@ -109,15 +109,15 @@ impl InHand {
     }
 
     /// Takes a request out to answer it; whether there was no room for another until now.
-    pub(super) fn take(&mut self, id: MessageId) -> Option<(Answer, bool)> {
+    pub(super) fn take(&mut self, id: MessageId) -> Option<(Responder, bool)> {
         let was_full = self.requests.len() >= self.max;
         let place = place(&self.requests, id).ok()?;
-        Some((self.requests.remove(place)?.answer, was_full))
+        Some((self.requests.remove(place)?.responder, was_full))
     }
 
     pub(super) fn deadline_of(&self, id: MessageId) -> Option<Instant> {
         let place = place(&self.requests, id).ok()?;
-        Some(self.requests.get(place)?.answer.deadline())
+        Some(self.requests.get(place)?.responder.deadline())
     }
 
     /// Whether no further request may be delivered.
@@ -127,13 +127,14 @@ impl InHand {
 
     /// Forgets the requests that nobody waits for any more.
     pub(super) fn forget_abandoned(&mut self) {
-        self.requests.retain(|held| !held.answer.is_done());
+        self.requests.retain(|held| !held.responder.is_done());
     }
 
     /// What the guest is at, as far as can be told: the first of what the last receive brought that it has not answered;
     /// if there is none, the oldest request that somebody waits for, or job, that it has in hand.
     pub(super) fn handling(&self, jobs: &Jobs) -> Option<Handling> {
-        let oldest = || self.requests.iter().find(|held| !held.answer.is_done()).map(HeldRequest::handling);
+        let oldest =
+            || self.requests.iter().find(|held| !held.responder.is_done()).map(HeldRequest::handling);
         self.given(jobs).or_else(oldest).or_else(|| jobs.handling(None))
     }
 
@@ -192,16 +193,16 @@ impl InHand {
             Reached::Event(event) => Some(Incoming::Event(event)),
             Reached::Request(id) => {
                 let place = place(&self.requests, id).ok()?;
-                let HeldRequest { answer, payload } = self.requests.remove(place)?;
+                let HeldRequest { responder, payload } = self.requests.remove(place)?;
                 // Nobody's: the next instance's number is looked up.
                 let (number, reader) = (0, ReaderId::NOBODY);
                 let payload = payload?;
-                Some(Incoming::Request(Request { number, reader, payload, answer }))
+                Some(Incoming::Request(Request { number, reader, payload, responder }))
             }
         });
         let back = back.collect();
         for held in std::mem::take(&mut self.requests) {
-            held.answer.give(Err(answer.clone()));
+            held.responder.give(Err(answer.clone()));
         }
         (back, lost)
     }
@@ -209,9 +210,14 @@ impl InHand {
 
 impl HeldRequest {
     fn handling(&self) -> Handling {
-        let OperationId { contract, name } = self.answer.operation();
+        let OperationId { contract, name } = self.responder.operation();
         let operation = format!("{contract} {name}");
-        Handling { message: Some(self.answer.id()), sequence: None, sender: self.answer.sender(), operation }
+        Handling {
+            message: Some(self.responder.id()),
+            sequence: None,
+            sender: self.responder.sender(),
+            operation,
+        }
     }
 }
 
@@ -224,5 +230,5 @@ fn handling_event(Event { published, .. }: &Event) -> Handling {
 
 /// Where a request is, or would be.
 fn place(requests: &VecDeque<HeldRequest>, id: MessageId) -> Result<usize, usize> {
-    requests.binary_search_by_key(&id, |held| held.answer.id())
+    requests.binary_search_by_key(&id, |held| held.responder.id())
 }

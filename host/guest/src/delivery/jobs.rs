@@ -9,7 +9,7 @@ use std::{
 };
 
 use tokio::time::Instant;
-use weir_bus::{Error, MessageId, Peer, PeerId, Queue, Reader, TakenJob};
+use weir_bus::{Error, JobReader, MessageId, Peer, PeerId, SharedQueue, TakenJob};
 
 use super::handling::Handling;
 use crate::abi;
@@ -18,7 +18,7 @@ use crate::abi;
 #[derive(Debug)]
 pub(crate) struct Jobs {
     /// A queue's number is its place.
-    opened: Vec<Arc<Queue>>,
+    opened: Vec<Arc<SharedQueue>>,
     queues: Arc<TakenQueues>,
     /// Whether it takes from some queue.
     pub(crate) takes: bool,
@@ -43,8 +43,8 @@ pub(crate) struct TakenQueues {
 #[derive(Debug)]
 struct TakenQueue {
     number: u32,
-    queue: Arc<Queue>,
-    reader: Arc<Reader>,
+    queue: Arc<SharedQueue>,
+    reader: Arc<JobReader>,
     how: abi::Taking,
     /// Under `one-by-one`, whether the last receive brought one.
     has_one: bool,
@@ -69,7 +69,7 @@ impl Jobs {
     }
 
     /// The number of a queue; the same queue gives the same number.
-    pub(crate) fn open(&mut self, queue: Arc<Queue>, max: u64) -> Result<u32, Error> {
+    pub(crate) fn open(&mut self, queue: Arc<SharedQueue>, max: u64) -> Result<u32, Error> {
         let known = self.opened.iter().position(|known| Arc::ptr_eq(known, &queue));
         let place = match known {
             Some(place) => place,
@@ -85,7 +85,7 @@ impl Jobs {
         Ok(u32::try_from(place).unwrap_or(u32::MAX))
     }
 
-    pub(crate) fn queue(&self, number: u32) -> Result<&Arc<Queue>, Error> {
+    pub(crate) fn queue(&self, number: u32) -> Result<&Arc<SharedQueue>, Error> {
         usize::try_from(number)
             .ok()
             .and_then(|place| self.opened.get(place))
@@ -116,7 +116,7 @@ impl Jobs {
                 let inbox = peer.inbox().clone();
                 queue.join(peer.id());
                 let left = self.queues.left.clone();
-                let reader = Reader::new(peer.limits().message_size, Some(left), move || inbox.wake());
+                let reader = JobReader::new(peer.limits().message_size, Some(left), move || inbox.wake());
                 reader.count(is_counted);
                 list.push(TakenQueue { number, queue, reader, how, has_one: false });
             }

@@ -4,7 +4,7 @@ use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
-use weir_bus::{Bus, Error, MessageId, PeerId, Reader, TakenJob};
+use weir_bus::{Bus, Error, JobReader, MessageId, PeerId, TakenJob};
 use weir_names::QueueName;
 
 /// A shared queue. A clone is another reader: each takes one job after the other, and of those who wait for
@@ -15,8 +15,8 @@ use weir_names::QueueName;
 #[derive(Debug)]
 pub struct Queue {
     bus: Arc<Bus>,
-    queue: Arc<weir_bus::Queue>,
-    reader: Arc<Reader>,
+    queue: Arc<weir_bus::SharedQueue>,
+    reader: Arc<JobReader>,
     waker: Arc<AtomicWaker>,
     /// Whether it has taken, and so counts among those who may end a wait for room.
     takes: bool,
@@ -53,10 +53,10 @@ impl Clone for Queue {
 }
 
 impl Queue {
-    pub(super) fn new(bus: Arc<Bus>, queue: Arc<weir_bus::Queue>) -> Self {
+    pub(super) fn new(bus: Arc<Bus>, queue: Arc<weir_bus::SharedQueue>) -> Self {
         let waker = Arc::new(AtomicWaker::new());
         let woken = waker.clone();
-        let reader = Reader::new(u64::MAX, None, move || woken.wake());
+        let reader = JobReader::new(u64::MAX, None, move || woken.wake());
         Self { bus, queue, reader, waker, takes: false }
     }
 
@@ -149,8 +149,8 @@ impl Drop for Queue {
 
 /// Waits for no job any more once it is dropped.
 struct Leaves<'q> {
-    queue: &'q weir_bus::Queue,
-    reader: &'q Arc<Reader>,
+    queue: &'q weir_bus::SharedQueue,
+    reader: &'q Arc<JobReader>,
 }
 
 impl Drop for Leaves<'_> {
@@ -164,7 +164,7 @@ mod tests {
     use std::time::Duration;
 
     use weir_bus::{InboxLimits, PeerLimits, QueueSettings};
-    use weir_names::Policy;
+    use weir_names::QueuePolicy;
 
     use super::*;
     use crate::client::Client;
@@ -172,7 +172,7 @@ mod tests {
     const LIMITS: PeerLimits = PeerLimits {
         message_size: 1024,
         inbox: InboxLimits { messages: 8, bytes: 4096 },
-        senders_wait: false,
+        when_full: weir_names::RequestPolicy::Reject,
         request_timeout: Duration::from_secs(5),
         subscriptions: 256,
     };
@@ -180,7 +180,7 @@ mod tests {
     const SETTINGS: QueueSettings = QueueSettings {
         messages: 4,
         bytes: 10_000,
-        when_full: Policy::Reject,
+        when_full: QueuePolicy::Reject,
         max_deliveries: 3,
         max_payload: u64::MAX,
     };
@@ -189,7 +189,8 @@ mod tests {
     async fn over_many_readers_the_busiest_gets_at_most_twice_as_many_as_the_laziest() {
         for messages in [4, 64] {
             let bus = Arc::new(Bus::new(LIMITS, Box::new(|_, _| {})));
-            let settings = QueueSettings { messages, bytes: 1 << 20, when_full: Policy::Block, ..SETTINGS };
+            let settings =
+                QueueSettings { messages, bytes: 1 << 20, when_full: QueuePolicy::Block, ..SETTINGS };
             bus.configure_queues(vec![("q".parse().unwrap(), settings, None)]);
             let queue = Client::new(bus.clone()).queue("q").unwrap();
             let readers: Vec<_> = (0..24)

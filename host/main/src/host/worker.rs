@@ -125,7 +125,7 @@ mod tests {
         let limits = PeerLimits {
             message_size: 1024,
             inbox: InboxLimits { messages: 8, bytes: 4096 },
-            senders_wait: false,
+            when_full: weir_names::RequestPolicy::Reject,
             request_timeout: Duration::from_secs(60 * 60),
             subscriptions: 8,
         };

@@ -39,7 +39,7 @@ fn unit(id: &str) -> Unit {
     let limits = PeerLimits {
         message_size: 1024,
         inbox: InboxLimits { messages: 8, bytes: 4096 },
-        senders_wait: false,
+        when_full: weir_names::RequestPolicy::Reject,
         request_timeout: Duration::from_secs(1),
         subscriptions: 1,
     };

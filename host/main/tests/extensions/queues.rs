@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use weir_host::{
-    Config, Error, ExtensionConfig, Job, Main, MainConfig, Policy, QueueConfig, QueueStatus, RestartPolicy,
-    State,
+    Config, Error, ExtensionConfig, Job, Main, MainConfig, QueueConfig, QueuePolicy, QueueStatus,
+    RestartPolicy, State,
 };
 
 use super::support::{PATIENCE, config, extension, puppet_with, reached, tell};
@@ -195,7 +195,7 @@ async fn only_what_is_granted_can_be_put_and_taken() {
 async fn a_put_into_a_full_queue_waits_and_another_extension_is_served_meanwhile() {
     let main = start(vec![user("a"), user("b")], |queue| {
         queue.messages = 1;
-        queue.when_full = Policy::Block;
+        queue.when_full = QueuePolicy::Block;
     })
     .await;
     tell(&main, "a", "put q 1").await.unwrap();
@@ -232,7 +232,7 @@ async fn a_reload_of_the_configuration_changes_queues_and_keeps_what_they_hold()
 async fn whoever_waits_for_a_job_or_for_room_hears_that_main_ends() {
     let main = start(vec![user("a")], |queue| {
         queue.messages = 1;
-        queue.when_full = Policy::Block;
+        queue.when_full = QueuePolicy::Block;
     })
     .await;
     let client = main.client().clone();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weir_host::{Config, ExtensionConfig, Main, Policy, QueueConfig};
+use weir_host::{Config, ExtensionConfig, Main, QueueConfig, QueuePolicy};
 
 use super::support::*;
 
@@ -76,7 +76,7 @@ async fn no_more_jobs_are_in_hand_than_in_flight_whatever_queues_they_come_from(
 #[tokio::test]
 async fn two_full_block_queues_that_face_each_other_are_an_error_that_names_the_cycle() {
     let mut queue = QueueConfig::default();
-    (queue.messages, queue.when_full) = (1, Policy::Block);
+    (queue.messages, queue.when_full) = (1, QueuePolicy::Block);
     let main = start_with(vec![worker("a", 8), worker("b", 8)], &queue).await;
     for (id, own) in [("a", "q1"), ("b", "q2")] {
         tell(&main, id, &format!("take {own} 1")).await.unwrap();

@@ -6,12 +6,12 @@ use std::{
     time::SystemTime,
 };
 
-use weir_bus::{Access, Bus, Delivery, InboxLimits, Peer, PeerLimits, QueueSettings};
+use weir_bus::{Access, Bus, InboxLimits, LaneSettings, Peer, PeerLimits, QueueSettings};
 use weir_config::{Config, ExtensionConfig, HOOKS_CONTRACT, MainConfig, QueueConfig, SubscribeGrant};
 use weir_guest::{Loaded, Output};
 use weir_logs::Logs;
 use weir_metrics::Usage;
-use weir_names::{ExtensionId, Policy, QueueName, Topic, TopicPattern};
+use weir_names::{ExtensionId, QueueName, Topic, TopicPattern};
 use weir_schedule::SharedShare;
 
 use super::{ExtensionStatus, FailureRecord, State};
@@ -249,7 +249,7 @@ pub fn on_the_bus(extension: &ExtensionConfig, main: &MainConfig) -> (PeerLimits
     let limits = PeerLimits {
         message_size: limits.message_size,
         inbox,
-        senders_wait: extension.when_full == Policy::Block,
+        when_full: extension.when_full,
         request_timeout: limits.request_timeout.unwrap_or(main.request_timeout),
         subscriptions: limits.fixed().subscriptions,
     };
@@ -288,8 +288,8 @@ pub fn configure_traffic(bus: &Bus, queues: Vec<QueueOnTheBus>, retained: Vec<To
 }
 
 /// What the inbox has is the default.
-fn subscription(grant: &SubscribeGrant) -> (TopicPattern, Delivery) {
-    let delivery = Delivery {
+fn subscription(grant: &SubscribeGrant) -> (TopicPattern, LaneSettings) {
+    let delivery = LaneSettings {
         policy: grant.policy,
         messages: grant.messages.unwrap_or(u32::MAX),
         bytes: grant.bytes.unwrap_or(u64::MAX),

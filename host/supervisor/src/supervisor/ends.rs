@@ -113,7 +113,7 @@ impl Supervisor {
     pub(super) fn turn_away(&self, index: usize) {
         let Some(slot) = self.slots.get(index) else { return };
         let due = self.slots.sharing(index).iter().filter_map(|slot| slot.due).min();
-        let is_hopeless = |request: &Request| due.is_none_or(|due| request.answer.deadline() <= due);
+        let is_hopeless = |request: &Request| due.is_none_or(|due| request.responder.deadline() <= due);
         slot.unit.version().peer.inbox().drop_requests(is_hopeless);
     }
 

@@ -1,41 +1,20 @@
-//! Who waits for whom with everything else stopped, and the refusal of waits that would never end.
+//! Waits that would never end: which peer waits for which with everything else stopped, and the refusal of a
+//! wait that would close a circle.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{Bus, Error, Peer, PeerId, Queue, room::Room};
-
-/// For whom a peer waits.
-#[derive(Clone, Debug)]
-pub(super) enum On {
-    /// For one peer: its answer, or room in its inbox.
-    Peer(PeerId),
-    /// For room in a queue: for one of those who take from it.
-    Queue(Arc<Queue>),
-}
-
-/// One thing that a peer waits for: with a room, until there is some.
-#[derive(Clone, Debug)]
-pub(super) struct Wait {
-    pub(super) on: On,
-    pub(super) room: Option<Arc<Room>>,
-}
-
-impl Wait {
-    /// For the answer of a peer.
-    pub(super) fn answer(peer: PeerId) -> Self {
-        Self { on: On::Peer(peer), room: None }
-    }
-
-    pub(super) fn is_over(&self) -> bool {
-        self.room.as_ref().is_some_and(|room| !room.is_waiting())
-    }
-}
+use super::Bus;
+use crate::{
+    error::Error,
+    id::PeerId,
+    peer::{Peer, Wait, WaitTarget},
+};
 
 /// A peer waits for others, and nothing else reaches it meanwhile. Dropped, it waits no longer.
 #[derive(Debug)]
-pub(super) struct Waits(Arc<Peer>);
+pub(crate) struct WaitGuard(Arc<Peer>);
 
-impl Drop for Waits {
+impl Drop for WaitGuard {
     fn drop(&mut self) {
         self.0.set_waits([]);
     }
@@ -43,29 +22,29 @@ impl Drop for Waits {
 
 impl Bus {
     /// From now on `caller` waits for the answer of `receiver`, as [`wait_for`](Self::wait_for) has it.
-    pub(super) fn wait_for_answer(&self, caller: &Arc<Peer>, receiver: &Peer) -> Result<Waits, Error> {
+    pub(crate) fn wait_for_answer(&self, caller: &Arc<Peer>, receiver: &Peer) -> Result<WaitGuard, Error> {
         let wait = Wait::answer(receiver.id());
         // Nearly always there is no way to follow.
         if receiver.id() == caller.id() || !receiver.ends_all_waits() {
             self.refuse_circle(caller, std::iter::once(&wait.on))?;
         }
         caller.set_waits([wait]);
-        Ok(Waits(caller.clone()))
+        Ok(WaitGuard(caller.clone()))
     }
 
     /// From now on `caller` waits for all of these; fails if one of them waits, by however many more, for
     /// `caller`. Nobody waits for an instance that is still to take over.
-    pub(super) fn wait_for(&self, caller: &Arc<Peer>, waits: Vec<Wait>) -> Result<Waits, Error> {
+    pub(crate) fn wait_for(&self, caller: &Arc<Peer>, waits: Vec<Wait>) -> Result<WaitGuard, Error> {
         self.refuse_circle(caller, waits.iter().map(|wait| &wait.on))?;
         caller.set_waits(waits);
-        Ok(Waits(caller.clone()))
+        Ok(WaitGuard(caller.clone()))
     }
 
     /// Fails if one of these waits, by however many others, for `caller`.
-    pub(super) fn refuse_circle<'o>(
+    pub(crate) fn refuse_circle<'o>(
         &self,
         caller: &Peer,
-        mut others: impl Iterator<Item = &'o On>,
+        mut others: impl Iterator<Item = &'o WaitTarget>,
     ) -> Result<(), Error> {
         let mut known = BTreeMap::new();
         match others.find_map(|on| self.way_back(on, caller, &mut known)) {
@@ -80,16 +59,16 @@ impl Bus {
     /// The way to `caller`, if all that could end the wait wait for it, or are it.
     fn way_back(
         &self,
-        on: &On,
+        on: &WaitTarget,
         caller: &Peer,
         known: &mut BTreeMap<PeerId, Option<Vec<String>>>,
     ) -> Option<Vec<String>> {
         let owner = match on {
-            On::Queue(queue) => {
+            WaitTarget::Queue(queue) => {
                 let takers: Vec<_> = queue.takers().into_iter().filter_map(|id| self.peer(id)).collect();
                 return self.way_back_of(&takers, caller, known);
             }
-            On::Peer(id) => *id,
+            WaitTarget::Peer(id) => *id,
         };
         if let Some(way) = known.get(&owner) {
             return way.clone();

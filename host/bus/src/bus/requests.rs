@@ -7,21 +7,23 @@ use std::{
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use weir_names::{ContractName, OperationName};
+use weir_names::{ContractName, OperationName, RequestPolicy};
 
-use super::{
-    Answer, Bus, Error, OperationId, Peer, Phase, Request, Waiter,
-    circle::Waits,
-    inbox::{ReaderId, Refusal, Refused},
-    peer::parsed,
-    pending::{ReplyTo, Slot},
+use super::{Bus, deadlocks::WaitGuard};
+use crate::{
+    error::{Error, parsed},
+    id::{OperationId, ReaderId},
+    inbox::requests::{Refusal, Refused},
+    message::{Request, Responder},
+    peer::{Peer, Phase},
     room::Room,
+    waiter::{ReplyTo, Route, Slot, Term, Waiter},
 };
 
 /// An operation that a caller has looked up, and who answers it.
 #[derive(Clone, Debug)]
 pub struct Target {
-    route: Arc<Route>,
+    route: Arc<Route<Arc<Peer>>>,
     /// Whether the caller named the receiver, who need not be the owner.
     is_named: bool,
     /// The operation's number, and the receiver's instance for which it holds.
@@ -29,13 +31,6 @@ pub struct Target {
     reader: ReaderId,
     /// The routes by which the receiver was found.
     routes: u64,
-}
-
-/// An operation, and who answers it: shared by all requests for it.
-#[derive(Debug)]
-pub(super) struct Route {
-    pub(super) operation: Arc<OperationId>,
-    pub(super) receiver: Arc<Peer>,
 }
 
 impl Target {
@@ -50,13 +45,6 @@ impl Target {
     }
 }
 
-/// When a request is sent, and until when it is to be answered.
-#[derive(Clone, Copy, Debug)]
-pub struct Term {
-    pub sent: Instant,
-    pub deadline: Instant,
-}
-
 /// One caller that waits for one answer. Dropped, it gives up.
 #[derive(Debug)]
 #[must_use = "the answer is lost unless awaited"]
@@ -65,7 +53,7 @@ pub struct PendingCall {
     /// It has the answer.
     is_over: bool,
     /// Nothing else reaches the caller meanwhile.
-    _waits: Option<Waits>,
+    _waits: Option<WaitGuard>,
 }
 
 /// A request that was sent, and perhaps waits for room in the receiver's inbox.
@@ -74,10 +62,10 @@ pub struct PendingCall {
 pub struct Sending(Parked);
 
 /// The room for which a request waits, if it does, and with it perhaps its sender.
-type Parked = Option<(Arc<Room>, Option<Waits>)>;
+type Parked = Option<(Arc<Room>, Option<WaitGuard>)>;
 
 impl Sending {
-    /// Waits until it is in the inbox, or its time is over.
+    /// WaitGuard until it is in the inbox, or its time is over.
     pub async fn sent(self) {
         if let Some((room, _waits)) = &self.0 {
             room.settled().await;
@@ -185,14 +173,14 @@ impl Bus {
     }
 
     /// When a wait for room ends: after `timeout`, else Main's default, and never after `parent`.
-    pub(super) fn deadline_within(&self, timeout: Option<Duration>, parent: Option<Instant>) -> Instant {
+    pub(crate) fn deadline_within(&self, timeout: Option<Duration>, parent: Option<Instant>) -> Instant {
         let timeout = timeout.unwrap_or_else(|| self.main().limits().request_timeout);
         deadline(Self::now(), timeout, parent)
     }
 
     /// Finds the receiver again if the routes have changed since.
     fn follow(&self, target: &mut Target) -> Result<(), Error> {
-        if target.routes != self.routes_version() {
+        if target.routes != self.routes.version() {
             let provider = target.is_named.then(|| target.route.receiver.name());
             let operation = target.route.operation.clone();
             let (receiver, routes) = self.route(&operation.contract, provider)?;
@@ -226,9 +214,9 @@ impl Bus {
         };
         match server.is_ready() {
             true => refresh(operation, server, reader, number)?,
-            false => server.takes_requests()?,
+            false => check_phase(server)?,
         }
-        let waiter = self.pending.register(Waiter::new(
+        let waiter = self.deadlines.register(Waiter::new(
             self.next_message_id(),
             caller.id(),
             term,
@@ -236,9 +224,12 @@ impl Bus {
             caller.limits().message_size,
             reply_to,
         ));
-        let request = Request { number: *number, reader: *reader, payload, answer: Answer(waiter.clone()) };
+        let request =
+            Request { number: *number, reader: *reader, payload, responder: Responder::new(waiter.clone()) };
         let pushed = match receiver.inbox().push_request(request) {
-            Err(Refused { request, because: Refusal::Full }) if receiver.limits().senders_wait => {
+            Err(Refused { request, because: Refusal::Full })
+                if receiver.limits().when_full == RequestPolicy::Block =>
+            {
                 self.park(caller, receiver, request, is_to_wait)
             }
             Err(refused) => Err((refused.request, self.refusal(receiver, refused.because))),
@@ -297,17 +288,15 @@ impl Bus {
     }
 }
 
-impl Peer {
-    /// Fails with the reason if requests to this peer are refused.
-    fn takes_requests(&self) -> Result<(), Error> {
-        match self.phase() {
-            Phase::Ready | Phase::Starting | Phase::Replacing => Ok(()),
-            Phase::Interrupted(reason) => {
-                Err(Error::NotReady(format!("`{}` is interrupted: {reason}", self.name())))
-            }
-            Phase::Draining => Err(Error::NoProvider(format!("`{}` is stopping", self.name()))),
-            Phase::Down => Err(not_running(self)),
+/// Fails with the reason if requests to this peer are refused.
+fn check_phase(peer: &Peer) -> Result<(), Error> {
+    match peer.phase() {
+        Phase::Ready | Phase::Starting | Phase::Replacing => Ok(()),
+        Phase::Interrupted(reason) => {
+            Err(Error::NotReady(format!("`{}` is interrupted: {reason}", peer.name())))
         }
+        Phase::Draining => Err(Error::NoProvider(format!("`{}` is stopping", peer.name()))),
+        Phase::Down => Err(not_running(peer)),
     }
 }
 

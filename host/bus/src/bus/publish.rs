@@ -10,13 +10,15 @@ use bytes::Bytes;
 use tokio::time::Instant;
 use weir_names::Topic;
 
-use super::{
-    Bus, Error, MessageId, Peer, PeerId, Receipt, Subscription,
-    circle::{On, Wait, Waits},
-    inbox::{Coming, ENVELOPE_BYTES},
-    message::Published,
-    peer::parsed,
+use super::{Bus, deadlocks::WaitGuard};
+use crate::{
+    error::{Error, parsed},
+    id::{MessageId, PeerId},
+    inbox::EventOrigin,
+    message::{ENVELOPE_BYTES, Published, Receipt},
+    peer::{Peer, Wait, WaitTarget},
     room::Room,
+    subscriptions::Subscription,
     topics::{self, SharedTopic},
 };
 
@@ -29,8 +31,8 @@ pub struct Publishing {
     receipt: Receipt,
     /// Fuel is charged for them.
     pub compared: u32,
-    waiting: Vec<Waiting>,
-    _waits: Option<Waits>,
+    waiting: Vec<RoomWait>,
+    _waits: Option<WaitGuard>,
     topic: Option<SharedTopic>,
     /// The one that it is for.
     to: Option<String>,
@@ -38,7 +40,7 @@ pub struct Publishing {
 
 /// The wait for room of one subscriber's.
 #[derive(Debug)]
-struct Waiting {
+struct RoomWait {
     subscription: Arc<Subscription>,
     room: Arc<Room>,
     id: (Instant, MessageId),
@@ -55,7 +57,7 @@ impl Publishing {
             .saturating_add(u32::try_from(waiting).unwrap_or(u32::MAX))
     }
 
-    /// Waits for room where it must, and says who got it.
+    /// WaitGuard for room where it must, and says who got it.
     pub async fn receipt(mut self) -> Result<Receipt, Error> {
         let mut is_overdue = false;
         for waiting in &self.waiting {
@@ -73,8 +75,8 @@ impl Publishing {
     /// Ends the wait.
     fn settle(&mut self) {
         let mut settled = Receipt::default();
-        for Waiting { subscription, room, id } in self.waiting.drain(..) {
-            self.bus.pending.forget(id);
+        for RoomWait { subscription, room, id } in self.waiting.drain(..) {
+            self.bus.deadlines.forget(id);
             subscription.inbox.withdraw(subscription.number(), &room);
             if room.is_admitted() {
                 settled.delivered += 1;
@@ -114,7 +116,7 @@ impl Bus {
         let table = self.subscriptions.read();
         let (subscriptions, compared) = match to {
             None => table.matching(&topic),
-            Some(name) => table.of_peer(self.peer_named(name), &topic),
+            Some(name) => table.of_peer(self.routes.named(name), &topic),
         };
         if let Some(name) = to.filter(|_| subscriptions.is_empty()) {
             let text = format!("`{name}` does not run or has not subscribed to `{topic}`");
@@ -127,7 +129,7 @@ impl Bus {
             let would_wait =
                 |own: &&Arc<Subscription>| own.takes(payload.len()) && own.inbox.blocks(own.number(), bytes);
             let full: Vec<_> =
-                subscriptions.iter().filter(would_wait).map(|own| On::Peer(own.peer.id())).collect();
+                subscriptions.iter().filter(would_wait).map(|own| WaitTarget::Peer(own.peer.id())).collect();
             self.refuse_circle(sender, full.iter())?;
         }
         let known = if to.is_none() { self.topics.get(&topic, !subscriptions.is_empty()) } else { None };
@@ -153,16 +155,16 @@ impl Bus {
         let mut waits = Vec::new();
         let mut waiting = Vec::new();
         for (subscription, room) in blocked {
-            let on = On::Peer(subscription.peer.id());
+            let on = WaitTarget::Peer(subscription.peer.id());
             let id = (self.deadline_within(timeout, parent), self.next_message_id());
             if stands_still && self.refuse_circle(sender, std::iter::once(&on)).is_err() {
                 // What it has just delivered has filled the last place of one who waits for it.
                 room.expire();
             } else {
-                self.pending.watch(id, room.clone());
+                self.deadlines.watch(id, room.clone());
                 waits.push(Wait { on, room: Some(room.clone()) });
             }
-            waiting.push(Waiting { subscription, room, id });
+            waiting.push(RoomWait { subscription, room, id });
         }
         let to = to.map(ToOwned::to_owned);
         let bus = self.clone();
@@ -198,7 +200,7 @@ impl Bus {
             return None;
         }
         let mut room = None;
-        let pushed = inbox.push_event(number, published.clone(), Coming::Published(&mut room));
+        let pushed = inbox.push_event(number, published.clone(), EventOrigin::Published(&mut room));
         receipt.shed += pushed.shed;
         receipt.refused += u32::from(pushed.refused);
         receipt.delivered += u32::from(pushed.delivered);

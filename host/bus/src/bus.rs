@@ -1,0 +1,105 @@
+//! The bus itself: every peer, route, subscription, topic and queue of one Main, and the requests under way.
+//!
+//! Each file beside it is one kind of traffic, and the one place that brings the parts together for that.
+//! Starts no task: [`Bus::run_deadlines`] is its owner's to drive.
+
+mod deadlocks;
+pub(crate) mod jobs;
+mod peers;
+pub(crate) mod publish;
+pub(crate) mod requests;
+mod subscribe;
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use tokio::time::Instant;
+
+use crate::{
+    deadlines::Deadlines,
+    id::MessageId,
+    inbox::Seat,
+    loss::{OnLoss, is_to_be_told},
+    peer::{Peer, PeerLimits, Phase},
+    queues::Queues,
+    routes::Routes,
+    subscriptions::Subscriptions,
+    topics::Topics,
+};
+
+/// The shared core of one Main: every peer and every route between them.
+pub struct Bus {
+    routes: Routes,
+    subscriptions: Subscriptions,
+    topics: Topics,
+    queues: Queues,
+    deadlines: Deadlines,
+    last_message: AtomicU64,
+    on_loss: Arc<OnLoss>,
+}
+
+impl fmt::Debug for Bus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bus").finish_non_exhaustive()
+    }
+}
+
+impl Bus {
+    /// A bus with one peer, Main itself.
+    ///
+    /// `on_loss` is told at 1, 2, 4, 8 and so on of the messages that a peer could not take.
+    pub fn new(main_limits: PeerLimits, on_loss: OnLoss) -> Self {
+        Self {
+            on_loss: Arc::new(on_loss),
+            routes: Routes::new(main_limits),
+            subscriptions: Subscriptions::default(),
+            topics: Topics::default(),
+            queues: Queues::default(),
+            deadlines: Deadlines::default(),
+            last_message: AtomicU64::new(0),
+        }
+    }
+
+    /// Answers requests whose deadline passes. Runs until dropped, and makes no wakeup while no
+    /// request is under way.
+    pub async fn run_deadlines(self: Arc<Self>) {
+        self.deadlines.run().await;
+    }
+
+    /// Requests that somebody waits for at this moment.
+    pub fn waiters(&self) -> usize {
+        self.deadlines.len()
+    }
+
+    /// Main has ended: all who wait hear it, and nobody waits from here on.
+    pub fn close(&self) {
+        let main = self.main();
+        main.set_phase(Phase::Down);
+        main.inbox().clear(Seat::FIRST);
+        // First: whoever waits for room there is to hear why there will be none.
+        self.queues.close();
+        self.deadlines.close();
+        self.close_subscriptions();
+    }
+
+    /// Counts `lost` more messages that `peer` could not take.
+    fn count_lost(&self, peer: &Peer, lost: u32) {
+        let (before, after) = peer.count_lost(lost);
+        if is_to_be_told(before, after) {
+            (self.on_loss)(peer.name(), after);
+        }
+    }
+
+    fn next_message_id(&self) -> MessageId {
+        MessageId(self.last_message.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    fn now() -> Instant {
+        Instant::now()
+    }
+}

@@ -1,0 +1,172 @@
+//! Subscriptions: who gets them, when they end, and the last values that a new one starts with.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+use weir_names::{Policy, Topic, TopicPattern};
+
+use super::Bus;
+use crate::{
+    error::{Error, parsed},
+    inbox::{Inbox, LaneSettings},
+    peer::Peer,
+    subscriptions::{Subscription, SubscriptionStats},
+};
+
+impl Bus {
+    /// Subscribes `peer`; its events go to `inbox`, in its own way or as its grants have it. The same
+    /// pattern and inbox give the same subscription.
+    pub fn subscribe(
+        &self,
+        peer: &Arc<Peer>,
+        inbox: &Arc<Inbox>,
+        pattern: &str,
+        delivery: Option<LaneSettings>,
+    ) -> Result<Arc<Subscription>, Error> {
+        let pattern: TopicPattern = parsed(pattern)?;
+        let granted = peer.may_subscribe(&pattern)?;
+        if peer.is_predecessor()
+            && let Some(current) = self.peer(peer.id())
+        {
+            // It would subscribe for the one after it, which may be granted less.
+            current.may_subscribe(&pattern)?;
+        }
+        let delivery = delivery.unwrap_or(granted);
+        let mut table = self.subscriptions.write();
+        if table.is_closed() {
+            inbox.stop(inbox.current(peer.seat()));
+        }
+        let reader = peer.reader();
+        // Those who serve one inbox share what is subscribed to.
+        let owner = self.peer(peer.owner()).unwrap_or_else(|| peer.clone());
+        let own = table.of(owner.id());
+        if let Some(known) = own.iter().find(|s| s.pattern == pattern && Arc::ptr_eq(&s.inbox, inbox)) {
+            inbox.note_reader(known.number, reader);
+            if known.asked_by.fetch_max(reader.0, Ordering::Relaxed) < reader.0 {
+                if peer.is_current() {
+                    self.give_retained(known);
+                } else {
+                    // The one that serves has had it.
+                    known.greets_successor.store(true, Ordering::Relaxed);
+                }
+            }
+            return Ok(known.clone());
+        }
+        let (used, allowed) = (own.len() as u64 + 1, peer.limits().subscriptions);
+        if used > allowed {
+            return Err(Error::LimitExceeded { name: "subscriptions", used, allowed });
+        }
+        let subscription = Arc::new(Subscription {
+            number: table.next_number(),
+            pattern,
+            peer: owner,
+            inbox: inbox.clone(),
+            asked_by: AtomicU64::new(reader.0),
+            greets_successor: AtomicBool::new(false),
+            message_size: AtomicU64::new(peer.limits().message_size),
+        });
+        let names_one_topic = subscription.pattern.as_topic().is_some();
+        inbox.add_subscription(subscription.number, names_one_topic, reader, delivery);
+        table.note_block(delivery.policy == Policy::Block);
+        table.insert(subscription.clone());
+        // The table is held: what is published from here on comes after it.
+        self.give_retained(&subscription);
+        Ok(subscription)
+    }
+
+    /// Ends a subscription of `peer` and drops what waits of it.
+    pub fn unsubscribe(&self, peer: &Peer, number: u32) -> Result<(), Error> {
+        let ended = self.unsubscribe_those(peer, |subscription| subscription.number == number);
+        match ended {
+            0 => Err(Error::Invalid(format!("`{}` has no subscription {number}", peer.name()))),
+            _ => Ok(()),
+        }
+    }
+
+    /// The limits and grants of a peer have changed: what it could not subscribe to now ends, and the rest
+    /// waits as it does now.
+    pub fn renew_subscriptions(&self, peer: &Peer) {
+        self.unsubscribe_those(peer, |subscription| peer.may_subscribe(&subscription.pattern).is_err());
+        let (mut table, mut blocks) = (self.subscriptions.write(), false);
+        for subscription in table.of(peer.owner()) {
+            subscription.set_message_size(peer.limits().message_size);
+            if let Ok(delivery) = peer.may_subscribe(&subscription.pattern) {
+                subscription.inbox.hold_events(subscription.number, false);
+                subscription.inbox.set_delivery(subscription.number, delivery);
+                if subscription.greets_successor.swap(false, Ordering::Relaxed) {
+                    self.give_retained(subscription);
+                }
+                blocks |= delivery.policy == Policy::Block;
+            }
+        }
+        table.note_block(blocks);
+    }
+
+    /// An instance that was to take over has ended before: what it alone had subscribed to ends.
+    pub fn discard(&self, peer: &Peer) {
+        let reader = peer.reader();
+        self.unsubscribe_those(peer, |own| own.inbox.leave(own.number, reader, own.last_asker()));
+        peer.end_instance();
+    }
+
+    /// Every subscription, by peer.
+    pub fn subscription_stats(&self) -> Vec<SubscriptionStats> {
+        let all: Vec<_> = self.subscriptions.read().all().cloned().collect();
+        let mut stats: Vec<_> = all.iter().map(|own| own.stats()).collect();
+        stats.sort_by(|a, b| (&a.peer, &a.pattern).cmp(&(&b.peer, &b.pattern)));
+        stats
+    }
+
+    /// How many have subscribed to a topic.
+    pub fn subscribers(&self, topic: &Topic) -> usize {
+        self.subscriptions.read().matching(topic).0.len()
+    }
+
+    /// Ends every subscription of `peer`.
+    pub(crate) fn unsubscribe_all(&self, peer: &Peer) {
+        self.unsubscribe_those(peer, |_| true);
+    }
+
+    /// The limits and grants of a peer may be taken back: until it is said which hold, events wait as they did,
+    /// and it gets none of what it could not subscribe to.
+    pub(crate) fn hold_subscriptions(&self, peer: &Peer) {
+        let table = self.subscriptions.read();
+        for subscription in table.of(peer.owner()) {
+            let is_granted = peer.may_subscribe(&subscription.pattern).is_ok();
+            subscription.inbox.hold_events(subscription.number, !is_granted);
+        }
+    }
+
+    /// Whoever waits for an event is told to stop, and so is whoever subscribes from here on.
+    pub(crate) fn close_subscriptions(&self) {
+        let mut table = self.subscriptions.write();
+        table.close();
+        for subscription in table.all() {
+            subscription.inbox.stop_all();
+        }
+    }
+
+    fn unsubscribe_those(&self, peer: &Peer, ends: impl Fn(&Subscription) -> bool) -> usize {
+        let ended = self.subscriptions.write().remove(peer.owner(), ends);
+        for ended in &ended {
+            ended.inbox.remove_subscription(ended.number);
+        }
+        ended.len()
+    }
+
+    fn give_retained(&self, subscription: &Subscription) {
+        for value in self.topics.values() {
+            if !subscription.pattern.matches(&value.topic) {
+                continue;
+            }
+            if subscription.takes(value.payload.len()) {
+                subscription.inbox.push_retained(subscription.number, &value);
+            } else {
+                subscription.inbox.lose_event(subscription.number);
+                self.count_lost(&subscription.peer, 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Until when each waiter waits for its answer, and each sender for room.
+//!
+//! A waiter is registered before its request is sent and is marked by whatever ends it first. It is taken out
+//! later, when it is the next, or with many others. All deadlines share one timer, which is armed only while
+//! somebody waits.
+//!
+//! Knows nothing of peers or messages.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
+
+use crate::{error::Error, id::MessageId, room::Room, waiter::Waiter};
+
+/// Deadlines that end requests before others run.
+const AT_ONCE: usize = 64;
+
+/// Waiters among which it is not worth while to look for those that have ended.
+const FEW: usize = 64;
+
+/// A deadline, and for what.
+type Key = (Instant, MessageId);
+
+/// Everybody who waits for an answer or for room, by deadline.
+#[derive(Debug, Default)]
+pub struct Deadlines {
+    queue: Mutex<DeadlineTable>,
+    /// Told when a deadline comes before the time for which the timer is armed.
+    earlier: Notify,
+}
+
+#[derive(Debug, Default)]
+struct DeadlineTable {
+    /// With those that have ended and not been taken out: most end long before their deadline, and each is taken
+    /// out when it is the next, or with many others.
+    waiters: BinaryHeap<Reverse<Entry>>,
+    /// How many those must be before all that have ended are taken out.
+    enough: usize,
+    rooms: BTreeMap<Key, Arc<Room>>,
+    armed: Option<Instant>,
+    /// Main has ended: nobody would answer, or notice the deadline.
+    closed: bool,
+}
+
+#[derive(Debug)]
+struct Entry(Arc<Waiter>);
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.key().cmp(&other.0.key())
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key() == other.0.key()
+    }
+}
+
+impl Eq for Entry {}
+
+/// Who hears that its deadline has passed.
+enum Due {
+    Waiter(Arc<Waiter>),
+    Room(Arc<Room>),
+}
+
+impl Deadlines {
+    pub(crate) fn register(&self, waiter: Waiter) -> Arc<Waiter> {
+        let waiter = Arc::new(waiter);
+        let mut queue = self.queue();
+        if queue.closed {
+            drop(queue);
+            waiter.complete(Err(Error::PeerGone));
+            return waiter;
+        }
+        // Two, so that they become fewer.
+        let ended = [queue.pop_ended(), queue.pop_ended()];
+        queue.waiters.push(Reverse(Entry(waiter.clone())));
+        let others = (queue.waiters.len() > queue.enough.max(FEW)).then(|| queue.clear_away());
+        self.arm(queue, waiter.term().deadline);
+        // Not under the lock: what a waiter holds may end others.
+        drop((ended, others));
+        waiter
+    }
+
+    /// Tells the room when this deadline passes, unless that is forgotten before.
+    pub(crate) fn watch(&self, key: Key, room: Arc<Room>) {
+        let mut queue = self.queue();
+        if queue.closed {
+            drop(queue);
+            return room.expire();
+        }
+        queue.rooms.insert(key, room);
+        self.arm(queue, key.0);
+    }
+
+    pub(crate) fn forget(&self, key: Key) {
+        self.queue().rooms.remove(&key);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        let queue = self.queue();
+        queue.waiters.iter().filter(|Reverse(Entry(waiter))| !waiter.is_done()).count() + queue.rooms.len()
+    }
+
+    /// Ends all who wait, and all who will.
+    pub(crate) fn close(&self) {
+        let (waiters, rooms) = {
+            let mut queue = self.queue();
+            queue.closed = true;
+            (std::mem::take(&mut queue.waiters), std::mem::take(&mut queue.rooms))
+        };
+        for Reverse(Entry(waiter)) in waiters {
+            waiter.complete(Err(Error::PeerGone));
+        }
+        rooms.values().for_each(|room| room.expire());
+    }
+
+    pub(crate) async fn run(&self) {
+        loop {
+            // The timer stays armed when what it was armed for has been answered: under load the
+            // next deadline is later, and re-arming for each request would cost a wakeup each.
+            let (next, more) = self.expire(Instant::now());
+            if more {
+                tokio::task::yield_now().await;
+                continue;
+            }
+            match next {
+                None => self.earlier.notified().await,
+                Some(next) => tokio::select! {
+                    () = sleep_until(next) => {}
+                    () = self.earlier.notified() => {}
+                },
+            }
+        }
+    }
+
+    /// Ends what is due by `now`, up to [`AT_ONCE`]; returns the next deadline, and whether more is due.
+    fn expire(&self, now: Instant) -> (Option<Instant>, bool) {
+        for _ in 0..AT_ONCE {
+            let due = {
+                let mut queue = self.queue();
+                match queue.pop_due(now) {
+                    Ok(due) => due,
+                    Err(next) => {
+                        queue.armed = next;
+                        return (next, false);
+                    }
+                }
+            };
+            match due {
+                Due::Waiter(waiter) => waiter.expire(),
+                Due::Room(room) => room.expire(),
+            }
+        }
+        (Some(now), true)
+    }
+
+    /// Sees to it that the timer fires by this deadline.
+    fn arm(&self, mut queue: MutexGuard<'_, DeadlineTable>, deadline: Instant) {
+        if queue.armed.is_none_or(|armed| deadline < armed) {
+            queue.armed = Some(deadline);
+            self.earlier.notify_one();
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, DeadlineTable> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl DeadlineTable {
+    /// The first whose deadline has passed by `now`, or the next deadline.
+    fn pop_due(&mut self, now: Instant) -> Result<Due, Option<Instant>> {
+        // An ended one is no reason for a timer.
+        let is_due =
+            |Reverse(Entry(waiter)): &Reverse<Entry>| waiter.is_done() || waiter.term().deadline <= now;
+        if self.waiters.peek().is_some_and(is_due)
+            && let Some(Reverse(Entry(waiter))) = self.waiters.pop()
+        {
+            return Ok(Due::Waiter(waiter));
+        }
+        if let Some(room) = self.rooms.first_entry().filter(|room| room.key().0 <= now) {
+            return Ok(Due::Room(room.remove()));
+        }
+        let waiter = self.waiters.peek().map(|Reverse(Entry(waiter))| waiter.term().deadline);
+        let room = self.rooms.first_key_value().map(|((deadline, _), _)| *deadline);
+        Err(waiter.into_iter().chain(room).min())
+    }
+
+    /// Takes out the next waiter if it has ended.
+    fn pop_ended(&mut self) -> Option<Reverse<Entry>> {
+        let has_ended = self.waiters.peek().is_some_and(|Reverse(Entry(waiter))| waiter.is_done());
+        if has_ended { self.waiters.pop() } else { None }
+    }
+
+    /// Takes out the waiters that have ended, for the caller to drop.
+    fn clear_away(&mut self) -> Vec<Reverse<Entry>> {
+        let all = std::mem::take(&mut self.waiters).into_iter();
+        let (ended, waiting): (_, Vec<_>) = all.partition(|Reverse(Entry(waiter))| waiter.is_done());
+        self.enough = 2 * waiting.len();
+        self.waiters = waiting.into();
+        ended
+    }
+}

@@ -1,0 +1,48 @@
+//! The numbers and names by which the bus tells messages, peers, their instances and operations apart.
+//!
+//! Owns nothing else. Knows nothing of how any of them is carried, served or stored.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use weir_names::{ContractName, OperationName};
+
+/// Identifies one message for as long as Main runs; never zero, never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
+#[serde(transparent)]
+pub struct MessageId(pub u64);
+
+impl fmt::Display for MessageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The number of a peer: Main is 0, extensions follow in the order of their configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct PeerId(pub u32);
+
+impl PeerId {
+    /// Main itself.
+    pub const MAIN: Self = Self(0);
+}
+
+/// One instance of a peer, by the order in which they began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReaderId(pub(super) u64);
+
+impl ReaderId {
+    /// No instance at all.
+    pub const NOBODY: Self = Self(0);
+
+    /// The one that every inbox begins with.
+    pub const FIRST: Self = Self(1);
+}
+
+/// An operation by its full name.
+#[derive(Debug, PartialEq, Eq)]
+pub struct OperationId {
+    pub contract: ContractName,
+    pub name: OperationName,
+}

@@ -1,0 +1,158 @@
+//! The events of one subscription: those that wait for a reader, those that wait for room, and what was lost
+//! before each.
+//!
+//! Knows nothing of the lanes beside it, or of the room that all of them share.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
+
+use weir_names::{Policy, Topic};
+
+use crate::{
+    id::ReaderId,
+    message::Published,
+    room::{Room, Ticket},
+};
+
+/// How many events of one subscription may wait, and what becomes of one that finds no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneSettings {
+    pub policy: Policy,
+    pub messages: u32,
+    pub bytes: u64,
+}
+
+impl Default for LaneSettings {
+    /// All that the inbox can hold; the oldest give way.
+    fn default() -> Self {
+        Self { policy: Policy::default(), messages: u32::MAX, bytes: u64::MAX }
+    }
+}
+
+/// How full a subscription's lane is, and what became of its events so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaneStats {
+    pub waiting: u64,
+    pub bytes: u64,
+    /// Publishers that wait for room.
+    pub blocked: u64,
+    pub taken: u64,
+    pub shed: u64,
+    pub refused: u64,
+}
+
+/// What became of one event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PushOutcome {
+    /// It is in the inbox.
+    pub(crate) delivered: bool,
+    /// Events that were lost, this one or others.
+    pub(crate) shed: u32,
+    /// It was turned away.
+    pub(crate) refused: bool,
+}
+
+/// How an event comes to its lane.
+pub(crate) enum EventOrigin<'r> {
+    /// Its publisher can wait.
+    Published(&'r mut Option<Arc<Room>>),
+    /// It is the last value of its topic, for a new subscriber.
+    Retained,
+    /// Its publisher has waited, under another policy.
+    Waited,
+}
+
+#[derive(Debug)]
+pub(super) struct EventLane {
+    pub(super) number: u32,
+    pub(super) names_one_topic: bool,
+    /// The first instance that subscribed: none before it knows of the subscription.
+    pub(super) since: ReaderId,
+    /// Nobody gets them for now.
+    pub(super) is_held: bool,
+    pub(super) delivery: LaneSettings,
+    pub(super) items: VecDeque<WaitingEvent>,
+    pub(super) bytes: u64,
+    /// Events that were lost after the last one that waits, for its reader or for room.
+    pub(super) lost: u64,
+    /// Under [`Policy::Latest`], the arrival of the event of each topic.
+    pub(super) latest: HashMap<Topic, i64>,
+    pub(super) blocked: VecDeque<BlockedEvent>,
+    pub(super) taken: u64,
+    pub(super) shed: u64,
+    pub(super) refused: u64,
+}
+
+/// An event whose publisher waits for room.
+#[derive(Debug)]
+pub(super) struct BlockedEvent {
+    pub(super) ticket: Ticket,
+    /// As of one that waits.
+    pub(super) lost: u64,
+    pub(super) published: Arc<Published>,
+}
+
+#[derive(Debug)]
+pub(super) struct WaitingEvent {
+    pub(super) arrival: i64,
+    /// Events of the subscription that were lost just before it.
+    pub(super) lost: u64,
+    pub(super) retained: bool,
+    pub(super) published: Arc<Published>,
+}
+
+impl EventLane {
+    /// An empty lane takes any event.
+    pub(super) fn has_room(&self, bytes: u64) -> bool {
+        let LaneSettings { messages, bytes: allowed, .. } = self.delivery;
+        self.items.is_empty()
+            || (u32::try_from(self.items.len()).is_ok_and(|count| count < messages)
+                && self.bytes + bytes <= allowed)
+    }
+
+    pub(super) fn lose(&mut self, lost: u64) {
+        self.lost += lost;
+        self.shed += lost;
+    }
+
+    /// The next from this place on, of those that wait for their reader and then those that wait for room,
+    /// shows that so many were lost before it.
+    pub(super) fn note_lost(&mut self, item: usize, lost: u64) {
+        let items = self.items.len();
+        let next = match self.items.get_mut(item) {
+            Some(next) => &mut next.lost,
+            None => self.blocked.get_mut(item - items).map_or(&mut self.lost, |next| &mut next.lost),
+        };
+        *next = next.saturating_add(lost);
+    }
+
+    pub(super) fn lose_blocked(&mut self, is_lost: impl Fn(&Ticket) -> bool) -> usize {
+        let mut lost = 0;
+        while let Some(place) = self.blocked.iter().position(|blocked| is_lost(&blocked.ticket))
+            && let Some(blocked) = self.blocked.remove(place)
+        {
+            self.note_lost(self.items.len() + place, blocked.lost + 1);
+            lost += 1;
+        }
+        self.refused += lost as u64;
+        lost
+    }
+
+    pub(super) fn stats(&self) -> LaneStats {
+        LaneStats {
+            waiting: self.items.len() as u64,
+            bytes: self.bytes,
+            blocked: self.blocked.len() as u64,
+            taken: self.taken,
+            shed: self.shed,
+            refused: self.refused,
+        }
+    }
+}
+
+/// Whether events give way to others.
+pub(super) fn may_go(policy: Policy) -> bool {
+    matches!(policy, Policy::DropOldest | Policy::Latest)
+}

@@ -1,0 +1,130 @@
+//! How the readers of an inbox follow each other: which one is current, and what becomes of what the
+//! former one left.
+
+use super::{
+    Inbox,
+    lanes::wake,
+    limits::InboxLimits,
+    readers::{InboxReader, Seat, SeatState, StopState},
+};
+use crate::{id::ReaderId, message::Incoming};
+
+impl Inbox {
+    /// One more peer is to serve it.
+    pub(crate) fn add_seat(&self) -> Seat {
+        let mut lanes = self.lanes();
+        lanes.seats.push(SeatState { current: ReaderId::NOBODY, refuses: true });
+        Seat(lanes.seats.len() - 1)
+    }
+
+    /// A new instance begins to read, beside the others.
+    pub(crate) fn open(&self) -> ReaderId {
+        let mut lanes = self.lanes();
+        lanes.last_reader = ReaderId(lanes.last_reader.0 + 1);
+        let id = lanes.last_reader;
+        lanes.readers.push(InboxReader::new(id));
+        id
+    }
+
+    /// From now on requests and events go to this reader. The one to whom they went is told to stop.
+    pub(crate) fn hand_over(&self, seat: Seat, reader: ReaderId, limits: InboxLimits) {
+        let mut lanes = self.lanes();
+        lanes.limits = limits;
+        lanes.admit_events();
+        lanes.admit_requests();
+        let Some(sitting) = lanes.seats.get_mut(seat.0) else { return };
+        let former = std::mem::replace(&mut sitting.current, reader);
+        if former != reader
+            && let Some(former) = lanes.reader(former)
+            && former.stop == StopState::No
+        {
+            former.stop = StopState::Asked;
+        }
+        wake(lanes);
+    }
+
+    /// An instance has ended: replies to it are dropped, all else waits for another.
+    pub(crate) fn close(&self, reader: ReaderId) {
+        let mut lanes = self.lanes();
+        // Woken with the others, it finds that it has ended.
+        let waiting = lanes.waiting();
+        let closed: Vec<_> = lanes.readers.extract_if(.., |own| own.id == reader).collect();
+        drop(lanes);
+        waiting.wake();
+        drop(closed);
+    }
+
+    pub(crate) fn is_current(&self, reader: ReaderId) -> bool {
+        self.lanes().is_current(reader)
+    }
+
+    /// The instance to which requests and events go, at one seat.
+    pub(crate) fn current(&self, seat: Seat) -> ReaderId {
+        self.lanes().seats.get(seat.0).map_or(ReaderId::NOBODY, |sitting| sitting.current)
+    }
+
+    /// Whether somebody takes requests, or will.
+    pub(crate) fn is_served(&self) -> bool {
+        self.lanes().is_served()
+    }
+
+    /// Whether the peer at this seat refuses requests, because it is down or about to be. Where all do,
+    /// nobody waits for room either.
+    pub(crate) fn refuse_requests(&self, seat: Seat, refuse: bool) {
+        let mut lanes = self.lanes();
+        if let Some(sitting) = lanes.seats.get_mut(seat.0) {
+            sitting.refuses = refuse;
+        }
+        if !lanes.is_served() {
+            lanes.events.turn_away();
+            let turned_away = std::mem::take(&mut lanes.parked);
+            drop(lanes);
+            drop(turned_away);
+        }
+    }
+
+    /// Drops all that waits, but for the replies to instances beside the current one at this seat; whoever
+    /// waits for an answer gets `peer-gone`.
+    pub fn clear(&self, seat: Seat) {
+        let mut lanes = self.lanes();
+        let current = lanes.seats.get(seat.0).map_or(ReaderId::NOBODY, |sitting| sitting.current);
+        let replies = lanes.reader(current).map(|reader| std::mem::take(&mut reader.replies));
+        let requests = (std::mem::take(&mut lanes.requests), std::mem::take(&mut lanes.parked));
+        lanes.events.clear();
+        let dropped = (replies, requests);
+        drop(lanes);
+        // Outside the lock: dropping a request answers it, and the answer may go into this inbox.
+        drop(dropped);
+    }
+
+    /// Puts what a dead instance had not reached back to the front, in the order given. `lost` are the
+    /// events of a subscription that it had in hand.
+    ///
+    /// Where another has taken over and may have read what came later, it is lost, too: nobody gets it out of order.
+    pub(crate) fn give_back(&self, reader: ReaderId, messages: Vec<Incoming>, lost: &[(u32, u64)]) {
+        let mut lanes = self.lanes();
+        let (messages, unreached) = match lanes.is_current(reader) {
+            true => (messages, Vec::new()),
+            false => (Vec::new(), messages),
+        };
+        for message in messages.into_iter().rev() {
+            match message {
+                Incoming::Request(request) => lanes.requests.push_front(request),
+                Incoming::Event(event) => lanes.events.push_front(event),
+                Incoming::Reply(_) => {}
+            }
+        }
+        for message in &unreached {
+            if let Incoming::Event(event) = message {
+                lanes.events.lose_in_hand(event.subscription, event.lost.saturating_add(1));
+            }
+        }
+        for (subscription, lost) in lost {
+            lanes.events.lose_in_hand(*subscription, *lost);
+        }
+        lanes.note_peak();
+        wake(lanes);
+        // Outside the lock: whoever waits for an answer hears that there will be none.
+        drop(unreached);
+    }
+}

@@ -1,0 +1,184 @@
+//! Everything in an inbox that its one lock guards: the lanes, the readers and the seats.
+//!
+//! Decides which message is next for a reader and what gets in when there is room again.
+
+use std::{collections::VecDeque, sync::MutexGuard, task::Waker};
+
+use super::{
+    event_lanes::EventLanes,
+    lane::Lane,
+    limits::{Filling, InboxLimits},
+    readers::{InboxReader, SeatState, StopState, Wakers},
+    taking::{TakeOptions, Taken},
+};
+use crate::{
+    id::ReaderId,
+    message::{Incoming, Request},
+    room::Ticket,
+};
+
+#[derive(Debug)]
+pub(super) struct Lanes {
+    pub(super) limits: InboxLimits,
+    /// The instances that read, at most three for each seat: the current one, its successor, its
+    /// predecessor.
+    pub(super) readers: Vec<InboxReader>,
+    pub(super) seats: Vec<SeatState>,
+    pub(super) last_reader: ReaderId,
+    /// Somebody may have given up waiting for a request of the lane.
+    pub(super) has_abandoned: bool,
+    pub(super) requests: Lane<Request>,
+    /// Requests that wait for room behind those.
+    pub(super) parked: VecDeque<(Ticket, Request)>,
+    pub(super) events: EventLanes,
+    /// The fullest that they were, in messages and in bytes.
+    pub(super) peak: Filling,
+}
+
+impl Lanes {
+    pub(super) fn new(limits: InboxLimits) -> Self {
+        Self {
+            limits,
+            readers: vec![InboxReader::new(ReaderId::FIRST)],
+            seats: vec![SeatState { current: ReaderId::FIRST, refuses: false }],
+            last_reader: ReaderId::FIRST,
+            has_abandoned: false,
+            requests: Lane::default(),
+            parked: VecDeque::new(),
+            events: EventLanes::default(),
+            peak: Filling::default(),
+        }
+    }
+
+    pub(super) fn reader(&mut self, id: ReaderId) -> Option<&mut InboxReader> {
+        self.readers.iter_mut().find(|reader| reader.id == id)
+    }
+
+    pub(super) fn is_current(&self, reader: ReaderId) -> bool {
+        self.seats.iter().any(|sitting| sitting.current == reader)
+    }
+
+    /// The next message, and whether any event got in, of which another reader is to be told.
+    pub(super) fn take(&mut self, reader: ReaderId, options: &TakeOptions<'_>) -> (Taken, bool) {
+        let is_current = self.is_current(reader);
+        let Some(own) = self.reader(reader) else { return (Taken::Stop, false) };
+        // Not if somebody has given up on what is in hand since that was asked.
+        own.holds_requests = options.hold.unwrap_or(own.holds_requests) && !own.has_abandoned_in_hand;
+        if own.stop == StopState::Asked {
+            own.stop = StopState::Told;
+            return (Taken::Stop, false);
+        }
+        if let Some(reply) = own.replies.pop() {
+            own.expected = own.expected.saturating_sub(1);
+            let has_admitted = self.admit_events() && !is_current;
+            return (Taken::Message(Incoming::Reply(reply)), has_admitted);
+        }
+        if own.stop == StopState::Told {
+            return (if own.expected == 0 { Taken::Stop } else { Taken::Empty }, false);
+        }
+        if !is_current {
+            return (Taken::Empty, false);
+        }
+        let holds_requests = own.holds_requests;
+        while !holds_requests && let Some(request) = self.requests.pop() {
+            self.admit_requests();
+            if !request.responder.is_done() {
+                return (Taken::Message(Incoming::Request(request)), false);
+            }
+        }
+        match options.events.then(|| self.events.pop(reader)).flatten() {
+            Some(event) => {
+                self.admit_events();
+                (Taken::Message(Incoming::Event(event)), false)
+            }
+            None => (Taken::Empty, false),
+        }
+    }
+
+    /// The reader waits in this task; returns the one in which it did, to be dropped outside the lock.
+    pub(super) fn wait(&mut self, reader: ReaderId, task: &Waker) -> Option<Waker> {
+        let own = self.reader(reader)?;
+        match &own.task {
+            Some(known) if known.will_wake(task) => None,
+            _ => own.task.replace(task.clone()),
+        }
+    }
+
+    pub(super) fn is_readable(&mut self, reader: ReaderId) -> bool {
+        let is_current = self.is_current(reader);
+        let Some(own) = self.reader(reader) else { return true };
+        match own.stop {
+            StopState::Asked => true,
+            StopState::Told => !own.replies.is_empty() || own.expected == 0,
+            StopState::No => {
+                let has_replies = !own.replies.is_empty();
+                let holds_requests = own.holds_requests;
+                let waits = |request: &Request| !request.responder.is_done();
+                has_replies
+                    || (is_current
+                        && (self.events.has_any_for(reader)
+                            || (!holds_requests && self.requests.items.iter().any(waits))))
+            }
+        }
+    }
+
+    /// The tasks of all who wait: they may be different instances, for which different messages come.
+    pub(super) fn waiting(&mut self) -> Wakers {
+        let mut tasks = self.readers.iter_mut().filter_map(|reader| reader.task.take());
+        Wakers { first: tasks.next(), others: tasks.collect() }
+    }
+
+    pub(super) fn is_served(&self) -> bool {
+        self.seats.iter().any(|sitting| !sitting.refuses)
+    }
+
+    pub(super) fn reply_bytes(&self) -> u64 {
+        self.readers.iter().map(|reader| reader.replies.bytes).sum()
+    }
+
+    /// What is left to events.
+    pub(super) fn beside_replies(&self) -> InboxLimits {
+        InboxLimits { bytes: self.limits.bytes.saturating_sub(self.reply_bytes()), ..self.limits }
+    }
+
+    pub(super) fn has_room_for(&self, request: &Request) -> bool {
+        self.parked.is_empty() && self.requests.has_room(request, self.limits)
+    }
+
+    /// Whether any event got in, of which its reader is to be told.
+    pub(super) fn admit_events(&mut self) -> bool {
+        let limits = self.beside_replies();
+        self.events.admit(limits)
+    }
+
+    pub(super) fn admit_requests(&mut self) {
+        while let Some((_, request)) = self.parked.front()
+            && (request.responder.is_done() || self.requests.has_room(request, self.limits))
+            && let Some((ticket, request)) = self.parked.pop_front()
+        {
+            if !request.responder.is_done() {
+                self.requests.push_back(request);
+                ticket.admit();
+            }
+        }
+    }
+
+    pub(super) fn filling(&self) -> Filling {
+        let messages = self.requests.items.len().max(self.events.messages);
+        // Replies have no number of their own, and are counted with the events in bytes.
+        let bytes = self.requests.bytes.max(self.reply_bytes() + self.events.bytes);
+        Filling { messages: u64::try_from(messages).unwrap_or(u64::MAX), bytes }
+    }
+
+    pub(super) fn note_peak(&mut self) {
+        let Filling { messages, bytes } = self.filling();
+        self.peak = Filling { messages: messages.max(self.peak.messages), bytes: bytes.max(self.peak.bytes) };
+    }
+}
+
+/// Wakes all who wait, with the lock let go.
+pub(super) fn wake(mut lanes: MutexGuard<'_, Lanes>) {
+    let waiting = lanes.waiting();
+    drop(lanes);
+    waiting.wake();
+}

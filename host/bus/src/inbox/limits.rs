@@ -1,0 +1,15 @@
+//! How much an inbox may hold, and how full it is.
+
+/// How much may wait in a lane.
+#[derive(Clone, Copy, Debug)]
+pub struct InboxLimits {
+    pub messages: u32,
+    pub bytes: u64,
+}
+
+/// How full an inbox is: as its limits count, of each that is bounded by itself the fuller one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Filling {
+    pub messages: u64,
+    pub bytes: u64,
+}

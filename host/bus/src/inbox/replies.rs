@@ -1,0 +1,42 @@
+//! The replies of an inbox: those that are still to come, and the room that the oldest events make for them.
+
+use super::{Inbox, lane::Weigh, lanes::wake};
+use crate::{error::Error, id::ReaderId, message::Reply};
+
+impl Inbox {
+    /// One more reply will come.
+    pub(crate) fn expect_reply(&self, reader: ReaderId) {
+        if let Some(own) = self.lanes().reader(reader) {
+            own.expected += 1;
+        }
+    }
+
+    /// One fewer will come.
+    pub(crate) fn expect_no_reply(&self, reader: ReaderId) {
+        if let Some(own) = self.lanes().reader(reader) {
+            own.expected = own.expected.saturating_sub(1);
+        }
+        self.wake();
+    }
+
+    /// Appends the reply that `reader` expects; one that has ended gets none. The oldest events make room
+    /// for it; returns how many.
+    pub(crate) fn push_reply(&self, mut reply: Reply, reader: ReaderId) -> u32 {
+        let mut lanes = self.lanes();
+        let (allowed, waiting) = (lanes.limits.bytes, lanes.reply_bytes());
+        let Some(own) = lanes.reader(reader) else { return 0 };
+        // The first is taken whatever its size: what is larger than the lane was refused as too large.
+        if waiting > 0 && waiting + reply.bytes() > allowed {
+            let used = waiting + reply.bytes();
+            reply.outcome = Err(Error::LimitExceeded { name: "inbox.bytes", used, allowed });
+        }
+        own.replies.push_back(reply);
+        let mut dropped = 0;
+        while lanes.reply_bytes() + lanes.events.bytes > allowed && lanes.events.drop_oldest() {
+            dropped += 1;
+        }
+        lanes.note_peak();
+        wake(lanes);
+        dropped
+    }
+}

@@ -1,0 +1,118 @@
+//! The requests of an inbox: how they get in or wait for room, and those that nobody waits for any more.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use super::{Inbox, lanes::wake};
+use crate::{id::ReaderId, message::Request, room::Room};
+
+/// A request that did not get into an inbox.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// Held so that it is dropped by the caller, outside the lock.
+    pub(crate) request: Request,
+    pub(crate) because: Refusal,
+}
+
+/// Why a request did not get into an inbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The lane is full.
+    Full,
+    /// The peer takes no requests.
+    Down,
+}
+
+impl Inbox {
+    /// Appends a request, or gives it back.
+    pub(crate) fn push_request(&self, request: Request) -> Result<(), Refused> {
+        let mut lanes = self.lanes();
+        if !lanes.is_served() {
+            return Err(Refused { request, because: Refusal::Down });
+        }
+        let mut abandoned = Vec::new();
+        if !lanes.has_room_for(&request) && std::mem::take(&mut lanes.has_abandoned) {
+            // Requests that nobody waits for any more must not keep others out.
+            abandoned = lanes.requests.retain(|waiting| !waiting.responder.is_done());
+            lanes.admit_requests();
+        }
+        if !lanes.has_room_for(&request) {
+            drop(lanes);
+            drop(abandoned);
+            return Err(Refused { request, because: Refusal::Full });
+        }
+        lanes.requests.push_back(request);
+        lanes.note_peak();
+        wake(lanes);
+        Ok(())
+    }
+
+    /// Appends a request, or lets it wait for room: then its sender can wait, too.
+    pub(crate) fn park_request(&self, request: Request) -> Result<Option<Arc<Room>>, Refused> {
+        let mut lanes = self.lanes();
+        if !lanes.is_served() {
+            return Err(Refused { request, because: Refusal::Down });
+        }
+        if lanes.has_room_for(&request) {
+            lanes.requests.push_back(request);
+            lanes.note_peak();
+            wake(lanes);
+            return Ok(None);
+        }
+        let room = Arc::<Room>::default();
+        lanes.parked.push_back((room.ticket(), request));
+        Ok(Some(room))
+    }
+
+    /// Whether requests stay in the inbox for now, because this reader has enough of them in hand.
+    pub fn hold_requests(&self, reader: ReaderId, hold: bool) {
+        let mut lanes = self.lanes();
+        let Some(own) = lanes.reader(reader) else { return };
+        let released = std::mem::replace(&mut own.holds_requests, hold) && !hold;
+        if released {
+            wake(lanes);
+        }
+    }
+
+    /// Nobody waits any more for some request that the peer has in hand or in its inbox.
+    pub(crate) fn note_abandoned(&self) {
+        let mut lanes = self.lanes();
+        lanes.has_abandoned = true;
+        lanes.parked.retain(|(_, request)| !request.responder.is_done());
+        let mut released = false;
+        if !lanes.parked.is_empty() {
+            // They must not keep out those who wait for room. Dropped here, they answer nobody.
+            lanes.requests.retain(|waiting| !waiting.responder.is_done());
+            lanes.admit_requests();
+            released = true;
+        }
+        for reader in &mut lanes.readers {
+            reader.has_abandoned_in_hand = true;
+            // It may have as many in hand as it can, and wait for another: it is to look again.
+            released |= std::mem::take(&mut reader.holds_requests);
+        }
+        if released {
+            wake(lanes);
+        }
+    }
+
+    /// Whether somebody may have given up on a request in this reader's hand since this was last asked.
+    pub fn take_abandoned_in_hand(&self, reader: ReaderId) -> bool {
+        self.lanes().reader(reader).is_some_and(|own| std::mem::take(&mut own.has_abandoned_in_hand))
+    }
+
+    /// Drops the requests for which `is_hopeless`, if nobody serves it; whoever waits for them gets
+    /// `peer-gone`.
+    pub fn drop_requests(&self, is_hopeless: impl Fn(&Request) -> bool) {
+        let mut lanes = self.lanes();
+        if lanes.is_served() {
+            return;
+        }
+        let dropped = lanes.requests.retain(|request| !is_hopeless(request));
+        let (hopeless, kept): (VecDeque<_>, VecDeque<_>) =
+            std::mem::take(&mut lanes.parked).into_iter().partition(|(_, request)| is_hopeless(request));
+        lanes.parked = kept;
+        lanes.admit_requests();
+        drop(lanes);
+        drop((dropped, hopeless));
+    }
+}

@@ -1,0 +1,24 @@
+//! What a reader asks of its inbox, and what it gets.
+
+use std::task::Waker;
+
+use crate::message::Incoming;
+
+/// What a look into the inbox found.
+#[derive(Debug)]
+pub enum Taken {
+    Stop,
+    Empty,
+    Message(Incoming),
+}
+
+/// How to look for a message.
+#[derive(Clone, Copy, Debug)]
+pub struct TakeOptions<'w> {
+    /// Or only for what comes before events.
+    pub events: bool,
+    /// Whether to [hold](Inbox::hold_requests) requests from now on; none: as before.
+    pub hold: Option<bool>,
+    /// The task to wake when there is something, if there is nothing now.
+    pub task: Option<&'w Waker>,
+}

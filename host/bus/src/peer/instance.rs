@@ -1,0 +1,135 @@
+//! The instance of a peer: how it begins, takes over, takes messages and ends.
+
+use std::sync::atomic::Ordering;
+
+use super::{Peer, phase::Phase};
+use crate::{
+    id::ReaderId,
+    inbox::{TakeOptions, Taken},
+    message::{Incoming, Reply, Request},
+};
+
+impl Peer {
+    /// A new instance begins, the one before having ended: it serves nothing yet, and starts with what
+    /// waits in the inbox.
+    pub fn begin_instance(&self) {
+        self.inbox().close(self.inbox().current(self.seat()));
+        self.begin_beside();
+        self.become_current();
+        self.set_phase(Phase::Starting);
+    }
+
+    /// A new instance begins while another serves: requests and events go there until
+    /// [`become_current`](Self::become_current).
+    pub fn begin_beside(&self) {
+        self.served().clear();
+        self.reader.store(self.inbox().open().0, Ordering::Release);
+    }
+
+    /// Requests and events go to the instance from now on. The one that got them is told to stop.
+    pub fn become_current(&self) {
+        self.inbox().hand_over(self.seat(), self.reader(), self.limits.inbox);
+    }
+
+    /// The instance has ended: nobody reads the replies to it.
+    pub fn end_instance(&self) {
+        self.inbox().close(self.reader());
+    }
+
+    /// The instance has ended, and had not reached these messages. `lost` are the events of a subscription that it
+    /// had in hand.
+    pub fn give_back(&self, unreached: Vec<Incoming>, lost: &[(u32, u64)]) {
+        self.inbox().give_back(self.reader(), unreached, lost);
+    }
+
+    /// Tells the instance to stop.
+    pub fn stop(&self) {
+        self.inbox().stop(self.reader());
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.inbox().is_stopping(self.reader())
+    }
+
+    /// Waits until [`take`](Self::take) finds something.
+    pub async fn readable(&self) {
+        self.inbox().readable(self.reader()).await;
+    }
+
+    /// Waits until [`take`](Self::take) finds something, or `other` holds.
+    pub async fn readable_or(&self, other: impl Fn() -> bool) {
+        self.inbox().readable_or(self.reader(), other).await;
+    }
+
+    /// Whether requests stay in the inbox for now, because the instance has enough of them in hand.
+    pub fn hold_requests(&self, hold: bool) {
+        self.inbox().hold_requests(self.reader(), hold);
+    }
+
+    /// Whether somebody may have given up on a request in hand since this was last asked.
+    pub fn take_abandoned_in_hand(&self) -> bool {
+        self.inbox().take_abandoned_in_hand(self.reader())
+    }
+
+    /// Whether requests and events go to its instance, and not to one of the same peer beside it.
+    pub fn is_current(&self) -> bool {
+        self.inbox().is_current(self.reader())
+    }
+
+    /// The next message, without waiting. Requests for operations that the present instance does not
+    /// serve are answered here.
+    pub fn take(&self) -> Taken {
+        self.take_with(&TakeOptions { events: true, hold: None, task: None })
+    }
+
+    /// The same, in another way.
+    pub fn take_with(&self, options: &TakeOptions<'_>) -> Taken {
+        loop {
+            let mut taken = self.inbox().take_with(self.reader(), options);
+            // Looked at where it is: a message is moved often enough.
+            let Taken::Message(message) = &mut taken else { return taken };
+            match message {
+                Incoming::Request(request) => match self.number_of(request) {
+                    Some(number) => request.number = number,
+                    None => {
+                        self.refuse(taken);
+                        continue;
+                    }
+                },
+                Incoming::Reply(Reply { outcome: Ok(payload), .. }) => self.note_size(payload),
+                Incoming::Reply(_) | Incoming::Event(_) => {}
+            }
+            self.stats().count_received();
+            return taken;
+        }
+    }
+
+    pub(crate) fn reader(&self) -> ReaderId {
+        ReaderId(self.reader.load(Ordering::Acquire))
+    }
+
+    /// Whether its instance is still to take over from another.
+    pub(crate) fn is_successor(&self) -> bool {
+        self.reader() > self.inbox().current(self.seat())
+    }
+
+    /// Whether another has taken over from its instance.
+    pub(crate) fn is_predecessor(&self) -> bool {
+        self.reader() < self.inbox().current(self.seat())
+    }
+
+    /// Answers a request for an operation that it does not serve.
+    fn refuse(&self, taken: Taken) {
+        if let Taken::Message(Incoming::Request(request)) = taken {
+            let unknown = Err(self.no_operation(request.responder.operation()));
+            request.responder.give(unknown);
+        }
+    }
+
+    fn number_of(&self, request: &Request) -> Option<u32> {
+        if request.reader == self.reader() {
+            return Some(request.number);
+        }
+        self.find(request.responder.operation()).map(|(_, number)| number)
+    }
+}

@@ -1,0 +1,20 @@
+//! How much a peer may send and hold.
+
+use std::time::Duration;
+
+use weir_names::RequestPolicy;
+
+use crate::inbox::InboxLimits;
+
+/// How much a peer may send and hold.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerLimits {
+    pub message_size: u64,
+    pub inbox: InboxLimits,
+    /// What becomes of a request that finds the inbox full.
+    pub when_full: RequestPolicy,
+    /// The default deadline of requests to this peer.
+    pub request_timeout: Duration,
+    /// Subscriptions at once.
+    pub subscriptions: u64,
+}

@@ -1,0 +1,70 @@
+//! The operations that the present instance of a peer serves, by number.
+
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use weir_names::{ContractName, OperationName};
+
+use super::Peer;
+use crate::{
+    error::{Error, parsed},
+    id::{OperationId, ReaderId},
+};
+
+/// Operations of one contract that a peer may serve.
+const MAX_OPERATIONS: usize = 256;
+
+impl Peer {
+    /// Declares what this peer serves; returns the number of the first operation.
+    pub fn serve(&self, contract: &str, operations: &[String]) -> Result<u32, Error> {
+        let mut contract: ContractName = parsed(contract)?;
+        if let Some(access) = &self.access {
+            // The name that is there already is kept.
+            let Some(granted) = access.fulfills.iter().find(|granted| **granted == contract) else {
+                return Err(Error::PermissionDenied(format!(
+                    "`{}` may not serve `{contract}`; `fulfills` would grant it",
+                    self.name
+                )));
+            };
+            contract = granted.clone();
+        }
+        if operations.is_empty() || operations.len() > MAX_OPERATIONS {
+            return Err(Error::Invalid(format!(
+                "`{contract}` is served with {} operations; from 1 to {MAX_OPERATIONS} are possible",
+                operations.len()
+            )));
+        }
+        let mut served = self.served();
+        if served.iter().any(|operation| operation.contract == contract) {
+            return Err(Error::Invalid(format!("`{contract}` is served already")));
+        }
+        let first = served.len();
+        for operation in operations {
+            let name: OperationName = parsed(operation).inspect_err(|_| served.truncate(first))?;
+            let new = Arc::new(OperationId { contract: contract.clone(), name });
+            if served.contains(&new) {
+                served.truncate(first);
+                return Err(Error::Invalid(format!("operation `{operation}` is named twice")));
+            }
+            served.push(new);
+        }
+        u32::try_from(first).map_err(|_| Error::Invalid("too many operations".into()))
+    }
+
+    /// The number of an operation and the instance for which it holds, if the present one serves it.
+    pub(crate) fn find(&self, operation: &OperationId) -> Option<(ReaderId, u32)> {
+        let served = self.served();
+        let number = served.iter().position(|served| **served == *operation)?;
+        Some((self.reader(), u32::try_from(number).ok()?))
+    }
+
+    pub(crate) fn no_operation(&self, operation: &OperationId) -> Error {
+        Error::Invalid(format!(
+            "`{}` has no operation `{}` in `{}`",
+            operation.contract, operation.name, self.name
+        ))
+    }
+
+    pub(super) fn served(&self) -> MutexGuard<'_, Vec<Arc<OperationId>>> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,25 @@
+//! What a peer has done so far.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What a peer has done so far.
+#[derive(Debug, Default)]
+pub struct PeerStats {
+    /// Messages that it received.
+    pub received: AtomicU64,
+    /// Requests and events that it sent.
+    pub sent: AtomicU64,
+    /// Answers of its that nobody waited for any more.
+    pub late: AtomicU64,
+    /// Messages for it that found no room.
+    pub shed: AtomicU64,
+    /// Bytes of the largest payload that it sent or received.
+    pub largest: AtomicU64,
+}
+
+impl PeerStats {
+    pub(super) fn count_received(&self) {
+        // Whoever reads an inbox does so on one thread: no other adds at the same time.
+        self.received.store(self.received.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,32 @@
+//! For what a peer waits with everything else stopped.
+
+use std::sync::Arc;
+
+use crate::{id::PeerId, queue::SharedQueue, room::Room};
+
+/// For whom a peer waits.
+#[derive(Clone, Debug)]
+pub(crate) enum WaitTarget {
+    /// For one peer: its answer, or room in its inbox.
+    Peer(PeerId),
+    /// For room in a queue: for one of those who take from it.
+    Queue(Arc<SharedQueue>),
+}
+
+/// One thing that a peer waits for: with a room, until there is some.
+#[derive(Clone, Debug)]
+pub(crate) struct Wait {
+    pub(crate) on: WaitTarget,
+    pub(crate) room: Option<Arc<Room>>,
+}
+
+impl Wait {
+    /// For the answer of a peer.
+    pub(crate) fn answer(peer: PeerId) -> Self {
+        Self { on: WaitTarget::Peer(peer), room: None }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.room.as_ref().is_some_and(|room| !room.is_waiting())
+    }
+}

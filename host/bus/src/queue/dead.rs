@@ -1,0 +1,109 @@
+//! Jobs that come back, and those that nobody finishes: where they go, and how they are put back.
+
+use std::{collections::VecDeque, sync::MutexGuard};
+
+use super::{SharedQueue, job::QueuedJob, reader::wake, state::QueueState};
+use crate::error::Error;
+
+impl SharedQueue {
+    /// Puts a job at the end, if there is room; nothing gives way to it.
+    pub(crate) fn put_back(&self, job: QueuedJob) -> Result<(), Error> {
+        let mut state = self.state();
+        self.check(&state, &job)?;
+        if !state.has_room(&job) {
+            return Err(Error::Overloaded(self.name.to_string()));
+        }
+        state.count_put();
+        let woken = state.add(job);
+        drop(state);
+        wake(woken);
+        Ok(())
+    }
+
+    /// Puts back to the front what was extracted, and lets in who waited for the room.
+    pub(crate) fn restore(&self, jobs: Vec<QueuedJob>) {
+        let mut state = self.state();
+        let mut woken = Vec::new();
+        for job in jobs.into_iter().rev() {
+            state.bytes += job.bytes();
+            woken.extend(state.add_first(job));
+        }
+        woken.extend(state.admit());
+        drop(state);
+        wake(woken);
+    }
+
+    /// Takes out the jobs that wait and are wanted, in order.
+    pub(crate) fn extract(&self, is_wanted: impl Fn(&QueuedJob) -> bool) -> Vec<QueuedJob> {
+        let mut state = self.state();
+        let (taken, kept): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut state.waiting).into_iter().partition(is_wanted);
+        state.waiting = kept.into();
+        state.bytes -= taken.iter().map(QueuedJob::bytes).sum::<u64>();
+        taken
+    }
+
+    /// Jobs that wait and that nobody takes any more are dead.
+    pub(crate) fn bury_unfit(&self) {
+        let mut state = self.state();
+        let waiting = std::mem::take(&mut state.waiting);
+        let (unfit, kept): (VecDeque<_>, VecDeque<_>) =
+            waiting.into_iter().partition(|job| state.is_unfit(job));
+        state.waiting = kept;
+        state.bytes -= unfit.iter().map(QueuedJob::bytes).sum::<u64>();
+        let woken = state.admit();
+        drop(state);
+        wake(woken);
+        unfit.into_iter().for_each(|job| self.die(job));
+    }
+
+    /// A job that was in hand comes back, to the front, or goes where dead ones go.
+    pub(super) fn return_or_die(&self, mut state: MutexGuard<'_, QueueState>, job: QueuedJob, is_dead: bool) {
+        if !is_dead && !state.is_unfit(&job) {
+            let woken = state.add_first(job);
+            drop(state);
+            return wake(woken);
+        }
+        state.bytes -= job.bytes();
+        let woken = state.admit();
+        drop(state);
+        wake(woken);
+        self.die(job);
+    }
+
+    /// Nobody finishes this job, which is out of the queue: it goes where dead ones go.
+    fn die(&self, mut job: QueuedJob) {
+        let mut state = self.state();
+        let before = state.lost();
+        state.counts.dead += 1;
+        let dead_letter = self.dead_letter();
+        state.unburied += u64::from(dead_letter.is_none());
+        let after = state.lost();
+        drop(state);
+        self.tell(before, after);
+        if let Some(dead_letter) = dead_letter {
+            job.died_in = Some((self.name.clone(), job.deliveries));
+            job.deliveries = 0;
+            dead_letter.bury(job);
+        }
+    }
+
+    /// A job that the dead-letter policy brings here: the oldest give way to it, whatever the queue's own
+    /// policy is.
+    fn bury(&self, job: QueuedJob) {
+        let mut state = self.state();
+        let before = state.lost();
+        let mut woken = None;
+        if state.is_closed || !state.has_room_beside_hands(&job) {
+            state.counts.shed += 1;
+        } else {
+            state.drop_oldest_for(&job);
+            state.count_put();
+            woken = state.add(job);
+        }
+        let after = state.lost();
+        drop(state);
+        wake(woken);
+        self.tell(before, after);
+    }
+}

@@ -1,0 +1,216 @@
+//! The wait for one answer, from when its request is sent to what ends it first: the answer, the deadline, the
+//! caller that gives up, or the death of the receiver.
+//!
+//! Knows nothing of peers but what [`Endpoint`] says: they hold inboxes, inboxes hold requests, and a request
+//! holds its waiter.
+
+mod slot;
+
+use std::{
+    fmt,
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Poll,
+};
+
+use bytes::Bytes;
+use futures_util::task::AtomicWaker;
+use tokio::time::Instant;
+
+pub(crate) use self::slot::Slot;
+use crate::{
+    error::Error,
+    id::{MessageId, OperationId, PeerId, ReaderId},
+};
+
+/// A peer at one end of a request.
+pub(crate) trait Endpoint: fmt::Debug + Send + Sync {
+    fn id(&self) -> PeerId;
+
+    fn name(&self) -> &str;
+
+    /// Whether an instance is on its way.
+    fn is_starting(&self) -> bool;
+
+    /// Nobody waits any more for some request that it has in hand or in its inbox.
+    fn note_abandoned(&self);
+
+    /// The reply that this instance of it expects.
+    fn reply(&self, id: MessageId, outcome: Result<Bytes, Error>, reader: ReaderId);
+
+    /// One reply fewer will come to this instance of it.
+    fn expect_no_reply(&self, reader: ReaderId);
+}
+
+/// An operation, and the peer that answers it: shared by all requests for it.
+#[derive(Debug)]
+pub(crate) struct Route<P: ?Sized = dyn Endpoint> {
+    pub(crate) operation: Arc<OperationId>,
+    pub(crate) receiver: P,
+}
+
+/// When a request is sent, and until when it is to be answered.
+#[derive(Clone, Copy, Debug)]
+pub struct Term {
+    pub sent: Instant,
+    pub deadline: Instant,
+}
+
+/// Somebody who waits for one answer.
+#[derive(Debug)]
+pub struct Waiter {
+    id: MessageId,
+    sender: PeerId,
+    term: Term,
+    route: Arc<Route>,
+    /// The largest payload that the caller may handle.
+    max_answer: u64,
+    to: ReplyTo,
+    done: AtomicBool,
+    /// Of a receiver that wants to know when nobody waits any more.
+    receiver_task: AtomicWaker,
+    has_receiver_task: AtomicBool,
+}
+
+/// Where an answer goes.
+#[derive(Debug)]
+pub(crate) enum ReplyTo {
+    /// A caller that waits for just this.
+    Slot(Slot),
+    /// The replies lane of the peer that sent the request, for the instance that did.
+    Lane {
+        /// That peer.
+        sender: Arc<dyn Endpoint>,
+        /// Its instance.
+        reader: ReaderId,
+    },
+}
+
+impl Waiter {
+    pub(crate) fn new(
+        id: MessageId,
+        sender: PeerId,
+        term: Term,
+        route: Arc<Route>,
+        max_answer: u64,
+        to: ReplyTo,
+    ) -> Self {
+        Self {
+            id,
+            sender,
+            term,
+            route,
+            max_answer,
+            to,
+            done: AtomicBool::new(false),
+            receiver_task: AtomicWaker::new(),
+            has_receiver_task: AtomicBool::new(false),
+        }
+    }
+
+    pub fn id(&self) -> MessageId {
+        self.id
+    }
+
+    /// Who is to answer.
+    pub fn receiver(&self) -> PeerId {
+        self.route.receiver.id()
+    }
+
+    /// Ends with it, for the one task of the receiver's that asks.
+    pub async fn ended(&self) {
+        poll_fn(|context| {
+            self.receiver_task.register(context.waker());
+            self.has_receiver_task.store(true, Ordering::SeqCst);
+            if self.is_done() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+
+    /// Ends it without an answer: nobody wants it any more. False if it was ended before: its answer
+    /// is on its way.
+    pub fn cancel(&self) -> bool {
+        let first = self.end();
+        if first {
+            self.route.receiver.note_abandoned();
+            if let ReplyTo::Lane { sender, reader } = &self.to {
+                sender.expect_no_reply(*reader);
+            }
+        }
+        first
+    }
+
+    pub(crate) fn sender(&self) -> PeerId {
+        self.sender
+    }
+
+    pub(crate) fn operation(&self) -> &OperationId {
+        &self.route.operation
+    }
+
+    pub(crate) fn term(&self) -> Term {
+        self.term
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.done.load(Ordering::SeqCst)
+    }
+
+    /// Hands over the answer; false if it was ended before.
+    pub(crate) fn complete(&self, outcome: Result<Bytes, Error>) -> bool {
+        if !self.end() {
+            return false;
+        }
+        let allowed = self.max_answer;
+        let outcome = outcome.and_then(|payload| match payload.len() as u64 {
+            bytes if bytes > allowed => Err(Error::TooLarge { bytes, allowed }),
+            _ => Ok(payload),
+        });
+        match &self.to {
+            ReplyTo::Slot(slot) => slot.fill(outcome),
+            ReplyTo::Lane { sender, reader } => sender.reply(self.id, outcome, *reader),
+        }
+        true
+    }
+
+    /// Ends what was never sent.
+    pub(crate) fn withdraw(&self) {
+        self.end();
+    }
+
+    pub(crate) fn slot(&self) -> Option<&Slot> {
+        match &self.to {
+            ReplyTo::Slot(slot) => Some(slot),
+            ReplyTo::Lane { .. } => None,
+        }
+    }
+
+    pub(crate) fn expire(&self) {
+        let error = if self.route.receiver.is_starting() {
+            Error::NotReady(format!("`{}` is still starting", self.route.receiver.name()))
+        } else {
+            Error::Timeout
+        };
+        if self.complete(Err(error)) {
+            self.route.receiver.note_abandoned();
+        }
+    }
+
+    pub(crate) fn key(&self) -> (Instant, MessageId) {
+        (self.term.deadline, self.id)
+    }
+
+    /// Marks it ended; true for the first caller alone.
+    fn end(&self) -> bool {
+        // Looked at first: whoever drops a call that was answered asks once more.
+        let first = !self.is_done() && !self.done.swap(true, Ordering::SeqCst);
+        // In one order with who asks: it sees that this has ended, or is seen here. Few ask.
+        if first && self.has_receiver_task.load(Ordering::SeqCst) {
+            self.receiver_task.wake();
+        }
+        first
+    }
+}

@@ -1,0 +1,69 @@
+//! Where a caller waits for just one answer.
+
+use std::{
+    future::poll_fn,
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use bytes::Bytes;
+
+use crate::error::Error;
+
+/// Where a caller waits for just one answer.
+#[derive(Debug, Default)]
+pub(crate) struct Slot(Mutex<SlotState>);
+
+#[derive(Debug, Default)]
+struct SlotState {
+    outcome: Option<Result<Bytes, Error>>,
+    task: Option<Waker>,
+    /// Nobody does any more.
+    is_over: bool,
+}
+
+impl Slot {
+    /// Waits for the answer.
+    pub(crate) async fn outcome(&self) -> Result<Bytes, Error> {
+        poll_fn(|context| self.poll(context)).await
+    }
+
+    /// Nobody waits any more: an answer that is there or on its way is forgotten.
+    pub(crate) fn close(&self) {
+        let closed = SlotState { outcome: None, task: None, is_over: true };
+        let forgotten = std::mem::replace(&mut *self.waiting(), closed);
+        drop(forgotten);
+    }
+
+    pub(super) fn fill(&self, outcome: Result<Bytes, Error>) {
+        let task = {
+            let mut waiting = self.waiting();
+            if waiting.is_over {
+                return;
+            }
+            waiting.outcome = Some(outcome);
+            waiting.task.take()
+        };
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+
+    /// Takes the outcome out: it is for one caller, once.
+    fn poll(&self, context: &Context<'_>) -> Poll<Result<Bytes, Error>> {
+        let mut waiting = self.waiting();
+        match waiting.outcome.take() {
+            Some(outcome) => Poll::Ready(outcome),
+            None => {
+                let former = waiting.task.replace(context.waker().clone());
+                drop(waiting);
+                drop(former);
+                Poll::Pending
+            }
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, SlotState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
