@@ -590,7 +590,7 @@ impl Inbox {
         // The first is taken whatever its size: what is larger than the lane was refused as too large.
         if waiting > 0 && waiting + reply.bytes() > allowed {
             let used = waiting + reply.bytes();
-            reply.outcome = Err(Error::LimitExceeded { name: "inbox.bytes", used, allowed });
+            reply.outcome = Err(Error::LimitExceeded { name: "inbox.bytes".into(), used, allowed });
         }
         own.replies.push_back(reply);
         let mut dropped = 0;

@@ -5,7 +5,6 @@
 //! future that it needs run, [`Bus::run_deadlines`], is its owner's to drive.
 
 mod circle;
-mod error;
 mod inbox;
 mod message;
 mod peer;
@@ -30,11 +29,9 @@ use std::{
 };
 
 use tokio::time::Instant;
+pub use weir_names::{Error, HandlerError};
 
-pub use self::{
-    error::{Error, HandlerError},
-    message::{MessageId, PeerId, Receipt},
-};
+pub use self::message::{MessageId, PeerId, Receipt};
 pub use self::{
     inbox::{Delivery, Inbox, InboxLimits, LaneStats, Look, ReaderId, Seat, Taken},
     message::{Answer, Event, Incoming, OperationId, Reply, Request},

@@ -13,12 +13,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use weir_names::{ContractName, OperationName, QueueName, TopicPattern};
+use weir_names::{ContractName, OperationName, QueueName, TopicPattern, truncated};
 
 use super::{
     Delivery, Error, InboxLimits, Incoming, OperationId, PeerId, Reply, Request, Taken,
     circle::Wait,
-    error::truncated,
     inbox::{Inbox, Look, ReaderId, Seat},
 };
 

@@ -118,7 +118,7 @@ impl Bus {
         }
         let (used, allowed) = (own.len() as u64 + 1, peer.limits().subscriptions);
         if used > allowed {
-            return Err(Error::LimitExceeded { name: "subscriptions", used, allowed });
+            return Err(Error::LimitExceeded { name: "subscriptions".into(), used, allowed });
         }
         table.last_number = table.last_number.wrapping_add(1);
         let subscription = Arc::new(Subscription {

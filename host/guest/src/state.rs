@@ -190,7 +190,7 @@ impl State {
         }
         let (used, allowed) = (self.targets.len() as u64 + 1, self.sandbox.fixed.open_operations);
         if used > allowed {
-            return Err(Error::LimitExceeded { name: "open-operations", used, allowed });
+            return Err(Error::LimitExceeded { name: "open-operations".into(), used, allowed });
         }
         let target = self.bus.open(&self.peer, contract, operation, provider)?;
         self.targets.push(target);
@@ -229,7 +229,11 @@ impl State {
     /// Fails if no further request may be sent without waiting.
     pub(super) fn check_under_way(&self) -> Result<(), Error> {
         let (used, allowed) = (self.under_way.len() as u64 + 1, self.in_flight);
-        if used > allowed { Err(Error::LimitExceeded { name: "in-flight", used, allowed }) } else { Ok(()) }
+        if used > allowed {
+            Err(Error::LimitExceeded { name: "in-flight".into(), used, allowed })
+        } else {
+            Ok(())
+        }
     }
 
     pub(super) fn sent(&mut self, waiter: Arc<Waiter>) -> u64 {

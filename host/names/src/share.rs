@@ -17,6 +17,7 @@ impl CpuShare {
     /// All of the thread: nobody is delayed.
     pub const WHOLE: Self = Self(10_000);
 
+    /// The least that there is.
     pub const MIN: Self = Self(10);
 
     /// As many hundredths, at least 1 and at most 100.
