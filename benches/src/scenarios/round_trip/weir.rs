@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use weir_host::{Client, Config, CpuShare, HandlerError, Main, MainConfig, Service};
+use weir_host::{Client, Config, HandlerError, Main, MainConfig, Service, config::CpuShare};
 
 use crate::scenarios::{Bench, calls::Calls, embedder::Embedder};
 

@@ -168,7 +168,7 @@ async fn programs_read_numbers_in_units_that_people_use() {
 #[test]
 fn the_limit_of_a_failure_is_in_the_same_units() {
     let json = |name: &str, used, allowed| {
-        let hit = crate::LimitHit::new(name, used, allowed);
+        let hit = LimitHit::new(name, used, allowed);
         serde_json::to_value(hit).unwrap()
     };
     assert_eq!(json("stack", 1, 2), serde_json::json!({"allowed":2,"name":"stack","unit":"bytes","used":1}));

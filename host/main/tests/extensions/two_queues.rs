@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use weir_host::{Config, ExtensionConfig, Main, Policy, QueueConfig};
+use weir_host::{
+    Config, ExtensionConfig, Main,
+    config::{Policy, QueueConfig},
+};
 
 use super::support::*;
 
