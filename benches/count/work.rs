@@ -11,8 +11,10 @@ use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use clap::ValueEnum;
 use weir_host::{
-    CallOptions, Client, Compilation, Config, ExtensionConfig, HandlerError, Limits, Main, MainConfig,
-    QueueConfig, Service, SigningKey, Subscriber, compile_component,
+    CallOptions, Client, Config, ExtensionConfig, HandlerError, Main, MainConfig, Service,
+    client::Subscriber,
+    component::{self, Compilation, SigningKey},
+    config::{Limits, QueueConfig},
 };
 
 /// Far longer than any case takes under valgrind.
@@ -70,7 +72,7 @@ impl Artifacts {
         let key = SigningKey::generate()?;
         let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
         let (echo, limits) = (guests.join("echo-raw.wasm"), Limits::max());
-        let echo = compile_component(&echo, Some(&target), &limits, &Compilation::InProcess, &key)?;
+        let echo = component::compile(&echo, Some(&target), &limits, &Compilation::InProcess, &key)?;
         fs::write(artifacts.echo(), echo)?;
         fs::write(artifacts.key(), key.trusted_key().to_string())?;
         Ok(artifacts)
@@ -138,7 +140,7 @@ async fn repeat(case: Case, operations: u32, client: Client) -> Result<()> {
 
 async fn calls(client: &Client, contract: &str, bytes: usize, operations: u32) -> Result<()> {
     let payload = vec![7; bytes];
-    let mut echo = client.operation(contract, "echo")?;
+    let echo = client.operation(contract, "echo")?;
     for _ in 0..operations {
         let answer = echo.call(Bytes::copy_from_slice(&payload)).await?;
         ensure!(answer == payload, "the echo answered otherwise");

@@ -9,7 +9,10 @@ use std::{
 
 use anyhow::{Context, Result};
 use tempfile::TempDir;
-use weir_host::{CpuShare, ExtensionConfig, Limits, RestartPolicy};
+use weir_host::{
+    ExtensionConfig,
+    config::{CpuShare, Limits, RestartPolicy},
+};
 
 /// Fuel that outlasts every measurement.
 pub(crate) const MUCH_FUEL: u64 = 1_000_000_000_000_000;

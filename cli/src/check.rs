@@ -1,7 +1,11 @@
 //! `weir check`.
 
 use serde_json::json;
-use weir_host::{Config, ExtensionConfig, TooFewMappings, check_mappings, config::ConfigErrors};
+use weir_host::{
+    Config, ExtensionConfig,
+    config::ConfigErrors,
+    host::{TooFewMappings, check_mappings},
+};
 
 use crate::{
     args::CheckArgs,
@@ -52,7 +56,7 @@ impl Components {
         for extension in &config.extensions {
             let before = config.extensions.iter().zip(&checked).find(|(other, _)| is_same(other, extension));
             let error = before.map(|(_, error)| error.clone()).unwrap_or_else(|| {
-                let error = weir_host::check_component(&config.main, extension, &compilation).err()?;
+                let error = weir_host::component::check(&config.main, extension, &compilation).err()?;
                 Some(chain(&error.into()))
             });
             checked.push(error);

@@ -9,7 +9,10 @@ use std::{
 };
 
 use anyhow::Context;
-use weir_host::{Compilation, Limits, SigningKey, compile_component};
+use weir_host::{
+    component::{self, Compilation, SigningKey},
+    config::Limits,
+};
 
 use crate::{
     args::{CompileArgs, KeygenArgs},
@@ -37,7 +40,7 @@ pub(crate) fn keygen(args: &KeygenArgs) -> anyhow::Result<()> {
 pub(crate) fn compile(args: &CompileArgs) -> anyhow::Result<()> {
     let key = read_key(&args.key)?;
     let target = args.target.as_deref();
-    let artifact = compile_component(&args.file, target, &Limits::max(), &compilation(), &key)?;
+    let artifact = component::compile(&args.file, target, &Limits::max(), &compilation(), &key)?;
     let output = args.output.clone().unwrap_or_else(|| args.file.with_extension("cwasm"));
     anyhow::ensure!(
         output != args.file,

@@ -3,7 +3,10 @@
 
 use std::process::ExitCode;
 
-use weir_host::{ControlError, HookError, HookOutcome};
+use weir_host::{
+    control::ControlError,
+    hooks::{HookError, HookOutcome},
+};
 
 use crate::{
     client::{Refused, Unanswered, Unreachable},

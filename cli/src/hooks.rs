@@ -10,8 +10,11 @@ use std::{
 
 use anyhow::Context;
 use weir_host::{
-    Config, HookCall, HookDirConfig, HookDirName, HookError, Main, MainConfig,
-    blocking::{self, BlockingError},
+    Config, Main, MainConfig,
+    blocking::{BlockingError, wait},
+    config::HookDirConfig,
+    hooks::{HookCall, HookError},
+    names::HookDirName,
 };
 
 use crate::{
@@ -30,8 +33,8 @@ pub(crate) fn run(args: &HooksRunArgs) -> anyhow::Result<()> {
     };
     let call = call(args)?;
     let suffixes = config.hooks.get(&name).map(|dir| dir.suffixes.clone()).unwrap_or_default();
-    let main = blocking::Main::start(Main::builder(config).compilation(compilation())).map_err(of_call)?;
-    let report = main.hooks().get(name.as_str())?.run(call).map_err(of_call)?;
+    let main = wait(Main::builder(config).compilation(compilation()).start()).map_err(of_call)?;
+    let report = main.hooks().get(name.as_str())?.run_blocking(call).map_err(of_call)?;
     if args.json {
         output::json(&report)?;
     } else if report.runs.is_empty() {

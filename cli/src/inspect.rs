@@ -6,7 +6,7 @@ use crate::{
 };
 
 pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<()> {
-    let found = weir_host::inspect_component(&args.file)?;
+    let found = weir_host::component::inspect(&args.file)?;
     let (notes, stanza) = (found.notes(), found.stanza());
     if args.json {
         let mut json = serde_json::to_value(&found)?;

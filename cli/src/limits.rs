@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde_json::Value;
-use weir_host::{Config, ControlError, ExtensionId, LimitsReport};
+use weir_host::{Config, control::ControlError, limits::LimitsReport, names::ExtensionId};
 
 use crate::{
     args::{LimitsArgs, Target},

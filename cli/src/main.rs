@@ -32,7 +32,7 @@ use crate::args::{Args, Command, HooksCommand};
 
 fn main() -> ExitCode {
     if compile::is_helper() {
-        return weir_host::compile_helper();
+        return weir_host::component::compile_helper();
     }
     match dispatch(Args::parse().command) {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,6 +7,7 @@ use std::{
 };
 
 use tokio::{io::Interest, net::unix::pipe};
+use weir_host::names::{harmless, is_harmful};
 
 /// Whoever read stdout has gone.
 #[derive(Debug, thiserror::Error)]
@@ -82,28 +83,12 @@ fn printable_json(json: &str) -> String {
 
 /// `text` with all escaped that could move the cursor, forge a line or turn text around.
 pub(crate) fn printable(text: &str) -> String {
-    let mut clean = String::with_capacity(text.len());
-    for character in text.chars() {
-        if is_harmful(character) {
-            clean.extend(character.escape_default());
-        } else {
-            clean.push(character);
-        }
-    }
-    clean
+    harmless(text, usize::MAX)
 }
 
 /// A number of things, as in `2 jobs`.
 pub(crate) fn counted(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
-}
-
-fn is_harmful(character: char) -> bool {
-    character.is_control()
-        || matches!(
-            character,
-            '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-        )
 }
 
 #[cfg(test)]

@@ -15,7 +15,12 @@ use anyhow::Context;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use weir_control::ControlSocket;
-use weir_host::{Config, Control, ExtensionStatus, Main, MainEvent, Started, State};
+use weir_host::{
+    Config, Control, Main,
+    control::{ExtensionState, ExtensionStatus},
+    events::MainEvent,
+    host::Started,
+};
 
 use self::notify::ServiceManager;
 use crate::{args::RunArgs, compile::compilation, locate, logging};
@@ -129,9 +134,9 @@ fn give_back_freed() {
 fn summarize(extensions: &[ExtensionStatus]) {
     for ExtensionStatus { id, state, .. } in extensions {
         match state {
-            State::Ready => tracing::info!("`{id}` is ready"),
-            State::Loaded => tracing::info!("`{id}` waits for `weir start {id}`"),
-            State::Failed => tracing::warn!("`{id}` has failed; `weir status {id}` says why"),
+            ExtensionState::Ready => tracing::info!("`{id}` is ready"),
+            ExtensionState::Loaded => tracing::info!("`{id}` waits for `weir start {id}`"),
+            ExtensionState::Failed => tracing::warn!("`{id}` has failed; `weir status {id}` says why"),
             state => tracing::warn!("`{id}` is {state}"),
         }
     }
@@ -139,7 +144,7 @@ fn summarize(extensions: &[ExtensionStatus]) {
 }
 
 fn readiness(extensions: &[ExtensionStatus]) -> String {
-    let ready = extensions.iter().filter(|extension| extension.state == State::Ready).count();
+    let ready = extensions.iter().filter(|extension| extension.state == ExtensionState::Ready).count();
     format!("{ready} of {} extensions are ready", extensions.len())
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use hyper::Method;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, value::RawValue};
-use weir_host::TopicPattern;
+use weir_host::names::TopicPattern;
 
 use crate::{
     args::{PutArgs, QueuesArgs, QueuesCommand, RequeueArgs, ShowArgs, Target, TopicsArgs},

@@ -11,9 +11,7 @@
 )]
 #[rustfmt::skip]
 mod bindings;
-pub mod codec;
 mod context;
-mod contract;
 mod error;
 mod event;
 mod extension;
@@ -22,7 +20,6 @@ mod host;
 mod link;
 pub mod log;
 mod manifest;
-mod names;
 mod program;
 mod queue;
 pub mod raw;
@@ -40,11 +37,12 @@ mod topic;
 #[cfg(target_family = "wasm")]
 pub use wstd;
 
+/// How arguments and results become payloads, which are bytes.
+pub use weir_names::codec;
+pub use weir_names::{Contract, Error, HandlerError, Operation, codec::Empty};
+
 pub use self::{
-    codec::Empty,
     context::{CallOptions, Context},
-    contract::{Contract, Operation},
-    error::{Error, HandlerError},
     event::{Event, Receipt},
     extension::Extension,
     manifest::{Dir, Manifest},

@@ -5,7 +5,9 @@
 
 mod section;
 
-use crate::{Contract, names};
+use weir_names::rules;
+
+use crate::Contract;
 
 /// What an extension is and what it needs. Made with [`manifest!`](crate::manifest!).
 #[derive(Clone, Copy, Debug)]
@@ -85,10 +87,10 @@ impl Manifest {
     #[must_use]
     pub const fn checked(self) -> Self {
         assert!(
-            names::is_extension_id(self.id),
+            rules::is_extension_id(self.id),
             "`id` must be 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter, and not `main`"
         );
-        assert!(names::is_plain(self.version), "`version` must not be empty nor hold quotes");
+        assert!(is_plain(self.version), "`version` must not be empty nor hold quotes");
         assert!(all_patterns(self.publishes), "`publishes` holds something that is no topic pattern");
         assert!(all_patterns(self.subscribes), "`subscribes` holds something that is no topic pattern");
         assert!(all_queues(self.puts), "`puts` holds something that is no name of a queue");
@@ -98,7 +100,7 @@ impl Manifest {
         let mut dirs = self.dirs;
         while let [dir, rest @ ..] = dirs {
             assert!(
-                names::is_plain(dir.guest) && matches!(dir.guest.as_bytes(), [b'/', ..]),
+                is_plain(dir.guest) && matches!(dir.guest.as_bytes(), [b'/', ..]),
                 "`dirs` holds a path that is not absolute or has quotes"
             );
             dirs = rest;
@@ -159,7 +161,7 @@ macro_rules! manifest {
 const fn all_patterns(texts: &[&str]) -> bool {
     let mut texts = texts;
     while let [text, rest @ ..] = texts {
-        if !names::is_topic_pattern(text) {
+        if !rules::is_topic_pattern(text) {
             return false;
         }
         texts = rest;
@@ -170,7 +172,7 @@ const fn all_patterns(texts: &[&str]) -> bool {
 const fn all_queues(texts: &[&str]) -> bool {
     let mut texts = texts;
     while let [text, rest @ ..] = texts {
-        if !names::is_queue(text) {
+        if !rules::is_queue_name(text) {
             return false;
         }
         texts = rest;
@@ -178,10 +180,22 @@ const fn all_queues(texts: &[&str]) -> bool {
     true
 }
 
+/// Text that can stand in a JSON string as it is.
+const fn is_plain(text: &str) -> bool {
+    let mut rest = text.as_bytes();
+    while let [byte, tail @ ..] = rest {
+        if matches!(byte, b'"' | b'\\') || byte.is_ascii_control() {
+            return false;
+        }
+        rest = tail;
+    }
+    !text.is_empty()
+}
+
 const fn all_plain(texts: &[&str]) -> bool {
     let mut texts = texts;
     while let [text, rest @ ..] = texts {
-        if !names::is_plain(text) {
+        if !is_plain(text) {
             return false;
         }
         texts = rest;

@@ -113,7 +113,7 @@ impl Program {
     }
 
     fn check_subscriptions(&self, faults: &mut Vec<String>) {
-        let covers = crate::names::covers;
+        let covers = weir_names::rules::covers;
         for (place, (pattern, _)) in self.subscriptions.iter().enumerate() {
             if !self.manifest.subscribes.iter().any(|granted| covers(granted, pattern)) {
                 faults.push(format!("`{pattern}` has a handler, but `subscribes` does not cover it"));

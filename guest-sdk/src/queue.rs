@@ -2,12 +2,13 @@
 
 use std::{fmt, marker::PhantomData, rc::Rc};
 
+use weir_names::rules;
+
 use crate::{
     Error,
     codec::{Bytes, Json},
     host::{self, MessageId, Peer},
     link::Link,
-    names,
 };
 
 /// A shared queue, whose jobs are values of type `T` in the encoding `C`. Any number of extensions put
@@ -91,7 +92,10 @@ impl Queue<Vec<u8>, Bytes> {
 
 impl<T, C> Queue<T, C> {
     const fn of(name: &'static str) -> Self {
-        assert!(names::is_queue(name), "a queue is 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter");
+        assert!(
+            rules::is_queue_name(name),
+            "a queue is 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter"
+        );
         Self { name, types: PhantomData }
     }
 

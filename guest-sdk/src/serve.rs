@@ -23,6 +23,7 @@ use self::{events::Events, jobs::Jobs};
 use crate::{
     Context, Contract, Error,
     context::{InHand, Origin},
+    error::into_answer,
     host::{Answer, Inbox, Message, MessageId, Request, WitError},
     link::Link,
     log,
@@ -147,7 +148,7 @@ impl Server {
             Next::Done(Done::Unanswered) => Ok(None),
             Next::Done(Done::Background(outcome)) => outcome.map(|()| None),
             Next::Done(Done::Request(request, outcome)) => {
-                Ok(Some((request.id, outcome.map_err(Error::into_answer))))
+                Ok(Some((request.id, outcome.map_err(into_answer))))
             }
             Next::Inbox => {
                 match self.link.host.take() {
@@ -212,7 +213,7 @@ impl Server {
         let Some(handler) = self.handler(request.operation) else {
             let unknown =
                 Error::Invalid(format!("operation number {} was never given out", request.operation));
-            return Some((request.id, Err(unknown.into_answer())));
+            return Some((request.id, Err(into_answer(unknown))));
         };
         let in_hand = Rc::new(InHand {
             id: request.id,
@@ -223,7 +224,7 @@ impl Server {
         let context = Context::new(self.link.clone(), Origin::Request(in_hand.clone()));
         let mut future = handler(context, request.payload);
         match poll_once(&mut future) {
-            Poll::Ready(outcome) => Some((request.id, outcome.map_err(Error::into_answer))),
+            Poll::Ready(outcome) => Some((request.id, outcome.map_err(into_answer))),
             Poll::Pending => {
                 in_hand.received.set(in_hand.received.get().or_else(|| Some(self.link.host.now())));
                 self.tasks.push(Task::Request(in_hand, future), &self.link.host);
@@ -271,7 +272,7 @@ impl Server {
         let too_large = matches!(error, WitError::TooLarge(_));
         let error = Error::from(error);
         log::warn("an answer was refused", &[("error", &error)]);
-        if too_large && let Err(error) = self.link.host.respond(id, &Err(error.into_answer())) {
+        if too_large && let Err(error) = self.link.host.respond(id, &Err(into_answer(error))) {
             log::warn("an answer was refused", &[("error", &error)]);
         }
     }

@@ -2,9 +2,9 @@
 
 use std::{fmt, marker::PhantomData};
 
-use crate::{
+use weir_names::{
     codec::{Bytes, Json},
-    names,
+    rules,
 };
 
 /// A topic, or a pattern of topics, and what is published there: values of type `T`, in the encoding
@@ -75,7 +75,7 @@ impl Topic<Vec<u8>, Bytes> {
 impl<T, C> Topic<T, C> {
     const fn of(pattern: &'static str) -> Self {
         assert!(
-            names::is_topic_pattern(pattern),
+            rules::is_topic_pattern(pattern),
             "a topic is dotted segments of letters, digits, `-` and `_`; `*` stands for one, `>` for the rest"
         );
         Self { name: pattern, types: PhantomData }

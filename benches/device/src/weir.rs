@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use weir_control::ControlSocket;
-use weir_host::{CallOptions, Config, ExtensionConfig, Main, State, blocking};
+use weir_host::{CallOptions, Config, ExtensionConfig, Main, blocking::wait, control::ExtensionState};
 
 use crate::Answering;
 
@@ -22,15 +22,15 @@ pub(crate) fn start(file: &Path, count: Option<u32>) -> Result<Answering> {
         }
     }
     let socket = ControlSocket::bind(&config.main.control_socket)?;
-    let main = blocking::Main::start(Main::builder(config).attach(|attached| socket.serve(attached)))?;
-    for extension in main.control().as_async().extensions() {
+    let main = wait(Main::builder(config).attach(|attached| socket.serve(attached)).start())?;
+    for extension in main.control().extensions() {
         let state = extension.state;
-        ensure!(state == State::Ready, "`{}` is {state:?}: {:?}", extension.id, extension.reason);
+        ensure!(state == ExtensionState::Ready, "`{}` is {state:?}: {:?}", extension.id, extension.reason);
     }
     give_back_freed();
     Ok(Box::new(move |contract, operation, argument| {
         let options = CallOptions::default().timeout(PATIENCE);
-        let answer = main.client().call_with(contract, operation, argument.to_owned(), options)?;
+        let answer = wait(main.client().call_with(contract, operation, argument.to_owned(), options))?;
         Ok(String::from_utf8(answer.into())?)
     }))
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use futures_util::future::try_join_all;
-use weir_host::ClientOperation;
+use weir_host::client::ClientOperation;
 
 /// What the payloads of a case are called, and their bytes.
 pub(super) const SIZES: [(&str, u32); 3] = [("16 B", 16), ("1 KiB", 1024), ("10 KiB", 10 * 1024)];

@@ -8,7 +8,11 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use tokio::runtime::Runtime;
-use weir_host::{Builder, Control, ExtensionStatus, Main, State, blocking};
+use weir_host::{
+    Builder, Control, Main,
+    blocking::wait,
+    control::{ExtensionState, ExtensionStatus},
+};
 
 /// Time between an answer and the next call.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -40,7 +44,7 @@ pub(super) struct Host {
 
 #[derive(Debug)]
 enum Either {
-    Blocking(blocking::Main),
+    Blocking(Main),
     Async(Main),
 }
 
@@ -49,7 +53,7 @@ impl Host {
     pub(super) fn start(kind: Kind, builder: Builder) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let main = match kind {
-            Kind::Blocking => Either::Blocking(blocking::Main::start(builder)?),
+            Kind::Blocking => Either::Blocking(wait(builder.start())?),
             Kind::Async => Either::Async(runtime.block_on(builder.start())?),
         };
         let host = Self { runtime, main };
@@ -59,7 +63,7 @@ impl Host {
 
     pub(super) fn control(&self) -> Control {
         match &self.main {
-            Either::Blocking(main) => main.control().as_async().clone(),
+            Either::Blocking(main) => main.control().clone(),
             Either::Async(main) => main.control().clone(),
         }
     }
@@ -96,7 +100,7 @@ impl Host {
     /// Calls once.
     pub(super) fn call(&self, contract: &str, operation: &str) -> Result<Bytes> {
         Ok(match &self.main {
-            Either::Blocking(main) => main.client().call(contract, operation, "")?,
+            Either::Blocking(main) => wait(main.client().call(contract, operation, ""))?,
             Either::Async(main) => self.runtime.block_on(main.client().call(contract, operation, ""))?,
         })
     }
@@ -114,7 +118,7 @@ impl Host {
                 for _ in 0..calls {
                     wait_until(Instant::now() + PAUSE);
                     let start = Instant::now();
-                    let answer = client.call("echo@1", "echo", REQUEST);
+                    let answer = wait(client.call("echo@1", "echo", REQUEST));
                     times.push(start.elapsed());
                     ensure!(answer.context("the echo failed")? == REQUEST, "the echo answered otherwise");
                 }
@@ -137,7 +141,7 @@ impl Host {
 /// Every extension that starts with Main must be ready.
 pub(super) fn ensure_started(control: &Control) -> Result<()> {
     for extension in control.extensions() {
-        let waits = extension.state == State::Loaded;
+        let waits = extension.state == ExtensionState::Loaded;
         ensure!(waits || runs(&extension), "`{}` did not start: {:?}", extension.id, extension.reason);
     }
     Ok(())
@@ -146,7 +150,7 @@ pub(super) fn ensure_started(control: &Control) -> Result<()> {
 /// Every extension that starts with Main must still run.
 pub(super) fn ensure_running(control: &Control) -> Result<()> {
     for extension in control.extensions() {
-        let waits = extension.state == State::Loaded;
+        let waits = extension.state == ExtensionState::Loaded;
         ensure!(waits || runs(&extension), "`{}` ended: {:?}", extension.id, extension.failures.last());
     }
     Ok(())
@@ -160,5 +164,5 @@ pub(super) fn wait_until(end: Instant) {
 }
 
 fn runs(extension: &ExtensionStatus) -> bool {
-    matches!(extension.state, State::Ready | State::Interrupted)
+    matches!(extension.state, ExtensionState::Ready | ExtensionState::Interrupted)
 }

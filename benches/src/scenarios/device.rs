@@ -15,7 +15,10 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
-use weir_host::{Compilation, Limits, SigningKey, compile_component};
+use weir_host::{
+    component::{self, Compilation, SigningKey},
+    config::Limits,
+};
 
 use super::{Bench, tasks::PATIENCE};
 use crate::process::Process;
@@ -116,7 +119,7 @@ impl<'a> Site<'a> {
             return Ok(());
         }
         let file = self.bench.guests.component(component);
-        let artifact = compile_component(&file, None, &Limits::max(), &Compilation::InProcess, &self.key)?;
+        let artifact = component::compile(&file, None, &Limits::max(), &Compilation::InProcess, &self.key)?;
         let path: PathBuf = self.dir.path().join(format!("{component}.cwasm"));
         fs::write(&path, artifact).with_context(|| format!("cannot write `{}`", path.display()))
     }

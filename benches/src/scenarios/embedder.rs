@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 use tokio::{runtime::Runtime, time::timeout};
-use weir_host::{Builder, CallOptions, Client, Main, Subscriber};
+use weir_host::{Builder, CallOptions, Client, Main, client::Subscriber};
 
 use super::{
     client::{ensure_running, ensure_started},

@@ -5,7 +5,9 @@ mod timers;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, ensure};
-use weir_host::{Builder, Config, Main, MainConfig, Service, State, blocking};
+use weir_host::{
+    Builder, Config, Control, Main, MainConfig, Service, blocking::wait, control::ExtensionState,
+};
 
 use self::timers::Timers;
 use super::{Bench, Scenario, client::wait_until, isolation::pieces, progress};
@@ -63,11 +65,11 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     let (rounds, kills) = (bench.scale.pick(10, 2, 1), bench.scale.pick(200, 100, 3));
     let (main, timers) = Timers::start(main(bench)?)?;
     let control = main.control();
-    control.start("holder")?;
+    wait(control.start("holder"))?;
     let mut figures = Vec::new();
     for (surroundings, neighbours) in [("alone", &[][..]), ("beside 4", &NEIGHBOURS)] {
         for id in neighbours {
-            control.start(id)?;
+            wait(control.start(id))?;
         }
         // In turns: what the machine does meanwhile happens to all of them.
         let mut killed = VICTIMS.map(|_| Vec::new());
@@ -75,7 +77,7 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
             progress(surroundings, round, rounds);
             for (victim, killed) in VICTIMS.iter().zip(&mut killed) {
                 for _ in 0..kills {
-                    let kill = kill(&control, &timers, *victim);
+                    let kill = kill(control, &timers, *victim);
                     killed.push(kill.with_context(|| format!("killing `{}`", victim.kind))?);
                 }
             }
@@ -93,8 +95,8 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
 /// The worker sees that it is told to stop some microseconds later, and so ends its deadline: in the same
 /// tick as a timer that counts from now, which fires together with the deadline's. Should the worker be
 /// held up so long that it is the next tick, the figure is too great, never too small.
-fn kill(control: &blocking::Control, timers: &Timers, victim: Victim) -> Result<Kill> {
-    control.start(victim.kind)?;
+fn kill(control: &Control, timers: &Timers, victim: Victim) -> Result<Kill> {
+    wait(control.start(victim.kind))?;
     // This thread may be held up until it is too late.
     let set = (0..100).find_map(|_| {
         wait_until(timers.early_in_a_tick());
@@ -102,9 +104,9 @@ fn kill(control: &blocking::Control, timers: &Timers, victim: Victim) -> Result<
         Some((told_at, timers.at(told + STOP_TIMEOUT).ok()?))
     });
     let (told_at, timer) = set.context("no timer could be set in time")?;
-    control.stop(victim.kind)?;
-    let status = control.as_async().status(victim.kind)?;
-    ensure!(status.state == State::Stopped, "it is {:?}", status.state);
+    wait(control.stop(victim.kind))?;
+    let status = control.status(victim.kind)?;
+    ensure!(status.state == ExtensionState::Stopped, "it is {:?}", status.state);
     if victim.obeys {
         ensure!(status.failures.is_empty(), "it failed: {:?}", status.failures);
         // Of one that ends by itself nothing else is noted.

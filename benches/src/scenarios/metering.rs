@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use weir_host::HookCall;
+use weir_host::hooks::HookCall;
 
 use self::plain::Plain;
 use super::{Bench, Scenario, one_hook::OneHook, progress};

@@ -7,7 +7,12 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
-use weir_host::{Config, CpuShare, HookCall, HookDirConfig, HookReport, HookRun, Main, MainConfig, blocking};
+use weir_host::{
+    Config, Main, MainConfig,
+    blocking::wait,
+    config::{CpuShare, HookDirConfig},
+    hooks::{HookCall, HookDir, HookReport, HookRun},
+};
 
 use super::client::wait_until;
 use crate::{
@@ -21,10 +26,10 @@ pub(super) const SETTLED: Duration = Duration::from_secs(5);
 /// The directory and its Main.
 #[derive(Debug)]
 pub(super) struct OneHook {
-    hooks: blocking::HookDir,
+    hooks: HookDir,
     made: Instant,
     /// Dropped last: it runs the hook.
-    _main: blocking::Main,
+    _main: Main,
     _dir: TempDir,
 }
 
@@ -34,7 +39,7 @@ impl OneHook {
         let dir = tempfile::tempdir().context("cannot make a directory")?;
         let (built, hook) = (guests.component(name), dir.path().join(name).with_extension("wasm"));
         fs::copy(&built, hook).with_context(|| format!("cannot copy `{}`", built.display()))?;
-        let main = blocking::Main::start(Main::builder(Config::new(MainConfig::default(), Vec::new())))?;
+        let main = wait(Main::builder(Config::new(MainConfig::default(), Vec::new())).start())?;
         let mut config = HookDirConfig::new(dir.path());
         config.limits.cpu_share = CpuShare::WHOLE;
         config.limits.fuel_to_start = MUCH_FUEL;
@@ -51,7 +56,7 @@ impl OneHook {
     /// Runs the hook, which must end well; the time of the whole run and what came of the hook.
     pub(super) fn run(&self, call: HookCall) -> Result<(Duration, HookRun)> {
         let start = Instant::now();
-        let report = self.hooks.run(call)?;
+        let report = self.hooks.run_blocking(call)?;
         let time = start.elapsed();
         ensure!(report.is_success(), "the hook did not end well: {report:?}");
         let HookReport { mut runs, .. } = report;

@@ -7,7 +7,7 @@ mod native;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use weir_host::{Config, CpuShare, Main, MainConfig};
+use weir_host::{Config, Main, MainConfig, config::CpuShare};
 
 use self::native::Native;
 use super::{

@@ -9,7 +9,7 @@ mod tasks;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use weir_host::HookCall;
+use weir_host::hooks::HookCall;
 
 use self::{extension::Brief, processes::Processes, tasks::Tasks};
 use super::{Bench, Scenario, one_hook::OneHook, progress};

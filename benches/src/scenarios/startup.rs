@@ -7,7 +7,7 @@ mod site;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use weir_host::{Main, blocking};
+use weir_host::{Main, blocking::wait};
 
 use self::site::Site;
 use super::{Bench, Scenario, client::ensure_started, progress};
@@ -72,9 +72,9 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
 fn all(site: &Site) -> Result<f64> {
     let builder = Main::builder(site.config()?);
     let start = Instant::now();
-    let main = blocking::Main::start(builder)?;
+    let main = wait(builder.start())?;
     let time = milliseconds(start);
-    ensure_started(main.control().as_async())?;
+    ensure_started(main.control())?;
     Ok(time)
 }
 
@@ -84,12 +84,12 @@ fn one_by_one(site: &Site) -> Result<(f64, Vec<f64>)> {
     config.extensions.iter_mut().for_each(|extension| extension.autostart = false);
     let builder = Main::builder(config);
     let start = Instant::now();
-    let main = blocking::Main::start(builder)?;
+    let main = wait(builder.start())?;
     let alone = milliseconds(start);
     let control = main.control();
     let started = site.extensions().iter().map(|extension| {
         let start = Instant::now();
-        control.start(&extension.name).with_context(|| format!("starting `{}`", extension.name))?;
+        wait(control.start(&extension.name)).with_context(|| format!("starting `{}`", extension.name))?;
         Ok(milliseconds(start))
     });
     Ok((alone, started.collect::<Result<_>>()?))

@@ -4,7 +4,7 @@
 use std::{convert::Infallible, future};
 
 use tokio::signal::unix::Signal;
-use weir_host::{Control, ReloadReport};
+use weir_host::{Control, control::ReloadReport};
 
 /// Reloads the configuration at each signal. One that comes during a reload is heeded after it: the
 /// file may have changed since that was begun.

@@ -4,7 +4,7 @@
 
 use std::{path::Path, time::Duration};
 
-use weir_host::{HookOutcome, HookReport, HookRun};
+use weir_host::hooks::{HookOutcome, HookReport, HookRun};
 
 use super::{limit_hit, time};
 use crate::output::{counted, printable};

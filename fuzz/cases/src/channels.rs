@@ -7,7 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weir_host::{CallOptions, Error, ExtensionConfig, LimitValue, MainConfig, State};
+use weir_host::{
+    CallOptions, Error, ExtensionConfig, MainConfig, control::ExtensionState, limits::LimitValue,
+};
 
 use crate::{
     scratch,
@@ -73,7 +75,7 @@ async fn run(stage: &Stage, data: &[u8]) {
 
     stage.check().await;
     let status = stage.main.control().status("fuzz").unwrap();
-    assert!(matches!(status.state, State::Ready | State::Interrupted), "{status:?}");
+    assert!(matches!(status.state, ExtensionState::Ready | ExtensionState::Interrupted), "{status:?}");
     let limits = stage.main.control().limits_of("fuzz").await.unwrap();
     let in_flight = limits.extensions[0].limits.iter().find(|limit| limit.key == "in-flight").unwrap();
     assert_eq!(in_flight.used, Some(LimitValue::Count(0)), "requests are left over");

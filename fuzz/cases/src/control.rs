@@ -8,7 +8,7 @@ use std::{cell::RefCell, fs, time::Instant};
 
 use arbitrary::{Arbitrary, Unstructured};
 use weir_control::ControlSocket;
-use weir_host::{Config, ControlError, Main};
+use weir_host::{Config, Main, control::ControlError};
 
 use self::{conversation::Conversation, request::Request};
 use crate::{

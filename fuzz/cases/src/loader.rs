@@ -5,7 +5,10 @@ mod cache;
 
 use std::error::Error;
 
-use weir_host::{Compilation, LoadFault, MainConfig, check_component, inspect_component};
+use weir_host::{
+    MainConfig,
+    component::{self, Compilation, LoadFault},
+};
 
 use crate::{scratch, stage::extension, world};
 
@@ -47,11 +50,11 @@ fn check(data: &[u8], file_size: u64) -> Result<(), LoadFault> {
     main.plugin_dir = Some(dir.path().to_owned());
     main.trusted_keys = vec![artifact::trusted_key()];
     if let Some(path) = extension.component.path()
-        && let Err(refused) = inspect_component(path)
+        && let Err(refused) = component::inspect(path)
     {
         check_text(&refused);
     }
-    check_component(&main, &extension, &Compilation::InProcess).map_err(|refused| {
+    component::check(&main, &extension, &Compilation::InProcess).map_err(|refused| {
         check_text(&refused);
         refused.fault
     })

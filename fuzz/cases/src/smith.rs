@@ -4,7 +4,11 @@ use std::{fs, sync::LazyLock, time::Duration};
 
 use arbitrary::{Arbitrary, Unstructured};
 use wasm_smith::{Config, Module};
-use weir_host::{ControlError, LimitValue, MainConfig, State};
+use weir_host::{
+    MainConfig,
+    control::{ControlError, ExtensionState},
+    limits::LimitValue,
+};
 use wit_component::dummy_module;
 
 use crate::{
@@ -90,7 +94,9 @@ async fn run(stage: &Stage) {
     assert_eq!(stopped, Ok(()), "it could not be stopped");
     let status = control.status("fuzz").unwrap();
     match started {
-        Ok(()) => assert!(matches!(status.state, State::Stopped | State::Failed), "{status:?}"),
+        Ok(()) => {
+            assert!(matches!(status.state, ExtensionState::Stopped | ExtensionState::Failed), "{status:?}")
+        }
         Err(ControlError::NotStarted { reason, .. }) => {
             assert!(!reason.is_empty() && !reason.contains(char::is_control), "{status:?}");
         }

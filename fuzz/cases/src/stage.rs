@@ -5,7 +5,8 @@ use std::{fs, path::PathBuf, time::Duration};
 use tempfile::TempDir;
 use tokio::runtime::{self, Runtime};
 use weir_host::{
-    Builder, CallOptions, Config, CpuShare, ExtensionConfig, Limits, Main, MainConfig, RestartPolicy,
+    Builder, CallOptions, Config, ExtensionConfig, Main, MainConfig,
+    config::{CpuShare, Limits, RestartPolicy},
 };
 
 use crate::world;

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weir_host::{Config, ConfigErrors};
+use weir_host::{Config, config::ConfigErrors};
 
 use crate::scratch;
 

@@ -17,7 +17,8 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use crate::{error::Error, id::MessageId, room::Room, waiter::Waiter};
+use crate::{id::MessageId, room::Room, waiter::Waiter};
+use weir_names::Error;
 
 /// Deadlines that end requests before others run.
 const AT_ONCE: usize = 64;

@@ -22,6 +22,8 @@ mod tests;
 mod topics;
 mod waiter;
 
+pub use weir_names::{Error, HandlerError};
+
 pub use self::{
     bus::{
         Bus,
@@ -29,7 +31,6 @@ pub use self::{
         publish::Publishing,
         requests::{PendingCall, Sending, Target},
     },
-    error::{Error, HandlerError},
     id::{MessageId, OperationId, PeerId, ReaderId},
     inbox::{Filling, Inbox, InboxLimits, LaneSettings, LaneStats, Seat, TakeOptions, Taken},
     loss::OnLoss,

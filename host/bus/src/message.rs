@@ -7,10 +7,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::Serialize;
 use tokio::time::Instant;
-use weir_names::Topic;
+use weir_names::{Error, Topic};
 
 use crate::{
-    error::Error,
     id::{MessageId, OperationId, PeerId, ReaderId},
     waiter::Waiter,
 };

@@ -21,13 +21,12 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use weir_names::ContractName;
+use weir_names::{ContractName, Error};
 
 use self::phase::PhaseCell;
 pub(crate) use self::wait::{Wait, WaitTarget};
 pub use self::{access::Access, limits::PeerLimits, phase::Phase, stats::PeerStats};
 use crate::{
-    error::Error,
     id::{OperationId, PeerId, ReaderId},
     inbox::{Inbox, Seat},
 };

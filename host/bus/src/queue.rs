@@ -20,7 +20,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use weir_names::{QueueName, QueuePolicy};
+use weir_names::{Error, QueueName, QueuePolicy};
 
 pub use self::{
     job::QueuedJob,
@@ -30,7 +30,6 @@ pub use self::{
 };
 use self::{reader::wake, state::QueueState};
 use crate::{
-    error::Error,
     loss::{OnLoss, is_to_be_told},
     room::Room,
 };

@@ -7,10 +7,9 @@ use std::{
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, Weak},
 };
 
-use weir_names::QueueName;
+use weir_names::{Error, QueueName};
 
 use crate::{
-    error::Error,
     loss::OnLoss,
     queue::{QueueSettings, QueueStats, SharedQueue},
 };

@@ -10,10 +10,9 @@ use std::{
     },
 };
 
-use weir_names::{ContractName, ExtensionId, MAIN};
+use weir_names::{ContractName, Error, ExtensionId, MAIN};
 
 use crate::{
-    error::Error,
     id::PeerId,
     peer::{Access, Peer, PeerLimits, Phase},
 };

@@ -21,10 +21,8 @@ use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
 
 pub(crate) use self::slot::Slot;
-use crate::{
-    error::Error,
-    id::{MessageId, OperationId, PeerId, ReaderId},
-};
+use crate::id::{MessageId, OperationId, PeerId, ReaderId};
+use weir_names::Error;
 
 /// A peer at one end of a request.
 pub(crate) trait Endpoint: fmt::Debug + Send + Sync {

@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::json;
-use weir_host::{ControlError, Error, HandlerError};
+use weir_host::{Error, HandlerError, control::ControlError};
 
 /// Why a request of a client's was not fulfilled.
 #[derive(Debug)]
@@ -43,26 +43,25 @@ impl IntoResponse for Refusal {
 
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
-        let message = error.to_string();
-        let (status, code) = match error {
-            Error::PermissionDenied(_) => (StatusCode::FORBIDDEN, "permission-denied"),
-            Error::UnknownContract(_) => (StatusCode::NOT_FOUND, "unknown-contract"),
-            Error::NoProvider(_) => (StatusCode::SERVICE_UNAVAILABLE, "no-provider"),
-            Error::NotReady(_) => (StatusCode::SERVICE_UNAVAILABLE, "not-ready"),
-            Error::Timeout => (StatusCode::GATEWAY_TIMEOUT, "timeout"),
-            Error::Overloaded(_) => (StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
-            Error::PeerGone => (StatusCode::BAD_GATEWAY, "peer-gone"),
-            Error::Trapped => (StatusCode::BAD_GATEWAY, "trapped"),
-            Error::LimitExceeded { .. } => (StatusCode::TOO_MANY_REQUESTS, "limit-exceeded"),
-            Error::WouldDeadlock(_) => (StatusCode::CONFLICT, "would-deadlock"),
-            Error::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "too-large"),
-            Error::Invalid(_) => (StatusCode::BAD_REQUEST, "invalid"),
-            Error::Handler(handler) => {
-                let refusal = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "handler", message);
-                return Self { handler: Some(handler), ..refusal };
+        let status = match error {
+            Error::PermissionDenied(_) => StatusCode::FORBIDDEN,
+            Error::UnknownContract(_) => StatusCode::NOT_FOUND,
+            Error::NoProvider(_) | Error::NotReady(_) | Error::Overloaded(_) => {
+                StatusCode::SERVICE_UNAVAILABLE
             }
+            Error::Timeout => StatusCode::GATEWAY_TIMEOUT,
+            Error::PeerGone | Error::Trapped => StatusCode::BAD_GATEWAY,
+            Error::LimitExceeded { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Error::WouldDeadlock(_) => StatusCode::CONFLICT,
+            Error::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Error::Invalid(_) => StatusCode::BAD_REQUEST,
+            Error::Handler(_) => StatusCode::UNPROCESSABLE_ENTITY,
         };
-        Self::new(status, code, message)
+        let refusal = Self::new(status, error.case(), error.to_string());
+        match error {
+            Error::Handler(handler) => Self { handler: Some(handler), ..refusal },
+            _ => refusal,
+        }
     }
 }
 

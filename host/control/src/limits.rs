@@ -4,7 +4,7 @@ use axum::{
     extract::{Path, State},
     response::Response,
 };
-use weir_host::fuel_per_ms;
+use weir_host::limits::fuel_per_ms;
 
 use super::{
     error::Refusal,

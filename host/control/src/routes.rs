@@ -16,7 +16,12 @@ use axum::{
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
-use weir_host::{CallOptions, Client, Closed, Control, ExtensionStatus, Receipt, ReloadReport};
+use weir_host::{
+    CallOptions, Client, Control,
+    attached::Closed,
+    client::Receipt,
+    control::{ExtensionStatus, ReloadReport},
+};
 
 use super::{error::Refusal, limits, streams, traffic};
 
@@ -176,12 +181,13 @@ async fn shutdown(State(served): State<Served>) -> StatusCode {
 }
 
 async fn no_such_route(uri: Uri) -> Refusal {
-    let message = format!("there is no route `{}`", weir_host::harmless(uri.path(), 200));
+    let message = format!("there is no route `{}`", weir_host::names::harmless(uri.path(), 200));
     Refusal::new(StatusCode::NOT_FOUND, "no-such-route", message)
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> Refusal {
-    let message = format!("`{}` takes another method than `{method}`", weir_host::harmless(uri.path(), 200));
+    let message =
+        format!("`{}` takes another method than `{method}`", weir_host::names::harmless(uri.path(), 200));
     Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", message)
 }
 

@@ -12,7 +12,7 @@ use tokio::{
     net::{UnixListener, UnixStream},
     sync::{OwnedSemaphorePermit, Semaphore},
 };
-use weir_host::{Attached, Closed};
+use weir_host::attached::{Attached, Closed};
 
 use crate::{routes, socket::ControlSocket};
 

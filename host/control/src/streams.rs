@@ -14,7 +14,12 @@ use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
 use tokio::sync::OwnedSemaphorePermit;
-use weir_host::{Closed, LogLine, LogLines, MainEvents, NextLine, ReceivedEvent, Subscriber};
+use weir_host::{
+    attached::Closed,
+    client::{ReceivedEvent, Subscriber},
+    events::MainEvents,
+    logs::{LogLine, LogLines, NextLine},
+};
 
 use super::{
     error::Refusal,

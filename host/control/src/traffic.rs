@@ -7,7 +7,7 @@ use axum::{
 };
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
-use weir_host::{JobStatus, MessageId};
+use weir_host::{client::MessageId, traffic::JobStatus};
 
 use super::{
     error::Refusal,

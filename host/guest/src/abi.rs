@@ -202,7 +202,7 @@ impl From<weir_bus::Error> for Error {
             weir_bus::Error::PeerGone => Self::PeerGone,
             weir_bus::Error::Trapped => Self::Trapped,
             weir_bus::Error::LimitExceeded { name, used, allowed } => {
-                Self::LimitExceeded(Limit { name: name.to_owned(), used, allowed })
+                Self::LimitExceeded(Limit { name, used, allowed })
             }
             weir_bus::Error::WouldDeadlock(circle) => Self::WouldDeadlock(circle),
             weir_bus::Error::TooLarge { bytes, allowed } => Self::TooLarge(Size { bytes, allowed }),

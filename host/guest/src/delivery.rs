@@ -163,7 +163,11 @@ impl Delivery {
     /// Fails if no further request may be sent without waiting.
     pub(super) fn check_under_way(&self) -> Result<(), Error> {
         let (used, allowed) = (self.under_way.len() as u64 + 1, self.in_flight);
-        if used > allowed { Err(Error::LimitExceeded { name: "in-flight", used, allowed }) } else { Ok(()) }
+        if used > allowed {
+            Err(Error::LimitExceeded { name: "in-flight".into(), used, allowed })
+        } else {
+            Ok(())
+        }
     }
 
     pub(super) fn sent(&mut self, waiter: Arc<Waiter>) -> u64 {

@@ -61,7 +61,7 @@ impl InstanceState {
         }
         let (used, allowed) = (self.targets.len() as u64 + 1, self.sandbox.fixed.open_operations);
         if used > allowed {
-            return Err(Error::LimitExceeded { name: "open-operations", used, allowed });
+            return Err(Error::LimitExceeded { name: "open-operations".into(), used, allowed });
         }
         let target = self.bus.open(&self.peer, contract, operation, provider)?;
         self.targets.push(target);

@@ -22,7 +22,7 @@ use tokio::{runtime::Handle, sync::Semaphore, task::JoinHandle, time::timeout};
 use weir_config::{ConfigErrors, HookDirConfig, NetGrant};
 use weir_guest::{AT_ONCE, Programs, RunsOn, Sandbox};
 use weir_names::HookDirName;
-use weir_schedule::{Alarm, SharedShare, Turns, drive};
+use weir_schedule::{Alarm, BlockingError, SharedShare, Turns, drive, refuse_in_async};
 
 pub use self::{
     call::HookCall,
@@ -249,13 +249,19 @@ impl HookDir {
         }
     }
 
-    /// The same on this thread, which may wait.
-    pub fn run_here(&self, call: HookCall) -> Result<HookReport, HookError> {
+    /// The same for blocking code, on this thread: it costs no hop to Main's worker thread and back, and what hooks
+    /// do with files is done here, but for streams that they poll.
+    ///
+    /// # Errors
+    ///
+    /// [`BlockingError::InAsync`] inside an async task, and otherwise as [`run`](Self::run).
+    pub fn run_blocking(&self, call: HookCall) -> Result<HookReport, BlockingError<HookError>> {
+        refuse_in_async()?;
         let run = Run::new(self.0.clone(), call)?;
         let alarm = Arc::new(Alarm::default());
         // Timers and sockets are the worker's.
         let _context = self.0.hooks.0.worker.enter();
-        drive(run.run(RunsOn::Thread(alarm.clone())), &alarm)
+        Ok(drive(run.run(RunsOn::Thread(alarm.clone())), &alarm)?)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use weir_host::{Config, Main, Service, blocking};
+use weir_host::{Config, Main, Service, blocking::wait};
 
 fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
@@ -14,15 +14,14 @@ fn main() -> anyhow::Result<()> {
     let platform = Service::new("platform.info@1".parse()?)
         .on_blocking("model".parse()?, |_request| Ok("weir-box".into()));
 
-    let builder = Main::builder(Config::load(Path::new(&file))?).serve(platform);
-    let main = blocking::Main::start(builder)?;
+    let main = wait(Main::builder(Config::load(Path::new(&file))?).serve(platform).start())?;
     if let (Some(contract), Some(operation)) = (arguments.next(), arguments.next()) {
         let client = main.client();
         for _ in 0..10 {
-            let answer = client.call(&contract, &operation, "{}")?;
+            let answer = wait(client.call(&contract, &operation, "{}"))?;
             tracing::info!("{contract} {operation} answered {}", String::from_utf8_lossy(&answer));
         }
     }
-    main.shutdown()?;
+    main.shutdown_blocking()?;
     Ok(())
 }

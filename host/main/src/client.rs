@@ -1,93 +1,33 @@
 //! Main as a peer: requests, events and subscriptions of the embedding program.
 
+mod operation;
+mod options;
 mod queue;
+mod subscriber;
 
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use serde::Serialize;
-use tokio::task::coop::cooperative;
-use weir_bus::{
-    Bus, Error, Event, Inbox, InboxLimits, Incoming, LaneSettings, ReaderId, Receipt, Subscription, Taken,
-    Target,
+use weir_bus::{Bus, Error};
+pub use weir_bus::{MessageId, PeerId, Receipt};
+use weir_names::{
+    Operation,
+    codec::{Decode, Encode},
 };
-use weir_names::Policy;
-use weir_schedule::{note_wait, switch};
 
-pub use self::queue::{Job, Queue};
+use self::operation::{answer, send};
+pub use self::{
+    operation::ClientOperation,
+    options::{CallOptions, SubscribeOptions},
+    queue::{Job, Queue},
+    subscriber::{ReceivedEvent, Subscriber},
+};
 
 /// Sends requests and events as Main, and subscribes. Cheap to clone; usable from any thread and
 /// any async runtime, or none with [`blocking`](crate::blocking).
 #[derive(Clone, Debug)]
 pub struct Client {
     bus: Arc<Bus>,
-}
-
-/// How a request is to be sent.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct CallOptions {
-    /// Time for the answer; none is the default of the contract's owner. At most 7 days.
-    pub timeout: Option<Duration>,
-    /// The peer that is to answer: an extension's id, or `main`; none is whoever owns the contract.
-    pub provider: Option<String>,
-}
-
-impl CallOptions {
-    /// Sets the time for the answer.
-    #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
-        self
-    }
-
-    /// Names the peer that is to answer.
-    #[must_use]
-    pub fn provider(mut self, provider: impl Into<String>) -> Self {
-        self.provider = Some(provider.into());
-        self
-    }
-}
-
-/// How many events of a subscription may wait, and what becomes of one that finds no room.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct SubscribeOptions {
-    /// What becomes of one that finds no room. At first [`Policy::DropOldest`].
-    pub policy: Policy,
-    /// Events that may wait; at first 256.
-    pub messages: u32,
-    /// Bytes of the events that may wait; at first 2 MiB.
-    pub bytes: u64,
-}
-
-impl Default for SubscribeOptions {
-    fn default() -> Self {
-        Self { policy: Policy::default(), messages: 256, bytes: 2 * 1024 * 1024 }
-    }
-}
-
-impl SubscribeOptions {
-    /// Sets what becomes of an event that finds no room.
-    #[must_use]
-    pub fn policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
-        self
-    }
-
-    /// Sets how many events may wait; one always can.
-    #[must_use]
-    pub fn messages(mut self, messages: u32) -> Self {
-        self.messages = messages;
-        self
-    }
-
-    /// Sets how many bytes of events may wait; one event always can.
-    #[must_use]
-    pub fn bytes(mut self, bytes: u64) -> Self {
-        self.bytes = bytes;
-        self
-    }
 }
 
 impl Client {
@@ -124,7 +64,65 @@ impl Client {
         options: CallOptions,
     ) -> Result<Bytes, Error> {
         let mut target = self.bus.open(self.bus.main(), contract, operation, options.provider.as_deref())?;
-        self.send(&mut target, payload.into(), options.timeout).await
+        answer(|| send(&self.bus, &mut target, payload.into(), options.timeout)).await
+    }
+
+    /// Calls an operation that a crate of contracts declares, with its arguments and result as Rust values.
+    ///
+    /// ```no_run
+    /// use serde::{Deserialize, Serialize};
+    /// use weir_host::{Client, Contract, Error, Operation};
+    ///
+    /// #[derive(Serialize)]
+    /// struct Name {
+    ///     name: String,
+    /// }
+    ///
+    /// #[derive(Deserialize)]
+    /// struct Greeting {
+    ///     text: String,
+    /// }
+    ///
+    /// const GREET: Operation<Name, Greeting> = Contract::new("greeter@1").operation("greet");
+    ///
+    /// async fn greet(client: &Client, name: String) -> Result<String, Error> {
+    ///     let Greeting { text } = client.call_typed(GREET, &Name { name }).await?;
+    ///     Ok(text)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](Self::call), and [`Error::Invalid`] if the arguments have no encoding or the answer does not fit
+    /// the type of the result.
+    pub async fn call_typed<A, R, C>(&self, operation: Operation<A, R, C>, arguments: &A) -> Result<R, Error>
+    where
+        C: Encode<A> + Decode<R>,
+    {
+        self.call_typed_with(operation, arguments, CallOptions::default()).await
+    }
+
+    /// [`call_typed`](Self::call_typed) with a timeout or to a named provider.
+    ///
+    /// # Errors
+    ///
+    /// As [`call_typed`](Self::call_typed).
+    pub async fn call_typed_with<A, R, C>(
+        &self,
+        operation: Operation<A, R, C>,
+        arguments: &A,
+        options: CallOptions,
+    ) -> Result<R, Error>
+    where
+        C: Encode<A> + Decode<R>,
+    {
+        let no_encoding =
+            |error| Error::Invalid(format!("the arguments of `{operation}` cannot be encoded: {error}"));
+        let no_decoding =
+            |error| Error::Invalid(format!("the answer of `{operation}` cannot be decoded: {error}"));
+        let payload = C::encode(arguments).map_err(no_encoding)?.into_owned();
+        let answer = self.call_with(operation.contract().name(), operation.name(), payload, options).await?;
+        C::decode(answer.into()).map_err(no_decoding)
     }
 
     /// Looks up an operation once, for many calls of it.
@@ -134,7 +132,7 @@ impl Client {
     /// [`Error::UnknownContract`], [`Error::NoProvider`] or [`Error::Invalid`].
     pub fn operation(&self, contract: &str, operation: &str) -> Result<ClientOperation, Error> {
         let target = self.bus.open(self.bus.main(), contract, operation, None)?;
-        Ok(ClientOperation { client: self.clone(), target })
+        Ok(ClientOperation::new(self.bus.clone(), target))
     }
 
     /// Publishes an event; says who got it. Where a subscriber has its publishers wait for room, it waits
@@ -196,11 +194,7 @@ impl Client {
     ///
     /// As [`subscribe`](Self::subscribe).
     pub fn subscribe_with(&self, pattern: &str, options: SubscribeOptions) -> Result<Subscriber, Error> {
-        let SubscribeOptions { policy, messages, bytes } = options;
-        let inbox = Arc::new(Inbox::new(InboxLimits { messages: messages.max(1), bytes }));
-        let delivery = LaneSettings { policy, messages: u32::MAX, bytes: u64::MAX };
-        let subscription = self.bus.subscribe(self.bus.main(), &inbox, pattern, Some(delivery))?;
-        Ok(Subscriber { bus: self.bus.clone(), inbox, subscription })
+        Subscriber::new(self.bus.clone(), pattern, options)
     }
 
     /// A shared queue, to put into and to take from.
@@ -227,96 +221,5 @@ impl Client {
     ) -> Result<Receipt, Error> {
         let publishing = self.bus.publish(self.bus.main(), to, topic, payload, (timeout, None))?;
         publishing.receipt().await
-    }
-
-    async fn send(
-        &self,
-        target: &mut Target,
-        payload: Bytes,
-        timeout: Option<Duration>,
-    ) -> Result<Bytes, Error> {
-        let (pending, _) = switch(|| {
-            let term = self.bus.term(target, timeout, None);
-            note_wait(term.sent.into_std());
-            self.bus.call(self.bus.main(), target, payload, term, false)
-        });
-        // An answer that is there at once must not keep others from the thread for ever.
-        cooperative(pending?.answer()).await
-    }
-}
-
-/// An operation that was looked up once.
-#[derive(Clone, Debug)]
-pub struct ClientOperation {
-    client: Client,
-    target: Target,
-}
-
-impl ClientOperation {
-    /// Calls it and waits for the answer.
-    ///
-    /// # Errors
-    ///
-    /// As [`Client::call`].
-    pub async fn call(&mut self, payload: impl Into<Bytes>) -> Result<Bytes, Error> {
-        self.client.send(&mut self.target, payload.into(), None).await
-    }
-}
-
-/// An event, as a subscriber of Main's gets it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ReceivedEvent {
-    /// What it was published under.
-    pub topic: weir_names::Topic,
-    /// Who published it: an extension's id, or `main`.
-    pub sender: String,
-    /// Its place among the events of its topic: greater than that of the one before.
-    pub sequence: u64,
-    /// How many of this subscription were lost just before it.
-    pub lost: u64,
-    /// Whether it was published before the subscription began: the last value of a retained topic.
-    pub retained: bool,
-    /// What was published.
-    #[serde(skip)]
-    pub payload: Bytes,
-}
-
-/// A subscription of Main's. Dropped, it ends.
-#[derive(Debug)]
-pub struct Subscriber {
-    bus: Arc<Bus>,
-    inbox: Arc<Inbox>,
-    subscription: Arc<Subscription>,
-}
-
-impl Subscriber {
-    /// Waits for the next event; none once Main has ended. Dropping the future loses none.
-    pub async fn next(&mut self) -> Option<ReceivedEvent> {
-        loop {
-            match self.inbox.take(ReaderId::FIRST) {
-                Taken::Message(Incoming::Event(event)) => return Some(self.received(&event)),
-                Taken::Stop => return None,
-                _ => self.inbox.readable(ReaderId::FIRST).await,
-            }
-        }
-    }
-
-    fn received(&self, event: &Event) -> ReceivedEvent {
-        let Event { lost, retained, published, .. } = event;
-        ReceivedEvent {
-            topic: published.topic.clone(),
-            sender: self.bus.peer(published.sender).map(|peer| peer.name().to_owned()).unwrap_or_default(),
-            sequence: published.sequence,
-            lost: *lost,
-            retained: *retained,
-            payload: published.payload.clone(),
-        }
-    }
-}
-
-impl Drop for Subscriber {
-    fn drop(&mut self) {
-        // It fails only if the subscription has ended already.
-        let _ended = self.bus.unsubscribe(self.bus.main(), self.subscription.number());
     }
 }

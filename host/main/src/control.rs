@@ -8,13 +8,15 @@ use weir_config::Config;
 use weir_guest::fuel_per_ms;
 use weir_logs::{LogLine, Logs};
 use weir_names::ExtensionId;
-use weir_supervisor::{
-    ControlError, ExtensionStatus, MainEvent, MainEvents, Order, OrderReplyTo, ReloadReport, Roster, Unit,
-    UntilEnded,
+pub use weir_supervisor::{
+    ControlError, ExtensionStatus, FailureRecord, HandledMessage, NotReloaded, ReloadReport,
+    State as ExtensionState,
 };
+use weir_supervisor::{MainEvent, MainEvents, Order, OrderReplyTo, Roster, Unit, UntilEnded};
 
 use crate::{
     limits::LimitsReport,
+    logs::LogLines,
     traffic::{self, JobStatus, QueueStatus, TopicsReport},
 };
 
@@ -48,7 +50,7 @@ impl Control {
         self.roster.listed().iter().map(|unit| unit.status()).collect()
     }
 
-    /// Whether the configuration is being reloaded, as between [`MainEvent::Reloading`](crate::MainEvent) and
+    /// Whether the configuration is being reloaded, as between [`MainEvent::Reloading`](MainEvent) and
     /// `Reloaded`: for whoever has missed events.
     #[must_use]
     pub fn is_reloading(&self) -> bool {
@@ -81,7 +83,7 @@ impl Control {
         Ok(self.limits_now(fuel_per_ms().await, Some(id)))
     }
 
-    /// The limits of all extensions or one, at once, with what [`fuel_per_ms`](crate::fuel_per_ms) has measured. With
+    /// The limits of all extensions or one, at once, with what [`fuel_per_ms`](crate::limits::fuel_per_ms) has measured. With
     /// thousands of extensions this takes milliseconds: call it off the worker thread.
     #[must_use]
     pub fn limits_now(&self, fuel_per_ms: Option<u64>, id: Option<&str>) -> LimitsReport {
@@ -120,8 +122,8 @@ impl Control {
     }
 
     /// Loads an extension's component anew while it serves, and exchanges its instance in the way of its
-    /// [`ReloadMode`](crate::ReloadMode); ends when the new one is ready, and with
-    /// [`Overlap`](crate::ReloadMode::Overlap) the old one has ended. Requests wait meanwhile. One that
+    /// [`ReloadMode`](crate::config::ReloadMode); ends when the new one is ready, and with
+    /// [`Overlap`](crate::config::ReloadMode::Overlap) the old one has ended. Requests wait meanwhile. One that
     /// does not run is started with the new component the next time; one that waits for its restart, or
     /// has failed, is started now. What is held against it stays: one that is quarantined is not started.
     /// To say that it is interrupted is not to be ready, where the version before was. One that never was is ended
@@ -223,7 +225,7 @@ impl Control {
     #[must_use]
     pub fn follow_logs(&self) -> (Vec<Arc<LogLine>>, LogLines) {
         let (kept, next) = self.logs.follow();
-        (kept, LogLines(UntilEnded::new(next, self.ended.clone())))
+        (kept, LogLines::new(UntilEnded::new(next, self.ended.clone())))
     }
 
     /// Asks Main to stop every extension and end; ends when it was asked, not when it has ended.
@@ -272,27 +274,6 @@ impl Control {
             () = self.ended() => answer.try_recv().ok(),
         };
         answer.ok_or(ControlError::ShuttingDown)
-    }
-}
-
-/// Log lines as they come.
-#[derive(Debug)]
-pub struct LogLines(UntilEnded<Arc<LogLine>>);
-
-/// What a follower of log lines gets.
-#[derive(Clone, Debug)]
-pub enum NextLine {
-    /// A line.
-    Line(Arc<LogLine>),
-    /// The follower was too slow: as many lines passed unseen.
-    Missed(u64),
-}
-
-impl LogLines {
-    /// The next line; none once Main has ended and all that came before has been read. Dropping the
-    /// future loses none.
-    pub async fn next(&mut self) -> Option<NextLine> {
-        Some(self.0.next().await?.map_or_else(NextLine::Missed, NextLine::Line))
     }
 }
 

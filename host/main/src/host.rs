@@ -11,11 +11,12 @@ use weir_guest::{AT_ONCE, Compilation, Openings, Programs, Runtime, Sources};
 use weir_hooks::Hooks;
 use weir_logs::Logs;
 use weir_names::ContractName;
-use weir_schedule::Turns;
+use weir_schedule::{BlockingError, Turns, refuse_in_async};
 use weir_supervisor::{
-    KEPT_EVENTS, MainEvent, Roster, Supervisor, SupervisorParts, TooFewMappings, Unit, check_mappings,
-    configure_traffic, on_the_bus, queues_on_the_bus,
+    KEPT_EVENTS, MainEvent, Roster, Supervisor, SupervisorParts, Unit, configure_traffic, on_the_bus,
+    queues_on_the_bus,
 };
+pub use weir_supervisor::{TooFewMappings, check_mappings};
 
 pub use self::worker::WorkerPanicked;
 use self::worker::{OpenBus, Worker, WorkerRuntime};
@@ -130,15 +131,20 @@ impl Main {
         self.worker.join()
     }
 
-    /// The same for a thread that may wait.
-    pub(crate) fn shutdown_now(mut self) -> Result<(), WorkerPanicked> {
+    /// The same for blocking code, on this thread.
+    ///
+    /// # Errors
+    ///
+    /// [`BlockingError::InAsync`] inside an async task, where it cannot wait: Main then shuts down by
+    /// itself. Otherwise as [`shutdown`](Self::shutdown).
+    pub fn shutdown_blocking(mut self) -> Result<(), BlockingError<WorkerPanicked>> {
+        let refused = refuse_in_async();
+        if refused.is_err() {
+            self.worker.detach();
+            return refused;
+        }
         self.control.begin_shutdown_now();
-        self.worker.join()
-    }
-
-    /// Lets it shut down by itself.
-    pub(crate) fn abandon(mut self) {
-        self.worker.detach();
+        Ok(self.worker.join()?)
     }
 }
 
@@ -168,7 +174,7 @@ impl Builder {
     }
 
     /// Runs `work` on the worker thread beside the extensions, as the control interface is. It begins before the first
-    /// extension starts, and should end once [`Closed::wait`](crate::Closed::wait) does, after the last has ended.
+    /// extension starts, and should end once [`Closed::wait`](crate::attached::Closed::wait) does, after the last has ended.
     /// It must not block: everything that Main does waits for it.
     pub fn attach<W>(mut self, work: impl FnOnce(Attached) -> W + Send + 'static) -> Self
     where

@@ -2,7 +2,7 @@
 //!
 //! A [`Main`] hosts extensions, each one a WebAssembly component, on one worker thread. They reach
 //! each other and your program through contracts (requests that are answered once) and topics
-//! (events for whoever has subscribed), and nothing that its operator did not grant.
+//! (events for all that have subscribed), and nothing that its operator did not grant.
 //!
 //! ```no_run
 //! # async fn embed() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,50 +16,97 @@
 //! # }
 //! ```
 //!
-//! Programs without async code use [`blocking`].
+//! | to | see |
+//! | --- | --- |
+//! | start and end Main | [`host`] |
+//! | say what runs, with which grants and limits | [`config`], [`names`] |
+//! | call, publish, subscribe, put and take | [`client`] |
+//! | answer extensions from Rust | [`service`] |
+//! | start, stop and reload extensions, and learn how they are | [`control`], [`events`], [`logs`] |
+//! | see what limits are used, and what goes through topics and queues | [`limits`], [`traffic`] |
+//! | run directories of hooks | [`hooks`] |
+//! | inspect, check, compile and sign components | [`component`] |
+//! | run work of your own beside the extensions | [`attached`] |
+//! | do all that without async code | [`blocking`] |
 
-pub mod blocking;
+pub mod attached;
+pub mod client;
+pub mod control;
+pub mod host;
+pub mod limits;
+pub mod logs;
+pub mod service;
+pub mod traffic;
 
-mod attached;
-mod client;
-mod control;
 mod hooks_service;
-mod host;
-mod limits;
-mod service;
-mod traffic;
 
-pub use weir_bus::{Error, HandlerError, MessageId, PeerId, Receipt};
-pub use weir_config::{
-    self as config, ArtifactHash, Config, ConfigErrors, CpuShare, ExitCodes, ExtensionConfig, Grants,
-    HookDirConfig, LimitHit, LimitName, LimitValue, Limits, MainConfig, QueueConfig, ReloadMode,
-    RestartConfig, RestartPolicy, SubscribeGrant, TopicConfig, TrustedKey,
-};
-pub use weir_guest::{
-    Compilation, DirNeed, InspectError, Inspection, LoadError, LoadFault, Manifest, Needs,
-    check as check_component, fuel_per_ms, inspect as inspect_component,
-};
-#[cfg(feature = "compiler")]
-pub use weir_guest::{NotAKey, SigningKey, compile as compile_component, compile_helper};
-pub use weir_hooks::{HookCall, HookDir, HookError, HookOutcome, HookReport, HookRun, Hooks};
-pub use weir_logs::{Level, LogLine, Source};
-pub use weir_names::{
-    ContractName, ExtensionId, HookDirName, NameError, OperationName, Policy, QueueName, QueuePolicy,
-    RequestPolicy, Topic, TopicPattern, harmless,
-};
-pub use weir_supervisor::{
-    ControlError, ExtensionStatus, FailureRecord, HandledMessage, MainEvent, MainEvents, NotReloaded,
-    ReloadReport, State, TooFewMappings, check_mappings,
-};
+/// Waiting for any of the futures of this crate on the caller's own thread, for programs without async code.
+///
+/// The futures need no runtime. A wait from inside an async task would stop that task's whole thread, so it fails with
+/// [`BlockingError::InAsync`](blocking::BlockingError::InAsync) instead. It may be called any number of times from a
+/// plain loop, and from `spawn_blocking`.
+///
+/// ```no_run
+/// use weir_host::{Config, Main, blocking::wait};
+///
+/// # fn embed() -> Result<(), Box<dyn std::error::Error>> {
+/// let main = wait(Main::builder(Config::load("device.toml".as_ref())?).start())?;
+/// let memory = wait(main.client().call("device.info@1", "memory", "{}"))?;
+/// println!("{}", String::from_utf8_lossy(&memory));
+/// main.shutdown_blocking()?;
+/// # Ok(())
+/// # }
+/// ```
+pub mod blocking {
+    pub use weir_schedule::{BlockingError, wait, wait_for};
+}
+
+/// Components, before they run: what is in them, and compiling and signing them.
+pub mod component {
+    pub use weir_guest::{
+        Compilation, DirNeed, InspectError, Inspection, LoadError, LoadFault, Manifest, Needs, check, inspect,
+    };
+    #[cfg(feature = "compiler")]
+    pub use weir_guest::{NotAKey, SigningKey, compile, compile_helper};
+}
+
+/// What an operator can configure, from a file or from Rust.
+pub mod config {
+    pub use weir_config::{
+        ArtifactHash, ArtifactTextError, ComponentSource, Config, ConfigError, ConfigErrors, DirGrant,
+        DirMode, ExitCodes, ExtensionConfig, GrantError, Grants, GuestPath, HookDirConfig, Limits,
+        MainConfig, NetGrant, QueueConfig, ReloadMode, RestartConfig, RestartPolicy, SubscribeGrant,
+        TopicConfig, TrustedKey,
+    };
+    pub use weir_names::{CpuShare, CpuShareError, Policy, QueuePolicy, RequestPolicy};
+}
+
+/// What happens to extensions, as it happens: see [`Control::events`].
+pub mod events {
+    pub use weir_supervisor::{MainEvent, MainEvents};
+}
+
+/// Directories of hooks: see [`Main::hooks`].
+pub mod hooks {
+    pub use weir_hooks::{HookCall, HookDir, HookError, HookOutcome, HookReport, HookRun, Hooks};
+}
+
+/// Names, checked when they are made, and how contracts are written down as constants.
+pub mod names {
+    pub use weir_names::{
+        ContractName, ExtensionId, HookDirName, NameError, OperationName, QueueName, Topic, TopicPattern,
+        codec, harmless, is_harmful,
+    };
+}
+
+pub use weir_config::{Config, ExtensionConfig, MainConfig};
+pub use weir_names::{Contract, Error, HandlerError, Operation};
 
 pub use crate::{
-    attached::{Attached, Closed},
-    client::{CallOptions, Client, ClientOperation, Job, Queue, ReceivedEvent, SubscribeOptions, Subscriber},
-    control::{Control, LogLines, NextLine},
-    host::{Builder, Main, StartError, Started, WorkerPanicked},
-    limits::{EffectiveLimit, ExtensionLimits, LimitsReport},
-    service::{Answer, ServedRequest, Service},
-    traffic::{JobStatus, QueueStatus, SubscriptionStatus, TopicStatus, TopicsReport},
+    client::{CallOptions, Client},
+    control::Control,
+    host::{Builder, Main, StartError},
+    service::Service,
 };
 
 /// The guide's examples compile.

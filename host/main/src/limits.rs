@@ -8,14 +8,13 @@ mod tests;
 use std::{sync::atomic::Ordering, time::Duration};
 
 use serde::Serialize;
-use weir_config::{
-    Config, ExtensionConfig, FixedLimits, LIMIT_KEYS, LimitKey, LimitSource, LimitValue, MainConfig,
-    MeasuredUse, seconds, source,
-};
-use weir_guest::fuel_per_ms;
+use weir_config::{Config, ExtensionConfig, LIMIT_KEYS, LimitKey, MainConfig, MeasuredUse, seconds, source};
 use weir_metrics::{Gauge, PerSecond, nanoseconds};
 use weir_names::ExtensionId;
 use weir_supervisor::Unit;
+
+pub use weir_config::{FixedLimits, LimitHit, LimitName, LimitSource, LimitValue};
+pub use weir_guest::fuel_per_ms;
 
 /// The limits of extensions, and what they are measured against.
 #[derive(Clone, Debug, Serialize)]
@@ -55,7 +54,7 @@ pub struct ExtensionLimits {
     /// What comes with the class and nobody sets.
     pub fixed: FixedLimits,
     /// Bytes that it can hand over to the host in one call:
-    /// [`Limits::transfer`](crate::Limits::transfer).
+    /// [`Limits::transfer`](crate::config::Limits::transfer).
     pub transfer: u64,
 }
 

@@ -8,7 +8,10 @@ mod bombs;
 
 use std::{fs, path::Path, time::Duration};
 
-use weir_host::{Compilation, Config, ExtensionConfig, Main, MainConfig, RestartPolicy, State};
+use weir_host::{
+    Config, ExtensionConfig, Main, MainConfig, component::Compilation, config::RestartPolicy,
+    control::ExtensionState,
+};
 
 /// Bytes that Main's resident memory may grow by, at its highest.
 const ALLOWED: u64 = 5 << 20;
@@ -60,7 +63,7 @@ async fn no_bomb_moves_the_memory_of_main() {
         let grown = resident("VmHWM").saturating_sub(before);
         eprintln!("{name}: {} KiB at most", grown / 1024);
         assert!(grown <= ALLOWED, "{name}: {grown} bytes more");
-        assert_eq!(main.control().status(name).unwrap().state, State::Failed);
+        assert_eq!(main.control().status(name).unwrap().state, ExtensionState::Failed);
         assert_eq!(children(), 0, "{name}: its compiler is gone");
     }
 }

@@ -11,8 +11,10 @@ use std::{
 
 use tempfile::TempDir;
 use weir_host::{
-    Compilation, Config, ExtensionConfig, Limits, LoadFault, Main, MainConfig, RestartPolicy, SigningKey,
-    State, compile_component,
+    Config, ExtensionConfig, Main, MainConfig,
+    component::{self, Compilation, LoadFault, SigningKey},
+    config::{Limits, RestartPolicy},
+    control::ExtensionState,
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -121,7 +123,7 @@ async fn what_takes_as_long_to_compile_as_failures_count_is_not_compiled_for_eve
     let config = Config::new(MainConfig::default(), vec![bomb]);
     let (main, _started) = Main::builder(config).compilation(deaf()).launch().unwrap();
     let status = || main.control().status("a").unwrap();
-    let has_ended = || matches!(status().state, State::Quarantined | State::Failed);
+    let has_ended = || matches!(status().state, ExtensionState::Quarantined | ExtensionState::Failed);
     until("it comes to an end", || has_ended() || status().restarts > 10).await;
     assert!(has_ended(), "compiled {} times, and will be again", status().restarts);
 }
@@ -145,6 +147,6 @@ fn a_file_that_has_no_room_in_the_compiler_is_refused_for_its_memory() {
     let helper = env!("CARGO_BIN_EXE_weir-compile-helper").into();
     let child = Compilation::Child { program: helper, arguments: Vec::new() };
     let key = SigningKey::generate().unwrap();
-    let error = compile_component(&path, None, &limits, &child, &key).unwrap_err();
+    let error = component::compile(&path, None, &limits, &child, &key).unwrap_err();
     assert!(matches!(error.fault, LoadFault::CompileMemory(_)), "{error}");
 }

@@ -15,7 +15,11 @@ use tracing::{
     field::{Field, Visit},
     span,
 };
-use weir_host::{Level, LimitValue, Source, State};
+use weir_host::{
+    control::ExtensionState,
+    limits::LimitValue,
+    logs::{Level, Source},
+};
 
 use self::support::{puppet, puppet_with, reached, set, start, tell};
 
@@ -72,7 +76,7 @@ async fn a_panic_in_a_host_function_costs_the_extension_that_called_it_and_not_m
         let call = format!("call faulty@1 run {command}");
         let (told, ()) = tokio::join!(tell(&main, "caller", &call), others);
         assert_eq!(told, Err("Error::Trapped".to_owned()), "{command:?}");
-        let reason = reached(&main, "faulty", State::Failed).await;
+        let reason = reached(&main, "faulty", ExtensionState::Failed).await;
         assert_eq!(reason.as_deref(), Some("internal error: the subscriber's own fault"), "{command:?}");
         assert_eq!(main.client().waiters(), 0);
         let report = main.control().limits_of("faulty").await.unwrap();
@@ -105,7 +109,7 @@ async fn a_panic_while_it_starts_is_the_end_of_that_start() {
     let _set_by_another_test = tracing::subscriber::set_global_default(Faulty);
     let main = start(vec![late, puppet("other")]).await;
     let status = main.control().status("late").unwrap();
-    assert_eq!(status.state, State::Failed);
+    assert_eq!(status.state, ExtensionState::Failed);
     assert_eq!(status.reason.as_deref(), Some("internal error: the subscriber's own fault"));
     assert_eq!(tell(&main, "other", "echo 1").await.unwrap(), "1");
     main.shutdown().await.unwrap();
@@ -119,7 +123,7 @@ async fn a_panic_over_the_last_words_of_one_that_ends_is_not_mains_end() {
     assert_eq!(tell(&main, "terse", "print panic here").await.unwrap(), "");
     main.control().stop("terse").await.unwrap();
     let status = main.control().status("terse").unwrap();
-    assert_eq!(status.state, State::Stopped);
+    assert_eq!(status.state, ExtensionState::Stopped);
     assert_eq!(status.reason.as_deref(), Some("internal error: the subscriber's own fault"));
     assert_eq!(tell(&main, "other", "echo 1").await.unwrap(), "1");
 }

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use weir_host::{Config, ExtensionConfig, Main, MainConfig, State};
+use weir_host::{Config, ExtensionConfig, Main, MainConfig, control::ExtensionState};
 
 fn tasks() -> impl Iterator<Item = (String, PathBuf)> {
     fs::read_dir("/proc/self/task").unwrap().filter_map(|task| {
@@ -40,7 +40,7 @@ async fn message_socket_and_stop_each_wake_a_poll_that_else_makes_no_wakeup() {
     poller.grants.net = vec![address.parse().unwrap()];
     poller.config.insert("address".to_owned(), address);
     let main = Main::builder(Config::new(MainConfig::default(), vec![poller])).start().await.unwrap();
-    assert_eq!(main.control().status("poller").unwrap().state, State::Ready);
+    assert_eq!(main.control().status("poller").unwrap().state, ExtensionState::Ready);
     let (mut connection, _) = listener.accept().unwrap();
     let mut woken = main.client().subscribe("woken.>").unwrap();
 
@@ -62,6 +62,6 @@ async fn message_socket_and_stop_each_wake_a_poll_that_else_makes_no_wakeup() {
     assert_eq!(main.client().call("poller@1", "ask", "again").await.unwrap(), "again");
     main.control().stop("poller").await.unwrap();
     assert_eq!(woken.next().await.unwrap().topic.as_str(), "woken.stop");
-    assert_eq!(main.control().status("poller").unwrap().state, State::Stopped);
+    assert_eq!(main.control().status("poller").unwrap().state, ExtensionState::Stopped);
     assert_eq!(main.client().waiters(), 0);
 }

@@ -15,8 +15,10 @@ use std::{
 
 use futures_util::FutureExt;
 use weir_host::{
-    Client, Config, ExtensionConfig, Limits, Main, MainConfig, Policy, Receipt, RestartPolicy,
-    SubscriptionStatus,
+    Client, Config, ExtensionConfig, Main, MainConfig,
+    client::Receipt,
+    config::{Limits, Policy, RestartPolicy},
+    traffic::SubscriptionStatus,
 };
 
 const SUBSCRIBERS: usize = 1024;

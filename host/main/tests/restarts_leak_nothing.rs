@@ -14,8 +14,10 @@ use std::{
 
 use tokio::runtime::Handle;
 use weir_host::{
-    Client, Config, Error, ExtensionConfig, Main, MainConfig, MainEvent, MainEvents, RestartPolicy, Service,
-    State, config::DirGrant,
+    Client, Config, Error, ExtensionConfig, Main, MainConfig, Service,
+    config::{DirGrant, RestartPolicy},
+    control::ExtensionState,
+    events::{MainEvent, MainEvents},
 };
 
 const WARM_UP: usize = 1_000;
@@ -58,7 +60,7 @@ async fn ten_thousand_restarts_leave_memory_files_threads_tasks_and_waiters_as_t
     served.store(false, Ordering::Relaxed);
     assert!(neighbour.await.unwrap() > CYCLES, "the neighbour was served all the while");
     let status = main.control().status("victim").unwrap();
-    assert_eq!((status.restarts, status.state), ((WARM_UP + CYCLES) as u64, State::Ready));
+    assert_eq!((status.restarts, status.state), ((WARM_UP + CYCLES) as u64, ExtensionState::Ready));
     assert_eq!(status.inbox_messages, 0);
     assert_eq!(main.client().waiters(), 0);
     assert_eq!(after.counted, before.counted);
@@ -117,7 +119,11 @@ async fn kill(main: &Main, events: &mut MainEvents, cycle: usize) {
     }
     loop {
         match events.next().await.unwrap() {
-            MainEvent::State { extension, to: State::Ready, .. } if extension.as_str() == "victim" => return,
+            MainEvent::State { extension, to: ExtensionState::Ready, .. }
+                if extension.as_str() == "victim" =>
+            {
+                return;
+            }
             MainEvent::Lagged { missed } => panic!("{missed} events missed in cycle {cycle}"),
             _ => {}
         }

@@ -17,8 +17,11 @@ use std::{
 
 use fastrand::Rng;
 use weir_host::{
-    Config, ExtensionConfig, Main, MainConfig, MainEvent, MainEvents, Policy, QueueConfig, QueuePolicy,
-    QueueStatus, RestartPolicy, blocking,
+    Config, Control, ExtensionConfig, Main, MainConfig,
+    blocking::{wait, wait_for},
+    config::{Policy, QueueConfig, QueuePolicy, RestartPolicy},
+    events::{MainEvent, MainEvents},
+    traffic::QueueStatus,
 };
 
 const JOBS: u32 = 60_000;
@@ -72,13 +75,13 @@ impl Book {
 }
 
 /// Ends all that loops or waits once somebody panics, so that the test fails instead of waiting for ever.
-struct Alarm<'t>(&'t AtomicBool, blocking::Control);
+struct Alarm<'t>(&'t AtomicBool, Control);
 
 impl Drop for Alarm<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
             self.0.store(true, Ordering::Relaxed);
-            runtime().block_on(self.1.as_async().begin_shutdown());
+            runtime().block_on(self.1.begin_shutdown());
         }
     }
 }
@@ -87,9 +90,9 @@ impl Drop for Alarm<'_> {
 fn every_job_is_done_and_none_is_lost_while_readers_are_killed() {
     let seed = env::var("WEIR_TEST_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
     eprintln!("WEIR_TEST_SEED={seed}");
-    let main = blocking::Main::start(Main::builder(config())).unwrap();
-    let (client, control) = (main.client(), main.control());
-    let events = control.as_async().events();
+    let main = wait(Main::builder(config()).start()).unwrap();
+    let (client, control) = (main.client().clone(), main.control().clone());
+    let events = control.events();
     let deaths = thread::spawn(move || runtime().block_on(Deaths::count(events)));
     let book = Book::default();
     let (next, over) = (AtomicU32::new(0), AtomicBool::new(false));
@@ -113,11 +116,11 @@ fn every_job_is_done_and_none_is_lost_while_readers_are_killed() {
                     }
                     let payload = job(seed, number);
                     if writer % 2 == 0 {
-                        queue.put_within(PATIENCE, payload).unwrap();
+                        wait(queue.put_within(PATIENCE, payload)).unwrap();
                     } else {
                         // An extension puts it.
                         let contract = format!("w{writer}@1");
-                        client.call(&contract, "run", format!("put jobs {payload}")).unwrap();
+                        wait(client.call(&contract, "run", format!("put jobs {payload}"))).unwrap();
                     }
                 }
             });
@@ -131,7 +134,10 @@ fn every_job_is_done_and_none_is_lost_while_readers_are_killed() {
                         thread::park_timeout(Duration::from_millis(1));
                         continue;
                     }
-                    let Some(job) = queue.take(Duration::from_millis(20)).unwrap() else { continue };
+                    let Some(job) = wait_for(Duration::from_millis(20), queue.take()).unwrap().flatten()
+                    else {
+                        continue;
+                    };
                     let number = number_of(&job.payload);
                     book.enter(&format!("thread {reader}"), number, job.deliveries);
                     // A thread does not die of what kills an extension, but of poison neither is it done.
@@ -146,7 +152,8 @@ fn every_job_is_done_and_none_is_lost_while_readers_are_killed() {
         scope.spawn(move || {
             let _alarm = alarm();
             loop {
-                let Some(event) = worked.next(Duration::from_millis(20)).unwrap() else {
+                let Some(event) = wait_for(Duration::from_millis(20), worked.next()).unwrap().flatten()
+                else {
                     if over.load(Ordering::Relaxed) {
                         return;
                     }
@@ -165,7 +172,7 @@ fn every_job_is_done_and_none_is_lost_while_readers_are_killed() {
                 let victim = format!("r{}", chance.u32(0..READERS / 2));
                 stopped.fetch_add(1, Ordering::Relaxed);
                 // It may just be down: then another is killed.
-                let _down = control.restart(&victim);
+                let _down = wait(control.restart(&victim));
                 thread::park_timeout(Duration::from_micros(chance.u64(0..5000)));
             }
         });
@@ -183,16 +190,17 @@ fn every_job_is_done_and_none_is_lost_while_readers_are_killed() {
     });
 
     let jobs = status(&control, "jobs");
-    let letters = control.as_async().queue_jobs("dead", JOBS as usize).unwrap();
-    main.shutdown().unwrap();
+    let letters = control.queue_jobs("dead", JOBS as usize).unwrap();
+    main.shutdown_blocking().unwrap();
     let deaths = deaths.join().unwrap();
     let QueueStatus { put, delivered, done, returned, dead, shed, waiting, in_hand, bytes, .. } = jobs;
     eprintln!("put {put}, delivered {delivered}, done {done}, returned {returned}, dead {dead}\n{deaths:?}");
     assert_eq!((put, shed, waiting, in_hand, bytes), (JOBS.into(), 0, 0, 0, 0));
     assert_eq!(delivered, done + returned);
     assert_eq!(letters.len() as u64, dead);
-    let is_from_here =
-        |died_in: &Option<weir_host::QueueName>| died_in.as_ref().is_some_and(|q| q.as_str() == "jobs");
+    let is_from_here = |died_in: &Option<weir_host::names::QueueName>| {
+        died_in.as_ref().is_some_and(|q| q.as_str() == "jobs")
+    };
     assert!(letters.iter().all(|job| is_from_here(&job.died_in) && job.died_after == Some(MAX_DELIVERIES)));
 
     // What is done was seen with whom it was delivered to last: nobody dies between that and the end of it unseen.
@@ -275,8 +283,8 @@ fn number_of(payload: &[u8]) -> u32 {
     text.rsplit_once(' ').unwrap().1.parse().unwrap()
 }
 
-fn status(control: &blocking::Control, queue: &str) -> QueueStatus {
-    let queues = control.as_async().queues();
+fn status(control: &Control, queue: &str) -> QueueStatus {
+    let queues = control.queues();
     queues.into_iter().find(|status| status.queue.as_str() == queue).unwrap()
 }
 
@@ -285,8 +293,8 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 /// Loses nothing, and so holds extensions back where the test does not keep up.
-fn listening() -> weir_host::SubscribeOptions {
-    weir_host::SubscribeOptions::default().policy(Policy::Block)
+fn listening() -> weir_host::client::SubscribeOptions {
+    weir_host::client::SubscribeOptions::default().policy(Policy::Block)
 }
 
 fn config() -> Config {

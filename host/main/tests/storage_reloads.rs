@@ -13,7 +13,11 @@ use std::{
 
 use serde_json::{Value, json};
 use tokio::{sync::watch, task::JoinSet};
-use weir_host::{Client, Config, ExtensionConfig, Main, MainConfig, ReloadMode, State, config::DirGrant};
+use weir_host::{
+    Client, Config, ExtensionConfig, Main, MainConfig,
+    config::{DirGrant, ReloadMode},
+    control::ExtensionState,
+};
 
 const RELOADS: u64 = 20;
 
@@ -59,7 +63,10 @@ async fn what_storage_answered_during_twenty_reloads_is_all_there() {
     assert_eq!(acknowledged, *counted.borrow());
     assert!(during > RELOADS, "storage was written to during the reloads: {during} times");
     let status = main.control().status("storage").unwrap();
-    assert_eq!((status.state, status.failures, status.inbox_messages), (State::Ready, Vec::new(), 0));
+    assert_eq!(
+        (status.state, status.failures, status.inbox_messages),
+        (ExtensionState::Ready, Vec::new(), 0)
+    );
     assert_eq!(main.client().waiters(), 0);
 }
 

@@ -4,7 +4,7 @@
 
 use std::{fs, time::Duration};
 
-use weir_host::{Config, ExtensionConfig, Main, MainConfig, State};
+use weir_host::{Config, ExtensionConfig, Main, MainConfig, control::ExtensionState};
 
 const BLOCKING_THREADS: u16 = 2;
 
@@ -36,7 +36,7 @@ async fn one_a_hundred_and_a_thousand_extensions_run_on_the_same_number_of_threa
     for extensions in [1, 100, 1000] {
         let config = Config::new(main.clone(), (0..extensions).map(echo).collect());
         let main = Main::builder(config).start().await.unwrap();
-        assert!(main.control().extensions().iter().all(|status| status.state == State::Ready));
+        assert!(main.control().extensions().iter().all(|status| status.state == ExtensionState::Ready));
         for number in [0, extensions / 2, extensions - 1] {
             let answer =
                 main.client().call(&format!("echo.n{number}@1"), "run", format!("echo {number}")).await;

@@ -6,6 +6,10 @@ use std::{borrow::Borrow, fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Serialize, de};
 
+use crate::rules::{
+    covers, is_contract_name, is_extension_id, is_operation_name, is_queue_name, is_topic, is_topic_pattern,
+};
+
 /// The name of Main where a name of an extension could stand.
 pub const MAIN: &str = "main";
 
@@ -157,68 +161,6 @@ impl From<Topic> for TopicPattern {
     fn from(topic: Topic) -> Self {
         Self(topic.0)
     }
-}
-
-/// Whether all that `narrow` (a topic or a pattern) stands for is covered by `wide`.
-fn covers(wide: &str, narrow: &str) -> bool {
-    let mut narrow = narrow.split('.');
-    for segment in wide.split('.') {
-        match (segment, narrow.next()) {
-            (_, None) => return false,
-            (">", Some(_)) => return true,
-            ("*", Some(other)) if other != ">" => {}
-            (segment, Some(other)) if segment == other => {}
-            _ => return false,
-        }
-    }
-    narrow.next().is_none()
-}
-
-fn is_extension_id(text: &str) -> bool {
-    is_queue_name(text) && text != MAIN
-}
-
-fn is_queue_name(text: &str) -> bool {
-    text.len() <= 64 && text.starts_with(|c: char| c.is_ascii_lowercase()) && text.bytes().all(is_lower)
-}
-
-fn is_contract_name(text: &str) -> bool {
-    let Some((name, version)) = text.split_once('@') else {
-        return false;
-    };
-    text.len() <= 128
-        && name.split('.').all(|segment| !segment.is_empty() && segment.bytes().all(is_lower))
-        && version.bytes().all(|b| b.is_ascii_digit())
-        && version.parse::<u16>().is_ok_and(|number| number.to_string() == version)
-}
-
-fn is_operation_name(text: &str) -> bool {
-    (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic() && b != b'/')
-}
-
-fn is_topic(text: &str) -> bool {
-    text.len() <= 256 && has_few_segments(text) && text.split('.').all(is_topic_segment)
-}
-
-fn is_topic_pattern(text: &str) -> bool {
-    let (head, last) = text.rsplit_once('.').map_or((None, text), |(head, last)| (Some(head), last));
-    text.len() <= 256
-        && has_few_segments(text)
-        && (last == ">" || last == "*" || is_topic_segment(last))
-        && head.is_none_or(|head| head.split('.').all(|s| s == "*" || is_topic_segment(s)))
-}
-
-/// Every subscription can cost a publisher and Main as much as its pattern has segments.
-fn has_few_segments(text: &str) -> bool {
-    text.split('.').count() <= 16
-}
-
-fn is_topic_segment(segment: &str) -> bool {
-    !segment.is_empty() && segment.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
-}
-
-fn is_lower(byte: u8) -> bool {
-    byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'
 }
 
 #[cfg(test)]

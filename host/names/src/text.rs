@@ -1,6 +1,7 @@
 //! Text of strangers, made safe to show in a log or on a terminal.
 
 /// `text` with control characters escaped, cut to about `max` bytes.
+#[must_use]
 pub fn harmless(text: &str, max: usize) -> String {
     let mut clean = String::with_capacity(text.len().min(max));
     for character in text.chars() {
@@ -17,7 +18,15 @@ pub fn harmless(text: &str, max: usize) -> String {
     clean
 }
 
+/// `text`, cut at a character boundary to at most `max` bytes.
+#[must_use]
+pub fn truncated(mut text: String, max: usize) -> String {
+    text.truncate(text.floor_char_boundary(max));
+    text
+}
+
 /// Whether a character could move the cursor, forge a line or turn text around.
+#[must_use]
 pub fn is_harmful(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{61c}' | '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -66,6 +66,7 @@
 //! from there, which would wait for itself, is refused.
 
 mod activity;
+mod blocking;
 mod chain;
 mod drive;
 mod handoff;
@@ -78,6 +79,7 @@ mod worker_thread;
 
 pub use self::{
     activity::Activity,
+    blocking::{BlockingError, refuse_in_async, wait, wait_for},
     chain::{note_wait, switch},
     drive::{Alarm, drive},
     handoff::Handoff,

@@ -5,7 +5,9 @@ use std::{future::ready, time::Duration};
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use weir_host::{
-    CallOptions, Config, ExtensionConfig, Main, MainConfig, Policy, Service, SubscribeGrant, blocking,
+    CallOptions, Config, ExtensionConfig, Main, MainConfig, Service,
+    blocking::wait,
+    config::{Policy, SubscribeGrant},
 };
 
 use super::round::Side;
@@ -24,7 +26,7 @@ const STALLED_CAPACITY: u32 = 64;
 /// A Main with its subscribers, all of which run.
 #[derive(Debug)]
 pub(super) struct Weir {
-    main: blocking::Main,
+    main: Main,
     subscribers: u32,
     /// Subscribers that receive.
     receiving: u32,
@@ -52,8 +54,8 @@ impl Weir {
             ready(Ok(Bytes::from(used.to_le_bytes().to_vec())))
         });
         let builder = Main::builder(Config::new(MainConfig::default(), extensions)).serve(clock);
-        let main = blocking::Main::start(builder)?;
-        ensure_started(main.control().as_async())?;
+        let main = wait(builder.start())?;
+        ensure_started(main.control())?;
         Ok(Self { main, subscribers, receiving, published: 0, shed: 0 })
     }
 
@@ -68,7 +70,7 @@ impl Weir {
 impl Side for Weir {
     fn publish(&mut self, packet: Bytes, paced: bool) -> Result<()> {
         let topic = if paced { "paced" } else { "unpaced" };
-        let receipt = self.main.client().publish_within(PATIENCE, topic, packet)?;
+        let receipt = wait(self.main.client().publish_within(PATIENCE, topic, packet))?;
         let reached = if paced { self.subscribers } else { self.receiving };
         ensure!(receipt.delivered == reached && receipt.refused == 0, "{receipt:?}");
         let stalled = self.subscribers - self.receiving;
@@ -79,7 +81,7 @@ impl Side for Weir {
     }
 
     fn used(&self) -> Result<Duration> {
-        let used = self.main.client().call("clock@1", "used", "")?;
+        let used = wait(self.main.client().call("clock@1", "used", ""))?;
         let used = used.as_chunks().0.first().context("the worker did not answer")?;
         Ok(Duration::from_nanos(u64::from_le_bytes(*used)))
     }
@@ -90,10 +92,10 @@ impl Side for Weir {
             .map(|number| {
                 let options = CallOptions::default().timeout(PATIENCE);
                 let asked = Bytes::from(packets.to_le_bytes().to_vec());
-                let report = client.call_with(&contract(number), "report", asked, options);
+                let report = wait(client.call_with(&contract(number), "report", asked, options));
                 if report.is_err() {
                     // What it says about its end says more.
-                    ensure_running(self.main.control().as_async())?;
+                    ensure_running(self.main.control())?;
                 }
                 Ok(report?.as_chunks().0.iter().copied().map(u32::from_le_bytes).collect())
             })

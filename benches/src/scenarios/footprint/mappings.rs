@@ -1,6 +1,6 @@
 //! Where the private memory of an idle extension is, and that of Main with 7 extensions.
 
-use weir_host::Limits;
+use weir_host::config::Limits;
 
 use super::{Counts, NAME, Round};
 use crate::{

@@ -9,7 +9,9 @@ use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use tokio::runtime::Runtime;
 use weir_host::{
-    CallOptions, Config, HandlerError, HookCall, HookDir, HookReport, Main, MainConfig, Service, blocking,
+    CallOptions, Config, HandlerError, Main, MainConfig, Service,
+    blocking::wait,
+    hooks::{HookCall, HookDir, HookReport},
 };
 
 use super::{
@@ -21,14 +23,14 @@ use crate::scenarios::tasks::PATIENCE;
 /// A plain loop on the thread that asks.
 #[derive(Debug)]
 pub(super) struct Blocking {
-    hooks: blocking::HookDir,
+    hooks: HookDir,
     /// Dropped last: it runs the hooks.
-    _main: blocking::Main,
+    _main: Main,
 }
 
 impl Blocking {
     pub(super) fn start(site: &Site) -> Result<Self> {
-        let main = blocking::Main::start(builder())?;
+        let main = wait(builder().start())?;
         Ok(Self { hooks: main.hooks().open(site.config()?)?, _main: main })
     }
 
@@ -36,7 +38,7 @@ impl Blocking {
         let start = Instant::now();
         for number in 0..nodes {
             let node = node(number);
-            check(&self.hooks.run(call(&node))?, &node)?;
+            check(&self.hooks.run_blocking(call(&node))?, &node)?;
         }
         Ok(start.elapsed())
     }

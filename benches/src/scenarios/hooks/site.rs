@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
-use weir_host::{CpuShare, HookDirConfig, config::DirGrant};
+use weir_host::config::{CpuShare, DirGrant, HookDirConfig};
 
 use super::{HOOKS, node};
 use crate::guests::Guests;

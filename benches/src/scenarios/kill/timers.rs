@@ -16,7 +16,7 @@ use tokio::{
     sync::mpsc,
     time::{Sleep, sleep_until},
 };
-use weir_host::{Builder, Service, blocking};
+use weir_host::{Builder, Main, Service, blocking::wait};
 
 use crate::scenarios::client::wait_until;
 
@@ -56,15 +56,15 @@ impl Wake for Fired {
 
 impl Timers {
     /// Starts a Main, to use its worker's timers, too.
-    pub(super) fn start(builder: Builder) -> Result<(blocking::Main, Self)> {
+    pub(super) fn start(builder: Builder) -> Result<(Main, Self)> {
         let (tell, mut told) = mpsc::channel(1);
         let worker = Service::new("worker@1".parse()?).on("tell".parse()?, move |_| {
             // There is room: it is asked once.
             let _told = tell.try_send(Handle::current());
             std::future::ready(Ok("".into()))
         });
-        let main = blocking::Main::start(builder.serve(worker))?;
-        main.client().call("worker@1", "tell", "")?;
+        let main = wait(builder.serve(worker).start())?;
+        wait(main.client().call("worker@1", "tell", ""))?;
         let worker = told.try_recv().context("the worker did not tell")?;
         let edge = edge(&worker)?;
         Ok((main, Self { worker, edge }))

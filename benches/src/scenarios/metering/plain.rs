@@ -12,7 +12,7 @@ use wasmtime_wasi::{
     WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView,
     p2::{bindings::CommandPre, pipe::MemoryOutputPipe},
 };
-use weir_host::Limits;
+use weir_host::config::Limits;
 
 use super::Run;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use weir_host::{Config, ExtensionConfig, Main, MainConfig, Subscriber};
+use weir_host::{Config, ExtensionConfig, Main, MainConfig, client::Subscriber};
 
 use self::native::{Native, Server};
 use super::{Measured, Round};

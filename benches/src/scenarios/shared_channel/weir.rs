@@ -12,8 +12,10 @@ use std::{
 use anyhow::{Context, Result, anyhow, ensure};
 use bytes::Bytes;
 use weir_host::{
-    CallOptions, Config, ExtensionConfig, Main, MainConfig, QueueConfig, QueuePolicy,
-    blocking::{self, Client, Queue, Subscriber},
+    CallOptions, Client, Config, ExtensionConfig, Main, MainConfig,
+    blocking::{wait, wait_for},
+    client::{Queue, Subscriber},
+    config::{QueueConfig, QueuePolicy},
 };
 
 use super::{
@@ -34,7 +36,7 @@ const QUEUE: &str = "jobs";
 /// A Main with as many readers and writers as there ever are; those that have nothing to do wait.
 #[derive(Debug)]
 pub(super) struct Weir {
-    main: blocking::Main,
+    main: Main,
     readers: u32,
 }
 
@@ -49,15 +51,15 @@ impl Weir {
         queue.bytes = u64::from(CAPACITY) * u64::from(2 * SIZES.into_iter().max().unwrap_or_default());
         queue.when_full = QueuePolicy::Block;
         config.queues.insert(QUEUE.parse()?, queue);
-        let main = blocking::Main::start(Main::builder(config))?;
-        ensure_started(main.control().as_async())?;
+        let main = wait(Main::builder(config).start())?;
+        ensure_started(main.control())?;
         Ok(Self { main, readers: count })
     }
 
     pub(super) fn round(&self, split: Split, jobs: Jobs) -> Result<Round> {
         // What an extension says about its end says more than what follows from it.
         self.measure(split, jobs).or_else(|error| {
-            ensure_running(self.main.control().as_async())?;
+            ensure_running(self.main.control())?;
             Err(error)
         })
     }
@@ -85,16 +87,16 @@ impl Weir {
                 .collect();
             let threads_read: Vec<_> = (0..thread_readers)
                 .map(|_| {
-                    let (queue, client, begin, over) = (queue.clone(), client.clone(), &begin, &over);
+                    let (queue, client, begin, over) = (queue.clone(), client, &begin, &over);
                     scope.spawn(move || {
                         begin.wait();
-                        read(queue, &client, jobs, over)
+                        read(queue, client, jobs, over)
                     })
                 })
                 .collect();
             begin.wait();
             let (start, used) = (Instant::now(), usage::of_all_threads());
-            let go = client.publish("go", numbers(&[writers, inner_writers, jobs.count, jobs.bytes]));
+            let go = wait(client.publish("go", numbers(&[writers, inner_writers, jobs.count, jobs.bytes])));
             let end = self.end(&mut last, writers);
             let used = usage::of_all_threads() - used;
             // Before anything fails: the threads wait for it.
@@ -118,12 +120,12 @@ impl Weir {
     /// When the last job was done.
     fn end(&self, last: &mut Subscriber, writers: u32) -> Result<Instant> {
         for _ in 0..writers {
-            last.next(PATIENCE)?.context("the jobs do not come to an end")?;
+            wait_for(PATIENCE, last.next())?.flatten().context("the jobs do not come to an end")?;
         }
         // All of them are in hand or done by now.
         let (now, control) = (Instant::now(), self.main.control());
         while now.elapsed() < PATIENCE {
-            if control.as_async().queues().iter().all(|queue| queue.waiting == 0 && queue.in_hand == 0) {
+            if control.queues().iter().all(|queue| queue.waiting == 0 && queue.in_hand == 0) {
                 return Ok(Instant::now());
             }
             thread::yield_now();
@@ -133,13 +135,13 @@ impl Weir {
 
     fn ask(&self, reader: u32, operation: &str, arguments: &[u32]) -> Result<Bytes> {
         let options = CallOptions::default().timeout(PATIENCE);
-        Ok(self.main.client().call_with(&contract(reader), operation, numbers(arguments), options)?)
+        Ok(wait(self.main.client().call_with(&contract(reader), operation, numbers(arguments), options))?)
     }
 }
 
 fn write(queue: &Queue, jobs: impl Iterator<Item = (u32, bool)>, bytes: u32) -> Result<()> {
     for which in jobs {
-        queue.put_within(PATIENCE, job(which, bytes))?;
+        wait(queue.put_within(PATIENCE, job(which, bytes)))?;
     }
     Ok(())
 }
@@ -149,12 +151,12 @@ fn read(mut queue: Queue, client: &Client, jobs: Jobs, over: &AtomicBool) -> Res
 
     let mut came = Came::none_of(jobs)?;
     while !over.load(Ordering::Relaxed) {
-        let Some(job) = queue.take(LOOK)? else { continue };
+        let Some(job) = wait_for(LOOK, queue.take())?.flatten() else { continue };
         ensure!(job.deliveries == 1, "a job was delivered before");
         let is_last = came.note(&job.payload)?;
         job.done();
         if is_last {
-            client.publish("last", "")?;
+            wait(client.publish("last", ""))?;
         }
     }
     Ok(came)

@@ -8,8 +8,10 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
 use weir_host::{
-    CallOptions, Config, Control, ControlError, CpuShare, ExtensionStatus, HandlerError, Main, MainConfig,
-    Service, State, blocking,
+    CallOptions, Config, Control, HandlerError, Main, MainConfig, Service,
+    blocking::{BlockingError, wait},
+    config::CpuShare,
+    control::{ControlError, ExtensionState, ExtensionStatus},
 };
 
 use crate::{guests::Guests, scenarios::tasks::PATIENCE};
@@ -19,7 +21,7 @@ const BRIEF: &str = "brief";
 
 /// A Main with an extension that ends at once, and another that holds the program of both.
 #[derive(Debug)]
-pub(super) struct Brief(blocking::Main);
+pub(super) struct Brief(Main);
 
 impl Brief {
     pub(super) fn start(guests: &Guests) -> Result<Self> {
@@ -41,28 +43,33 @@ impl Brief {
             async move { answer(control, &request.payload).await.map_err(told) }
         });
         let config = Config::new(MainConfig::default(), extensions);
-        let main = blocking::Main::start(Main::builder(config).serve(starter))?;
-        control.get_or_init(|| main.control().as_async().clone());
-        let holder = main.control().as_async().status("holder")?;
-        ensure!(holder.state == State::Ready, "the holder is {:?}: {:?}", holder.state, holder.reason);
+        let main = wait(Main::builder(config).serve(starter).start())?;
+        control.get_or_init(|| main.control().clone());
+        let holder = main.control().status("holder")?;
+        ensure!(
+            holder.state == ExtensionState::Ready,
+            "the holder is {:?}: {:?}",
+            holder.state,
+            holder.reason
+        );
         // What is read from disk once is no part of a start. How it ends is seen each time after this one.
-        let _ended = main.control().start(BRIEF);
+        let _ended = wait(main.control().start(BRIEF));
         Ok(Self(main))
     }
 
     /// Starts by a plain thread that waits; their time, and what of that its instances were made and ran.
     pub(super) fn by_a_thread(&self, count: u32) -> Result<(Duration, Duration)> {
         let control = self.0.control();
-        let before = control.as_async().status(BRIEF)?;
+        let before = control.status(BRIEF)?;
         let start = Instant::now();
         for _ in 0..count {
-            match control.start(BRIEF) {
-                Err(blocking::BlockingError::Call(ControlError::NotStarted { .. })) => {}
+            match wait(control.start(BRIEF)) {
+                Err(BlockingError::Call(ControlError::NotStarted { .. })) => {}
                 other => bail!("it did not end by itself: {other:?}"),
             }
         }
         let time = start.elapsed();
-        let after = ended(control.as_async(), before.restarts, count)?;
+        let after = ended(control, before.restarts, count)?;
         Ok((time, after.cpu - before.cpu))
     }
 
@@ -70,7 +77,7 @@ impl Brief {
     pub(super) fn on_the_worker(&self, count: u32) -> Result<Duration> {
         let options = CallOptions::default().timeout(PATIENCE);
         let count = count.to_le_bytes().to_vec();
-        let answer = self.0.client().call_with("starter@1", "start", count, options)?;
+        let answer = wait(self.0.client().call_with("starter@1", "start", count, options))?;
         Ok(Duration::from_nanos(u64::from_le_bytes(answer.as_ref().try_into()?)))
     }
 }
@@ -103,7 +110,7 @@ fn ended(control: &Control, before: u64, count: u32) -> Result<ExtensionStatus> 
     let restarts = status.restarts - before;
     ensure!(restarts == u64::from(count), "it was started {restarts} times, not {count}");
     ensure!(
-        status.state == State::Stopped && status.failures.is_empty(),
+        status.state == ExtensionState::Stopped && status.failures.is_empty(),
         "it is {:?}: {:?}",
         status.state,
         status.failures.last()

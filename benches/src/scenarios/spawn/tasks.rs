@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use weir_host::{CallOptions, Config, CpuShare, Main, MainConfig, blocking};
+use weir_host::{CallOptions, Config, Main, MainConfig, blocking::wait, config::CpuShare};
 
 use super::{NAME, each};
 use crate::{
@@ -26,7 +26,7 @@ const CASES: [(&str, u32, [u32; 3], [u32; 3]); 2] = [
 /// An extension that spawns tasks, and a thread that does the same.
 #[derive(Debug)]
 pub(super) struct Tasks {
-    main: blocking::Main,
+    main: Main,
     worker: Worker,
 }
 
@@ -37,8 +37,8 @@ impl Tasks {
         spawner.limits.cpu_share = CpuShare::WHOLE;
         spawner.limits.fuel_per_message = MUCH_FUEL;
         let config = Config::new(MainConfig::default(), vec![spawner]);
-        let main = blocking::Main::start(Main::builder(config))?;
-        ensure_started(main.control().as_async())?;
+        let main = wait(Main::builder(config).start())?;
+        ensure_started(main.control())?;
         Ok(Self { main, worker: Worker::start()? })
     }
 
@@ -70,7 +70,7 @@ impl Tasks {
         let request = serde_json::to_vec(&(tasks / at_once, at_once))?;
         let options = CallOptions::default().timeout(PATIENCE);
         let start = Instant::now();
-        let answer = self.main.client().call_with("spawner@1", "spawn", request, options)?;
+        let answer = wait(self.main.client().call_with("spawner@1", "spawn", request, options))?;
         let time = start.elapsed();
         let ended: u32 = serde_json::from_slice(&answer)?;
         ensure!(ended == tasks, "of {tasks} tasks {ended} have ended");

@@ -2,7 +2,10 @@
 
 use std::{fs, sync::LazyLock};
 
-use weir_host::{Compilation, Limits, SigningKey, TrustedKey, compile_component};
+use weir_host::{
+    component::{self, Compilation, SigningKey},
+    config::{Limits, TrustedKey},
+};
 
 use super::{ARTIFACT_SIZE, changed, check, small_component};
 use crate::scratch;
@@ -41,7 +44,7 @@ fn signed_by(pem: &str) -> Vec<u8> {
     let dir = scratch();
     let path = dir.path().join("small.wasm");
     fs::write(&path, small_component()).unwrap();
-    compile_component(&path, None, &Limits::default(), &Compilation::InProcess, &key(pem)).unwrap()
+    component::compile(&path, None, &Limits::default(), &Compilation::InProcess, &key(pem)).unwrap()
 }
 
 fn key(pem: &str) -> SigningKey {

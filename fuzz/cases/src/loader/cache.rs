@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use weir_host::{MainConfig, State};
+use weir_host::{MainConfig, control::ExtensionState};
 
 use super::{changed, small_component};
 use crate::{
@@ -49,7 +49,7 @@ impl Cached {
         fs::write(&self.entry, changed(&self.original, changes)).unwrap();
         let control = self.stage.main.control();
         control.restart("fuzz").await.unwrap();
-        assert_eq!(control.status("fuzz").unwrap().state, State::Ready);
+        assert_eq!(control.status("fuzz").unwrap().state, ExtensionState::Ready);
         assert!(fs::read(&self.entry).unwrap() == self.original, "something else is kept");
         self.stage.check().await;
     }

@@ -1,10 +1,11 @@
 //! Topics: who subscribed to what, what was published, and what is retained.
 
+use weir_names::rules;
+
 use super::{EXTENSION, Host, Message, TEST, number_of};
 use crate::{
     Error, Receipt,
     host::{Event, Options, Peer},
-    names,
     testing::Published,
 };
 
@@ -18,7 +19,7 @@ pub(super) struct Topic {
 
 impl Host {
     pub(crate) fn subscribe(&self, pattern: &str) -> Result<u32, Error> {
-        if !names::is_topic_pattern(pattern) {
+        if !rules::is_topic_pattern(pattern) {
             return Err(Error::Invalid(format!("`{pattern}` is not a topic pattern")));
         }
         self.granted("subscribe to", "subscribes", self.0.manifest.subscribes, pattern)?;
@@ -30,7 +31,7 @@ impl Host {
         subscriptions.push(pattern.to_owned());
         for (name, topic) in self.0.topics.borrow().iter() {
             if let Some(payload) = &topic.retained
-                && names::covers(pattern, name)
+                && rules::covers(pattern, name)
             {
                 let event = Event { retained: true, ..event(TEST, topic.events, 0, payload) };
                 self.push_event(number, pattern, name, event);
@@ -46,7 +47,7 @@ impl Host {
         payload: &[u8],
         _options: Options,
     ) -> Result<Receipt, Error> {
-        if !names::is_topic(topic) {
+        if !rules::is_topic(topic) {
             return Err(Error::Invalid(format!("`{topic}` is not a topic")));
         }
         self.granted("publish", "publishes", self.0.manifest.publishes, topic)?;
@@ -80,7 +81,7 @@ impl Host {
 
     fn hand_out(&self, topic: &str, event: &Event) -> u32 {
         let subscriptions = self.0.subscriptions.borrow();
-        let matching = (0..).zip(&*subscriptions).filter(|(_, pattern)| names::covers(pattern, topic));
+        let matching = (0..).zip(&*subscriptions).filter(|(_, pattern)| rules::covers(pattern, topic));
         matching
             .map(|(number, pattern)| self.push_event(number, pattern, topic, event.clone()))
             .fold(0, |count, ()| count + 1)
@@ -108,7 +109,7 @@ impl Host {
     }
 
     fn granted(&self, verb: &str, key: &str, grants: &[&str], pattern: &str) -> Result<(), Error> {
-        if grants.iter().any(|grant| names::covers(grant, pattern)) {
+        if grants.iter().any(|grant| rules::covers(grant, pattern)) {
             return Ok(());
         }
         let id = self.0.manifest.id;

@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::Bus;
 use crate::{
-    error::Error,
     id::PeerId,
     peer::{Peer, Wait, WaitTarget},
 };
+use weir_names::Error;
 
 /// A peer waits for others, and nothing else reaches it meanwhile. Dropped, it waits no longer.
 #[derive(Debug)]

@@ -7,11 +7,11 @@ use std::{
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use weir_names::QueueName;
+use weir_names::{Error, QueueName};
 
 use super::{Bus, deadlocks::WaitGuard};
 use crate::{
-    error::{Error, parsed},
+    error::parsed,
     id::{MessageId, PeerId},
     peer::{Peer, Wait, WaitTarget},
     queue::{QueueSettings, QueueStats, QueuedJob, SharedQueue},

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use weir_names::{ContractName, ExtensionId};
+use weir_names::{ContractName, Error, ExtensionId};
 
 use super::Bus;
 use crate::{
-    error::Error,
     id::PeerId,
     peer::{Access, Peer, PeerLimits, Phase},
 };

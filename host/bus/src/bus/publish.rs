@@ -8,11 +8,11 @@ use std::{
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use weir_names::Topic;
+use weir_names::{Error, Topic};
 
 use super::{Bus, deadlocks::WaitGuard};
 use crate::{
-    error::{Error, parsed},
+    error::parsed,
     id::{MessageId, PeerId},
     inbox::EventOrigin,
     message::{ENVELOPE_BYTES, Published, Receipt},

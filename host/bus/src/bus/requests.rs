@@ -7,11 +7,11 @@ use std::{
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use weir_names::{ContractName, OperationName, RequestPolicy};
+use weir_names::{ContractName, Error, OperationName, RequestPolicy};
 
 use super::{Bus, deadlocks::WaitGuard};
 use crate::{
-    error::{Error, parsed},
+    error::parsed,
     id::{OperationId, ReaderId},
     inbox::requests::{Refusal, Refused},
     message::{Request, Responder},

@@ -5,11 +5,11 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use weir_names::{Policy, Topic, TopicPattern};
+use weir_names::{Error, Policy, Topic, TopicPattern};
 
 use super::Bus;
 use crate::{
-    error::{Error, parsed},
+    error::parsed,
     inbox::{Inbox, LaneSettings},
     peer::Peer,
     subscriptions::{Subscription, SubscriptionStats},
@@ -56,7 +56,7 @@ impl Bus {
         }
         let (used, allowed) = (own.len() as u64 + 1, peer.limits().subscriptions);
         if used > allowed {
-            return Err(Error::LimitExceeded { name: "subscriptions", used, allowed });
+            return Err(Error::LimitExceeded { name: "subscriptions".into(), used, allowed });
         }
         let subscription = Arc::new(Subscription {
             number: table.next_number(),

@@ -3,10 +3,8 @@
 use std::collections::VecDeque;
 
 use super::limits::InboxLimits;
-use crate::{
-    error::Error,
-    message::{ENVELOPE_BYTES, Reply, Request},
-};
+use crate::message::{ENVELOPE_BYTES, Reply, Request};
+use weir_names::Error;
 
 /// Messages of one kind, in order, and what they count in bytes.
 #[derive(Debug)]

@@ -1,7 +1,8 @@
 //! The replies of an inbox: those that are still to come, and the room that the oldest events make for them.
 
 use super::{Inbox, lane::Weigh, lanes::wake};
-use crate::{error::Error, id::ReaderId, message::Reply};
+use crate::{id::ReaderId, message::Reply};
+use weir_names::Error;
 
 impl Inbox {
     /// One more reply will come.
@@ -28,7 +29,7 @@ impl Inbox {
         // The first is taken whatever its size: what is larger than the lane was refused as too large.
         if waiting > 0 && waiting + reply.bytes() > allowed {
             let used = waiting + reply.bytes();
-            reply.outcome = Err(Error::LimitExceeded { name: "inbox.bytes", used, allowed });
+            reply.outcome = Err(Error::LimitExceeded { name: "inbox.bytes".into(), used, allowed });
         }
         own.replies.push_back(reply);
         let mut dropped = 0;

@@ -6,11 +6,11 @@ use bytes::Bytes;
 
 use super::Peer;
 use crate::{
-    error::Error,
     id::{MessageId, PeerId, ReaderId},
     message::Reply,
     waiter::Endpoint,
 };
+use weir_names::Error;
 
 impl Endpoint for Peer {
     fn id(&self) -> PeerId {

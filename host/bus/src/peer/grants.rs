@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use weir_names::{ContractName, QueueName, TopicPattern};
+use weir_names::{ContractName, Error, QueueName, TopicPattern};
 
 use super::Peer;
-use crate::{error::Error, inbox::LaneSettings};
+use crate::inbox::LaneSettings;
 
 impl Peer {
     pub(crate) fn may_call(&self, contract: &ContractName) -> Result<(), Error> {

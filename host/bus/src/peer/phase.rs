@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU8, Ordering},
 };
 
-use crate::error::truncated;
+use weir_names::truncated;
 
 /// Whether a peer takes requests.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use weir_names::{ContractName, OperationName};
+use weir_names::{ContractName, Error, OperationName};
 
 use super::Peer;
 use crate::{
-    error::{Error, parsed},
+    error::parsed,
     id::{OperationId, ReaderId},
 };
 

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::MutexGuard};
 
 use super::{SharedQueue, job::QueuedJob, reader::wake, state::QueueState};
-use crate::error::Error;
+use weir_names::Error;
 
 impl SharedQueue {
     /// Puts a job at the end, if there is room; nothing gives way to it.

@@ -151,7 +151,7 @@ async fn one_peer_holds_at_most_256_subscriptions() {
     }
     bus.subscribe(&a, a.inbox(), "t.0").expect("it is there already");
     let refused = bus.subscribe(&a, a.inbox(), "t.256").unwrap_err();
-    assert_eq!(refused, Error::LimitExceeded { name: "subscriptions", used: 257, allowed: 256 });
+    assert_eq!(refused, Error::LimitExceeded { name: "subscriptions".into(), used: 257, allowed: 256 });
 }
 
 #[tokio::test(start_paused = true)]

@@ -163,7 +163,7 @@ async fn a_reply_that_finds_no_room_says_so_and_is_not_lost() {
     for _ in 0..3 {
         assert_eq!(take_reply(&caller).outcome, Ok(answer.clone()));
     }
-    let no_room = Error::LimitExceeded { name: "inbox.bytes", used: 4608, allowed: 4096 };
+    let no_room = Error::LimitExceeded { name: "inbox.bytes".into(), used: 4608, allowed: 4096 };
     assert_eq!(take_reply(&caller).outcome, Err(no_room));
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 
-use crate::error::Error;
+use weir_names::Error;
 
 /// Where a caller waits for just one answer.
 #[derive(Debug, Default)]

@@ -76,7 +76,7 @@ impl Jobs {
             None => {
                 let (used, allowed) = (self.opened.len() as u64 + 1, max);
                 if used > allowed {
-                    return Err(Error::LimitExceeded { name: "open-operations", used, allowed });
+                    return Err(Error::LimitExceeded { name: "open-operations".into(), used, allowed });
                 }
                 self.opened.push(queue);
                 self.opened.len() - 1
@@ -100,7 +100,7 @@ impl Jobs {
         if let abi::Taking::Next(jobs) = how
             && u64::from(jobs) > max
         {
-            return Err(Error::LimitExceeded { name: "in-flight", used: jobs.into(), allowed: max });
+            return Err(Error::LimitExceeded { name: "in-flight".into(), used: jobs.into(), allowed: max });
         }
         let is_counted = how != abi::Taking::OneByOne;
         let mut list = self.queues.list();

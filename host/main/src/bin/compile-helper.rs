@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    weir_host::compile_helper()
+    weir_host::component::compile_helper()
 }

@@ -1,6 +1,6 @@
 //! What becomes of a batch when the extension dies in the middle of it.
 
-use weir_host::{Client, Error, ExtensionConfig, Main, RestartConfig, State};
+use weir_host::{Client, Error, ExtensionConfig, Main, config::RestartConfig, control::ExtensionState};
 
 use super::support::{Gate, builder, puppet_with, reached, set, taken, tell};
 
@@ -37,7 +37,7 @@ async fn run_batch(
 ) -> (Vec<Result<bytes::Bytes, Error>>, Vec<tokio::task::JoinHandle<Result<bytes::Bytes, Error>>>) {
     let control = main.control().clone();
     let starting = tokio::spawn(async move { control.start("a").await });
-    reached(main, "a", State::Starting).await;
+    reached(main, "a", ExtensionState::Starting).await;
     let mut calls = send(main.client(), commands);
     while main.control().status("a").unwrap().inbox_messages < commands.len() as u64
         && !calls.iter().any(tokio::task::JoinHandle::is_finished)
@@ -78,7 +78,7 @@ async fn every_unanswered_request_of_a_batch_in_any_order_is_trapped() {
     let commands = ["echo 1", "trap", "echo 3"];
     let (answers, _) = run_batch(&main, &gate, &commands, 3).await;
     assert_eq!(answers, [Ok("1".into()), Err(Error::Trapped), Err(Error::Trapped)]);
-    reached(&main, "a", State::Failed).await;
+    reached(&main, "a", ExtensionState::Failed).await;
     assert_eq!(main.control().status("a").unwrap().inbox_messages, 0);
 }
 
@@ -99,7 +99,7 @@ async fn events_of_a_batch_that_an_extension_died_with_are_a_gap_for_the_next_in
     }
     gate.open(2);
     starting.await.unwrap().unwrap();
-    reached(&main, "a", State::Failed).await;
+    reached(&main, "a", ExtensionState::Failed).await;
     main.client().publish("t", "4").await.unwrap();
     main.control().start("a").await.unwrap();
     taken(&main, "a").await;

@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use futures_util::FutureExt;
 use tokio::{task::yield_now, time::timeout};
-use weir_host::{Error, LimitValue, Main};
+use weir_host::{Error, Main, limits::LimitValue};
 
 use super::support::{Gate, PATIENCE, builder, puppet, puppet_with, set, start, tell};
 

@@ -8,26 +8,31 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weir_host::{ExtensionConfig, Main, QueueConfig, QueueStatus, blocking};
+use weir_host::{
+    ExtensionConfig, Main,
+    blocking::{wait, wait_for},
+    config::QueueConfig,
+    traffic::QueueStatus,
+};
 
 use super::support::{PATIENCE, config, extension, set};
 
 const READERS: usize = 24;
 
 /// A Main with the queue `q`, which has room for all.
-fn main_with(extensions: Vec<ExtensionConfig>) -> blocking::Main {
+fn main_with(extensions: Vec<ExtensionConfig>) -> Main {
     let mut config = config(extensions);
     let mut queue = QueueConfig::default();
     (queue.messages, queue.bytes) = (100_000, 1 << 30);
     config.queues.insert("q".parse().unwrap(), queue);
-    blocking::Main::start(Main::builder(config)).unwrap()
+    wait(Main::builder(config).start()).unwrap()
 }
 
-fn status(main: &blocking::Main) -> QueueStatus {
-    main.control().as_async().queues().remove(0)
+fn status(main: &Main) -> QueueStatus {
+    main.control().queues().remove(0)
 }
 
-fn until(main: &blocking::Main, holds: impl Fn(&QueueStatus) -> bool) {
+fn until(main: &Main, holds: impl Fn(&QueueStatus) -> bool) {
     let began = Instant::now();
     while !holds(&status(main)) {
         assert!(began.elapsed() < PATIENCE, "{:?}", status(main));
@@ -36,19 +41,19 @@ fn until(main: &blocking::Main, holds: impl Fn(&QueueStatus) -> bool) {
 }
 
 /// All at once, so that from then on no reader has to wait.
-fn put_all(main: &blocking::Main, jobs: u64) {
+fn put_all(main: &Main, jobs: u64) {
     let queue = main.client().queue("q").unwrap();
     for _ in 0..jobs {
-        queue.put("x").unwrap();
+        wait(queue.put("x")).unwrap();
     }
     until(main, |status| status.done == jobs);
 }
 
 /// Each job when the one before is done, so that readers wait for it.
-fn put_one_by_one(main: &blocking::Main, jobs: u64) {
+fn put_one_by_one(main: &Main, jobs: u64) {
     let queue = main.client().queue("q").unwrap();
     for job in 1..=jobs {
-        queue.put_within(PATIENCE, "x").unwrap();
+        wait(queue.put_within(PATIENCE, "x")).unwrap();
         until(main, |status| status.done == job);
     }
 }
@@ -59,7 +64,7 @@ fn assert_fair(each: &[u64]) {
 }
 
 /// Each of 24 threads takes until Main has ended; how many each got.
-fn by_threads(put: impl FnOnce(&blocking::Main)) -> Vec<u64> {
+fn by_threads(put: impl FnOnce(&Main)) -> Vec<u64> {
     let main = main_with(Vec::new());
     let all_wait = Barrier::new(READERS + 1);
     thread::scope(|scope| {
@@ -70,7 +75,7 @@ fn by_threads(put: impl FnOnce(&blocking::Main)) -> Vec<u64> {
                 scope.spawn(move || {
                     all_wait.wait();
                     let mut own = 0;
-                    while let Some(job) = queue.take(PATIENCE).unwrap() {
+                    while let Some(job) = wait_for(PATIENCE, queue.take()).unwrap().flatten() {
                         job.done();
                         own += 1;
                     }
@@ -80,13 +85,13 @@ fn by_threads(put: impl FnOnce(&blocking::Main)) -> Vec<u64> {
             .collect();
         all_wait.wait();
         put(&main);
-        main.shutdown().unwrap();
+        main.shutdown_blocking().unwrap();
         readers.into_iter().map(|reader| reader.join().unwrap()).collect()
     })
 }
 
 /// How many each of 24 extensions got.
-fn by_extensions(mode: &str, put: impl FnOnce(&blocking::Main)) -> Vec<u64> {
+fn by_extensions(mode: &str, put: impl FnOnce(&Main)) -> Vec<u64> {
     let readers = (0..READERS).map(|n| {
         let mut reader = extension(&format!("r{n}"), "worker");
         reader.takes = vec!["q".parse().unwrap()];
@@ -98,8 +103,8 @@ fn by_extensions(mode: &str, put: impl FnOnce(&blocking::Main)) -> Vec<u64> {
     let main = main_with(readers.collect());
     until(&main, |status| status.idle_readers == READERS as u64);
     put(&main);
-    let each = main.control().as_async().extensions();
-    main.shutdown().unwrap();
+    let each = main.control().extensions();
+    main.shutdown_blocking().unwrap();
     // It publishes once for each job.
     each.iter().map(|status| status.sent).collect()
 }
@@ -133,7 +138,7 @@ fn over_24_extensions_to_which_jobs_come_in_bursts_the_busiest_gets_at_most_twic
             let queue = main.client().queue("q").unwrap();
             for round in 1..=200 {
                 for _ in 0..BURST {
-                    queue.put("x").unwrap();
+                    wait(queue.put("x")).unwrap();
                 }
                 until(main, |status| status.done == round * BURST && status.idle_readers == READERS as u64);
             }

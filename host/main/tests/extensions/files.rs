@@ -7,7 +7,11 @@ use std::{
     time::Duration,
 };
 
-use weir_host::{RestartPolicy, Service, State, config::DirGrant, config::NetGrant};
+use weir_host::{
+    Service,
+    config::{DirGrant, NetGrant, RestartPolicy},
+    control::ExtensionState,
+};
 
 use super::support::{PATIENCE, config, puppet, puppet_with, reached, start, tell};
 
@@ -116,7 +120,7 @@ async fn directories_that_are_not_opened_end_with_the_ready_deadline_and_hold_up
     config.main.blocking_threads = 1;
     let main = weir_host::Main::builder(config).serve(hold).start().await.unwrap();
     for id in ["late", "patient"] {
-        reached(&main, id, State::Ready).await;
+        reached(&main, id, ExtensionState::Ready).await;
     }
     let client = main.client().clone();
     let held = tokio::spawn(async move { client.call("hold@1", "on", "").await });
@@ -136,10 +140,10 @@ async fn directories_that_are_not_opened_end_with_the_ready_deadline_and_hold_up
     while !is_late() {
         events.next().await.unwrap();
     }
-    reached(&main, "patient", State::Starting).await;
+    reached(&main, "patient", ExtensionState::Starting).await;
     for id in ["late", "patient"] {
         tokio::time::timeout(PATIENCE / 2, main.control().stop(id)).await.unwrap().unwrap();
-        assert_eq!(main.control().status(id).unwrap().state, State::Stopped);
+        assert_eq!(main.control().status(id).unwrap().state, ExtensionState::Stopped);
     }
     tokio::time::timeout(PATIENCE / 2, main.shutdown()).await.unwrap().unwrap();
     assert!(held.await.unwrap().is_err());

@@ -6,7 +6,7 @@ use tokio::{
     task::yield_now,
     time::{sleep, timeout},
 };
-use weir_host::{ExtensionConfig, Main, QueueConfig};
+use weir_host::{ExtensionConfig, Main, config::QueueConfig};
 
 use super::support::{Gate, PATIENCE, config, puppet_with, tell};
 

@@ -4,7 +4,11 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::future::join_all;
-use weir_host::{CallOptions, ControlError, Error, ExtensionConfig, Main, RestartPolicy, State};
+use weir_host::{
+    CallOptions, Error, ExtensionConfig, Main,
+    config::RestartPolicy,
+    control::{ControlError, ExtensionState},
+};
 
 use super::support::{Gate, builder, config, puppet, puppet_with, reached, set, start, taken, tell};
 
@@ -27,7 +31,7 @@ async fn answered_by(main: &Main, calls: usize) -> BTreeMap<String, usize> {
     counts
 }
 
-fn states(main: &Main) -> Vec<(String, State)> {
+fn states(main: &Main) -> Vec<(String, ExtensionState)> {
     let instances = main.control().extensions().into_iter().filter(|status| status.id.as_str() != "other");
     instances.map(|status| (status.id.to_string(), status.state)).collect()
 }
@@ -35,7 +39,7 @@ fn states(main: &Main) -> Vec<(String, State)> {
 #[tokio::test]
 async fn instances_compete_for_requests_and_events_and_each_goes_to_one() {
     let main = start(vec![threefold("a"), puppet("other")]).await;
-    let ready = ["a", "a.2", "a.3"].map(|id| (id.to_owned(), State::Ready));
+    let ready = ["a", "a.2", "a.3"].map(|id| (id.to_owned(), ExtensionState::Ready));
     assert_eq!(states(&main), ready);
     let counts = answered_by(&main, 120).await;
     assert_eq!(counts.values().sum::<usize>(), 120);
@@ -74,10 +78,10 @@ async fn those_that_live_serve_for_one_that_does_not() {
 async fn what_is_commanded_of_an_extension_is_commanded_of_all_its_instances() {
     let main = start(vec![threefold("a"), puppet("other")]).await;
     main.control().stop("a").await.unwrap();
-    assert!(states(&main).iter().all(|(_, state)| *state == State::Stopped), "{:?}", states(&main));
+    assert!(states(&main).iter().all(|(_, state)| *state == ExtensionState::Stopped), "{:?}", states(&main));
     assert!(tell(&main, "a", "echo 1").await.unwrap_err().starts_with("NoProvider"));
     main.control().restart("a").await.unwrap();
-    assert!(states(&main).iter().all(|(_, state)| *state == State::Ready), "{:?}", states(&main));
+    assert!(states(&main).iter().all(|(_, state)| *state == ExtensionState::Ready), "{:?}", states(&main));
     main.control().reload_extension("a").await.unwrap();
     assert_eq!(answered_by(&main, 90).await.len(), 3);
     let unknown = main.control().stop("a.4").await;
@@ -145,14 +149,14 @@ async fn quarantine_is_of_one_instance() {
     assert_eq!(tell(&main, "a", "trap").await.unwrap_err(), "Trapped");
     let dead = loop {
         let states = states(&main);
-        if let Some((id, _)) = states.iter().find(|(_, state)| *state == State::Quarantined) {
+        if let Some((id, _)) = states.iter().find(|(_, state)| *state == ExtensionState::Quarantined) {
             break id.clone();
         }
         tokio::task::yield_now().await;
     };
     assert_eq!(answered_by(&main, 30).await.values().sum::<usize>(), 30);
     main.control().restart(&dead).await.unwrap();
-    reached(&main, &dead, State::Ready).await;
+    reached(&main, &dead, ExtensionState::Ready).await;
 }
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -174,7 +178,7 @@ fn twofold() -> ExtensionConfig {
 async fn first_backs_off(main: &Main) {
     main.control().stop("a.2").await.unwrap();
     assert_eq!(tell(main, "a", "trap").await.unwrap_err(), "Trapped");
-    reached(main, "a", State::BackingOff).await;
+    reached(main, "a", ExtensionState::BackingOff).await;
     main.control().start("a.2").await.unwrap();
 }
 
@@ -187,7 +191,7 @@ async fn what_is_subscribed_to_stays_for_an_instance_that_waits_for_its_restart(
             "stops" => main.control().stop("a.2").await.unwrap(),
             "exits" => {
                 assert_eq!(tell(&main, "a", "exit 0").await.unwrap_err(), "PeerGone");
-                reached(&main, "a.2", State::Stopped).await;
+                reached(&main, "a.2", ExtensionState::Stopped).await;
             }
             _ => {
                 let mut one = twofold();
@@ -198,7 +202,7 @@ async fn what_is_subscribed_to_stays_for_an_instance_that_waits_for_its_restart(
                 assert_eq!(report.removed.iter().map(|id| id.as_str()).collect::<Vec<_>>(), ["a.2"]);
             }
         }
-        assert_eq!(main.control().status("a").unwrap().state, State::BackingOff, "{last}");
+        assert_eq!(main.control().status("a").unwrap().state, ExtensionState::BackingOff, "{last}");
         assert_eq!(main.client().publish("t", "kept").await.unwrap().delivered, 1, "{last}");
         main.control().start("a").await.unwrap();
         while !tell(&main, "a", "heard").await.unwrap().contains("kept") {}
@@ -216,12 +220,12 @@ async fn requests_wait_for_whichever_instance_comes_back_first() {
     first_backs_off(&main).await;
     for failures in 1..3 {
         assert_eq!(tell(&main, "a", "trap").await.unwrap_err(), "Trapped");
-        reached(&main, "a.2", State::BackingOff).await;
+        reached(&main, "a.2", ExtensionState::BackingOff).await;
         assert_eq!(status("a.2").failures.len(), failures);
         main.control().start("a.2").await.unwrap();
     }
     // The first comes back within an hour; the other in two at the earliest, and then not at all.
-    for (then, starts) in [(State::BackingOff, "a.2"), (State::Quarantined, "a")] {
+    for (then, starts) in [(ExtensionState::BackingOff, "a.2"), (ExtensionState::Quarantined, "a")] {
         let (client, received) = (main.client().clone(), status("a.2").received);
         let dies = tokio::spawn(async move { client.call("a@1", "run", "all call gate@1 pass; trap").await });
         while status("a.2").received == received {

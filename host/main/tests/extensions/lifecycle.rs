@@ -5,7 +5,10 @@ use std::fs;
 use futures_util::FutureExt;
 use tempfile::TempDir;
 use weir_host::{
-    ControlError, Error, ExtensionConfig, ExtensionStatus, Main, MainEvent, State, config::DirGrant,
+    Error, ExtensionConfig, Main,
+    config::DirGrant,
+    control::{ControlError, ExtensionState, ExtensionStatus},
+    events::MainEvent,
 };
 
 use super::support::{
@@ -31,7 +34,7 @@ async fn a_stopped_extension_is_no_provider_until_it_is_started_again() {
 #[tokio::test]
 async fn an_operation_that_was_looked_up_once_holds_across_instances() {
     let main = start(vec![puppet("a")]).await;
-    let mut operation = main.client().operation("a@1", "run").unwrap();
+    let operation = main.client().operation("a@1", "run").unwrap();
     assert_eq!(operation.call("echo 1").await.unwrap(), "1");
     main.control().stop("a").await.unwrap();
     assert!(matches!(operation.call("echo 2").await, Err(Error::NoProvider(_))));
@@ -45,7 +48,7 @@ async fn subscriptions_outlive_a_trap_and_end_with_a_stop() {
     let main = start(vec![puppet]).await;
     let number = tell(&main, "a", "subscribe t").await.unwrap();
     assert_eq!(tell(&main, "a", "trap").await, Err("Trapped".to_owned()));
-    reached(&main, "a", State::Failed).await;
+    reached(&main, "a", ExtensionState::Failed).await;
     assert_eq!(main.client().publish("t", "while it was down").await.unwrap().delivered, 1);
     main.control().start("a").await.unwrap();
     assert_eq!(tell(&main, "a", "subscribe t").await.unwrap(), number);
@@ -70,7 +73,7 @@ async fn requests_wait_for_an_extension_that_is_starting() {
     let main = builder(vec![slow]).serve(gate.service()).start().await.unwrap();
     let starting = main.control().start("a");
     let asking = async {
-        reached(&main, "a", State::Starting).await;
+        reached(&main, "a", ExtensionState::Starting).await;
         let ask = tell(&main, "a", "echo waited");
         let open = async { gate.open(1) };
         tokio::join!(ask, open).0
@@ -109,7 +112,7 @@ async fn an_interrupted_extension_refuses_until_it_is_ready_again() {
     let puppet = puppet_with("a", |a| a.subscribes = vec!["t".parse().unwrap()]);
     let main = start(vec![puppet]).await;
     tell(&main, "a", "interrupted no network").await.unwrap();
-    assert_eq!(reached(&main, "a", State::Interrupted).await.as_deref(), Some("no network"));
+    assert_eq!(reached(&main, "a", ExtensionState::Interrupted).await.as_deref(), Some("no network"));
     assert_eq!(
         main.client().call("a@1", "run", "ready").await,
         Err(Error::NotReady("`a` is interrupted: no network".to_owned()))
@@ -124,7 +127,7 @@ async fn an_extension_that_says_why_it_fails_is_quoted_harmlessly() {
     let puppet = puppet_with("a", |a| set(a, "start", "error no\n\x1b[31mdata"));
     let main = start(vec![puppet]).await;
     let status = main.control().status("a").unwrap();
-    assert_eq!(status.state, State::Failed);
+    assert_eq!(status.state, ExtensionState::Failed);
     assert_eq!(status.reason.as_deref(), Some("no\\n\\u{1b}[31mdata"));
 }
 
@@ -152,16 +155,16 @@ async fn one_that_ends_by_itself_each_time_is_held_to_its_limits_each_time() {
     let memory = brief.limits.memory;
     let main = start(vec![brief]).await;
     for _ in 0..5 {
-        assert_eq!(run_brief(&main).await.state, State::Stopped);
+        assert_eq!(run_brief(&main).await.state, ExtensionState::Stopped);
     }
     // The next instance is most likely as brief, and is not.
     file.set_len(memory).unwrap();
     for _ in 0..2 {
         let status = run_brief(&main).await;
-        assert_eq!((status.state, status.memory), (State::Failed, 0));
+        assert_eq!((status.state, status.memory), (ExtensionState::Failed, 0));
     }
     file.set_len(0).unwrap();
-    assert_eq!(run_brief(&main).await.state, State::Stopped);
+    assert_eq!(run_brief(&main).await.state, ExtensionState::Stopped);
 }
 
 #[tokio::test]
@@ -173,13 +176,13 @@ async fn one_that_ends_by_itself_each_time_is_started_from_what_is_in_its_file()
     brief.path.clone_from(&path);
     let main = start(vec![brief]).await;
     for _ in 0..3 {
-        assert_eq!(run_brief(&main).await.state, State::Stopped);
+        assert_eq!(run_brief(&main).await.state, ExtensionState::Stopped);
     }
     fs::rename(&path, &copy).unwrap();
     fs::write(&path, "no program").unwrap();
-    assert_eq!(run_brief(&main).await.state, State::Failed);
+    assert_eq!(run_brief(&main).await.state, ExtensionState::Failed);
     fs::rename(&copy, &path).unwrap();
-    assert_eq!(run_brief(&main).await.state, State::Stopped);
+    assert_eq!(run_brief(&main).await.state, ExtensionState::Stopped);
 }
 
 #[tokio::test]
@@ -203,7 +206,10 @@ async fn streams_end_with_main_though_its_handles_live_on() {
     let (_, mut lines) = control.follow_logs();
     let seen = tokio::spawn(states(control.events()));
     main.shutdown().await.unwrap();
-    assert_eq!(seen.await.unwrap(), [("a".to_owned(), State::Draining), ("a".to_owned(), State::Stopped)]);
+    assert_eq!(
+        seen.await.unwrap(),
+        [("a".to_owned(), ExtensionState::Draining), ("a".to_owned(), ExtensionState::Stopped)]
+    );
     assert!(lines.next().await.is_none());
     drop((client, control));
 }
@@ -221,7 +227,7 @@ async fn main_says_once_that_it_stops_and_answers_a_ping_until_it_has() {
     let mut events = control.events();
     control.begin_shutdown().await;
     assert_eq!(events.next().await, Some(MainEvent::Stopping));
-    reached(&main, "b", State::Stopped).await;
+    reached(&main, "b", ExtensionState::Stopped).await;
     control.ping().await.unwrap();
     gate.open(1);
     main.shutdown().await.unwrap();

@@ -5,7 +5,12 @@ use std::{collections::BTreeSet, time::Duration};
 
 use futures_util::FutureExt;
 use tokio::task::yield_now;
-use weir_host::{Compilation, Config, ExtensionLimits, LimitsReport, Main, State};
+use weir_host::{
+    Config, Main,
+    component::Compilation,
+    control::ExtensionState,
+    limits::{ExtensionLimits, LimitsReport},
+};
 
 use super::support::{Gate, tell};
 
@@ -289,7 +294,7 @@ async fn report(main: &Main) -> ExtensionLimits {
     main.control().limits_of("a").await.unwrap().extensions.pop().unwrap()
 }
 
-fn shown(state: State) -> String {
+fn shown(state: ExtensionState) -> String {
     format!("{state:?}").to_lowercase()
 }
 

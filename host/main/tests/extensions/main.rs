@@ -27,3 +27,4 @@ mod reload_under_load;
 mod support;
 mod traps;
 mod two_queues;
+mod typed;

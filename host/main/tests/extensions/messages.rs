@@ -9,7 +9,9 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::join_all};
-use weir_host::{CallOptions, Client, Error, ExtensionConfig, Policy, Service, State};
+use weir_host::{
+    CallOptions, Client, Error, ExtensionConfig, Service, config::Policy, control::ExtensionState,
+};
 
 use super::support::{Gate, builder, puppet, puppet_with, reached, set, start, taken, tell, until};
 
@@ -192,7 +194,7 @@ async fn a_response_comes_through_the_inbox_of_whoever_sent_without_waiting() {
     let main = start(vec![caller("a", &["b@1"]), puppet("b")]).await;
     tell(&main, "a", "send b@1 run echo hello").await.unwrap();
     tell(&main, "a", "send b@1 run trap").await.unwrap();
-    reached(&main, "b", State::Failed).await;
+    reached(&main, "b", ExtensionState::Failed).await;
     // Both responses came before this request.
     let heard = tell(&main, "a", "heard").await.unwrap();
     assert_eq!(heard, "response: Ok(\"hello\")\nresponse: Err(Error::Trapped)");
@@ -224,7 +226,7 @@ async fn an_event_that_an_extension_died_with_is_a_gap_for_the_next_instance() {
     for payload in ["1", "trap", "3"] {
         main.client().publish("t", payload).await.unwrap();
     }
-    reached(&main, "a", State::Failed).await;
+    reached(&main, "a", ExtensionState::Failed).await;
     main.client().publish("t", "4").await.unwrap();
     main.control().start("a").await.unwrap();
     taken(&main, "a").await;

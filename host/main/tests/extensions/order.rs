@@ -1,6 +1,9 @@
 //! `requires` orders starts and stops; `wants` does not.
 
-use weir_host::{ControlError, ExtensionConfig, State};
+use weir_host::{
+    ExtensionConfig,
+    control::{ControlError, ExtensionState},
+};
 
 use super::support::{Gate, builder, puppet, puppet_with, reached, set, start, states, tell};
 
@@ -27,7 +30,7 @@ async fn what_is_required_is_ready_before_and_stops_after() {
     main.shutdown().await.unwrap();
     let came = states(events).await;
     let came: Vec<_> = came.iter().map(|(id, state)| (&**id, *state)).collect();
-    use State::{Draining, Ready, Starting, Stopped};
+    use ExtensionState::{Draining, Ready, Starting, Stopped};
     assert_eq!(
         came,
         [
@@ -54,7 +57,7 @@ async fn whoever_requires_what_fails_fails_with_it_and_says_why() {
     assert_eq!(error.to_string(), "`a` did not start: it requires `b@1`, and `b` does not run");
     let why = |id: &str| {
         let status = main.control().status(id).unwrap();
-        assert_eq!(status.state, State::Failed);
+        assert_eq!(status.state, ExtensionState::Failed);
         status.reason.unwrap()
     };
     assert_eq!(why("b"), "it requires `c@1`, and `c` does not run");
@@ -68,7 +71,7 @@ async fn main_starts_although_an_extension_fails() {
     extensions.push(puppet("other"));
     let main = start(extensions).await;
     assert_eq!(tell(&main, "other", "echo 1").await.unwrap(), "1");
-    assert_eq!(main.control().status("a").unwrap().state, State::Failed);
+    assert_eq!(main.control().status("a").unwrap().state, ExtensionState::Failed);
 }
 
 #[tokio::test]
@@ -92,15 +95,15 @@ async fn stopping_what_a_start_waits_for_ends_that_start() {
     });
     let main = builder(extensions).serve(gate.service()).start().await.unwrap();
     let stop = async {
-        reached(&main, "c", State::Starting).await;
+        reached(&main, "c", ExtensionState::Starting).await;
         main.control().stop("b").await.unwrap();
         gate.open(1);
     };
     let (started, ()) = tokio::join!(main.control().start("a"), stop);
     let Err(ControlError::NotStarted { id, .. }) = started else { panic!("{started:?}") };
     assert_eq!(id.as_str(), "a");
-    reached(&main, "c", State::Ready).await;
-    assert_ne!(main.control().status("b").unwrap().state, State::Ready);
+    reached(&main, "c", ExtensionState::Ready).await;
+    assert_ne!(main.control().status("b").unwrap().state, ExtensionState::Ready);
 }
 
 #[tokio::test]
@@ -113,7 +116,7 @@ async fn a_start_that_is_under_way_is_told_of_the_shutdown() {
     let main = builder(extensions).serve(gate.service()).start().await.unwrap();
     let control = main.control().clone();
     let starting = tokio::spawn(async move { control.start("a").await });
-    reached(&main, "c", State::Starting).await;
+    reached(&main, "c", ExtensionState::Starting).await;
     gate.open(1);
     main.shutdown().await.unwrap();
     assert!(matches!(starting.await.unwrap(), Ok(()) | Err(_)), "it ended");

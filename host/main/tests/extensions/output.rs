@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use weir_host::{Level, NextLine, Source};
+use weir_host::logs::{Level, NextLine, Source};
 
 use super::support::{puppet, start, tell};
 

@@ -4,8 +4,11 @@
 use std::time::Duration;
 
 use weir_host::{
-    Config, Error, ExtensionConfig, Job, Main, MainConfig, QueueConfig, QueuePolicy, QueueStatus,
-    RestartPolicy, State,
+    Config, Error, ExtensionConfig, Main, MainConfig,
+    client::Job,
+    config::{QueueConfig, QueuePolicy, RestartPolicy},
+    control::ExtensionState,
+    traffic::QueueStatus,
 };
 
 use super::support::{PATIENCE, config, extension, puppet_with, reached, tell};
@@ -132,7 +135,7 @@ async fn the_record_of_a_failure_names_the_job_that_was_in_hand() {
     mortal.restart.policy = RestartPolicy::Never;
     let main = start(vec![mortal], |_| {}).await;
     let id = main.client().queue("q").unwrap().put("die").await.unwrap();
-    reached(&main, "a", State::Failed).await;
+    reached(&main, "a", ExtensionState::Failed).await;
     let failures = main.control().status("a").unwrap().failures;
     let handling = failures[0].handling.as_ref().unwrap();
     assert_eq!((&*handling.operation, &*handling.sender, handling.message), ("queue q", "main", Some(id)));
@@ -154,7 +157,7 @@ async fn one_that_stops_finishes_what_it_has_in_hand_and_takes_no_more() {
 
 #[tokio::test]
 async fn a_reload_hands_on_what_the_version_before_was_waiting_for() {
-    for mode in [weir_host::ReloadMode::StopFirst, weir_host::ReloadMode::Overlap] {
+    for mode in [weir_host::config::ReloadMode::StopFirst, weir_host::config::ReloadMode::Overlap] {
         let mut a = worker("a", "one-by-one");
         a.reload = mode;
         let main = start(vec![a], |_| {}).await;

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use weir_host::{ExtensionConfig, RestartPolicy, State};
+use weir_host::{ExtensionConfig, config::RestartPolicy, control::ExtensionState};
 
 use super::support::start;
 
@@ -54,7 +54,7 @@ async fn each_refusal_names_the_file_and_what_is_wrong_with_it() {
     let main = start(extensions).await;
     let mut text = String::new();
     for status in main.control().extensions() {
-        assert_eq!(status.state, State::Failed, "{}", status.id);
+        assert_eq!(status.state, ExtensionState::Failed, "{}", status.id);
         assert_eq!(status.failures.len(), 1, "{}", status.id);
         let reason = status.reason.unwrap().replace(&*dir.path().to_string_lossy(), "DIR");
         text += &format!("{}: {reason}\n", status.id);

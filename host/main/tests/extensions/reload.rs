@@ -8,8 +8,10 @@ use std::{
 
 use tempfile::TempDir;
 use weir_host::{
-    Config, ControlError, Error, ExtensionConfig, Main, MainConfig, MainEvent, ReloadMode, RestartPolicy,
-    State, TrustedKey, config::ComponentSource,
+    Config, Error, ExtensionConfig, Main, MainConfig,
+    config::{ComponentSource, ReloadMode, RestartPolicy, TrustedKey},
+    control::{ControlError, ExtensionState},
+    events::MainEvent,
 };
 
 use super::support::{Gate, builder, config, puppet, puppet_with, reached, set, start, taken, tell};
@@ -90,7 +92,7 @@ async fn a_new_component_takes_over_and_subscriptions_stay() {
         taken(&main, "a").await;
         assert_eq!(tell(&main, "a", "heard").await.unwrap(), "event:  1 0 between");
         let status = main.control().status("a").unwrap();
-        assert_eq!((status.state, status.restarts, status.failures), (State::Ready, 1, vec![]));
+        assert_eq!((status.state, status.restarts, status.failures), (ExtensionState::Ready, 1, vec![]));
         assert!(status.memory > 0 && status.memory < 2 * 1024 * 1024, "{}", status.memory);
         assert_eq!(main.client().waiters(), 0);
     }
@@ -136,12 +138,15 @@ async fn a_component_that_does_not_come_up_leaves_the_old_one_serving() {
             assert_eq!((hash(&main), tell(&main, "a", "echo on").await), (old.clone(), Ok("on".to_owned())));
             // They are on record, and do not count: the extension itself has not failed.
             let status = main.control().status("a").unwrap();
-            assert_eq!((status.state, status.failures.len()), (State::Ready, (5 * (round + 1)).min(16)));
+            assert_eq!(
+                (status.state, status.failures.len()),
+                (ExtensionState::Ready, (5 * (round + 1)).min(16))
+            );
         }
         // What restarts it after a failure of its own is what served, not what lies there.
         components.put_text(TRAPS);
         assert_eq!(tell(&main, "a", "trap").await, Err("Trapped".to_owned()));
-        reached(&main, "a", State::Ready).await;
+        reached(&main, "a", ExtensionState::Ready).await;
         assert_eq!((hash(&main), tell(&main, "a", "echo on").await), (old, Ok("on".to_owned())));
     }
 }
@@ -174,7 +179,7 @@ async fn what_waits_while_an_extension_is_exchanged_is_served_in_order_by_the_ne
                                 tokio::task::yield_now().await;
                             }
                         }
-                        _ => drop(reached(&main, "a", State::Draining).await),
+                        _ => drop(reached(&main, "a", ExtensionState::Draining).await),
                     }
                     gate.open(1);
                 };
@@ -213,7 +218,10 @@ async fn a_stop_during_a_reload_ends_both_versions() {
             }
             let stopping = control.stop("a");
             let open = async {
-                while matches!(control.status("a").unwrap().state, State::Ready | State::Starting) {
+                while matches!(
+                    control.status("a").unwrap().state,
+                    ExtensionState::Ready | ExtensionState::Starting
+                ) {
                     tokio::task::yield_now().await;
                 }
                 gate.open(1);
@@ -223,7 +231,7 @@ async fn a_stop_during_a_reload_ends_both_versions() {
         let (reloaded, stopped) = tokio::join!(control.reload_extension("a"), stop);
         assert_eq!((reloaded, stopped), (not_reloaded("it was stopped"), Ok(())), "{mode:?}");
         let status = control.status("a").unwrap();
-        assert_eq!((status.state, status.memory), (State::Stopped, 0));
+        assert_eq!((status.state, status.memory), (ExtensionState::Stopped, 0));
         assert_eq!(
             main.client().call("a@1", "run", "echo").await,
             Err(Error::NoProvider("`a` is not running".to_owned()))
@@ -253,7 +261,7 @@ async fn an_instance_that_dies_while_its_successor_starts_is_succeeded_at_once()
             tokio::task::yield_now().await;
         }
         assert_eq!(tell(&main, "a", "trap").await, Err("Trapped".to_owned()));
-        reached(&main, "a", State::Starting).await;
+        reached(&main, "a", ExtensionState::Starting).await;
         let asked = tell(&main, "a", "echo waited");
         let open = async { gate.open(1) };
         tokio::join!(asked, open).0
@@ -271,10 +279,10 @@ async fn one_that_does_not_run_is_not_started_by_a_reload_unless_it_has_failed()
     let main = start(vec![components.puppet(|a| a.autostart = false)]).await;
     let control = main.control();
     control.reload_extension("a").await.unwrap();
-    assert_eq!(control.status("a").unwrap().state, State::Loaded);
+    assert_eq!(control.status("a").unwrap().state, ExtensionState::Loaded);
     components.put_text(TRAPS);
     assert!(control.start("a").await.is_err());
-    assert_eq!(control.status("a").unwrap().state, State::Failed);
+    assert_eq!(control.status("a").unwrap().state, ExtensionState::Failed);
     let trapped = "trapped: wasm `unreachable` instruction executed";
     assert_eq!(control.reload_extension("a").await, not_reloaded(trapped));
     components.put(2);
@@ -293,7 +301,7 @@ async fn a_second_reload_of_the_same_is_refused_until_the_first_has_ended() {
     let main = builder(vec![slow]).serve(gate.service()).start().await.unwrap();
     let control = main.control();
     let second = async {
-        reached(&main, "a", State::Draining).await;
+        reached(&main, "a", ExtensionState::Draining).await;
         let refused = control.reload_extension("a").await;
         gate.open(10);
         refused
@@ -322,7 +330,8 @@ async fn a_configuration_applies_what_changed_and_nothing_else() {
     changed.main.cache_size += 1;
     changed.main.trusted_keys.push(TrustedKey::from_bytes([7; 32]));
     let report = control.reload_with(changed).await.unwrap();
-    let names = |ids: &[weir_host::ExtensionId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let names =
+        |ids: &[weir_host::names::ExtensionId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!((names(&report.added), names(&report.removed)), (vec!["new".into()], vec!["gone".into()]));
     let mut exchanged = names(&report.changed);
     exchanged.sort();
@@ -344,7 +353,9 @@ async fn a_configuration_applies_what_changed_and_nothing_else() {
         match events.next().await.unwrap() {
             MainEvent::Reloading => said.push("reloading".to_owned()),
             MainEvent::Reloaded => break,
-            MainEvent::State { extension, to: State::Starting | State::Stopped, .. } => {
+            MainEvent::State {
+                extension, to: ExtensionState::Starting | ExtensionState::Stopped, ..
+            } => {
                 said.push(extension.to_string());
             }
             _ => {}
@@ -376,7 +387,7 @@ async fn a_configuration_with_an_error_changes_nothing() {
     assert!(refused.to_string().contains("this program does not serve it"), "{refused}");
     assert_eq!(control.reload().await, Err(ControlError::NoFile));
     let status = control.status("a").unwrap();
-    assert_eq!((status.state, status.restarts), (State::Ready, 0));
+    assert_eq!((status.state, status.restarts), (ExtensionState::Ready, 0));
 }
 
 #[tokio::test]

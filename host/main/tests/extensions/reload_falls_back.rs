@@ -3,7 +3,11 @@
 
 use std::time::Duration;
 
-use weir_host::{Control, ExtensionConfig, Main, ReloadMode, RestartPolicy, State};
+use weir_host::{
+    Control, ExtensionConfig, Main,
+    config::{ReloadMode, RestartPolicy},
+    control::ExtensionState,
+};
 
 use super::{
     reload::{BOTH, Components, TRAPS, hash, not_reloaded},
@@ -13,7 +17,7 @@ use super::{
 const HOUR: Duration = Duration::from_secs(3600);
 const UNREACHABLE: &str = "trapped: wasm `unreachable` instruction executed";
 
-fn state(control: &Control, id: &str) -> State {
+fn state(control: &Control, id: &str) -> ExtensionState {
     control.status(id).unwrap().state
 }
 
@@ -33,7 +37,7 @@ async fn serves(main: &Main) {
 }
 
 /// Of a reload of the configuration that had `a` to exchange: why it failed.
-fn failure(report: &weir_host::ReloadReport) -> &str {
+fn failure(report: &weir_host::control::ReloadReport) -> &str {
     assert_eq!((report.changed.len(), report.failed.len()), (0, 1), "{report:?}");
     &report.failed.first().unwrap().reason
 }
@@ -44,7 +48,7 @@ async fn one_that_backs_off_is_what_a_bad_version_leaves_behind() {
     let main = start(vec![components.puppet(backs_off)]).await;
     let old = hash(&main);
     traps(&main).await;
-    reached(&main, "a", State::BackingOff).await;
+    reached(&main, "a", ExtensionState::BackingOff).await;
     components.put_text(TRAPS);
     let again = format!("{UNREACHABLE}; the version before serves again");
     assert_eq!(main.control().reload_extension("a").await, not_reloaded(&again));
@@ -52,7 +56,7 @@ async fn one_that_backs_off_is_what_a_bad_version_leaves_behind() {
     assert_eq!(hash(&main), old);
     // The first failure counts as before, and that of the new version does not.
     traps(&main).await;
-    reached(&main, "a", State::Quarantined).await;
+    reached(&main, "a", ExtensionState::Quarantined).await;
 }
 
 #[tokio::test]
@@ -67,7 +71,7 @@ async fn one_that_backs_off_is_what_a_bad_configuration_leaves_behind() {
         };
         let main = start(vec![with("echo")]).await;
         traps(&main).await;
-        reached(&main, "a", State::BackingOff).await;
+        reached(&main, "a", ExtensionState::BackingOff).await;
         let report = main.control().reload_with(config(vec![with("error broken")])).await.unwrap();
         assert_eq!(failure(&report), "broken; the version before serves again");
         serves(&main).await;
@@ -83,12 +87,12 @@ async fn one_that_never_served_is_exchanged_for_good() {
     });
     components.put_text(TRAPS);
     let main = start(vec![extension]).await;
-    reached(&main, "a", State::BackingOff).await;
+    reached(&main, "a", ExtensionState::BackingOff).await;
     let first = hash(&main);
     components.put_text(&TRAPS.replace("unreachable", "unreachable nop"));
     assert_eq!(main.control().reload_extension("a").await, not_reloaded(UNREACHABLE));
     let status = main.control().status("a").unwrap();
-    assert_eq!((status.state, status.failures.len()), (State::BackingOff, 2));
+    assert_eq!((status.state, status.failures.len()), (ExtensionState::BackingOff, 2));
     assert_ne!(hash(&main), first);
 }
 
@@ -108,7 +112,7 @@ async fn one_that_was_only_ever_interrupted_is_exchanged_for_one_that_is_interru
             assert_eq!((report.changed.len(), report.failed.len()), (1, 0), "{report:?}");
             let status = main.control().status("a").unwrap();
             let shown = (status.state, status.reason.as_deref(), status.failures.len());
-            assert_eq!(shown, (State::Interrupted, Some(reason), 0));
+            assert_eq!(shown, (ExtensionState::Interrupted, Some(reason), 0));
         }
     }
 }
@@ -125,7 +129,7 @@ async fn one_that_was_only_ever_interrupted_does_not_come_back() {
         let main = start(vec![with("interrupted no network")]).await;
         let report = main.control().reload_with(config(vec![with("error broken")])).await.unwrap();
         assert_eq!(failure(&report), "broken");
-        assert_eq!(state(main.control(), "a"), State::Failed);
+        assert_eq!(state(main.control(), "a"), ExtensionState::Failed);
     }
 }
 
@@ -146,16 +150,16 @@ async fn one_that_is_still_starting_and_never_served_does_not_come_back() {
         let mut bad = config(vec![with("error broken")]);
         bad.main.serves = vec!["gate@1".parse().unwrap()];
         let rest = async {
-            reached(&main, "a", State::Starting).await;
+            reached(&main, "a", ExtensionState::Starting).await;
             let drained = async {
-                reached(&main, "a", State::Draining).await;
+                reached(&main, "a", ExtensionState::Draining).await;
                 gate.open(1);
             };
             tokio::join!(control.reload_with(bad), drained).0
         };
         let (_not_started, report) = tokio::join!(control.start("a"), rest);
         assert_eq!(failure(&report.unwrap()), "broken");
-        assert_eq!(state(control, "a"), State::Failed);
+        assert_eq!(state(control, "a"), ExtensionState::Failed);
     }
 }
 
@@ -175,7 +179,7 @@ async fn a_restart_that_a_bad_version_meets_starts_what_has_served() {
     components.put_text(TRAPS);
     let control = main.control();
     let rest = async {
-        reached(&main, "a", State::Draining).await;
+        reached(&main, "a", ExtensionState::Draining).await;
         let open = async {
             // The new version is up next.
             until(|| control.status("a").unwrap().hash.is_some_and(|hash| hash != old)).await;
@@ -208,9 +212,9 @@ async fn one_that_waits_for_what_it_requires_is_what_a_bad_version_leaves_behind
     let old = hash(&main);
     components.put_text(TRAPS);
     let rest = async {
-        reached(&main, "b", State::Starting).await;
+        reached(&main, "b", ExtensionState::Starting).await;
         traps(&main).await;
-        reached(&main, "a", State::Loaded).await;
+        reached(&main, "a", ExtensionState::Loaded).await;
         let open = async {
             until(|| control.status("a").unwrap().hash.is_none_or(|hash| hash != old)).await;
             gate.open(1);
@@ -242,7 +246,7 @@ async fn a_version_that_is_interrupted_and_never_ready_leaves_the_old_one_servin
         let late = format!("not ready within `ready-timeout` of 500ms; the version before {serves_now}");
         assert_eq!(failure(&report), late);
         serves(&main).await;
-        assert_eq!(state(main.control(), "a"), State::Ready);
+        assert_eq!(state(main.control(), "a"), ExtensionState::Ready);
     }
 }
 
@@ -292,7 +296,7 @@ async fn a_reload_is_done_when_the_new_version_is_ready_and_no_sooner() {
             _ => {
                 let status = control.status("a").unwrap();
                 let shown = (status.state, status.reason.as_deref());
-                assert_eq!(shown, (State::Interrupted, Some("warming up")));
+                assert_eq!(shown, (ExtensionState::Interrupted, Some("warming up")));
             }
         }
         assert!(!reload.is_finished() && control.is_reloading(), "it has never been ready");
@@ -387,7 +391,7 @@ async fn what_served_comes_back_where_both_versions_die_though_its_file_has_chan
         until(|| gate.is_used_up()).await;
         components.put_text(TRAPS);
         traps(&main).await;
-        reached(&main, "a", State::Starting).await;
+        reached(&main, "a", ExtensionState::Starting).await;
         gate.open(1);
     };
     let (report, ()) = tokio::join!(main.control().reload_with(bad), die);
@@ -397,7 +401,7 @@ async fn what_served_comes_back_where_both_versions_die_though_its_file_has_chan
     assert_eq!(hash(&main), old);
     let status = main.control().status("a").unwrap();
     let then: Vec<_> = status.failures.iter().map(|failure| failure.then).collect();
-    assert_eq!(then, [State::Starting, State::Loaded], "what came of each of the two");
+    assert_eq!(then, [ExtensionState::Starting, ExtensionState::Loaded], "what came of each of the two");
 }
 
 #[tokio::test]
@@ -417,7 +421,7 @@ async fn one_that_finishes_while_its_successor_starts_is_not_said_to_have_failed
     let finish = async {
         until(|| gate.is_used_up()).await;
         let _gone = tell(&main, "a", "exit 0").await;
-        reached(&main, "a", State::Stopped).await;
+        reached(&main, "a", ExtensionState::Stopped).await;
         gate.open(1);
     };
     let (report, ()) = tokio::join!(main.control().reload_with(new), finish);

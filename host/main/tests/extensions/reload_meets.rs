@@ -5,7 +5,11 @@ use std::{future::Future, time::Duration};
 
 use futures_util::FutureExt;
 use tokio::time::timeout;
-use weir_host::{Control, Error, Main, ReloadMode, RestartPolicy, State};
+use weir_host::{
+    Control, Error, Main,
+    config::{ReloadMode, RestartPolicy},
+    control::ExtensionState,
+};
 
 use super::{
     reload::{Components, TRAPS},
@@ -19,7 +23,7 @@ async fn within<T>(what: impl Future<Output = T>) -> Option<T> {
     timeout(LONG, what).await.ok()
 }
 
-fn state(control: &Control, id: &str) -> State {
+fn state(control: &Control, id: &str) -> ExtensionState {
     control.status(id).unwrap().state
 }
 
@@ -61,7 +65,7 @@ async fn a_shutdown_ends_while_one_that_failed_is_loaded_anew() {
     let extension = components.puppet(|_| {});
     components.put_text(TRAPS);
     let main = start(vec![extension]).await;
-    assert_eq!(state(main.control(), "a"), State::Failed);
+    assert_eq!(state(main.control(), "a"), ExtensionState::Failed);
     components.put(2);
     let control = main.control().clone();
     let reload = tokio::spawn(async move { control.reload_extension("a").await });
@@ -170,7 +174,7 @@ async fn a_stop_and_a_start_while_the_successor_starts_leave_the_extension_runni
     let (_reloaded, (stopped, started)) = tokio::join!(within(control.reload_with(new)), rest);
     assert_eq!(started, Ok(()));
     let status = control.status("a").unwrap();
-    assert_eq!((stopped, status.state, status.failures), (Some(Ok(())), State::Ready, vec![]));
+    assert_eq!((stopped, status.state, status.failures), (Some(Ok(())), ExtensionState::Ready, vec![]));
 }
 
 #[tokio::test]
@@ -184,10 +188,10 @@ async fn a_quarantined_one_that_comes_back_is_no_provider_at_once() {
     let main = start(vec![quarantined(), puppet("b")]).await;
     let control = main.control();
     assert_eq!(tell(&main, "a", "trap").await, Err("Trapped".to_owned()));
-    reached(&main, "a", State::Quarantined).await;
+    reached(&main, "a", ExtensionState::Quarantined).await;
     control.reload_with(config(vec![puppet("b")])).await.unwrap();
     control.reload_with(config(vec![quarantined(), puppet("b")])).await.unwrap();
-    assert_eq!(state(control, "a"), State::Quarantined);
+    assert_eq!(state(control, "a"), ExtensionState::Quarantined);
     let told = within(tell(&main, "a", "echo on")).await;
     assert!(told.is_some(), "the request waits for nobody");
 }
@@ -214,7 +218,7 @@ async fn a_version_that_requires_what_does_not_run_does_not_end_the_one_that_ser
     let new = puppet_with("a", |a| a.requires = vec!["b@1".parse().unwrap()]);
     let report = main.control().reload_with(config(vec![new, idle()])).await.unwrap();
     let status = main.control().status("a").unwrap();
-    assert_eq!(status.state, State::Ready, "{:?}; {report:?}", status.reason);
+    assert_eq!(status.state, ExtensionState::Ready, "{:?}; {report:?}", status.reason);
 }
 
 #[tokio::test]
@@ -242,7 +246,7 @@ async fn a_start_reads_the_component_of_one_that_backs_off_anew() {
         });
         components.put_text(TRAPS);
         let main = start(vec![extension]).await;
-        reached(&main, "a", State::BackingOff).await;
+        reached(&main, "a", ExtensionState::BackingOff).await;
         components.put(2);
         if is_stopped {
             main.control().stop("a").await.unwrap();
@@ -269,7 +273,7 @@ async fn what_waits_is_served_by_the_successor_that_is_there_when_an_instance_di
     let die = async {
         until(|| restarts(&main, "a") == 1).await;
         let open = async {
-            reached(&main, "a", State::Starting).await;
+            reached(&main, "a", ExtensionState::Starting).await;
             gate.open(1);
         };
         // What it does first gives the second the time to come.
@@ -295,7 +299,7 @@ async fn a_reload_that_meets_a_restart_says_what_came_of_the_new_version() {
     let control = main.control();
     let restart = async {
         let open = async {
-            until(|| state(control, "a") == State::Draining).await;
+            until(|| state(control, "a") == ExtensionState::Draining).await;
             tokio::time::timeout(Duration::from_secs(3), std::future::pending::<()>()).await.unwrap_err();
             gate.open(100);
         };
@@ -324,7 +328,7 @@ async fn what_a_predecessor_gives_back_to_an_extension_that_has_failed_is_answer
             until(|| restarts(&main, "a") == 1).await;
             let kill = async { while tell(&main, "a", "trap").await != Err("Trapped".to_owned()) {} };
             kill.await;
-            reached(&main, "a", State::Failed).await;
+            reached(&main, "a", ExtensionState::Failed).await;
             gate.open(1);
         };
         tokio::join!(within(control.reload_extension("a")), die).0
@@ -387,9 +391,9 @@ async fn one_whose_delay_is_over_is_not_shown_as_backing_off() {
     let main = builder(vec![a, b]).serve(gate.service()).start().await.unwrap();
     let control = main.control();
     let check = async {
-        until(|| state(control, "b") == State::Starting).await;
+        until(|| state(control, "b") == ExtensionState::Starting).await;
         assert_eq!(tell(&main, "a", "trap").await, Err("Trapped".to_owned()));
-        let shown = within(until(|| state(control, "a") == State::Loaded)).await;
+        let shown = within(until(|| state(control, "a") == ExtensionState::Loaded)).await;
         gate.open(1);
         shown
     };
@@ -449,7 +453,7 @@ async fn one_that_comes_back_while_it_is_loaded_runs_as_it_is_configured_now() {
     };
     let (_reloaded, report) = tokio::join!(control.reload_extension("a"), away_and_back);
     assert_eq!(report.failed, vec![]);
-    reached(&main, "a", State::Ready).await;
+    reached(&main, "a", ExtensionState::Ready).await;
     assert_eq!(control.status("a").unwrap().memory_limit, 8 << 20);
 }
 

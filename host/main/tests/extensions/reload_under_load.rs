@@ -3,7 +3,10 @@
 use std::time::{Duration, Instant};
 
 use tokio::{task::JoinSet, time::interval};
-use weir_host::{ControlError, ReloadMode, State};
+use weir_host::{
+    config::ReloadMode,
+    control::{ControlError, ExtensionState},
+};
 
 use super::{
     reload::{BOTH, Components, TRAPS, write},
@@ -85,7 +88,7 @@ async fn reload_under_load(mode: ReloadMode) {
             let reloaded = control.reload_extension("a").await;
             assert!(matches!(reloaded, Err(ControlError::NotReloaded { .. })), "{reloaded:?}");
             let status = control.status("a").unwrap();
-            assert_eq!((status.state, status.hash.as_deref()), (State::Ready, Some(&*serving)));
+            assert_eq!((status.state, status.hash.as_deref()), (ExtensionState::Ready, Some(&*serving)));
             assert_eq!(tell(&main, "a", "echo still here").await.unwrap(), "still here");
         }
         stop.send(true).unwrap();

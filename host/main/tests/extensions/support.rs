@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::sync::Semaphore;
 use weir_host::{
-    Builder, Config, Error, ExtensionConfig, Main, MainConfig, MainEvent, RestartPolicy, Service, State,
+    Builder, Config, Error, ExtensionConfig, Main, MainConfig, Service, config::RestartPolicy,
+    control::ExtensionState, events::MainEvent,
 };
 
 /// Time enough for everything on a machine that is busy with other things.
@@ -62,7 +63,7 @@ pub(crate) async fn tell(main: &Main, id: &str, command: &str) -> Result<String,
 }
 
 /// Waits until an extension is in that state; the reason that it gives.
-pub(crate) async fn reached(main: &Main, id: &str, state: State) -> Option<String> {
+pub(crate) async fn reached(main: &Main, id: &str, state: ExtensionState) -> Option<String> {
     let mut events = main.control().events();
     loop {
         let status = main.control().status(id).unwrap();
@@ -86,7 +87,7 @@ pub(crate) async fn taken(main: &Main, id: &str) {
 }
 
 /// The states that extensions come into, in order, until there is no more.
-pub(crate) async fn states(mut events: weir_host::MainEvents) -> Vec<(String, State)> {
+pub(crate) async fn states(mut events: weir_host::events::MainEvents) -> Vec<(String, ExtensionState)> {
     let mut states = Vec::new();
     while let Some(event) = events.next().await {
         if let MainEvent::State { extension, to, .. } = event {

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
-use weir_host::{Error, FailureRecord, Main, Service, Source, State};
+use weir_host::{
+    Error, Main, Service,
+    control::{ExtensionState, FailureRecord},
+    logs::Source,
+};
 
 use super::support::{Gate, builder, puppet, puppet_with, reached, set, start, tell};
 
 async fn last_failure(main: &Main, id: &str) -> FailureRecord {
-    reached(main, id, State::Failed).await;
+    reached(main, id, ExtensionState::Failed).await;
     main.control().status(id).unwrap().failures.pop().unwrap()
 }
 
@@ -25,7 +29,7 @@ async fn a_trap_is_told_to_its_caller_and_the_others_answers_go_on() {
     assert_eq!(trapped, Err("Error::Trapped".to_owned()));
     assert_eq!(tell(&main, "caller", "echo still here").await.unwrap(), "still here");
 
-    let reason = reached(&main, "faulty", State::Failed).await.unwrap();
+    let reason = reached(&main, "faulty", ExtensionState::Failed).await.unwrap();
     let failure = last_failure(&main, "faulty").await;
     assert_eq!(failure.cause, "trapped: wasm `unreachable` instruction executed");
     assert_eq!(failure.cause, reason);
@@ -149,7 +153,7 @@ async fn memory_beyond_the_limit_is_refused_and_the_extension_goes_on() {
     assert_eq!(tell(&main, "a", "reserve 1000000").await.unwrap(), "reserved");
     let status = main.control().status("a").unwrap();
     assert!((1_000_000..=4 << 20).contains(&status.memory), "{}", status.memory);
-    assert_eq!(status.state, State::Ready);
+    assert_eq!(status.state, ExtensionState::Ready);
 }
 
 /// The host call at the deepest point needs stack of the host's own, most of it in unoptimised builds.
@@ -180,7 +184,7 @@ async fn whom_an_extension_calls_at_the_end_of_its_stack_can_run_and_trap_there(
 async fn what_a_panicking_extension_says_is_in_its_log() {
     let main = start(vec![puppet("a")]).await;
     assert_eq!(tell(&main, "a", "panic out of cheese").await, Err("Trapped".to_owned()));
-    reached(&main, "a", State::Failed).await;
+    reached(&main, "a", ExtensionState::Failed).await;
     let logs = main.control().logs();
     assert!(
         logs.iter().any(|l| l.source == Source::Stderr && l.message.contains("out of cheese")),
@@ -192,7 +196,7 @@ async fn what_a_panicking_extension_says_is_in_its_log() {
 async fn an_exit_in_the_middle_of_a_request_is_peer_gone_and_a_failure() {
     let main = start(vec![puppet("a")]).await;
     assert_eq!(tell(&main, "a", "exit 3").await, Err("PeerGone".to_owned()));
-    let reason = reached(&main, "a", State::Failed).await;
+    let reason = reached(&main, "a", ExtensionState::Failed).await;
     assert_eq!(reason.as_deref(), Some("exited with code 1"));
 }
 
@@ -241,7 +245,7 @@ async fn a_loop_after_stop_is_killed_at_the_stop_deadline() {
     // Without a message there is only the budget of the start.
     main.control().stop("stubborn").await.unwrap();
     let status = main.control().status("stubborn").unwrap();
-    assert_eq!(status.state, State::Stopped);
+    assert_eq!(status.state, ExtensionState::Stopped);
     assert_eq!(status.reason.as_deref(), Some("did not stop within `stop-timeout` of 300ms"));
     assert_eq!(status.failures.len(), 1);
 }

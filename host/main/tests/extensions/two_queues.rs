@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use weir_host::{Config, ExtensionConfig, Main, QueueConfig, QueuePolicy};
+use weir_host::{
+    Config, ExtensionConfig, Main,
+    config::{QueueConfig, QueuePolicy},
+};
 
 use super::support::*;
 

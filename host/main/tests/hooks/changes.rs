@@ -3,7 +3,10 @@
 use std::{fs, os::unix::fs::symlink, time::Duration};
 
 use rustix::fs::{Mode, OFlags};
-use weir_host::{HookCall, HookDir, HookDirConfig, HookOutcome};
+use weir_host::{
+    config::HookDirConfig,
+    hooks::{HookCall, HookDir, HookOutcome},
+};
 
 use super::support::*;
 

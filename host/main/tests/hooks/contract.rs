@@ -1,7 +1,7 @@
 //! Hooks from extensions, through `hooks@1`.
 
 use serde_json::{Value, json};
-use weir_host::{Config, Error, ExtensionConfig, HookDirConfig, Main, MainConfig};
+use weir_host::{Config, Error, ExtensionConfig, Main, MainConfig, config::HookDirConfig};
 
 use super::support::*;
 

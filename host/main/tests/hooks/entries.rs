@@ -11,8 +11,9 @@ use std::{
 
 use tokio::time::timeout;
 use weir_host::{
-    Config, HandlerError, HookCall, HookError, HookOutcome, Main, Service,
-    blocking::{self, BlockingError},
+    Config, HandlerError, Main, Service,
+    blocking::{BlockingError, wait},
+    hooks::{HookCall, HookError, HookOutcome},
 };
 
 use super::support::*;
@@ -24,16 +25,16 @@ fn call(task: &str) -> HookCall {
 #[test]
 fn a_plain_loop_runs_hooks_on_its_own_thread() {
     let files = dir(&["10-a", "20-b"]);
-    let main = blocking::Main::start(builder()).unwrap();
+    let main = wait(builder().start()).unwrap();
     let dir = main.hooks().open(config(&files)).unwrap();
     for _ in 0..50 {
-        let report = dir.run(call("exit 33")).unwrap();
+        let report = dir.run_blocking(call("exit 33")).unwrap();
         assert_eq!(report.runs.len(), 2);
         assert_eq!(*report.outcome(), HookOutcome::Warning { code: 33 });
     }
-    let slept = dir.run(call("sleep 0.1")).unwrap();
+    let slept = dir.run_blocking(call("sleep 0.1")).unwrap();
     assert!(slept.is_success() && slept.duration >= Duration::from_millis(200));
-    main.shutdown().unwrap();
+    main.shutdown_blocking().unwrap();
 }
 
 #[test]
@@ -45,12 +46,11 @@ fn what_async_and_blocking_runs_report_is_the_same() {
     config.timeout = Duration::from_secs(1);
     config.limits.fuel_to_start = 50_000_000;
     let dir = main.hooks().open(config).unwrap();
-    let blocking = blocking::HookDir::from(dir.clone());
     for task in
         ["ok", "exit 7", "trap", "loop", "flood", "allocate", "sleep 60", "stack", "env", "nothing known"]
     {
         let there = runtime.block_on(run(&dir, task));
-        let here = blocking.run(call(task)).unwrap();
+        let here = dir.run_blocking(call(task)).unwrap();
         assert_eq!(there.runs[0].outcome, here.runs[0].outcome, "{task}");
         assert_eq!(there.runs[0].stdout, here.runs[0].stdout, "{task}");
         assert_eq!(there.runs[0].stderr, here.runs[0].stderr, "{task}");
@@ -61,7 +61,7 @@ fn what_async_and_blocking_runs_report_is_the_same() {
 #[test]
 fn many_threads_run_a_directory_at_once_and_each_gets_its_own_answer() {
     let files = dir(&["10-a"]);
-    let main = blocking::Main::start(builder()).unwrap();
+    let main = wait(builder().start()).unwrap();
     let dir = main.hooks().open(config(&files)).unwrap();
     thread::scope(|scope| {
         for number in 0..32 {
@@ -69,31 +69,31 @@ fn many_threads_run_a_directory_at_once_and_each_gets_its_own_answer() {
             scope.spawn(move || {
                 for turn in 0..10 {
                     let said = format!("{number} {turn}");
-                    let report = dir.run(call("cat").stdin(said.clone())).unwrap();
+                    let report = dir.run_blocking(call("cat").stdin(said.clone())).unwrap();
                     assert_eq!(text(&report.runs[0].stdout), said);
                 }
             });
         }
     });
-    main.shutdown().unwrap();
+    main.shutdown_blocking().unwrap();
 }
 
 #[test]
 fn who_finds_no_place_until_its_time_is_over_hears_that() {
     let files = dir(&["10-a"]);
-    let main = blocking::Main::start(builder()).unwrap();
+    let main = wait(builder().start()).unwrap();
     let mut config = config(&files);
     config.at_once = 1;
     let dir = main.hooks().open(config).unwrap();
-    dir.run(call("ok")).unwrap();
+    dir.run_blocking(call("ok")).unwrap();
     thread::scope(|scope| {
-        scope.spawn(|| dir.run(call("sleep 2")).unwrap());
+        scope.spawn(|| dir.run_blocking(call("sleep 2")).unwrap());
         pause(Duration::from_millis(500));
-        let refused = dir.run(call("ok").timeout(Duration::from_millis(100)));
+        let refused = dir.run_blocking(call("ok").timeout(Duration::from_millis(100)));
         assert!(matches!(refused, Err(BlockingError::Call(HookError::TimedOut))), "{refused:?}");
-        assert!(dir.run(call("ok")).unwrap().is_success(), "who can wait gets its turn");
+        assert!(dir.run_blocking(call("ok")).unwrap().is_success(), "who can wait gets its turn");
     });
-    main.shutdown().unwrap();
+    main.shutdown_blocking().unwrap();
 }
 
 #[test]
@@ -102,20 +102,19 @@ fn the_blocking_entry_says_so_inside_of_async_code_and_works_beside_it() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let main = runtime.block_on(main());
     let dir = main.hooks().open(config(&files)).unwrap();
-    let blocking = blocking::HookDir::from(dir.clone());
     let task = {
-        let blocking = blocking.clone();
-        runtime.spawn(async move { blocking.run(call("ok")) })
+        let dir = dir.clone();
+        runtime.spawn(async move { dir.run_blocking(call("ok")) })
     };
     assert!(matches!(runtime.block_on(task).unwrap(), Err(BlockingError::InAsync)));
     runtime.block_on(async {
-        assert!(matches!(blocking.run(call("ok")), Err(BlockingError::InAsync)));
-        let blocking = blocking.clone();
-        let pool = tokio::task::spawn_blocking(move || blocking.run(call("sleep 0.1")));
+        assert!(matches!(dir.run_blocking(call("ok")), Err(BlockingError::InAsync)));
+        let dir = dir.clone();
+        let pool = tokio::task::spawn_blocking(move || dir.run_blocking(call("sleep 0.1")));
         assert!(pool.await.unwrap().unwrap().is_success());
     });
     let _inside = runtime.enter();
-    assert!(blocking.run(call("ok")).unwrap().is_success());
+    assert!(dir.run_blocking(call("ok")).unwrap().is_success());
     drop(_inside);
     drop(main);
 }
@@ -123,9 +122,9 @@ fn the_blocking_entry_says_so_inside_of_async_code_and_works_beside_it() {
 #[tokio::test]
 async fn handlers_of_main_run_hooks_and_a_blocking_one_refuses_on_the_worker() {
     let files = dir(&["10-a"]);
-    let slot = Arc::new(std::sync::OnceLock::<weir_host::HookDir>::new());
+    let slot = Arc::new(std::sync::OnceLock::<weir_host::hooks::HookDir>::new());
     let failed = |error: String| HandlerError::new("failed", error);
-    let said = |report: weir_host::HookReport| Ok(format!("{:?}", report.outcome()).into());
+    let said = |report: weir_host::hooks::HookReport| Ok(format!("{:?}", report.outcome()).into());
     let (own, other, wrong) = (slot.clone(), slot.clone(), slot.clone());
     let service = Service::new("test@1".parse().unwrap())
         .on("async".parse().unwrap(), move |_| {
@@ -133,12 +132,14 @@ async fn handlers_of_main_run_hooks_and_a_blocking_one_refuses_on_the_worker() {
             async move { dir.run(call("exit 34")).await.map_err(|e| failed(e.to_string())).and_then(said) }
         })
         .on_blocking("blocking".parse().unwrap(), move |_| {
-            let dir = blocking::HookDir::from(other.get().unwrap().clone());
-            dir.run(call("exit 35")).map_err(|error| failed(error.to_string())).and_then(said)
+            let dir = other.get().unwrap();
+            dir.run_blocking(call("exit 35")).map_err(|error| failed(error.to_string())).and_then(said)
         })
         .on("wrong".parse().unwrap(), move |_| {
-            let dir = blocking::HookDir::from(wrong.get().unwrap().clone());
-            std::future::ready(dir.run(call("ok")).map_err(|error| failed(error.to_string())).and_then(said))
+            let dir = wrong.get().unwrap();
+            std::future::ready(
+                dir.run_blocking(call("ok")).map_err(|error| failed(error.to_string())).and_then(said),
+            )
         });
     let mut config = Config::default();
     config.main.request_timeout = PATIENCE;
@@ -170,11 +171,10 @@ fn as_main_ends_what_runs_is_interrupted_and_nothing_begins() {
         config.limits.fuel_to_start = 1_000_000_000_000_000;
         config.limits.cpu_share = "100%".parse().unwrap();
         let dir = main.hooks().open(config).unwrap();
-        let blocking = blocking::HookDir::from(dir.clone());
-        blocking.run(call("ok")).unwrap();
+        dir.run_blocking(call("ok")).unwrap();
         let here = thread::spawn({
-            let blocking = blocking.clone();
-            move || blocking.run(call(task))
+            let dir = dir.clone();
+            move || dir.run_blocking(call(task))
         });
         let there = runtime.spawn({
             let dir = dir.clone();
@@ -189,7 +189,7 @@ fn as_main_ends_what_runs_is_interrupted_and_nothing_begins() {
             Ok(report) => assert_eq!(*report.outcome(), HookOutcome::Interrupted),
             Err(error) => assert!(matches!(error, HookError::Ended), "{error}"),
         }
-        assert!(matches!(blocking.run(call("ok")), Err(BlockingError::Call(HookError::Ended))));
+        assert!(matches!(dir.run_blocking(call("ok")), Err(BlockingError::Call(HookError::Ended))));
         assert!(matches!(runtime.block_on(dir.run(call("ok"))), Err(HookError::Ended)));
     }
 }
@@ -198,15 +198,15 @@ fn as_main_ends_what_runs_is_interrupted_and_nothing_begins() {
 fn threads_that_run_hooks_while_main_ends_get_an_answer_or_an_error() {
     let files = dir(&["10-a"]);
     for _ in 0..20 {
-        let main = blocking::Main::start(builder()).unwrap();
+        let main = wait(builder().start()).unwrap();
         let dir = main.hooks().open(config(&files)).unwrap();
-        dir.run(call("ok")).unwrap();
+        dir.run_blocking(call("ok")).unwrap();
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     while !is_over.load(Ordering::Relaxed) {
-                        match dir.run(call("sleep 0.001")) {
+                        match dir.run_blocking(call("sleep 0.001")) {
                             Ok(report) if *report.outcome() == HookOutcome::Interrupted => {}
                             Ok(report) => assert!(report.is_success(), "{report:?}"),
                             Err(error) => assert!(matches!(error, BlockingError::Call(HookError::Ended))),
@@ -215,7 +215,7 @@ fn threads_that_run_hooks_while_main_ends_get_an_answer_or_an_error() {
                 });
             }
             pause(Duration::from_millis(30));
-            main.shutdown().unwrap();
+            main.shutdown_blocking().unwrap();
             is_over.store(true, Ordering::Relaxed);
         });
     }

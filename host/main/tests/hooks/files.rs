@@ -4,8 +4,8 @@ use std::{fs, path::Path, time::Duration};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use weir_host::{
-    HookCall, HookDirConfig, HookOutcome, blocking,
-    config::{DirGrant, DirMode},
+    config::{DirGrant, DirMode, HookDirConfig},
+    hooks::{HookCall, HookOutcome},
 };
 
 use super::support::*;
@@ -79,7 +79,7 @@ fn a_fifo_in_a_granted_directory_holds_up_nobody() {
     grant(&mut config, data.path(), DirMode::Rw);
     let dir = main.hooks().open(config).unwrap();
     for task in ["open /data/fifo", "write /data/fifo x", "open /data/link", "write /data/link x"] {
-        let here = blocking::HookDir::from(dir.clone()).run(call(task)).unwrap();
+        let here = dir.run_blocking(call(task)).unwrap();
         assert_eq!(here.runs[0].outcome, failed(), "{task}");
         let there = runtime.block_on(run(&dir, task));
         assert_eq!(there.runs[0].outcome, failed(), "{task}");

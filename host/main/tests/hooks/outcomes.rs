@@ -2,7 +2,11 @@
 
 use std::{fs, time::Duration};
 
-use weir_host::{ExitCodes, HookCall, HookOutcome, HookRun, LimitName};
+use weir_host::{
+    config::ExitCodes,
+    hooks::{HookCall, HookOutcome, HookRun},
+    limits::LimitName,
+};
 
 use super::support::*;
 
@@ -254,8 +258,7 @@ async fn a_call_without_time_ends_the_same_from_both_entries_and_does_not_blame_
     let dir = main.hooks().open(config(&files)).unwrap();
     let call = || HookCall::new().timeout(Duration::ZERO);
     let there = dir.run(call()).await.map(|report| report.outcome().clone());
-    let here = weir_host::blocking::HookDir::from(dir);
-    let here = tokio::task::spawn_blocking(move || here.run(call())).await.unwrap();
+    let here = tokio::task::spawn_blocking(move || dir.run_blocking(call())).await.unwrap();
     let there = there.map_err(|error| error.to_string());
     let here = here.map(|report| report.outcome().clone()).map_err(|error| error.to_string());
     assert_eq!(there, here);

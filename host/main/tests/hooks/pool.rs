@@ -10,8 +10,10 @@ use std::{
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use weir_host::{
-    Config, HandlerError, HookCall, HookOutcome, Main, Service, blocking,
+    Config, HandlerError, Main, Service,
+    blocking::wait,
     config::{DirGrant, DirMode},
+    hooks::{HookCall, HookOutcome},
 };
 
 use super::support::*;
@@ -48,32 +50,33 @@ fn files_of_a_blocking_run_are_read_on_the_thread_of_its_caller() {
         let _dropped = gone.lock().unwrap().recv_timeout(PATIENCE);
         Ok("".into())
     });
-    let main = blocking::Main::start(builder_with_threads(1).serve(service)).unwrap();
+    let main = wait(builder_with_threads(1).serve(service).start()).unwrap();
     let mut config = config(&files);
     config.grants.dirs.push(grant(data.path()));
     let dir = main.hooks().open(config).unwrap();
     // Until it is old enough to be known the next time, and needs no loading.
     pause(Duration::from_secs(5));
-    assert!(dir.run(call("open /data/a").timeout(PATIENCE)).unwrap().is_success());
+    assert!(dir.run_blocking(call("open /data/a").timeout(PATIENCE)).unwrap().is_success());
     let report = thread::scope(|scope| {
-        scope.spawn(|| main.client().call("test@1", "hold", ""));
+        scope.spawn(|| wait(main.client().call("test@1", "hold", "")));
         is_taken.recv_timeout(PATIENCE).unwrap();
-        let report = dir.run(call("open /data/a"));
+        let report = dir.run_blocking(call("open /data/a"));
         drop(go);
         report
     });
     assert_eq!(report.unwrap().runs[0].outcome, HookOutcome::Ok);
-    main.shutdown().unwrap();
+    main.shutdown_blocking().unwrap();
 }
 
 #[tokio::test]
 async fn a_blocking_handler_runs_hooks_on_the_only_thread_of_the_pool() {
     let files = dir(&["10-a"]);
-    let slot = Arc::new(OnceLock::<weir_host::HookDir>::new());
+    let slot = Arc::new(OnceLock::<weir_host::hooks::HookDir>::new());
     let own = slot.clone();
     let service = Service::new("test@1".parse().unwrap()).on_blocking("run".parse().unwrap(), move |_| {
-        let dir = blocking::HookDir::from(own.get().unwrap().clone());
-        let report = dir.run(call("ok")).map_err(|error| HandlerError::new("failed", error.to_string()))?;
+        let dir = own.get().unwrap();
+        let report =
+            dir.run_blocking(call("ok")).map_err(|error| HandlerError::new("failed", error.to_string()))?;
         Ok(format!("{:?}", report.outcome()).into())
     });
     let main = builder_with_threads(1).serve(service).start().await.unwrap();
@@ -89,18 +92,18 @@ fn setting_the_times_of_a_fifo_holds_up_nobody() {
     let data = tempfile::tempdir().unwrap();
     mknodat(CWD, data.path().join("fifo"), FileType::Fifo, Mode::RWXU, 0).unwrap();
     let files = dir(&["10-a"]);
-    let main = blocking::Main::start(builder_with_threads(1)).unwrap();
+    let main = wait(builder_with_threads(1).start()).unwrap();
     let mut config = config(&files);
     config.grants.dirs.push(grant(data.path()));
     let dir = main.hooks().open(config).unwrap();
-    assert!(dir.run(call("ok").timeout(PATIENCE)).unwrap().is_success());
+    assert!(dir.run_blocking(call("ok").timeout(PATIENCE)).unwrap().is_success());
     let (tell, told) = mpsc::channel();
     thread::spawn({
         let dir = dir.clone();
-        move || tell.send(dir.run(call("touch fifo")))
+        move || tell.send(dir.run_blocking(call("touch fifo")))
     });
     let report = told.recv_timeout(2 * SHORT).expect("it came back").unwrap();
-    let next = dir.run(call("ok")).map(|report| report.outcome().clone());
+    let next = dir.run_blocking(call("ok")).map(|report| report.outcome().clone());
     assert!(matches!(next, Ok(HookOutcome::Ok)), "the pool has its thread: {next:?}");
     assert_eq!(report.runs[0].outcome, HookOutcome::ScriptError { code: 1, is_reserved: false });
 }

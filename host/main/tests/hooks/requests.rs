@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::timeout};
-use weir_host::{Client, Config, ExtensionConfig, HookDirConfig, Main, Service};
+use weir_host::{Client, Config, ExtensionConfig, Main, Service, config::HookDirConfig};
 
 use super::support::*;
 
@@ -40,8 +40,8 @@ async fn a_hook_ends_with_the_request_that_asked_for_it() {
     let gone = timeout(Duration::from_secs(1), ask(main.client(), "sleep 3600")).await;
     assert!(gone.is_err());
     let next = main.hooks().get("it").unwrap();
-    let next = next.run(weir_host::HookCall::new().param("DO", "ok").timeout(SHORT)).await;
-    assert!(next.as_ref().is_ok_and(weir_host::HookReport::is_success), "its place is free: {next:?}");
+    let next = next.run(weir_host::hooks::HookCall::new().param("DO", "ok").timeout(SHORT)).await;
+    assert!(next.as_ref().is_ok_and(weir_host::hooks::HookReport::is_success), "its place is free: {next:?}");
     main.shutdown().await.unwrap();
 }
 

@@ -4,7 +4,9 @@ use std::{fs, path::Path, sync::LazyLock, time::Duration};
 
 use tempfile::TempDir;
 use weir_host::{
-    Builder, Config, HookCall, HookDir, HookDirConfig, HookOutcome, HookReport, HookRun, Main, MainConfig,
+    Builder, Config, Main, MainConfig,
+    config::HookDirConfig,
+    hooks::{HookCall, HookDir, HookOutcome, HookReport, HookRun},
 };
 
 /// Time enough for everything on a machine that is busy with other things.

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use tempfile::TempDir;
-use weir_host::{ExtensionConfig, RestartPolicy};
+use weir_host::{ExtensionConfig, config::RestartPolicy};
 
 /// Where crafted components lie until the test ends.
 pub(crate) struct Crafted(TempDir);

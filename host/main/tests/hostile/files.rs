@@ -8,7 +8,10 @@ use std::{fs, os::unix::fs::symlink, path::Path};
 
 use tempfile::TempDir;
 use weir_host::{
-    Compilation, Config, ExtensionConfig, Main, MainConfig, RestartPolicy, State, config::ComponentSource,
+    Config, ExtensionConfig, Main, MainConfig,
+    component::Compilation,
+    config::{ComponentSource, RestartPolicy},
+    control::ExtensionState,
 };
 
 use super::{
@@ -170,7 +173,7 @@ async fn another_file_than_the_one_pinned_is_refused() {
     files.write_text("good.wasm", &good());
     let mut pinned = files.extension("good.wasm");
     pinned.sha256 = Some("5e0b2a4cb0a4b4a0ab7a5a5b2a3c9f6dd1c0b6f4e6f0a1b2c3d4e5f60718293a".parse().unwrap());
-    let found = weir_host::inspect_component(&pinned.path).unwrap().sha256;
+    let found = weir_host::component::inspect(&pinned.path).unwrap().sha256;
     let cause = format!("`DIR/good.wasm` has the SHA-256 `{found}`, which is not the one that `sha256` pins");
     files.refused(pinned.clone(), &cause).await;
     pinned.sha256 = Some(found);

@@ -2,7 +2,11 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use weir_host::{ControlError, ExtensionConfig, FailureRecord, RestartPolicy, State};
+use weir_host::{
+    ExtensionConfig,
+    config::RestartPolicy,
+    control::{ControlError, ExtensionState, FailureRecord},
+};
 
 use super::{
     crafted::{Crafted, component},
@@ -23,7 +27,7 @@ fn mortal(start: &str, policy: RestartPolicy) -> ExtensionConfig {
 
 /// Sees that it is started five times, each time after a longer delay, and then no more.
 async fn is_quarantined(stage: &Stage, cause: &str) -> Vec<FailureRecord> {
-    let reason = reached(&stage.main, "hostile", State::Quarantined).await.unwrap();
+    let reason = reached(&stage.main, "hostile", ExtensionState::Quarantined).await.unwrap();
     assert_eq!(
         reason,
         format!("5 failures within 1m, the last: {cause}; `weir restart hostile` starts it again")
@@ -31,12 +35,12 @@ async fn is_quarantined(stage: &Stage, cause: &str) -> Vec<FailureRecord> {
     let status = stage.status("hostile");
     assert_eq!((status.restarts, status.failures.len()), (4, 5));
     for (failure, longest) in status.failures.iter().zip([1, 2, 4, 4]) {
-        assert_eq!((&*failure.cause, failure.then), (cause, State::BackingOff));
+        assert_eq!((&*failure.cause, failure.then), (cause, ExtensionState::BackingOff));
         // The delay is counted from when the supervisor heard of it.
         assert!(failure.next_restart.unwrap() >= failure.time + SOON * longest / 2, "{failure:?}");
     }
     let last = status.failures.last().unwrap();
-    assert_eq!((&*last.cause, last.then, last.next_restart), (cause, State::Quarantined, None));
+    assert_eq!((&*last.cause, last.then, last.next_restart), (cause, ExtensionState::Quarantined, None));
     let failed = |message: &str| message == format!("failed: {cause}");
     assert_eq!(stage.said_by_main("hostile").iter().filter(|line| failed(&line.message)).count(), 5);
 
@@ -59,7 +63,7 @@ async fn one_that_traps_whenever_it_starts_is_quarantined_after_five_times() {
     assert!(failures.iter().all(|failure| failure.trace.iter().any(|name| name.contains("trap"))));
     // It is lifted by that alone, and counts from the beginning.
     assert!(stage.main.control().restart("hostile").await.is_err());
-    reached(&stage.main, "hostile", State::Quarantined).await;
+    reached(&stage.main, "hostile", ExtensionState::Quarantined).await;
     assert_eq!((stage.status("hostile").restarts, stage.status("hostile").failures.len()), (9, 10));
 }
 
@@ -74,7 +78,7 @@ async fn one_that_exits_whenever_it_starts_is_quarantined_by_the_same_counter() 
 #[tokio::test]
 async fn one_that_exits_as_it_should_is_not_restarted() {
     let stage = Stage::start(vec![mortal("exit 0", RestartPolicy::OnFailure)]).await;
-    reached(&stage.main, "hostile", State::Stopped).await;
+    reached(&stage.main, "hostile", ExtensionState::Stopped).await;
     assert_eq!((stage.status("hostile").restarts, stage.status("hostile").failures), (0, vec![]));
     stage.stands().await;
 }
@@ -89,11 +93,11 @@ async fn a_trap_while_it_stops_is_a_stop_and_on_record() {
     let stage = Stage::start(vec![mortal]).await;
     stage.main.control().stop("hostile").await.unwrap();
     let status = stage.status("hostile");
-    assert_eq!((status.state, status.restarts), (State::Stopped, 0));
+    assert_eq!((status.state, status.restarts), (ExtensionState::Stopped, 0));
     let [failure] = &status.failures[..] else { panic!("{status:?}") };
     assert_eq!(
         (&*failure.cause, failure.then),
-        ("trapped: wasm `unreachable` instruction executed", State::Stopped)
+        ("trapped: wasm `unreachable` instruction executed", ExtensionState::Stopped)
     );
     stage.stands().await;
 }
@@ -111,7 +115,7 @@ async fn one_that_is_never_ready_is_ended_at_its_deadline_and_tried_again() {
         h.restart.failures = 2;
     });
     let stage = Stage::with(vec![late], Some(gate.service())).await;
-    reached(&stage.main, "hostile", State::Quarantined).await;
+    reached(&stage.main, "hostile", ExtensionState::Quarantined).await;
     let failures = stage.status("hostile").failures;
     assert_eq!(failures.len(), 2);
     for failure in failures {
@@ -232,13 +236,13 @@ async fn pollables_without_end_are_bounded_and_gone_with_the_instance() {
     while stage.status("hostile").restarts < 20 {
         tokio::task::yield_now().await;
     }
-    reached(&stage.main, "hostile", State::Ready).await;
+    reached(&stage.main, "hostile", ExtensionState::Ready).await;
     assert_eq!(stage.tell("poll-distinct 200").await.unwrap(), "[199]");
     let status = stage.status("hostile");
     assert_eq!((status.restarts, status.failures.len()), (20, 16));
     for failure in &status.failures {
         assert_eq!(failure.cause, "trapped: resource table has no free keys");
-        assert_eq!(failure.then, State::BackingOff);
+        assert_eq!(failure.then, ExtensionState::BackingOff);
         assert!(failure.next_restart.unwrap() > failure.time && failure.time <= SystemTime::now());
     }
     assert_eq!(stage.main.client().waiters(), 0);
@@ -266,21 +270,21 @@ async fn dependents_of_one_that_fails_hear_it_at_once_and_recover_with_it() {
     let ask = || tell(&stage.main, "first", "call hostile@1 run echo on");
     assert_eq!(ask().await.unwrap(), "on");
     assert_eq!(stage.tell("trap").await, Err("Trapped".to_owned()));
-    reached(&stage.main, "hostile", State::BackingOff).await;
+    reached(&stage.main, "hostile", ExtensionState::BackingOff).await;
     let gone = r#"Error::NoProvider("`hostile` is not running")"#;
     assert_eq!(ask().await, Err(gone.to_owned()));
     let reason = "it requires `hostile@1`, and `hostile` does not run";
     let refused =
         |id: &str| Err(ControlError::NotStarted { id: id.parse().unwrap(), reason: reason.to_owned() });
     assert_eq!(control.start("idle").await, refused("idle"));
-    assert_eq!(stage.status("idle").state, State::Failed);
+    assert_eq!(stage.status("idle").state, ExtensionState::Failed);
     // Those that run go on; one that dies meanwhile waits for what it requires.
     assert_eq!(tell(&stage.main, "second", "trap").await, Err("Trapped".to_owned()));
-    assert_eq!(reached(&stage.main, "second", State::Failed).await.as_deref(), Some(reason));
+    assert_eq!(reached(&stage.main, "second", ExtensionState::Failed).await.as_deref(), Some(reason));
     assert_eq!(stage.status("second").failures.len(), 1);
     control.start("hostile").await.unwrap();
     for id in ["second", "idle"] {
-        reached(&stage.main, id, State::Ready).await;
+        reached(&stage.main, id, ExtensionState::Ready).await;
         assert_eq!(stage.status(id).failures.len(), usize::from(id == "second"));
     }
     assert_eq!(ask().await.unwrap(), "on");

@@ -1,6 +1,6 @@
 //! Memory, tables and instances: capped by their sums.
 
-use weir_host::{Limits, State};
+use weir_host::{config::Limits, control::ExtensionState};
 
 use super::{
     crafted::{Crafted, component, program},
@@ -148,7 +148,7 @@ async fn tables_grow_to_their_cap_and_larger_ones_are_refused() {
         ("astronomic", "invalid var_u32: integer representation too long (at offset 0x26)"),
         ("wide", "memory64 must be enabled for 64-bit tables (at offset 0x20)"),
     ] {
-        let refused = reached(&stage.main, id, State::Failed).await.unwrap();
+        let refused = reached(&stage.main, id, ExtensionState::Failed).await.unwrap();
         assert!(refused.ends_with(cause), "{refused}");
     }
 }

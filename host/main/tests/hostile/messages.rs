@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use weir_host::{CallOptions, Error, ExtensionConfig, RestartPolicy, Source, State};
+use weir_host::{
+    CallOptions, Error, ExtensionConfig, config::RestartPolicy, control::ExtensionState, logs::Source,
+};
 
 use super::{
     crafted::{Crafted, text},
@@ -132,7 +134,7 @@ async fn one_that_waits_for_ever_is_idle_and_stops_at_once() {
     // At once: it is the stop that ends it, not `stop-timeout`, which would be a failure.
     stage.main.control().stop("hostile").await.unwrap();
     let status = stage.status("hostile");
-    assert_eq!((status.state, status.reason, status.failures), (State::Stopped, None, Vec::new()));
+    assert_eq!((status.state, status.reason, status.failures), (ExtensionState::Stopped, None, Vec::new()));
 }
 
 /// Case 18; for two see `a_circle_of_blocking_calls_is_refused_and_names_who_waits`.
@@ -167,7 +169,7 @@ async fn whoever_waits_for_one_that_dies_hears_it_before_the_deadline() {
                 tokio::task::yield_now().await;
             }
             gate.open(1);
-            support::reached(&stage.main, "mortal", State::Failed).await;
+            support::reached(&stage.main, "mortal", ExtensionState::Failed).await;
         };
         tokio::join!(waiting, die).0
     };
@@ -184,9 +186,15 @@ async fn whoever_waits_unread_for_one_that_died_is_served_by_the_next_or_hears_a
     const MINUTE: Duration = Duration::from_secs(60);
     let soon = Duration::from_millis(1);
     let cases = [
-        (RestartPolicy::Never, soon, 10 * MINUTE, Err(Error::PeerGone), State::Failed),
-        (RestartPolicy::OnFailure, 30 * MINUTE, 10 * MINUTE, Err(Error::PeerGone), State::BackingOff),
-        (RestartPolicy::OnFailure, soon, 10 * MINUTE, Ok("on".into()), State::Ready),
+        (RestartPolicy::Never, soon, 10 * MINUTE, Err(Error::PeerGone), ExtensionState::Failed),
+        (
+            RestartPolicy::OnFailure,
+            30 * MINUTE,
+            10 * MINUTE,
+            Err(Error::PeerGone),
+            ExtensionState::BackingOff,
+        ),
+        (RestartPolicy::OnFailure, soon, 10 * MINUTE, Ok("on".into()), ExtensionState::Ready),
     ];
     for (policy, backoff, timeout, outcome, state) in cases {
         let gate = Gate::new();

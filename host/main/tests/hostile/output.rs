@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weir_host::{Level, Source};
+use weir_host::logs::{Level, Source};
 
 use super::{
     stage::{Fault, Stage, hostile, hostile_with},
@@ -100,7 +100,7 @@ async fn a_gigabyte_of_randomness_is_a_trap() {
             stage.main.control().stop("hostile").await.unwrap();
             stage.main.control().start("hostile").await.unwrap();
             assert_eq!(stage.tell(&format!("{command} {bytes}")).await, Err("Trapped".to_owned()));
-            super::support::reached(&stage.main, "hostile", weir_host::State::Failed).await;
+            super::support::reached(&stage.main, "hostile", weir_host::control::ExtensionState::Failed).await;
             let record = stage.status("hostile").failures.pop().unwrap();
             assert_eq!(
                 record.cause,

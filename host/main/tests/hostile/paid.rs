@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use weir_host::{ExtensionConfig, ExtensionLimits, LimitValue, Limits, Service};
+use weir_host::{
+    ExtensionConfig, Service,
+    config::Limits,
+    limits::{ExtensionLimits, LimitValue},
+};
 
 use super::{
     stage::{Fault, Stage, hostile_with},

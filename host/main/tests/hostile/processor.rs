@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weir_host::State;
+use weir_host::control::ExtensionState;
 
 use super::{
     crafted::{Crafted, component, program, text},
@@ -46,7 +46,7 @@ async fn whoever_asked_for_an_endless_loop_hears_at_the_deadline() {
     })])
     .await;
     assert_eq!(stage.tell("spin").await, Err("Timeout".to_owned()));
-    assert_eq!(stage.status("hostile").state, State::Ready);
+    assert_eq!(stage.status("hostile").state, ExtensionState::Ready);
     assert_eq!(stage.main.client().waiters(), 0);
     stage.main.control().stop("hostile").await.unwrap();
     assert_eq!(

@@ -4,7 +4,11 @@
 use std::{pin::pin, sync::Arc};
 
 use futures_util::future::{Either, select};
-use weir_host::{ExtensionConfig, FailureRecord, Level, LogLine, Main, Service, Source, State};
+use weir_host::{
+    ExtensionConfig, Main, Service,
+    control::{ExtensionState, FailureRecord},
+    logs::{Level, LogLine, Source},
+};
 
 use super::support::{self, puppet};
 
@@ -54,7 +58,7 @@ impl Stage {
 
     /// Waits until an extension has failed, and sees that all is said of it that should be.
     pub(crate) async fn failed(&self, id: &str, fault: &Fault<'_>) -> FailureRecord {
-        support::reached(&self.main, id, State::Failed).await;
+        support::reached(&self.main, id, ExtensionState::Failed).await;
         let status = self.main.control().status(id).unwrap();
         assert_eq!(status.failures.len(), 1, "{:?}", status.failures);
         let record = status.failures.into_iter().next().unwrap();
@@ -79,7 +83,7 @@ impl Stage {
         assert_eq!(field("sender"), fault.handling.map(|(_, sender)| sender));
         assert_eq!(field("message"), handling.and_then(|h| h.message).map(|id| id.to_string()).as_deref());
         assert_eq!(field("trace"), (!record.trace.is_empty()).then(|| record.trace.join(" < ")).as_deref());
-        assert_eq!((field("then"), record.then), (Some("failed"), State::Failed));
+        assert_eq!((field("then"), record.then), (Some("failed"), ExtensionState::Failed));
         assert_eq!(field("hash"), record.hash.as_deref());
 
         self.stands().await;
@@ -91,8 +95,8 @@ impl Stage {
         let mut events = self.main.control().events();
         loop {
             let status = self.status(id);
-            assert_ne!(status.state, State::Failed, "`{id}`: {:?}", status.reason);
-            if status.state == State::Stopped {
+            assert_ne!(status.state, ExtensionState::Failed, "`{id}`: {:?}", status.reason);
+            if status.state == ExtensionState::Stopped {
                 return;
             }
             events.next().await.unwrap();
@@ -121,7 +125,7 @@ impl Stage {
         lines
     }
 
-    pub(crate) fn status(&self, id: &str) -> weir_host::ExtensionStatus {
+    pub(crate) fn status(&self, id: &str) -> weir_host::control::ExtensionStatus {
         self.main.control().status(id).unwrap()
     }
 }

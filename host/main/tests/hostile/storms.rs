@@ -1,7 +1,7 @@
 //! One cheap call without end: it yields every slice like any other loop, and is paid for.
 
 use futures_util::{FutureExt, future::join_all};
-use weir_host::{Error, ExtensionConfig, State, config::CpuShare};
+use weir_host::{Error, ExtensionConfig, config::CpuShare, control::ExtensionState};
 
 use super::{
     stage::{Fault, Stage, hostile_with},
@@ -87,7 +87,7 @@ async fn a_storm_of_any_call_yields_every_slice_and_ends_at_its_fuel() {
                 wrong.push(format!("{storm}: {told:?}"));
                 break;
             }
-            let cause = reached(&stage.main, "hostile", State::Failed).await.unwrap();
+            let cause = reached(&stage.main, "hostile", ExtensionState::Failed).await.unwrap();
             let cpu = stage.status("hostile").cpu - before;
             let ended = cause == "`fuel-per-message` of 50000000 used up";
             if ended && waits.are_short() {

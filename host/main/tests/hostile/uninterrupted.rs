@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weir_host::{ExtensionConfig, State, config::CpuShare};
+use weir_host::{ExtensionConfig, config::CpuShare, control::ExtensionState};
 
 use super::{
     crafted::{Crafted, component, program, text},
@@ -36,7 +36,7 @@ async fn run_once(extension: ExtensionConfig) -> (Option<String>, Duration, Wait
         drop(stage.main.control().start(&id).await);
         loop {
             let status = stage.status(&id);
-            if matches!(status.state, State::Failed | State::Stopped) {
+            if matches!(status.state, ExtensionState::Failed | ExtensionState::Stopped) {
                 return status.reason;
             }
             tokio::task::yield_now().await;

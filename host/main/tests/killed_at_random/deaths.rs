@@ -4,7 +4,11 @@ use std::collections::HashMap;
 
 use fastrand::Rng;
 use test_guests::churn::RECEIVERS;
-use weir_host::{Control, ControlError, MainEvent, MainEvents};
+use weir_host::{
+    Control,
+    control::ControlError,
+    events::{MainEvent, MainEvents},
+};
 
 /// Ends extensions as they come, in a way that chance draws, until no more will come.
 pub(crate) async fn kill(control: Control, victims: async_channel::Receiver<String>, seed: u64) {

@@ -10,7 +10,7 @@ use fastrand::Rng;
 use serde::{Serialize, de::DeserializeOwned};
 use test_guests::churn::{Begun, Handled, Heard, LEDGER, RECEIVERS, Report};
 use tokio::sync::{Notify, oneshot};
-use weir_host::{HandlerError, ServedRequest, Service};
+use weir_host::{HandlerError, Service, service::ServedRequest};
 
 use crate::{books::Books, deaths::Deaths};
 

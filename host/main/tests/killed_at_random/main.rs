@@ -14,7 +14,7 @@ use std::{env, sync::Arc, time::Duration};
 
 use test_guests::churn::{Ask, Deed, RECEIVERS, TOPIC};
 use tokio::time::timeout;
-use weir_host::{Config, ExtensionConfig, Main, MainConfig, RestartPolicy, State};
+use weir_host::{Config, ExtensionConfig, Main, MainConfig, config::RestartPolicy, control::ExtensionState};
 
 use self::{deaths::Deaths, ledger::Ledger};
 
@@ -52,7 +52,7 @@ async fn of_a_million_messages_among_the_dying_each_is_delivered_and_ends_as_pro
     timeout(PATIENCE, all_serve(&main, &ledger)).await.unwrap();
     timeout(PATIENCE / 10, nobody_waits(&main)).await.unwrap();
     for status in main.control().extensions() {
-        assert_eq!((status.state, status.inbox_messages), (State::Ready, 0), "{}", status.id);
+        assert_eq!((status.state, status.inbox_messages), (ExtensionState::Ready, 0), "{}", status.id);
     }
     main.shutdown().await.unwrap();
     ledger.assert_faultless();
@@ -62,7 +62,7 @@ async fn of_a_million_messages_among_the_dying_each_is_delivered_and_ends_as_pro
     ledger.assert_accounted(&deaths);
 }
 
-fn states(main: &Main) -> Vec<(String, State)> {
+fn states(main: &Main) -> Vec<(String, ExtensionState)> {
     let statuses = main.control().extensions().into_iter();
     statuses.map(|status| (status.id.to_string(), status.state)).collect()
 }
@@ -80,7 +80,7 @@ async fn last_deaths(main: &Main) {
 /// Each receiver answers, and each subscriber hears.
 async fn all_serve(main: &Main, ledger: &Ledger) {
     let mut events = main.control().events();
-    while states(main).iter().any(|(_, state)| *state != State::Ready) {
+    while states(main).iter().any(|(_, state)| *state != ExtensionState::Ready) {
         events.next().await.unwrap();
     }
     for receiver in RECEIVERS {

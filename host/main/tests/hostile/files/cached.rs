@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
 };
 
-use weir_host::{Level, MainConfig};
+use weir_host::{MainConfig, logs::Level};
 
 use super::*;
 
@@ -47,7 +47,7 @@ impl Cached {
         hostile.id = "good".parse().unwrap();
         let config = Config::new(self.files.main.clone(), vec![hostile]);
         let main = Main::builder(config).compilation(compilation).start().await.unwrap();
-        let reason = support::reached(&main, "good", State::Stopped).await;
+        let reason = support::reached(&main, "good", ExtensionState::Stopped).await;
         assert_eq!(reason, None);
         let lines = main.control().logs();
         main.shutdown().await.unwrap();
@@ -219,7 +219,7 @@ async fn what_was_not_used_for_longest_makes_room() {
     main.cache_size = 1 << 20;
     let config = Config::new(main, vec![cached.files.extension("good.wasm")]);
     let main = Main::builder(config).compilation(child()).start().await.unwrap();
-    support::reached(&main, "hostile", State::Stopped).await;
+    support::reached(&main, "hostile", ExtensionState::Stopped).await;
     let left = cached.entries();
     assert!(left.contains(&first), "{left:?}");
     assert_eq!(left.len(), 4, "{left:?}");

@@ -1,12 +1,15 @@
 //! What was compiled elsewhere, offered as a plugin.
 
-use weir_host::{Limits, LoadFault, SigningKey, check_component, compile_component};
+use weir_host::{
+    component::{self, LoadFault, SigningKey},
+    config::Limits,
+};
 
 use super::*;
 
 fn artifact(files: &Files, key: &SigningKey) -> Vec<u8> {
     files.write_text("good.wasm", &good());
-    compile_component(&files.path().join("good.wasm"), None, &Limits::max(), &child(), key).unwrap()
+    component::compile(&files.path().join("good.wasm"), None, &Limits::max(), &child(), key).unwrap()
 }
 
 #[tokio::test]
@@ -24,11 +27,11 @@ async fn an_artifact_of_a_trusted_key_runs_where_nothing_compiles() {
         }],
     );
     let main = Main::builder(config).compilation(Compilation::PrecompiledOnly).start().await.unwrap();
-    support::reached(&main, "hostile", State::Stopped).await;
+    support::reached(&main, "hostile", ExtensionState::Stopped).await;
     let cause = "cannot start: `DIR/good.wasm` must be compiled, and this Main runs only artifacts: `weir compile` \
                  makes them";
     let cause = cause.replace("DIR", &files.path().to_string_lossy());
-    assert_eq!(support::reached(&main, "component", State::Failed).await, Some(cause));
+    assert_eq!(support::reached(&main, "component", ExtensionState::Failed).await, Some(cause));
 }
 
 #[tokio::test]
@@ -68,7 +71,7 @@ fn an_artifact_of_which_one_bit_is_wrong_or_a_byte_is_missing_is_refused() {
     let artifact = artifact(&files, &key);
     let fault = |content: &[u8]| {
         files.write("a.cwasm", content);
-        check_component(&files.main, &files.extension("a.cwasm"), &Compilation::PrecompiledOnly)
+        component::check(&files.main, &files.extension("a.cwasm"), &Compilation::PrecompiledOnly)
             .map_err(|e| e.fault)
     };
     fault(&artifact).unwrap();
@@ -102,13 +105,13 @@ fn an_artifact_for_another_processor_is_refused_by_name() {
     files.main.trusted_keys = vec![key.trusted_key()];
     files.write_text("good.wasm", &good());
     let compiled = |target: &str| {
-        compile_component(&files.path().join("good.wasm"), Some(target), &Limits::max(), &child(), &key)
+        component::compile(&files.path().join("good.wasm"), Some(target), &Limits::max(), &child(), &key)
     };
     let Err(error) = compiled("toaster-unknown-none") else { panic!() };
     assert!(matches!(error.fault, LoadFault::Compile(_)), "{error}");
     // Of those that a build for this machine's processors alone can make.
     let other = if cfg!(target_arch = "x86_64") { "x86_64-apple-darwin" } else { "aarch64-apple-darwin" };
     files.write("other.cwasm", &compiled(other).unwrap());
-    let error = check_component(&files.main, &files.extension("other.cwasm"), &child()).unwrap_err();
+    let error = component::check(&files.main, &files.extension("other.cwasm"), &child()).unwrap_err();
     assert!(matches!(&error.fault, LoadFault::Unusable(why) if why.contains("operating system")), "{error}");
 }

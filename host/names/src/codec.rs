@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+#[cfg(feature = "json")]
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
@@ -53,12 +55,14 @@ pub trait Decode<T> {
     fn decode(payload: Vec<u8>) -> Result<T, String>;
 }
 
+#[cfg(feature = "json")]
 impl<T: Serialize + ?Sized> Encode<T> for Json {
     fn encode(value: &T) -> Result<Cow<'_, [u8]>, Error> {
         Ok(Cow::Owned(serde_json::to_vec(value)?))
     }
 }
 
+#[cfg(feature = "json")]
 impl<T: DeserializeOwned> Decode<T> for Json {
     fn decode(payload: Vec<u8>) -> Result<T, String> {
         if matches!(&*payload, b"" | b"null") {
@@ -86,7 +90,7 @@ impl Decode<Vec<u8>> for Bytes {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "json"))]
 mod tests {
     use super::*;
 

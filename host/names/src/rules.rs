@@ -1,14 +1,16 @@
-//! The rules for names, as Main checks them; `const`, so that a wrong one does not compile.
+//! The rules for names: `const`, so that a wrong name in an extension's source does not compile.
 
 use std::str;
 
 /// An extension's id: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter, and not `main`.
-pub(crate) const fn is_extension_id(text: &str) -> bool {
-    is_queue(text) && !matches!(text.as_bytes(), b"main")
+#[must_use]
+pub const fn is_extension_id(text: &str) -> bool {
+    is_queue_name(text) && !matches!(text.as_bytes(), b"main")
 }
 
 /// A queue: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter.
-pub(crate) const fn is_queue(text: &str) -> bool {
+#[must_use]
+pub const fn is_queue_name(text: &str) -> bool {
     match text.as_bytes() {
         [b'a'..=b'z', rest @ ..] => text.len() <= 64 && all_lower(rest),
         _ => false,
@@ -16,7 +18,8 @@ pub(crate) const fn is_queue(text: &str) -> bool {
 }
 
 /// A contract: dotted segments of `a-z`, `0-9` and `-`, then `@` and a number from 0 to 65535.
-pub(crate) const fn is_contract(text: &str) -> bool {
+#[must_use]
+pub const fn is_contract_name(text: &str) -> bool {
     let mut rest = text.as_bytes();
     let mut in_segment = false;
     while let [byte, tail @ ..] = rest {
@@ -32,7 +35,8 @@ pub(crate) const fn is_contract(text: &str) -> bool {
 }
 
 /// An operation: 1 to 128 printable ASCII characters without space or `/`.
-pub(crate) const fn is_operation(text: &str) -> bool {
+#[must_use]
+pub const fn is_operation_name(text: &str) -> bool {
     let mut rest = text.as_bytes();
     while let [byte, tail @ ..] = rest {
         if !byte.is_ascii_graphic() || *byte == b'/' {
@@ -44,18 +48,20 @@ pub(crate) const fn is_operation(text: &str) -> bool {
 }
 
 /// A topic: dotted segments of letters, digits, `-` and `_`; at most 16 of them and 256 bytes.
-#[cfg(not(target_family = "wasm"))]
-pub(crate) const fn is_topic(text: &str) -> bool {
+#[must_use]
+pub const fn is_topic(text: &str) -> bool {
     is_dotted(text, false)
 }
 
 /// A pattern: a topic in which `*` stands for one segment and `>`, at the end, for the rest.
-pub(crate) const fn is_topic_pattern(text: &str) -> bool {
+#[must_use]
+pub const fn is_topic_pattern(text: &str) -> bool {
     is_dotted(text, true)
 }
 
 /// Whether all that `narrow` (a topic or a pattern) stands for is covered by the pattern `wide`.
-pub(crate) fn covers(wide: &str, narrow: &str) -> bool {
+#[must_use]
+pub fn covers(wide: &str, narrow: &str) -> bool {
     let mut narrow = narrow.split('.');
     for segment in wide.split('.') {
         match (segment, narrow.next()) {
@@ -67,18 +73,6 @@ pub(crate) fn covers(wide: &str, narrow: &str) -> bool {
         }
     }
     narrow.next().is_none()
-}
-
-/// Text that can stand in a JSON string as it is.
-pub(crate) const fn is_plain(text: &str) -> bool {
-    let mut rest = text.as_bytes();
-    while let [byte, tail @ ..] = rest {
-        if matches!(byte, b'"' | b'\\') || byte.is_ascii_control() {
-            return false;
-        }
-        rest = tail;
-    }
-    !text.is_empty()
 }
 
 const fn is_dotted(text: &str, pattern: bool) -> bool {
@@ -133,14 +127,14 @@ mod tests {
     fn names_that_are_not_well_formed_are_refused() {
         for bad in ["", "main", "A", "1a", "a_b", "a b", &"a".repeat(65)] {
             assert!(!is_extension_id(bad), "{bad}");
-            assert!(bad == "main" || !is_queue(bad), "{bad}");
+            assert!(bad == "main" || !is_queue_name(bad), "{bad}");
         }
         for bad in ["", "a", "a@", "a@01", "a@x", "a@+1", "a..b@1", "a.@1", "a@1@2", "a@65536", ".@1", "A@1"]
         {
-            assert!(!is_contract(bad), "{bad}");
+            assert!(!is_contract_name(bad), "{bad}");
         }
         for bad in ["", "a b", "a/b", "ä", &"a".repeat(129)] {
-            assert!(!is_operation(bad), "{bad}");
+            assert!(!is_operation_name(bad), "{bad}");
         }
         for bad in ["", ".", "a.", ".a", "a..b", "a.>.b", "a>", ">a", "**", "*a", "a\0", "a b"] {
             assert!(!is_topic_pattern(bad), "{bad}");
@@ -153,11 +147,11 @@ mod tests {
     #[test]
     fn well_formed_names_are_accepted() {
         assert!(is_extension_id("device-info2"));
-        assert!(is_queue("main") && is_queue(&"a".repeat(64)));
+        assert!(is_queue_name("main") && is_queue_name(&"a".repeat(64)));
         for good in ["a@0", "device.info@1", "x-1.y@65535"] {
-            assert!(is_contract(good), "{good}");
+            assert!(is_contract_name(good), "{good}");
         }
-        assert!(is_operation("get_All-2.x"));
+        assert!(is_operation_name("get_All-2.x"));
         for good in ["*", ">", "a.*.b", "settings.changed.>", "A_b-1"] {
             assert!(is_topic_pattern(good), "{good}");
         }

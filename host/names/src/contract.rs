@@ -4,13 +4,13 @@ use std::{fmt, marker::PhantomData};
 
 use crate::{
     codec::{Bytes, Json},
-    names,
+    rules::{is_contract_name, is_operation_name},
 };
 
 /// A versioned contract, such as `device.info@1`.
 ///
 /// ```
-/// use weir_sdk::{Contract, Operation};
+/// use weir_names::{Contract, Operation};
 ///
 /// const CONTRACT: Contract = Contract::new("clock@1");
 /// const UNIX_SECONDS: Operation<(), u64> = CONTRACT.operation("unix-seconds");
@@ -30,7 +30,7 @@ impl Contract {
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
         assert!(
-            names::is_contract(name),
+            is_contract_name(name),
             "a contract is dotted segments of `a-z`, `0-9` and `-`, then `@` and a version number"
         );
         Self { name }
@@ -78,7 +78,7 @@ pub struct Operation<A, R, C = Json> {
 impl<A, R, C> Operation<A, R, C> {
     const fn new(contract: Contract, name: &'static str) -> Self {
         assert!(
-            names::is_operation(name),
+            is_operation_name(name),
             "an operation is 1 to 128 printable ASCII characters without space or `/`"
         );
         Self { contract, name, types: PhantomData }

@@ -1,0 +1,73 @@
+//! Requests of the embedding program, and operations that it has looked up.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tokio::task::coop::cooperative;
+use weir_bus::{Bus, Error, PendingCall, Target};
+use weir_schedule::{note_wait, switch};
+
+/// An operation that was looked up once. Tasks and threads may share it; those that call it all the time are better off
+/// with a clone each.
+#[derive(Debug)]
+pub struct ClientOperation {
+    bus: Arc<Bus>,
+    /// Held while a request is put into an inbox, never while its answer is waited for.
+    target: Mutex<Target>,
+}
+
+impl Clone for ClientOperation {
+    fn clone(&self) -> Self {
+        Self::new(self.bus.clone(), self.target().clone())
+    }
+}
+
+impl ClientOperation {
+    pub(super) fn new(bus: Arc<Bus>, target: Target) -> Self {
+        Self { bus, target: Mutex::new(target) }
+    }
+
+    /// Calls it and waits for the answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::call`](crate::Client::call).
+    pub async fn call(&self, payload: impl Into<Bytes>) -> Result<Bytes, Error> {
+        answer(|| send(&self.bus, &mut self.target(), payload.into(), None)).await
+    }
+
+    /// [`call`](Self::call) with so much time for the answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](Self::call).
+    pub async fn call_within(&self, timeout: Duration, payload: impl Into<Bytes>) -> Result<Bytes, Error> {
+        answer(|| send(&self.bus, &mut self.target(), payload.into(), Some(timeout))).await
+    }
+
+    fn target(&self) -> MutexGuard<'_, Target> {
+        self.target.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sends a request of Main's.
+pub(super) fn send(
+    bus: &Bus,
+    target: &mut Target,
+    payload: Bytes,
+    timeout: Option<Duration>,
+) -> Result<PendingCall, Error> {
+    let term = bus.term(target, timeout, None);
+    note_wait(term.sent.into_std());
+    bus.call(bus.main(), target, payload, term, false)
+}
+
+/// Sends by `send`, lets the extension that is called run, and waits for the answer.
+pub(super) async fn answer(send: impl FnOnce() -> Result<PendingCall, Error>) -> Result<Bytes, Error> {
+    let (pending, _) = switch(send);
+    // An answer that is there at once must not keep others from the thread for ever.
+    cooperative(pending?.answer()).await
+}

@@ -1,0 +1,78 @@
+//! Subscriptions of the embedding program.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::Serialize;
+use weir_bus::{
+    Bus, Error, Event, Inbox, InboxLimits, Incoming, LaneSettings, ReaderId, Subscription, Taken,
+};
+use weir_names::Topic;
+
+use super::options::SubscribeOptions;
+
+/// An event, as a subscriber of Main's gets it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReceivedEvent {
+    /// What it was published under.
+    pub topic: Topic,
+    /// Who published it: an extension's id, or `main`.
+    pub sender: String,
+    /// Its place among the events of its topic: greater than that of the one before.
+    pub sequence: u64,
+    /// How many of this subscription were lost just before it.
+    pub lost: u64,
+    /// Whether it was published before the subscription began: the last value of a retained topic.
+    pub retained: bool,
+    /// What was published.
+    #[serde(skip)]
+    pub payload: Bytes,
+}
+
+/// A subscription of Main's. Dropped, it ends.
+#[derive(Debug)]
+pub struct Subscriber {
+    bus: Arc<Bus>,
+    inbox: Arc<Inbox>,
+    subscription: Arc<Subscription>,
+}
+
+impl Subscriber {
+    pub(super) fn new(bus: Arc<Bus>, pattern: &str, options: SubscribeOptions) -> Result<Self, Error> {
+        let SubscribeOptions { policy, messages, bytes } = options;
+        let inbox = Arc::new(Inbox::new(InboxLimits { messages: messages.max(1), bytes }));
+        let delivery = LaneSettings { policy, messages: u32::MAX, bytes: u64::MAX };
+        let subscription = bus.subscribe(bus.main(), &inbox, pattern, Some(delivery))?;
+        Ok(Self { bus, inbox, subscription })
+    }
+
+    /// Waits for the next event; none once Main has ended. Dropping the future loses none.
+    pub async fn next(&mut self) -> Option<ReceivedEvent> {
+        loop {
+            match self.inbox.take(ReaderId::FIRST) {
+                Taken::Message(Incoming::Event(event)) => return Some(self.received(&event)),
+                Taken::Stop => return None,
+                _ => self.inbox.readable(ReaderId::FIRST).await,
+            }
+        }
+    }
+
+    fn received(&self, event: &Event) -> ReceivedEvent {
+        let Event { lost, retained, published, .. } = event;
+        ReceivedEvent {
+            topic: published.topic.clone(),
+            sender: self.bus.peer(published.sender).map(|peer| peer.name().to_owned()).unwrap_or_default(),
+            sequence: published.sequence,
+            lost: *lost,
+            retained: *retained,
+            payload: published.payload.clone(),
+        }
+    }
+}
+
+impl Drop for Subscriber {
+    fn drop(&mut self) {
+        // It fails only if the subscription has ended already.
+        let _ended = self.bus.unsubscribe(self.bus.main(), self.subscription.number());
+    }
+}

@@ -1,0 +1,79 @@
+//! Waiting on the caller's own thread, for programs without async code.
+
+use std::{
+    convert::Infallible,
+    task::{Context, Poll, Waker},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    drive::{Alarm, drive},
+    worker_thread::is_worker_thread,
+};
+
+/// Why a blocking call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum BlockingError<E> {
+    /// It was made from inside an async task, or from a handler on Main's worker thread.
+    #[error(
+        "blocking call from inside an async task; use the async form, or move the call to a thread of its own"
+    )]
+    InAsync,
+    /// The call itself failed.
+    #[error(transparent)]
+    Call(#[from] E),
+}
+
+/// Waits on this thread until `call` has its outcome.
+///
+/// # Errors
+///
+/// [`BlockingError::InAsync`] inside an async task: `call` is then dropped unpolled. Otherwise as `call`.
+pub fn wait<T, E>(call: impl Future<Output = Result<T, E>>) -> Result<T, BlockingError<E>> {
+    refuse_in_async()?;
+    let alarm = Alarm::default();
+    Ok(drive(call, &alarm)?)
+}
+
+/// Waits on this thread until `work` is done, for at most `timeout`; none if that has passed. `work` is then dropped.
+/// With [`Duration::MAX`] it waits without end.
+///
+/// # Errors
+///
+/// [`BlockingError::InAsync`] inside an async task: `work` is then dropped unpolled.
+pub fn wait_for<T>(
+    timeout: Duration,
+    work: impl Future<Output = T>,
+) -> Result<Option<T>, BlockingError<Infallible>> {
+    refuse_in_async()?;
+    let alarm = Alarm::default();
+    Ok(drive(alarm.within(Instant::now().checked_add(timeout), work), &alarm))
+}
+
+/// Fails where a wait would stop an async task.
+///
+/// # Errors
+///
+/// [`BlockingError::InAsync`] inside an async task, and on a worker thread.
+pub fn refuse_in_async<E>() -> Result<(), BlockingError<E>> {
+    if is_worker_thread() || in_async_task() { Err(BlockingError::InAsync) } else { Ok(()) }
+}
+
+/// Whether this thread is polling a tokio task just now.
+///
+/// That a runtime's handle is at hand says nothing: it is in `spawn_blocking` too, where blocking is
+/// right. But only a task that is being polled has a cooperation budget that can be used up.
+fn in_async_task() -> bool {
+    /// More than tokio grants a task for one poll.
+    const MORE_THAN_A_BUDGET: usize = 256;
+
+    let mut context = Context::from_waker(Waker::noop());
+    tokio::runtime::Handle::try_current().is_ok()
+        && (0..MORE_THAN_A_BUDGET).any(|_| match tokio::task::coop::poll_proceed(&mut context) {
+            Poll::Ready(unit) => {
+                unit.made_progress();
+                false
+            }
+            Poll::Pending => true,
+        })
+}
