@@ -4,8 +4,10 @@ use std::fs;
 
 use sha2::{Digest, Sha256};
 use weir_host::{
-    ArtifactHash, Compilation, Config, ExtensionConfig, Limits, Main, MainConfig, ReloadMode, SigningKey,
-    State, compile_component, config::ComponentSource,
+    Config, ExtensionConfig, Main, MainConfig,
+    component::{Compilation, SigningKey, compile},
+    config::{ArtifactHash, ComponentSource, Limits, ReloadMode},
+    control::ExtensionState,
 };
 
 use super::{
@@ -63,7 +65,7 @@ async fn each_refusal_says_of_which_extension_the_component_in_memory_is() {
     let cut = puppet("cut", bytes[..bytes.len() / 2].to_vec());
     let main = builder(vec![other, large, module, cut]).compilation(child()).start().await.unwrap();
     let reason = async |id| {
-        let reason = reached(&main, id, State::Failed).await.unwrap();
+        let reason = reached(&main, id, ExtensionState::Failed).await.unwrap();
         let begin = format!("cannot start: the component given in memory for `{id}` ");
         reason.strip_prefix(&begin).unwrap_or_else(|| panic!("{reason}")).to_owned()
     };
@@ -76,7 +78,7 @@ async fn each_refusal_says_of_which_extension_the_component_in_memory_is() {
         format!(
             "has {} bytes, and `file-size` allows {}: raise that limit, if it is right",
             bytes.len(),
-            weir_host::config::bytes(bytes.len() as u64 - 1)
+            format_args!("{} B", bytes.len() - 1)
         )
     );
     assert!(reason("module").await.starts_with("is a core module, not a component"));
@@ -86,8 +88,7 @@ async fn each_refusal_says_of_which_extension_the_component_in_memory_is() {
 #[tokio::test]
 async fn an_artifact_in_memory_runs_where_nothing_compiles_if_a_trusted_key_signed_it() {
     let (key, other) = (SigningKey::generate().unwrap(), SigningKey::generate().unwrap());
-    let artifact =
-        |key| compile_component(&test_guests::path("puppet"), None, &Limits::max(), &child(), key).unwrap();
+    let artifact = |key| compile(&test_guests::path("puppet"), None, &Limits::max(), &child(), key).unwrap();
     let mut config = config(vec![
         puppet("trusted", artifact(&key)),
         puppet("untrusted", artifact(&other)),
@@ -97,14 +98,14 @@ async fn an_artifact_in_memory_runs_where_nothing_compiles_if_a_trusted_key_sign
     let main = Main::builder(config).compilation(Compilation::PrecompiledOnly).start().await.unwrap();
     assert_eq!(tell(&main, "trusted", "echo 1").await.unwrap(), "1");
     assert_eq!(
-        reached(&main, "untrusted", State::Failed).await.unwrap(),
+        reached(&main, "untrusted", ExtensionState::Failed).await.unwrap(),
         format!(
             "cannot start: the component given in memory for `untrusted` is signed with `{}`, which \
              `main.trusted-keys` does not list",
             other.trusted_key()
         )
     );
-    let refused = reached(&main, "component", State::Failed).await.unwrap();
+    let refused = reached(&main, "component", ExtensionState::Failed).await.unwrap();
     assert!(
         refused.contains("for `component` must be compiled, and this Main runs only artifacts"),
         "{refused}"

@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use tempfile::TempDir;
 use weir_host::{
     Error, ExtensionConfig, Main,
-    config::DirGrant,
+    config::{ComponentSource, DirGrant},
     control::{ControlError, ExtensionState, ExtensionStatus},
     events::MainEvent,
 };
@@ -172,8 +172,8 @@ async fn one_that_ends_by_itself_each_time_is_started_from_what_is_in_its_file()
     let data = tempfile::tempdir().unwrap();
     let (path, copy) = (data.path().join("a.wasm"), data.path().join("b.wasm"));
     let mut brief = brief(&data, "ok");
-    fs::copy(&brief.path, &path).unwrap();
-    brief.path.clone_from(&path);
+    fs::copy(brief.component.path().unwrap(), &path).unwrap();
+    brief.component = ComponentSource::Path(path.clone());
     let main = start(vec![brief]).await;
     for _ in 0..3 {
         assert_eq!(run_brief(&main).await.state, ExtensionState::Stopped);
