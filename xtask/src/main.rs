@@ -4,11 +4,10 @@
 #![expect(clippy::print_stdout, reason = "the demo talks to whoever runs it")]
 
 mod bench;
-mod c_guest;
 mod demo;
 mod deny;
 mod first_extension;
-mod go_guest;
+mod foreign_guests;
 mod guests;
 mod hooks;
 mod instructions;

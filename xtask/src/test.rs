@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::{
-    bench, c_guest, demo, deny, first_extension, guests, hooks, instructions,
+    bench, demo, deny, first_extension, foreign_guests, guests, hooks, instructions,
     run::{cargo, run, target_dir},
     spec_tests,
 };
@@ -41,7 +41,7 @@ const STEPS: [Step; 15] = [
     ("extension-in-c", extension_in_c),
     ("hooks-in-c-and-go", hooks::check),
     ("first-extension", || first_extension::check()),
-    ("demo", || demo::demo(true)),
+    ("demo", demo::check),
     ("benches", bench::check),
     ("instructions", || instructions::instructions(false)),
 ];
@@ -79,6 +79,6 @@ fn unit_and_integration() -> Result<()> {
 }
 
 fn extension_in_c() -> Result<()> {
-    let component = c_guest::extension(&target_dir()?.join("c-guest"))?;
+    let component = foreign_guests::build("c-extension", &target_dir()?.join("c-guest"))?;
     demo::check_c_guest(&component)
 }
