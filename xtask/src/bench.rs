@@ -90,6 +90,6 @@ pub(crate) fn device() -> Result<PathBuf> {
 
 /// The program that measures, alone.
 fn build() -> Result<Command> {
-    run(&mut cargo(["build", "--release", "--package", "weir-bench"])?)?;
+    run(&mut cargo(["build", "--release", "--package", "weir-bench", "--bin", "weir-bench"])?)?;
     Ok(Command::new(target_dir()?.join("release/weir-bench")))
 }

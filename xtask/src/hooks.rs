@@ -10,9 +10,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::{
-    c_guest,
     demo::weir,
-    go_guest, guests,
+    foreign_guests, guests,
     run::{cargo, run, target_dir},
 };
 
@@ -90,10 +89,10 @@ fn gather() -> Result<Vec<Hook>> {
     fs::create_dir_all(&dir).with_context(|| format!("cannot make `{}`", dir.display()))?;
 
     let mut hooks = vec![Hook { file: "10-c.wasm", told_by: ("CODE_10", "") }];
-    copy(&c_guest::hook(&target.join("c-guest"))?, &dir.join("10-c.wasm"))?;
-    if go_guest::has_go() {
+    copy(&foreign_guests::build("c-hook", &target.join("c-guest"))?, &dir.join("10-c.wasm"))?;
+    if foreign_guests::has_go() {
         hooks.push(Hook { file: "20-go.wasm", told_by: ("CODE_20", "") });
-        copy(&go_guest::hook(&target.join("go-guest"))?, &dir.join("20-go.wasm"))?;
+        copy(&foreign_guests::build("go-hook", &target.join("go-guest"))?, &dir.join("20-go.wasm"))?;
     } else {
         eprintln!("there is no `go` of 1.21 or later: going on with C and Rust");
     }

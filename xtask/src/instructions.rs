@@ -29,7 +29,7 @@ pub(crate) fn instructions(bless: bool) -> Result<()> {
         "--package",
         "echo",
     ])?)?;
-    run(&mut cargo(["build", "--release", "--package", "weir-bench"])?)?;
+    run(&mut cargo(["build", "--release", "--package", "weir-bench", "--bin", "weir-count"])?)?;
     let target = target_dir()?;
     let mut count = Command::new(target.join("release/weir-count"));
     count.arg("count").arg("--guests").arg(target.join(guests::TARGET).join("guest"));

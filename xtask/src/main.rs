@@ -4,15 +4,16 @@
 #![expect(clippy::print_stdout, reason = "the demo talks to whoever runs it")]
 
 mod bench;
-mod c_guest;
 mod demo;
 mod deny;
 mod first_extension;
-mod go_guest;
+mod foreign_guests;
+mod full;
 mod guests;
 mod hooks;
 mod instructions;
 mod run;
+mod setup;
 mod spec_tests;
 mod test;
 mod used;
@@ -50,11 +51,15 @@ enum Task {
     },
     /// Run the program of a device under valgrind, and write what it uses into `packaging/used.ld`.
     Used,
-    /// Format, lints, and every test: what CI runs.
+    /// Format, lints, and tests: what CI runs. Installs what it needs where it may.
     Test {
         /// Run only the steps whose name contains this.
-        #[arg(long)]
+        #[arg(long, value_name = "NAME")]
         only: Option<String>,
+        /// Run this group of longer tests instead, and keep its pass in `docs/tested.md`; without a name, list
+        /// the groups.
+        #[arg(long, value_name = "GROUP", num_args = 0..=1, conflicts_with = "only")]
+        full: Option<Option<String>>,
     },
 }
 
@@ -65,6 +70,8 @@ fn main() -> Result<()> {
         Task::Bench(arguments) => bench::bench(&arguments),
         Task::Instructions { bless } => instructions::instructions(bless),
         Task::Used => used::used(),
-        Task::Test { only } => test::test(only.as_deref()),
+        Task::Test { full: Some(Some(group)), .. } => full::run(&group),
+        Task::Test { full: Some(None), .. } => full::list(),
+        Task::Test { only, full: None } => test::test(only.as_deref()),
     }
 }

@@ -2,15 +2,25 @@
 
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
-use crate::run::{cargo, run};
+use crate::run::{cargo, output, run};
+
+/// What the scripts test of Weir, from the root of the workspace. `spec-tests/tests/scripts/main.rs` names it, too.
+pub(crate) const CONFIGURATION: &str = "host/guest/src/engine/config.rs";
 
 /// Checks the crate as the workspace is checked, and runs the scripts.
 pub(crate) fn check() -> Result<()> {
     run(in_crate(&["fmt"])?.arg("--check"))?;
     run(in_crate(&["clippy", "--all-targets"])?.args(["--", "--deny", "warnings"]))?;
-    run(in_crate(&["test", "--quiet"])?.args(["--", "--quiet"]))
+    run(in_crate(&["test", "--quiet"])?.args(["--", "--quiet"]))?;
+    let scripts = output(in_crate(&["test", "--quiet"])?.args(["--", "--list"]))?;
+    ensure!(
+        scripts.lines().any(|line| line.ends_with(": test")),
+        "there are no scripts: `WEIR_SPEC_TESTS` can name the folder `test` of a clone of \
+         https://github.com/WebAssembly/component-model"
+    );
+    Ok(())
 }
 
 fn in_crate(arguments: &[&str]) -> Result<Command> {

@@ -5,9 +5,9 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::{
-    bench, c_guest, demo, deny, first_extension, guests, hooks, instructions,
+    demo, deny, first_extension, foreign_guests, full, guests, hooks, instructions,
     run::{cargo, run, target_dir},
-    spec_tests,
+    setup::{self, C_FOR_WASM, Need, VALGRIND},
 };
 
 /// Packages that are built for `wasm32-wasip2`, too.
@@ -24,35 +24,55 @@ const GUEST_PACKAGES: [&str; 10] = [
     "kernels",
 ];
 
-type Step = (&'static str, fn() -> Result<()>);
+/// A part of the tests.
+struct Step {
+    name: &'static str,
+    /// What it needs of the machine. Where that is not and cannot be installed, the step is skipped.
+    needs: Option<&'static Need>,
+    run: fn() -> Result<()>,
+}
 
-const STEPS: [Step; 15] = [
-    ("format", || cargo_run(&["fmt", "--all", "--check"])),
-    ("plugins", || guests::plugins().map(drop)),
-    ("lint", || cargo_run(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])),
-    ("lint-guests", lint_guests),
-    ("lint-no-compiler", || {
+const STEPS: [Step; 14] = [
+    step("format", || cargo_run(&["fmt", "--all", "--check"])),
+    step("full", full::check),
+    step("plugins", || guests::plugins().map(drop)),
+    step("lint", || cargo_run(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])),
+    step("lint-guests", lint_guests),
+    step("lint-no-compiler", || {
         cargo_run(&["clippy", "--package", "weir-host", "--no-default-features", "--", "--deny", "warnings"])
     }),
-    ("docs", docs),
-    ("deny", deny::check),
-    ("unit-and-integration", unit_and_integration),
-    ("spec-tests", spec_tests::check),
-    ("extension-in-c", extension_in_c),
-    ("hooks-in-c-and-go", hooks::check),
-    ("first-extension", || first_extension::check()),
-    ("demo", || demo::demo(true)),
-    ("benches", bench::check),
-    ("instructions", || instructions::instructions(false)),
+    step("docs", docs),
+    step("deny", deny::check),
+    step("unit-and-integration", unit_and_integration),
+    Step { needs: Some(&C_FOR_WASM), ..step("extension-in-c", extension_in_c) },
+    Step { needs: Some(&C_FOR_WASM), ..step("hooks-in-c-and-go", hooks::check) },
+    step("first-extension", first_extension::check),
+    step("demo", demo::check),
+    Step { needs: Some(&VALGRIND), ..step("instructions", || instructions::instructions(false)) },
 ];
+
+const fn step(name: &'static str, run: fn() -> Result<()>) -> Step {
+    Step { name, needs: None, run }
+}
 
 /// Runs the steps whose name contains `only`, in order, to the first that fails.
 pub(crate) fn test(only: Option<&str>) -> Result<()> {
-    for (name, step) in STEPS.iter().filter(|(name, _)| only.is_none_or(|only| name.contains(only))) {
+    let steps: Vec<_> =
+        STEPS.iter().filter(|step| only.is_none_or(|only| step.name.contains(only))).collect();
+    let mut needs: Vec<_> = steps.iter().filter_map(|step| step.needs).collect();
+    needs.dedup();
+    let missing = setup::install(&needs)?;
+    let (skipped, steps): (Vec<&Step>, Vec<_>) =
+        steps.into_iter().partition(|step| step.needs.is_some_and(|need| missing.contains(&need)));
+    for Step { name, run, .. } in steps {
         eprintln!("\n=== {name}");
         let start = Instant::now();
-        step().with_context(|| format!("step `{name}` failed"))?;
+        run().with_context(|| format!("step `{name}` failed"))?;
         eprintln!("=== {name}: passed in {:.0} s", start.elapsed().as_secs_f64());
+    }
+    if !skipped.is_empty() {
+        let names: Vec<_> = skipped.iter().map(|step| format!("`{}`", step.name)).collect();
+        eprintln!("\n=== skipped: {}: first run `{}`", names.join(", "), setup::line(&missing));
     }
     Ok(())
 }
@@ -79,6 +99,6 @@ fn unit_and_integration() -> Result<()> {
 }
 
 fn extension_in_c() -> Result<()> {
-    let component = c_guest::extension(&target_dir()?.join("c-guest"))?;
+    let component = foreign_guests::build("c-extension", &target_dir()?.join("c-guest"))?;
     demo::check_c_guest(&component)
 }

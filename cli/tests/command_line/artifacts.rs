@@ -82,6 +82,7 @@ fn what_is_compiled_and_signed_elsewhere_runs_on_the_device_that_trusts_the_key(
 }
 
 #[test]
+#[cfg(feature = "cross-compiler")]
 fn devices_of_every_kind_can_be_compiled_for() {
     let dir = with_own_component(PUPPET);
     keygen(dir.path());

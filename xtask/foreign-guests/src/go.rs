@@ -9,24 +9,14 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER,
 };
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-use crate::run::{output, root, run};
-
-/// The first release, by its number after `go1.`, that knows `wasip1` and `//go:wasmimport`.
-const OLDEST: u32 = 21;
-
-/// Whether there is a Go that knows WASI.
-pub(crate) fn has_go() -> bool {
-    let version = output(Command::new("go").args(["env", "GOVERSION"])).unwrap_or_default();
-    let minor = version.trim().strip_prefix("go1.").and_then(|rest| rest.split(['.', 'r', 'b', '-']).next());
-    minor.and_then(|minor| minor.parse().ok()).is_some_and(|minor: u32| minor >= OLDEST)
-}
+use crate::root;
 
 /// Builds the hook `hook.go` into `out_dir` and returns the path of the component.
 ///
@@ -38,7 +28,8 @@ pub(crate) fn hook(out_dir: &Path) -> Result<PathBuf> {
     let mut build = Command::new("go");
     build.args(["build", "-trimpath", "-ldflags=-s -w", "-o"]).arg(&module);
     build.arg(root()?.join("test-guests/go/hook.go")).envs([("GOOS", "wasip1"), ("GOARCH", "wasm")]);
-    run(&mut build)?;
+    let status = build.status().context("cannot run `go`")?;
+    ensure!(status.success(), "`go` failed: {status}");
 
     let mut bytes = fs::read(&module).with_context(|| format!("cannot read `{}`", module.display()))?;
     embed_world(&mut bytes)?;

@@ -16,7 +16,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use wit_bindgen_core::{Files, wit_parser::Resolve};
 
-use crate::run::root;
+use crate::root;
 
 /// What `apt-get install` must have brought.
 const PACKAGES: &str = "clang lld wasi-libc libclang-rt-14-dev-wasm32";

@@ -1,0 +1,143 @@
+//! Groups of tests that take too long for every commit: each runs by itself, and its pass is kept in `docs/tested.md`.
+//!
+//! `cargo xtask test` does not run them. It fails if what a group tests has changed since its kept pass.
+
+mod inputs;
+mod record;
+
+use std::{fs, path::Path, process::Command, time::Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use self::{
+    inputs::Inputs,
+    record::{Pass, Record},
+};
+use crate::{
+    bench,
+    run::{output, root},
+    spec_tests,
+};
+
+/// Where passes are kept, from the root of the workspace.
+const RECORD: &str = "docs/tested.md";
+
+/// Tests that run on demand.
+struct Group {
+    name: &'static str,
+    /// What it runs, for the list of groups.
+    about: &'static str,
+    /// Files and folders, from the root of the workspace: if one changes, the kept pass is void. What stands here is
+    /// what only this group tests, and no more: with all that a group is built of, each commit would void it.
+    inputs: &'static [&'static str],
+    /// Commands that print the version of a tool in their first line.
+    tools: &'static [&'static [&'static str]],
+    /// Runs it and says what it skipped.
+    run: fn() -> Result<Vec<String>>,
+}
+
+const RUSTC: &[&str] = &["rustc", "--version"];
+
+const GROUPS: [Group; 2] = [
+    Group {
+        name: "spec-tests",
+        about: "the component model's test scripts, through the configuration of Weir's engines",
+        // The crate has a lock file, and so a wasmtime, of its own. Of Weir it takes one file.
+        inputs: &["spec-tests", spec_tests::CONFIGURATION],
+        tools: &[RUSTC],
+        run: || spec_tests::check().map(|()| Vec::new()),
+    },
+    Group {
+        name: "benches",
+        about: "every scenario of the benchmarks once, with the program of a device",
+        // Of the host they use what embedders use, which its own tests cover.
+        inputs: &["benches", "packaging/used.ld", "wit"],
+        tools: &[RUSTC],
+        run: || bench::check().map(|()| Vec::new()),
+    },
+];
+
+/// Runs a group and keeps its pass.
+pub(crate) fn run(name: &str) -> Result<()> {
+    let group = GROUPS.iter().find(|group| group.name == name).with_context(|| {
+        format!(
+            "there is no group `{name}`: there are {}",
+            GROUPS.map(|group| format!("`{}`", group.name)).join(", ")
+        )
+    })?;
+    // Taken before: what changes while it runs was not tested.
+    let (inputs, commit) = (Inputs::of(root()?, group.inputs)?, commit()?);
+    let mut tools = Vec::new();
+    for tool in group.tools {
+        tools.push(version(tool)?);
+    }
+    let start = Instant::now();
+    let skipped = (group.run)().with_context(|| format!("group `{name}` failed"))?;
+    let seconds = start.elapsed().as_secs();
+    let pass = Pass { group: name.to_owned(), commit, inputs, tools, seconds, skipped };
+    let mut record = read()?;
+    record.put(pass);
+    let path = root()?.join(RECORD);
+    fs::write(&path, record.to_string()).with_context(|| format!("cannot write `{}`", path.display()))?;
+    eprintln!("=== {name}: passed in {seconds} s; `{RECORD}` says so, which is to be committed");
+    Ok(())
+}
+
+/// Prints every group, and whether its kept pass still holds.
+pub(crate) fn list() -> Result<()> {
+    let record = read()?;
+    for group in &GROUPS {
+        println!("{}: {}", group.name, group.about);
+        match holds(group, &record, root()?) {
+            Ok(pass) => println!("    passed at {} in {} s", pass.commit, pass.seconds),
+            Err(why) => println!("    {why}"),
+        }
+    }
+    Ok(())
+}
+
+/// Fails if the kept pass of some group is void.
+pub(crate) fn check() -> Result<()> {
+    let record = read()?;
+    let (mut void, root) = (Vec::new(), root()?);
+    for group in &GROUPS {
+        if let Err(why) = holds(group, &record, root) {
+            void.push(why.to_string());
+        }
+    }
+    ensure!(void.is_empty(), "{}", void.join("\n"));
+    Ok(())
+}
+
+/// The kept pass of a group, unless its inputs have changed since.
+fn holds<'r>(group: &Group, record: &'r Record, root: &Path) -> Result<&'r Pass> {
+    let Group { name, inputs, .. } = group;
+    let run = format!("run `cargo xtask test --full {name}` and commit `{RECORD}`");
+    let Some(pass) = record.of(name) else { bail!("group `{name}` has no kept pass: {run}") };
+    let changed = Inputs::of(root, inputs)?.changed_since(&pass.inputs);
+    ensure!(changed.is_empty(), "group `{name}` has not passed since {} changed: {run}", changed.join(", "));
+    Ok(pass)
+}
+
+fn read() -> Result<Record> {
+    let path = root()?.join(RECORD);
+    let text = fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    text.parse().with_context(|| format!("`{RECORD}` is not as `cargo xtask test --full` writes it"))
+}
+
+/// What is checked out, and whether files differ from it.
+fn commit() -> Result<String> {
+    let git = |arguments: &[&str]| output(Command::new("git").args(arguments).current_dir(root()?));
+    let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
+    let changes = git(&["status", "--porcelain", "--", ".", &format!(":!{RECORD}")])?;
+    Ok(format!("{}{}", commit.trim_end(), if changes.is_empty() { "" } else { " with changes" }))
+}
+
+fn version(tool: &[&str]) -> Result<String> {
+    let (program, arguments) = tool.split_first().context("a tool without a name")?;
+    let printed = output(Command::new(program).args(arguments).current_dir(root()?))?;
+    Ok(printed.lines().next().unwrap_or_default().to_owned())
+}
+
+#[cfg(test)]
+mod tests;

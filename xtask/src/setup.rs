@@ -1,0 +1,98 @@
+//! What tests need of the machine beyond rustup: found, or installed from Debian's packages.
+
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::run::{output, run};
+
+/// Programs, and the packages of Debian that bring them.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Need {
+    packages: &'static [&'static str],
+    /// A line for the shell that succeeds where they are. Other systems have other names for the packages.
+    probe: &'static str,
+}
+
+/// C for WebAssembly: compiler, linker, libc and the compiler's own library.
+pub(crate) const C_FOR_WASM: Need = Need {
+    packages: &["clang", "lld", "wasi-libc", "libclang-rt-14-dev-wasm32"],
+    probe: "echo 'int main(void) { return 0; }' | clang --target=wasm32-wasi -x c - -o /dev/null",
+};
+
+/// Counts instructions.
+pub(crate) const VALGRIND: Need = Need { packages: &["valgrind"], probe: "valgrind --version" };
+
+impl Need {
+    fn is_met(&self) -> bool {
+        let mut probe = Command::new("sh");
+        probe.args(["-c", self.probe]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        probe.status().is_ok_and(|status| status.success())
+    }
+}
+
+/// Installs what is missing, where it may. Returns what is missing still.
+///
+/// # Errors
+/// If it may install, and that fails: a step that needs it would be skipped where it should have run.
+pub(crate) fn install(needs: &[&'static Need]) -> Result<Vec<&'static Need>> {
+    let missing: Vec<_> = needs.iter().copied().filter(|need| !need.is_met()).collect();
+    if missing.is_empty() {
+        return Ok(missing);
+    }
+    let Some(as_root) = how_to_be_root() else { return Ok(missing) };
+    let apt_get = |arguments: &[&str]| {
+        // `sudo` would drop the variable if it stood outside.
+        let mut words =
+            as_root.iter().chain(&["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]).chain(arguments);
+        run(Command::new(words.next().context("no command")?).args(words))
+    };
+    let packages = packages(&missing);
+    apt_get(&["update", "--quiet"])?;
+    apt_get(&[&["install", "--quiet", "--yes", "--no-install-recommends"], &packages[..]].concat())?;
+    let missing: Vec<_> = missing.into_iter().filter(|need| !need.is_met()).collect();
+    ensure!(missing.is_empty(), "`{}` are installed, and do not suffice", packages.join(" "));
+    Ok(missing)
+}
+
+/// The line that installs them.
+pub(crate) fn line(missing: &[&Need]) -> String {
+    format!("sudo apt-get install --no-install-recommends {}", packages(missing).join(" "))
+}
+
+fn packages(needs: &[&Need]) -> Vec<&'static str> {
+    needs.iter().flat_map(|need| need.packages).copied().collect()
+}
+
+/// The words before a command that make it run as root without asking, if `apt-get` is there and any do.
+fn how_to_be_root() -> Option<&'static [&'static str]> {
+    if !Path::new("/usr/bin/apt-get").exists() {
+        return None;
+    }
+    if output(Command::new("id").arg("-u")).is_ok_and(|user| user.trim_end() == "0") {
+        return Some(&[]);
+    }
+    output(Command::new("sudo").args(["-n", "true"])).is_ok().then_some(&["sudo", "-n"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_is_not_installed() {
+        const THERE: Need = Need { packages: &["no-such-package"], probe: "true" };
+        assert_eq!(install(&[&THERE]).unwrap(), Vec::<&Need>::new());
+    }
+
+    #[test]
+    fn the_line_names_the_packages_of_all_that_is_missing() {
+        assert_eq!(
+            line(&[&C_FOR_WASM, &VALGRIND]),
+            "sudo apt-get install --no-install-recommends clang lld wasi-libc libclang-rt-14-dev-wasm32 valgrind"
+        );
+    }
+}
