@@ -26,7 +26,7 @@ type Engines = Arc<[Engine]>;
 
 /// Bytes of stack of a guest, and of host functions on top of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Stack {
+pub(crate) struct Stack {
     guest: usize,
     host: usize,
 }

@@ -184,9 +184,9 @@ impl Run {
 
     async fn load(&self, runs_on: &RunsOn, file: &HookFile) -> Result<Loaded<Sandbox>, LoadError> {
         let Dir { config, hooks, .. } = &*self.dir;
-        let (path, now) = (config.dir.join(&file.name), SystemTime::now());
-        let component = ComponentSource::Path(path.clone());
-        let name = harmless(&path.to_string_lossy(), 256);
+        let path = || config.dir.join(&file.name);
+        let (component, now) = (ComponentSource::Path(path()), SystemTime::now());
+        let name = harmless(&path().to_string_lossy(), 256);
         let wanted = LoadRequest {
             name: &name,
             component: &component,
@@ -197,7 +197,7 @@ impl Run {
         };
         let loaded = hooks.0.programs.load(wanted).await?;
         let stamp = {
-            let path = path.clone();
+            let path = path();
             runs_on.blocking(move || FileStamp::of(&path)).await
         };
         if let Ok(Ok(stamp)) = stamp {
