@@ -98,6 +98,7 @@ impl Routes {
         self.write().of_main.push(contract);
     }
 
+    #[inline]
     pub(crate) fn main(&self) -> &Arc<Peer> {
         &self.main
     }
