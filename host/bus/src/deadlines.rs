@@ -31,7 +31,7 @@ type Key = (Instant, MessageId);
 
 /// Everybody who waits for an answer or for room, by deadline.
 #[derive(Debug, Default)]
-pub struct Deadlines {
+pub(crate) struct Deadlines {
     queue: Mutex<DeadlineTable>,
     /// Told when a deadline comes before the time for which the timer is armed.
     earlier: Notify,

@@ -43,6 +43,8 @@ impl ReaderId {
 /// An operation by its full name.
 #[derive(Debug, PartialEq, Eq)]
 pub struct OperationId {
+    /// The contract that it belongs to.
     pub contract: ContractName,
+    /// Its name in that contract.
     pub name: OperationName,
 }

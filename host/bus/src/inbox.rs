@@ -117,6 +117,7 @@ impl Inbox {
         self.wake();
     }
 
+    /// Whether `take` says stop to this reader, or has.
     pub fn is_stopping(&self, reader: ReaderId) -> bool {
         self.lanes().reader(reader).is_none_or(|own| own.stop != StopState::No)
     }

@@ -32,15 +32,20 @@ pub struct Receipt {
 /// What an inbox yields.
 #[derive(Debug)]
 pub enum Incoming {
+    /// The answer to a request of the peer's own.
     Reply(Reply),
+    /// A request that the peer is to answer.
     Request(Request),
+    /// An event of one of its subscriptions.
     Event(Event),
 }
 
 /// The answer to a request that was sent without waiting.
 #[derive(Debug)]
 pub struct Reply {
+    /// The request that it answers.
     pub id: MessageId,
+    /// What the receiver answered, or why there is no answer.
     pub outcome: Result<Bytes, Error>,
 }
 
@@ -49,8 +54,11 @@ pub struct Reply {
 pub struct Request {
     /// The operation's number among those that this instance of the receiver serves.
     pub number: u32,
+    /// The instance of the receiver for which that number holds.
     pub reader: ReaderId,
+    /// What is asked, in the contract's own encoding.
     pub payload: Bytes,
+    /// Answers it.
     pub responder: Responder,
 }
 
@@ -63,37 +71,50 @@ impl Responder {
         Self(waiter)
     }
 
+    /// The number of the request.
+    #[inline]
     pub fn id(&self) -> MessageId {
         self.0.id()
     }
 
+    /// The peer that sent the request.
+    #[inline]
     pub fn sender(&self) -> PeerId {
         self.0.sender()
     }
 
+    /// The operation that is asked for.
+    #[inline]
     pub fn operation(&self) -> &OperationId {
         self.0.operation()
     }
 
+    /// When the request was sent.
+    #[inline]
     pub fn sent(&self) -> Instant {
         self.0.term().sent
     }
 
+    /// Until when the sender waits.
+    #[inline]
     pub fn deadline(&self) -> Instant {
         self.0.term().deadline
     }
 
     /// Whether nobody waits any more: answered, timed out or given up.
+    #[inline]
     pub fn is_done(&self) -> bool {
         self.0.is_done()
     }
 
     /// What becomes of it, for whoever wants to know whether somebody waits.
+    #[inline]
     pub fn waiter(&self) -> Arc<Waiter> {
         self.0.clone()
     }
 
     /// Answers; false if it came too late for anybody to hear it.
+    #[inline]
     pub fn give(&self, outcome: Result<Bytes, Error>) -> bool {
         self.0.complete(outcome)
     }
@@ -116,17 +137,22 @@ pub struct Event {
     pub lost: u64,
     /// It was published before whoever gets it subscribed.
     pub retained: bool,
+    /// What was published.
     pub published: Arc<Published>,
 }
 
 /// What was published, shared by all who get it.
 #[derive(Debug)]
 pub struct Published {
+    /// The peer that published it.
     pub sender: PeerId,
+    /// Where it was published.
     pub topic: Topic,
     /// Its place in the topic; 0 if it is for one peer alone.
     pub sequence: u64,
+    /// When it was published.
     pub at: Instant,
+    /// What was published, in the topic's own encoding.
     pub payload: Bytes,
 }
 

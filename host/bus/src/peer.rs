@@ -124,22 +124,32 @@ impl Peer {
         Arc::new(Self::with(self.id, self.name.clone(), limits, Some(access), lasting))
     }
 
+    /// Its number on this bus.
+    #[inline]
     pub fn id(&self) -> PeerId {
         self.id
     }
 
+    /// Its id as operators write it; `main` for Main.
+    #[inline]
     pub fn name(&self) -> &str {
         &self.name
     }
 
+    /// How much it may send and hold.
+    #[inline]
     pub fn limits(&self) -> &PeerLimits {
         &self.limits
     }
 
+    /// Where its messages wait; copies of a peer share one.
+    #[inline]
     pub fn inbox(&self) -> &Arc<Inbox> {
         &self.lasting.inbox
     }
 
+    /// What it has done so far.
+    #[inline]
     pub fn stats(&self) -> &PeerStats {
         &self.lasting.stats
     }
@@ -174,10 +184,13 @@ impl Peer {
     }
 
     /// Whether its instance serves.
+    #[inline]
     pub fn is_ready(&self) -> bool {
         self.lasting.phase.is_ready()
     }
 
+    /// Counts an answer of its that nobody waited for any more.
+    #[inline]
     pub fn count_late(&self) {
         self.stats().late.fetch_add(1, Ordering::Relaxed);
     }
@@ -189,6 +202,7 @@ impl Peer {
     }
 
     /// Fails if the peer may neither send nor receive a payload of that size.
+    #[inline]
     pub fn check_size(&self, payload: &Bytes) -> Result<(), Error> {
         let bytes = payload.len() as u64;
         let allowed = self.limits.message_size;
@@ -200,6 +214,7 @@ impl Peer {
     }
 
     /// Counts a payload that the peer sent or received.
+    #[inline]
     pub fn note_size(&self, payload: &Bytes) {
         let bytes = payload.len() as u64;
         // Nearly always a read is all that it takes.

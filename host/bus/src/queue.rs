@@ -58,10 +58,13 @@ impl SharedQueue {
         Arc::new(Self { name, on_loss, state, dead_letter })
     }
 
+    /// Its name, as configured.
+    #[inline]
     pub fn name(&self) -> &QueueName {
         &self.name
     }
 
+    /// Whether it takes no more jobs: it is no longer configured, or Main has ended.
     pub fn is_closed(&self) -> bool {
         self.state().is_closed
     }
@@ -71,6 +74,7 @@ impl SharedQueue {
         self.state().waiting.iter().take(max).cloned().collect()
     }
 
+    /// The queue as it is now.
     pub fn stats(&self) -> QueueStats {
         let state = self.state();
         QueueStats {

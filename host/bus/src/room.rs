@@ -16,7 +16,7 @@ use futures_util::task::AtomicWaker;
 
 /// One sender that waits until all that it sent has found room or was turned away.
 #[derive(Debug, Default)]
-pub struct Room {
+pub(crate) struct Room {
     left: AtomicU32,
     admitted: AtomicU32,
     is_overdue: AtomicBool,

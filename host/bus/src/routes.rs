@@ -97,6 +97,7 @@ impl Routes {
         self.write().of_main.push(contract);
     }
 
+    #[inline]
     pub(crate) fn main(&self) -> &Arc<Peer> {
         &self.main
     }

@@ -36,13 +36,17 @@ pub(crate) struct TopicState {
 /// A topic as it is shown.
 #[derive(Clone, Debug)]
 pub struct TopicStats {
+    /// Its name.
     pub topic: Topic,
     /// Events so far.
     pub sequence: u64,
     /// Events in a second.
     pub rate: u64,
+    /// Copies of its events that came into an inbox.
     pub delivered: u64,
+    /// Copies of its events that were lost for want of room.
     pub shed: u64,
+    /// Copies of its events that were turned away for want of room.
     pub refused: u64,
     /// Bytes of the last value, where it is retained; none yet.
     pub retained: Option<Option<u64>>,

@@ -53,7 +53,9 @@ pub(crate) struct Route<P: ?Sized = dyn Endpoint> {
 /// When a request is sent, and until when it is to be answered.
 #[derive(Clone, Copy, Debug)]
 pub struct Term {
+    /// When it is sent.
     pub sent: Instant,
+    /// When the wait for its answer ends.
     pub deadline: Instant,
 }
 
@@ -109,11 +111,14 @@ impl Waiter {
         }
     }
 
+    /// The number of the request.
+    #[inline]
     pub fn id(&self) -> MessageId {
         self.id
     }
 
     /// Who is to answer.
+    #[inline]
     pub fn receiver(&self) -> PeerId {
         self.route.receiver.id()
     }
@@ -141,18 +146,22 @@ impl Waiter {
         first
     }
 
+    #[inline]
     pub(crate) fn sender(&self) -> PeerId {
         self.sender
     }
 
+    #[inline]
     pub(crate) fn operation(&self) -> &OperationId {
         &self.route.operation
     }
 
+    #[inline]
     pub(crate) fn term(&self) -> Term {
         self.term
     }
 
+    #[inline]
     pub(crate) fn is_done(&self) -> bool {
         self.done.load(Ordering::SeqCst)
     }

@@ -66,6 +66,7 @@ impl Bus {
     }
 
     /// Main itself, as a peer.
+    #[inline]
     pub fn main(&self) -> &Arc<Peer> {
         self.routes.main()
     }

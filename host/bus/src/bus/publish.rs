@@ -181,6 +181,7 @@ impl Bus {
         self.topics.retain(topics);
     }
 
+    /// Every topic that is known, by name.
     pub fn topic_stats(&self) -> Vec<topics::TopicStats> {
         self.topics.stats()
     }

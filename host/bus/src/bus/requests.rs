@@ -34,6 +34,7 @@ pub struct Target {
 }
 
 impl Target {
+    /// Whether it was opened for this operation, by these names.
     pub fn is(&self, contract: &str, operation: &str, provider: Option<&str>) -> bool {
         let Route { operation: own, receiver } = &*self.route;
         own.contract.as_str() == contract
@@ -74,6 +75,7 @@ impl Sending {
 }
 
 impl PendingCall {
+    /// Waits for the answer, at most to the deadline.
     pub async fn answer(mut self) -> Result<Bytes, Error> {
         let Some(slot) = self.waiter.slot() else { return Err(Error::PeerGone) };
         let outcome = slot.outcome().await;

@@ -19,8 +19,11 @@ use crate::{
 /// How many events of one subscription may wait, and what becomes of one that finds no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneSettings {
+    /// What becomes of an event that finds no room.
     pub policy: Policy,
+    /// Events that may wait.
     pub messages: u32,
+    /// Bytes that they may count, envelopes included.
     pub bytes: u64,
 }
 
@@ -34,12 +37,17 @@ impl Default for LaneSettings {
 /// How full a subscription's lane is, and what became of its events so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneStats {
+    /// Events that wait for a reader.
     pub waiting: u64,
+    /// Bytes that they count, envelopes included.
     pub bytes: u64,
     /// Publishers that wait for room.
     pub blocked: u64,
+    /// Events that a reader took.
     pub taken: u64,
+    /// Events that were lost for want of room.
     pub shed: u64,
+    /// Events that were turned away for want of room.
     pub refused: u64,
 }
 

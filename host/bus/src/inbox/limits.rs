@@ -3,13 +3,17 @@
 /// How much may wait in a lane.
 #[derive(Clone, Copy, Debug)]
 pub struct InboxLimits {
+    /// Messages that may wait.
     pub messages: u32,
+    /// Bytes that they may count, envelopes included.
     pub bytes: u64,
 }
 
 /// How full an inbox is: as its limits count, of each that is bounded by itself the fuller one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filling {
+    /// Messages that wait.
     pub messages: u64,
+    /// Bytes that they count, envelopes included.
     pub bytes: u64,
 }

@@ -7,8 +7,11 @@ use crate::message::Incoming;
 /// What a look into the inbox found.
 #[derive(Debug)]
 pub enum Taken {
+    /// The instance is to finish.
     Stop,
+    /// Nothing, for now.
     Empty,
+    /// The next message.
     Message(Incoming),
 }
 

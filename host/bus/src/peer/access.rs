@@ -7,8 +7,11 @@ use crate::inbox::LaneSettings;
 /// What a peer may reach. Main itself has none of these bounds.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
+    /// Contracts that it may own and serve.
     pub fulfills: Vec<ContractName>,
+    /// Contracts that it may call.
     pub calls: Vec<ContractName>,
+    /// Topics that it may publish to.
     pub publishes: Vec<TopicPattern>,
     /// The first that covers a pattern says how its events wait.
     pub subscribes: Vec<(TopicPattern, LaneSettings)>,

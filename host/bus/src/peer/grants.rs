@@ -43,6 +43,7 @@ impl Peer {
         }
     }
 
+    /// Fails if it may not take jobs from this queue.
     pub fn may_take(&self, queue: &QueueName) -> Result<(), Error> {
         match &self.access {
             Some(access) if !access.takes.contains(queue) => {

@@ -47,6 +47,7 @@ impl Peer {
         self.inbox().stop(self.reader());
     }
 
+    /// Whether the instance was told to stop, or has ended.
     pub fn is_stopping(&self) -> bool {
         self.inbox().is_stopping(self.reader())
     }
@@ -78,6 +79,7 @@ impl Peer {
 
     /// The next message, without waiting. Requests for operations that the present instance does not
     /// serve are answered here.
+    #[inline]
     pub fn take(&self) -> Taken {
         self.take_with(&TakeOptions { events: true, hold: None, task: None })
     }
@@ -104,6 +106,7 @@ impl Peer {
         }
     }
 
+    #[inline]
     pub(crate) fn reader(&self) -> ReaderId {
         ReaderId(self.reader.load(Ordering::Acquire))
     }

@@ -9,7 +9,9 @@ use crate::inbox::InboxLimits;
 /// How much a peer may send and hold.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerLimits {
+    /// Bytes of the largest payload that it may send or receive.
     pub message_size: u64,
+    /// How much may wait for it.
     pub inbox: InboxLimits,
     /// What becomes of a request that finds the inbox full.
     pub when_full: RequestPolicy,

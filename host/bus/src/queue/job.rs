@@ -12,9 +12,13 @@ use crate::{
 /// One job.
 #[derive(Clone, Debug)]
 pub struct QueuedJob {
+    /// Its number, for as long as Main runs.
     pub id: MessageId,
+    /// The peer that put it.
     pub sender: PeerId,
+    /// When it was put.
     pub at: Instant,
+    /// What is to be done, in the queue's own encoding.
     pub payload: Bytes,
     /// How often it was delivered.
     pub deliveries: u32,

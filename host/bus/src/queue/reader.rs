@@ -53,6 +53,8 @@ impl JobReader {
         self.counts.store(counts, Ordering::Relaxed);
     }
 
+    /// Whether it was handed a job that it has not taken.
+    #[inline]
     pub fn has_job(&self) -> bool {
         self.handed().is_some()
     }
@@ -95,6 +97,7 @@ impl JobReader {
         job.payload.len() as u64 <= self.max_payload
     }
 
+    #[inline]
     pub(super) fn handed(&self) -> MutexGuard<'_, Option<HandedJob>> {
         self.handed.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -18,14 +18,20 @@ pub struct TakenJob {
 }
 
 impl TakenJob {
+    /// The job; none once it is done.
+    #[inline]
     pub fn get(&self) -> Option<&QueuedJob> {
         self.job.as_ref()
     }
 
+    /// The queue that it was taken from.
+    #[inline]
     pub fn queue(&self) -> &Arc<SharedQueue> {
         &self.queue
     }
 
+    /// It is finished, and leaves the queue.
+    #[inline]
     pub fn done(mut self) {
         if let Some(job) = self.job.take() {
             self.queue.finish(&job);

@@ -31,13 +31,19 @@ pub struct Subscription {
 /// A subscription as it is shown.
 #[derive(Clone, Debug)]
 pub struct SubscriptionStats {
+    /// The name of the peer that subscribed.
     pub peer: Arc<str>,
+    /// The topics that it subscribed to.
     pub pattern: TopicPattern,
+    /// How its events wait.
     pub delivery: LaneSettings,
+    /// How many wait, and what became of the others.
     pub lane: LaneStats,
 }
 
 impl Subscription {
+    /// Its number, by which its events name it.
+    #[inline]
     pub fn number(&self) -> u32 {
         self.number
     }
