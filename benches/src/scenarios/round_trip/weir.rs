@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use weir_host::{Client, Config, CpuShare, HandlerError, Main, MainConfig, Service};
+use weir_host::{Client, Config, CpuShare, HandlerError, Main, MainConfig, Service, config::ComponentSource};
 
 use crate::scenarios::{Bench, calls::Calls, embedder::Embedder};
 
@@ -21,7 +21,7 @@ impl Weir {
     /// With the echo of that component.
     pub(super) fn start(bench: &Bench, component: &str) -> Result<Self> {
         let mut echo = bench.guests.echo()?;
-        echo.path = bench.guests.component(component);
+        echo.component = ComponentSource::Path(bench.guests.component(component));
         // It does nothing else all the time.
         echo.limits.cpu_share = CpuShare::WHOLE;
         // A handler is there before Main's client is.

@@ -39,7 +39,8 @@ impl Site {
             let mut component =
                 fs::read(&built).with_context(|| format!("cannot read `{}`", built.display()))?;
             component.extend(number.map(number_section).unwrap_or_default());
-            fs::write(&extension.path, &component).context("cannot write a component")?;
+            let path = extension.component.path().context("its component is no file")?;
+            fs::write(path, &component).context("cannot write a component")?;
             let kibibytes = f64::from(u32::try_from(component.len())?) / 1024.0;
             site.extensions.push(Extension { name, kibibytes });
         }
