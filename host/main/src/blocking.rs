@@ -12,8 +12,8 @@ use std::{
 
 use bytes::Bytes;
 use weir_bus::{Error, MessageId, Receipt};
-use weir_config::{Config, HookDirConfig};
-use weir_hooks::{HookCall, HookError, HookReport};
+use weir_config::Config;
+use weir_hooks::{HookCall, HookDirConfig, HookError, HookReport};
 use weir_names::HookDirName;
 use weir_schedule::{Alarm, drive, is_worker_thread};
 use weir_supervisor::{ControlError, ReloadReport};

@@ -15,6 +15,7 @@ use weir_supervisor::{
 
 use crate::{
     limits::LimitsReport,
+    load,
     traffic::{self, JobStatus, QueueStatus, TopicsReport},
 };
 
@@ -157,7 +158,8 @@ impl Control {
     /// # Errors
     ///
     /// As [`reload`](Self::reload).
-    pub async fn reload_with(&self, config: Config) -> Result<ReloadReport, ControlError> {
+    pub async fn reload_with(&self, mut config: Config) -> Result<ReloadReport, ControlError> {
+        load::complete(&mut config);
         self.ask(|reply| Command::Configure(Some(Box::new(config)), reply)).await?
     }
 

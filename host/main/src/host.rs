@@ -2,18 +2,21 @@
 
 mod worker;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use tokio::sync::{broadcast, oneshot};
 use weir_bus::{Bus, InboxLimits, OnLoss, Peer, PeerLimits};
 use weir_config::{Config, ConfigErrors, HOOKS_CONTRACT, MainConfig};
 use weir_guest::{AT_ONCE, Compilation, Openings, Programs, Runtime, Sources};
-use weir_hooks::Hooks;
+use weir_hooks::{HookDirConfig, Hooks, HooksConfig};
 use weir_logs::Logs;
-use weir_names::ContractName;
+use weir_names::{ContractName, HookDirName};
 use weir_schedule::Turns;
 use weir_supervisor::{
-    Charge, KEPT_EVENTS, MainEvent, Roster, Supervisor, TooFewMappings, Unit, check_mappings,
+    Charge, KEPT_EVENTS, MainEvent, Reconfigure, Roster, Supervisor, TooFewMappings, Unit, check_mappings,
     configure_traffic, on_the_bus, queues_on_the_bus,
 };
 
@@ -23,7 +26,7 @@ use crate::{
     attached::{Attached, Attachment, Attachments},
     client::Client,
     control::Control,
-    hooks_service,
+    hooks_service, load,
     service::{Service, Services},
 };
 
@@ -195,12 +198,14 @@ impl Builder {
     /// # Errors
     ///
     /// As [`start`](Self::start).
-    pub fn launch(self) -> Result<(Main, Started), StartError> {
+    pub fn launch(mut self) -> Result<(Main, Started), StartError> {
+        load::complete(&mut self.config);
         self.config.check()?;
         check_mappings(&self.config)?;
-        let file = self.config.file().map(ToOwned::to_owned);
+        let file = self.config.file().cloned();
         let (queues, retained) = (queues_on_the_bus(&self.config), self.config.retained());
-        let (hook_dirs, beside) = (self.config.hooks.clone(), self.config.memory_beside_extensions());
+        let (configured, beside) = (hook_dirs(&self.config), self.config.memory_beside_extensions());
+        let own = self.config.contracts_of_sections();
         let (config, extensions) = self.config.into_parts();
         let config = Arc::new(config);
         let served = |contract: &ContractName| self.services.iter().any(|s| s.contract() == contract);
@@ -233,7 +238,7 @@ impl Builder {
             turns.clone(),
             part_of(config.blocking_threads / 2),
         );
-        hooks.configure(hook_dirs);
+        hooks.configure(configured);
         let mut services = self.services;
         if !services.iter().any(|service| service.contract().as_str() == HOOKS_CONTRACT) {
             services.extend(hooks_service::service(&hooks, &roster));
@@ -247,12 +252,16 @@ impl Builder {
             programs: programs.clone(),
             turns,
             openings: Arc::new(Openings::new(part_of(config.blocking_threads))),
-            hooks: hooks.clone(),
+            sections: Reconfigure(Box::new({
+                let hooks = hooks.clone();
+                move |config| hooks.configure(hook_dirs(config))
+            })),
             logs: logs.clone(),
             events: events.clone(),
             commands: orders,
             file,
             serves: config.serves.clone(),
+            own,
         });
 
         let (ending, ended) = async_channel::bounded(1);
@@ -281,6 +290,10 @@ impl Builder {
         let worker = Worker::start(worker, work, ending).map_err(StartError::Thread)?;
         Ok((Main { client, control, hooks, worker }, Started(started)))
     }
+}
+
+fn hook_dirs(config: &Config) -> BTreeMap<HookDirName, HookDirConfig> {
+    config.section::<HooksConfig>().cloned().unwrap_or_default().0
 }
 
 /// How many threads of the blocking pool one kind of work may take, so that others find some left.

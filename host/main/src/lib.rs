@@ -6,9 +6,9 @@
 //!
 //! ```no_run
 //! # async fn embed() -> Result<(), Box<dyn std::error::Error>> {
-//! use weir_host::{Config, Main};
+//! use weir_host::Main;
 //!
-//! let main = Main::builder(Config::load("device.toml".as_ref())?).start().await?;
+//! let main = Main::builder(weir_host::load("device.toml".as_ref())?).start().await?;
 //! let memory = main.client().call("device.info@1", "memory", "{}").await?;
 //! println!("{}", String::from_utf8_lossy(&memory));
 //! main.shutdown().await?;
@@ -26,14 +26,15 @@ mod control;
 mod hooks_service;
 mod host;
 mod limits;
+mod load;
 mod service;
 mod traffic;
 
 pub use weir_bus::{Error, HandlerError, MessageId, PeerId, Receipt};
 pub use weir_config::{
-    self as config, ArtifactHash, Config, ConfigErrors, CpuShare, ExitCodes, ExtensionConfig, Grants,
-    HookDirConfig, LimitHit, LimitName, LimitValue, Limits, MainConfig, QueueConfig, ReloadMode,
-    RestartConfig, RestartPolicy, SubscribeGrant, TopicConfig, TrustedKey,
+    self as config, ArtifactHash, Config, ConfigErrors, CpuShare, ExtensionConfig, Grants, LimitHit,
+    LimitName, LimitValue, Limits, Loader, MainConfig, QueueConfig, ReloadMode, RestartConfig, RestartPolicy,
+    SubscribeGrant, TopicConfig, TrustedKey,
 };
 pub use weir_guest::{
     Compilation, DirNeed, InspectError, Inspection, LoadError, LoadFault, Manifest, Needs,
@@ -41,7 +42,10 @@ pub use weir_guest::{
 };
 #[cfg(feature = "compiler")]
 pub use weir_guest::{NotAKey, SigningKey, compile as compile_component, compile_helper};
-pub use weir_hooks::{HookCall, HookDir, HookError, HookOutcome, HookReport, HookRun, Hooks};
+pub use weir_hooks::{
+    ExitCodes, HookCall, HookDir, HookDirConfig, HookError, HookOutcome, HookReport, HookRun, Hooks,
+    HooksConfig,
+};
 pub use weir_logs::{Level, LogLine, Source};
 pub use weir_names::{
     ContractName, ExtensionId, HookDirName, NameError, OperationName, Policy, QueueName, Topic, TopicPattern,
@@ -58,6 +62,7 @@ pub use crate::{
     control::{Control, LogLines, NextLine},
     host::{Builder, Main, StartError, Started, WorkerPanicked},
     limits::{EffectiveLimit, ExtensionLimits, LimitsReport},
+    load::{load, loader, parse},
     service::{Answer, ServedRequest, Service},
     traffic::{JobStatus, QueueStatus, SubscriptionStatus, TopicStatus, TopicsReport},
 };

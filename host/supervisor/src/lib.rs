@@ -15,5 +15,7 @@ pub use self::{
         ExtensionStatus, FailureRecord, HandledMessage, Roster, State, Unit, Version, configure_traffic,
         on_the_bus, queues_on_the_bus,
     },
-    supervisor::{Charge, Command, ControlError, NotReloaded, ReloadReport, ReplyTo, Supervisor},
+    supervisor::{
+        Charge, Command, ControlError, NotReloaded, Reconfigure, ReloadReport, ReplyTo, Supervisor,
+    },
 };
