@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use weir_config::{DirGrant, ExtensionConfig, MainConfig};
-use weir_hooks::{ExitCodes, HookDirConfig};
+use weir_hooks::HookDirConfig;
 
 use super::*;
 
@@ -112,7 +112,7 @@ fn broken() -> HookDirConfig {
     hooks.total_timeout = Duration::MAX;
     hooks.output = 0;
     hooks.at_once = 0;
-    hooks.exit_codes = ExitCodes { ok: 0..=40, ..ExitCodes::default() };
+    hooks.exit_codes.ok = 0..=40;
     hooks
 }
 
@@ -125,8 +125,8 @@ fn what_is_wrong_with_hooks_made_in_rust_is_refused_with_or_without_a_configurat
     let mut empty = HookDirConfig::new("");
     empty.suffixes = Vec::new();
     #[expect(clippy::reversed_empty_ranges, reason = "that is what is refused")]
-    let codes = ExitCodes { ok: 1..=0, error: 2..=1, warning: 3..=2 };
-    empty.exit_codes = codes;
+    let codes = (1..=0, 2..=1, 3..=2);
+    (empty.exit_codes.ok, empty.exit_codes.error, empty.exit_codes.warning) = codes;
     let empty = empty.check().unwrap_err().to_string();
     assert_golden("rust-hooks", &format!("{refused}\n\n{alone}\n\n{empty}"));
     HookDirConfig::new("hooks.d").check().unwrap();
