@@ -15,7 +15,7 @@ use crate::{
 };
 
 pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<()> {
-    let config = match Config::load(&args.file) {
+    let config = match weir_host::load(&args.file) {
         Ok(config) => config,
         Err(errors) if args.json => return report_errors(&errors),
         Err(errors) => return Err(errors.into()),

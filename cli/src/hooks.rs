@@ -3,17 +3,15 @@
 //! A signal ends it as it would any other: what runs is sandboxed, and leaves nothing to clean up.
 
 use std::{
-    collections::BTreeMap,
     error::Error,
     path::{self, Path, PathBuf},
 };
 
 use anyhow::Context;
 use weir_host::{
-    Config, Main, MainConfig,
+    Main, MainConfig,
     blocking::{BlockingError, wait},
-    config::HookDirConfig,
-    hooks::{HookCall, HookError},
+    hooks::{HookCall, HookDirConfig, HookError, HooksConfig},
     names::HookDirName,
 };
 
@@ -32,7 +30,11 @@ pub(crate) fn run(args: &HooksRunArgs) -> anyhow::Result<()> {
         None => asked_for(args)?,
     };
     let call = call(args)?;
-    let suffixes = config.hooks.get(&name).map(|dir| dir.suffixes.clone()).unwrap_or_default();
+    let suffixes = config
+        .section::<HooksConfig>()
+        .and_then(|hooks| hooks.0.get(&name))
+        .map(|dir| dir.suffixes.clone())
+        .unwrap_or_default();
     let main = wait(Main::builder(config).compilation(compilation()).start()).map_err(of_call)?;
     let report = main.hooks().get(name.as_str())?.run_blocking(call).map_err(of_call)?;
     if args.json {
@@ -47,16 +49,18 @@ pub(crate) fn run(args: &HooksRunArgs) -> anyhow::Result<()> {
 
 /// The hooks that a file configures under this name.
 fn configured(file: &Path, name: &Path) -> anyhow::Result<(HookDirName, Config)> {
-    let Config { main, hooks, .. } = Config::load(file)?;
+    let config = weir_host::load(file)?;
+    let hooks = config.section::<HooksConfig>().cloned().unwrap_or_default().0;
     let found = hooks.into_iter().find(|(known, _)| Path::new(known.as_str()) == name);
     let (name, dir) = found.ok_or_else(|| HookError::Unknown(name.display().to_string()))?;
-    Ok((name.clone(), alone(main, name, dir)))
+    Ok((name.clone(), alone(config.main, name, dir)))
 }
 
 /// The hooks of a directory that no file configures, in a class as it would be in a file.
 fn asked_for(args: &HooksRunArgs) -> anyhow::Result<(HookDirName, Config)> {
     let text = format!("hooks.run = {{ dir = \".\", class = \"{}\" }}", args.class);
-    let Config { main, mut hooks, .. } = Config::parse(&text, "weir hooks run", Path::new("."))?;
+    let config = weir_host::parse(&text, "weir hooks run", Path::new("."))?;
+    let mut hooks = config.section::<HooksConfig>().cloned().unwrap_or_default().0;
     let (name, mut dir) = hooks.pop_first().context("nothing is configured")?;
     dir.dir = absolute(&args.which)?;
     dir.grants.dirs.clone_from(&args.dirs);
@@ -72,7 +76,7 @@ fn asked_for(args: &HooksRunArgs) -> anyhow::Result<(HookDirName, Config)> {
     if !args.suffixes.is_empty() {
         dir.suffixes.clone_from(&args.suffixes);
     }
-    let config = alone(main, name.clone(), dir);
+    let config = alone(config.main, name.clone(), dir);
     config.check().map_err(|errors| Usage(errors.to_string()))?;
     Ok((name, config))
 }
@@ -86,7 +90,7 @@ fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
 fn alone(mut main: MainConfig, name: HookDirName, dir: HookDirConfig) -> Config {
     main.serves.clear();
     let mut config = Config::new(main, Vec::new());
-    config.hooks = BTreeMap::from([(name, dir)]);
+    config.set_section(HooksConfig::from_iter([(name, dir)]));
     config
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde_json::Value;
-use weir_host::{Config, control::ControlError, limits::LimitsReport, names::ExtensionId};
+use weir_host::{control::ControlError, limits::LimitsReport, names::ExtensionId};
 
 use crate::{
     args::{LimitsArgs, Target},
@@ -39,7 +39,7 @@ async fn running(target: &Target, id: Option<&str>) -> anyhow::Result<Value> {
 }
 
 async fn configured(file: &Path, id: Option<&str>) -> anyhow::Result<Value> {
-    let config = Config::load(file)?;
+    let config = weir_host::load(file)?;
     let is_asked_for = |other: &ExtensionId| id.is_none_or(|id| id == other.as_str());
     if let Some(id) = id
         && !config.extensions.iter().any(|extension| is_asked_for(&extension.id))

@@ -16,7 +16,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use weir_control::ControlSocket;
 use weir_host::{
-    Config, Control, Main,
+    Control, Main,
     control::{ExtensionState, ExtensionStatus},
     events::MainEvent,
     host::Started,
@@ -28,7 +28,7 @@ use crate::{args::RunArgs, compile::compilation, locate, logging};
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
     logging::init(args.log_format)?;
     let manager = ServiceManager::from_environment();
-    let config = Config::load(&args.file)?;
+    let config = weir_host::load(&args.file)?;
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }

@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use weir_control::ControlSocket;
-use weir_host::{CallOptions, Config, ExtensionConfig, Main, blocking::wait, control::ExtensionState};
+use weir_host::{CallOptions, ExtensionConfig, Main, blocking::wait, control::ExtensionState};
 
 use crate::Answering;
 
@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// With the extensions of the file; with a `count`, with so many of the last of them in its place, each of which
 /// has a contract of its own.
 pub(crate) fn start(file: &Path, count: Option<u32>) -> Result<Answering> {
-    let mut config = Config::load(file)?;
+    let mut config = weir_host::load(file)?;
     if let Some(count) = count {
         let one = config.extensions.pop().context("no extension is configured")?;
         for number in 0..count {

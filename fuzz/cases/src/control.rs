@@ -8,7 +8,7 @@ use std::{cell::RefCell, fs, time::Instant};
 
 use arbitrary::{Arbitrary, Unstructured};
 use weir_control::ControlSocket;
-use weir_host::{Config, Main, control::ControlError};
+use weir_host::{Main, control::ControlError};
 
 use self::{conversation::Conversation, request::Request};
 use crate::{
@@ -99,7 +99,7 @@ fn start() -> Stage {
     fs::write(dir.path().join("echo.wasm"), echo_component()).unwrap();
     let file = dir.path().join("weir.toml");
     fs::write(&file, FILE).unwrap();
-    let mut config = Config::load(&file).unwrap();
+    let mut config = weir_host::load(&file).unwrap();
     config.main.cache_dir = None;
     let socket = ControlSocket::bind(&config.main.control_socket).unwrap();
     Stage::start(Main::builder(config).attach(|attached| socket.serve(attached)), dir)

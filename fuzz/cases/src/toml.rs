@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weir_host::{Config, config::ConfigErrors};
+use weir_host::config::ConfigErrors;
 
 use crate::scratch;
 
@@ -32,7 +32,7 @@ pub fn toml(data: &[u8]) {
     }
 
     let start = Instant::now();
-    let loaded = Config::load(&main);
+    let loaded = weir_host::load(&main);
     assert!(start.elapsed() < PATIENCE, "it took {:?}", start.elapsed());
     match loaded {
         Ok(config) => {

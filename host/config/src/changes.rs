@@ -9,7 +9,7 @@ use super::{
 
 /// The limits that differ from those of a class, each with where it says so.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Changes {
+pub struct LimitChanges {
     set: Vec<(&'static LimitKey, u64, Origin)>,
     /// Whether some are left out because something is wrong with them.
     pub(super) incomplete: bool,
@@ -22,9 +22,9 @@ enum Origin {
     Variable(String),
 }
 
-impl Changes {
+impl LimitChanges {
     /// A change of a file, unless there was none or it was refused.
-    pub(super) fn add(&mut self, key: &'static LimitKey, value: Option<Located<u64>>) {
+    pub fn add(&mut self, key: &'static LimitKey, value: Option<Located<u64>>) {
         self.set.extend(value.map(|at| (key, at.value, Origin::File(at.location))));
     }
 

@@ -3,7 +3,6 @@
 mod budget;
 mod cycles;
 mod grants;
-mod hooks;
 mod locations;
 mod paths;
 mod queues;
@@ -18,17 +17,19 @@ use std::{
 
 use weir_names::{ContractName, QueueName};
 
+pub use self::{
+    grants::{Granted, check_grants},
+    locations::GrantLocations,
+    paths::{is_inside, shown},
+};
 pub(super) use self::{
-    hooks::hook_dir,
-    locations::{
-        ExtensionLocations, GrantLocations, HookDirLocations, Locations, QueueLocations, SubscribeLocations,
-    },
+    locations::{ExtensionLocations, Locations, QueueLocations, SubscribeLocations},
     values::values,
 };
 use super::{
     Config, ExtensionConfig,
     error::{ConfigError, ERRORS_MAX, Location},
-    hooks::HOOKS_CONTRACT,
+    schema::Judged,
     section::nearest,
 };
 
@@ -40,7 +41,7 @@ pub(super) fn between_parts(config: &Config, locations: &Locations, complete: bo
     parts.ids(&mut errors);
     parts.dirs(&mut errors);
     parts.paths(&mut errors);
-    parts.hook_dirs(&mut errors);
+    config.sections.all().for_each(|section| section.check(&Judged(parts), &mut errors));
     parts.written_dirs(&mut errors);
     parts.guest_dirs(&mut errors);
     parts.doubles(&mut errors);
@@ -48,7 +49,7 @@ pub(super) fn between_parts(config: &Config, locations: &Locations, complete: bo
     if complete {
         parts.providers(&mut errors);
         parts.queues(&mut errors);
-        parts.runs(&mut errors);
+        config.sections.all().for_each(|section| section.check_names(&Judged(parts), &mut errors));
     }
     parts.cycles(&mut errors);
     parts.dead_letters(&mut errors);
@@ -60,15 +61,17 @@ pub(super) fn subscriptions(config: &Config, locations: &Locations) -> Vec<Confi
     Parts { config, locations }.subscriptions()
 }
 
-/// Whether the limits of all extensions, the queues and the hooks fit into `main.memory-budget`. To be asked
+/// Whether the limits of all extensions, the queues and the sections of other crates fit into `main.memory-budget`. To be asked
 /// when nothing else is wrong: else they may come to something else once that is right.
 pub(super) fn memory_budget(config: &Config, locations: &Locations) -> Option<ConfigError> {
     Parts { config, locations }.memory_budget()
 }
 
-struct Parts<'c> {
-    config: &'c Config,
-    locations: &'c Locations,
+/// A configuration, and where its parts stand.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parts<'c> {
+    pub(super) config: &'c Config,
+    pub(super) locations: &'c Locations,
 }
 
 impl Parts<'_> {
@@ -163,8 +166,8 @@ impl Parts<'_> {
                 }
                 let id = &extension.id;
                 // Each with each would take minutes in a file full of them, for messages that nobody sees.
-                let near =
-                    (errors.len() < ERRORS_MAX).then(|| nearest(contract.as_str(), provided.iter().copied()));
+                let near = (errors.len() < ERRORS_MAX)
+                    .then(|| nearest(contract.as_str(), provided.iter().map(String::as_str)));
                 let help = near.flatten().map_or_else(
                     || "add its provider, or move it to `wants`".to_owned(),
                     |near| format!("did you mean `{near}`?"),
@@ -179,7 +182,8 @@ impl Parts<'_> {
     }
 }
 
-fn doubles<T: Display + Eq + Hash>(
+/// What a list names twice. `location` says where each of its items stands.
+pub fn doubles<T: Display + Eq + Hash>(
     key: &str,
     items: &[T],
     location: impl Fn(usize) -> Option<Location>,
@@ -191,11 +195,11 @@ fn doubles<T: Display + Eq + Hash>(
         .collect()
 }
 
-/// All contracts that somebody is configured to serve, and the one that Main serves where nobody else does.
-pub(super) fn provided(config: &Config) -> BTreeSet<&str> {
+/// All contracts that somebody is configured to serve, and those that Main serves where nobody else does.
+pub(super) fn provided(config: &Config) -> BTreeSet<String> {
     let fulfilled = config.extensions.iter().flat_map(|extension| &extension.fulfills);
-    let configured = fulfilled.chain(&config.main.serves).map(ContractName::as_str);
-    configured.chain([HOOKS_CONTRACT]).collect()
+    let configured = fulfilled.chain(&config.main.serves).map(ToString::to_string);
+    configured.chain(config.contracts_of_sections().iter().map(ToString::to_string)).collect()
 }
 
 /// Contracts that somebody wants and nobody serves.

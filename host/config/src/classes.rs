@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     Limits,
-    changes::Changes,
+    changes::LimitChanges,
     environment::{Environment, Overrides},
     error::{ConfigError, ERRORS_MAX, listed, quote},
     limits::BUILT_IN,
@@ -21,7 +21,7 @@ const DEFAULT: &str = "medium";
 pub(super) struct Class {
     pub(super) name: Located<String>,
     pub(super) inherits: Option<Located<String>>,
-    pub(super) changes: Changes,
+    pub(super) changes: LimitChanges,
 }
 
 /// The limits of every class, by name, and what is wrong with the operator's own.
@@ -62,7 +62,7 @@ impl Classes {
         for (name, mut limits) in
             BUILT_IN.into_iter().filter_map(|name| Some((name, Limits::built_in(name)?)))
         {
-            let mut changes = Changes::default();
+            let mut changes = LimitChanges::default();
             overrides.complete(name, &mut changes);
             changes.apply(&mut limits);
             errors.extend(changes.contradictions(&format!("limits.{name}"), &limits));
@@ -85,7 +85,7 @@ impl Classes {
     pub(super) fn limits(
         &self,
         class: Option<&Located<String>>,
-        changes: &Changes,
+        changes: &LimitChanges,
         path: &str,
         errors: &mut Vec<ConfigError>,
     ) -> Limits {
@@ -98,7 +98,7 @@ impl Classes {
     pub(super) fn limits_without_messages(
         &self,
         class: Option<&Located<String>>,
-        changes: &Changes,
+        changes: &LimitChanges,
         path: &str,
         errors: &mut Vec<ConfigError>,
     ) -> Limits {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    changes::Changes,
+    changes::LimitChanges,
     error::{ConfigError, ERRORS_MAX, listed, quote, shorten},
     limits::{LIMIT_KEYS, LimitKey},
     section::nearest,
@@ -47,7 +47,7 @@ impl FromIterator<(OsString, OsString)> for Environment {
 
 /// What the variables change, by class.
 #[derive(Debug, Default)]
-pub(super) struct Overrides(BTreeMap<String, Changes>);
+pub(super) struct Overrides(BTreeMap<String, LimitChanges>);
 
 impl Overrides {
     /// Reads the variables. Unless the `classes` are `complete`, that one is missing may be because of
@@ -100,7 +100,7 @@ impl Overrides {
     }
 
     /// Makes the changes of a class those that its table and the variables come to.
-    pub(super) fn complete(&mut self, class: &str, changes: &mut Changes) {
+    pub(super) fn complete(&mut self, class: &str, changes: &mut LimitChanges) {
         if let Some(overrides) = self.0.remove(class) {
             changes.override_with(overrides);
         }

@@ -12,7 +12,7 @@ use std::{
 use super::limits::LimitSource;
 
 /// As many errors as are kept, the first ones of the files.
-pub(super) const ERRORS_MAX: usize = 20;
+pub const ERRORS_MAX: usize = 20;
 
 /// As many names as one error lists, and as many lines below its message.
 const LISTED_MAX: usize = 64;
@@ -39,6 +39,15 @@ impl ConfigErrors {
         let more = errors.len().saturating_sub(ERRORS_MAX).saturating_add(more);
         errors.truncate(ERRORS_MAX);
         Self { errors, more }
+    }
+
+    /// Nothing, if nothing is wrong.
+    ///
+    /// # Errors
+    ///
+    /// Those that there are.
+    pub fn none_of(errors: Vec<ConfigError>) -> Result<(), Self> {
+        if errors.is_empty() { Ok(()) } else { Err(Self::new(errors, 0)) }
     }
 
     /// The errors, each with its place.
@@ -68,21 +77,21 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    pub(super) fn new(
-        key: impl Into<String>,
-        message: impl Into<String>,
-        location: Option<Location>,
-    ) -> Self {
+    /// Something wrong with the key of this full path.
+    #[must_use]
+    pub fn new(key: impl Into<String>, message: impl Into<String>, location: Option<Location>) -> Self {
         Self { key: key.into(), message: message.into(), location, notes: Vec::new(), more: 0 }
     }
 
     /// Points at another party to the error, if its place is known.
-    pub(super) fn note(self, location: Option<Location>, text: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn note(self, location: Option<Location>, text: impl Into<String>) -> Self {
         if location.is_some() { self.detail(location, text) } else { self }
     }
 
     /// Adds a line, which says enough without a place, too.
-    pub(super) fn detail(mut self, location: Option<Location>, text: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn detail(mut self, location: Option<Location>, text: impl Into<String>) -> Self {
         if self.notes.len() < LISTED_MAX {
             self.notes.push((location, text.into()));
         } else {
@@ -176,7 +185,7 @@ impl Source {
 
 /// A piece of one file.
 #[derive(Clone)]
-pub(super) struct Location {
+pub struct Location {
     pub(super) source: Arc<Source>,
     /// In bytes of the text.
     pub(super) span: Range<usize>,
@@ -247,7 +256,8 @@ impl fmt::Debug for Location {
 
 /// Text of a file or a name, fit for a terminal: control and invisible characters escaped, and cut
 /// after `max` characters.
-pub(super) fn shorten(text: &str, max: usize) -> String {
+#[must_use]
+pub fn shorten(text: &str, max: usize) -> String {
     if text.len() <= max && text.bytes().all(|b| (b' '..=b'~').contains(&b)) {
         return text.to_owned();
     }
@@ -259,12 +269,13 @@ pub(super) fn shorten(text: &str, max: usize) -> String {
 }
 
 /// `text` as a value in a message.
-pub(super) fn quote(text: &str) -> String {
+#[must_use]
+pub fn quote(text: &str) -> String {
     format!("`{}`", shorten(text, 100))
 }
 
 /// Names in a message, the first [`LISTED_MAX`].
-pub(super) fn listed(names: impl IntoIterator<Item = impl AsRef<str>>, separator: &str) -> String {
+pub fn listed(names: impl IntoIterator<Item = impl AsRef<str>>, separator: &str) -> String {
     let mut names = names.into_iter();
     let mut shown: Vec<String> = names.by_ref().take(LISTED_MAX).map(|name| quote(name.as_ref())).collect();
     let more = names.count();

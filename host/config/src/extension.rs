@@ -11,6 +11,9 @@ use super::{
 
 pub(super) const INSTANCES: RangeInclusive<u32> = 1..=64;
 
+/// The contract through which an extension runs the hooks that its [`runs`](ExtensionConfig::runs) lists.
+pub const HOOKS_CONTRACT: &str = "hooks@1";
+
 /// One configured extension: which component it is, what it may use, and what it may reach.
 ///
 /// [`ExtensionConfig::new`] grants nothing; fill in what is needed.

@@ -10,7 +10,7 @@ use std::{
 use glob::{MatchOptions, Pattern};
 
 use super::{
-    Config, ConfigErrors,
+    Config, ConfigErrors, ConfigFile, Loader,
     cache_dir::default_cache_dir,
     check::{QueueLocations, between_parts, memory_budget, subscriptions},
     classes::Classes,
@@ -18,8 +18,9 @@ use super::{
     error::{ConfigError, ERRORS_MAX, Location, Source, quote},
     named::by_name,
     read::Reader,
-    section::Located,
-    sections::{Draft, HookDirDraft},
+    schema::Settling,
+    section::{KnownKey, Located},
+    sections::Draft,
 };
 
 /// Bytes of one file. A thousand extensions take a fifth of it.
@@ -49,10 +50,18 @@ enum ReadError {
     NotUtf8,
 }
 
-pub(super) fn load(path: &Path, environment: &Environment) -> Result<Config, ConfigErrors> {
+pub(super) fn load(path: &Path, loader: &Loader, environment: &Environment) -> Result<Config, ConfigErrors> {
     let (text, name, path) = main_file(path)?;
-    let config = build(text, &name, dir_of(&path), Some(&path), environment)?;
-    Ok(Config { file: Some(path), ..config })
+    let config = build(text, &name, dir_of(&path), Some(&path), loader, environment)?;
+    Ok(Config { file: Some(ConfigFile::new(path, loader.clone())), ..config })
+}
+
+/// Every key that is asked for.
+pub(super) fn keys(loader: &Loader) -> Vec<KnownKey> {
+    let mut reader = Reader::new(Arc::new(Source::new("", String::new(), Path::new(""), 0)));
+    reader.keys = Some(Vec::new());
+    reader.read(|file| Draft::new(loader).main_file(file));
+    reader.keys.unwrap_or_default()
 }
 
 /// The main file alone.
@@ -81,9 +90,10 @@ pub(super) fn parse(
     text: String,
     name: &str,
     dir: &Path,
+    loader: &Loader,
     environment: &Environment,
 ) -> Result<Config, ConfigErrors> {
-    build(text, name, dir, None, environment)
+    build(text, name, dir, None, loader, environment)
 }
 
 /// Reads all files, then judges them together. `own_path` is that of the main file, if it is one.
@@ -92,9 +102,10 @@ fn build(
     name: &str,
     dir: &Path,
     own_path: Option<&Path>,
+    loader: &Loader,
     environment: &Environment,
 ) -> Result<Config, ConfigErrors> {
-    let mut draft = Draft::default();
+    let mut draft = Draft::new(loader);
     if u64::try_from(text.len()).is_ok_and(|size| size > FILE_SIZE_MAX) {
         let message = format!("cannot read {}: {}", quote(name), ReadError::TooLarge);
         return Err(ConfigErrors::new(vec![ConfigError::new("", message, None)], 0));
@@ -135,7 +146,7 @@ fn judge(
     more: usize,
 ) -> Result<Config, ConfigErrors> {
     let complete = errors.is_empty();
-    let Draft { mut main, classes, extensions, queues, topics, hooks, mut locations, .. } = draft;
+    let Draft { mut main, classes, extensions, queues, topics, sections, mut locations, .. } = draft;
     main.cache_dir.get_or_insert_with(|| default_cache_dir(environment));
     let classes = Classes::new(classes, environment, complete, &mut errors);
     let extensions = extensions
@@ -156,12 +167,9 @@ fn judge(
     }
     let topics = by_name("topic", topics, &mut errors).into_iter();
     config.topics = topics.map(|(name, (_, topic))| (name, topic)).collect();
-    for (name, (_, draft)) in by_name("hooks", hooks, &mut errors) {
-        let HookDirDraft { config: mut hook_dir, class, changes, locations: at } = draft;
-        let path = format!("hooks.{name}");
-        hook_dir.limits = classes.limits_without_messages(class.as_ref(), &changes, &path, &mut errors);
-        locations.hooks.insert(name.clone(), at);
-        config.hooks.insert(name, hook_dir);
+    let mut settling = Settling { classes: &classes, errors: &mut errors };
+    for section in sections {
+        section.settle(&mut settling, &mut config.sections, &mut locations.sections);
     }
     if errors.is_empty() {
         errors.extend(subscriptions(&config, &locations));

@@ -25,6 +25,14 @@ pub struct Grants {
     pub net: Vec<NetGrant>,
 }
 
+impl Grants {
+    /// Variables that cannot be, and why.
+    #[must_use]
+    pub fn faults(&self) -> Vec<String> {
+        self.env.iter().filter_map(|(name, value)| check_variable(name, value).err()).collect()
+    }
+}
+
 /// A directory of the host that an extension sees as one of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirGrant {

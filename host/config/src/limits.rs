@@ -185,7 +185,7 @@ impl Limits {
         self.message_size.saturating_add(64 * KIB)
     }
 
-    /// Changes one limit, and notes down where that comes from.
+    /// LimitChanges one limit, and notes down where that comes from.
     pub(super) fn set(&mut self, key: &'static LimitKey, value: u64, source: LimitSource) {
         (key.set)(self, value);
         self.sources.note(key, value, source);
@@ -206,7 +206,8 @@ impl Limits {
 
     /// Every value that is out of its range: the key and what it must be. Files are checked as they
     /// are read; this is for limits made in Rust.
-    pub(super) fn out_of_range(&self) -> Vec<(&'static LimitKey, String)> {
+    #[must_use]
+    pub fn out_of_range(&self) -> Vec<(&'static LimitKey, String)> {
         let is_wrong = |key: &&LimitKey| (key.get)(self).is_some_and(|value| !key.shape.has(value));
         LIMIT_KEYS.iter().filter(is_wrong).map(|key| (key, key.shape.to_string())).collect()
     }

@@ -52,7 +52,7 @@ pub struct MainConfig {
 impl MainConfig {
     /// Where the Main that runs with this file has its control socket. Nothing else of the file is
     /// judged, no other file is read, and the environment changes nothing but the default: it answers,
-    /// whatever else keeps [`Config::load`](super::Config::load) from reading the file.
+    /// whatever else keeps [`Loader::load`](super::Loader::load) from reading the file.
     ///
     /// # Errors
     ///

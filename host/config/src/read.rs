@@ -6,7 +6,7 @@ use toml::de::DeTable;
 
 use super::{
     error::{ConfigError, ERRORS_MAX, Location, Source, shorten},
-    section::Section,
+    section::{KnownKey, Section},
 };
 
 /// As many errors as are kept before those that will not be shown are left out: a mebibyte has room for
@@ -28,20 +28,12 @@ pub(super) struct Reader {
     /// Errors of either kind that were not kept.
     more: usize,
     /// Notes down every key that is asked for, where that is wanted.
-    #[cfg(test)]
-    pub(super) keys: Option<Vec<super::section::Key>>,
+    pub(super) keys: Option<Vec<KnownKey>>,
 }
 
 impl Reader {
     pub(super) fn new(source: Arc<Source>) -> Self {
-        Self {
-            source,
-            errors: Vec::new(),
-            missing: Vec::new(),
-            more: 0,
-            #[cfg(test)]
-            keys: None,
-        }
+        Self { source, errors: Vec::new(), missing: Vec::new(), more: 0, keys: None }
     }
 
     /// Reads the whole file with `read`; behind a syntax error as far as it can be made out.

@@ -30,28 +30,32 @@ const COMPARED_MAX: usize = 64;
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
-pub(super) struct Located<T> {
-    pub(super) value: T,
-    pub(super) location: Location,
+pub struct Located<T> {
+    /// The value.
+    pub value: T,
+    /// Where it stands.
+    pub location: Location,
 }
 
 impl<T> Located<T> {
-    pub(super) fn into_value(self) -> T {
+    /// The value alone.
+    pub fn into_value(self) -> T {
         self.value
     }
 }
 
 /// One key that a file may hold.
-#[cfg(test)]
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Key {
-    pub(super) path: String,
-    pub(super) shape: Shape,
+pub struct KnownKey {
+    /// With the tables that it is in, as in `main.memory-budget`.
+    pub path: String,
+    /// What its value must be.
+    pub shape: Shape,
 }
 
-/// One table.
+/// One table of a file, read key by key: what is asked for is known, and what is left is reported.
 #[derive(Debug)]
-pub(super) struct Section<'r, 't> {
+pub struct Section<'r, 't> {
     reader: &'r mut Reader,
     table: &'t DeTable<'t>,
     /// Empty for the file itself.
@@ -83,22 +87,22 @@ impl Section<'_, '_> {
     }
 
     /// What relative paths in this file are relative to.
-    pub(super) fn dir(&self) -> &Path {
+    pub fn dir(&self) -> &Path {
         &self.reader.source.dir
     }
 
     /// How many errors there are so far.
-    pub(super) fn error_count(&self) -> usize {
+    pub fn error_count(&self) -> usize {
         self.reader.error_count()
     }
 
     /// Reports what is wrong at a place of this file.
-    pub(super) fn error(&mut self, path: impl Into<String>, message: String, location: Location) {
+    pub fn error(&mut self, path: impl Into<String>, message: String, location: Location) {
         self.reader.add(ConfigError::new(path, message, Some(location)));
     }
 
     /// Reports two keys that cannot hold together, at the first of them that is set.
-    pub(super) fn contradiction(&mut self, keys: [(&str, Option<Location>); 2], message: &str) {
+    pub fn contradiction(&mut self, keys: [(&str, Option<Location>); 2], message: &str) {
         let [(first, first_at), (second, second_at)] = keys;
         let (key, location, other, other_at) = match first_at {
             Some(_) => (first, first_at, second, second_at),
@@ -118,11 +122,13 @@ impl Section<'_, '_> {
         self.reader.location(self.start.clone())
     }
 
-    pub(super) fn flag(&mut self, key: &'static str) -> Option<bool> {
+    /// A boolean.
+    pub fn flag(&mut self, key: &'static str) -> Option<bool> {
         self.value(key, &Shape::Flag, shape::flag).map(Located::into_value)
     }
 
-    pub(super) fn count<T>(&mut self, key: &'static str, range: RangeInclusive<T>) -> Option<Located<T>>
+    /// A whole number.
+    pub fn count<T>(&mut self, key: &'static str, range: RangeInclusive<T>) -> Option<Located<T>>
     where
         T: Copy + Into<u64> + TryFrom<u64>,
     {
@@ -130,22 +136,19 @@ impl Section<'_, '_> {
         T::try_from(value).ok().map(|value| Located { value, location })
     }
 
-    pub(super) fn time(
-        &mut self,
-        key: &'static str,
-        range: RangeInclusive<Duration>,
-    ) -> Option<Located<Duration>> {
+    /// A length of time.
+    pub fn time(&mut self, key: &'static str, range: RangeInclusive<Duration>) -> Option<Located<Duration>> {
         let Located { value, location } = self.number(key, &Shape::Time(range))?;
         Some(Located { value: Duration::from_nanos(value), location })
     }
 
     /// A number, in nanoseconds where it is a time.
-    pub(super) fn number(&mut self, key: &'static str, shape: &Shape) -> Option<Located<u64>> {
+    pub fn number(&mut self, key: &'static str, shape: &Shape) -> Option<Located<u64>> {
         self.value(key, shape, |value| shape.number(value))
     }
 
     /// A string that `parse` makes something of.
-    pub(super) fn text<T, E: fmt::Display>(
+    pub fn text<T, E: fmt::Display>(
         &mut self,
         key: &'static str,
         what: &'static str,
@@ -157,12 +160,12 @@ impl Section<'_, '_> {
     }
 
     /// Has an unknown table in this one explained by `help`: its name has dots, and no quotes.
-    pub(super) fn explain_tables(&mut self, help: &'static str) {
+    pub fn explain_tables(&mut self, help: &'static str) {
         self.unquoted = Some(help);
     }
 
     /// Reports that `key` is not there, if it is not.
-    pub(super) fn require(&mut self, key: &'static str, what: &str) {
+    pub fn require(&mut self, key: &'static str, what: &str) {
         if !self.table.contains_key(key) {
             let path = self.path_of(key);
             let message = format!("`{path}` is missing: it must be {what}");
@@ -172,7 +175,7 @@ impl Section<'_, '_> {
     }
 
     /// Reports `key`, if it is there, as known but out of place.
-    pub(super) fn refuse(&mut self, key: &'static str, why: &str) {
+    pub fn refuse(&mut self, key: &'static str, why: &str) {
         self.asked.push(key);
         if let Some((name, _)) = self.table.get_key_value(key) {
             let path = self.path_of(key);
@@ -184,12 +187,10 @@ impl Section<'_, '_> {
 
 impl<'t> Section<'_, 't> {
     /// Takes note of the key, and looks it up.
-    #[cfg_attr(not(test), expect(unused_variables, reason = "the shape is noted down for the list of keys"))]
     fn find(&mut self, key: &'static str, shape: &Shape) -> Option<&'t Spanned<DeValue<'t>>> {
         self.asked.push(key);
-        #[cfg(test)]
-        {
-            let key = Key { path: self.path_of(key), shape: shape.clone() };
+        if self.reader.keys.is_some() {
+            let key = KnownKey { path: self.path_of(key), shape: shape.clone() };
             self.reader.keys.iter_mut().for_each(|keys| keys.push(key.clone()));
         }
         self.table.get(key)
@@ -272,8 +273,10 @@ pub(super) fn child(path: &str, key: &str) -> String {
     if path.is_empty() { key } else { format!("{path}.{key}") }
 }
 
-/// The candidate that `name` is most likely meant to be.
-pub(super) fn nearest<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
+/// The candidate that `name` is most likely meant to be. For a message: to compare each name of a file with each
+/// takes long.
+#[must_use]
+pub fn nearest<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     if name.len() > COMPARED_MAX {
         return None;
     }

@@ -4,8 +4,8 @@
 
 mod extension;
 mod grants;
-mod hooks;
 mod queues;
+mod shared;
 
 use std::{
     fmt::Display,
@@ -13,23 +13,23 @@ use std::{
     str::FromStr,
 };
 
-use weir_names::{ContractName, HookDirName, QueueName, Topic};
+use weir_names::{ContractName, QueueName, Topic};
 
+pub(super) use self::queues::QueueDraft;
 use self::{
     extension::extension,
-    hooks::hooks,
     queues::{queue, topic},
 };
-pub(super) use self::{hooks::HookDirDraft, queues::QueueDraft};
 use super::{
-    ArtifactTextError, MainConfig, TopicConfig, TrustedKey,
-    changes::Changes,
+    ArtifactTextError, Loader, MainConfig, TopicConfig, TrustedKey,
+    changes::LimitChanges,
     check::Locations,
     classes::{Class, class_name, own_class_name},
     error::{Location, quote},
     extension::ExtensionConfig,
     limits::{LIMIT_KEYS, TIMEOUT},
     main_config::{BLOCKING_THREADS, CACHE_SIZE, MEMORY_BUDGET},
+    schema::Drafted,
     section::{Located, Section},
 };
 
@@ -50,7 +50,7 @@ pub(super) struct Draft {
     pub(super) classes: Vec<Class>,
     pub(super) queues: Vec<(Located<QueueName>, QueueDraft)>,
     pub(super) topics: Vec<(Located<Topic>, TopicConfig)>,
-    pub(super) hooks: Vec<(Located<HookDirName>, HookDirDraft)>,
+    pub(super) sections: Vec<Box<dyn Drafted>>,
     pub(super) extensions: Vec<ExtensionDraft>,
     pub(super) locations: Locations,
 }
@@ -60,10 +60,14 @@ pub(super) struct Draft {
 pub(super) struct ExtensionDraft {
     pub(super) config: ExtensionConfig,
     pub(super) class: Option<Located<String>>,
-    pub(super) changes: Changes,
+    pub(super) changes: LimitChanges,
 }
 
 impl Draft {
+    pub(super) fn new(loader: &Loader) -> Self {
+        Self { sections: loader.begin(), ..Self::default() }
+    }
+
     /// The file that names the others.
     pub(super) fn main_file(&mut self, file: &mut Section<'_, '_>) {
         self.include =
@@ -122,7 +126,7 @@ impl Draft {
         });
         file.named("queue", |section, name| self.queues.extend(queue(section, &name)));
         file.named("topic", |section, name| self.topics.extend(topic(section, &name)));
-        file.named("hooks", |section, name| self.hooks.extend(hooks(section, &name)));
+        self.sections.iter_mut().for_each(|section| section.read(file));
         let plugin_dir = self.main.plugin_dir.clone().unwrap_or_default();
         file.tables("extension", |section| {
             if let Some((draft, locations)) = extension(section, &plugin_dir) {
@@ -146,9 +150,9 @@ pub(super) fn control_socket(main: &mut Section<'_, '_>) -> Option<Located<PathB
 }
 
 /// The keys that a class and an extension's own limits share.
-fn changes(section: &mut Section<'_, '_>) -> Changes {
+fn changes(section: &mut Section<'_, '_>) -> LimitChanges {
     let errors = section.error_count();
-    let mut changes = Changes::default();
+    let mut changes = LimitChanges::default();
     for key in &LIMIT_KEYS {
         if !key.name.contains('.') {
             changes.add(key, section.number(key.name, &key.shape));

@@ -73,7 +73,7 @@ impl fmt::Display for Shape {
 
 impl Shape {
     /// A whole number within a range of a smaller type.
-    pub(super) fn counts(range: RangeInclusive<impl Copy + Into<u64>>) -> Self {
+    pub fn counts(range: RangeInclusive<impl Copy + Into<u64>>) -> Self {
         Self::Count((*range.start()).into()..=(*range.end()).into())
     }
 
@@ -104,7 +104,8 @@ impl Shape {
     }
 
     /// Whether a number is in the range, in nanoseconds where that is one of times.
-    pub(super) fn has(&self, number: u64) -> bool {
+    #[must_use]
+    pub fn has(&self, number: u64) -> bool {
         match self {
             Self::Count(range) | Self::Size(range) | Self::Share(range) => range.contains(&number),
             Self::Time(range) => range.contains(&Duration::from_nanos(number)),

@@ -5,7 +5,6 @@ mod cache_dir;
 mod cases;
 mod control_socket;
 mod environment;
-mod hooks;
 mod hostile;
 mod keys;
 mod queues;
@@ -14,7 +13,7 @@ mod rust;
 
 use std::path::{Path, PathBuf};
 
-use super::{Config, ConfigErrors, environment::Environment, file, shape::Shape};
+use super::{Config, ConfigErrors, Loader, environment::Environment, file, shape::Shape};
 
 /// Where the golden files are.
 fn golden() -> PathBuf {
@@ -25,14 +24,14 @@ fn parse(text: &str) -> Result<Config, ConfigErrors> {
     parse_in(text, &golden())
 }
 
-/// As [`Config::parse`], but whatever limits are set where the tests run.
+/// As [`Loader::parse`], but whatever limits are set where the tests run.
 pub(crate) fn parse_in(text: &str, dir: &Path) -> Result<Config, ConfigErrors> {
-    file::parse(text.to_owned(), "weir.toml", dir, &Environment::default())
+    file::parse(text.to_owned(), "weir.toml", dir, &Loader::new(), &Environment::default())
 }
 
-/// The same of [`Config::load`].
+/// The same of [`Loader::load`].
 fn load(path: &Path) -> Result<Config, ConfigErrors> {
-    file::load(path, &Environment::default())
+    file::load(path, &Loader::new(), &Environment::default())
 }
 
 /// A size as files and variables may write it, if it were in the range.

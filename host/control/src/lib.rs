@@ -11,7 +11,7 @@
 //! use weir_host::{Config, Main};
 //!
 //! let socket = ControlSocket::bind("/run/weir/weir.sock".as_ref())?;
-//! let config = Config::load("device.toml".as_ref())?;
+//! let config = weir_host::load("device.toml".as_ref())?;
 //! let main = Main::builder(config).attach(|attached| socket.serve(attached)).start().await?;
 //! # Ok(())
 //! # }

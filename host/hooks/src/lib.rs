@@ -4,6 +4,8 @@
 //! wasmtime: how a command is run is the [`extension`](weir_guest)s' part.
 
 mod call;
+mod config;
+mod exit_codes;
 mod files;
 mod report;
 mod run;
@@ -19,13 +21,15 @@ use std::{
 };
 
 use tokio::{runtime::Handle, sync::Semaphore, task::JoinHandle, time::timeout};
-use weir_config::{ConfigErrors, HookDirConfig, NetGrant};
+use weir_config::{ConfigErrors, NetGrant};
 use weir_guest::{AT_ONCE, Programs, RunsOn, Sandbox};
 use weir_names::HookDirName;
 use weir_schedule::{Alarm, BlockingError, SharedShare, Turns, drive, refuse_in_async};
 
 pub use self::{
     call::HookCall,
+    config::{HookDirConfig, HooksConfig},
+    exit_codes::ExitCodes,
     report::{HookOutcome, HookReport, HookRun},
 };
 use self::{files::KnownHooks, run::Run};

@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use weir_config::{ComponentSource, ExitCodes, HookDirConfig, LimitName};
+use weir_config::{ComponentSource, LimitName};
 use weir_guest::{
     Cut, Dirs, End, Ended, FileStamp, LoadError, LoadRequest, Loaded, RunsOn, Sandbox, Surroundings,
     WasiCommand,
@@ -15,7 +15,7 @@ use weir_guest::{
 use weir_names::harmless;
 
 use super::{
-    Dir, Gate, HookCall, HookError, HookOutcome, HookReport, HookRun,
+    Dir, Gate, HookCall, HookDirConfig, HookError, HookOutcome, HookReport, HookRun,
     files::{self, HookFile, KnownHooks},
 };
 
@@ -208,7 +208,7 @@ impl Run {
 
     fn outcome(&self, end: End) -> HookOutcome {
         match end {
-            End::Code(code) => meaning(&self.dir.config.exit_codes, code),
+            End::Code(code) => self.dir.config.exit_codes.meaning(code),
             End::Limit(limit) => HookOutcome::LimitExceeded(limit),
             End::System { reason, trace } => HookOutcome::SystemError { reason, trace },
             End::Cut(Cut::Interrupted) => HookOutcome::Interrupted,
@@ -225,17 +225,6 @@ impl Run {
 
     fn known(&self) -> MutexGuard<'_, KnownHooks> {
         self.dir.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What the operator says that an exit code means.
-fn meaning(codes: &ExitCodes, code: u8) -> HookOutcome {
-    if codes.ok.contains(&code) {
-        HookOutcome::Ok
-    } else if codes.warning.contains(&code) {
-        HookOutcome::Warning { code }
-    } else {
-        HookOutcome::ScriptError { code, is_reserved: !codes.error.contains(&code) }
     }
 }
 

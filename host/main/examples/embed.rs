@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use weir_host::{Config, Main, Service};
+use weir_host::{Main, Service};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
@@ -17,7 +17,7 @@ async fn main() -> anyhow::Result<()> {
     let platform =
         Service::new("platform.info@1".parse()?).on("model".parse()?, async |_request| Ok("weir-box".into()));
 
-    let main = Main::builder(Config::load(Path::new(&file))?).serve(platform).start().await?;
+    let main = Main::builder(weir_host::load(Path::new(&file))?).serve(platform).start().await?;
     for extension in main.control().extensions() {
         tracing::info!("{} is {:?} {}", extension.id, extension.state, extension.reason.unwrap_or_default());
     }

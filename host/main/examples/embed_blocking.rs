@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use weir_host::{Config, Main, Service, blocking::wait};
+use weir_host::{Main, Service, blocking::wait};
 
 fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
@@ -14,7 +14,7 @@ fn main() -> anyhow::Result<()> {
     let platform = Service::new("platform.info@1".parse()?)
         .on_blocking("model".parse()?, |_request| Ok("weir-box".into()));
 
-    let main = wait(Main::builder(Config::load(Path::new(&file))?).serve(platform).start())?;
+    let main = wait(Main::builder(weir_host::load(Path::new(&file))?).serve(platform).start())?;
     if let (Some(contract), Some(operation)) = (arguments.next(), arguments.next()) {
         let client = main.client();
         for _ in 0..10 {

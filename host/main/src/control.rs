@@ -16,6 +16,7 @@ use weir_supervisor::{MainEvent, MainEvents, Order, OrderReplyTo, Roster, Unit, 
 
 use crate::{
     limits::LimitsReport,
+    load,
     logs::LogLines,
     traffic::{self, JobStatus, QueueStatus, TopicsReport},
 };
@@ -159,7 +160,8 @@ impl Control {
     /// # Errors
     ///
     /// As [`reload`](Self::reload).
-    pub async fn reload_with(&self, config: Config) -> Result<ReloadReport, ControlError> {
+    pub async fn reload_with(&self, mut config: Config) -> Result<ReloadReport, ControlError> {
+        load::complete(&mut config);
         self.ask(|reply| Order::Configure(Some(Box::new(config)), reply)).await?
     }
 

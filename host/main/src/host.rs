@@ -2,19 +2,22 @@
 
 mod worker;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use tokio::sync::{broadcast, oneshot};
 use weir_bus::{Bus, InboxLimits, OnLoss, Peer, PeerLimits};
 use weir_config::{Config, ConfigErrors, HOOKS_CONTRACT, MainConfig};
 use weir_guest::{AT_ONCE, Compilation, Openings, Programs, Runtime, Sources};
-use weir_hooks::Hooks;
+use weir_hooks::{HookDirConfig, Hooks, HooksConfig};
 use weir_logs::Logs;
-use weir_names::ContractName;
+use weir_names::{ContractName, HookDirName};
 use weir_schedule::{BlockingError, Turns, refuse_in_async};
 use weir_supervisor::{
-    KEPT_EVENTS, MainEvent, Roster, Supervisor, SupervisorParts, Unit, configure_traffic, on_the_bus,
-    queues_on_the_bus,
+    KEPT_EVENTS, MainEvent, Reconfigure, Roster, Supervisor, SupervisorParts, Unit, configure_traffic,
+    on_the_bus, queues_on_the_bus,
 };
 pub use weir_supervisor::{TooFewMappings, check_mappings};
 
@@ -24,7 +27,7 @@ use crate::{
     attached::{Attached, Attachment, Attachments},
     client::Client,
     control::Control,
-    hooks_service,
+    hooks_service, load,
     service::{Service, Services},
 };
 
@@ -201,12 +204,14 @@ impl Builder {
     /// # Errors
     ///
     /// As [`start`](Self::start).
-    pub fn launch(self) -> Result<(Main, Started), StartError> {
+    pub fn launch(mut self) -> Result<(Main, Started), StartError> {
+        load::complete(&mut self.config);
         self.config.check()?;
         check_mappings(&self.config)?;
-        let file = self.config.file().map(ToOwned::to_owned);
+        let file = self.config.file().cloned();
         let (queues, retained) = (queues_on_the_bus(&self.config), self.config.retained());
-        let (hook_dirs, beside) = (self.config.hooks.clone(), self.config.memory_beside_extensions());
+        let (configured, beside) = (hook_dirs(&self.config), self.config.memory_beside_extensions());
+        let own = self.config.contracts_of_sections();
         let (config, extensions) = self.config.into_parts();
         let config = Arc::new(config);
         let served = |contract: &ContractName| self.services.iter().any(|s| s.contract() == contract);
@@ -239,7 +244,7 @@ impl Builder {
             turns.clone(),
             part_of(config.blocking_threads / 2),
         );
-        hooks.configure(hook_dirs);
+        hooks.configure(configured);
         let mut services = self.services;
         if !services.iter().any(|service| service.contract().as_str() == HOOKS_CONTRACT) {
             services.extend(hooks_service::service(&hooks, &roster));
@@ -253,12 +258,16 @@ impl Builder {
             programs: programs.clone(),
             turns,
             openings: Arc::new(Openings::new(part_of(config.blocking_threads))),
-            hooks: hooks.clone(),
+            sections: Reconfigure(Box::new({
+                let hooks = hooks.clone();
+                move |config| hooks.configure(hook_dirs(config))
+            })),
             logs: logs.clone(),
             events: events.clone(),
             commands: orders,
             file,
             serves: config.serves.clone(),
+            own,
         });
 
         let (ending, ended) = async_channel::bounded(1);
@@ -287,6 +296,10 @@ impl Builder {
         let worker = Worker::start(worker, work, ending).map_err(StartError::Thread)?;
         Ok((Main { client, control, hooks, worker }, Started(started)))
     }
+}
+
+fn hook_dirs(config: &Config) -> BTreeMap<HookDirName, HookDirConfig> {
+    config.section::<HooksConfig>().cloned().unwrap_or_default().0
 }
 
 /// How many threads of the blocking pool one kind of work may take, so that others find some left.

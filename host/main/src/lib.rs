@@ -6,9 +6,9 @@
 //!
 //! ```no_run
 //! # async fn embed() -> Result<(), Box<dyn std::error::Error>> {
-//! use weir_host::{Config, Main};
+//! use weir_host::Main;
 //!
-//! let main = Main::builder(Config::load("device.toml".as_ref())?).start().await?;
+//! let main = Main::builder(weir_host::load("device.toml".as_ref())?).start().await?;
 //! let memory = main.client().call("device.info@1", "memory", "{}").await?;
 //! println!("{}", String::from_utf8_lossy(&memory));
 //! main.shutdown().await?;
@@ -39,6 +39,7 @@ pub mod service;
 pub mod traffic;
 
 mod hooks_service;
+mod load;
 
 /// Waiting for any of the futures of this crate on the caller's own thread, for programs without async code.
 ///
@@ -47,10 +48,10 @@ mod hooks_service;
 /// plain loop, and from `spawn_blocking`.
 ///
 /// ```no_run
-/// use weir_host::{Config, Main, blocking::wait};
+/// use weir_host::{Main, blocking::wait};
 ///
 /// # fn embed() -> Result<(), Box<dyn std::error::Error>> {
-/// let main = wait(Main::builder(Config::load("device.toml".as_ref())?).start())?;
+/// let main = wait(Main::builder(weir_host::load("device.toml".as_ref())?).start())?;
 /// let memory = wait(main.client().call("device.info@1", "memory", "{}"))?;
 /// println!("{}", String::from_utf8_lossy(&memory));
 /// main.shutdown_blocking()?;
@@ -74,9 +75,8 @@ pub mod component {
 pub mod config {
     pub use weir_config::{
         ArtifactHash, ArtifactTextError, ComponentSource, Config, ConfigError, ConfigErrors, DirGrant,
-        DirMode, ExitCodes, ExtensionConfig, GrantError, Grants, GuestPath, HookDirConfig, Limits,
-        MainConfig, NetGrant, QueueConfig, ReloadMode, RestartConfig, RestartPolicy, SubscribeGrant,
-        TopicConfig, TrustedKey,
+        DirMode, ExtensionConfig, GrantError, Grants, GuestPath, Limits, Loader, MainConfig, NetGrant,
+        QueueConfig, ReloadMode, RestartConfig, RestartPolicy, SubscribeGrant, TopicConfig, TrustedKey,
     };
     pub use weir_names::{CpuShare, CpuShareError, Policy, QueuePolicy, RequestPolicy};
 }
@@ -88,7 +88,10 @@ pub mod events {
 
 /// Directories of hooks: see [`Main::hooks`].
 pub mod hooks {
-    pub use weir_hooks::{HookCall, HookDir, HookError, HookOutcome, HookReport, HookRun, Hooks};
+    pub use weir_hooks::{
+        ExitCodes, HookCall, HookDir, HookDirConfig, HookError, HookOutcome, HookReport, HookRun, Hooks,
+        HooksConfig,
+    };
 }
 
 /// Names, checked when they are made, and how contracts are written down as constants.
@@ -106,6 +109,7 @@ pub use crate::{
     client::{CallOptions, Client},
     control::Control,
     host::{Builder, Main, StartError},
+    load::{load, loader, parse},
     service::Service,
 };
 

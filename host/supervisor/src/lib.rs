@@ -15,5 +15,8 @@ pub use self::{
         ExtensionStatus, FailureRecord, HandledMessage, Roster, State, Unit, Version, configure_traffic,
         on_the_bus, queues_on_the_bus,
     },
-    supervisor::{ControlError, NotReloaded, Order, OrderReplyTo, ReloadReport, Supervisor, SupervisorParts},
+    supervisor::{
+        ControlError, NotReloaded, Order, OrderReplyTo, Reconfigure, ReloadReport, Supervisor,
+        SupervisorParts,
+    },
 };

@@ -14,7 +14,7 @@ mod run;
 mod slots;
 mod waiting;
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use tokio::{
     sync::{broadcast, oneshot},
@@ -22,9 +22,8 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use weir_bus::{Bus, Phase};
-use weir_config::{Config, ConfigErrors, HOOKS_CONTRACT};
+use weir_config::{Config, ConfigErrors, ConfigFile};
 use weir_guest::{Instance, Noted, Notice, Openings, Programs, Signals};
-use weir_hooks::Hooks;
 use weir_logs::Logs;
 use weir_names::{ContractName, ExtensionId};
 use weir_schedule::{Handoff, Turns};
@@ -134,8 +133,8 @@ pub struct SupervisorParts {
     pub turns: Arc<Turns>,
     /// Opens granted directories.
     pub openings: Arc<Openings>,
-    /// The directories of hooks, which a reload may change.
-    pub hooks: Hooks,
+    /// Has what other crates configured of their sections hold from a reload on.
+    pub sections: Reconfigure,
     /// The log lines.
     pub logs: Arc<Logs>,
     /// Where listeners hear what happens.
@@ -143,9 +142,20 @@ pub struct SupervisorParts {
     /// Where orders come from; once it is closed, the supervisor shuts down.
     pub commands: async_channel::Receiver<Order>,
     /// The file that the configuration was read from.
-    pub file: Option<std::path::PathBuf>,
+    pub file: Option<ConfigFile>,
     /// Contracts that the embedding program serves.
     pub serves: Vec<ContractName>,
+    /// Contracts that Main serves itself.
+    pub own: Vec<ContractName>,
+}
+
+/// Hands the sections of a new configuration to the crates that brought them.
+pub struct Reconfigure(pub Box<dyn Fn(&Config) + Send>);
+
+impl fmt::Debug for Reconfigure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reconfigure")
+    }
 }
 
 /// The supervisor of one Main.
@@ -158,12 +168,12 @@ pub struct Supervisor {
     logs: Arc<Logs>,
     turns: Arc<Turns>,
     openings: Arc<Openings>,
-    hooks: Hooks,
+    sections: Reconfigure,
     events: broadcast::Sender<Arc<MainEvent>>,
     commands: async_channel::Receiver<Order>,
     notices: (async_channel::Sender<Noted>, async_channel::Receiver<Noted>),
     tasks: JoinSet<Done>,
-    file: Option<std::path::PathBuf>,
+    file: Option<ConfigFile>,
     serves: Vec<ContractName>,
     applying: Option<Applying>,
     shutting_down: bool,
@@ -186,14 +196,15 @@ impl Supervisor {
             programs,
             turns,
             openings,
-            hooks,
+            sections,
             logs,
             events,
             commands,
             file,
             serves,
+            own,
         } = parts;
-        let of_main = serves.iter().cloned().chain(HOOKS_CONTRACT.parse().ok()).collect();
+        let of_main = serves.iter().cloned().chain(own).collect();
         Self {
             slots: Slots::new(roster.all(), of_main),
             bus,
@@ -202,7 +213,7 @@ impl Supervisor {
             logs,
             turns,
             openings,
-            hooks,
+            sections,
             events,
             commands,
             notices: async_channel::bounded(NOTICES),

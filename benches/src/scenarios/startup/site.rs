@@ -67,7 +67,7 @@ impl Site {
     }
 
     fn configured(&self) -> Result<Config> {
-        Ok(Config::parse(include_str!("ten.toml"), "ten.toml", self.dir.path())?)
+        Ok(weir_host::parse(include_str!("ten.toml"), "ten.toml", self.dir.path())?)
     }
 
     fn cache(&self) -> PathBuf {

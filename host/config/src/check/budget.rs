@@ -1,18 +1,19 @@
-//! What the limits of all extensions, the queues and the hooks come to, against the memory that Main may use.
+//! What the limits of all extensions, the queues and the sections of other crates come to, against the memory that Main may use.
 
 use std::fmt;
 
 use bytesize::ByteSize;
-use weir_names::{HookDirName, QueueName};
+use weir_names::QueueName;
 
 use super::Parts;
 use crate::{
-    ExtensionConfig, HookDirConfig, QueueConfig, ReloadMode,
+    ExtensionConfig, QueueConfig, ReloadMode,
     error::{ConfigError, Location},
+    schema::MemoryUse,
     shape::bytes,
 };
 
-/// As many extensions, queues and directories of hooks as are shown, those with the largest sums.
+/// As many of them as are shown, those with the largest sums.
 const SHOWN_MAX: usize = 20;
 
 impl Parts<'_> {
@@ -23,7 +24,17 @@ impl Parts<'_> {
         let mut parts: Vec<Part<'_>> =
             self.extensions().map(|(index, extension)| Part::Extension(index, extension)).collect();
         parts.extend(queues.iter().map(|(name, queue)| Part::Queue(name, queue)));
-        parts.extend(self.config.hooks.iter().map(|(name, hooks)| Part::Hooks(name, hooks)));
+        let mut named = Vec::new();
+        named.extend((!queues.is_empty()).then_some("the queues"));
+        let mut lower = if queues.is_empty() { "theirs" } else { "what they may hold" };
+        for section in self.config.sections.all() {
+            let uses = section.memory(&self.locations.sections);
+            if !uses.is_empty() {
+                named.push(section.in_budget());
+                lower = "what they may take";
+            }
+            parts.extend(uses.into_iter().map(Part::Section));
+        }
         let total = sum(parts.iter().map(Part::bytes));
         if total <= u128::from(budget) {
             return None;
@@ -32,13 +43,10 @@ impl Parts<'_> {
         if allowed == comes_to {
             (allowed, comes_to) = (format!("{budget} B"), format!("{total} B"));
         }
-        let (whose, lower) = match (queues.is_empty(), self.config.hooks.is_empty()) {
-            (true, true) => ("the limits of all extensions", "theirs"),
-            (false, true) => ("the limits of all extensions and the queues", "what they may hold"),
-            (true, false) => ("the limits of all extensions and the hooks", "what they may take"),
-            (false, false) => {
-                ("the limits of all extensions, the queues and the hooks", "what they may take")
-            }
+        let whose = match named.split_last() {
+            None => "the limits of all extensions".to_owned(),
+            Some((last, [])) => format!("the limits of all extensions and {last}"),
+            Some((last, others)) => format!("the limits of all extensions, {} and {last}", others.join(", ")),
         };
         let message = format!(
             "`main.memory-budget` is {allowed}, but {whose} come to {comes_to}: raise it, or lower {lower}"
@@ -61,7 +69,7 @@ impl Parts<'_> {
     fn place_of(&self, part: &Part<'_>) -> Option<Location> {
         match part {
             Part::Extension(index, _) => self.location(*index, |at| Some(&at.id)),
-            Part::Hooks(name, _) => self.locations.hooks.get(*name).map(|at| at.name.clone()),
+            Part::Section(part) => part.location.clone(),
             Part::Queue(name, _) => match self.locations.queues.get(*name) {
                 Some(at) => Some(at.name.clone()),
                 None => {
@@ -79,7 +87,8 @@ enum Part<'c> {
     /// With its place in the configuration.
     Extension(usize, &'c ExtensionConfig),
     Queue(&'c QueueName, &'c QueueConfig),
-    Hooks(&'c HookDirName, &'c HookDirConfig),
+    /// Of a section that another crate brings.
+    Section(MemoryUse),
 }
 
 impl Part<'_> {
@@ -87,7 +96,7 @@ impl Part<'_> {
         match self {
             Self::Extension(_, extension) => extension.memory_sum(),
             Self::Queue(_, queue) => queue.bytes,
-            Self::Hooks(_, hooks) => hooks.memory_sum(),
+            Self::Section(part) => part.bytes,
         }
     }
 }
@@ -101,9 +110,7 @@ impl fmt::Display for Part<'_> {
                 write!(f, "`{}` comes to {sum}: {}", extension.id, factors(extension))
             }
             Self::Queue(name, _) => write!(f, "queue `{name}` comes to {sum}"),
-            Self::Hooks(name, hooks) => {
-                write!(f, "hooks `{name}` come to {sum}: {}", factors_of_hooks(hooks))
-            }
+            Self::Section(MemoryUse { what, factors, .. }) => write!(f, "{what} to {sum}: {factors}"),
         }
     }
 }
@@ -119,19 +126,6 @@ fn factors(extension: &ExtensionConfig) -> String {
     match extension.instances {
         1 => one,
         instances => format!("`instances` {instances} × ({one})"),
-    }
-}
-
-fn factors_of_hooks(hooks: &HookDirConfig) -> String {
-    let run = format!(
-        "`memory` {} + `stack` {} + 2 × `output` {}",
-        bytes(hooks.limits.memory),
-        bytes(hooks.limits.stack),
-        bytes(hooks.output)
-    );
-    match hooks.at_once {
-        1 => run,
-        at_once => format!("`at-once` {at_once} × ({run})"),
     }
 }
 

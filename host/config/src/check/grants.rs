@@ -1,4 +1,4 @@
-//! Directories that are granted, to extensions and to hooks.
+//! Directories that are granted, to extensions and by sections of other crates.
 
 use std::{
     collections::BTreeMap,
@@ -9,43 +9,42 @@ use super::{
     GrantLocations, Parts,
     paths::{is_inside, resolved, shown},
 };
-use crate::{
-    DirGrant, DirMode,
-    error::{ConfigError, Location},
-};
+use crate::{DirGrant, DirMode, error::ConfigError, schema::ProtectedDir};
 
-/// What is granted to one extension, or to one directory of hooks.
-pub(super) struct Granted<'c> {
-    /// The path of their table.
-    pub(super) path: String,
-    pub(super) dirs: &'c [DirGrant],
-    pub(super) locations: Option<&'c GrantLocations>,
+/// Directories that one table grants.
+#[derive(Clone, Debug)]
+pub struct Granted<'c> {
+    /// The path of the table.
+    pub path: String,
+    /// What it grants.
+    pub dirs: &'c [DirGrant],
+    /// Where that stands, in a file.
+    pub locations: Option<&'c GrantLocations>,
 }
 
-/// The directories of hooks, where each is resolved. Those inside of others are left out: so what overlaps with a
-/// path is its neighbour in the order of paths, and no path is compared with each.
-pub(super) struct HookDirs<'c>(BTreeMap<PathBuf, HookDirAt<'c>>);
-
-/// Where a directory of hooks is set.
-pub(super) struct HookDirAt<'c> {
-    pub(super) key: String,
-    pub(super) dir: &'c Path,
-    pub(super) location: Option<Location>,
+/// What is wrong with grants that belong to no configuration, where those directories are protected.
+#[must_use]
+pub fn check_grants(granted: &Granted<'_>, protected: Vec<ProtectedDir>) -> Vec<ConfigError> {
+    let mut errors: Vec<ConfigError> = granted.over_protected(&ProtectedDirs::new(protected)).collect();
+    errors.extend(granted.doubled_guests());
+    errors
 }
+
+/// Directories that nobody may be granted for writing, where each is resolved. Those inside of others are left out:
+/// so what overlaps with a path is its neighbour in the order of paths, and no path is compared with each.
+struct ProtectedDirs(BTreeMap<PathBuf, ProtectedDir>);
 
 impl Parts<'_> {
-    /// What is in the cache runs outside of the sandbox, and so does what a guest could write there. What is in a
-    /// directory of hooks runs with the grants of hooks.
+    /// What is in the cache runs outside of the sandbox, and so does what a guest could write there. Sections of
+    /// other crates have directories of such a kind, too.
     pub(super) fn written_dirs(&self, errors: &mut Vec<ConfigError>) {
-        let hooks = HookDirs::new(self.config.hooks.iter().map(|(name, hooks)| HookDirAt {
-            key: format!("hooks.{name}.dir"),
-            dir: &hooks.dir,
-            location: self.locations.hooks.get(name).map(|at| at.dir.clone()),
-        }));
+        let sections = self.config.sections.all();
+        let protected =
+            ProtectedDirs::new(sections.flat_map(|section| section.protected(&self.locations.sections)));
         let cache = self.config.main.cache_dir.as_deref();
         for granted in self.granted() {
             errors.extend(cache.into_iter().flat_map(|cache| granted.over_cache(cache)));
-            errors.extend(granted.over_hooks(&hooks));
+            errors.extend(granted.over_protected(&protected));
         }
     }
 
@@ -59,17 +58,13 @@ impl Parts<'_> {
             dirs: &extension.grants.dirs,
             locations: self.locations.extensions.get(index).map(|at| &at.grants),
         });
-        let hooks = self.config.hooks.iter().map(|(name, hooks)| Granted {
-            path: format!("hooks.{name}"),
-            dirs: &hooks.grants.dirs,
-            locations: self.locations.hooks.get(name).map(|at| &at.grants),
-        });
-        extensions.chain(hooks)
+        let sections = self.config.sections.all();
+        extensions.chain(sections.flat_map(|section| section.granted(&self.locations.sections)))
     }
 }
 
 impl Granted<'_> {
-    pub(super) fn doubled_guests(&self) -> Vec<ConfigError> {
+    fn doubled_guests(&self) -> Vec<ConfigError> {
         let location = |item: usize| self.locations.and_then(|at| at.guests.get(item)).cloned();
         let mut errors = Vec::new();
         let mut seen = BTreeMap::new();
@@ -94,12 +89,12 @@ impl Granted<'_> {
         })
     }
 
-    pub(super) fn over_hooks(&self, hooks: &HookDirs<'_>) -> impl Iterator<Item = ConfigError> {
-        let overlapping = self.written().filter_map(|(item, host)| Some((item, host, hooks.next_to(host)?)));
-        overlapping.map(|(item, host, hooks)| {
-            let dir = format!("`{}`, {}", hooks.key, shown(hooks.dir));
-            self.overlap(item, host, &dir, "who writes there says what runs as a hook")
-                .note(hooks.location.clone(), "the directory of hooks is set here")
+    fn over_protected(&self, protected: &ProtectedDirs) -> impl Iterator<Item = ConfigError> {
+        let overlapping =
+            self.written().filter_map(|(item, host)| Some((item, host, protected.next_to(host)?)));
+        overlapping.map(|(item, host, other)| {
+            let dir = format!("`{}`, {}", other.key, shown(&other.dir));
+            self.overlap(item, host, &dir, other.why).note(other.location.clone(), other.note)
         })
     }
 
@@ -117,9 +112,9 @@ impl Granted<'_> {
     }
 }
 
-impl<'c> HookDirs<'c> {
-    pub(super) fn new(dirs: impl IntoIterator<Item = HookDirAt<'c>>) -> Self {
-        let sorted: BTreeMap<PathBuf, _> = dirs.into_iter().map(|at| (resolved(at.dir), at)).collect();
+impl ProtectedDirs {
+    fn new(dirs: impl IntoIterator<Item = ProtectedDir>) -> Self {
+        let sorted: BTreeMap<PathBuf, _> = dirs.into_iter().map(|at| (resolved(&at.dir), at)).collect();
         let mut outermost: BTreeMap<PathBuf, _> = BTreeMap::new();
         for (dir, at) in sorted {
             if !outermost.last_key_value().is_some_and(|(last, _)| dir.starts_with(last)) {
@@ -130,7 +125,7 @@ impl<'c> HookDirs<'c> {
     }
 
     /// One that contains the path or is contained in it.
-    fn next_to(&self, path: &Path) -> Option<&HookDirAt<'c>> {
+    fn next_to(&self, path: &Path) -> Option<&ProtectedDir> {
         let path = resolved(path);
         let around =
             self.0.range::<PathBuf, _>(..=&path).next_back().filter(|(dir, _)| path.starts_with(dir));

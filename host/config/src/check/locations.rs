@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use weir_names::{HookDirName, QueueName};
+use weir_names::QueueName;
 
-use crate::error::Location;
+use crate::{error::Location, schema::SectionLocations};
 
 /// Where the parts stand that are judged together; empty for a configuration made in Rust.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(crate) struct Locations {
     pub(crate) serves: Vec<Location>,
     pub(crate) trusted_keys: Vec<Location>,
     pub(crate) queues: BTreeMap<QueueName, QueueLocations>,
-    pub(crate) hooks: BTreeMap<HookDirName, HookDirLocations>,
+    pub(crate) sections: SectionLocations,
     pub(crate) extensions: Vec<ExtensionLocations>,
 }
 
@@ -24,15 +24,6 @@ pub(crate) struct Locations {
 pub(crate) struct QueueLocations {
     pub(crate) name: Location,
     pub(crate) dead_letter: Option<Location>,
-}
-
-/// The same of one directory of hooks.
-#[derive(Debug)]
-pub(crate) struct HookDirLocations {
-    pub(crate) name: Location,
-    pub(crate) dir: Location,
-    pub(crate) suffixes: Vec<Location>,
-    pub(crate) grants: GrantLocations,
 }
 
 /// The same of one extension, item by item.
@@ -50,9 +41,9 @@ pub(crate) struct ExtensionLocations {
     pub(crate) grants: GrantLocations,
 }
 
-/// The same of the directories that are granted: of this machine, and as the guest sees them.
-#[derive(Debug, Default)]
-pub(crate) struct GrantLocations {
+/// Where the directories of a grant stand: of this machine, and as the guest sees them.
+#[derive(Clone, Debug, Default)]
+pub struct GrantLocations {
     pub(crate) hosts: Vec<Location>,
     pub(crate) guests: Vec<Location>,
 }

@@ -86,8 +86,9 @@ fn path_fault(path: &Path, main: &MainConfig) -> Option<String> {
     Some(format!("is in `main.cache-dir`, {}, where only Main writes", shown(cache)))
 }
 
-/// Whether the path is that of the directory, or of something in it.
-pub(super) fn is_inside(path: &Path, dir: &Path) -> bool {
+/// Whether the path is that of the directory, or of something in it, judged by their texts.
+#[must_use]
+pub fn is_inside(path: &Path, dir: &Path) -> bool {
     resolved(path).starts_with(resolved(dir))
 }
 
@@ -103,6 +104,8 @@ pub(super) fn resolved(path: &Path) -> PathBuf {
     })
 }
 
-pub(super) fn shown(path: &Path) -> String {
+/// A path as messages have it.
+#[must_use]
+pub fn shown(path: &Path) -> String {
     quote(&path.display().to_string())
 }

@@ -1,9 +1,6 @@
 //! What is wrong with single values of a configuration made in Rust, and between those of one table.
 
-use crate::{
-    Config, ExtensionConfig, Grants, HookDirConfig, error::ConfigError, grants::check_variable,
-    hooks::suffix, limits::InHooks,
-};
+use crate::{Config, ExtensionConfig, Grants, error::ConfigError};
 
 /// What is wrong with single values: a file is checked for that as it is read.
 pub(crate) fn values(config: &Config) -> Vec<ConfigError> {
@@ -23,15 +20,9 @@ pub(crate) fn values(config: &Config) -> Vec<ConfigError> {
         let path = format!("queue.{name}");
         faults.extend(queue.out_of_range().into_iter().map(|(key, what)| must_be(&path, key, &what)));
     }
-    config.hooks.iter().for_each(|(name, config)| hooks(config, &format!("hooks.{name}"), &mut faults));
-    errors(faults)
-}
-
-/// The same of one directory of hooks, whose table is at `path`.
-pub(super) fn hook_dir_values(config: &HookDirConfig, path: &str) -> Vec<ConfigError> {
-    let mut faults = Faults::new();
-    hooks(config, path, &mut faults);
-    errors(faults)
+    let mut errors = errors(faults);
+    errors.extend(config.sections.all().flat_map(|section| section.check_values()));
+    errors
 }
 
 fn errors(faults: Faults) -> Vec<ConfigError> {
@@ -66,28 +57,11 @@ fn restart(extension: &ExtensionConfig, path: &str, faults: &mut Faults) {
     faults.extend(out_of_range.into_iter().map(|(key, shape)| must_be(&path, key, &shape)));
 }
 
-fn hooks(hooks: &HookDirConfig, path: &str, faults: &mut Faults) {
-    let out_of_range = hooks.out_of_range();
-    let mut not_so = |key: &str, what: String| {
-        let key = format!("{path}.{key}");
-        let message = format!("in `{key}`: {what}");
-        faults.push((key, message));
-    };
-    hooks.suffixes.iter().filter_map(|text| suffix(text).err()).for_each(|fault| not_so("suffixes", fault));
-    if out_of_range.iter().all(|(key, _)| !key.starts_with("exit-codes")) {
-        hooks.exit_codes.overlaps().into_iter().for_each(|(_, fault)| not_so("exit-codes", fault));
-    }
-    faults.extend(out_of_range.into_iter().map(|(key, what)| must_be(path, key, &what)));
-    // The class gives the rest, and no hook heeds it.
-    let limits = hooks.limits.out_of_range().into_iter().filter(|(key, _)| key.in_hooks == InHooks::Allowed);
-    faults.extend(limits.map(|(key, what)| must_be(&format!("{path}.limits"), key.name, &what)));
-    variables(&hooks.grants, path, faults);
-}
-
 fn variables(grants: &Grants, path: &str, faults: &mut Faults) {
-    faults.extend(grants.env.iter().filter_map(|(name, value)| {
-        let fault = check_variable(name, value).err()?;
-        Some((format!("{path}.grants.env"), format!("in `{path}.grants.env`: {fault}")))
+    faults.extend(grants.faults().into_iter().map(|fault| {
+        let key = format!("{path}.grants.env");
+        let message = format!("in `{key}`: {fault}");
+        (key, message)
     }));
 }
 

@@ -10,7 +10,7 @@ use crate::shape::{Found, Shape};
 
 impl Section<'_, '_> {
     /// A list of strings that `parse` makes something of; those of which it does not are left out.
-    pub(crate) fn texts<T, E: fmt::Display>(
+    pub fn texts<T, E: fmt::Display>(
         &mut self,
         key: &'static str,
         what: &'static str,
@@ -22,7 +22,7 @@ impl Section<'_, '_> {
     }
 
     /// The same of a list that cannot be empty; none if it is not there.
-    pub(crate) fn some_texts<T, E: fmt::Display>(
+    pub fn some_texts<T, E: fmt::Display>(
         &mut self,
         key: &'static str,
         what: &'static str,
@@ -38,9 +38,8 @@ impl Section<'_, '_> {
 
     /// A list of tables with keys of their own. Each is shown under its `id`, if that is well
     /// formed, else under its place in the list, from 1.
-    pub(crate) fn tables(&mut self, key: &'static str, mut read: impl FnMut(&mut Section<'_, '_>)) {
+    pub fn tables(&mut self, key: &'static str, mut read: impl FnMut(&mut Section<'_, '_>)) {
         let list = self.list(key, &Shape::Tables);
-        #[cfg(test)]
         self.note_keys(key, &mut read);
         for (index, item) in list.into_iter().flat_map(|list| list.iter()).enumerate() {
             let Some(table) = item.get_ref().as_table() else {
@@ -55,7 +54,7 @@ impl Section<'_, '_> {
 
     /// A list of strings, of which `parse` makes something, and of tables with keys of their own, of which
     /// `read` does; what comes to nothing is left out. Tables are shown under their place in the list, from 1.
-    pub(crate) fn texts_and_tables<T, E: fmt::Display>(
+    pub fn texts_and_tables<T, E: fmt::Display>(
         &mut self,
         key: &'static str,
         what: &'static str,
@@ -64,7 +63,6 @@ impl Section<'_, '_> {
     ) -> Vec<T> {
         let shape = Shape::TextsAndTables(what);
         let list = self.list(key, &shape);
-        #[cfg(test)]
         self.note_keys(key, |section| drop(read(section)));
         let items = list.into_iter().flat_map(|list| list.iter()).enumerate();
         items
@@ -88,7 +86,6 @@ impl Section<'_, '_> {
     }
 
     /// Notes down the keys of the tables of a list, where that is wanted.
-    #[cfg(test)]
     fn note_keys(&mut self, key: &'static str, read: impl FnOnce(&mut Section<'_, '_>)) {
         if self.reader.keys.is_some() {
             let path = self.path_of(key);

@@ -8,12 +8,11 @@ use super::{Located, Section, child};
 use crate::shape::{self, Found, Shape};
 
 /// What stands for a name that the operator chooses, where keys are listed.
-#[cfg(test)]
 const NAME: &str = "NAME";
 
 impl Section<'_, '_> {
     /// A table of strings, numbers and booleans, whose entries `check` may refuse.
-    pub(crate) fn values(
+    pub fn values(
         &mut self,
         key: &'static str,
         check: impl Fn(&str, &str) -> Result<(), String>,
@@ -50,7 +49,7 @@ impl Section<'_, '_> {
     }
 
     /// A table with keys of its own, which `read` reads; an empty one if it is not there.
-    pub(crate) fn table<R>(&mut self, key: &'static str, read: impl FnOnce(&mut Section<'_, '_>) -> R) -> R {
+    pub fn table<R>(&mut self, key: &'static str, read: impl FnOnce(&mut Section<'_, '_>) -> R) -> R {
         let empty = DeTable::new();
         let path = self.path_of(key);
         let (table, start) = match self.find(key, &Shape::Table) {
@@ -67,13 +66,8 @@ impl Section<'_, '_> {
     }
 
     /// A table of tables with keys of their own, under names of the operator's choice.
-    pub(crate) fn named(
-        &mut self,
-        key: &'static str,
-        mut read: impl FnMut(&mut Section<'_, '_>, Located<&str>),
-    ) {
+    pub fn named(&mut self, key: &'static str, mut read: impl FnMut(&mut Section<'_, '_>, Located<&str>)) {
         let value = self.find(key, &Shape::Named);
-        #[cfg(test)]
         if self.reader.keys.is_some() {
             let name = Located { value: NAME, location: self.location() };
             let path = format!("{}.{NAME}", self.path_of(key));

@@ -4,7 +4,13 @@ use super::*;
 
 fn cache_dir(text: &str, variables: &[(&str, &str)]) -> PathBuf {
     let variables = variables.iter().map(|(name, value)| ((*name).into(), (*value).into()));
-    let config = file::parse(text.to_owned(), "weir.toml", Path::new("/etc/weir"), &variables.collect());
+    let config = file::parse(
+        text.to_owned(),
+        "weir.toml",
+        Path::new("/etc/weir"),
+        &Loader::new(),
+        &variables.collect(),
+    );
     config.unwrap().main.cache_dir.unwrap()
 }
 

@@ -33,7 +33,7 @@ const CLASSES: &str = "
 
 fn parse_with<N: AsRef<OsStr>>(text: &str, variables: &[(N, &str)]) -> Result<Config, ConfigErrors> {
     let variables = variables.iter().map(|(name, value)| (name.as_ref().to_owned(), OsString::from(value)));
-    file::parse(text.to_owned(), "weir.toml", &golden(), &variables.collect())
+    file::parse(text.to_owned(), "weir.toml", &golden(), &Loader::new(), &variables.collect())
 }
 
 /// The limits of the extensions of [`CLASSES`].
@@ -212,7 +212,7 @@ fn a_variable_with_a_value_that_the_limit_cannot_have_is_refused() {
     }
     let value = OsStr::from_bytes(b"2 MiB\xff").to_owned();
     let environment: Environment = [("WEIR_LIMITS_MIN_STACK".into(), value)].into_iter().collect();
-    let error = file::parse(String::new(), "weir.toml", &golden(), &environment).unwrap_err();
+    let error = file::parse(String::new(), "weir.toml", &golden(), &Loader::new(), &environment).unwrap_err();
     report.push_str(&format!("# not UTF-8\n{error}\n"));
     assert_golden("variables-out-of-range", &report);
 }

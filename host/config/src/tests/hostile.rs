@@ -127,30 +127,6 @@ fn files_full_of_names_are_judged_at_once() {
             ),
         ),
         (
-            "hooks that there are not",
-            format!(
-                "[[extension]]\nid='a'\npath='a'\nruns=[{}]\n{}",
-                many(0..30_000, &|n| format!("'r{n}',")),
-                many(0..25_000, &|n| format!("[hooks.h{n}]\ndir='h{n}'\n")),
-            ),
-        ),
-        (
-            "hooks that can be written",
-            format!(
-                "{}[[extension]]\nid='a'\npath='a'\ngrants.dirs=[{}]\n",
-                many(0..12_000, &|n| format!("[hooks.h{n}]\ndir='/h/{n}/a'\n")),
-                many(0..12_000, &|n| format!("{{host='/h/{n}',guest='/{n}',mode='rw'}},")),
-            ),
-        ),
-        (
-            "hooks deep inside of others",
-            format!(
-                "hooks.a.dir='{0}'\nhooks.b.dir='{0}/b'\n[[extension]]\nid='a'\npath='a'\n\
-                 grants.dirs=[{{host='{0}/c',guest='/',mode='rw'}}]\n",
-                "/a".repeat(150_000),
-            ),
-        ),
-        (
             "a round of queues",
             many(0..20_000, &|n| format!("[queue.q{n}]\ndead-letter='q{}'\n", (n + 1) % 20_000)),
         ),

@@ -1,6 +1,6 @@
 //! Files made by hand, honest and not.
 
-use weir_config::Config;
+use weir_config::Loader;
 
 use super::*;
 
@@ -94,10 +94,11 @@ fn a_manifest_inside_a_nested_module_becomes_a_stanza_that_the_operators_file_ac
     "#);
     let around = "[main]\nserves = [\"local.storage@1\"]\n[queue.uploads]\n[queue.reports]\n";
     let file = format!("{around}{}", found.stanza());
-    let mut config = Config::parse(&file, "weir.toml", "/plugins".as_ref()).unwrap();
+    let mut config = Loader::new().parse(&file, "weir.toml", "/plugins".as_ref()).unwrap();
     assert_eq!(config.extensions[0].grants.dirs.len(), 2);
     assert_eq!(config.extensions[0].sha256, None);
-    config = Config::parse(&file.replace("# sha256", "sha256"), "weir.toml", "/plugins".as_ref()).unwrap();
+    config =
+        Loader::new().parse(&file.replace("# sha256", "sha256"), "weir.toml", "/plugins".as_ref()).unwrap();
     assert_eq!(config.extensions[0].sha256, Some(found.sha256));
 }
 

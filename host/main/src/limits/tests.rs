@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc, time::Instant};
 
 use weir_bus::{Access, Bus, InboxLimits, PeerLimits};
-use weir_config::{LimitHit, LimitName, ReloadMode};
+use weir_config::{LimitHit, LimitName, Loader, ReloadMode};
 
 use super::*;
 
@@ -32,7 +32,7 @@ class = "smaller"
 "#;
 
 fn parsed() -> Config {
-    Config::parse(FILE, "weir.toml", Path::new("/")).unwrap()
+    Loader::new().parse(FILE, "weir.toml", Path::new("/")).unwrap()
 }
 
 fn unit(id: &str) -> Unit {

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, time::Duration};
 use futures_util::FutureExt;
 use tokio::task::yield_now;
 use weir_host::{
-    Config, Main,
+    Main,
     component::Compilation,
     control::ExtensionState,
     limits::{ExtensionLimits, LimitsReport},
@@ -181,7 +181,7 @@ const BY_A_BOMB: [&str; 1] = ["compile-memory"];
 
 #[tokio::test]
 async fn every_key_has_its_guest() {
-    let config = Config::parse(&file("", ""), "weir.toml", &guests()).unwrap();
+    let config = weir_host::parse(&file("", ""), "weir.toml", &guests()).unwrap();
     let report = LimitsReport::configured(&config).await;
     let keys: BTreeSet<_> = report.extensions.first().unwrap().limits.iter().map(|limit| limit.key).collect();
     assert_eq!(keys, CASES.iter().map(|case| case.key).chain(BY_A_BOMB).collect());
@@ -200,7 +200,7 @@ impl Case {
     /// What comes of the act under these limits.
     async fn outcome(&self, limits: &str) -> String {
         let gate = Gate::new();
-        let mut config = Config::parse(&file(limits, self.config), "weir.toml", &guests()).unwrap();
+        let mut config = weir_host::parse(&file(limits, self.config), "weir.toml", &guests()).unwrap();
         // That of whoever runs the tests.
         config.main.cache_dir = None;
         let compilation = Compilation::Child {

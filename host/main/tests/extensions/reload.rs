@@ -401,7 +401,7 @@ async fn a_file_is_read_again_and_a_line_that_moves_changes_nothing() {
         )
     };
     fs::write(&file, text("")).unwrap();
-    let main = Main::builder(Config::load(&file).unwrap()).start().await.unwrap();
+    let main = Main::builder(weir_host::load(&file).unwrap()).start().await.unwrap();
     let control = main.control();
     fs::write(&file, text("# a comment\n")).unwrap();
     let report = control.reload().await.unwrap();

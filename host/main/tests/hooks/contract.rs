@@ -1,7 +1,10 @@
 //! Hooks from extensions, through `hooks@1`.
 
 use serde_json::{Value, json};
-use weir_host::{Config, Error, ExtensionConfig, Main, MainConfig, config::HookDirConfig};
+use weir_host::{
+    Config, Error, ExtensionConfig, Main, MainConfig,
+    hooks::{HookDirConfig, HooksConfig},
+};
 
 use super::support::*;
 
@@ -18,7 +21,8 @@ fn with(extensions: Vec<ExtensionConfig>, hooks: &[(&str, HookDirConfig)]) -> Co
     let mut main = MainConfig::default();
     main.request_timeout = PATIENCE;
     let mut config = Config::new(main, extensions);
-    config.hooks = hooks.iter().map(|(name, dir)| (name.parse().unwrap(), dir.clone())).collect();
+    let hooks = hooks.iter().map(|(name, dir)| (name.parse().unwrap(), dir.clone()));
+    config.set_section(hooks.collect::<HooksConfig>());
     config
 }
 

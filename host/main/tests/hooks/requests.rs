@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::timeout};
-use weir_host::{Client, Config, ExtensionConfig, Main, Service, config::HookDirConfig};
+use weir_host::{
+    Client, Config, ExtensionConfig, Main, Service,
+    hooks::{HookDirConfig, HooksConfig},
+};
 
 use super::support::*;
 
@@ -18,7 +21,7 @@ async fn main_with(dir: HookDirConfig) -> Main {
     let mut main = main_config();
     main.request_timeout = PATIENCE;
     let mut config = Config::new(main, Vec::new());
-    config.hooks.insert("it".parse().unwrap(), dir);
+    config.set_section(HooksConfig::from_iter([("it".parse().unwrap(), dir)]));
     let service = Service::new("test@1".parse().unwrap())
         .on("ping".parse().unwrap(), |_| std::future::ready(Ok("pong".into())));
     Main::builder(config).serve(service).start().await.unwrap()
@@ -72,7 +75,7 @@ async fn an_asker_that_takes_small_messages_hears_how_the_hooks_ended() {
     puppet.limits.message_size = 4096;
     let mut config = Config::new(main_config(), vec![puppet]);
     config.main.request_timeout = PATIENCE;
-    config.hooks.insert("it".parse().unwrap(), self::config(&files));
+    config.set_section(HooksConfig::from_iter([("it".parse().unwrap(), self::config(&files))]));
     let main = Main::builder(config).start().await.unwrap();
     let payload = json!({"hooks": "it", "params": {"DO": "flood"}}).to_string();
     let answer = main.client().call("a@1", "run", format!("call hooks@1 run {payload}")).await;

@@ -109,7 +109,7 @@ impl Supervisor {
                     config.main.serves.extend(serves);
                     config.check().map(|()| *config)
                 }
-                (None, Some(file)) => Config::load(&file),
+                (None, Some(file)) => file.read(),
                 (None, None) => Ok(Config::default()),
             };
             Done::Read(Box::new(read))
@@ -143,7 +143,7 @@ impl Supervisor {
         applying.report.warnings = config.warnings();
         applying.report.needs_restart = needs_restart(&before, &config.main);
         configure_traffic(&self.bus, queues_on_the_bus(&config), config.retained());
-        self.hooks.configure(config.hooks.clone());
+        (self.sections.0)(&config);
         let beside = config.memory_beside_extensions();
         let (main, extensions) = config.into_parts();
         let mut kept = (*before).clone();

@@ -1,19 +1,25 @@
-//! A directory of hooks: as configured.
+//! Directories of hooks, as configured.
 
-use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
+mod check;
+mod section;
 
-use super::{ConfigErrors, Grants, Limits, check, error::quote, limits::TIMEOUT, shape::Shape};
+use std::{collections::BTreeMap, fmt, ops::RangeInclusive, path::PathBuf, time::Duration};
 
-/// The contract through which extensions run hooks. Main serves it, unless somebody else is configured to.
-pub const HOOKS_CONTRACT: &str = "hooks@1";
+use weir_config::{ConfigErrors, Grants, Limits, Shape, TIMEOUT, extend::quote};
+use weir_names::HookDirName;
 
-pub(super) const SUFFIX: &str = "the end of a file's name, as in `.wasm`";
-pub(super) const EXIT_CODES: &str = "an exit code from 0 to 255 or a range of them, as in `1-31`";
+use crate::ExitCodes;
+
+const SUFFIX: &str = "the end of a file's name, as in `.wasm`";
 
 /// 1 KiB to 16 MiB.
-pub(super) const OUTPUT: Shape = Shape::Size(1 << 10..=16 << 20);
+const OUTPUT: Shape = Shape::Size(1 << 10..=16 << 20);
 
-pub(super) const AT_ONCE: RangeInclusive<u32> = 1..=64;
+const AT_ONCE: RangeInclusive<u32> = 1..=64;
+
+/// The directories of hooks of a [`Config`](weir_config::Config), by name.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct HooksConfig(pub BTreeMap<HookDirName, HookDirConfig>);
 
 /// A directory of hooks: WASI commands that are run to completion, one after the other.
 ///
@@ -44,19 +50,6 @@ pub struct HookDirConfig {
     pub at_once: u32,
     /// What the exit codes of its hooks mean.
     pub exit_codes: ExitCodes,
-}
-
-/// What the exit codes of hooks mean. The ranges do not overlap; a code in none of them is reserved, and an
-/// error.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ExitCodes {
-    /// All is well: at first 0.
-    pub ok: RangeInclusive<u8>,
-    /// The hook has failed: at first 1 to 31.
-    pub error: RangeInclusive<u8>,
-    /// Something is off, and the next hook runs: at first 32 to 63.
-    pub warning: RangeInclusive<u8>,
 }
 
 impl HookDirConfig {
@@ -95,8 +88,7 @@ impl HookDirConfig {
     /// Fails with every value that cannot be, those that contradict or double each other, and directories granted
     /// for writing that overlap with that of the hooks.
     pub fn check(&self) -> Result<(), ConfigErrors> {
-        let errors = check::hook_dir(self);
-        if errors.is_empty() { Ok(()) } else { Err(ConfigErrors::new(errors, 0)) }
+        ConfigErrors::none_of(check::alone(self))
     }
 
     /// Those of its own values that cannot be: the key and what it must be.
@@ -104,7 +96,6 @@ impl HookDirConfig {
         let is_path =
             !self.dir.as_os_str().is_empty() && !self.dir.as_os_str().as_encoded_bytes().contains(&0);
         let (time, at_once) = (Shape::Time(TIMEOUT), Shape::counts(AT_ONCE));
-        let ExitCodes { ok, error, warning } = &self.exit_codes;
         [
             ("dir", is_path, "a path, not empty and without NUL".to_owned()),
             ("suffixes", !self.suffixes.is_empty(), "a list that is not empty".to_owned()),
@@ -112,36 +103,28 @@ impl HookDirConfig {
             ("total-timeout", TIMEOUT.contains(&self.total_timeout), time.to_string()),
             ("output", OUTPUT.has(self.output), OUTPUT.to_string()),
             ("at-once", at_once.has(self.at_once.into()), at_once.to_string()),
-            ("exit-codes.ok", !ok.is_empty(), EXIT_CODES.to_owned()),
-            ("exit-codes.error", !error.is_empty(), EXIT_CODES.to_owned()),
-            ("exit-codes.warning", !warning.is_empty(), EXIT_CODES.to_owned()),
         ]
         .into_iter()
         .filter_map(|(key, within, must_be)| (!within).then_some((key, must_be)))
+        .chain(self.exit_codes.out_of_range())
         .collect()
     }
 }
 
-impl ExitCodes {
-    /// Every two that have a code in common: both keys and what is wrong.
-    pub(super) fn overlaps(&self) -> Vec<([&'static str; 2], String)> {
-        let Self { ok, error, warning } = self;
-        let (ok, error, warning) = (("ok", ok), ("error", error), ("warning", warning));
-        let pairs = [(ok, error), (ok, warning), (error, warning)].into_iter();
-        pairs
-            .filter(|((_, a), (_, b))| a.start().max(b.start()) <= a.end().min(b.end()))
-            .map(|((first, a), (second, b))| {
-                let (a, b) = (exit_codes_text(a), exit_codes_text(b));
-                let message =
-                    format!("`{first}` is `{a}` and `{second}` is `{b}`: no exit code can mean both");
-                ([first, second], message)
-            })
-            .collect()
+impl FromIterator<(HookDirName, HookDirConfig)> for HooksConfig {
+    fn from_iter<I: IntoIterator<Item = (HookDirName, HookDirConfig)>>(dirs: I) -> Self {
+        Self(dirs.into_iter().collect())
+    }
+}
+
+impl fmt::Debug for HooksConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 
 /// The end of a file's name.
-pub(super) fn suffix(text: &str) -> Result<String, String> {
+fn suffix(text: &str) -> Result<String, String> {
     let is_printable = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
     if (1..=32).contains(&text.len()) && text.bytes().all(|byte| is_printable(byte) && byte != b'/') {
         Ok(text.to_owned())
@@ -151,45 +134,9 @@ pub(super) fn suffix(text: &str) -> Result<String, String> {
     }
 }
 
-/// Exit codes as a file writes them.
-pub(super) fn exit_codes_in(text: &str) -> Result<RangeInclusive<u8>, String> {
-    let code = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?;
-    let parse = || {
-        let (first, last) = text.split_once('-').unwrap_or((text, text));
-        Some(code(first)?..=code(last)?)
-    };
-    parse().filter(|codes| !codes.is_empty()).ok_or_else(|| format!("{} is not {EXIT_CODES}", quote(text)))
-}
-
-fn exit_codes_text(codes: &RangeInclusive<u8>) -> String {
-    match (codes.start(), codes.end()) {
-        (start, end) if start == end => start.to_string(),
-        (start, end) => format!("{start}-{end}"),
-    }
-}
-
-impl Default for ExitCodes {
-    fn default() -> Self {
-        Self { ok: 0..=0, error: 1..=31, warning: 32..=63 }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_names::ContractName;
-
-    #[test]
-    fn exit_codes_are_written_as_they_are_read() {
-        for (text, codes) in [("0", 0..=0), ("255", 255..=255), ("1-31", 1..=31), ("0-255", 0..=255)] {
-            assert_eq!(exit_codes_in(text), Ok(codes.clone()));
-            assert_eq!(exit_codes_text(&codes), text);
-        }
-        assert_eq!(exit_codes_in("7-7"), Ok(7..=7));
-        for text in ["", "-", "1-", "-1", "256", "0-256", "2-1", "+1", "1 - 2", "1-2-3", "1..2", "0x1"] {
-            assert!(exit_codes_in(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn the_end_of_a_name_is_of_few_printable_characters() {
@@ -199,10 +146,5 @@ mod tests {
         for text in ["", "/", "a/b", "\t", "\u{7f}", "ä", &"a".repeat(33)] {
             assert!(suffix(text).is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn the_contract_of_hooks_is_one() {
-        assert_eq!(HOOKS_CONTRACT.parse::<ContractName>().unwrap().as_str(), HOOKS_CONTRACT);
     }
 }

@@ -1,13 +1,19 @@
-//! Hooks: defaults, limits, grants, who may run them, and those that are made in Rust.
+//! Defaults, limits, grants, who may run hooks, and those that are made in Rust.
 
 use std::time::Duration;
 
+use weir_config::{DirGrant, ExtensionConfig, MainConfig};
+use weir_hooks::HookDirConfig;
+
 use super::*;
-use crate::{DirGrant, ExitCodes, ExtensionConfig, HookDirConfig, MainConfig};
+
+fn dir_of(config: &Config) -> HookDirConfig {
+    config.section::<HooksConfig>().unwrap().0["a"].clone()
+}
 
 /// The directory of hooks of a file with those entries.
 fn hooks(entries: &str) -> HookDirConfig {
-    parse(&format!("[hooks.a]\ndir = 'hooks.d'\n{entries}")).unwrap().hooks.remove("a").unwrap()
+    dir_of(&parse(&format!("[hooks.a]\ndir = 'hooks.d'\n{entries}")).unwrap())
 }
 
 #[test]
@@ -19,7 +25,7 @@ fn what_is_left_out_has_its_default() {
 }
 
 #[test]
-fn hooks_have_the_limits_of_their_class_as_variables_change_it_and_their_own() {
+fn hooks_have_the_limits_of_their_class_and_their_own() {
     let text = "
         [limits.small]
         inherits = 'min'
@@ -29,16 +35,9 @@ fn hooks_have_the_limits_of_their_class_as_variables_change_it_and_their_own() {
         class = 'small'
         limits.stack = '128 KiB'
     ";
-    let variables = [
-        ("WEIR_LIMITS_SMALL_FUEL_TO_START", "5000"),
-        ("WEIR_LIMITS_MIN_STACK", "2 MiB"),
-        ("WEIR_LIMITS_MIN_CPU_SHARE", "3%"),
-    ];
-    let variables = variables.map(|(name, value)| (name.into(), value.into())).into_iter().collect();
-    let config = file::parse(text.to_owned(), "weir.toml", &golden(), &variables).unwrap();
-    let limits = &config.hooks["a"].limits;
+    let limits = dir_of(&parse(text).unwrap()).limits;
     assert_eq!((limits.memory, limits.stack), (2 << 20, 128 << 10));
-    assert_eq!((limits.fuel_to_start, limits.cpu_share), (5000, "3%".parse().unwrap()));
+    assert_eq!((limits.fuel_to_start, limits.cpu_share), (500_000_000, "10%".parse().unwrap()));
 }
 
 /// In an extension, `message-size` would contradict both.
@@ -78,9 +77,9 @@ fn a_directory_of_hooks_beside_one_that_is_granted_is_no_reason_to_refuse_it() {
         let mut a = ExtensionConfig::new("a".parse().unwrap(), "a.wasm");
         a.grants.dirs = vec![DirGrant::read_write(host, "/data".parse().unwrap())];
         let mut config = Config::new(MainConfig::default(), vec![a]);
-        for (name, dir) in ["h", "i"].iter().zip(dirs) {
-            config.hooks.insert(name.parse().unwrap(), HookDirConfig::new(dir));
-        }
+        let hooks = ["h", "i"].iter().zip(dirs);
+        let hooks = hooks.map(|(name, dir)| (name.parse().unwrap(), HookDirConfig::new(dir)));
+        config.set_section(hooks.collect::<HooksConfig>());
         config.check().is_err()
     };
     for host in ["/a/hook", "/a/hooks!", "/a/hooks-", "/a/hooks.d", "/a/hooks0", "/b", "/", "/a/../a"] {
@@ -113,21 +112,21 @@ fn broken() -> HookDirConfig {
     hooks.total_timeout = Duration::MAX;
     hooks.output = 0;
     hooks.at_once = 0;
-    hooks.exit_codes = ExitCodes { ok: 0..=40, ..ExitCodes::default() };
+    hooks.exit_codes.ok = 0..=40;
     hooks
 }
 
 #[test]
 fn what_is_wrong_with_hooks_made_in_rust_is_refused_with_or_without_a_configuration() {
     let mut config = Config::default();
-    config.hooks.insert("h".parse().unwrap(), broken());
+    config.set_section(HooksConfig::from_iter([("h".parse().unwrap(), broken())]));
     let refused = config.check().unwrap_err().to_string();
     let alone = broken().check().unwrap_err().to_string();
     let mut empty = HookDirConfig::new("");
     empty.suffixes = Vec::new();
     #[expect(clippy::reversed_empty_ranges, reason = "that is what is refused")]
-    let codes = ExitCodes { ok: 1..=0, error: 2..=1, warning: 3..=2 };
-    empty.exit_codes = codes;
+    let codes = (1..=0, 2..=1, 3..=2);
+    (empty.exit_codes.ok, empty.exit_codes.error, empty.exit_codes.warning) = codes;
     let empty = empty.check().unwrap_err().to_string();
     assert_golden("rust-hooks", &format!("{refused}\n\n{alone}\n\n{empty}"));
     HookDirConfig::new("hooks.d").check().unwrap();

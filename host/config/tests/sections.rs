@@ -1,0 +1,224 @@
+//! A section that a crate outside of this one brings: read, checked, reported and listed as all others are.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::{ops::RangeInclusive, path::Path};
+
+use weir_config::{
+    Config, ConfigError, ConfigErrors, DirGrant, ExtensionConfig, Loader, MainConfig, Shape,
+    extend::{ConfigSection, Judged, Location, MemoryUse, ProtectedDir, Section, Settling},
+};
+
+const CONNECTIONS: RangeInclusive<u32> = 1..=1000;
+const BUFFER: Shape = Shape::Size(1024..=1 << 30);
+
+/// What a crate that lets devices in might have an operator set.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct GatewayConfig {
+    connections: u32,
+    buffer: u64,
+    store: String,
+}
+
+#[derive(Debug, Default)]
+struct Locations {
+    table: Option<Location>,
+    store: Option<Location>,
+}
+
+impl ConfigSection for GatewayConfig {
+    const TABLE: &'static str = "gateway";
+    const IN_BUDGET: &'static str = "the gateway";
+    type Draft = (Self, Locations);
+    type Locations = Locations;
+
+    fn read((config, at): &mut Self::Draft, file: &mut Section<'_, '_>) {
+        file.table(Self::TABLE, |gateway| {
+            let connections = gateway.count("connections", CONNECTIONS);
+            let buffer = gateway.number("buffer", &BUFFER);
+            let least = gateway.number("least-buffer", &BUFFER);
+            let store = gateway.text("store", "the path of a directory", |text| {
+                if text.is_empty() { Err("it is empty") } else { Ok(text.to_owned()) }
+            });
+            gateway.refuse("password", "belongs in a file of its own");
+            if let (Some(buffer), Some(least)) = (&buffer, &least)
+                && buffer.value < least.value
+            {
+                let keys = [
+                    ("buffer", Some(buffer.location.clone())),
+                    ("least-buffer", Some(least.location.clone())),
+                ];
+                gateway.contradiction(keys, "`buffer` is less than `least-buffer`");
+            }
+            at.table = connections.as_ref().map(|at| at.location.clone()).or(at.table.take());
+            at.store = store.as_ref().map(|at| at.location.clone()).or(at.store.take());
+            config.connections = connections.map_or(config.connections, |at| at.value);
+            config.buffer = buffer.map_or(config.buffer, |at| at.value);
+            config.store = store.map_or(std::mem::take(&mut config.store), |at| at.value);
+        });
+    }
+
+    fn settle(draft: Self::Draft, _settling: &mut Settling<'_>) -> (Self, Self::Locations) {
+        draft
+    }
+
+    fn check(&self, judged: &Judged<'_>, at: &Locations, errors: &mut Vec<ConfigError>) {
+        let extensions = judged.config().extensions.len();
+        if self.connections > 0 && extensions == 0 {
+            let message = "`gateway` lets devices in, and no extension would hear of them";
+            errors.push(ConfigError::new("gateway.connections", message, at.table.clone()));
+        }
+    }
+
+    fn memory(&self, at: &Locations) -> Vec<MemoryUse> {
+        let bytes = self.buffer * u64::from(self.connections);
+        let part = MemoryUse {
+            what: "the gateway comes".to_owned(),
+            location: at.table.clone(),
+            bytes,
+            factors: "`connections` × `buffer`".to_owned(),
+        };
+        if bytes > 0 { vec![part] } else { Vec::new() }
+    }
+
+    fn protected(&self, at: &Locations) -> Vec<ProtectedDir> {
+        let dir = ProtectedDir {
+            key: "gateway.store".to_owned(),
+            dir: self.store.clone().into(),
+            location: at.store.clone(),
+            why: "who writes there gets in",
+            note: "the store is set here",
+        };
+        if self.store.is_empty() { Vec::new() } else { vec![dir] }
+    }
+
+    fn serves() -> Vec<weir_names::ContractName> {
+        "gateway@1".parse().into_iter().collect()
+    }
+}
+
+const EXTENSION: &str = "[[extension]]\nid = 'a'\npath = 'a.wasm'\nlimits.memory = '1 MiB'\n";
+
+fn loader() -> Loader {
+    Loader::new().section::<GatewayConfig>()
+}
+
+fn parse(text: &str) -> Result<Config, ConfigErrors> {
+    loader().parse(text, "weir.toml", Path::new("/etc/weir"))
+}
+
+fn refused(text: &str) -> String {
+    parse(text).unwrap_err().to_string()
+}
+
+#[test]
+fn the_crate_gets_back_what_the_file_says() {
+    let config = parse(&format!("{EXTENSION}[gateway]\nconnections = 7\nbuffer = '4 KiB'")).unwrap();
+    let gateway = GatewayConfig { connections: 7, buffer: 4096, store: String::new() };
+    assert_eq!(config.section::<GatewayConfig>(), Some(&gateway));
+    assert_eq!(config.clone(), config);
+    assert_ne!(parse(EXTENSION).unwrap(), config);
+    assert!(format!("{config:?}").contains("gateway: GatewayConfig { connections: 7"), "{config:?}");
+
+    let nothing = parse("").unwrap();
+    assert_eq!(nothing.section(), Some(&GatewayConfig::default()));
+    assert_eq!(nothing.contracts_of_sections(), ["gateway@1".parse().unwrap()]);
+    assert_eq!(Loader::new().parse("", "weir.toml", Path::new("/etc/weir")).unwrap(), nothing);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_file_line_and_column() {
+    for (entry, message) in [
+        (
+            "connections = 1001",
+            "weir.toml:6:15: `gateway.connections` must be a whole number from 1 to 1000, not `1001`\n \
+             6 | connections = 1001\n   |               ^^^^",
+        ),
+        (
+            "conections = 1",
+            "weir.toml:6:1: unknown key `conections` in `gateway`: did you mean `connections`?\n \
+             6 | conections = 1\n   | ^^^^^^^^^^",
+        ),
+        ("store = ''", "weir.toml:6:9: in `gateway.store`: it is empty\n 6 | store = ''\n   |         ^^"),
+        (
+            "password = 'x'",
+            "weir.toml:6:1: `gateway.password` belongs in a file of its own\n 6 | password = 'x'\n   | ^^^^^^^^",
+        ),
+        (
+            "buffer = '1 KiB'\nleast-buffer = '2 KiB'",
+            "weir.toml:6:10: in `gateway`: `buffer` is less than `least-buffer`\n 6 | buffer = '1 KiB'\n   \
+             |          ^^^^^^^\n  weir.toml:7:16: the other is here",
+        ),
+    ] {
+        assert_eq!(refused(&format!("{EXTENSION}[gateway]\n{entry}")), message);
+    }
+    let misspelt = refused("[gatewy]");
+    assert!(
+        misspelt.contains("unknown key `gatewy` at the top level: did you mean `gateway`?"),
+        "{misspelt}"
+    );
+}
+
+#[test]
+fn its_own_check_sees_the_rest_of_the_configuration() {
+    assert_eq!(
+        refused("[gateway]\nconnections = 1"),
+        "weir.toml:2:15: `gateway` lets devices in, and no extension would hear of them\n \
+         2 | connections = 1\n   |               ^"
+    );
+    let mut config = Config::new(MainConfig::default(), Vec::new());
+    config.set_section(GatewayConfig { connections: 1, ..GatewayConfig::default() });
+    assert!(config.check().is_err(), "one that is made in Rust is checked, too");
+    config.extensions.push(ExtensionConfig::new("a".parse().unwrap(), "a.wasm"));
+    config.check().unwrap();
+}
+
+#[test]
+fn it_counts_against_the_memory_budget() {
+    let text = format!(
+        "main.memory-budget = '8 MiB'\n{EXTENSION}[gateway]\nconnections = 1000\nbuffer = '64 KiB'\n"
+    );
+    let refused = refused(&text);
+    assert!(refused.contains("the limits of all extensions and the gateway come to 66.5 MiB"), "{refused}");
+    assert!(refused.contains("weir.toml:7:15: the gateway comes to 62.5 MiB: `connections` × `buffer`"));
+    let fits = parse(&text.replace("1000", "10")).unwrap();
+    assert_eq!(fits.memory_beside_extensions(), 640 << 10);
+}
+
+#[test]
+fn nobody_is_granted_to_write_where_it_says() {
+    let text = "[gateway]\nstore = '/var/gateway'\n[[extension]]\nid = 'a'\npath = 'a.wasm'\n\
+                grants.dirs = [{ host = '/var', guest = '/var', mode = 'rw' }]";
+    let refused = refused(text);
+    assert!(
+        refused.contains(
+            "in `extension[a].grants.dirs.host`: `/var` is granted for writing and overlaps with \
+             `gateway.store`, `/var/gateway`: who writes there gets in"
+        ) && refused.contains("weir.toml:2:9: the store is set here"),
+        "{refused}"
+    );
+    let mut made = Config::new(MainConfig::default(), Vec::new());
+    let mut extension = ExtensionConfig::new("a".parse().unwrap(), "a.wasm");
+    extension.grants.dirs = vec![DirGrant::read_write("/var", "/var".parse().unwrap())];
+    made.extensions.push(extension);
+    made.set_section(GatewayConfig { store: "/var/gateway".to_owned(), ..GatewayConfig::default() });
+    assert!(made.check().is_err());
+}
+
+#[test]
+fn an_extension_may_require_what_main_serves_because_of_it() {
+    let calls = format!("{EXTENSION}requires = ['gateway@1']");
+    parse(&calls).unwrap();
+    let alone = Loader::new().parse(&calls, "weir.toml", Path::new("/etc/weir")).unwrap_err().to_string();
+    assert!(alone.contains("requires `gateway@1`, but no extension fulfills it"), "{alone}");
+}
+
+#[test]
+fn its_keys_are_listed_with_what_they_must_be() {
+    let keys = loader().keys();
+    let listed = |path: &str| keys.iter().find(|key| key.path == path).map(|key| key.shape.to_string());
+    assert_eq!(listed("gateway.connections").as_deref(), Some("a whole number from 1 to 1000"));
+    assert_eq!(listed("gateway.buffer"), Some(BUFFER.to_string()));
+    assert!(listed("gateway").is_some() && listed("main.memory-budget").is_some());
+    assert!(Loader::new().keys().iter().all(|key| !key.path.starts_with("gateway")));
+}

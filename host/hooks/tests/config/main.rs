@@ -1,0 +1,111 @@
+//! Tables of hooks: what is read from files, what is refused, and with which words.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod keys;
+mod values;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use weir_config::{Config, ConfigErrors, Loader};
+use weir_hooks::HooksConfig;
+
+fn loader() -> Loader {
+    Loader::new().section::<HooksConfig>()
+}
+
+/// Where the golden files are.
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+fn parse(text: &str) -> Result<Config, ConfigErrors> {
+    loader().parse(text, "weir.toml", &golden())
+}
+
+fn parse_error(text: &str) -> String {
+    parse(text).unwrap_err().to_string()
+}
+
+/// Compares with the golden file of that name.
+fn assert_golden(name: &str, text: &str) {
+    let mut settings = insta::Settings::new();
+    settings.set_snapshot_path(golden());
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(name, text));
+}
+
+#[test]
+fn every_broken_file_is_refused_with_its_golden_message() {
+    let mut cases = 0;
+    for entry in fs::read_dir(golden()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let errors = parse_error(&fs::read_to_string(&path).unwrap());
+            assert_golden(path.file_stem().unwrap().to_str().unwrap(), &errors);
+            cases += 1;
+        }
+    }
+    assert!(cases > 8, "{cases}");
+}
+
+#[test]
+fn a_file_and_those_that_it_includes_make_one_configuration() {
+    let dir = golden().join("valid");
+    let config = loader().load(&dir.join("weir.toml")).unwrap();
+    let text = format!("{config:#?}").replace(dir.to_str().unwrap(), "DIR");
+    assert_golden("valid", &text);
+}
+
+#[test]
+fn a_table_of_hooks_is_unknown_where_it_is_not_registered() {
+    let refused = Loader::new().parse("[hooks.a]\ndir = 'hooks.d'", "weir.toml", &golden()).unwrap_err();
+    let message = refused.iter().next().unwrap().message();
+    assert_eq!(
+        message,
+        "unknown key `hooks` at the top level: the keys there are `include`, `main`, `limits`, `queue`, `topic`, \
+         `extension`"
+    );
+}
+
+/// Each of them would take minutes if names were compared each with each.
+#[test]
+fn files_full_of_names_are_judged_at_once() {
+    let many =
+        |range: std::ops::Range<usize>, each: &dyn Fn(usize) -> String| range.map(each).collect::<String>();
+    let mut report = String::new();
+    for (name, text) in [
+        (
+            "hooks that there are not",
+            format!(
+                "[[extension]]\nid='a'\npath='a'\nruns=[{}]\n{}",
+                many(0..30_000, &|n| format!("'r{n}',")),
+                many(0..25_000, &|n| format!("[hooks.h{n}]\ndir='h{n}'\n")),
+            ),
+        ),
+        (
+            "hooks that can be written",
+            format!(
+                "{}[[extension]]\nid='a'\npath='a'\ngrants.dirs=[{}]\n",
+                many(0..12_000, &|n| format!("[hooks.h{n}]\ndir='/h/{n}/a'\n")),
+                many(0..12_000, &|n| format!("{{host='/h/{n}',guest='/{n}',mode='rw'}},")),
+            ),
+        ),
+        (
+            "hooks deep inside of others",
+            format!(
+                "hooks.a.dir='{0}'\nhooks.b.dir='{0}/b'\n[[extension]]\nid='a'\npath='a'\n\
+                 grants.dirs=[{{host='{0}/c',guest='/',mode='rw'}}]\n",
+                "/a".repeat(150_000),
+            ),
+        ),
+    ] {
+        assert!(text.len() <= 1024 * 1024, "{name}: {}", text.len());
+        report.push_str(&format!("# {name}\n{}\n\n", parse_error(&text)));
+    }
+    assert_golden("hostile-names", &report);
+}
