@@ -8,7 +8,7 @@ use weir_hooks::HookDirConfig;
 use super::*;
 
 fn dir_of(config: &Config) -> HookDirConfig {
-    config.section::<HooksConfig>().unwrap().0["a"].clone()
+    config.section::<HooksConfig>().unwrap().0.get("a").cloned().unwrap()
 }
 
 /// The directory of hooks of a file with those entries.
