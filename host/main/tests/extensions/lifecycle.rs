@@ -5,7 +5,8 @@ use std::fs;
 use futures_util::FutureExt;
 use tempfile::TempDir;
 use weir_host::{
-    ControlError, Error, ExtensionConfig, ExtensionStatus, Main, MainEvent, State, config::DirGrant,
+    ControlError, Error, ExtensionConfig, ExtensionStatus, Main, MainEvent, State,
+    config::{ComponentSource, DirGrant},
 };
 
 use super::support::{
@@ -169,8 +170,8 @@ async fn one_that_ends_by_itself_each_time_is_started_from_what_is_in_its_file()
     let data = tempfile::tempdir().unwrap();
     let (path, copy) = (data.path().join("a.wasm"), data.path().join("b.wasm"));
     let mut brief = brief(&data, "ok");
-    fs::copy(&brief.path, &path).unwrap();
-    brief.path.clone_from(&path);
+    fs::copy(brief.component.path().unwrap(), &path).unwrap();
+    brief.component = ComponentSource::Path(path.clone());
     let main = start(vec![brief]).await;
     for _ in 0..3 {
         assert_eq!(run_brief(&main).await.state, State::Stopped);

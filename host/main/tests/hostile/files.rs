@@ -71,8 +71,8 @@ impl Files {
         let mut good = support::puppet("good");
         if let Some(dir) = &self.main.plugin_dir {
             let path = dir.join("puppet.wasm");
-            fs::copy(&good.path, &path).unwrap();
-            good.path = path;
+            fs::copy(good.component.path().unwrap(), &path).unwrap();
+            good.component = ComponentSource::Path(path);
         }
         let config = Config::new(self.main.clone(), vec![hostile, good]);
         let main = Main::builder(config).compilation(self.compilation.clone()).start().await.unwrap();
@@ -170,7 +170,7 @@ async fn another_file_than_the_one_pinned_is_refused() {
     files.write_text("good.wasm", &good());
     let mut pinned = files.extension("good.wasm");
     pinned.sha256 = Some("5e0b2a4cb0a4b4a0ab7a5a5b2a3c9f6dd1c0b6f4e6f0a1b2c3d4e5f60718293a".parse().unwrap());
-    let found = weir_host::inspect_component(&pinned.path).unwrap().sha256;
+    let found = weir_host::inspect_component(pinned.component.path().unwrap()).unwrap().sha256;
     let cause = format!("`DIR/good.wasm` has the SHA-256 `{found}`, which is not the one that `sha256` pins");
     files.refused(pinned.clone(), &cause).await;
     pinned.sha256 = Some(found);
