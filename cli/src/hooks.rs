@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Context;
 use weir_host::{
-    Main, MainConfig,
+    Config, Main, MainConfig,
     blocking::{BlockingError, wait},
     hooks::{HookCall, HookDirConfig, HookError, HooksConfig},
     names::HookDirName,
