@@ -10,8 +10,8 @@ use tempfile::TempDir;
 use weir_host::{
     Config, Main, MainConfig,
     blocking::wait,
-    config::{CpuShare, HookDirConfig},
-    hooks::{HookCall, HookDir, HookReport, HookRun},
+    config::CpuShare,
+    hooks::{HookCall, HookDir, HookDirConfig, HookReport, HookRun},
 };
 
 use super::client::wait_until;

@@ -9,7 +9,10 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
-use weir_host::config::{CpuShare, DirGrant, HookDirConfig};
+use weir_host::{
+    config::{CpuShare, DirGrant},
+    hooks::HookDirConfig,
+};
 
 use super::{HOOKS, node};
 use crate::guests::Guests;
