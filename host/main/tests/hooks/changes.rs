@@ -3,10 +3,7 @@
 use std::{fs, os::unix::fs::symlink, time::Duration};
 
 use rustix::fs::{Mode, OFlags};
-use weir_host::{
-    config::HookDirConfig,
-    hooks::{HookCall, HookDir, HookOutcome},
-};
+use weir_host::hooks::{HookCall, HookDir, HookDirConfig, HookOutcome};
 
 use super::support::*;
 

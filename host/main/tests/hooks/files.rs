@@ -4,8 +4,8 @@ use std::{fs, path::Path, time::Duration};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use weir_host::{
-    config::{DirGrant, DirMode, HookDirConfig},
-    hooks::{HookCall, HookOutcome},
+    config::{DirGrant, DirMode},
+    hooks::{HookCall, HookDirConfig, HookOutcome},
 };
 
 use super::support::*;

@@ -3,8 +3,7 @@
 use std::{fs, time::Duration};
 
 use weir_host::{
-    config::ExitCodes,
-    hooks::{HookCall, HookOutcome, HookRun},
+    hooks::{ExitCodes, HookCall, HookOutcome, HookRun},
     limits::LimitName,
 };
 

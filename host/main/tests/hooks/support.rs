@@ -5,8 +5,7 @@ use std::{fs, path::Path, sync::LazyLock, time::Duration};
 use tempfile::TempDir;
 use weir_host::{
     Builder, Config, Main, MainConfig,
-    config::HookDirConfig,
-    hooks::{HookCall, HookDir, HookOutcome, HookReport, HookRun},
+    hooks::{HookCall, HookDir, HookDirConfig, HookOutcome, HookReport, HookRun},
 };
 
 /// Time enough for everything on a machine that is busy with other things.
