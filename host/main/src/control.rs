@@ -9,8 +9,7 @@ use weir_guest::fuel_per_ms;
 use weir_logs::{LogLine, Logs};
 use weir_names::ExtensionId;
 pub use weir_supervisor::{
-    ControlError, ExtensionStatus, FailureRecord, HandledMessage, NotReloaded, ReloadReport,
-    State as ExtensionState,
+    ControlError, ExtensionState, ExtensionStatus, FailureRecord, HandledMessage, NotReloaded, ReloadReport,
 };
 use weir_supervisor::{MainEvent, MainEvents, Order, OrderReplyTo, Roster, Unit, UntilEnded};
 

@@ -9,7 +9,7 @@ use tokio::sync::broadcast::{
 };
 use weir_names::ExtensionId;
 
-use crate::roster::{FailureRecord, State};
+use crate::roster::{ExtensionState, FailureRecord};
 
 /// Events that a slow listener may lag behind.
 pub const KEPT_EVENTS: usize = 1024;
@@ -24,9 +24,9 @@ pub enum MainEvent {
         /// The extension.
         extension: ExtensionId,
         /// The state before.
-        from: State,
+        from: ExtensionState,
         /// The state now.
-        to: State,
+        to: ExtensionState,
         /// Why, where there is more to say.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,

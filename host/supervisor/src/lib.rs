@@ -12,8 +12,8 @@ pub use self::{
     events::{KEPT_EVENTS, MainEvent, MainEvents, UntilEnded},
     mappings::{TooFewMappings, check_mappings},
     roster::{
-        ExtensionStatus, FailureRecord, HandledMessage, Roster, State, Unit, Version, configure_traffic,
-        on_the_bus, queues_on_the_bus,
+        ExtensionState, ExtensionStatus, FailureRecord, HandledMessage, Roster, Unit, Version,
+        configure_traffic, on_the_bus, queues_on_the_bus,
     },
     supervisor::{
         ControlError, NotReloaded, Order, OrderReplyTo, Reconfigure, ReloadReport, Supervisor,

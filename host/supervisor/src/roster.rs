@@ -25,7 +25,7 @@ pub use self::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum State {
+pub enum ExtensionState {
     /// Configured, and not started yet: it waits to be, or for what it requires.
     Loaded,
     /// Its program is loaded, compiled or at work before it is ready.
@@ -48,7 +48,7 @@ pub enum State {
     Quarantined,
 }
 
-impl fmt::Display for State {
+impl fmt::Display for ExtensionState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Loaded => "loaded",
@@ -72,7 +72,7 @@ pub struct ExtensionStatus {
     /// Its id.
     pub id: ExtensionId,
     /// Where it is in its life.
-    pub state: State,
+    pub state: ExtensionState,
     /// Why, where there is more to say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

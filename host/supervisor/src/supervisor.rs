@@ -38,7 +38,7 @@ use self::{
 };
 use crate::{
     events::MainEvent,
-    roster::{Roster, State, Version},
+    roster::{ExtensionState, Roster, Version},
 };
 
 /// Why an extension was not started, stopped or reloaded.
@@ -370,7 +370,7 @@ impl Supervisor {
         slot.unit.count_start();
         version.peer.begin_instance();
         // Whoever sees it start can send to it.
-        self.set_state(index, State::Starting, None);
+        self.set_state(index, ExtensionState::Starting, None);
         let is_on_trial = self.slots.get(index).is_some_and(|slot| slot.life.is_on_trial());
         let run = self.spawn(index, version, is_on_trial);
         if let Some(slot) = self.slots.get_mut(index) {
@@ -408,7 +408,7 @@ impl Supervisor {
             run.version.peer.set_phase(phase);
             run.stop();
         }
-        self.set_state(index, State::Draining, None);
+        self.set_state(index, ExtensionState::Draining, None);
     }
 
     /// Those who wait for it to be ready wait no longer.
@@ -428,7 +428,7 @@ impl Supervisor {
         }
     }
 
-    fn set_state(&self, index: usize, state: State, reason: Option<String>) {
+    fn set_state(&self, index: usize, state: ExtensionState, reason: Option<String>) {
         let Some(slot) = self.slots.get(index) else { return };
         let from = slot.unit.set_state(state, reason.clone());
         if from != state {

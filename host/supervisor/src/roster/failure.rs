@@ -8,7 +8,7 @@ use weir_config::LimitHit;
 use weir_logs::{rfc3339, rfc3339_if_any};
 use weir_names::ExtensionId;
 
-use super::State;
+use super::ExtensionState;
 
 /// What is known of one failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -36,8 +36,8 @@ pub struct FailureRecord {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trace: Vec<String>,
     /// What came of it: the state that the extension is in since.
-    pub then: State,
-    /// When it is started again, where that is [`State::BackingOff`].
+    pub then: ExtensionState,
+    /// When it is started again, where that is [`ExtensionState::BackingOff`].
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rfc3339_if_any")]
     pub next_restart: Option<SystemTime>,
 }

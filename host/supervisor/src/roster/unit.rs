@@ -14,7 +14,7 @@ use weir_metrics::Usage;
 use weir_names::{ExtensionId, QueueName, Topic, TopicPattern};
 use weir_schedule::SharedShare;
 
-use super::{ExtensionStatus, FailureRecord, State};
+use super::{ExtensionState, ExtensionStatus, FailureRecord};
 
 /// Failure records that are kept of each extension.
 const KEPT_FAILURES: usize = 16;
@@ -102,7 +102,7 @@ impl Version {
 
 #[derive(Debug)]
 struct Record {
-    state: State,
+    state: ExtensionState,
     reason: Option<String>,
     since: SystemTime,
     starts: u64,
@@ -126,7 +126,7 @@ impl Unit {
             logs,
             version: Mutex::new(Arc::new(version)),
             record: Mutex::new(Record {
-                state: State::Loaded,
+                state: ExtensionState::Loaded,
                 reason: None,
                 since: SystemTime::now(),
                 starts: 0,
@@ -187,7 +187,7 @@ impl Unit {
     }
 
     /// Changes the state; returns the one before.
-    pub fn set_state(&self, state: State, reason: Option<String>) -> State {
+    pub fn set_state(&self, state: ExtensionState, reason: Option<String>) -> ExtensionState {
         let mut record = self.record();
         record.reason = reason;
         record.since = SystemTime::now();

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     check_mappings,
     events::MainEvent,
-    roster::{State, Unit, configure_traffic, on_the_bus, queues_on_the_bus},
+    roster::{ExtensionState, Unit, configure_traffic, on_the_bus, queues_on_the_bus},
 };
 
 /// What came of a reload of the configuration. Whoever is not in it is as it was.
@@ -195,7 +195,7 @@ impl Supervisor {
         for index in &applying.added {
             if let Some(slot) = self.slots.get(*index)
                 && slot.config.autostart
-                && slot.life.state() != State::Quarantined
+                && slot.life.state() != ExtensionState::Quarantined
             {
                 // What is asked of them waits for them.
                 slot.unit.version().peer.set_phase(Phase::Starting);
@@ -301,7 +301,7 @@ impl Supervisor {
 
     fn change_one(&mut self, index: usize, config: Arc<ExtensionConfig>, main: &MainConfig) {
         let Some(slot) = self.slots.get(index) else { return };
-        let is_to_run = slot.life.is_coming() || slot.life.state() == State::BackingOff;
+        let is_to_run = slot.life.is_coming() || slot.life.state() == ExtensionState::BackingOff;
         let runs = slot.life.is_running() || is_to_run;
         let is_same = config.runs_as(&slot.unit.version().config);
         let id = slot.unit.id().clone();

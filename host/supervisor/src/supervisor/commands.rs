@@ -3,7 +3,7 @@
 use weir_bus::Phase;
 
 use super::{ControlError, LifecycleEvent, OrderReply, Slot, Step, Supervisor, answer};
-use crate::{events::MainEvent, roster::State};
+use crate::{events::MainEvent, roster::ExtensionState};
 
 impl Supervisor {
     pub(super) fn start(&mut self, index: usize, reply: OrderReply) {
@@ -15,11 +15,11 @@ impl Supervisor {
             return answer([reply], || Ok(()));
         }
         slot.starters.push(reply);
-        if slot.life.state() == State::Quarantined {
+        if slot.life.state() == ExtensionState::Quarantined {
             let reason = slot.unit.status().reason.unwrap_or_default();
             return self.settle_starters(index, &reason);
         }
-        if slot.life.state() == State::BackingOff {
+        if slot.life.state() == ExtensionState::BackingOff {
             // Whoever starts it means what is in the file now.
             slot.unit.version().forget_program();
         }
@@ -38,7 +38,7 @@ impl Supervisor {
         }
         match step {
             Step::Drain => self.drain(index),
-            _ if was != State::Draining && was != State::Quarantined => {
+            _ if was != ExtensionState::Draining && was != ExtensionState::Quarantined => {
                 let (version, state) = (slot.unit.version(), slot.life.state());
                 version.forget_program();
                 version.peer.set_phase(Phase::Down);
@@ -79,7 +79,7 @@ impl Supervisor {
         }
         let Some(slot) = self.slots.get(index) else { return };
         match slot.life.state() {
-            State::Draining => slot.unit.version().peer.set_phase(Phase::Replacing),
+            ExtensionState::Draining => slot.unit.version().peer.set_phase(Phase::Replacing),
             state => self.set_state(index, state, None),
         }
     }
@@ -88,7 +88,7 @@ impl Supervisor {
     pub(super) fn want(&mut self, index: usize) {
         for needed in self.slots.with_required(index) {
             let Some(slot) = self.slots.get_mut(needed) else { continue };
-            if needed != index && slot.life.state() == State::BackingOff {
+            if needed != index && slot.life.state() == ExtensionState::BackingOff {
                 continue;
             }
             slot.due = None;
@@ -96,7 +96,7 @@ impl Supervisor {
             // That one is quarantined is seen by whoever waits for it.
             let _quarantined = slot.apply(LifecycleEvent::Start);
             let state = slot.life.state();
-            if state == State::Draining {
+            if state == ExtensionState::Draining {
                 slot.unit.version().peer.set_phase(Phase::Replacing);
             } else if state != was {
                 self.set_state(needed, state, None);
@@ -122,7 +122,8 @@ impl Supervisor {
             .map(|(index, _)| index)
             .collect();
         for index in idle.into_iter().chain(self.slots.stoppable()) {
-            let drains = |slot: &Slot| slot.life.state() == State::Draining && !slot.life.is_coming();
+            let drains =
+                |slot: &Slot| slot.life.state() == ExtensionState::Draining && !slot.life.is_coming();
             if !self.slots.get(index).is_some_and(drains) {
                 self.stop(index, None);
             }

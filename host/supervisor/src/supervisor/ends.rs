@@ -7,7 +7,7 @@ use weir_bus::{Phase, Request};
 use weir_guest::Exit;
 
 use super::{Ended, InstanceRole, LifecycleEvent, Slot, Step, Supervisor};
-use crate::roster::State;
+use crate::roster::ExtensionState;
 
 impl Supervisor {
     pub(super) fn end(&mut self, ended: Ended) {
@@ -39,19 +39,22 @@ impl Supervisor {
         });
         let state = slot.life.state();
         let as_it_should = match (was, &ended.end.exit) {
-            (State::Draining, Exit::Failed(_)) => true,
+            (ExtensionState::Draining, Exit::Failed(_)) => true,
             // What counts against it, or is why the version before comes back, is on record.
-            (_, Exit::Finished) => matches!(state, State::Stopped | State::Loaded) && step != Step::FallBack,
+            (_, Exit::Finished) => {
+                matches!(state, ExtensionState::Stopped | ExtensionState::Loaded) && step != Step::FallBack
+            }
             _ => false,
         };
         let reason = (!as_it_should || !clean).then(|| ended.end.exit.to_string());
         let unit = slot.unit.clone();
         let version = unit.version();
-        ended.run.version.note_end(clean && was == State::Starting);
+        ended.run.version.note_end(clean && was == ExtensionState::Starting);
         let mut next_restart = None;
         // Decided once: what comes in between must neither be refused nor wait for nobody.
-        let is_succeeded = slot.is_succeeded() && matches!(state, State::BackingOff | State::Failed);
-        let comes_again = is_succeeded || state == State::Loaded;
+        let is_succeeded =
+            slot.is_succeeded() && matches!(state, ExtensionState::BackingOff | ExtensionState::Failed);
+        let comes_again = is_succeeded || state == ExtensionState::Loaded;
         version.peer.set_phase(if comes_again { Phase::Replacing } else { Phase::Down });
         match (step, state) {
             _ if is_succeeded => {}
@@ -61,27 +64,27 @@ impl Supervisor {
                 next_restart = Some(SystemTime::now() + delay);
                 self.turn_away(index);
             }
-            (_, State::Loaded) => {}
-            (_, State::Stopped) => self.forget(index),
+            (_, ExtensionState::Loaded) => {}
+            (_, ExtensionState::Stopped) => self.forget(index),
             _ => self.turn_away(index),
         }
-        if !matches!(state, State::Loaded | State::BackingOff) && !is_succeeded {
+        if !matches!(state, ExtensionState::Loaded | ExtensionState::BackingOff) && !is_succeeded {
             // Whoever starts it next means what is in the file then.
             version.forget_program();
         }
         if !as_it_should {
-            let then = if is_succeeded { State::Starting } else { state };
+            let then = if is_succeeded { ExtensionState::Starting } else { state };
             self.record_failure(&unit, &ended.end, then, next_restart);
         }
         let reason = match state {
-            State::Quarantined => Some(self.why_quarantined(index, &ended.end.exit)),
-            State::Loaded => None,
+            ExtensionState::Quarantined => Some(self.why_quarantined(index, &ended.end.exit)),
+            ExtensionState::Loaded => None,
             _ => reason,
         };
         self.set_state(index, state, reason.clone());
         match (step, state) {
             (Step::FallBack, _) => self.fall_back(index, &ended.end.exit.to_string()),
-            (_, State::Loaded) => self.put_next(index),
+            (_, ExtensionState::Loaded) => self.put_next(index),
             _ => {
                 let reason = reason.unwrap_or_else(|| "it finished before it was ready".to_owned());
                 self.settle_starters(index, &reason);
@@ -100,7 +103,10 @@ impl Supervisor {
             let state = slot.life.state();
             slot.is_listed
                 && (slot.life.is_coming()
-                    || matches!(state, State::BackingOff | State::Failed | State::Quarantined))
+                    || matches!(
+                        state,
+                        ExtensionState::BackingOff | ExtensionState::Failed | ExtensionState::Quarantined
+                    ))
         };
         match self.slots.sharing(index).into_iter().any(comes) {
             true => self.turn_away(index),

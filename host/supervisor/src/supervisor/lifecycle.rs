@@ -12,7 +12,7 @@ use std::time::Duration;
 use weir_config::{RestartConfig, RestartPolicy};
 
 use self::failures::Failures;
-use crate::roster::State;
+use crate::roster::ExtensionState;
 
 /// What happens to an extension.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,7 +76,7 @@ pub(super) enum Step {
 /// Where one extension is in its life.
 #[derive(Clone, Debug)]
 pub(super) struct Lifecycle {
-    state: State,
+    state: ExtensionState,
     /// It is to run as soon as what it requires is ready, unless it does.
     is_wanted: bool,
     /// It starts again when it has drained.
@@ -90,7 +90,7 @@ impl Lifecycle {
     /// One that has not been started.
     pub(super) fn new() -> Self {
         Self {
-            state: State::Loaded,
+            state: ExtensionState::Loaded,
             is_wanted: false,
             is_replaced: false,
             is_on_trial: false,
@@ -98,30 +98,36 @@ impl Lifecycle {
         }
     }
 
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> ExtensionState {
         self.state
     }
 
     /// Whether an instance of it runs.
     pub(super) fn is_running(&self) -> bool {
-        matches!(self.state, State::Starting | State::Ready | State::Interrupted | State::Draining)
+        matches!(
+            self.state,
+            ExtensionState::Starting
+                | ExtensionState::Ready
+                | ExtensionState::Interrupted
+                | ExtensionState::Draining
+        )
     }
 
     /// Whether it would be started now, if what it requires is ready.
     pub(super) fn is_waiting(&self) -> bool {
-        self.is_wanted && !self.is_running() && self.state != State::BackingOff
+        self.is_wanted && !self.is_running() && self.state != ExtensionState::BackingOff
     }
 
     /// Whether it serves or has said that it cannot for now: what requires it can start.
     pub(super) fn is_there(&self) -> bool {
-        matches!(self.state, State::Ready | State::Interrupted)
+        matches!(self.state, ExtensionState::Ready | ExtensionState::Interrupted)
     }
 
     /// Whether it is on its way to be there.
     pub(super) fn is_coming(&self) -> bool {
-        self.state == State::Starting
-            || (self.state == State::Draining && self.is_replaced)
-            || (self.is_waiting() && self.state != State::Failed)
+        self.state == ExtensionState::Starting
+            || (self.state == ExtensionState::Draining && self.is_replaced)
+            || (self.is_waiting() && self.state != ExtensionState::Failed)
     }
 
     /// Whether another version is kept until this one is ready.
@@ -139,29 +145,29 @@ impl Lifecycle {
     pub(super) fn apply(&mut self, event: LifecycleEvent, restart: &RestartConfig) -> Step {
         match event {
             LifecycleEvent::Start => self.start(),
-            LifecycleEvent::Launched if self.is_waiting() => self.enter(State::Starting),
+            LifecycleEvent::Launched if self.is_waiting() => self.enter(ExtensionState::Starting),
             LifecycleEvent::Blocked if self.is_waiting() && self.is_on_trial => self.fall_back(),
-            LifecycleEvent::Blocked if self.is_waiting() => self.enter(State::Failed),
+            LifecycleEvent::Blocked if self.is_waiting() => self.enter(ExtensionState::Failed),
             LifecycleEvent::Ready if self.is_up() => {
                 self.is_on_trial = false;
-                self.enter(State::Ready)
+                self.enter(ExtensionState::Ready)
             }
             // It says nothing of whether it can serve: its trial goes on.
-            LifecycleEvent::Interrupted if self.is_up() => self.enter(State::Interrupted),
+            LifecycleEvent::Interrupted if self.is_up() => self.enter(ExtensionState::Interrupted),
             LifecycleEvent::Stop => self.stop(),
             LifecycleEvent::Restart => {
                 self.failures = Failures::default();
                 self.is_on_trial = false;
                 self.begin_again()
             }
-            LifecycleEvent::Replace { is_kept } if self.state != State::Quarantined => {
+            LifecycleEvent::Replace { is_kept } if self.state != ExtensionState::Quarantined => {
                 self.is_on_trial = is_kept;
                 self.begin_again()
             }
-            LifecycleEvent::TakenOver { is_ready } if self.state != State::Quarantined => {
+            LifecycleEvent::TakenOver { is_ready } if self.state != ExtensionState::Quarantined => {
                 self.is_wanted = true;
                 self.is_on_trial = !is_ready;
-                self.enter(if is_ready { State::Ready } else { State::Starting })
+                self.enter(if is_ready { ExtensionState::Ready } else { ExtensionState::Starting })
             }
             LifecycleEvent::Ended { clean, hopeless, hindered, at, draw } if self.is_running() => {
                 if let Some(step) = self.end(clean, hopeless, restart) {
@@ -169,28 +175,30 @@ impl Lifecycle {
                 }
                 if hindered { self.delay(u32::MAX, draw, restart) } else { self.fail(at, draw, restart) }
             }
-            LifecycleEvent::Due if self.state == State::BackingOff => self.enter(State::Loaded),
+            LifecycleEvent::Due if self.state == ExtensionState::BackingOff => {
+                self.enter(ExtensionState::Loaded)
+            }
             _ => Step::None,
         }
     }
 
-    fn enter(&mut self, state: State) -> Step {
+    fn enter(&mut self, state: ExtensionState) -> Step {
         self.state = state;
         Step::None
     }
 
     fn is_up(&self) -> bool {
-        self.is_running() && self.state != State::Draining
+        self.is_running() && self.state != ExtensionState::Draining
     }
 
     fn start(&mut self) -> Step {
         match self.state {
-            State::Quarantined => return Step::Refuse,
-            State::BackingOff | State::Failed => self.state = State::Loaded,
+            ExtensionState::Quarantined => return Step::Refuse,
+            ExtensionState::BackingOff | ExtensionState::Failed => self.state = ExtensionState::Loaded,
             _ => {}
         }
         self.is_wanted = true;
-        self.is_replaced |= self.state == State::Draining;
+        self.is_replaced |= self.state == ExtensionState::Draining;
         Step::None
     }
 
@@ -202,8 +210,8 @@ impl Lifecycle {
             return self.drain();
         }
         // What it has against it stays: a stop does not lift a quarantine.
-        if matches!(self.state, State::BackingOff | State::Failed) {
-            self.state = State::Stopped;
+        if matches!(self.state, ExtensionState::BackingOff | ExtensionState::Failed) {
+            self.state = ExtensionState::Stopped;
         }
         Step::None
     }
@@ -214,26 +222,26 @@ impl Lifecycle {
             self.is_replaced = true;
             return self.drain();
         }
-        self.enter(State::Loaded)
+        self.enter(ExtensionState::Loaded)
     }
 
     fn drain(&mut self) -> Step {
-        let is_new = self.state != State::Draining;
-        self.state = State::Draining;
+        let is_new = self.state != ExtensionState::Draining;
+        self.state = ExtensionState::Draining;
         if is_new { Step::Drain } else { Step::None }
     }
 
     fn fall_back(&mut self) -> Step {
         self.is_on_trial = false;
-        self.state = State::Loaded;
+        self.state = ExtensionState::Loaded;
         Step::FallBack
     }
 
     /// None: it is to be started again.
     fn end(&mut self, clean: bool, hopeless: bool, restart: &RestartConfig) -> Option<Step> {
-        if self.state == State::Draining {
+        if self.state == ExtensionState::Draining {
             let again = std::mem::take(&mut self.is_replaced);
-            return Some(self.enter(if again { State::Loaded } else { State::Stopped }));
+            return Some(self.enter(if again { ExtensionState::Loaded } else { ExtensionState::Stopped }));
         }
         if self.is_on_trial {
             return Some(self.fall_back());
@@ -245,7 +253,7 @@ impl Lifecycle {
         };
         if hopeless || !counts {
             self.is_wanted = false;
-            return Some(self.enter(if clean { State::Stopped } else { State::Failed }));
+            return Some(self.enter(if clean { ExtensionState::Stopped } else { ExtensionState::Failed }));
         }
         None
     }
@@ -255,13 +263,13 @@ impl Lifecycle {
             Some(number) => self.delay(number, draw, restart),
             None => {
                 self.is_wanted = false;
-                self.enter(State::Quarantined)
+                self.enter(ExtensionState::Quarantined)
             }
         }
     }
 
     fn delay(&mut self, number: u32, draw: f64, restart: &RestartConfig) -> Step {
-        self.state = State::BackingOff;
+        self.state = ExtensionState::BackingOff;
         Step::Delay(failures::delay(number, draw, restart))
     }
 }

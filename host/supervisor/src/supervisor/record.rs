@@ -8,7 +8,7 @@ use weir_logs::{Level, Source};
 use super::{Supervisor, run::End};
 use crate::{
     events::MainEvent,
-    roster::{FailureRecord, HandledMessage, State, Unit},
+    roster::{ExtensionState, FailureRecord, HandledMessage, Unit},
 };
 
 impl Supervisor {
@@ -18,7 +18,7 @@ impl Supervisor {
         &self,
         unit: &Unit,
         end: &End,
-        then: State,
+        then: ExtensionState,
         next_restart: Option<SystemTime>,
     ) {
         let End { exit, handling, hash, time, .. } = end;

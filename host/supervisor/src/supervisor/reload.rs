@@ -13,7 +13,7 @@ use super::{
     ControlError, Done, LifecycleEvent, OrderReply, Supervisor, answer,
     run::{End, Ended, Run},
 };
-use crate::roster::{State, Version, on_the_bus};
+use crate::roster::{ExtensionState, Version, on_the_bus};
 
 /// A reload under way.
 #[derive(Debug)]
@@ -143,15 +143,17 @@ impl Supervisor {
         let (limits, access) = on_the_bus(&config, &self.roster.main());
         let (mode, missing) = (config.reload, self.missing(&config));
         let next = unit.next_version(config, now.peer.renewed(limits, access), Some(loaded));
-        let is_to_run = matches!(state, State::BackingOff | State::Failed)
+        let is_to_run = matches!(state, ExtensionState::BackingOff | ExtensionState::Failed)
             || self.slots.get(index).is_some_and(|slot| slot.life.is_coming());
         match state {
-            State::Starting | State::Ready | State::Interrupted if missing.is_some() => {
+            ExtensionState::Starting | ExtensionState::Ready | ExtensionState::Interrupted
+                if missing.is_some() =>
+            {
                 let reason = missing.unwrap_or_default();
                 self.finish(index, Err(format!("{reason}; the version before serves on")));
             }
             // One that has never been ready serves nobody meanwhile.
-            State::Ready | State::Interrupted if mode == ReloadMode::Overlap && is_kept => {
+            ExtensionState::Ready | ExtensionState::Interrupted if mode == ReloadMode::Overlap && is_kept => {
                 next.peer.begin_beside();
                 unit.count_start();
                 let run = self.spawn(index, next, true);
@@ -159,7 +161,7 @@ impl Supervisor {
                 slot.successor = run;
                 self.set_stage(index, Stage::Beside);
             }
-            State::Starting | State::Ready | State::Interrupted => {
+            ExtensionState::Starting | ExtensionState::Ready | ExtensionState::Interrupted => {
                 self.set_stage(index, Stage::Next(next));
                 self.replace(index, is_kept);
             }
@@ -244,7 +246,7 @@ impl Supervisor {
         match slot.reload.as_ref().map(|reload| &reload.stage) {
             Some(Stage::Trial(_)) if !slot.life.is_on_trial() => self.finish(index, Ok(true)),
             Some(Stage::Back(reason)) => {
-                let does = if slot.life.state() == State::Ready { "serves" } else { "runs" };
+                let does = if slot.life.state() == ExtensionState::Ready { "serves" } else { "runs" };
                 let reason = format!("{reason}; the version before {does} again");
                 self.finish(index, Err(reason));
             }
@@ -292,7 +294,7 @@ impl Supervisor {
         self.install(index, &next.version, Place::ForGood);
         next.version.peer.become_current();
         next.version.peer.set_phase(Phase::Ready);
-        self.set_state(index, State::Ready, None);
+        self.set_state(index, ExtensionState::Ready, None);
         self.set_stage(index, Stage::Retiring);
     }
 
@@ -303,8 +305,8 @@ impl Supervisor {
             return;
         }
         match slot.life.state() {
-            State::BackingOff | State::Failed => {}
-            State::Stopped => return self.give_up_reload(index, "the version before has finished"),
+            ExtensionState::BackingOff | ExtensionState::Failed => {}
+            ExtensionState::Stopped => return self.give_up_reload(index, "the version before has finished"),
             _ => return self.give_up_reload(index, "the version before has failed for good"),
         }
         let Some(next) = slot.successor.take() else { return };
@@ -315,7 +317,7 @@ impl Supervisor {
         self.install(index, &next.version, Place::OnTrial);
         next.version.peer.become_current();
         next.version.peer.set_phase(Phase::Starting);
-        self.set_state(index, State::Starting, None);
+        self.set_state(index, ExtensionState::Starting, None);
         self.set_stage(index, Stage::Trial(Some(before)));
     }
 

@@ -4,7 +4,7 @@ use weir_bus::Phase;
 use weir_names::ContractName;
 
 use super::{LifecycleEvent, Step, Supervisor};
-use crate::roster::State;
+use crate::roster::ExtensionState;
 
 impl Supervisor {
     /// Starts every extension that waits and whose requirements are met. One whose requirement does not
@@ -22,7 +22,7 @@ impl Supervisor {
                 // What was decided of another before has started it.
                 continue;
             }
-            let is_failed = slot.life.state() == State::Failed;
+            let is_failed = slot.life.state() == ExtensionState::Failed;
             let unmet = self.slots.unmet(&slot.config).next();
             match unmet.map(|(owner, contract)| self.why_blocked(owner, contract)) {
                 None => self.launch(index),
@@ -49,7 +49,7 @@ impl Supervisor {
             }
             slot.unit.version().peer.set_phase(Phase::Down);
             self.turn_away(*index);
-            self.set_state(*index, State::Failed, Some(reason.clone()));
+            self.set_state(*index, ExtensionState::Failed, Some(reason.clone()));
             given_up.push((*index, reason));
         }
         for (index, reason) in given_up {

@@ -10,10 +10,10 @@ const MS: Duration = Duration::from_millis(1);
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Situation {
     /// Nothing of it runs, and nothing will by itself.
-    Rest(State),
+    Rest(ExtensionState),
     /// It starts when what it requires is there.
-    Waits(State),
-    Up(State),
+    Waits(ExtensionState),
+    Up(ExtensionState),
     /// It ends, and then starts again, or not.
     Ends {
         again: bool,
@@ -34,30 +34,33 @@ impl Model {
         use Situation::*;
         match (event, self.situation) {
             (LifecycleEvent::Start, Quarantined) => return Step::Refuse,
-            (LifecycleEvent::Start, Rest(State::Failed) | Waits(State::Failed) | Delayed) => {
-                self.situation = Waits(State::Loaded);
+            (
+                LifecycleEvent::Start,
+                Rest(ExtensionState::Failed) | Waits(ExtensionState::Failed) | Delayed,
+            ) => {
+                self.situation = Waits(ExtensionState::Loaded);
             }
             (LifecycleEvent::Start, Rest(state)) => self.situation = Waits(state),
             (LifecycleEvent::Start, Ends { .. }) => self.situation = Ends { again: true },
-            (LifecycleEvent::Launched, Waits(_)) => self.situation = Up(State::Starting),
+            (LifecycleEvent::Launched, Waits(_)) => self.situation = Up(ExtensionState::Starting),
             (LifecycleEvent::Blocked, Waits(_)) if self.on_trial => {
                 self.on_trial = false;
-                self.situation = Waits(State::Loaded);
+                self.situation = Waits(ExtensionState::Loaded);
                 return Step::FallBack;
             }
-            (LifecycleEvent::Blocked, Waits(_)) => self.situation = Waits(State::Failed),
+            (LifecycleEvent::Blocked, Waits(_)) => self.situation = Waits(ExtensionState::Failed),
             (LifecycleEvent::Ready, Up(_)) => {
                 self.on_trial = false;
-                self.situation = Up(State::Ready);
+                self.situation = Up(ExtensionState::Ready);
             }
-            (LifecycleEvent::Interrupted, Up(_)) => self.situation = Up(State::Interrupted),
+            (LifecycleEvent::Interrupted, Up(_)) => self.situation = Up(ExtensionState::Interrupted),
             (LifecycleEvent::Stop, _) => {
                 self.on_trial = false;
                 match self.situation {
                     Up(_) => return self.drains(false),
                     Ends { .. } => self.situation = Ends { again: false },
-                    Waits(State::Failed) | Rest(State::Failed) | Delayed => {
-                        self.situation = Rest(State::Stopped);
+                    Waits(ExtensionState::Failed) | Rest(ExtensionState::Failed) | Delayed => {
+                        self.situation = Rest(ExtensionState::Stopped);
                     }
                     Waits(state) => self.situation = Rest(state),
                     Rest(_) | Quarantined => {}
@@ -76,17 +79,21 @@ impl Model {
             (LifecycleEvent::TakenOver { .. }, Quarantined) => {}
             (LifecycleEvent::TakenOver { is_ready }, _) => {
                 self.on_trial = !is_ready;
-                self.situation = Up(if is_ready { State::Ready } else { State::Starting });
+                self.situation = Up(if is_ready { ExtensionState::Ready } else { ExtensionState::Starting });
             }
-            (LifecycleEvent::Ended { .. }, Ends { again: true }) => self.situation = Waits(State::Loaded),
-            (LifecycleEvent::Ended { .. }, Ends { again: false }) => self.situation = Rest(State::Stopped),
+            (LifecycleEvent::Ended { .. }, Ends { again: true }) => {
+                self.situation = Waits(ExtensionState::Loaded)
+            }
+            (LifecycleEvent::Ended { .. }, Ends { again: false }) => {
+                self.situation = Rest(ExtensionState::Stopped)
+            }
             (LifecycleEvent::Ended { .. }, Up(_)) if self.on_trial => {
                 self.on_trial = false;
-                self.situation = Waits(State::Loaded);
+                self.situation = Waits(ExtensionState::Loaded);
                 return Step::FallBack;
             }
             (LifecycleEvent::Ended { hopeless: true, clean, .. }, Up(_)) => {
-                self.situation = Rest(if clean { State::Stopped } else { State::Failed });
+                self.situation = Rest(if clean { ExtensionState::Stopped } else { ExtensionState::Failed });
             }
             (LifecycleEvent::Ended { hindered: true, clean: false, draw, .. }, Up(_))
                 if restart.policy != RestartPolicy::Never =>
@@ -97,7 +104,7 @@ impl Model {
             (LifecycleEvent::Ended { clean, at, draw, .. }, Up(_)) => {
                 return self.fails(clean, at, draw, restart);
             }
-            (LifecycleEvent::Due, Delayed) => self.situation = Waits(State::Loaded),
+            (LifecycleEvent::Due, Delayed) => self.situation = Waits(ExtensionState::Loaded),
             _ => {}
         }
         Step::None
@@ -112,13 +119,13 @@ impl Model {
         match self.situation {
             Situation::Up(_) => return self.drains(true),
             Situation::Ends { .. } => self.situation = Situation::Ends { again: true },
-            _ => self.situation = Situation::Waits(State::Loaded),
+            _ => self.situation = Situation::Waits(ExtensionState::Loaded),
         }
         Step::None
     }
 
     fn fails(&mut self, clean: bool, at: Duration, draw: f64, restart: &RestartConfig) -> Step {
-        let state = if clean { State::Stopped } else { State::Failed };
+        let state = if clean { ExtensionState::Stopped } else { ExtensionState::Failed };
         if restart.policy == RestartPolicy::Never || (clean && restart.policy == RestartPolicy::OnFailure) {
             self.situation = Situation::Rest(state);
             return Step::None;
@@ -179,7 +186,7 @@ proptest! {
     ) {
         let mut machine = Lifecycle::new();
         let mut model =
-            Model { situation: Situation::Rest(State::Loaded), on_trial: false, failed_at: Vec::new() };
+            Model { situation: Situation::Rest(ExtensionState::Loaded), on_trial: false, failed_at: Vec::new() };
         let mut now = Duration::ZERO;
         for (mut event, passed) in events {
             now += passed;
@@ -189,11 +196,11 @@ proptest! {
             prop_assert_eq!(machine.apply(event, &restart), model.apply(event, &restart), "{:?}", event);
             let (state, waits, runs, comes) = match model.situation {
                 Situation::Rest(state) => (state, false, false, false),
-                Situation::Waits(state) => (state, true, false, state != State::Failed),
-                Situation::Up(state) => (state, false, true, state == State::Starting),
-                Situation::Ends { again } => (State::Draining, false, true, again),
-                Situation::Delayed => (State::BackingOff, false, false, false),
-                Situation::Quarantined => (State::Quarantined, false, false, false),
+                Situation::Waits(state) => (state, true, false, state != ExtensionState::Failed),
+                Situation::Up(state) => (state, false, true, state == ExtensionState::Starting),
+                Situation::Ends { again } => (ExtensionState::Draining, false, true, again),
+                Situation::Delayed => (ExtensionState::BackingOff, false, false, false),
+                Situation::Quarantined => (ExtensionState::Quarantined, false, false, false),
             };
             let is = (machine.state(), machine.is_waiting(), machine.is_running(), machine.is_coming());
             prop_assert_eq!(is, (state, waits, runs, comes));
@@ -225,13 +232,13 @@ fn a_failure_that_is_older_than_the_window_counts_no_more() {
         life.state()
     };
     for minute in 0..20 {
-        assert_eq!(fail((restart.window + MS) * minute), State::BackingOff);
+        assert_eq!(fail((restart.window + MS) * minute), ExtensionState::BackingOff);
     }
     let last = (restart.window + MS) * 20;
     for number in 1..=4 {
-        assert_eq!(fail(last + MS * number), State::BackingOff);
+        assert_eq!(fail(last + MS * number), ExtensionState::BackingOff);
     }
-    assert_eq!(fail(last + MS * 5), State::Quarantined);
+    assert_eq!(fail(last + MS * 5), ExtensionState::Quarantined);
 }
 
 #[test]
@@ -250,7 +257,7 @@ fn what_is_hindered_never_counts_and_is_delayed_for_longest() {
             draw: 1.0,
         };
         assert_eq!(life.apply(end, &restart), Step::Delay(restart.max_backoff));
-        assert_eq!((life.state(), life.failures()), (State::BackingOff, 0));
+        assert_eq!((life.state(), life.failures()), (ExtensionState::BackingOff, 0));
         life.apply(LifecycleEvent::Due, &restart);
     }
 }
