@@ -15,6 +15,7 @@ mod context;
 mod error;
 mod event;
 mod extension;
+mod handlers;
 pub mod hook;
 mod host;
 mod link;

@@ -3,25 +3,14 @@
 
 use std::{fmt, rc::Rc};
 
-use futures_util::future::LocalBoxFuture;
-
 use crate::{
-    Context, Contract, Error, Event, Manifest, context::Origin, host::Host, link::Link, serve::Server,
+    Context, Contract, Error, Manifest,
+    context::Origin,
+    handlers::{EventHandler, Hook, JobHandler, RequestHandler},
+    host::Host,
+    link::Link,
+    serve::Server,
 };
-
-/// Answers one request.
-pub(crate) type RequestHandler =
-    Rc<dyn Fn(Context, Vec<u8>) -> LocalBoxFuture<'static, Result<Vec<u8>, Error>>>;
-
-/// Takes note of one event.
-pub(crate) type EventHandler =
-    Rc<dyn Fn(Context, Event<Vec<u8>>) -> LocalBoxFuture<'static, Result<(), Error>>>;
-
-/// Works on one job.
-pub(crate) type JobHandler = Rc<dyn Fn(Context, Vec<u8>) -> LocalBoxFuture<'static, Result<(), Error>>>;
-
-/// Runs once.
-pub(crate) type Hook = Box<dyn FnOnce(Context) -> LocalBoxFuture<'static, Result<(), Error>>>;
 
 pub(crate) struct Program {
     pub(crate) manifest: Manifest,

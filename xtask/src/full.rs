@@ -14,7 +14,6 @@ use self::{
     record::{Pass, Record},
 };
 use crate::{
-    bench,
     run::{output, root},
     spec_tests,
 };
@@ -38,24 +37,14 @@ struct Group {
 
 const RUSTC: &[&str] = &["rustc", "--version"];
 
-const GROUPS: [Group; 2] = [
-    Group {
-        name: "spec-tests",
-        about: "the component model's test scripts, through the configuration of Weir's engines",
-        // The crate has a lock file, and so a wasmtime, of its own. Of Weir it takes one file.
-        inputs: &["spec-tests", spec_tests::CONFIGURATION],
-        tools: &[RUSTC],
-        run: || spec_tests::check().map(|()| Vec::new()),
-    },
-    Group {
-        name: "benches",
-        about: "every scenario of the benchmarks once, with the program of a device",
-        // Of the host they use what embedders use, which its own tests cover.
-        inputs: &["benches", "packaging/used.ld", "wit"],
-        tools: &[RUSTC],
-        run: || bench::check().map(|()| Vec::new()),
-    },
-];
+const GROUPS: [Group; 1] = [Group {
+    name: "spec-tests",
+    about: "the component model's test scripts, through the configuration of Weir's engines",
+    // The crate has a lock file, and so a wasmtime, of its own. Of Weir it takes one file.
+    inputs: &["spec-tests", spec_tests::CONFIGURATION],
+    tools: &[RUSTC],
+    run: || spec_tests::check().map(|()| Vec::new()),
+}];
 
 /// Runs a group and keeps its pass.
 pub(crate) fn run(name: &str) -> Result<()> {

@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::{
-    demo, deny, first_extension, foreign_guests, full, guests, hooks, instructions,
+    bench, demo, deny, first_extension, foreign_guests, full, guests, hooks, instructions,
     run::{cargo, run, target_dir},
     setup::{self, C_FOR_WASM, Need, VALGRIND},
 };
@@ -32,7 +32,7 @@ struct Step {
     run: fn() -> Result<()>,
 }
 
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 15] = [
     step("format", || cargo_run(&["fmt", "--all", "--check"])),
     step("full", full::check),
     step("plugins", || guests::plugins().map(drop)),
@@ -48,6 +48,7 @@ const STEPS: [Step; 14] = [
     Step { needs: Some(&C_FOR_WASM), ..step("hooks-in-c-and-go", hooks::check) },
     step("first-extension", first_extension::check),
     step("demo", demo::check),
+    step("benches", bench::check),
     Step { needs: Some(&VALGRIND), ..step("instructions", || instructions::instructions(false)) },
 ];
 

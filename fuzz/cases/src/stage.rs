@@ -96,3 +96,21 @@ fn echo(dir: &TempDir) -> ExtensionConfig {
     echo.limits.ready_timeout = PATIENCE;
     echo
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Written anew if the variable `WEIR_BLESS` is set.
+    #[test]
+    fn the_first_example_for_embedders_has_the_component_of_echo_wat() {
+        let file =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../host/main/examples/echo.wasm");
+        let component = echo_component();
+        if std::env::var_os("WEIR_BLESS").is_some() {
+            std::fs::write(&file, &component).unwrap();
+        }
+        let is_the_same = std::fs::read(&file).unwrap() == component;
+        assert!(is_the_same, "`{}` is out of date: set `WEIR_BLESS` and test again", file.display());
+    }
+}

@@ -11,10 +11,10 @@ use futures_util::future::LocalBoxFuture;
 use crate::{
     Context, Event,
     context::Origin,
+    handlers::EventHandler,
     host::{self, Peer},
     link::Link,
     log,
-    program::EventHandler,
 };
 
 /// How many events wait for one handler that waits itself: as many as Main keeps for an extension by

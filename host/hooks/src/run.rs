@@ -14,9 +14,10 @@ use weir_guest::{
 };
 use weir_names::harmless;
 
-use super::{
-    Dir, Gate, HookCall, HookDirConfig, HookError, HookOutcome, HookReport, HookRun,
+use crate::{
+    HookCall, HookDirConfig, HookError, HookOutcome, HookReport, HookRun,
     files::{self, HookFile, KnownHooks},
+    hooks::{Dir, Gate},
 };
 
 /// Hooks that one directory may have.

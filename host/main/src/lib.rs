@@ -76,7 +76,8 @@ pub mod config {
     pub use weir_config::{
         ArtifactHash, ArtifactTextError, ComponentSource, Config, ConfigError, ConfigErrors, DirGrant,
         DirMode, ExtensionConfig, GrantError, Grants, GuestPath, Limits, Loader, MainConfig, NetGrant,
-        QueueConfig, ReloadMode, RestartConfig, RestartPolicy, SubscribeGrant, TopicConfig, TrustedKey,
+        QueueConfig, ReloadMode, RestartConfig, RestartPolicy, Shape, SubscribeGrant, TopicConfig,
+        TrustedKey, extend,
     };
     pub use weir_names::{CpuShare, CpuShareError, Policy, QueuePolicy, RequestPolicy};
 }

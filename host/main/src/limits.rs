@@ -21,7 +21,7 @@ pub use weir_guest::fuel_per_ms;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct LimitsReport {
-    /// Bytes that the limits of all extensions, the queues and the hooks may come to, if that is bounded.
+    /// Bytes that the limits of all extensions, the queues and what other sections hold may come to, if that is bounded.
     pub memory_budget: Option<u64>,
     /// Bytes that they come to, whether they run or not.
     pub memory_sum: u64,

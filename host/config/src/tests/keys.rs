@@ -118,6 +118,8 @@ fn every_field_of_the_configuration_has_a_key() {
         }
         let key = match field {
             "extensions" | "queues" | "topics" => field.trim_end_matches('s').to_owned(),
+            // From a file it is always a path.
+            "component" => "path".to_owned(),
             // Half of an address, which is one string in a file.
             "port" => "net".to_owned(),
             _ => field.replace("inbox_", "inbox.").replace('_', "-"),
