@@ -274,7 +274,7 @@ pub fn quote(text: &str) -> String {
     format!("`{}`", shorten(text, 100))
 }
 
-/// Names in a message, the first [`LISTED_MAX`].
+/// Names in a message, the first 64.
 pub fn listed(names: impl IntoIterator<Item = impl AsRef<str>>, separator: &str) -> String {
     let mut names = names.into_iter();
     let mut shown: Vec<String> = names.by_ref().take(LISTED_MAX).map(|name| quote(name.as_ref())).collect();

@@ -83,7 +83,7 @@ impl Control {
         Ok(self.limits_now(fuel_per_ms().await, Some(id)))
     }
 
-    /// The limits of all extensions or one, at once, with what [`fuel_per_ms`](crate::limits::fuel_per_ms) has measured. With
+    /// The limits of all extensions or one, at once, with what [`fuel_per_ms`] has measured. With
     /// thousands of extensions this takes milliseconds: call it off the worker thread.
     #[must_use]
     pub fn limits_now(&self, fuel_per_ms: Option<u64>, id: Option<&str>) -> LimitsReport {

@@ -44,7 +44,7 @@ pub enum ExtensionState {
     /// It has failed, and is started again after a delay.
     BackingOff,
     /// It has failed too often, and is not started before
-    /// [`Control::restart`](crate::Control::restart).
+    /// a restart by the operator.
     Quarantined,
 }
 

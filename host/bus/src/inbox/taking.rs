@@ -20,7 +20,7 @@ pub enum Taken {
 pub struct TakeOptions<'w> {
     /// Or only for what comes before events.
     pub events: bool,
-    /// Whether to [hold](Inbox::hold_requests) requests from now on; none: as before.
+    /// Whether to hold requests from now on; none: as before.
     pub hold: Option<bool>,
     /// The task to wake when there is something, if there is nothing now.
     pub task: Option<&'w Waker>,

@@ -19,11 +19,11 @@ use crate::exit::said;
 #[non_exhaustive]
 pub enum Compilation {
     /// Nobody: only artifacts run, which somebody compiled elsewhere and signed with one of
-    /// [`MainConfig::trusted_keys`](crate::MainConfig::trusted_keys). Without the feature `compiler` there is
+    /// [`MainConfig::trusted_keys`](weir_config::MainConfig::trusted_keys). Without the feature `compiler` there is
     /// nothing else.
     PrecompiledOnly,
-    /// Main itself, on its pool for blocking work. [`Limits::file_size`](crate::Limits::file_size) and
-    /// [`Limits::code_size`](crate::Limits::code_size) hold; nothing limits the time and memory that it takes.
+    /// Main itself, on its pool for blocking work. [`Limits::file_size`](weir_config::Limits::file_size) and
+    /// [`Limits::code_size`](weir_config::Limits::code_size) hold; nothing limits the time and memory that it takes.
     #[cfg(feature = "compiler")]
     InProcess,
     /// A process of its own for each component, with all limits.

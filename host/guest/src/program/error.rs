@@ -130,7 +130,7 @@ pub enum LoadFault {
     /// What it compiles to is larger than is allowed.
     #[error("takes {bytes} bytes when it is compiled, and `code-size` allows {}: raise that limit, if it is right", self::bytes(*.allowed))]
     CodeTooLarge {
-        /// Bytes of compiled code, and what goes with it: see [`Limits::code_size`](crate::Limits::code_size).
+        /// Bytes of compiled code, and what goes with it: see [`Limits::code_size`](weir_config::Limits::code_size).
         bytes: u64,
         /// What the limit allows.
         allowed: u64,
