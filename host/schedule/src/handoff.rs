@@ -1,4 +1,4 @@
-//! The task of an extension, which another one can run from within its own poll: see [`chain`](crate::chain).
+//! The task of an extension, which another one can run from within its own poll: see [`chain`].
 //!
 //! Knows nothing of what a task does.
 

@@ -61,7 +61,7 @@
 //!
 //! # A thread of the embedding program
 //!
-//! [`drive`] polls one future on the thread that calls it, and parks that thread between. It has no part in the above:
+//! [`drive()`] polls one future on the thread that calls it, and parks that thread between. It has no part in the above:
 //! what it waits for runs on the worker, which wakes it. [`mark_worker_thread`] marks the worker, so that a blocking call
 //! from there, which would wait for itself, is refused.
 
