@@ -80,11 +80,11 @@ fn the_architecture_page_names_every_module_of_the_host() {
         let heading = format!("### `host/{name}`");
         let section = page.split_once(&heading).unwrap_or_else(|| panic!("there is no heading {heading}")).1;
         let section = section.split("\n### ").next().unwrap();
-        for entry in fs::read_dir(folder.join("src")).unwrap().map(|entry| entry.unwrap().path()) {
-            let module = entry.file_name().unwrap().to_string_lossy().into_owned();
-            if module.ends_with(".rs") && module != "lib.rs" && module != "tests.rs" {
-                assert!(section.contains(&format!("`{module}`")), "{heading} does not name `{module}`");
-            }
+        for path in sources(&format!("host/{name}/src")) {
+            let module = path.file_name().unwrap().to_string_lossy().into_owned();
+            let is_test = path.components().any(|part| part.as_os_str() == "tests") || module == "tests.rs";
+            let is_named = ["`", "/"].iter().any(|before| section.contains(&format!("{before}{module}`")));
+            assert!(is_test || module == "lib.rs" || is_named, "{heading} does not name {path:?}");
         }
     }
     assert!(crates > 5, "only {crates} crates were found");

@@ -25,16 +25,16 @@ use crate::{
     id::MessageId,
     inbox::Seat,
     loss::{OnLoss, is_to_be_told},
+    owners::Owners,
     peer::{Peer, PeerLimits, Phase},
     queues::Queues,
-    routes::Routes,
     subscriptions::Subscriptions,
     topics::Topics,
 };
 
 /// The shared core of one Main: every peer and every route between them.
 pub struct Bus {
-    routes: Routes,
+    owners: Owners,
     subscriptions: Subscriptions,
     topics: Topics,
     queues: Queues,
@@ -56,7 +56,7 @@ impl Bus {
     pub fn new(main_limits: PeerLimits, on_loss: OnLoss) -> Self {
         Self {
             on_loss: Arc::new(on_loss),
-            routes: Routes::new(main_limits),
+            owners: Owners::new(main_limits),
             subscriptions: Subscriptions::default(),
             topics: Topics::default(),
             queues: Queues::default(),

@@ -11,11 +11,11 @@ mod id;
 mod inbox;
 mod loss;
 mod message;
+mod owners;
 mod peer;
 mod queue;
 mod queues;
 mod room;
-mod routes;
 mod subscriptions;
 #[cfg(test)]
 mod tests;

@@ -19,7 +19,7 @@ use crate::{
 
 /// Peers by number and by name, and contracts by owner.
 #[derive(Debug)]
-pub(crate) struct Routes {
+pub(crate) struct Owners {
     main: Arc<Peer>,
     table: RwLock<RoutingTable>,
     /// Raised when peers or owners change: what was looked up before may lead elsewhere now.
@@ -35,7 +35,7 @@ struct RoutingTable {
     of_main: Vec<ContractName>,
 }
 
-impl Routes {
+impl Owners {
     pub(crate) fn new(main_limits: PeerLimits) -> Self {
         let main = Arc::new(Peer::new(PeerId::MAIN, MAIN.into(), main_limits, None));
         main.set_phase(Phase::Ready);
@@ -116,7 +116,7 @@ impl Routes {
     }
 
     /// The peer that answers a request: the named one, else the owner of the contract, else Main's own
-    /// handler, else an error at once. With the version of the routes for which that holds.
+    /// handler, else an error at once. With the version of the owners for which that holds.
     pub(crate) fn find(
         &self,
         contract: &ContractName,

@@ -70,11 +70,17 @@ impl Default for RestartConfig {
 }
 
 impl RestartConfig {
-    /// The longest delay of the restart after the failure of that number within `window`, from 1:
-    /// min(`backoff` · 2^(number - 1), `max-backoff`). The shortest is half of it.
+    /// The delay of the restart after the failure of that number within `window`, from 1: `draw`, 0 to 1, of the way
+    /// from half of the longest to all of it, so that extensions that failed together do not start together.
     ///
     /// This is "equal jitter" of Marc Brooker, "Exponential Backoff And Jitter", AWS Architecture
     /// Blog, 2015.
+    pub fn delay(&self, number: u32, draw: f64) -> Duration {
+        let half = self.longest_delay(number) / 2;
+        half + half.mul_f64(draw.clamp(0.0, 1.0))
+    }
+
+    /// min(`backoff` · 2^(number - 1), `max-backoff`).
     pub fn longest_delay(&self, number: u32) -> Duration {
         let doubled = 2_u32.checked_pow(number.saturating_sub(1));
         let delay = doubled.and_then(|times| self.backoff.checked_mul(times));

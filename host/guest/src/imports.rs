@@ -4,10 +4,13 @@
 
 mod channel;
 mod config;
+mod events;
+mod lifecycle;
+mod log;
 mod narrowed;
+mod peers;
 mod queues;
 mod requests;
-mod telling;
 
 use bytes::Bytes;
 use wasmtime::{
@@ -57,11 +60,11 @@ fn add_extension(linker: &mut Linker<InstanceState>) -> wasmtime::Result<()> {
     linker.instance(&interface("types"))?;
     channel::add_to_linker(&mut linker.instance(&interface("channel"))?)?;
     requests::add_to_linker(&mut linker.instance(&interface("requests"))?)?;
-    telling::add_events(&mut linker.instance(&interface("events"))?)?;
+    events::add_to_linker(&mut linker.instance(&interface("events"))?)?;
     queues::add_to_linker(&mut linker.instance(&interface("queues"))?)?;
-    telling::add_lifecycle(&mut linker.instance(&interface("lifecycle"))?)?;
-    telling::add_peers(&mut linker.instance(&interface("peers"))?)?;
-    telling::add_log(&mut linker.instance(&interface("log"))?)
+    lifecycle::add_to_linker(&mut linker.instance(&interface("lifecycle"))?)?;
+    peers::add_to_linker(&mut linker.instance(&interface("peers"))?)?;
+    log::add_to_linker(&mut linker.instance(&interface("log"))?)
 }
 
 /// Defines every import that a command may have.

@@ -30,7 +30,7 @@ pub struct Putting {
 }
 
 impl Putting {
-    /// WaitGuard for room where it must; the id of the job.
+    /// Waits for room where it must; the id of the job.
     pub async fn put(mut self) -> Result<MessageId, Error> {
         let Some((room, _)) = &self.waiting else { return Ok(self.id) };
         let room = room.clone();

@@ -20,21 +20,21 @@ impl Bus {
         access: Access,
         copy_of: Option<&Peer>,
     ) -> Arc<Peer> {
-        self.routes.add(id, limits, access, copy_of)
+        self.owners.add(id, limits, access, copy_of)
     }
 
     /// A renewed peer takes the place of the one with its number: whoever looks finds it, and what it may
     /// no longer subscribe to ends. It owns what it fulfils from now on, but for what another has come to
     /// own, where it does not `claim` that.
     pub fn hand_over(&self, peer: &Arc<Peer>, claim: bool) {
-        self.routes.replace(peer, claim);
+        self.owners.replace(peer, claim);
         self.renew_subscriptions(peer);
     }
 
     /// The same for one that may have to give its place back to the one before. What it may not subscribe to is
     /// kept from it, and ends with [`renew_subscriptions`](Self::renew_subscriptions).
     pub fn hand_over_on_trial(&self, peer: &Arc<Peer>) {
-        self.routes.replace(peer, true);
+        self.owners.replace(peer, true);
         if peer.shares_inbox() {
             // What is kept from one would be kept from all of them.
             self.renew_subscriptions(peer);
@@ -45,7 +45,7 @@ impl Bus {
 
     /// An extension is no longer configured: it owns nothing.
     pub fn retire(&self, peer: &Peer) {
-        self.routes.disown(peer);
+        self.owners.disown(peer);
         peer.set_phase(Phase::Down);
     }
 
@@ -61,28 +61,28 @@ impl Bus {
     /// Main serves `contract` from now on, unless an extension owns it.
     pub fn serve_from_main(&self, contract: &ContractName, operations: &[String]) -> Result<(), Error> {
         self.main().serve(contract.as_str(), operations)?;
-        self.routes.serve_from_main(contract.clone());
+        self.owners.serve_from_main(contract.clone());
         Ok(())
     }
 
     /// Main itself, as a peer.
     #[inline]
     pub fn main(&self) -> &Arc<Peer> {
-        self.routes.main()
+        self.owners.main()
     }
 
     /// The peer of this number.
     pub fn peer(&self, id: PeerId) -> Option<Arc<Peer>> {
-        self.routes.get(id)
+        self.owners.get(id)
     }
 
-    /// The peer that answers a request, with the version of the routes for which that holds.
+    /// The peer that answers a request, with the version of the owners for which that holds.
     pub(crate) fn route(
         &self,
         contract: &ContractName,
         provider: Option<&str>,
     ) -> Result<(Arc<Peer>, u64), Error> {
-        self.routes.find(contract, provider)
+        self.owners.find(contract, provider)
     }
 
     /// All that serve the inbox of this peer.

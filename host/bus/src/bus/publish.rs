@@ -57,7 +57,7 @@ impl Publishing {
             .saturating_add(u32::try_from(waiting).unwrap_or(u32::MAX))
     }
 
-    /// WaitGuard for room where it must, and says who got it.
+    /// Waits for room where it must, and says who got it.
     pub async fn receipt(mut self) -> Result<Receipt, Error> {
         let mut is_overdue = false;
         for waiting in &self.waiting {
@@ -116,7 +116,7 @@ impl Bus {
         let table = self.subscriptions.read();
         let (subscriptions, compared) = match to {
             None => table.matching(&topic),
-            Some(name) => table.of_peer(self.routes.named(name), &topic),
+            Some(name) => table.of_peer(self.owners.named(name), &topic),
         };
         if let Some(name) = to.filter(|_| subscriptions.is_empty()) {
             let text = format!("`{name}` does not run or has not subscribed to `{topic}`");

@@ -29,8 +29,8 @@ pub struct Target {
     /// The operation's number, and the receiver's instance for which it holds.
     number: u32,
     reader: ReaderId,
-    /// The routes by which the receiver was found.
-    routes: u64,
+    /// The version of the owners by which the receiver was found.
+    owners: u64,
 }
 
 impl Target {
@@ -66,7 +66,7 @@ pub struct Sending(Parked);
 type Parked = Option<(Arc<Room>, Option<WaitGuard>)>;
 
 impl Sending {
-    /// WaitGuard until it is in the inbox, or its time is over.
+    /// Waits until it is in the inbox, or its time is over.
     pub async fn sent(self) {
         if let Some((room, _waits)) = &self.0 {
             room.settled().await;
@@ -107,14 +107,14 @@ impl Bus {
         let contract: ContractName = parsed(contract)?;
         let name: OperationName = parsed(operation)?;
         caller.may_call(&contract)?;
-        let (receiver, routes) = self.route(&contract, provider)?;
+        let (receiver, owners) = self.route(&contract, provider)?;
         let operation = Arc::new(OperationId { contract, name });
         let mut target = Target {
             route: Arc::new(Route { operation, receiver }),
             is_named: provider.is_some(),
             number: 0,
             reader: ReaderId::NOBODY,
-            routes,
+            owners,
         };
         let server = self.server(&target.route.receiver);
         if server.is_ready() {
@@ -180,15 +180,15 @@ impl Bus {
         deadline(Self::now(), timeout, parent)
     }
 
-    /// Finds the receiver again if the routes have changed since.
+    /// Finds the receiver again if owners have changed since.
     fn follow(&self, target: &mut Target) -> Result<(), Error> {
-        if target.routes != self.routes.version() {
+        if target.owners != self.owners.version() {
             let provider = target.is_named.then(|| target.route.receiver.name());
             let operation = target.route.operation.clone();
-            let (receiver, routes) = self.route(&operation.contract, provider)?;
+            let (receiver, owners) = self.route(&operation.contract, provider)?;
             // Numbers are each peer's own.
             target.reader = ReaderId::NOBODY;
-            (target.route, target.routes) = (Arc::new(Route { operation, receiver }), routes);
+            (target.route, target.owners) = (Arc::new(Route { operation, receiver }), owners);
         }
         Ok(())
     }

@@ -270,6 +270,6 @@ impl Lifecycle {
 
     fn delay(&mut self, number: u32, draw: f64, restart: &RestartConfig) -> Step {
         self.state = ExtensionState::BackingOff;
-        Step::Delay(failures::delay(number, draw, restart))
+        Step::Delay(restart.delay(number, draw))
     }
 }

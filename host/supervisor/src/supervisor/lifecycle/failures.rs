@@ -1,4 +1,4 @@
-//! How often an extension has failed of late, and how long it waits for its restart therefore.
+//! How often an extension has failed of late.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -23,12 +23,4 @@ impl Failures {
         let number = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
         (number < restart.failures).then_some(number)
     }
-}
-
-/// The time before the restart after the `number`th failure in the window, from 1: `draw` of the way from
-/// half of [`RestartConfig::longest_delay`] to all of it, so that extensions that failed together do not
-/// start together.
-pub(super) fn delay(number: u32, draw: f64, restart: &RestartConfig) -> Duration {
-    let half = restart.longest_delay(number) / 2;
-    half + half.mul_f64(draw.clamp(0.0, 1.0))
 }

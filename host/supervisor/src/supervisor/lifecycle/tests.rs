@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{failures::delay, *};
+use super::*;
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -99,7 +99,7 @@ impl Model {
                 if restart.policy != RestartPolicy::Never =>
             {
                 self.situation = Delayed;
-                return Step::Delay(delay(u32::MAX, draw, restart));
+                return Step::Delay(restart.delay(u32::MAX, draw));
             }
             (LifecycleEvent::Ended { clean, at, draw, .. }, Up(_)) => {
                 return self.fails(clean, at, draw, restart);
@@ -137,7 +137,7 @@ impl Model {
             return Step::None;
         }
         self.situation = Situation::Delayed;
-        Step::Delay(delay(of_late.try_into().unwrap(), draw, restart))
+        Step::Delay(restart.delay(of_late.try_into().unwrap(), draw))
     }
 }
 
@@ -215,7 +215,7 @@ proptest! {
         draw in 0.0..=1.0,
     ) {
         let doubled = (1..number).fold(restart.backoff, |most, _| (most * 2).min(restart.max_backoff));
-        let delay = delay(number, draw, &restart);
+        let delay = restart.delay(number, draw);
         prop_assert!((doubled / 2..=doubled).contains(&delay), "{delay:?} of {doubled:?}");
     }
 }
