@@ -27,7 +27,7 @@ pub(super) use self::{
     values::values,
 };
 use super::{
-    Config, ExtensionConfig,
+    Config, ExtensionConfig, HOOKS_CONTRACT,
     error::{ConfigError, ERRORS_MAX, Location},
     schema::Judged,
     section::nearest,
@@ -199,7 +199,9 @@ pub fn doubles<T: Display + Eq + Hash>(
 pub(super) fn provided(config: &Config) -> BTreeSet<String> {
     let fulfilled = config.extensions.iter().flat_map(|extension| &extension.fulfills);
     let configured = fulfilled.chain(&config.main.serves).map(ToString::to_string);
-    configured.chain(config.contracts_of_sections().iter().map(ToString::to_string)).collect()
+    let of_sections = config.contracts_of_sections();
+    let of_main = of_sections.iter().map(ToString::to_string).chain([HOOKS_CONTRACT.to_owned()]);
+    configured.chain(of_main).collect()
 }
 
 /// Contracts that somebody wants and nobody serves.

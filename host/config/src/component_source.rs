@@ -1,6 +1,7 @@
 //! Where the component of an extension comes from.
 
 use std::{
+    cmp::Ordering,
     fmt,
     path::{Path, PathBuf},
 };
@@ -8,7 +9,7 @@ use std::{
 use bytes::Bytes;
 
 /// Where the component of an extension comes from. It may also be an artifact, which was compiled and signed.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone)]
 pub enum ComponentSource {
     /// A file, which may have changed by the next start.
     Path(PathBuf),
@@ -26,6 +27,35 @@ impl ComponentSource {
         }
     }
 }
+
+impl Ord for ComponentSource {
+    /// The same memory is not read: many extensions may share a large component.
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Path(one), Self::Path(other)) => one.cmp(other),
+            (Self::Bytes(one), Self::Bytes(other)) if std::ptr::eq(&**one, &**other) => Ordering::Equal,
+            (Self::Bytes(one), Self::Bytes(other)) => {
+                one.len().cmp(&other.len()).then_with(|| one.cmp(other))
+            }
+            (Self::Path(_), Self::Bytes(_)) => Ordering::Less,
+            (Self::Bytes(_), Self::Path(_)) => Ordering::Greater,
+        }
+    }
+}
+
+impl PartialOrd for ComponentSource {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for ComponentSource {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for ComponentSource {}
 
 impl fmt::Debug for ComponentSource {
     /// Without the bytes themselves.

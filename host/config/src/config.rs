@@ -93,7 +93,8 @@ impl Config {
         self.file.as_ref()
     }
 
-    /// Checks ranges, and what must hold between the parts.
+    /// Checks ranges, and what must hold between the parts. A section that nobody has set is not judged: a Main
+    /// judges those of its own crates when it starts, too.
     ///
     /// # Errors
     ///

@@ -58,9 +58,11 @@ pub struct ExtensionConfig {
     pub restart: RestartConfig,
     /// How a new version takes its place.
     pub reload: ReloadMode,
-    /// Where its file must be, if it has one, once it belongs to a Main.
+    /// Where its file must be, if it has one, once it belongs to a Main. Main sets it.
+    #[doc(hidden)]
     pub plugin_dir: Option<PathBuf>,
-    /// The extension whose inbox it serves, beside that, as one of its instances.
+    /// The extension whose inbox it serves, beside that, as one of its instances. Main sets it.
+    #[doc(hidden)]
     pub copy_of: Option<ExtensionId>,
 }
 

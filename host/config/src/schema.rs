@@ -1,7 +1,7 @@
 //! Sections that other crates bring to the operator's file: what such a crate says of one, and how a
 //! [`Config`] holds what was read.
 //!
-//! Knows nothing of any section.
+//! Knows no section: of hooks, only where extensions name them.
 
 use std::{
     any::Any,

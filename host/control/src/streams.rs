@@ -210,14 +210,8 @@ mod tests {
     use super::*;
 
     fn line(payload: &[u8]) -> String {
-        to_json(&EventLine::new(&ReceivedEvent {
-            topic: "a.b".parse().unwrap(),
-            sender: "main".to_owned(),
-            sequence: 1,
-            lost: 0,
-            retained: false,
-            payload: payload.to_vec().into(),
-        }))
+        let payload = PayloadFields::new(payload);
+        to_json(&EventLine { topic: "a.b", sender: "main", sequence: 1, lost: 0, retained: false, payload })
     }
 
     #[test]

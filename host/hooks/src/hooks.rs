@@ -159,7 +159,9 @@ impl Hooks {
         Ok(self.dir(config))
     }
 
-    /// Has the directories that are configured now. One that has not changed keeps what it has compiled.
+    /// Has the directories that are configured now. One that has not changed keeps what it has compiled. Main calls
+    /// it, with what was checked.
+    #[doc(hidden)]
     pub fn configure(&self, dirs: BTreeMap<HookDirName, HookDirConfig>) {
         let mut configured = self.configured();
         let mut before = std::mem::take(&mut *configured);

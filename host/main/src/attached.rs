@@ -2,7 +2,7 @@
 
 use std::{fmt, pin::Pin, time::Duration};
 
-use tokio::sync::watch;
+use tokio::{sync::watch, task::JoinSet};
 
 use crate::{client::Client, control::Control};
 
@@ -60,30 +60,41 @@ pub(crate) struct Attachments {
     client: Client,
     control: Control,
     closing: watch::Sender<bool>,
+    running: JoinSet<()>,
 }
 
 impl Attachments {
     pub(crate) fn new(attachments: Vec<Attachment>, client: Client, control: Control) -> Self {
-        Self { attachments, client, control, closing: watch::Sender::new(false) }
+        Self { attachments, client, control, closing: watch::Sender::new(false), running: JoinSet::new() }
     }
 
     /// Begins all of it, on the runtime that polls this.
     pub(crate) fn begin(&mut self) {
         for Attachment(work) in self.attachments.drain(..) {
             let closed = Closed(self.closing.subscribe());
-            tokio::spawn(work(Attached {
-                client: self.client.clone(),
-                control: self.control.clone(),
-                closed,
-            }));
+            let attached = Attached { client: self.client.clone(), control: self.control.clone(), closed };
+            // Called in its task, too: if it panics, it ends alone.
+            self.running.spawn(async move { work(attached).await });
         }
     }
 
     /// Ends when all of it has ended, or after a grace time.
-    pub(crate) async fn close(self) {
+    pub(crate) async fn close(mut self) {
         self.closing.send_replace(true);
         if tokio::time::timeout(GRACE, self.closing.closed()).await.is_err() {
-            tracing::warn!("cut off clients that did not read their answers");
+            tracing::warn!(
+                "cut off work that a program attached and that did not end within {} s, such as answers to clients of \
+                 the control socket that do not read them",
+                GRACE.as_secs()
+            );
+        }
+        self.running.abort_all();
+        while let Some(ended) = self.running.join_next().await {
+            if let Err(error) = ended
+                && error.is_panic()
+            {
+                tracing::error!("work that a program attached has panicked: {error}");
+            }
         }
     }
 }

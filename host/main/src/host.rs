@@ -47,8 +47,10 @@ pub enum StartError {
     /// The configuration contradicts itself.
     #[error(transparent)]
     Config(#[from] ConfigErrors),
-    /// `[main] serves` names a contract that the embedding program does not serve.
-    #[error("`[main] serves` names `{0}`, and this program does not serve it")]
+    /// `[main] serves` or a section names a contract that the embedding program does not serve.
+    #[error(
+        "`[main] serves` or a section of the configuration names `{0}`, and this program does not serve it"
+    )]
     NotServed(ContractName),
     /// A contract of the embedding program has no operations.
     #[error("a service of this program cannot be served")]
@@ -85,6 +87,7 @@ pub struct Builder {
     compilation: Compilation,
     services: Vec<Service>,
     attachments: Vec<Attachment>,
+    on_reload: Vec<Reconfigure>,
 }
 
 /// Ends when every extension that starts with Main is ready or has failed.
@@ -102,7 +105,13 @@ impl Started {
 impl Main {
     /// Begins to set up a Main with this configuration.
     pub fn builder(config: Config) -> Builder {
-        Builder { config, compilation: Compilation::default(), services: Vec::new(), attachments: Vec::new() }
+        Builder {
+            config,
+            compilation: Compilation::default(),
+            services: Vec::new(),
+            attachments: Vec::new(),
+            on_reload: Vec::new(),
+        }
     }
 
     /// Sends requests and events, and subscribes.
@@ -187,6 +196,13 @@ impl Builder {
         self
     }
 
+    /// Hands a new configuration to `act` when a reload has checked it: a section that the program has registered is in
+    /// it. It runs on the worker thread and must not block.
+    pub fn on_reload(mut self, act: impl Fn(&Config) + Send + 'static) -> Self {
+        self.on_reload.push(Reconfigure(Box::new(act)));
+        self
+    }
+
     /// Starts Main and the extensions that start with it, and ends when each of those is ready or
     /// has failed: see [`Control::extensions`].
     ///
@@ -215,7 +231,8 @@ impl Builder {
         let (config, extensions) = self.config.into_parts();
         let config = Arc::new(config);
         let served = |contract: &ContractName| self.services.iter().any(|s| s.contract() == contract);
-        if let Some(missing) = config.serves.iter().find(|contract| !served(contract)) {
+        let of_sections = own.iter().filter(|contract| contract.as_str() != HOOKS_CONTRACT);
+        if let Some(missing) = config.serves.iter().chain(of_sections).find(|contract| !served(contract)) {
             return Err(StartError::NotServed(missing.clone()));
         }
 
@@ -245,6 +262,10 @@ impl Builder {
             part_of(config.blocking_threads / 2),
         );
         hooks.configure(configured);
+        self.on_reload.push(Reconfigure(Box::new({
+            let hooks = hooks.clone();
+            move |config| hooks.configure(hook_dirs(config))
+        })));
         let mut services = self.services;
         if !services.iter().any(|service| service.contract().as_str() == HOOKS_CONTRACT) {
             services.extend(hooks_service::service(&hooks, &roster));
@@ -258,10 +279,7 @@ impl Builder {
             programs: programs.clone(),
             turns,
             openings: Arc::new(Openings::new(part_of(config.blocking_threads))),
-            sections: Reconfigure(Box::new({
-                let hooks = hooks.clone();
-                move |config| hooks.configure(hook_dirs(config))
-            })),
+            sections: self.on_reload,
             logs: logs.clone(),
             events: events.clone(),
             commands: orders,

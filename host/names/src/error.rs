@@ -93,7 +93,7 @@ impl Error {
     /// ```
     #[must_use]
     pub fn handler(code: impl Into<String>, message: impl Display) -> Self {
-        HandlerError { code: code.into(), message: message.to_string() }.into()
+        HandlerError::new(code, message.to_string()).into()
     }
 
     /// Something that failed and that no caller will tell apart; the code is `failed`.

@@ -152,7 +152,7 @@ impl Roster {
         self.0.read().unwrap_or_else(PoisonError::into_inner).main.clone()
     }
 
-    /// Bytes of the queues and hooks that are configured, as they count against the memory budget.
+    /// Bytes of the queues and sections that are configured, as they count against the memory budget.
     pub fn memory_beside_extensions(&self) -> u64 {
         self.0.read().unwrap_or_else(PoisonError::into_inner).beside
     }

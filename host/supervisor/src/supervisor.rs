@@ -134,7 +134,7 @@ pub struct SupervisorParts {
     /// Opens granted directories.
     pub openings: Arc<Openings>,
     /// Has what other crates configured of their sections hold from a reload on.
-    pub sections: Reconfigure,
+    pub sections: Vec<Reconfigure>,
     /// The log lines.
     pub logs: Arc<Logs>,
     /// Where listeners hear what happens.
@@ -168,7 +168,7 @@ pub struct Supervisor {
     logs: Arc<Logs>,
     turns: Arc<Turns>,
     openings: Arc<Openings>,
-    sections: Reconfigure,
+    sections: Vec<Reconfigure>,
     events: broadcast::Sender<Arc<MainEvent>>,
     commands: async_channel::Receiver<Order>,
     notices: (async_channel::Sender<Noted>, async_channel::Receiver<Noted>),

@@ -15,6 +15,12 @@ pub(crate) fn values(config: &Config) -> Vec<ConfigError> {
         limits(extension, &path, &mut faults);
         restart(extension, &path, &mut faults);
         variables(&extension.grants, &path, &mut faults);
+        if extension.copy_of.is_some() {
+            faults.push((
+                format!("{path}.copy_of"),
+                "`copy_of` is Main's own: say how many run with `instances`".to_owned(),
+            ));
+        }
     }
     for (name, queue) in &config.queues {
         let path = format!("queue.{name}");

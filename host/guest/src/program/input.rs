@@ -117,13 +117,15 @@ impl ComponentInput {
 
     /// Writes its content, which is what was hashed, or fails at its end.
     pub(super) fn copy_to(&mut self, to: &mut impl Write) -> Result<(), LoadFault> {
-        match &mut self.content {
+        let copied = match &mut self.content {
             Content::File(file) => {
                 file.rewind().map_err(LoadFault::Read)?;
-                if copy(file, self.bytes, to)? == self.hash { Ok(()) } else { Err(LoadFault::Changed) }
+                copy(file, self.bytes, to)?
             }
-            Content::Memory(content) => to.write_all(content).map_err(LoadFault::Read),
-        }
+            // The memory of an embedder may be that of a file, mapped.
+            Content::Memory(content) => copy(&mut &**content, self.bytes, to)?,
+        };
+        if copied == self.hash { Ok(()) } else { Err(LoadFault::Changed) }
     }
 
     /// Its content, which is what was hashed.
@@ -167,10 +169,10 @@ fn claimed(start: impl Read) -> Result<InputKind, LoadFault> {
     }
 }
 
-/// Copies and hashes a file that must have this many bytes.
-fn copy(file: &mut fs::File, bytes: u64, to: &mut impl Write) -> Result<ArtifactHash, LoadFault> {
+/// Copies and hashes what must have this many bytes.
+fn copy(from: &mut impl Read, bytes: u64, to: &mut impl Write) -> Result<ArtifactHash, LoadFault> {
     let mut hashing = Hashing { hash: Sha256::new(), to };
-    let copied = io::copy(&mut file.take(bytes.saturating_add(1)), &mut hashing).map_err(LoadFault::Read)?;
+    let copied = io::copy(&mut from.take(bytes.saturating_add(1)), &mut hashing).map_err(LoadFault::Read)?;
     if copied == bytes {
         Ok(ArtifactHash::from_bytes(hashing.hash.finalize().into()))
     } else {

@@ -13,6 +13,7 @@ use super::options::SubscribeOptions;
 
 /// An event, as a subscriber of Main's gets it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ReceivedEvent {
     /// What it was published under.
     pub topic: Topic,

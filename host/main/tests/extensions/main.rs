@@ -24,6 +24,7 @@ mod reload;
 mod reload_falls_back;
 mod reload_meets;
 mod reload_under_load;
+mod sections;
 mod support;
 mod traps;
 mod two_queues;

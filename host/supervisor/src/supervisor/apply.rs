@@ -9,7 +9,7 @@ use weir_config::{Config, ConfigErrors, ExtensionConfig, MainConfig};
 use weir_names::ExtensionId;
 
 use super::{
-    ControlError, Done, OrderReplyTo, Supervisor, answer,
+    ControlError, Done, OrderReplyTo, Reconfigure, Supervisor, answer,
     reload::{Asker, Place},
     slots::Slot,
 };
@@ -143,7 +143,9 @@ impl Supervisor {
         applying.report.warnings = config.warnings();
         applying.report.needs_restart = needs_restart(&before, &config.main);
         configure_traffic(&self.bus, queues_on_the_bus(&config), config.retained());
-        (self.sections.0)(&config);
+        for Reconfigure(hand_over) in &self.sections {
+            hand_over(&config);
+        }
         let beside = config.memory_beside_extensions();
         let (main, extensions) = config.into_parts();
         let mut kept = (*before).clone();
