@@ -1,11 +1,7 @@
 //! Follows `docs/first-extension.md` as its reader does: in a directory outside the clone, with the
-//! SDK as a packaged crate, and with nothing but the files that the page shows.
+//! SDK and the crate it stands on packaged, and with nothing but the files that the page shows.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context, Result, ensure};
 
@@ -15,26 +11,27 @@ use crate::{
     run::{cargo, output, root, run, target_dir},
 };
 
+/// The SDK and the crate of ours that it depends on: what is published for extensions.
+const PUBLISHED: [&str; 2] = ["weir-names", "weir-sdk"];
+
 /// Builds what the page shows and calls it as the page says.
 pub(crate) fn check() -> Result<()> {
     guests::add_target()?;
     let page = fs::read_to_string(root()?.join("docs/first-extension.md")).context("cannot read the page")?;
     let weir = weir::build()?;
     let outside = tempfile::tempdir().context("cannot make a directory")?;
-    let sdk = unpack_sdk(outside.path())?;
+    let patches = unpack_published(outside.path())?;
 
     let project = outside.path().join("greeter");
     fs::create_dir_all(project.join("src"))?;
     for file in ["Cargo.toml", "src/main.rs", "weir.toml"] {
         fs::write(project.join(file), shown(&page, file)?)?;
     }
-    // Until it is published, the packaged crate stands in for the registry's.
-    let patch = format!("patch.crates-io.weir-sdk.path={sdk:?}");
     let build = shown(&page, "build")?;
     let build: Vec<&str> = build.split_whitespace().skip(1).collect();
     let cargo_outside = |arguments: &[&str]| {
         let mut command = Command::new("cargo");
-        command.args(arguments).args(["--config", &patch]).current_dir(&project);
+        command.args(arguments).args(&patches).current_dir(&project);
         run(command.env("CARGO_TARGET_DIR", project.join("target")))
     };
     cargo_outside(&build)?;
@@ -61,18 +58,18 @@ fn shown(page: &str, name: &str) -> Result<String> {
     Ok(content.to_owned())
 }
 
-/// Packages the SDK and unpacks it as a registry would.
-fn unpack_sdk(directory: &Path) -> Result<PathBuf> {
-    run(&mut cargo(["package", "--package", "weir-sdk", "--no-verify", "--allow-dirty", "--quiet"])?)?;
+/// Packages the published crates and unpacks them as a registry would. Gives the options with which Cargo takes them for
+/// the registry's, until they are there.
+fn unpack_published(directory: &Path) -> Result<Vec<String>> {
+    let mut package = cargo(["package", "--no-verify", "--allow-dirty", "--quiet"])?;
+    run(package.args(PUBLISHED.map(|name| format!("--package={name}"))))?;
     let packaged = target_dir()?.join("package");
-    let archive = fs::read_dir(&packaged)?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .find(|path| {
-            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("weir-sdk-"))
-                && path.extension().is_some_and(|e| e == "crate")
-        })
-        .with_context(|| format!("no package in `{}`", packaged.display()))?;
-    output(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(directory))?;
-    let stem = archive.file_stem().context("a package without a name")?;
-    Ok(directory.join(stem))
+    let mut patches = Vec::new();
+    for name in PUBLISHED {
+        let stem = format!("{name}-{}", env!("CARGO_PKG_VERSION"));
+        let archive = packaged.join(format!("{stem}.crate"));
+        output(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(directory))?;
+        patches.push(format!("--config=patch.crates-io.{name}.path={:?}", directory.join(stem)));
+    }
+    Ok(patches)
 }
