@@ -14,6 +14,7 @@ mod command_line {
     mod reload;
     mod support;
     mod systemd;
+    mod traces;
     mod traffic;
     mod usage;
 }

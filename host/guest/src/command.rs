@@ -210,7 +210,7 @@ impl From<LoadError> for End {
     fn from(error: LoadError) -> Self {
         match error.fault.limit() {
             Some(limit) => Self::Limit(limit),
-            None => Self::System { reason: harmless(&chain(&error), 4096), trace: Vec::new() },
+            None => Self::System { reason: harmless(chain(&error), 4096), trace: Vec::new() },
         }
     }
 }

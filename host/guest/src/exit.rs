@@ -103,7 +103,7 @@ impl Exit {
                 Self::Trapped { cause: cause.to_owned(), limit, trace }
             }
             None => {
-                let cause = harmless(&error.root_cause().to_string(), 1024);
+                let cause = harmless(error.root_cause(), 1024);
                 Self::Trapped { cause, limit: limit::hit(&error, limits), trace }
             }
         }
@@ -160,7 +160,7 @@ impl Exit {
 
 /// What wasmtime says, in one harmless line.
 pub(super) fn said(error: &wasmtime::Error) -> String {
-    harmless(&format!("{error:#}"), 1024)
+    harmless(format_args!("{error:#}"), 1024)
 }
 
 /// Marks an error that came before the guest ran at all.
@@ -172,7 +172,7 @@ pub(super) struct NotInstantiated;
 fn trace(error: &wasmtime::Error) -> Vec<String> {
     let frames = error.downcast_ref::<wasmtime::WasmBacktrace>().map(wasmtime::WasmBacktrace::frames);
     let name = |frame: &wasmtime::FrameInfo| match frame.func_name() {
-        Some(name) => harmless(&format!("{:#}", rustc_demangle::demangle(name)), 256),
+        Some(name) => harmless(format_args!("{:#}", rustc_demangle::demangle(name)), 256),
         None => format!("function {}", frame.func_index()),
     };
     frames.unwrap_or_default().iter().take(32).map(name).collect()

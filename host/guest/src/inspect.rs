@@ -183,7 +183,7 @@ impl Inspection {
     }
 
     fn damaged(&self, error: &wasmparser::BinaryReaderError) -> InspectError {
-        InspectError::Damaged { path: self.path.clone(), message: harmless(&error.to_string(), 512) }
+        InspectError::Damaged { path: self.path.clone(), message: harmless(error, 512) }
     }
 
     fn too_many(&self, what: &'static str, most: usize) -> InspectError {

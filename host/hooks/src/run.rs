@@ -187,7 +187,7 @@ impl Run {
         let Dir { config, hooks, .. } = &*self.dir;
         let path = || config.dir.join(&file.name);
         let (component, now) = (ComponentSource::Path(path()), SystemTime::now());
-        let name = harmless(&path().to_string_lossy(), 256);
+        let name = harmless(path().display(), 256);
         let wanted = LoadRequest {
             name: &name,
             component: &component,

@@ -177,7 +177,7 @@ async fn answer(
     }
     Ok(Some(match answer {
         CompileAnswer::Compiled => Ok(Code::compiled(body)),
-        CompileAnswer::Invalid => Err(LoadFault::Compile(harmless(&String::from_utf8_lossy(&body), 1024))),
+        CompileAnswer::Invalid => Err(LoadFault::Compile(harmless(String::from_utf8_lossy(&body), 1024))),
         CompileAnswer::OutOfMemory => Err(LoadFault::CompileMemory(task.memory)),
     }))
 }
