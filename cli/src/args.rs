@@ -1,15 +1,17 @@
 //! What the command line accepts, and the help for it.
 
 mod hooks;
+mod main_choice;
 mod traffic;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::SystemTime};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 pub(crate) use self::{
     hooks::{HooksCommand, HooksRunArgs},
+    main_choice::Target,
     traffic::{PutArgs, QueuesArgs, QueuesCommand, RequeueArgs, ShowArgs, TopicsArgs},
 };
 
@@ -18,6 +20,8 @@ pub(crate) use self::{
 #[command(name = "weir", version, after_help = EXIT_CODES, after_long_help = EXIT_CODES)]
 #[command(propagate_version = true, disable_help_subcommand = false)]
 pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) target: Target,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -34,8 +38,8 @@ Exit codes:
   1  failed                        6  no answer in time; a hook took too long
   2  arguments that make no sense  7  the extension or hook ended with an error of its own
   3  Main cannot be reached        8  the extension cannot answer: stopped, starting,
-  4  no such extension, contract      overloaded, or failed with the request in hand
-     or hooks";
+  4  no such extension, contract      overloaded, or failed with the request in hand;
+     or hooks                         or Main is busy or shutting down";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -51,6 +55,15 @@ Examples:
   weir status storage
   weir status --json storage | jq '.failures[-1].trace'")]
     Status(IdArgs),
+    /// Show what happened to an extension, and who asked for it
+    #[command(after_help = "\
+The last 100 events, oldest first: what was asked for and by whom, states with the version that serves,
+failures.
+
+Examples:
+  weir history storage
+  weir history --json storage | jq '.history[] | select(.event == \"asked\")'")]
+    History(IdArgs),
     /// Show the limits of extensions: where each comes from, and what is used of it
     Limits(LimitsArgs),
     /// Show what extensions have logged
@@ -68,27 +81,36 @@ Examples:
     /// Run directories of hooks: commands that run to their end, one after the other
     #[command(subcommand)]
     Hooks(HooksCommand),
-    /// Start an extension, after what it requires; ends when it is ready
+    /// Start extensions, each after what it requires; ends when they are ready
     #[command(after_help = "\
-Examples:
-  weir start uploader")]
-    Start(IdArgs),
-    /// Stop an extension; ends when it has ended
-    #[command(after_help = "\
-What requires it is not stopped, and gets `no-provider` until it runs again.
+Several are started one after the other; where one does not start, the others do.
 
 Examples:
-  weir stop uploader")]
-    Stop(IdArgs),
-    /// Stop an extension if it runs, and start it with nothing held against it; ends when it is ready
+  weir start uploader
+  weir start --all")]
+    Start(OrderArgs),
+    /// Stop extensions; ends when they have ended
     #[command(after_help = "\
-Its component is read anew. This is what lifts a quarantine; its failures no longer count.
+What requires one is not stopped, and gets `no-provider` until it runs again. Several are stopped one after
+the other, with --all the last of the configuration first.
 
 Examples:
-  weir restart uploader")]
-    Restart(IdArgs),
+  weir stop uploader
+  weir stop uploader telemetry")]
+    Stop(OrderArgs),
+    /// Stop extensions that run, and start them with nothing held against them; ends when they are ready
+    #[command(after_help = "\
+Their components are read anew. This is what lifts a quarantine; failures no longer count. Several are
+restarted one after the other; where one does not start, the others do.
+
+Examples:
+  weir restart uploader
+  weir restart --all")]
+    Restart(OrderArgs),
     /// Replace extensions while Main runs: one, or all that the configuration has changed
     Reload(ReloadArgs),
+    /// Show what a reload would do: the keys, limits, grants and components that differ from what runs
+    Plan(PlanArgs),
     /// Stop all extensions and Main; ends when they have ended
     #[command(after_help = "\
 Examples:
@@ -153,17 +175,6 @@ pub(crate) struct KeygenArgs {
     pub(crate) public: bool,
 }
 
-/// Which Main.
-#[derive(Clone, Debug, Default, ClapArgs)]
-pub(crate) struct Target {
-    /// The control socket of Main; also WEIR_SOCKET
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, conflicts_with = "config")]
-    pub(crate) socket: Option<PathBuf>,
-    /// Take the control socket from this configuration
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) config: Option<PathBuf>,
-}
-
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Lines on stderr say what happens; RUST_LOG chooses which, as in RUST_LOG=debug. SIGTERM and Ctrl-C let
@@ -210,19 +221,54 @@ pub(crate) struct CheckArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-MEMORY is used and allowed, INBOX is messages and bytes that wait, SHED is messages that found no room.
-Of a failure, `weir status ID` and --json also show the component's hash and the functions that were
-running.
+CPU is the time that it ran, CPU% its share of the last second. MEMORY is used and allowed, INBOX is
+messages and bytes that wait, SHED is messages that found no room. --watch lists them anew every two
+seconds, until Main ends. Of a failure, `weir status ID` and --json also show the component's hash and
+the functions that were running.
 
 Examples:
   weir ps
+  weir ps --watch --sort cpu
   weir ps --failures
   weir ps --json | jq -r '.extensions[] | select(.state != \"ready\") | .id'")]
 pub(crate) struct PsArgs {
     /// List the last failures instead
-    #[arg(long)]
+    #[arg(long, conflicts_with = "sort")]
     pub(crate) failures: bool,
+    /// The one with most of it first; else in the order of the configuration
+    #[arg(long, value_name = "WHAT", conflicts_with = "json")]
+    pub(crate) sort: Option<PsSort>,
+    /// Go on as things change, until Main ends
+    #[arg(short, long, conflicts_with = "json")]
+    pub(crate) watch: bool,
     /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum PsSort {
+    /// Share of the last second
+    Cpu,
+    /// Bytes of memory in use
+    Memory,
+    /// Messages that wait
+    Inbox,
+    /// How often it was restarted
+    Restarts,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct OrderArgs {
+    /// The extensions
+    #[arg(value_name = "ID", required_unless_present = "all")]
+    pub(crate) ids: Vec<String>,
+    /// All that are configured
+    #[arg(long, conflicts_with = "ids")]
+    pub(crate) all: bool,
+    /// Print JSON, one object a line
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -266,6 +312,28 @@ pub(crate) struct ReloadArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
+Main reads its configuration and components again and touches nothing. Lines with - are what runs, lines
+with + what a reload would have. Values of grants.env are not shown. Exit code 1: the configuration is
+wrong, and a reload would be refused. That a component compiles is known when it is loaded; `weir check`
+says so before.
+
+Examples:
+  weir plan
+  weir plan uploader
+  weir plan --json | jq '.changed[].keys'")]
+pub(crate) struct PlanArgs {
+    /// Only of this extension
+    #[arg(value_name = "ID")]
+    pub(crate) id: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
 USED is now and PEAK the most since Main started, over all instances; of ready-timeout and stop-timeout,
 what the last start and stop took. FROM is where the limit is set. The time beside fuel is what plain
 arithmetic takes on this machine; other code takes up to ten times as long.
@@ -290,6 +358,14 @@ pub(crate) struct LimitsArgs {
     pub(crate) target: Target,
 }
 
+/// A moment, or how long ago it was.
+fn moment(text: &str) -> Result<SystemTime, String> {
+    let ago = || SystemTime::now().checked_sub(humantime::parse_duration(text).ok()?);
+    humantime::parse_rfc3339_weak(text).ok().or_else(ago).ok_or_else(|| {
+        "it is neither a time, as in `2026-11-20T19:47:32Z`, nor how long ago, as in `10min`".to_owned()
+    })
+}
+
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Main keeps 256 KiB of lines. When there would be more, the extension that has most of it loses its
@@ -298,6 +374,7 @@ oldest line first.
 Examples:
   weir logs -n 50
   weir logs -f storage
+  weir logs --since 10min
   weir logs --json | jq 'select(.level == \"error\")'")]
 pub(crate) struct LogsArgs {
     /// Only what this extension has logged
@@ -309,6 +386,9 @@ pub(crate) struct LogsArgs {
     /// Only the last N of the lines so far
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) lines: Option<usize>,
+    /// Only lines since then: a time, as in `2026-11-20T19:47:32Z`, or how long ago, as in `10min`
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub(crate) since: Option<SystemTime>,
     /// Print JSON, one object a line
     #[arg(long)]
     pub(crate) json: bool,

@@ -3,7 +3,8 @@
 use serde_json::json;
 use weir_host::{
     Config, ExtensionConfig,
-    config::ConfigErrors,
+    component::{LoadFault, cache_is_ours},
+    config::{ConfigError, ConfigErrors},
     host::{TooFewMappings, check_mappings},
 };
 
@@ -38,35 +39,48 @@ fn warnings(config: &Config, mappings: Result<(), TooFewMappings>) -> Vec<String
             "`main.serves` is for programs that embed Weir: `weir run` serves nothing itself".to_owned(),
         );
     }
+    if let (Some(dir), Some(false)) = (&config.main.cache_dir, cache_is_ours(&config.main)) {
+        warnings.push(format!(
+            "what is compiled here is not kept for `weir run`: the cache `{}` is not this user's alone",
+            dir.display()
+        ));
+    }
     warnings.extend(mappings.err().map(|error| format!("on this machine `weir run` would fail: {error}")));
     warnings
 }
 
-/// What is wrong with the component of each extension.
-struct Components(Vec<Option<String>>);
+/// What is wrong with the component of each extension, and where that is set.
+struct Components(Vec<Option<ConfigError>>);
 
 impl Components {
     /// Checks none twice that is the same under the same limits.
     fn check(config: &Config) -> Self {
-        let mut checked: Vec<Option<String>> = Vec::new();
+        let mut faults: Vec<Option<(bool, String)>> = Vec::new();
         let compilation = compilation();
         let is_same = |a: &ExtensionConfig, b: &ExtensionConfig| {
             (&a.component, a.sha256, &a.limits) == (&b.component, b.sha256, &b.limits)
         };
         for extension in &config.extensions {
-            let before = config.extensions.iter().zip(&checked).find(|(other, _)| is_same(other, extension));
-            let error = before.map(|(_, error)| error.clone()).unwrap_or_else(|| {
+            let before = config.extensions.iter().zip(&faults).find(|(other, _)| is_same(other, extension));
+            let fault = before.map(|(_, fault)| fault.clone()).unwrap_or_else(|| {
                 let error = weir_host::component::check(&config.main, extension, &compilation).err()?;
-                Some(chain(&error.into()))
+                Some((matches!(error.fault, LoadFault::Pinned(_)), chain(&error.into())))
             });
-            checked.push(error);
+            faults.push(fault);
         }
-        Self(checked)
+        let placed = |(index, fault): (usize, Option<(bool, String)>)| {
+            let ((pinned, message), id) = (fault?, &config.extensions.get(index)?.id);
+            Some(config.component_error(index, pinned, format!("`{id}`: {message}")))
+        };
+        Self(faults.into_iter().enumerate().map(placed).collect())
     }
 
     /// Beside the extension that it is of.
-    fn of<'a>(&'a self, config: &'a Config) -> impl Iterator<Item = (&'a ExtensionConfig, Option<&'a str>)> {
-        config.extensions.iter().zip(self.0.iter().map(Option::as_deref))
+    fn of<'a>(
+        &'a self,
+        config: &'a Config,
+    ) -> impl Iterator<Item = (&'a ExtensionConfig, Option<&'a ConfigError>)> {
+        config.extensions.iter().zip(self.0.iter().map(Option::as_ref))
     }
 
     fn failures(&self) -> usize {
@@ -78,10 +92,13 @@ fn print_components(config: &Config, components: &Components, warnings: &[String
     for warning in warnings {
         output::complain(&format!("warning: {}", printable(warning)));
     }
+    for absent in config.absent_dirs() {
+        output::complain(&format!("warning: {absent}"));
+    }
     for (extension, error) in components.of(config) {
         match error {
             None => output::line(&format!("`{}` is ok", extension.id))?,
-            Some(error) => output::complain(&format!("error: `{}`: {error}", extension.id)),
+            Some(error) => output::complain(&format!("error: {error}")),
         }
     }
     if config.extensions.is_empty() {
@@ -94,27 +111,30 @@ fn report_components(config: &Config, components: &Components, warnings: &[Strin
     let extensions: Vec<_> = components
         .of(config)
         .map(|(extension, error)| {
+            let error = error.map(error_json);
             json!({ "id": extension.id, "path": extension.component.path(), "ok": error.is_none(), "error": error })
         })
         .collect();
+    let absent: Vec<_> = config.absent_dirs().iter().map(error_json).collect();
+    let warnings: Vec<_> =
+        warnings.iter().map(|warning| json!({ "message": warning })).chain(absent).collect();
     let ok = components.failures() == 0;
     output::json(&json!({ "ok": ok, "errors": [], "warnings": warnings, "extensions": extensions }))
 }
 
 fn report_errors(errors: &ConfigErrors) -> anyhow::Result<()> {
-    let errors: Vec<_> = errors
-        .iter()
-        .map(|error| {
-            let (line, column) = error.line_and_column().unzip();
-            json!({
-                "key": error.key(), "message": error.message(),
-                "file": error.file(), "line": line, "column": column,
-                "notes": error.notes().collect::<Vec<_>>(),
-            })
-        })
-        .collect();
+    let errors: Vec<_> = errors.iter().map(error_json).collect();
     output::json(&json!({ "ok": false, "errors": errors, "warnings": [], "extensions": [] }))?;
     Err(Said.into())
+}
+
+fn error_json(error: &ConfigError) -> serde_json::Value {
+    let (line, column) = error.line_and_column().unzip();
+    json!({
+        "key": error.key(), "message": error.message(),
+        "file": error.file(), "line": line, "column": column,
+        "notes": error.notes().collect::<Vec<_>>(),
+    })
 }
 
 #[cfg(test)]

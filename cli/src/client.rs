@@ -17,16 +17,23 @@ use hyper_util::rt::TokioIo;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::net::UnixStream;
+use weir_control::SocketError;
 
 use crate::{args::Target, exit::Usage, locate, output};
 
 /// Time for what Main answers out of its own head.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Time in which a socket whose backlog is full must have room again.
+/// Beyond the time that Main is asked to answer within.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Between two looks whether Main still answers, while it does what may take long.
+const LOOK_PAUSE: Duration = Duration::from_secs(5);
+
+/// Time in which a Main that is busy must have room for one more connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Between two attempts at a socket whose backlog is full.
+/// Between two attempts to connect to a Main that is busy.
 const CONNECT_PAUSE: Duration = Duration::from_millis(10);
 
 /// Bytes of one line of a stream: a payload of the largest size, in base64, and its envelope.
@@ -43,8 +50,8 @@ pub(crate) struct Unreachable {
 
 /// Main did not answer in time.
 #[derive(Debug, thiserror::Error)]
-#[error("Main did not answer within {} s", QUERY_TIMEOUT.as_secs())]
-pub(crate) struct Unanswered;
+#[error("Main did not answer within {}; it may be stopped, or have too much to do", humantime::format_duration(*.0))]
+pub(crate) struct Unanswered(Duration);
 
 /// Main answered that it did not do it.
 #[derive(Debug, thiserror::Error)]
@@ -65,8 +72,20 @@ pub(crate) fn block_on(command: impl Future<Output = anyhow::Result<()>>) -> any
         .block_on(command)
 }
 
+/// How long a command waits for an answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Patience {
+    /// For what Main answers out of its own head.
+    Query,
+    /// A little longer than Main was asked to take.
+    Asked(Duration),
+    /// For what has its deadlines in Main: as long as Main answers others.
+    WhileMainAnswers,
+}
+
 /// One connection to Main.
 pub(crate) struct Client {
+    path: PathBuf,
     requests: SendRequest<Full<Bytes>>,
 }
 
@@ -76,58 +95,102 @@ impl Client {
     }
 
     pub(crate) async fn connect_to(path: &Path) -> anyhow::Result<Self> {
-        let stream = connect(path).await.map_err(|source| {
-            let hint = match source.kind() {
-                io::ErrorKind::NotFound => "nothing is there; is it running, and is this its socket?",
-                io::ErrorKind::ConnectionRefused => "nobody answers there; it may have been killed",
-                io::ErrorKind::PermissionDenied => "only the user that runs it may",
-                _ => "the system refused",
-            };
-            Unreachable { path: path.to_owned(), hint, source }
-        })?;
-        let (requests, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-        // Ends with this command, or when Main hangs up, which the request in hand is told.
-        tokio::spawn(async move { drop(connection.await) });
-        Ok(Self { requests })
+        let requests = handshake(path).await?;
+        Ok(Self { path: path.to_owned(), requests })
     }
 
-    /// Sends a request and waits, as long as it takes, for the head of a good answer.
-    pub(crate) async fn send(
+    /// Sends a request and waits for all of a good answer.
+    pub(crate) async fn ask(
         &mut self,
         method: Method,
         route: &Route,
         body: Bytes,
-    ) -> anyhow::Result<Response<Incoming>> {
-        let request = Request::builder()
-            .method(method)
-            .uri(&route.0)
-            .header(header::HOST, "weir")
-            .body(Full::new(body))
-            .context("cannot make the request")?;
-        let response = self.requests.send_request(request).await.context("Main hung up")?;
-        if response.status().is_success() { Ok(response) } else { Err(refused(response).await) }
+        patience: Patience,
+    ) -> anyhow::Result<Bytes> {
+        let path = self.path.clone();
+        let answer = async { whole(self.send(method, route, body).await?).await };
+        match patience {
+            Patience::Query => within(QUERY_TIMEOUT, answer).await,
+            Patience::Asked(time) => within(time.saturating_add(GRACE), answer).await,
+            Patience::WhileMainAnswers => while_main_answers(&path, answer).await,
+        }
     }
 
     /// Asks what Main answers out of its own head.
     pub(crate) async fn get<T: DeserializeOwned>(&mut self, route: &Route) -> anyhow::Result<T> {
-        let answer = async {
-            let response = self.send(Method::GET, route, Bytes::new()).await?;
-            body(response).await
-        };
-        let body = tokio::time::timeout(QUERY_TIMEOUT, answer).await.map_err(|_| Unanswered)??;
+        let body = self.ask(Method::GET, route, Bytes::new(), Patience::Query).await?;
         serde_json::from_slice(&body).context("cannot read the answer of Main; is it of another version?")
     }
 
     /// Asks for a stream; ends when it has begun.
     pub(crate) async fn stream(&mut self, route: &Route) -> anyhow::Result<Lines> {
-        let begun = self.send(Method::GET, route, Bytes::new());
-        let response = tokio::time::timeout(QUERY_TIMEOUT, begun).await.map_err(|_| Unanswered)??;
+        let response = within(QUERY_TIMEOUT, self.send(Method::GET, route, Bytes::new())).await?;
         Ok(Lines { body: response.into_body(), buffer: BytesMut::new(), searched: 0 })
+    }
+
+    /// Sends a request and waits for the head of a good answer. A Main that is busy has not looked at it, and gets
+    /// it once more.
+    async fn send(
+        &mut self,
+        method: Method,
+        route: &Route,
+        body: Bytes,
+    ) -> anyhow::Result<Response<Incoming>> {
+        let started = Instant::now();
+        loop {
+            let request = Request::builder()
+                .method(method.clone())
+                .uri(&route.0)
+                .header(header::HOST, "weir")
+                .body(Full::new(body.clone()))
+                .context("cannot make the request")?;
+            let response = self.requests.send_request(request).await.context("Main hung up")?;
+            if response.status().is_success() {
+                return Ok(response);
+            }
+            let error = refused(response).await;
+            let is_busy = error.downcast_ref::<Refused>().is_some_and(|refused| refused.code == "busy");
+            if !is_busy || started.elapsed() > CONNECT_TIMEOUT {
+                return Err(error);
+            }
+            tokio::time::sleep(CONNECT_PAUSE).await;
+            self.requests = handshake(&self.path).await?;
+        }
+    }
+}
+
+async fn within<T>(time: Duration, answer: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::time::timeout(time, answer).await.map_err(|_| Unanswered(time))?
+}
+
+/// Waits for what takes Main as long as it takes, and asks it now and then whether it is there.
+pub(crate) async fn while_main_answers<T>(
+    path: &Path,
+    answer: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
+    let silence = async {
+        loop {
+            tokio::time::sleep(LOOK_PAUSE).await;
+            let look = async {
+                let mut client = Client::connect_to(path).await?;
+                whole(client.send(Method::GET, &Route::new(&["version"]), Bytes::new()).await?).await
+            };
+            // That it is busy is an answer, and that it has gone the answer itself will say.
+            if let Err(error) = within(QUERY_TIMEOUT, look).await
+                && error.is::<Unanswered>()
+            {
+                return error;
+            }
+        }
+    };
+    tokio::select! {
+        answer = answer => answer,
+        error = silence => Err(error),
     }
 }
 
 /// Everything of an answer's body.
-pub(crate) async fn body(response: Response<Incoming>) -> anyhow::Result<Bytes> {
+async fn whole(response: Response<Incoming>) -> anyhow::Result<Bytes> {
     Ok(response.into_body().collect().await.context("Main hung up in the middle of an answer")?.to_bytes())
 }
 
@@ -216,6 +279,27 @@ impl Lines {
     }
 }
 
+async fn handshake(path: &Path) -> anyhow::Result<SendRequest<Full<Bytes>>> {
+    let stream = connect(path).await.map_err(|source| {
+        let hint = match source.kind() {
+            // Somebody listens, and has not taken any connection for as long.
+            io::ErrorKind::WouldBlock => return anyhow::Error::from(Unanswered(CONNECT_TIMEOUT)),
+            io::ErrorKind::InvalidInput => {
+                return Usage(SocketError::Path(path.to_owned()).to_string()).into();
+            }
+            io::ErrorKind::NotFound => "nothing is there; is it running, and is this its socket?",
+            io::ErrorKind::ConnectionRefused => "nobody answers there; it may have been killed",
+            io::ErrorKind::PermissionDenied => "only the user that runs it may",
+            _ => "the system refused",
+        };
+        Unreachable { path: path.to_owned(), hint, source }.into()
+    })?;
+    let (requests, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    // Ends with this command, or when Main hangs up, which the request in hand is told.
+    tokio::spawn(async move { drop(connection.await) });
+    Ok(requests)
+}
+
 async fn connect(path: &Path) -> io::Result<UnixStream> {
     let started = Instant::now();
     loop {
@@ -244,7 +328,7 @@ struct Error {
 
 async fn refused(response: Response<Incoming>) -> anyhow::Error {
     let status = response.status();
-    match body(response).await.map(|body| serde_json::from_slice(&body)) {
+    match whole(response).await.map(|body| serde_json::from_slice(&body)) {
         Ok(Ok(Answer { error: Error { code, message } })) => {
             let hint = if code == "no-such-route" { "; is Main of another version?" } else { "" };
             Refused { code, message: message + hint }.into()

@@ -1,6 +1,6 @@
-//! `weir ps`, `status`, `start`, `stop`, `restart`, `reload` and `shutdown`.
+//! `weir ps`, `status`, `history`, `start`, `stop`, `restart`, `reload` and `shutdown`.
 
-use std::time::Duration;
+use std::{cmp::Reverse, time::Duration};
 
 use anyhow::Context;
 use bytes::Bytes;
@@ -9,12 +9,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::{
-    args::{IdArgs, PsArgs, ReloadArgs, ShutdownArgs, Target},
-    client::{self, Client, Route, Unreachable},
-    exit::Said,
+    args::{IdArgs, OrderArgs, PsArgs, PsSort, ReloadArgs, ShutdownArgs, Target},
+    client::{self, Client, Patience, Refused, Route, Unreachable},
+    exit::{self, Said},
     locate, model,
     output::{self, printable},
-    tables,
+    plan, tables,
 };
 
 /// Between two looks whether Main has gone, once it said that it goes.
@@ -23,19 +23,49 @@ const GONE_PAUSE: Duration = Duration::from_millis(10);
 /// Time for Main to go once it has stopped everything and said so.
 const GONE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Between two tables of `weir ps --watch`.
+const WATCH_PAUSE: Duration = Duration::from_secs(2);
+
+/// Clears a terminal.
+const CLEAR: &str = "\x1b[2J\x1b[H";
+
 pub(crate) async fn ps(args: PsArgs) -> anyhow::Result<()> {
-    let mut client = Client::connect(&args.target).await?;
-    let route = Route::new(&["extensions"]);
-    if args.json && !args.failures {
-        return output::json(&client.get::<Value>(&route).await?);
-    }
     if args.json {
-        let all: Value = client.get(&route).await?;
-        return output::json(&json!({ "failures": failures(&all) }));
+        let all: Value = of_all(&args.target).await?;
+        return match args.failures {
+            true => output::json(&json!({ "failures": failures(&all) })),
+            false => output::json(&all),
+        };
     }
-    let model::Extensions { extensions } = client.get(&route).await?;
-    let table = if args.failures { tables::failures(&extensions) } else { tables::extensions(&extensions) };
-    output::write(table.as_bytes())
+    let before = if args.watch && output::is_terminal() { CLEAR } else { "" };
+    loop {
+        let model::Extensions { mut extensions } = of_all(&args.target).await?;
+        sort(&mut extensions, args.sort);
+        let table = if args.failures { tables::failures } else { tables::extensions };
+        output::write(format!("{before}{}", table(&extensions)).as_bytes())?;
+        if !args.watch {
+            return Ok(());
+        }
+        tokio::select! {
+            () = tokio::time::sleep(WATCH_PAUSE) => {}
+            closed = output::reader_left() => return Err(closed.into()),
+        }
+    }
+}
+
+async fn of_all<T: DeserializeOwned>(target: &Target) -> anyhow::Result<T> {
+    Client::connect(target).await?.get(&Route::new(&["extensions"])).await
+}
+
+fn sort(extensions: &mut [model::Extension], by: Option<PsSort>) {
+    let share = |extension: &model::Extension| extension.cpu_share.unwrap_or_default();
+    match by {
+        Some(PsSort::Cpu) => extensions.sort_by(|one, other| share(other).total_cmp(&share(one))),
+        Some(PsSort::Memory) => extensions.sort_by_key(|extension| Reverse(extension.memory)),
+        Some(PsSort::Inbox) => extensions.sort_by_key(|extension| Reverse(extension.inbox_messages)),
+        Some(PsSort::Restarts) => extensions.sort_by_key(|extension| Reverse(extension.restarts)),
+        None => {}
+    }
 }
 
 pub(crate) async fn status(args: IdArgs) -> anyhow::Result<()> {
@@ -44,24 +74,36 @@ pub(crate) async fn status(args: IdArgs) -> anyhow::Result<()> {
     if args.json {
         return output::json(&client.get::<Value>(&route).await?);
     }
-    output::write(tables::status(&client.get(&route).await?).as_bytes())
+    let extension = client.get(&route).await?;
+    let compared = plan::compared(&mut client, &args.id).await;
+    output::write(tables::status(&extension, compared).as_bytes())
 }
 
-pub(crate) async fn start(args: IdArgs) -> anyhow::Result<()> {
-    order(args, "start").await
+pub(crate) async fn history(args: IdArgs) -> anyhow::Result<()> {
+    let mut client = Client::connect(&args.target).await?;
+    let route = Route::named(&["extensions", &args.id, "history"])?;
+    if args.json {
+        return output::json(&client.get::<Value>(&route).await?);
+    }
+    let model::History { history } = client.get(&route).await?;
+    output::write(tables::history(&history).as_bytes())
 }
 
-pub(crate) async fn stop(args: IdArgs) -> anyhow::Result<()> {
-    order(args, "stop").await
+pub(crate) async fn start(args: OrderArgs) -> anyhow::Result<()> {
+    orders(args, "start").await
 }
 
-pub(crate) async fn restart(args: IdArgs) -> anyhow::Result<()> {
-    order(args, "restart").await
+pub(crate) async fn stop(args: OrderArgs) -> anyhow::Result<()> {
+    orders(args, "stop").await
+}
+
+pub(crate) async fn restart(args: OrderArgs) -> anyhow::Result<()> {
+    orders(args, "restart").await
 }
 
 pub(crate) async fn reload(ReloadArgs { id, json, target }: ReloadArgs) -> anyhow::Result<()> {
     match id {
-        Some(id) => order(IdArgs { id, json, target }, "reload").await,
+        Some(id) => order(&mut Client::connect(&target).await?, &id, "reload", json).await,
         None => apply(&target, json).await,
     }
 }
@@ -69,8 +111,8 @@ pub(crate) async fn reload(ReloadArgs { id, json, target }: ReloadArgs) -> anyho
 /// Has Main apply its configuration as it is now.
 async fn apply(target: &Target, json: bool) -> anyhow::Result<()> {
     let mut client = Client::connect(target).await?;
-    let response = client.send(Method::POST, &Route::new(&["reload"]), Bytes::new()).await?;
-    let body = client::body(response).await?;
+    let route = Route::new(&["reload"]);
+    let body = client.ask(Method::POST, &route, Bytes::new(), Patience::WhileMainAnswers).await?;
     let report: model::Reloaded = read(&body)?;
     if json {
         output::json(&serde_json::from_slice::<Value>(&body)?)?;
@@ -106,13 +148,37 @@ fn say(report: &model::Reloaded) -> anyhow::Result<()> {
     if report.is_empty() { output::line("nothing to add, to remove or to change") } else { Ok(()) }
 }
 
+/// Has Main do something to each of these; what is refused of one says nothing of the others.
+async fn orders(OrderArgs { ids, all, json, target }: OrderArgs, verb: &str) -> anyhow::Result<()> {
+    let mut client = Client::connect(&target).await?;
+    let ids = if all { configured(&mut client).await? } else { ids };
+    // The other way round: most stand after what they require.
+    let ids: Vec<String> = if all && verb == "stop" { ids.into_iter().rev().collect() } else { ids };
+    let mut refused = None;
+    for id in ids {
+        match order(&mut client, &id, verb, json).await {
+            Err(error) if error.is::<Refused>() => {
+                if let Some(before) = refused.replace(error) {
+                    exit::say(&before);
+                }
+            }
+            other => other?,
+        }
+    }
+    refused.map_or(Ok(()), Err)
+}
+
+/// The ids of all extensions that are configured, in their order.
+async fn configured(client: &mut Client) -> anyhow::Result<Vec<String>> {
+    let model::Extensions { extensions } = client.get(&Route::new(&["extensions"])).await?;
+    Ok(extensions.into_iter().map(|extension| extension.id).collect())
+}
+
 /// Has Main do something to an extension; its deadlines bound how long that takes.
-async fn order(args: IdArgs, verb: &str) -> anyhow::Result<()> {
-    let route = Route::named(&["extensions", &args.id, verb])?;
-    let mut client = Client::connect(&args.target).await?;
-    let response = client.send(Method::POST, &route, Bytes::new()).await?;
-    let body = client::body(response).await?;
-    if args.json {
+async fn order(client: &mut Client, id: &str, verb: &str, json: bool) -> anyhow::Result<()> {
+    let route = Route::named(&["extensions", id, verb])?;
+    let body = client.ask(Method::POST, &route, Bytes::new(), Patience::WhileMainAnswers).await?;
+    if json {
         return output::json(&serde_json::from_slice::<Value>(&body)?);
     }
     let now: model::Extension = read(&body)?;
@@ -123,9 +189,13 @@ pub(crate) async fn shutdown(args: ShutdownArgs) -> anyhow::Result<()> {
     let socket = locate::socket(&args.target)?;
     let mut events = Client::connect_to(&socket).await?.stream(&Route::new(&["main-events"])).await?;
     let mut client = Client::connect_to(&socket).await?;
-    client.send(Method::POST, &Route::new(&["shutdown"]), Bytes::new()).await?;
+    client.ask(Method::POST, &Route::new(&["shutdown"]), Bytes::new(), Patience::Query).await?;
     // This stream ends when all extensions have ended, which their deadlines bound.
-    while let Ok(Some(_event)) = events.next().await {}
+    let ended = async {
+        while let Ok(Some(_event)) = events.next().await {}
+        Ok(())
+    };
+    client::while_main_answers(&socket, ended).await?;
     let gone = async {
         while !matches!(Client::connect_to(&socket).await, Err(error) if error.is::<Unreachable>()) {
             tokio::time::sleep(GONE_PAUSE).await;
@@ -134,7 +204,7 @@ pub(crate) async fn shutdown(args: ShutdownArgs) -> anyhow::Result<()> {
     tokio::time::timeout(GONE_TIMEOUT, gone).await.context("Main stopped its extensions and did not end")
 }
 
-fn read<T: DeserializeOwned>(body: &[u8]) -> anyhow::Result<T> {
+pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> anyhow::Result<T> {
     serde_json::from_slice(body).context("cannot read the answer of Main; is it of another version?")
 }
 

@@ -4,8 +4,10 @@
 use std::process::ExitCode;
 
 use weir_host::{
+    config::ConfigErrors,
     control::ControlError,
     hooks::{HookError, HookOutcome},
+    host::StartError,
 };
 
 use crate::{
@@ -35,15 +37,33 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if !error.is::<Said>() && !error.is::<HookFailed>() {
-        output::complain(&format!("error: {}", chain(error)));
+        say(error);
     }
     ExitCode::from(code(error))
 }
 
-/// An error and its causes, safe for a terminal, on one line unless the error itself has more.
+/// Says what went wrong.
+pub(crate) fn say(error: &anyhow::Error) {
+    output::complain(&format!("error: {}", chain(error)));
+}
+
+/// An error and its causes, safe for a terminal: on one line, but for what is wrong with a configuration.
 pub(crate) fn chain(error: &anyhow::Error) -> String {
     let text = format!("{error:#}");
-    text.lines().map(printable).collect::<Vec<_>>().join("\n")
+    if has_lines(error) {
+        text.lines().map(printable).collect::<Vec<_>>().join("\n")
+    } else {
+        printable(&text)
+    }
+}
+
+/// Whether an error shows lines of a configuration. Others may have lines that a stranger wrote.
+fn has_lines(error: &anyhow::Error) -> bool {
+    error.is::<ConfigErrors>()
+        || error.is::<Usage>()
+        || matches!(error.downcast_ref(), Some(StartError::Config(_)))
+        || matches!(error.downcast_ref(), Some(HookError::Config(_)))
+        || error.downcast_ref::<Refused>().is_some_and(|refused| refused.code == "not-configured")
 }
 
 fn code(error: &anyhow::Error) -> u8 {
@@ -72,7 +92,7 @@ fn of_code(code: &str) -> u8 {
         "timeout" => 6,
         "handler" => 7,
         "no-provider" | "not-ready" | "overloaded" | "peer-gone" | "trapped" | "not-started"
-        | "not-reloaded" | "reloading" | "shutting-down" | "too-many-streams" => 8,
+        | "not-reloaded" | "reloading" | "shutting-down" | "too-many-streams" | "busy" => 8,
         _ => 1,
     }
 }

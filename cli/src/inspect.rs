@@ -17,7 +17,7 @@ pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<()> {
         return output::json(&json);
     }
     let mut text = format!("# {}\n", printable(&args.file.display().to_string()));
-    let mut fact = |name: &str, value: &str| text.push_str(&format!("# {name:<9}{value}\n"));
+    let mut fact = |name: &str, value: &str| text.push_str(&format!("# {name:<9}{}\n", printable(value)));
     if let Some(manifest) = &found.manifest {
         fact("version", &manifest.version);
     }

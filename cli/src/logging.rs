@@ -1,10 +1,17 @@
 //! Lines on stderr: what Main and its extensions have to say while they run.
 
+mod stderr;
+
 use std::{
-    fmt::{self, Write as _},
-    io::{self, IsTerminal},
+    backtrace::{Backtrace, BacktraceStatus},
+    fmt,
+    io::{self, IsTerminal, Write},
+    panic, str,
+    sync::OnceLock,
+    thread,
 };
 
+use anyhow::Context;
 use tracing::{
     Event, Level, Subscriber,
     field::{Field, Visit},
@@ -19,15 +26,27 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-use crate::args::LogFormat;
+use self::stderr::Lines;
+use crate::{
+    args::LogFormat,
+    output::{counted, printable, printable_json},
+};
+
+/// What `weir run` writes to stderr; other commands write there themselves.
+static LINES: OnceLock<Lines> = OnceLock::new();
 
 /// Sets up the process's log. `RUST_LOG` chooses what is in it; `info` and above, if not set.
 pub(crate) fn init(format: LogFormat) -> anyhow::Result<()> {
     let filter = EnvFilter::builder().with_default_directive(Level::INFO.into()).from_env()?;
+    let lines = LINES.get_or_init(Lines::default);
+    lines
+        .write_to_stderr(move |lost| lost_line(format, lost))
+        .context("cannot start the thread of the log")?;
+    panic::set_hook(Box::new(|panic| lines.push(panicked(panic).as_bytes())));
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(io::stderr)
-        // It would panic where stderr has no reader any more, and take Main down with it.
+        .with_writer(move || LogWriter { lines, format })
+        // It would write to stderr itself, and panic where that has no reader.
         .log_internal_errors(false);
     match format {
         LogFormat::Json => log.json().flatten_event(true).init(),
@@ -38,6 +57,68 @@ pub(crate) fn init(format: LogFormat) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Puts a text, with the end of its last line, behind the lines of the log. False if this process has no log.
+pub(crate) fn append(text: &str) -> bool {
+    let Some(lines) = LINES.get() else { return false };
+    // It says why the process ends: it had better not be the one that finds no room.
+    lines.flush();
+    lines.push(text.as_bytes());
+    true
+}
+
+/// Waits a short while for the lines of the log to be read.
+pub(crate) fn flush() {
+    if let Some(lines) = LINES.get() {
+        lines.flush();
+    }
+}
+
+/// A line, from the subscriber's buffer to those that wait.
+struct LogWriter {
+    lines: &'static Lines,
+    format: LogFormat,
+}
+
+impl Write for LogWriter {
+    /// The subscriber hands over one whole line at a time.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        match (self.format, str::from_utf8(line)) {
+            (LogFormat::Json, Ok(json)) => self.lines.push(printable_json(json).as_bytes()),
+            _ => self.lines.push(line),
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What stands where lines were lost.
+fn lost_line(format: LogFormat, lost: u64) -> String {
+    let message = format!("{} lost: stderr was not read fast enough", counted(lost, "line"));
+    let mut time = String::new();
+    let _infallible = SystemTime.format_time(&mut Writer::new(&mut time));
+    match format {
+        LogFormat::Json => {
+            let line = serde_json::json!({ "timestamp": time, "level": "WARN", "message": message, "target": "weir" });
+            format!("{line}\n")
+        }
+        LogFormat::Human => format!("{time}  WARN {message}\n"),
+    }
+}
+
+/// What Rust itself would write to stderr, and wait for its reader.
+fn panicked(panic: &panic::PanicHookInfo<'_>) -> String {
+    let thread = thread::current();
+    let trace = Backtrace::capture();
+    let trace = match trace.status() {
+        BacktraceStatus::Captured => format!("{trace}\n"),
+        _ => String::new(),
+    };
+    format!("thread '{}' {panic}\n{trace}", thread.name().unwrap_or("unnamed"))
 }
 
 /// `TIME LEVEL [extension] message key=value`: what comes of an extension starts with its id, and
@@ -88,12 +169,12 @@ impl Visit for Parts {
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         match field.name() {
-            "message" => self.message = crate::output::printable(&format!("{value:?}")),
-            "extension" => self.extension = Some(format!("{value:?}")),
+            "message" => self.message = printable(&format!("{value:?}")),
+            "extension" => self.extension = Some(printable(&format!("{value:?}"))),
             // Where in the extension a line was written matters to its author: `weir logs --json`.
             "source" => {}
             name => {
-                let _infallible = write!(self.fields, " {name}={value:?}");
+                self.fields.push_str(&printable(&format!(" {name}={value:?}")));
             }
         }
     }

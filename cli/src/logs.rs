@@ -1,6 +1,6 @@
 //! `weir logs`.
 
-use std::io::IsTerminal;
+use std::{io::IsTerminal, time::SystemTime};
 
 use crate::{
     args::LogsArgs,
@@ -20,13 +20,21 @@ pub(crate) async fn logs(args: LogsArgs) -> anyhow::Result<()> {
         std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     lines
         .print(|line| {
-            if args.json {
+            if args.since.is_some_and(|since| is_before(line, since)) {
+                Ok(())
+            } else if args.json {
                 output::json_line(line)
             } else {
                 output::line(&human(&serde_json::from_slice(line)?, color))
             }
         })
         .await
+}
+
+/// Whether a line was logged before that; of what is not understood that is not known.
+fn is_before(line: &[u8], since: SystemTime) -> bool {
+    let Ok(LogEntry::Line { time, .. }) = serde_json::from_slice(line) else { return false };
+    humantime::parse_rfc3339(&time).is_ok_and(|time| time < since)
 }
 
 fn human(entry: &LogEntry, color: bool) -> String {
@@ -37,7 +45,7 @@ fn human(entry: &LogEntry, color: bool) -> String {
         LogEntry::Missed { missed } => return format!("... {missed} lines came too fast and are not shown"),
     };
     let fields: String =
-        fields.iter().map(|(name, value)| format!(" {}={value:?}", printable(name))).collect();
+        fields.iter().map(|(name, value)| printable(&format!(" {name}={value:?}"))).collect();
     let level = printable(&level.to_uppercase());
     let level = match level.as_str() {
         "ERROR" if color => format!("\x1b[31m{level:>5}\x1b[0m"),

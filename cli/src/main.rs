@@ -20,6 +20,7 @@ mod messages;
 mod model;
 mod output;
 mod payload;
+mod plan;
 mod run;
 mod tables;
 mod traffic;
@@ -34,10 +35,12 @@ fn main() -> ExitCode {
     if compile::is_helper() {
         return weir_host::component::compile_helper();
     }
-    match dispatch(Args::parse().command) {
+    let code = match Args::parse().into_command().and_then(dispatch) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => exit::report(&error),
-    }
+    };
+    logging::flush();
+    code
 }
 
 fn dispatch(command: Command) -> anyhow::Result<()> {
@@ -46,6 +49,7 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Check(args) => check::check(&args),
         Command::Ps(args) => client::block_on(control::ps(args)),
         Command::Status(args) => client::block_on(control::status(args)),
+        Command::History(args) => client::block_on(control::history(args)),
         Command::Limits(args) => client::block_on(limits::limits(args)),
         Command::Logs(args) => client::block_on(logs::logs(args)),
         Command::Call(args) => client::block_on(messages::call(args)),
@@ -58,6 +62,7 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Stop(args) => client::block_on(control::stop(args)),
         Command::Restart(args) => client::block_on(control::restart(args)),
         Command::Reload(args) => client::block_on(control::reload(args)),
+        Command::Plan(args) => client::block_on(plan::plan(args)),
         Command::Shutdown(args) => client::block_on(control::shutdown(args)),
         Command::Inspect(args) => inspect::inspect(&args),
         Command::Compile(args) => compile::compile(&args),

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     args::{CallArgs, PublishArgs, TailArgs},
-    client::{self, Client, Route},
+    client::{Client, Patience, Route},
     exit::Usage,
     model,
     output::{self, counted, printable},
@@ -27,22 +27,14 @@ pub(crate) async fn call(args: CallArgs) -> anyhow::Result<()> {
     }
     let payload = payload(args.payload.as_deref())?;
     let mut client = Client::connect(&args.target).await?;
-    let answer = client::body(client.send(Method::POST, &route, payload).await?).await?;
+    let patience = args.timeout.map_or(Patience::WhileMainAnswers, |time| Patience::Asked(time.into()));
+    let answer = client.ask(Method::POST, &route, payload, patience).await?;
     if !output::is_terminal() {
         return output::write(&answer);
     }
     match serde_json::from_slice::<Value>(&answer) {
-        Ok(value) => {
-            let laid_out = serde_json::to_string_pretty(&value)?;
-            let lines: Vec<_> = laid_out.lines().map(printable).collect();
-            output::line(&lines.join("\n"))
-        }
-        Err(_) if answer.is_empty() => Ok(()),
-        Err(_) => {
-            let text = String::from_utf8_lossy(&answer);
-            let lines: Vec<_> = text.lines().map(printable).collect();
-            output::line(&lines.join("\n"))
-        }
+        Ok(value) => output::json(&value),
+        Err(_) => output::write(further_in(&answer).as_bytes()),
     }
 }
 
@@ -50,7 +42,7 @@ pub(crate) async fn publish(args: PublishArgs) -> anyhow::Result<()> {
     let route = Route::named(&["publish", &args.topic])?.with("to", args.to.as_deref());
     let payload = payload(args.payload.as_deref())?;
     let mut client = Client::connect(&args.target).await?;
-    let answer = client::body(client.send(Method::POST, &route, payload).await?).await?;
+    let answer = client.ask(Method::POST, &route, payload, Patience::WhileMainAnswers).await?;
     if args.json {
         return output::json(&serde_json::from_slice::<Value>(&answer)?);
     }
@@ -70,6 +62,12 @@ pub(crate) async fn tail(args: TailArgs) -> anyhow::Result<()> {
             }
         })
         .await
+}
+
+/// Text of a provider's own, further in, so that it can look like nothing that this command says.
+fn further_in(answer: &[u8]) -> String {
+    let text = String::from_utf8_lossy(answer);
+    text.lines().map(|line| format!("    {}\n", printable(line))).collect()
 }
 
 /// Who got an event, and who did not.
@@ -104,6 +102,14 @@ mod tests {
 
     fn shown(line: &str) -> String {
         human(&serde_json::from_str(line).unwrap())
+    }
+
+    #[test]
+    fn a_text_that_is_answered_cannot_look_like_what_the_command_says() {
+        let answer = "done\nerror: Main cannot be reached\rerror: \u{61c}\u{200b}\u{e0041}";
+        let shown = "    done\n    error: Main cannot be reached\\rerror: \\u{61c}\\u{200b}\\u{e0041}\n";
+        assert_eq!(further_in(answer.as_bytes()), shown);
+        assert_eq!(further_in(b""), "");
     }
 
     #[test]

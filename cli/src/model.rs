@@ -15,8 +15,11 @@ pub(crate) struct Extension {
     pub(crate) state: String,
     pub(crate) reason: Option<String>,
     pub(crate) since: String,
+    pub(crate) compiling: Option<BeingCompiled>,
     pub(crate) restarts: u64,
     pub(crate) cpu_seconds: f64,
+    /// Of the last second.
+    pub(crate) cpu_share: Option<f64>,
     pub(crate) memory: u64,
     pub(crate) memory_limit: u64,
     pub(crate) inbox_messages: u64,
@@ -33,6 +36,12 @@ pub(crate) struct Extension {
     pub(crate) failures: Vec<Failure>,
 }
 
+#[derive(Debug, Deserialize)]
+pub(crate) struct BeingCompiled {
+    pub(crate) bytes: u64,
+    pub(crate) since: String,
+}
+
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Failure {
@@ -46,6 +55,39 @@ pub(crate) struct Failure {
     pub(crate) trace: Vec<String>,
     pub(crate) then: String,
     pub(crate) next_restart: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct History {
+    pub(crate) history: Vec<HistoryEntry>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct HistoryEntry {
+    pub(crate) time: String,
+    #[serde(flatten)]
+    pub(crate) event: HistoryEvent,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub(crate) enum HistoryEvent {
+    Asked {
+        order: String,
+        by: String,
+    },
+    State {
+        state: String,
+        hash: Option<String>,
+        reason: Option<String>,
+    },
+    Failed {
+        cause: String,
+        hash: Option<String>,
+    },
+    /// Of a newer Main.
+    #[serde(other)]
+    Other,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -87,6 +129,37 @@ impl Reloaded {
         let Self { added, removed, changed, failed, needs_restart, warnings: _ } = self;
         [added, removed, changed, needs_restart].iter().all(|ids| ids.is_empty()) && failed.is_empty()
     }
+}
+
+/// What a reload of the configuration would do.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Plan {
+    pub(crate) refused: Option<String>,
+    pub(crate) added: Vec<String>,
+    pub(crate) removed: Vec<String>,
+    pub(crate) changed: Vec<PlannedChange>,
+    pub(crate) main: Vec<Difference>,
+    pub(crate) needs_restart: Vec<String>,
+    pub(crate) tables: Vec<String>,
+    pub(crate) warnings: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct PlannedChange {
+    pub(crate) extension: String,
+    pub(crate) keys: Vec<Difference>,
+    pub(crate) component: Option<String>,
+    pub(crate) fault: Option<String>,
+    pub(crate) takes_effect: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Difference {
+    pub(crate) key: String,
+    pub(crate) before: Option<String>,
+    pub(crate) after: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

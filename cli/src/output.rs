@@ -9,6 +9,8 @@ use std::{
 use tokio::{io::Interest, net::unix::pipe};
 use weir_host::names::{harmless, is_harmful};
 
+use crate::logging;
+
 /// Whoever read stdout has gone.
 #[derive(Debug, thiserror::Error)]
 #[error("the output was closed")]
@@ -50,7 +52,9 @@ pub(crate) fn json_line(json: &[u8]) -> anyhow::Result<()> {
 
 /// Says something on stderr; that nobody reads it changes nothing.
 pub(crate) fn complain(text: &str) {
-    let _nobody_reads = writeln!(io::stderr(), "{text}");
+    if !logging::append(&format!("{text}\n")) {
+        let _nobody_reads = writeln!(io::stderr(), "{text}");
+    }
 }
 
 /// Whether a person reads along.
@@ -69,11 +73,11 @@ pub(crate) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
 
 /// JSON with all escaped that `printable` escapes, and still the same JSON: such characters stand only
 /// in its strings, but for the line feeds between its lines.
-fn printable_json(json: &str) -> String {
+pub(crate) fn printable_json(json: &str) -> String {
     let mut clean = String::with_capacity(json.len());
     for character in json.chars() {
         if character != '\n' && is_harmful(character) {
-            clean.push_str(&format!("\\u{:04x}", u32::from(character)));
+            clean.extend(character.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
         } else {
             clean.push(character);
         }
@@ -81,7 +85,7 @@ fn printable_json(json: &str) -> String {
     clean
 }
 
-/// `text` with all escaped that could move the cursor, forge a line or turn text around.
+/// `text` with all escaped that could move the cursor, forge a line, turn text around or stand in it unseen.
 pub(crate) fn printable(text: &str) -> String {
     harmless(text, usize::MAX)
 }
@@ -97,9 +101,9 @@ mod tests {
 
     #[test]
     fn json_for_a_terminal_is_the_same_json_without_harmful_characters() {
-        let json = "{\"a\":\"\u{9b}2J\u{202e}é\"}";
+        let json = "{\"a\":\"\u{9b}2J\u{202e}é\u{e0041}\"}";
         let clean = printable_json(json);
-        assert_eq!(clean, r#"{"a":"\u009b2J\u202eé"}"#);
+        assert_eq!(clean, r#"{"a":"\u009b2J\u202eé\udb40\udc41"}"#);
         let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
         assert_eq!(value(&clean), value(json));
     }

@@ -5,10 +5,12 @@
 
 mod hang_up;
 mod notify;
+mod own_file;
 
 use std::{
+    collections::HashSet,
     io::{self, IsTerminal},
-    process,
+    mem, process,
 };
 
 use anyhow::Context;
@@ -20,10 +22,15 @@ use weir_host::{
     control::{ExtensionState, ExtensionStatus},
     events::MainEvent,
     host::Started,
+    names::ExtensionId,
 };
 
-use self::notify::ServiceManager;
+use self::{notify::ServiceManager, own_file::OwnFile};
 use crate::{args::RunArgs, compile::compilation, locate, logging};
+
+/// Bytes from which on memory comes straight from the system.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const LARGE_BLOCK: libc::c_int = 1024 * 1024;
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
     logging::init(args.log_format)?;
@@ -33,6 +40,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
         tracing::warn!("{warning}");
     }
     allow_all_descriptors();
+    return_large_blocks();
     let socket =
         locate::overridden(args.socket.as_deref()).unwrap_or_else(|| config.main.control_socket.clone());
     tokio::runtime::Builder::new_current_thread()
@@ -45,11 +53,12 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
             let hang_up = is_service.then(|| signal(SignalKind::hangup())).transpose();
             let hang_up = hang_up.context("cannot wait for signals")?;
             let control = ControlSocket::bind(&socket)?;
+            let mut own_file = OwnFile::lock(&args.file)?;
             let main = Main::builder(config).compilation(compilation());
             let (main, started) = main.attach(|attached| control.serve(attached)).launch()?;
             tracing::info!("the control socket is `{}`", socket.display());
             tokio::select! {
-                () = watch(main.control(), started, &mut signals, &manager) => {}
+                () = watch(main.control(), started, &mut signals, &manager, &mut own_file) => {}
                 never = manager.keep_alive(main.control()) => match never {},
                 never = hang_up::reload(main.control(), hang_up) => match never {},
             }
@@ -68,11 +77,30 @@ fn allow_all_descriptors() {
     }
 }
 
+/// Has what holds a large payload given back to the system as soon as it is freed. By itself glibc keeps blocks of up to 32 MiB
+/// once there was one.
+fn return_large_blocks() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[expect(unsafe_code, reason = "the only way to set it")]
+    // SAFETY: it takes no pointer, and this thread is the only one that does it.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BLOCK);
+    }
+}
+
 /// Ends when Main has ended, which a signal asks it to.
-async fn watch(control: &Control, started: Started, signals: &mut Signals, manager: &ServiceManager) {
+async fn watch(
+    control: &Control,
+    started: Started,
+    signals: &mut Signals,
+    manager: &ServiceManager,
+    own_file: &mut OwnFile,
+) {
     let mut events = control.events();
     let mut started = std::pin::pin!(started.wait());
     let (mut is_started, mut is_told_to_end, mut is_stopping) = (false, false, false);
+    // Some may have been ready before events were listened to.
+    let mut seen_ready = HashSet::new();
     loop {
         tokio::select! {
             // What Main said is heard before the end, and a shutdown before a start that it cut short.
@@ -83,7 +111,7 @@ async fn watch(control: &Control, started: Started, signals: &mut Signals, manag
                     process::exit(1);
                 }
                 is_told_to_end = true;
-                control.begin_shutdown().await;
+                control.by(name).begin_shutdown().await;
                 tracing::info!("{name}: stopping the extensions; again, to end at once");
             }
             event = events.next() => {
@@ -91,8 +119,15 @@ async fn watch(control: &Control, started: Started, signals: &mut Signals, manag
                 let is_up = is_started && !is_stopping;
                 if matches!(event, MainEvent::Reloaded) {
                     give_back_freed();
+                    own_file.lock_again();
                 }
                 match event {
+                    MainEvent::State { extension, to: ExtensionState::Ready, .. } => {
+                        tracing::info!("`{extension}` is ready");
+                        if !is_started {
+                            seen_ready.insert(extension);
+                        }
+                    }
                     MainEvent::Stopping => {
                         is_stopping = true;
                         manager.stopping();
@@ -111,7 +146,7 @@ async fn watch(control: &Control, started: Started, signals: &mut Signals, manag
                 give_back_freed();
                 if !is_told_to_end && !is_stopping {
                     let extensions = control.extensions();
-                    summarize(&extensions);
+                    summarize(&extensions, &mem::take(&mut seen_ready));
                     manager.ready(&readiness(&extensions));
                 }
             }
@@ -130,10 +165,11 @@ fn give_back_freed() {
     }
 }
 
-/// Says how each extension came up. Why one failed has been said when it did.
-fn summarize(extensions: &[ExtensionStatus]) {
+/// Says how each extension came up. Why one failed has been said when it did, and of some that they are ready.
+fn summarize(extensions: &[ExtensionStatus], seen_ready: &HashSet<ExtensionId>) {
     for ExtensionStatus { id, state, .. } in extensions {
         match state {
+            ExtensionState::Ready if seen_ready.contains(id) => {}
             ExtensionState::Ready => tracing::info!("`{id}` is ready"),
             ExtensionState::Loaded => tracing::info!("`{id}` waits for `weir start {id}`"),
             ExtensionState::Failed => tracing::warn!("`{id}` has failed; `weir status {id}` says why"),

@@ -16,7 +16,7 @@ pub(crate) use self::{
     traffic::{jobs, queues, topics},
 };
 use crate::{
-    model::{Extension, Failure, Handling, LimitHit},
+    model::{BeingCompiled, Extension, Failure, Handling, HistoryEntry, HistoryEvent, LimitHit},
     output::printable,
 };
 
@@ -25,14 +25,21 @@ const NOTHING: &str = "-";
 
 const BACKING_OFF: &str = "backing-off";
 
+/// What people see of one that is `starting` while it is compiled.
+const COMPILING: &str = "compiling";
+
+/// Digits of a hash that tell versions apart.
+const SHORT_HASH: usize = 12;
+
 /// The table of `weir ps`.
 pub(crate) fn extensions(extensions: &[Extension]) -> String {
-    let mut table = table(["ID", "STATE", "CPU", "MEMORY", "INBOX", "SHED", "RESTARTS"]);
+    let mut table = table(["ID", "STATE", "CPU", "CPU%", "MEMORY", "INBOX", "SHED", "RESTARTS"]);
     table.add_rows(extensions.iter().map(|extension| {
         vec![
             Cell::new(printable(&extension.id)),
-            state(&extension.state),
+            state(if extension.compiling.is_some() { COMPILING } else { &extension.state }),
             Cell::new(time(extension.cpu_seconds)),
+            Cell::new(extension.cpu_share.map_or(NOTHING.to_owned(), percent)),
             Cell::new(format!("{} / {}", size(extension.memory), size(extension.memory_limit))),
             Cell::new(format!("{} / {}", extension.inbox_messages, size(extension.inbox_bytes))),
             Cell::new(extension.shed),
@@ -70,14 +77,39 @@ pub(crate) fn failures(extensions: &[Extension]) -> String {
     finish(&table)
 }
 
-/// All of `weir status`.
-pub(crate) fn status(extension: &Extension) -> String {
+/// The table of `weir history`.
+pub(crate) fn history(entries: &[HistoryEntry]) -> String {
+    let mut table = table(["TIME", "EVENT", "WHY", "SHA-256"]);
+    table.add_rows(entries.iter().map(|HistoryEntry { time, event }| {
+        let (event, why, hash) = match event {
+            HistoryEvent::Asked { order, by } => {
+                (Cell::new(printable(&format!("{order} asked for"))), Some(format!("by {by}")), None)
+            }
+            HistoryEvent::State { state: now, hash, reason } => (state(now), reason.clone(), hash.as_ref()),
+            HistoryEvent::Failed { cause, hash } => {
+                (Cell::new("failure").fg(Color::Red), Some(cause.clone()), hash.as_ref())
+            }
+            HistoryEvent::Other => (Cell::new(NOTHING), None, None),
+        };
+        let text = |text: Option<&str>| Cell::new(printable(text.unwrap_or(NOTHING)));
+        let hash = hash.map(|hash| hash.chars().take(SHORT_HASH).collect::<String>());
+        vec![text(Some(time)), event, text(why.as_deref()), text(hash.as_deref())]
+    }));
+    finish(&table)
+}
+
+/// All of `weir status`; `compared` is how its configuration compares with the file.
+pub(crate) fn status(extension: &Extension, compared: Option<&str>) -> String {
     let reason = extension.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let state = match &extension.compiling {
+        Some(BeingCompiled { bytes, since }) => format!("{COMPILING}: {}, since {since}", size(*bytes)),
+        None => format!("{}{reason}", extension.state),
+    };
     let fulfills =
         if extension.fulfills.is_empty() { NOTHING.to_owned() } else { extension.fulfills.join(" ") };
     let facts = [
         ("id", extension.id.clone()),
-        ("state", format!("{}{reason}", extension.state)),
+        ("state", state),
         ("since", extension.since.clone()),
         ("class", extension.class.clone()),
         ("fulfills", fulfills),
@@ -89,6 +121,7 @@ pub(crate) fn status(extension: &Extension) -> String {
         ("shed", extension.shed.to_string()),
         ("late", extension.late.to_string()),
         ("restarts", restarts(extension)),
+        ("config", compared.unwrap_or(NOTHING).to_owned()),
     ];
     let mut text: String =
         facts.iter().map(|(name, value)| format!("{name:<10}{}\n", printable(value))).collect();
@@ -143,9 +176,13 @@ fn amount(unit: &str, number: &Number) -> String {
     match (unit, number.as_u64(), number.as_f64()) {
         ("bytes", Some(bytes), _) => size(bytes),
         ("s", _, Some(seconds)) => time(seconds),
-        ("share", _, Some(share)) => format!("{:.1}%", share * 100.0),
+        ("share", _, Some(share)) => percent(share),
         _ => number.to_string(),
     }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
 }
 
 fn table<const COLUMNS: usize>(header: [&str; COLUMNS]) -> Table {
@@ -169,7 +206,7 @@ fn state(state: &str) -> Cell {
     match state {
         "ready" => cell.fg(Color::Green),
         "failed" | "quarantined" => cell.fg(Color::Red),
-        "interrupted" | "starting" | "draining" | BACKING_OFF => cell.fg(Color::Yellow),
+        "interrupted" | "starting" | COMPILING | "draining" | BACKING_OFF => cell.fg(Color::Yellow),
         _ => cell,
     }
 }
@@ -217,7 +254,7 @@ mod tests {
 
     #[test]
     fn status_says_all_with_failures_and_their_traces() {
-        assert_golden("status", &status(&fixture()[1]));
+        assert_golden("status", &status(&fixture()[1], Some("as the file has it")));
     }
 
     #[test]
@@ -225,7 +262,7 @@ mod tests {
         let mut fixture = fixture();
         fixture[1].reason = Some("a\x1b[2Jb\nc".to_owned());
         fixture[1].failures[0].cause = "\x1b]0;title\x07".to_owned();
-        for text in [status(&fixture[1]), failures(&fixture)] {
+        for text in [status(&fixture[1], None), failures(&fixture)] {
             assert!(!text.contains(['\x1b', '\x07']), "{text}");
         }
     }

@@ -11,7 +11,7 @@ use weir_host::names::TopicPattern;
 
 use crate::{
     args::{PutArgs, QueuesArgs, QueuesCommand, RequeueArgs, ShowArgs, Target, TopicsArgs},
-    client::{self, Client, Route},
+    client::{Client, Patience, Route},
     exit::Usage,
     model,
     output::{self, counted, printable},
@@ -60,7 +60,7 @@ async fn put(PutArgs { queue, payload: text, json, target }: PutArgs) -> anyhow:
     let route = Route::named(&["queues", &queue, "jobs"])?;
     let payload = payload(text.as_deref())?;
     let mut client = Client::connect(&target).await?;
-    let answer = client::body(client.send(Method::POST, &route, payload).await?).await?;
+    let answer = client.ask(Method::POST, &route, payload, Patience::WhileMainAnswers).await?;
     let answer: Value = serde_json::from_slice(&answer)?;
     if json {
         return output::json(&answer);
@@ -73,7 +73,7 @@ async fn requeue(RequeueArgs { queue, id, all: _, json, target }: RequeueArgs) -
     let id = id.map(|id| id.to_string());
     let route = Route::named(&["queues", &queue, "requeue"])?.with("id", id.as_deref());
     let mut client = Client::connect(&target).await?;
-    let answer = client::body(client.send(Method::POST, &route, Bytes::new()).await?).await?;
+    let answer = client.ask(Method::POST, &route, Bytes::new(), Patience::Query).await?;
     let answer: Value = serde_json::from_slice(&answer)?;
     if json {
         return output::json(&answer);

@@ -3,18 +3,29 @@
 #[cfg(test)]
 mod command_line {
     mod artifacts;
+    mod bodies;
+    mod compiling;
     mod files;
+    mod history;
     mod hooks;
     mod http;
+    mod late;
     mod lifecycle;
     mod limits;
     mod messages;
     mod observing;
+    mod pauses;
+    mod plan;
     mod recovery;
     mod reload;
+    mod soak;
+    mod stderr;
+    mod strangers;
     mod support;
     mod systemd;
     mod traces;
     mod traffic;
+    mod two_mains;
+    mod unanswered;
     mod usage;
 }

@@ -14,7 +14,7 @@ use self::{
     record::{Pass, Record},
 };
 use crate::{
-    run::{output, root},
+    run::{cargo, output, root, run as run_command},
     spec_tests,
 };
 
@@ -37,14 +37,29 @@ struct Group {
 
 const RUSTC: &[&str] = &["rustc", "--version"];
 
-const GROUPS: [Group; 1] = [Group {
-    name: "spec-tests",
-    about: "the component model's test scripts, through the configuration of Weir's engines",
-    // The crate has a lock file, and so a wasmtime, of its own. Of Weir it takes one file.
-    inputs: &["spec-tests", spec_tests::CONFIGURATION],
-    tools: &[RUSTC],
-    run: || spec_tests::check().map(|()| Vec::new()),
-}];
+const GROUPS: [Group; 2] = [
+    Group {
+        name: "spec-tests",
+        about: "the component model's test scripts, through the configuration of Weir's engines",
+        // The crate has a lock file, and so a wasmtime, of its own. Of Weir it takes one file.
+        inputs: &["spec-tests", spec_tests::CONFIGURATION],
+        tools: &[RUSTC],
+        run: || spec_tests::check().map(|()| Vec::new()),
+    },
+    Group {
+        name: "soak",
+        about: "half an hour of calls, events, jobs, faults, restarts and reloads, after which Main takes what it took before",
+        inputs: &[SOAK],
+        tools: &[RUSTC],
+        run: || {
+            let soak =
+                ["test", "--workspace", "--test", "command_line", "--", "--ignored", "--nocapture", "soak"];
+            run_command(&mut cargo(soak)?).map(|()| Vec::new())
+        },
+    },
+];
+
+const SOAK: &str = "cli/tests/command_line/soak.rs";
 
 /// Runs a group and keeps its pass.
 pub(crate) fn run(name: &str) -> Result<()> {

@@ -10,6 +10,7 @@ use weir_host::{Control, control::ReloadReport};
 /// file may have changed since that was begun.
 pub(super) async fn reload(control: &Control, hang_up: Option<Signal>) -> Infallible {
     let Some(mut hang_up) = hang_up else { return future::pending().await };
+    let control = control.by("SIGHUP");
     while hang_up.recv().await.is_some() {
         tracing::info!("SIGHUP: reading the configuration again");
         match control.reload().await {

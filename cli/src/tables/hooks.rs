@@ -9,13 +9,16 @@ use weir_host::hooks::{HookOutcome, HookReport, HookRun};
 use super::{limit_hit, time};
 use crate::output::{counted, printable};
 
+/// Time to load a hook that is shown apart: somebody waited for a compiler.
+const LONG: Duration = Duration::from_millis(100);
+
 /// All of `weir hooks run`: each hook with what it wrote, and a line that sums up.
 pub(crate) fn hooks(report: &HookReport) -> anyhow::Result<String> {
     let names: Vec<_> = report.runs.iter().map(|run| printable(&run.hook)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
     let mut text = String::new();
     for (name, run) in names.iter().zip(&report.runs) {
-        let took = seconds(run.duration);
+        let took = took(run);
         text.push_str(&format!("{name:<width$}  {}, {took}\n", outcome(&run.outcome)));
         for (fact, value) in facts(&run.outcome)? {
             text.push_str(&format!("  {fact:<8}{}\n", printable(&value)));
@@ -94,6 +97,15 @@ fn summary(report: &HookReport) -> String {
     }
     text.push('\n');
     text
+}
+
+/// How long a hook took, and how much of that to be compiled if it was long.
+fn took(run: &HookRun) -> String {
+    let took = seconds(run.duration);
+    match run.loading {
+        short if short < LONG => took,
+        long => format!("{took}, of which {} to load it", seconds(long)),
+    }
 }
 
 fn seconds(duration: Duration) -> String {

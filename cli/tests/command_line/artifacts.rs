@@ -75,10 +75,14 @@ fn what_is_compiled_and_signed_elsewhere_runs_on_the_device_that_trusts_the_key(
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&artifact, bytes).unwrap();
     let pinned = main.weir(&["check", "weir.toml"]);
-    assert!(pinned.stderr.ends_with(", which is not the one that `sha256` pins\n"), "{}", pinned.stderr);
+    let (fault, place) = pinned.stderr.split_once('\n').unwrap();
+    assert!(fault.ends_with(", which is not the one that `sha256` pins"), "{}", pinned.stderr);
+    assert!(place.contains(" | sha256 = "), "{}", pinned.stderr);
     fs::write(&config, text).unwrap();
     let forged = main.weir(&["check", "weir.toml"]);
-    assert!(forged.stderr.ends_with("/puppet.cwasm` does not match its signature\n"), "{}", forged.stderr);
+    let (fault, place) = forged.stderr.split_once('\n').unwrap();
+    assert!(fault.ends_with("/puppet.cwasm` does not match its signature"), "{}", forged.stderr);
+    assert!(place.contains(" | path = "), "{}", forged.stderr);
 }
 
 #[test]

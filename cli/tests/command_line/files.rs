@@ -1,16 +1,23 @@
 //! `weir check` and `weir inspect`, which need no Main.
 
-use std::fs;
+use std::{
+    fs,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
+};
 
-use super::support::{PUPPETS, configured, done, weir};
+use super::support::{PUPPET, PUPPETS, Running, configured, done, weir};
 
 #[test]
 fn check_compiles_every_component_and_says_which_are_wrong() {
     let dir = configured(PUPPETS);
     let checked = done(weir(dir.path()).args(["check", "weir.toml"]));
     assert_eq!((checked.code, checked.stdout.as_str()), (1, "`puppet` is ok\n`spare` is ok\n"));
-    assert!(checked.stderr.starts_with("error: `absent`: `"), "{}", checked.stderr);
-    assert_eq!(checked.stderr.lines().count(), 1, "{}", checked.stderr);
+    assert!(checked.stderr.starts_with("error: weir.toml:20:8: `absent`: `"), "{}", checked.stderr);
+    assert!(
+        checked.stderr.ends_with("\n 20 | path = \"absent.wasm\"\n    |        ^^^^^^^^^^^^^\n"),
+        "{}",
+        checked.stderr
+    );
 
     let without = PUPPETS.split("[[extension]]\nid = \"absent\"").next().unwrap();
     let dir = configured(&format!("{without}\nwants = [\"nobody@1\"]\n"));
@@ -18,6 +25,30 @@ fn check_compiles_every_component_and_says_which_are_wrong() {
     assert_eq!((checked.code, checked.stdout.as_str()), (0, "`puppet` is ok\n`spare` is ok\n"));
     assert!(checked.stderr.starts_with("warning: "), "{}", checked.stderr);
     assert!(checked.stderr.contains("`nobody@1`"), "{}", checked.stderr);
+}
+
+#[test]
+fn what_check_compiles_is_there_for_run_if_the_cache_is_this_users() {
+    let dir = configured(PUPPET);
+    let cache = dir.path().join("cache");
+    let check = || done(weir(dir.path()).args(["check", "weir.toml"]));
+    check().good();
+    assert!(!cache.exists(), "it may be for another user to make");
+    fs::DirBuilder::new().mode(0o777).create(&cache).unwrap();
+    fs::set_permissions(&cache, fs::Permissions::from_mode(0o777)).unwrap();
+    let strange = check();
+    assert_eq!(strange.code, 0);
+    assert!(
+        strange.stderr.contains("what is compiled here is not kept for `weir run`: the cache `"),
+        "{strange:?}"
+    );
+    assert_eq!(fs::read_dir(&cache).unwrap().count(), 0);
+
+    fs::set_permissions(&cache, fs::Permissions::from_mode(0o700)).unwrap();
+    check().good();
+    let main = Running::start(dir);
+    let logs = main.weir(&["logs"]).good();
+    assert!(!logs.contains("is being compiled"), "{logs}");
 }
 
 #[test]
@@ -38,12 +69,43 @@ fn check_points_at_the_line_for_people_and_for_programs() {
 }
 
 #[test]
+fn check_warns_of_directories_that_are_not_there_with_their_place() {
+    let config = r#"
+[[extension]]
+id = "a"
+path = "absent.wasm"
+grants.dirs = [{ host = ".", guest = "/here" }, { host = "late", guest = "/late" }]
+
+[hooks.boot]
+dir = "boot.d"
+"#;
+    let dir = configured(config);
+    let checked = done(weir(dir.path()).args(["check", "weir.toml"]));
+    let lines: Vec<_> = checked.stderr.lines().collect();
+    let grant = "warning: weir.toml:7:58: in `extension[a].grants.dirs.host`: `";
+    assert!(lines[0].starts_with(grant), "{}", checked.stderr);
+    assert!(lines[0].ends_with("/late` cannot be opened: No such file or directory (os error 2)"));
+    assert!(lines[3].starts_with("warning: weir.toml:10:7: in `hooks.boot.dir`: `"), "{}", checked.stderr);
+    assert!(lines[6].starts_with("error: weir.toml:6:8: `a`: `"), "{}", checked.stderr);
+    assert_eq!((lines.len(), checked.code), (9, 1), "{}", checked.stderr);
+
+    let checked = done(weir(dir.path()).args(["check", "--json", "weir.toml"]));
+    let report: serde_json::Value = serde_json::from_str(&checked.stdout).unwrap();
+    let places = [&report["warnings"][0], &report["warnings"][1], &report["extensions"][0]["error"]]
+        .map(|said| (said["key"].as_str().unwrap(), said["line"].as_u64().unwrap()));
+    assert_eq!(
+        places,
+        [("extension[a].grants.dirs.host", 7), ("hooks.boot.dir", 10), ("extension[a].path", 6)]
+    );
+}
+
+#[test]
 fn limits_of_the_environment_are_heeded_and_those_that_are_none_refused() {
     let dir = configured("memory-budget = \"64 MiB\"\n[[extension]]\nid = \"a\"\npath = \"a.wasm\"\n");
     let checked =
         |name: &str, value: &str| done(weir(dir.path()).args(["check", "weir.toml"]).env(name, value));
     let without = checked("OTHER", "");
-    assert!(without.stderr.starts_with("error: `a`: `"), "{}", without.stderr);
+    assert!(without.stderr.starts_with("error: weir.toml:6:8: `a`: `"), "{}", without.stderr);
 
     let over = checked("WEIR_LIMITS_MEDIUM_MEMORY", "128 MiB");
     assert_eq!(over.code, 1);

@@ -24,6 +24,51 @@ fn a_signal_stops_the_extensions_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn one_command_starts_and_stops_several_and_what_is_refused_of_one_holds_up_no_other() {
+    let main = Running::with(PUPPETS);
+    let states = || {
+        let all = main.json(&["ps", "--json"]);
+        let all = all["extensions"].as_array().unwrap().iter();
+        all.map(|extension| extension["state"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let stopped = main.weir(&["stop", "puppet", "nobody", "spare"]);
+    assert_eq!(stopped.stdout, "`puppet` is stopped\n`spare` is loaded\n");
+    assert_eq!((stopped.code, stopped.stderr.lines().count()), (4, 1), "{stopped:?}");
+    assert!(stopped.stderr.contains("`nobody`"), "{stopped:?}");
+    assert_eq!(states(), ["stopped", "loaded", "loaded"]);
+
+    for verb in ["start", "restart"] {
+        let done = main.weir(&[verb, "--all"]);
+        assert_eq!(done.stdout, "`puppet` is ready\n`spare` is ready\n", "{done:?}");
+        assert_eq!((done.code, done.stderr.lines().count()), (8, 1), "{done:?}");
+        assert!(done.stderr.contains("absent.wasm"), "{done:?}");
+        assert_eq!(states(), ["ready", "ready", "failed"]);
+    }
+    let stopped = main.weir(&["stop", "--all", "--json"]).good();
+    let ids =
+        stopped.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["id"].clone());
+    assert_eq!(ids.collect::<Vec<_>>(), ["absent", "spare", "puppet"]);
+    assert_eq!(main.weir(&["stop"]).code, 2);
+    assert_eq!(main.weir(&["stop", "--all", "puppet"]).code, 2);
+}
+
+#[test]
+fn which_main_may_be_said_before_the_command() {
+    let main = Running::with(PUPPETS);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let socket = main.socket();
+    let weir_elsewhere = |args: &[&str]| done(weir(elsewhere.path()).args(args));
+    let socket = ["--socket", socket.to_str().unwrap()];
+    for args in [&["ps"][..], &["status", "puppet"], &["queues"], &["logs"], &["stop", "spare"]] {
+        weir_elsewhere(&[&socket[..], args].concat()).good();
+    }
+    for args in [&["check", "weir.toml"][..], &["ps", "--socket", "/other"]] {
+        let refused = weir_elsewhere(&[&socket[..], args].concat());
+        assert!(refused.code == 2 && refused.stderr.contains("`--socket`"), "{refused:?}");
+    }
+}
+
+#[test]
 fn a_second_signal_ends_at_once_and_the_next_main_takes_over_the_socket() {
     let mut main = Running::with(
         r#"
@@ -181,7 +226,7 @@ fn extensions_are_started_and_stopped_one_by_one() {
 }
 
 #[test]
-fn main_takes_one_worker_thread_beside_its_own() {
+fn main_takes_one_worker_thread_beside_its_own_and_the_one_of_the_log() {
     let main = Running::with(PUPPETS);
     let tasks = fs::read_dir(format!("/proc/{}/task", main.pid())).unwrap();
     let mut names: Vec<_> = tasks
@@ -189,7 +234,7 @@ fn main_takes_one_worker_thread_beside_its_own() {
         .filter(|name| name != "weir-blocking")
         .collect();
     names.sort();
-    assert_eq!(names, ["weir", "weir-main"]);
+    assert_eq!(names, ["weir", "weir-log", "weir-main"]);
 }
 
 #[test]

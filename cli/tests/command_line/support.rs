@@ -6,6 +6,7 @@ use std::{
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
     process::{Child, ChildStderr, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -66,6 +67,20 @@ pub(super) fn let_go(main: &Running) {
     let answer = |id| main.weir(&["call", "puppet@1", "run", "--raw", &format!("respond {id}")]);
     while main.json(&["status", "--json", "puppet"])["received"] == 0 {}
     assert!((1..=4).any(|id| answer(id).stdout == "()"));
+}
+
+/// Time enough for everything on a machine that is busy with other things.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What there is once there is something.
+pub(super) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < PATIENCE, "never: {what}");
+    }
 }
 
 /// What a command did.
@@ -230,6 +245,17 @@ impl Running {
         let mut log = String::new();
         self.log.read_to_string(&mut log).unwrap();
         (self.child.wait().unwrap(), log)
+    }
+
+    /// Waits for Main to end while nobody reads its log, but not for ever.
+    pub(super) fn wait_unread(&mut self) -> Option<ExitStatus> {
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(60) {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return Some(status);
+            }
+        }
+        None
     }
 
     /// Waits for Main to end, and hands over its directory.

@@ -10,11 +10,12 @@ use std::{
 
 use super::support::{Done, done, weir};
 
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 26] = [
     "run",
     "check",
     "ps",
     "status",
+    "history",
     "limits",
     "logs",
     "call",
@@ -30,6 +31,7 @@ const COMMANDS: [&str; 24] = [
     "stop",
     "restart",
     "reload",
+    "plan",
     "shutdown",
     "inspect",
     "compile",

@@ -69,6 +69,11 @@ impl SharedQueue {
         self.state().is_closed
     }
 
+    /// Bytes of the largest payload that it takes.
+    pub fn max_payload(&self) -> u64 {
+        self.state().allowed()
+    }
+
     /// The first jobs that wait.
     pub fn jobs(&self, max: usize) -> Vec<QueuedJob> {
         self.state().waiting.iter().take(max).cloned().collect()

@@ -23,7 +23,7 @@ pub use self::{
     paths::{is_inside, shown},
 };
 pub(super) use self::{
-    locations::{ExtensionLocations, Locations, QueueLocations, SubscribeLocations},
+    locations::{ExtensionLocations, Locations, QueueLocations, ReadFrom, SubscribeLocations},
     values::values,
 };
 use super::{
@@ -65,6 +65,11 @@ pub(super) fn subscriptions(config: &Config, locations: &Locations) -> Vec<Confi
 /// when nothing else is wrong: else they may come to something else once that is right.
 pub(super) fn memory_budget(config: &Config, locations: &Locations) -> Option<ConfigError> {
     Parts { config, locations }.memory_budget()
+}
+
+/// Directories that are granted or have hooks, and that cannot be opened here.
+pub(super) fn absent_dirs(config: &Config, locations: &Locations) -> Vec<ConfigError> {
+    Parts { config, locations }.absent_dirs()
 }
 
 /// A configuration, and where its parts stand.

@@ -9,7 +9,7 @@ use std::{
 use weir_names::{ContractName, QueueName, Topic};
 
 use super::{
-    ConfigErrors, ExtensionConfig, Loader, MainConfig, QueueConfig, TopicConfig, check, queue,
+    ConfigError, ConfigErrors, ExtensionConfig, Loader, MainConfig, QueueConfig, TopicConfig, check, queue,
     schema::{ConfigSection, SectionLocations, Sections},
 };
 
@@ -32,6 +32,8 @@ pub struct Config {
     pub(super) sections: Sections,
     /// The main file that it was read from.
     pub(super) file: Option<ConfigFile>,
+    /// Where its parts stand in the files.
+    pub(super) read_from: check::ReadFrom,
 }
 
 impl Config {
@@ -107,8 +109,7 @@ impl Config {
     /// else, limits, queues and hooks that come to more than the memory budget.
     pub fn check(&self) -> Result<(), ConfigErrors> {
         let mut errors = check::values(self);
-        let sections = SectionLocations::nowhere(&self.sections);
-        let locations = check::Locations { sections, ..check::Locations::default() };
+        let locations = check::ReadFrom::default().locations(&self.sections);
         if errors.is_empty() {
             errors.extend(check::subscriptions(self, &locations));
         }
@@ -129,12 +130,33 @@ impl Config {
         warnings.extend(check::jobs_for_nobody(self));
         warnings
     }
+
+    /// Directories that are granted or have hooks and are not there, on this machine and now. That is no error: a file
+    /// system may be mounted later, and the configuration may be for another machine.
+    #[must_use]
+    pub fn absent_dirs(&self) -> Vec<ConfigError> {
+        check::absent_dirs(self, &self.read_from.locations(&self.sections))
+    }
+
+    /// What is wrong with the component of the extension with this place in the list, as an error that points at its
+    /// `path`, or at `sha256` where it is not the one that is `pinned`.
+    #[must_use]
+    pub fn component_error(&self, extension: usize, pinned: bool, message: impl Into<String>) -> ConfigError {
+        let id = self.extensions.get(extension).map(|extension| extension.id.to_string());
+        let locations = self.read_from.locations(&self.sections);
+        let at = locations.extensions.get(extension);
+        let (key, location) = match at {
+            Some(at) if pinned => ("sha256", at.sha256.as_ref()),
+            at => ("path", at.map(|at| &at.path)),
+        };
+        ConfigError::new(format!("extension[{}].{key}", id.unwrap_or_default()), message, location.cloned())
+    }
 }
 
 /// Sections of other crates stand there under the names of their tables.
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { main, extensions, queues, topics, sections, file } = self;
+        let Self { main, extensions, queues, topics, sections, file, read_from: _ } = self;
         let mut debug = f.debug_struct("Config");
         debug.field("main", main).field("extensions", extensions).field("queues", queues);
         debug.field("topics", topics);

@@ -284,6 +284,7 @@ pub fn listed(names: impl IntoIterator<Item = impl AsRef<str>>, separator: &str)
 }
 
 fn printable(c: char) -> impl Iterator<Item = char> {
-    let keep = matches!(c, '"' | '\'' | '\\');
-    keep.then_some(c).into_iter().chain(c.escape_debug().filter(move |_| !keep))
+    let escaped = weir_names::is_harmful(c).then(|| c.escape_default());
+    let kept = escaped.is_none().then_some(c);
+    escaped.into_iter().flatten().chain(kept)
 }

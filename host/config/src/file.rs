@@ -12,7 +12,7 @@ use glob::{MatchOptions, Pattern};
 use super::{
     Config, ConfigErrors, ConfigFile, Loader,
     cache_dir::default_cache_dir,
-    check::{QueueLocations, between_parts, memory_budget, subscriptions},
+    check::{QueueLocations, ReadFrom, between_parts, memory_budget, subscriptions},
     classes::Classes,
     environment::Environment,
     error::{ConfigError, ERRORS_MAX, Location, Source, quote},
@@ -178,7 +178,11 @@ fn judge(
     if errors.is_empty() {
         errors.extend(memory_budget(&config, &locations));
     }
-    if errors.is_empty() { Ok(config) } else { Err(ConfigErrors::new(errors, more)) }
+    if !errors.is_empty() {
+        return Err(ConfigErrors::new(errors, more));
+    }
+    config.read_from = ReadFrom::new(locations);
+    Ok(config)
 }
 
 /// The files that the patterns match, in the order of the patterns and then of the names, each once.

@@ -11,10 +11,12 @@ mod classes;
 mod component_source;
 mod config;
 mod control_socket;
+mod differences;
 mod environment;
 mod error;
 mod extension;
 mod file;
+mod file_lock;
 mod grants;
 mod limits;
 mod loader;
@@ -37,8 +39,10 @@ pub use self::shape::bytes;
 pub use artifact::{ArtifactHash, ArtifactTextError, TrustedKey};
 pub use component_source::ComponentSource;
 pub use config::{Config, ConfigFile};
+pub use differences::Difference;
 pub use error::{ConfigError, ConfigErrors};
 pub use extension::{ExtensionConfig, HOOKS_CONTRACT};
+pub use file_lock::FileLock;
 pub use grants::{DirGrant, DirMode, GrantError, Grants, GuestPath, NetGrant};
 pub use limits::{
     FixedLimits, InHooks, LIMIT_KEYS, LimitHit, LimitKey, LimitName, LimitSource, LimitUnit, LimitValue,

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 use super::{
-    error::{ConfigError, ERRORS_MAX, Location, Source, shorten},
+    error::{ConfigError, ERRORS_MAX, Location, Source, quote, shorten},
     section::{KnownKey, Section},
 };
 
@@ -15,6 +15,13 @@ const ERRORS_KEPT: usize = 1000;
 
 /// Levels of brackets, and names of a dotted key before its last: a bound of the parser.
 const LEVELS_MAX: usize = 80;
+/// What the parser says of a key that a table has already.
+const DUPLICATE: &str = "duplicate key";
+
+/// For as many duplicate keys the first is looked for, among as many keys of its name: each costs reading the file.
+const SEARCHES_MAX: usize = 4;
+const FIRSTS_MAX: usize = 16;
+
 const NESTED: &str = "this nests too deep: 80 levels are the most";
 
 /// One file being read.
@@ -41,7 +48,7 @@ impl Reader {
         let source = Arc::clone(&self.source);
         let (table, syntax) = DeTable::parse_recoverable(&source.text);
         let result = Section::read(self, table.get_ref(), String::new(), 0..0, read);
-        self.add_syntax_errors(syntax);
+        self.add_syntax_errors(syntax, table.get_ref());
         result
     }
 
@@ -74,7 +81,7 @@ impl Reader {
 
     /// Adds the first syntax error of each line, and takes back what else was found there and what is
     /// missing: that is likely to follow from it.
-    fn add_syntax_errors(&mut self, mut syntax: Vec<toml::de::Error>) {
+    fn add_syntax_errors(&mut self, mut syntax: Vec<toml::de::Error>, table: &DeTable<'_>) {
         if syntax.is_empty() {
             return;
         }
@@ -91,6 +98,7 @@ impl Reader {
         let broken = |location: &Location| lines.contains(&line(location.span.start));
         self.missing.clear();
         self.errors.retain(|error| !error.location().is_some_and(broken));
+        let mut searches = 0..SEARCHES_MAX;
         for error in syntax {
             let message = match error.message() {
                 message if message.contains("recurs") => NESTED,
@@ -98,7 +106,17 @@ impl Reader {
                 message => message.trim_end_matches(", expected nothing"),
             };
             let location = self.location(span(&error));
-            self.add(ConfigError::new("", shorten(message, 200), Some(location)));
+            let key = source.text.get(location.span.clone()).filter(|_| message == DUPLICATE);
+            let error = match key {
+                Some(key) => {
+                    let first = searches.next().and_then(|_| first_of(&source.text, table, &location.span));
+                    let first = first.map(|span| self.location(span));
+                    ConfigError::new("", format!("duplicate key {}", quote(key)), Some(location))
+                        .note(first, "the first is here")
+                }
+                None => ConfigError::new("", shorten(message, 200), Some(location)),
+            };
+            self.add(error);
         }
     }
 }
@@ -110,6 +128,42 @@ fn cut(errors: &mut Vec<ConfigError>) -> usize {
     }
     errors.sort_by_key(ConfigError::order);
     errors.drain(ERRORS_MAX..).count()
+}
+
+/// Where the key is that makes this one a duplicate: without it there is none. It is among the last of that name before.
+fn first_of(text: &str, table: &DeTable<'_>, duplicate: &Range<usize>) -> Option<Range<usize>> {
+    let is_duplicate = |text: &str| {
+        let (_, errors) = DeTable::parse_recoverable(text);
+        errors.iter().any(|error| error.message() == DUPLICATE && error.span().as_ref() == Some(duplicate))
+    };
+    let name = text.get(duplicate.clone())?.trim_matches(['"', '\'']);
+    let mut spans = Vec::new();
+    keys_of(table, name, &mut spans);
+    spans.retain(|span| span.start < duplicate.start);
+    spans.sort_by_key(|span| span.start);
+    spans.into_iter().rev().take(FIRSTS_MAX).find(|span| {
+        let other = "_".repeat(span.len());
+        let Some((before, after)) = text.get(..span.start).zip(text.get(span.end..)) else { return false };
+        !is_duplicate(&[before, &other, after].concat())
+    })
+}
+
+/// Where keys of that name are, at whatever level.
+fn keys_of(table: &DeTable<'_>, name: &str, spans: &mut Vec<Range<usize>>) {
+    for (key, value) in table {
+        if key.get_ref() == name {
+            spans.push(key.span());
+        }
+        values_of(value.get_ref(), name, spans);
+    }
+}
+
+fn values_of(value: &DeValue<'_>, name: &str, spans: &mut Vec<Range<usize>>) {
+    match value {
+        DeValue::Table(table) => keys_of(table, name, spans),
+        DeValue::Array(values) => values.iter().for_each(|value| values_of(value.get_ref(), name, spans)),
+        _ => {}
+    }
 }
 
 /// Where the first key is that has more names than the parser reads.

@@ -143,6 +143,15 @@ impl RestartConfig {
 }
 
 impl RestartPolicy {
+    /// As a file has it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::OnFailure => "on-failure",
+            Self::Always => "always",
+        }
+    }
+
     pub(super) fn named(text: &str) -> Result<Self, String> {
         match text {
             "never" => Ok(Self::Never),
@@ -154,6 +163,15 @@ impl RestartPolicy {
 }
 
 impl ReloadMode {
+    /// As a file has it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::StopFirst => "stop-first",
+            Self::Overlap => "overlap",
+        }
+    }
+
     pub(super) fn named(text: &str) -> Result<Self, String> {
         match text {
             "stop-first" => Ok(Self::StopFirst),

@@ -5,7 +5,7 @@
 
 use std::{
     any::Any,
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt::{self, Debug, Display},
     marker::PhantomData,
     path::PathBuf,
@@ -38,7 +38,7 @@ pub trait ConfigSection: Clone + Debug + Default + PartialEq + Send + Sync + 'st
     type Draft: Debug + Default + 'static;
 
     /// Where the values stand that are judged together with others; empty for a configuration made in Rust.
-    type Locations: Debug + Default + 'static;
+    type Locations: Debug + Default + Send + Sync + 'static;
 
     /// Reads what one file has of the table, with [`Section::table`] or [`Section::named`] of `file`, which is
     /// the top level. Main's file comes first.
@@ -177,6 +177,16 @@ impl Sections {
     pub(super) fn all(&self) -> impl Iterator<Item = &dyn Held> {
         self.0.values().map(|held| &**held)
     }
+
+    /// The tables that are not the same in both. One that is not there and one that is empty are the same.
+    pub(super) fn different(&self, other: &Self) -> impl Iterator<Item = &'static str> {
+        let tables: BTreeSet<_> = self.0.keys().chain(other.0.keys()).copied().collect();
+        tables.into_iter().filter(|table| match (self.0.get(table), other.0.get(table)) {
+            (Some(one), Some(other)) => !one.is_same(&**other),
+            (Some(only), None) | (None, Some(only)) => !only.is_empty(),
+            (None, None) => false,
+        })
+    }
 }
 
 impl Clone for Sections {
@@ -185,16 +195,9 @@ impl Clone for Sections {
     }
 }
 
-/// One that is not there and one that is empty are the same.
 impl PartialEq for Sections {
     fn eq(&self, other: &Self) -> bool {
-        let covers = |a: &Self, b: &Self| {
-            a.0.iter().all(|(table, held)| match b.0.get(table) {
-                Some(other) => held.is_same(&**other),
-                None => held.is_empty(),
-            })
-        };
-        covers(self, other) && covers(other, self)
+        self.different(other).next().is_none()
     }
 }
 
@@ -294,9 +297,9 @@ impl SectionLocations {
     }
 }
 
-pub(super) trait AnyDebug: Any + Debug {}
+pub(super) trait AnyDebug: Any + Debug + Send + Sync {}
 
-impl<T: Any + Debug> AnyDebug for T {}
+impl<T: Any + Debug + Send + Sync> AnyDebug for T {}
 
 /// A section that a loader knows.
 pub(super) trait Registered: Debug + Send + Sync {

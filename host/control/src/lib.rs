@@ -17,6 +17,8 @@
 //! # }
 //! ```
 
+mod asker;
+mod bodies;
 mod error;
 mod limits;
 mod report;

@@ -3,7 +3,7 @@
 //! They are put together and written on a thread of their own: on the worker thread every extension would
 //! wait for them, and the blocking pool may be busy with files that hang.
 
-use std::{io, thread};
+use std::{io, sync::Arc, thread};
 
 use axum::{
     body::Body,
@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use weir_host::Control;
 
 use super::{error::Refusal, routes::Served};
@@ -21,23 +21,34 @@ pub(super) async fn report<T: Serialize>(
     served: Served,
     make: impl FnOnce(&Control) -> T + Send + 'static,
 ) -> Result<Response, Refusal> {
-    written(served, make).await.map_err(refusal)
+    let (control, turns) = (served.control, served.reports);
+    apart(turns, move || json(&make(&control))).await
 }
 
-async fn written<T: Serialize>(
-    served: Served,
-    make: impl FnOnce(&Control) -> T + Send + 'static,
-) -> io::Result<Response> {
-    let turn = served.reports.acquire_owned().await.map_err(io::Error::other)?;
-    let (sender, written) = oneshot::channel();
-    let control = served.control;
+/// What a reload would do. It reads files, which may hang: so it holds up no report, only other plans.
+pub(super) async fn plan(served: Served, id: Option<String>) -> Result<Response, Refusal> {
+    let (control, turns) = (served.control, served.plans);
+    apart(turns, move || json(&control.plan(id.as_deref())?)).await
+}
+
+fn json(value: &impl Serialize) -> Result<Vec<u8>, Refusal> {
+    serde_json::to_vec(value).map_err(|error| refusal(error.into()))
+}
+
+/// What some work on a thread of its own comes to, as JSON, once it is its turn.
+async fn apart(
+    turns: Arc<Semaphore>,
+    work: impl FnOnce() -> Result<Vec<u8>, Refusal> + Send + 'static,
+) -> Result<Response, Refusal> {
+    let turn = turns.acquire_owned().await.map_err(|error| refusal(io::Error::other(error)))?;
+    let (sender, done) = oneshot::channel();
     let work = move || {
         // The client may have left meanwhile.
-        drop(sender.send(serde_json::to_vec(&make(&control))));
+        drop(sender.send(work()));
         drop(turn);
     };
-    thread::Builder::new().name("weir-report".to_owned()).spawn(work)?;
-    let json = written.await.map_err(io::Error::other)??;
+    thread::Builder::new().name("weir-report".to_owned()).spawn(work).map_err(refusal)?;
+    let json = done.await.map_err(|error| refusal(io::Error::other(error)))??;
     Ok(([(header::CONTENT_TYPE, "application/json")], Body::from(json)).into_response())
 }
 

@@ -1,12 +1,12 @@
 //! The routes of the control interface. `docs/control-interface.md` describes each.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::{
     Json, Router,
-    body::{Body, Bytes, HttpBody},
+    body::Body,
     extract::{
-        DefaultBodyLimit, FromRequest, Path, Query, Request, State,
+        Path, Query, State,
         rejection::{PathRejection, QueryRejection},
     },
     http::{Method, StatusCode, Uri, header},
@@ -17,19 +17,18 @@ use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use weir_host::{
-    CallOptions, Client, Control,
+    CallOptions, Client, Control, Error,
     attached::Closed,
     client::Receipt,
     control::{ExtensionStatus, ReloadReport},
 };
 
-use super::{error::Refusal, limits, streams, traffic};
-
-/// Bytes of a payload: the largest that a limits class can allow.
-const MAX_BODY: usize = 64 * 1024 * 1024;
-
-/// Time for the body of a request to arrive.
-const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+use super::{
+    asker::{AskedControl, Asker},
+    bodies::Room,
+    error::Refusal,
+    limits, report, streams, traffic,
+};
 
 /// Streams at once, so that they leave connections to all else.
 const MAX_STREAMS: usize = 64;
@@ -41,6 +40,9 @@ const MAX_REPORTS: usize = 1;
 /// worker thread, and with it every extension, waiting for a millisecond or more.
 pub(super) const MAX_LOOKED_AT: usize = 256 * 1024;
 
+/// Bytes of what a line says of a message.
+const MAX_SAID: usize = 1024;
+
 /// What every route has at hand.
 #[derive(Clone, Debug)]
 pub(super) struct Served {
@@ -50,6 +52,12 @@ pub(super) struct Served {
     pub(super) streams: Arc<Semaphore>,
     /// Reports of limits that are being put together.
     pub(super) reports: Arc<Semaphore>,
+    /// Plans of a reload that are being made.
+    pub(super) plans: Arc<Semaphore>,
+    /// For the payloads of requests.
+    pub(super) requests: Room,
+    /// For the answers of providers that are not read yet.
+    answers: Room,
 }
 
 pub(super) fn router(client: Client, control: Control, closed: Closed) -> Router {
@@ -57,11 +65,14 @@ pub(super) fn router(client: Client, control: Control, closed: Closed) -> Router
         .route("/version", get(version))
         .route("/extensions", get(extensions))
         .route("/extensions/{id}", get(extension))
+        .route("/extensions/{id}/history", get(history))
         .route("/extensions/{id}/start", post(start))
         .route("/extensions/{id}/stop", post(stop))
         .route("/extensions/{id}/restart", post(restart))
         .route("/extensions/{id}/reload", post(reload_extension))
         .route("/reload", post(reload))
+        .route("/plan", get(plan_of_all))
+        .route("/plan/{id}", get(plan_of_one))
         .route("/limits", get(limits::of_all))
         .route("/limits/{id}", get(limits::of_one))
         .route("/call/{contract}/{operation}", post(call))
@@ -78,14 +89,25 @@ pub(super) fn router(client: Client, control: Control, closed: Closed) -> Router
         .nest("/v1", routes)
         .fallback(no_such_route)
         .method_not_allowed_fallback(wrong_method)
-        .layer(DefaultBodyLimit::max(MAX_BODY))
         .with_state(Served {
             client,
             control,
             closed,
             streams: Arc::new(Semaphore::new(MAX_STREAMS)),
             reports: Arc::new(Semaphore::new(MAX_REPORTS)),
+            plans: Arc::new(Semaphore::new(1)),
+            requests: Room::new(),
+            answers: Room::new(),
         })
+}
+
+/// Answers every request with the same: that all of so many connections are in use.
+pub(super) fn busy(connections: usize) -> Router {
+    let message = format!("Main is busy: all of its {connections} connections are in use");
+    Router::new().fallback(move || async {
+        let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message);
+        ([(header::CONNECTION, "close")], refusal)
+    })
 }
 
 async fn version() -> Json<Value> {
@@ -101,32 +123,49 @@ async fn extension(State(served): State<Served>, id: PathOf<String>) -> Answered
     Ok(Json(served.control.status(&id)?))
 }
 
-async fn start(State(served): State<Served>, id: PathOf<String>) -> Answered<ExtensionStatus> {
+async fn history(State(served): State<Served>, id: PathOf<String>) -> Answered<Value> {
     let Path(id) = id?;
-    served.control.start(&id).await?;
-    Ok(Json(served.control.status(&id)?))
+    Ok(Json(json!({ "history": served.control.history(&id)? })))
 }
 
-async fn stop(State(served): State<Served>, id: PathOf<String>) -> Answered<ExtensionStatus> {
+async fn start(AskedControl(control): AskedControl, id: PathOf<String>) -> Answered<ExtensionStatus> {
     let Path(id) = id?;
-    served.control.stop(&id).await?;
-    Ok(Json(served.control.status(&id)?))
+    control.start(&id).await?;
+    Ok(Json(control.status(&id)?))
 }
 
-async fn restart(State(served): State<Served>, id: PathOf<String>) -> Answered<ExtensionStatus> {
+async fn stop(AskedControl(control): AskedControl, id: PathOf<String>) -> Answered<ExtensionStatus> {
     let Path(id) = id?;
-    served.control.restart(&id).await?;
-    Ok(Json(served.control.status(&id)?))
+    control.stop(&id).await?;
+    Ok(Json(control.status(&id)?))
 }
 
-async fn reload_extension(State(served): State<Served>, id: PathOf<String>) -> Answered<ExtensionStatus> {
+async fn restart(AskedControl(control): AskedControl, id: PathOf<String>) -> Answered<ExtensionStatus> {
     let Path(id) = id?;
-    served.control.reload_extension(&id).await?;
-    Ok(Json(served.control.status(&id)?))
+    control.restart(&id).await?;
+    Ok(Json(control.status(&id)?))
 }
 
-async fn reload(State(served): State<Served>) -> Answered<ReloadReport> {
-    Ok(Json(served.control.reload().await?))
+async fn reload_extension(
+    AskedControl(control): AskedControl,
+    id: PathOf<String>,
+) -> Answered<ExtensionStatus> {
+    let Path(id) = id?;
+    control.reload_extension(&id).await?;
+    Ok(Json(control.status(&id)?))
+}
+
+async fn plan_of_all(State(served): State<Served>) -> Result<Response, Refusal> {
+    report::plan(served, None).await
+}
+
+async fn plan_of_one(State(served): State<Served>, id: PathOf<String>) -> Result<Response, Refusal> {
+    let Path(id) = id?;
+    report::plan(served, Some(id)).await
+}
+
+async fn reload(AskedControl(control): AskedControl) -> Answered<ReloadReport> {
+    Ok(Json(control.reload().await?))
 }
 
 #[derive(Debug, Deserialize)]
@@ -138,9 +177,10 @@ struct CallQuery {
 
 async fn call(
     State(served): State<Served>,
+    asker: Asker,
     path: PathOf<(String, String)>,
     query: QueryOf<CallQuery>,
-    Payload(payload): Payload,
+    body: Body,
 ) -> Result<Response, Refusal> {
     let Path((contract, operation)) = path?;
     let Query(CallQuery { timeout, provider }) = query?;
@@ -150,9 +190,13 @@ async fn call(
         .map_err(|error| Refusal::invalid(format!("`timeout` must be a time, as in `2s`: {error}")))?;
     let mut options = CallOptions::default();
     (options.timeout, options.provider) = (timeout.map(Into::into), provider);
-    let answer = served.client.call_with(&contract, &operation, payload, options).await?;
+    let max = served.client.max_request(&contract, &operation, &options);
+    let payload = served.requests.read(body, max).await?;
+    let answer = served.client.call_with(&contract, &operation, payload.bytes.clone(), options).await;
+    said(&asker, &answer, || format!("call of `{contract}` `{operation}`"));
+    let answer = answer?;
     let kind = if is_json(&answer) { "application/json" } else { "application/octet-stream" };
-    Ok(([(header::CONTENT_TYPE, kind)], Body::from(answer)).into_response())
+    Ok(([(header::CONTENT_TYPE, kind)], served.answers.hold(answer)?).into_response())
 }
 
 #[derive(Debug, Deserialize)]
@@ -163,20 +207,33 @@ struct PublishQuery {
 
 async fn publish(
     State(served): State<Served>,
+    asker: Asker,
     topic: PathOf<String>,
     query: QueryOf<PublishQuery>,
-    Payload(payload): Payload,
+    body: Body,
 ) -> Answered<Receipt> {
     let Path(topic) = topic?;
-    let receipt = match query?.0.to {
-        None => served.client.publish(&topic, payload).await?,
-        Some(extension) => served.client.publish_to(&extension, &topic, payload).await?,
+    let Query(PublishQuery { to }) = query?;
+    let payload = served.requests.read(body, Ok(u64::MAX)).await?;
+    let receipt = match to {
+        None => served.client.publish(&topic, payload.bytes.clone()).await,
+        Some(extension) => served.client.publish_to(&extension, &topic, payload.bytes.clone()).await,
     };
-    Ok(Json(receipt))
+    said(&asker, &receipt, || format!("publish of `{topic}`"));
+    Ok(Json(receipt?))
 }
 
-async fn shutdown(State(served): State<Served>) -> StatusCode {
-    served.control.begin_shutdown().await;
+/// Logs a message that somebody sent, for whoever looks closely.
+pub(super) fn said<T>(asker: &Asker, result: &Result<T, Error>, what: impl FnOnce() -> String) {
+    if tracing::enabled!(tracing::Level::DEBUG) {
+        let outcome = result.as_ref().map_or_else(ToString::to_string, |_| "done".to_owned());
+        let text = weir_host::names::harmless(format!("{}: {outcome}", what()), MAX_SAID);
+        tracing::debug!("{text} by=\"{asker}\"");
+    }
+}
+
+async fn shutdown(AskedControl(control): AskedControl) -> StatusCode {
+    control.begin_shutdown().await;
     StatusCode::ACCEPTED
 }
 
@@ -194,33 +251,6 @@ async fn wrong_method(method: Method, uri: Uri) -> Refusal {
 type Answered<T> = Result<Json<T>, Refusal>;
 pub(super) type PathOf<T> = Result<Path<T>, PathRejection>;
 pub(super) type QueryOf<T> = Result<Query<T>, QueryRejection>;
-
-/// The whole body of a request, within limits of size and time.
-pub(super) struct Payload(pub(super) Bytes);
-
-impl<S: Send + Sync> FromRequest<S> for Payload {
-    type Rejection = Refusal;
-
-    async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
-        let too_large = || {
-            let message = format!("a payload can have {MAX_BODY} bytes");
-            Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", message)
-        };
-        let fits = usize::try_from(request.body().size_hint().lower()).is_ok_and(|bytes| bytes <= MAX_BODY);
-        if !fits {
-            return Err(too_large());
-        }
-        match tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(request, state)).await {
-            Ok(Ok(bytes)) => Ok(Self(bytes)),
-            Ok(Err(rejection)) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => Err(too_large()),
-            Ok(Err(rejection)) => Err(Refusal::invalid(rejection.body_text())),
-            Err(_late) => {
-                let message = format!("the body did not arrive within {} s", BODY_TIMEOUT.as_secs());
-                Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "slow-body", message))
-            }
-        }
-    }
-}
 
 fn is_json(bytes: &[u8]) -> bool {
     bytes.len() <= MAX_LOOKED_AT && serde_json::from_slice::<IgnoredAny>(bytes).is_ok()

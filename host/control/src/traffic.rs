@@ -2,17 +2,22 @@
 
 use axum::{
     Json,
+    body::Body,
     extract::{Path, State},
     response::Response,
 };
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
-use weir_host::{client::MessageId, traffic::JobStatus};
+use weir_host::{
+    client::{MessageId, Queue},
+    traffic::JobStatus,
+};
 
 use super::{
+    asker::{AskedControl, Asker},
     error::Refusal,
     report::report,
-    routes::{PathOf, Payload, QueryOf, Served},
+    routes::{PathOf, QueryOf, Served, said},
     streams::PayloadFields,
 };
 
@@ -67,12 +72,17 @@ pub(super) async fn jobs(
 /// Puts a job, with the body as its payload.
 pub(super) async fn put(
     State(served): State<Served>,
+    asker: Asker,
     queue: PathOf<String>,
-    Payload(payload): Payload,
+    body: Body,
 ) -> Result<Json<Value>, Refusal> {
     let Path(queue) = queue?;
-    let id = served.client.queue(&queue)?.put(payload).await?;
-    Ok(Json(json!({ "id": id })))
+    let jobs = served.client.queue(&queue);
+    let max = jobs.as_ref().map(Queue::max_job).map_err(Clone::clone);
+    let payload = served.requests.read(body, max).await?;
+    let id = jobs?.put(payload.bytes.clone()).await;
+    said(&asker, &id, || format!("put into `{queue}`"));
+    Ok(Json(json!({ "id": id? })))
 }
 
 #[derive(Debug, Deserialize)]
@@ -83,12 +93,12 @@ pub(super) struct RequeueQuery {
 
 /// Puts dead letters back where they died: one, or all.
 pub(super) async fn requeue(
-    State(served): State<Served>,
+    AskedControl(control): AskedControl,
     queue: PathOf<String>,
     query: QueryOf<RequeueQuery>,
 ) -> Result<Json<Value>, Refusal> {
     let Path(queue) = queue?;
-    let requeued = served.control.requeue(&queue, query?.0.id)?;
+    let requeued = control.requeue(&queue, query?.0.id)?;
     Ok(Json(json!({ "requeued": requeued })))
 }
 

@@ -1,6 +1,6 @@
 //! How a guest ended, from what wasmtime says and from what its sandbox knows.
 
-use std::{any::Any, time::Duration};
+use std::{any::Any, io, time::Duration};
 
 use wasmtime::Trap;
 use wasmtime_wasi::I32Exit;
@@ -8,7 +8,7 @@ use weir_config::{LimitHit, LimitKey, LimitName, Limits};
 use weir_metrics::nanoseconds;
 use weir_names::harmless;
 
-use super::{limit, sandbox::Sandbox};
+use super::{limit, openings::may_come, sandbox::Sandbox};
 
 /// What wasmtime says of a guest that traps on purpose.
 const GAVE_UP: &str = "wasm `unreachable` instruction executed";
@@ -30,7 +30,7 @@ pub enum Exit {
         /// The limit that it hit.
         limit: Option<LimitHit>,
     },
-    /// It cannot be started as long as a file system hangs, which is not its fault.
+    /// It cannot be started as long as a file system hangs or is not there, which is not its fault.
     #[error("cannot start: {reason}")]
     Hindered {
         /// Why.
@@ -112,6 +112,14 @@ impl Exit {
     /// It cannot be started.
     pub(super) fn cannot_start(error: &wasmtime::Error, limit: Option<LimitHit>) -> Self {
         Self::Start { reason: said(error), limit }
+    }
+
+    /// It cannot be started, since what it is granted could not be opened.
+    pub(super) fn not_opened(error: &wasmtime::Error) -> Self {
+        match error.downcast_ref::<io::Error>() {
+            Some(cause) if may_come(cause) => Self::Hindered { reason: said(error), limit: None },
+            _ => Self::cannot_start(error, None),
+        }
     }
 
     /// The host panicked under it.

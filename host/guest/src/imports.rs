@@ -78,6 +78,20 @@ fn add_wasi<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     narrowed::add_to_linker(linker)
 }
 
+/// Whether an import of this name can be met: what Weir adds, and what it offers of WASI 0.2, of
+/// which every release runs what was built for another.
+pub(super) fn is_offered(import: &str) -> bool {
+    const WASI: [&str; 6] = ["cli", "clocks", "filesystem", "io", "random", "sockets"];
+    let Some((interface, version)) = import.split_once('@') else { return false };
+    let package = interface.split('/').next().unwrap_or_default();
+    match package.split_once(':') {
+        Some(("weir", "iec")) => version.starts_with("0.1."),
+        Some(("wasi", "config")) => version == "0.2.0-rc.1",
+        Some(("wasi", package)) => WASI.contains(&package) && version.starts_with("0.2."),
+        _ => false,
+    }
+}
+
 fn interface(name: &str) -> String {
     let (package, version) = PACKAGE;
     format!("{package}/{name}@{version}")

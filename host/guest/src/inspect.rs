@@ -9,12 +9,15 @@ mod stanza;
 use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
-use wasmparser::{Parser, Payload};
+use wasmparser::{ComponentTypeRef, Parser, Payload};
 use weir_config::ArtifactHash;
 use weir_names::harmless;
 
 pub use self::manifest::{DirNeed, Manifest, Needs};
-use super::program::{self, LoadError};
+use super::{
+    imports::is_offered,
+    program::{self, LoadError},
+};
 
 /// The custom section that holds the manifest.
 const MANIFEST_SECTION: &str = "weir:manifest";
@@ -29,7 +32,7 @@ const MAX_DEPTH: usize = 16;
 const MAX_NAMES: usize = 1000;
 
 /// Bytes of the name of an import or export.
-const MAX_NAME: usize = 256;
+pub(super) const MAX_NAME: usize = 256;
 
 /// Why a file cannot be looked into.
 #[derive(Debug, thiserror::Error)]
@@ -145,8 +148,11 @@ impl Inspection {
                 }
                 Payload::ComponentImportSection(section) if depth == 0 => {
                     for import in section {
-                        let name = import.map_err(|error| self.damaged(&error))?.name.name;
-                        self.imports.push(harmless(name, MAX_NAME));
+                        let import = import.map_err(|error| self.damaged(&error))?;
+                        // The name of a type is no more than that.
+                        if !matches!(import.ty, ComponentTypeRef::Type(_)) {
+                            self.imports.push(harmless(import.name.name, MAX_NAME));
+                        }
                         if self.imports.len() > MAX_NAMES {
                             return Err(self.too_many("imports", MAX_NAMES));
                         }
@@ -192,20 +198,6 @@ impl Inspection {
 
     fn bad_manifest(&self, message: String) -> InspectError {
         InspectError::Manifest { path: self.path.clone(), message }
-    }
-}
-
-/// Whether an import of this name can be met: what Weir adds, and what it offers of WASI 0.2, of
-/// which every release runs what was built for another.
-fn is_offered(import: &str) -> bool {
-    const WASI: [&str; 6] = ["cli", "clocks", "filesystem", "io", "random", "sockets"];
-    let Some((interface, version)) = import.split_once('@') else { return false };
-    let package = interface.split('/').next().unwrap_or_default();
-    match package.split_once(':') {
-        Some(("weir", "iec")) => version.starts_with("0.1."),
-        Some(("wasi", "config")) => version == "0.2.0-rc.1",
-        Some(("wasi", package)) => WASI.contains(&package) && version.starts_with("0.2."),
-        _ => false,
     }
 }
 

@@ -7,16 +7,17 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use wasmtime::Store;
 use wasmtime_wasi::WasiCtx;
 use weir_bus::{Bus, Error, Peer};
 use weir_config::{ExtensionConfig, NetGrant};
 use weir_metrics::{Usage, nanoseconds};
-use weir_schedule::{Activity, InTurn, SharedShare, Turns};
+use weir_schedule::{Activity, InTurn, SharedShare, TimeLimit, Turns};
 
 use super::{
     delivery::Handling,
+    dir_locks::DirLock,
     exit::Exit,
     instance_state::InstanceState,
     meter,
@@ -56,22 +57,24 @@ impl Instance {
     /// guest had is given back.
     pub async fn run(self: Box<Self>, program: Arc<Program>) -> (Exit, Option<Handling>, SystemTime) {
         let (activity, started) = (Arc::new(Activity::new()), Instant::now());
+        let mut limit = TimeLimit::new(self.config.limits.ready_timeout);
         let opened = tokio::select! {
             biased;
-            opened = self.surroundings() => opened.map_err(|error| Exit::cannot_start(&error, None)),
+            opened = self.surroundings() => opened.map_err(|error| Exit::not_opened(&error)),
             () = self.signals.stopped() => Err(Exit::Finished),
-            () = sleep_until(started + self.config.limits.ready_timeout) => Err(self.opens_late()),
+            () = limit.over() => Err(self.opens_late()),
         };
-        let store = opened.and_then(|(wasi, net)| {
+        let store = opened.and_then(|(wasi, net, locks)| {
             let store = self.store(&program, wasi, net, activity.clone());
-            store.map_err(|error| Exit::cannot_start(&error, None))
+            store.map(|store| (store, locks)).map_err(|error| Exit::cannot_start(&error, None))
         });
-        let mut store = match store {
+        let (mut store, _locks) = match store {
             Ok(store) => store,
             Err(exit) => return (exit, None, SystemTime::now()),
         };
         // What the guest had is given back after a panic of the host's, too.
-        let exit = AssertUnwindSafe(self.watch(&program, &mut store, activity, started)).catch_unwind().await;
+        let watch = self.watch(&program, &mut store, activity, started, limit);
+        let exit = AssertUnwindSafe(watch).catch_unwind().await;
         let exit = exit.unwrap_or_else(|panic| Exit::panicked(&*panic));
         let ended = SystemTime::now();
         meter::finish(&store);
@@ -97,10 +100,10 @@ impl Instance {
         store: &mut Store<InstanceState>,
         activity: Arc<Activity>,
         started: Instant,
+        mut limit: TimeLimit,
     ) -> Exit {
         let limits = &self.config.limits;
-        let ready_by = started + limits.ready_timeout;
-        let mut stop_by = None;
+        let mut stopping = None;
         let mut is_ready = false;
         let guest = program.run(store);
         let mut guest =
@@ -109,21 +112,22 @@ impl Instance {
             tokio::select! {
                 biased;
                 result = &mut guest => {
-                    self.note_stop(stop_by);
+                    self.note_stop(stopping);
                     return Exit::of(result, limits);
                 }
                 () = self.signals.became_ready(), if !is_ready => {
                     is_ready = true;
                     self.usage.ready.set(nanoseconds(started.elapsed()));
                 }
-                () = self.signals.stopped(), if stop_by.is_none() => {
-                    stop_by = Some(Instant::now() + limits.stop_timeout);
+                () = self.signals.stopped(), if stopping.is_none() => {
+                    stopping = Some(Instant::now());
+                    limit = TimeLimit::new(limits.stop_timeout);
                 }
-                () = sleep_until(stop_by.unwrap_or(ready_by)), if !is_ready || stop_by.is_some() => {
-                    if stop_by.is_none() {
+                () = limit.over(), if !is_ready || stopping.is_some() => {
+                    if stopping.is_none() {
                         return Exit::NotReady(limits.ready_timeout);
                     }
-                    self.note_stop(stop_by);
+                    self.note_stop(stopping);
                     return Exit::StopOverdue(limits.stop_timeout);
                 }
             }
@@ -131,26 +135,30 @@ impl Instance {
     }
 
     /// Notes down how long the stop took, if there was one.
-    fn note_stop(&self, stop_by: Option<Instant>) {
-        if let Some(stop_by) = stop_by {
-            let took = (Instant::now() + self.config.limits.stop_timeout).saturating_duration_since(stop_by);
-            self.usage.stop.set(nanoseconds(took));
+    fn note_stop(&self, began: Option<Instant>) {
+        if let Some(began) = began {
+            self.usage.stop.set(nanoseconds(began.elapsed()));
         }
     }
 
     /// What the guest sees of the machine. Directories are opened off the worker, and for as long as it takes: a
     /// dead network file system would hold it up.
-    async fn surroundings(&self) -> wasmtime::Result<(WasiCtx, Arc<[NetGrant]>)> {
+    async fn surroundings(&self) -> wasmtime::Result<(WasiCtx, Arc<[NetGrant]>, Vec<DirLock>)> {
         let net: Arc<[_]> = self.config.grants.net.clone().into();
-        let dirs = match &self.config.grants.dirs {
-            none if none.is_empty() => Dirs::default(),
+        let (dirs, locks) = match &self.config.grants.dirs {
+            none if none.is_empty() => Default::default(),
             dirs => {
                 let paths = dirs.iter().map(|dir| dir.host.clone()).collect();
-                let config = self.config.clone();
-                self.openings.open(paths, move || Dirs::open(&config.grants.dirs, false)).await??
+                let (config, locks) = (self.config.clone(), self.openings.locks.clone());
+                let open = move || {
+                    let dirs = &config.grants.dirs;
+                    let locked = locks.take_written(dirs)?;
+                    Ok::<_, wasmtime::Error>((Dirs::open(dirs, false)?, locked))
+                };
+                self.openings.open(paths, open).await??
             }
         };
-        Ok((wasi::context(&self.config, &net, &self.output, dirs), net))
+        Ok((wasi::context(&self.config, &net, &self.output, dirs), net, locks))
     }
 
     /// It cannot be ready in time, since what it is granted is not there yet.

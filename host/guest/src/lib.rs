@@ -8,6 +8,7 @@ mod abi;
 mod calibration;
 mod command;
 mod delivery;
+mod dir_locks;
 mod engine;
 mod exit;
 mod imports;
@@ -35,12 +36,12 @@ pub use self::{
     instance::Instance,
     openings::Openings,
     output::Output,
-    program::{FileStamp, LoadRequest, Loaded, Programs, Sources, chain},
+    program::{BeingCompiled, Compilations, FileStamp, LoadRequest, Loaded, Programs, Sources, chain},
     sandbox::Sandbox,
     signals::{Noted, Notice, Signals},
     wasi::Dirs,
 };
 pub use self::{
     inspect::{DirNeed, InspectError, Inspection, Manifest, Needs, inspect},
-    program::{Compilation, ComponentOrigin, LoadError, LoadFault, check},
+    program::{Compilation, ComponentOrigin, LoadError, LoadFault, cache_is_ours, check, component_hash},
 };

@@ -5,11 +5,24 @@
 
 use std::{
     collections::HashMap,
+    io,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
+use rustix::io::Errno;
 use tokio::{sync::Semaphore, task::JoinError};
+
+use crate::dir_locks::DirLocks;
+
+/// Whether what could not be opened may be there later with nobody changing a line of the configuration: its mount is
+/// late, or its server does not answer. The others are mistakes that no wait mends.
+pub(super) fn may_come(error: &io::Error) -> bool {
+    !matches!(
+        Errno::from_io_error(error),
+        Some(Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::PERM | Errno::NAMETOOLONG | Errno::INVAL)
+    )
+}
 
 /// Directories that are being opened.
 #[derive(Debug)]
@@ -17,12 +30,14 @@ pub struct Openings {
     /// One thread at a time for those that belong together.
     turns: Mutex<HashMap<Vec<PathBuf>, Weak<Semaphore>>>,
     threads: Arc<Semaphore>,
+    /// Those that may be written to.
+    pub(super) locks: Arc<DirLocks>,
 }
 
 impl Openings {
     /// They take at most so many threads at once.
     pub fn new(threads: usize) -> Self {
-        Self { turns: Mutex::default(), threads: Arc::new(Semaphore::new(threads)) }
+        Self { turns: Mutex::default(), threads: Arc::new(Semaphore::new(threads)), locks: Arc::default() }
     }
 
     /// Opens what lies at these paths, as soon as nobody else does: as long as one thread hangs there, no other is
@@ -79,6 +94,18 @@ mod tests {
             let _end = released.recv();
         };
         (release, begun, open)
+    }
+
+    #[test]
+    fn what_is_not_there_may_come_and_a_mistake_stays_one() {
+        for errno in [Errno::NOENT, Errno::IO, Errno::STALE, Errno::NOTCONN, Errno::TIMEDOUT, Errno::HOSTDOWN]
+        {
+            assert!(may_come(&errno.into()), "{errno}");
+        }
+        assert!(may_come(&io::ErrorKind::TimedOut.into()));
+        for errno in [Errno::NOTDIR, Errno::LOOP, Errno::ACCESS, Errno::PERM, Errno::NAMETOOLONG] {
+            assert!(!may_come(&errno.into()), "{errno}");
+        }
     }
 
     #[tokio::test]

@@ -15,6 +15,7 @@ mod child;
 mod code;
 mod compilation;
 mod compiler;
+mod compiling;
 mod error;
 mod file;
 mod held;
@@ -32,10 +33,14 @@ mod tests;
 use std::{fmt, path::Path, sync::Arc, thread, time::Duration};
 
 use tokio::{sync::Semaphore, time::timeout};
-use wasmtime::{Engine, Store, Trap, component::Linker};
+use wasmtime::{
+    Engine, Store, Trap,
+    component::{Component, Linker, types::ComponentItem},
+};
 use wasmtime_wasi::p2::bindings::CommandPre;
 use weir_config::{ArtifactHash, ComponentSource, ExtensionConfig, Limits, MainConfig, TrustedKey};
 use weir_logs::Logs;
+use weir_names::harmless;
 
 #[cfg(feature = "compiler")]
 pub use self::{
@@ -54,10 +59,16 @@ pub use self::{
     compilation::Compilation,
     error::{ComponentOrigin, LoadError, LoadFault},
 };
-pub use self::{held::Loaded, stamp::FileStamp};
+pub use self::{
+    compiling::{BeingCompiled, Compilations},
+    held::Loaded,
+    stamp::FileStamp,
+};
 use super::{
     engine::{Runtime, Stack},
     exit::{NotInstantiated, said},
+    imports::is_offered,
+    inspect::MAX_NAME,
     instance_state::InstanceState,
     sandbox::Guest,
 };
@@ -138,8 +149,8 @@ impl<'w> From<&'w ExtensionConfig> for LoadRequest<'w> {
 pub struct Programs<G: 'static = InstanceState> {
     runtime: Runtime,
     sources: Arc<Sources>,
-    /// Files that are read and compiled at once: each takes a thread of the blocking pool, and a process
-    /// with its limit of memory.
+    /// Files that are read at once, each of which takes a thread of the blocking pool; and files that are compiled at
+    /// once, each of which takes a process with its limit of memory.
     permits: Arc<LoadPermits>,
     held: HeldPrograms<G>,
     /// One for each instance that may be had of them at once. None: as many as there is memory for.
@@ -153,10 +164,16 @@ pub struct Sources {
     trusted_keys: Vec<TrustedKey>,
     /// None: only what was compiled elsewhere.
     compiler: Option<Compiler>,
+    compilations: Arc<Compilations>,
 }
 
 impl Programs {
-    /// Loads at most so many `at_once`.
+    /// The compilations under way.
+    pub fn compilations(&self) -> Arc<Compilations> {
+        self.sources.compilations.clone()
+    }
+
+    /// Loads at most so many `at_once`, and compiles as many.
     pub fn new(runtime: Runtime, sources: Sources, at_once: u16) -> Self {
         let (sources, permits) = (Arc::new(sources), Arc::new(LoadPermits::new(at_once)));
         let lasting =
@@ -214,7 +231,7 @@ impl<G: Guest> Programs<G> {
     /// Waits, for a moment, until nothing is left of loads that were given up.
     pub async fn settle(&self) {
         // What takes longer is a file system that hangs, or a compiler within Main.
-        let _too_long = timeout(GRACE, self.permits.free.acquire_many(self.permits.at_once)).await;
+        let _too_long = timeout(GRACE, self.permits.all()).await;
     }
 
     async fn open(&self, wanted: LoadRequest<'_>) -> Result<ComponentInput, LoadFault> {
@@ -239,7 +256,8 @@ impl<G: Guest> Programs<G> {
             return Err(LoadFault::Engine("there is none".to_owned()));
         };
         let (code_size, places) = (wanted.limits.code_size, self.places.clone());
-        let code = self.sources.code(input, wanted, &engine, permit.clone()).await?;
+        // Boxed, or whoever loads would hold what a compilation takes.
+        let (code, permit) = Box::pin(self.sources.code(input, wanted, &engine, permit)).await?;
         let load = move || {
             let footprint = code.footprint();
             // One whose pools it does not fit refuses it.
@@ -251,13 +269,18 @@ impl<G: Guest> Programs<G> {
                 }
             }
             let component = loaded?;
+            let misfit = |reason| LoadFault::World { world: G::WORLD, reason };
+            // The linker passes over interfaces from which no function is imported.
+            if let Some(import) = unoffered(&component) {
+                return Err(misfit(format!("it imports `{import}`, which Weir does not offer")));
+            }
             // Kept, it would take the memory of three idle extensions.
             let mut linker = Linker::new(component.engine());
             G::add_to_linker(&mut linker).map_err(|error| LoadFault::Engine(said(&error)))?;
             let pre = linker
                 .instantiate_pre(&component)
                 .and_then(CommandPre::new)
-                .map_err(|error| LoadFault::World { world: G::WORLD, reason: said(&error) })?;
+                .map_err(|error| misfit(said(&error)))?;
             Ok(Arc::new(Program { pre, hash, footprint, places }))
         };
         permit.blocking(load).await
@@ -267,21 +290,24 @@ impl<G: Guest> Programs<G> {
 impl Sources {
     /// As a Main has them that is configured so.
     pub fn new(config: &MainConfig, compilation: Compilation, logs: Arc<Logs>) -> Self {
-        Self { trusted_keys: config.trusted_keys.clone(), compiler: Compiler::new(config, compilation, logs) }
+        let compilations = Arc::<Compilations>::default();
+        let compiler = Compiler::new(config, compilation, logs, compilations.clone());
+        Self { trusted_keys: config.trusted_keys.clone(), compiler, compilations }
     }
 
-    /// The compiled code of a file.
+    /// The compiled code of a file, and the permit to load it.
     async fn code(
         &self,
         mut input: ComponentInput,
         wanted: LoadRequest<'_>,
         engine: &Engine,
         permit: LoadPermit,
-    ) -> Result<Code, LoadFault> {
+    ) -> Result<(Code, LoadPermit), LoadFault> {
         match (input.kind, &self.compiler) {
             (InputKind::Artifact, _) => {
                 let trusted = self.trusted_keys.clone();
-                permit.read(move || artifact::verify(&mut input, &trusted)).await
+                let code = permit.read(move || artifact::verify(&mut input, &trusted)).await?;
+                Ok((code, permit))
             }
             (InputKind::Component, Some(compiler)) => compiler.code(input, wanted, engine, permit).await,
             (InputKind::Component, None) => Err(LoadFault::NotCompiled),
@@ -289,8 +315,31 @@ impl Sources {
     }
 }
 
+/// An interface that a component imports and that is nobody's here.
+fn unoffered(component: &Component) -> Option<String> {
+    let ty = component.component_type();
+    let mut imports = ty.imports(component.engine());
+    let (name, _) = imports.find(|(name, import)| {
+        matches!(import.ty, ComponentItem::ComponentInstance(_)) && !is_offered(name)
+    })?;
+    Some(harmless(name, MAX_NAME))
+}
+
+/// What the component of an extension is now: the SHA-256 of its bytes, within the limits of loading and below the plugin
+/// directory. Reads the file.
+///
+/// # Errors
+///
+/// As the extension would fail to start, as far as that shows before it is compiled.
+pub fn component_hash(extension: &ExtensionConfig) -> Result<ArtifactHash, LoadError> {
+    let (limits, plugin_dir) = (InputLimits::from(&extension.limits), extension.plugin_dir.as_deref());
+    ComponentInput::open(&extension.component, plugin_dir, limits)
+        .map(|input| input.hash)
+        .map_err(|fault| fault.of(LoadRequest::from(extension).origin(), None))
+}
+
 /// Loads an extension's file as a Main would that has this configuration, to see whether it could be run; runs
-/// nothing of it, and neither uses nor fills the cache.
+/// nothing of it. What is compiled is kept in the cache for the next start, if [`cache_is_ours`].
 ///
 /// # Errors
 ///
@@ -303,7 +352,7 @@ pub fn check(
     let failed = |fault: LoadFault| fault.of(LoadRequest::from(extension).origin(), None);
     let runtime = Runtime::new().map_err(|error| failed(LoadFault::Engine(said(&error))))?;
     let mut config = main.clone();
-    config.cache_dir = None;
+    config.cache_dir = config.cache_dir.filter(|_| cache_is_ours(main) == Some(true));
     let sources = Sources::new(&config, compilation.clone(), Arc::default());
     let programs = Programs::new(runtime, sources, 1);
     let mut extension = extension.clone();
@@ -311,6 +360,12 @@ pub fn check(
     apart(programs.load(LoadRequest::from(&extension)))
         .map_err(|error| failed(LoadFault::Compiler(error.to_string())))?
         .map(drop)
+}
+
+/// Whether this user is who the cache belongs to. None: there is none, or nothing is compiled here.
+#[must_use]
+pub fn cache_is_ours(main: &MainConfig) -> Option<bool> {
+    compiler::cache_is_ours(main.cache_dir.as_deref()?)
 }
 
 /// Compiles a component for other devices and signs what comes of it: [`TrustedKey`] is what these must know.

@@ -32,6 +32,8 @@ pub struct HookRun {
     pub stderr: Bytes,
     /// Time that it took, loading included.
     pub duration: Duration,
+    /// Time of that in which its component was read, and compiled if the cache did not have it.
+    pub loading: Duration,
     /// Units of fuel that it used.
     pub fuel: u64,
     /// Bytes of linear memory that it had at most.
@@ -173,6 +175,7 @@ impl Serialize for HookRun {
             map.serialize_entry("cut", &true)?;
         }
         map.serialize_entry("duration-us", &self.duration.as_micros())?;
+        map.serialize_entry("loading-us", &self.loading.as_micros())?;
         map.serialize_entry("fuel", &self.fuel)?;
         map.serialize_entry("memory", &self.memory)?;
         map.end()

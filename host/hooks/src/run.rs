@@ -106,13 +106,9 @@ impl Run {
         dirs: &mut Option<Dirs>,
         written: (usize, usize),
     ) -> HookRun {
-        let began = Instant::now();
-        let ended = self.ended(runs_on, file, dirs, written).await.unwrap_or_else(|end| Ended {
-            end,
-            stdout: Bytes::new(),
-            stderr: Bytes::new(),
-            fuel: 0,
-            memory: 0,
+        let (began, mut loading) = (Instant::now(), Duration::ZERO);
+        let ended = self.ended(runs_on, file, dirs, written, &mut loading).await.unwrap_or_else(|end| {
+            Ended { end, stdout: Bytes::new(), stderr: Bytes::new(), fuel: 0, memory: 0 }
         });
         let Ended { end, stdout, stderr, fuel, memory } = ended;
         HookRun {
@@ -121,6 +117,7 @@ impl Run {
             stdout,
             stderr,
             duration: began.elapsed(),
+            loading,
             fuel,
             memory,
             is_cut: false,
@@ -134,20 +131,23 @@ impl Run {
         file: &HookFile,
         dirs: &mut Option<Dirs>,
         written: (usize, usize),
+        loading: &mut Duration,
     ) -> Result<Ended, End> {
+        let began = Instant::now();
         if self.deadline <= Instant::now() {
             return Err(End::Cut(Cut::TimedOut));
         }
         let closing = &self.gate.closing;
         let known = self.known().get(file);
         let loaded = match known {
-            Some(loaded) => loaded,
-            None => runs_on
-                .until(self.deadline, closing, self.load(runs_on, file))
-                .await
-                .map_err(End::Cut)?
-                .map_err(End::from)?,
+            Some(loaded) => Ok(loaded),
+            None => match runs_on.until(self.deadline, closing, self.load(runs_on, file)).await {
+                Ok(loaded) => loaded.map_err(End::from),
+                Err(cut) => Err(End::Cut(cut)),
+            },
         };
+        *loading = began.elapsed();
+        let loaded = loaded?;
         let HookDirConfig { limits, timeout, .. } = &self.dir.config;
         let by = self.deadline.min(Instant::now() + *timeout);
         let dirs = match dirs {

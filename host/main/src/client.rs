@@ -67,6 +67,16 @@ impl Client {
         answer(|| send(&self.bus, &mut target, payload.into(), options.timeout)).await
     }
 
+    /// Bytes of the largest payload that a call with these options could have, by who would answer it now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownContract`], [`Error::NoProvider`] or [`Error::Invalid`].
+    pub fn max_request(&self, contract: &str, operation: &str, options: &CallOptions) -> Result<u64, Error> {
+        let target = self.bus.open(self.bus.main(), contract, operation, options.provider.as_deref())?;
+        Ok(target.max_request())
+    }
+
     /// Calls an operation that a crate of contracts declares, with its arguments and result as Rust values.
     ///
     /// ```no_run

@@ -1,22 +1,29 @@
 //! The embedder's and operator's hand on extensions: start, stop, states, failures and log lines.
 
+mod audit;
+
 use std::sync::Arc;
 
 use tokio::sync::{broadcast, oneshot};
 use weir_bus::{Bus, Error, MessageId};
 use weir_config::Config;
-use weir_guest::fuel_per_ms;
+pub use weir_guest::BeingCompiled;
+use weir_guest::{Compilations, fuel_per_ms};
 use weir_logs::{LogLine, Logs};
 use weir_names::ExtensionId;
 pub use weir_supervisor::{
-    ControlError, ExtensionState, ExtensionStatus, FailureRecord, HandledMessage, NotReloaded, ReloadReport,
+    ControlError, ExtensionState, ExtensionStatus, FailureRecord, HandledMessage, HistoryEntry, HistoryEvent,
+    NotReloaded, ReloadReport,
 };
 use weir_supervisor::{MainEvent, MainEvents, Order, OrderReplyTo, Roster, Unit, UntilEnded};
 
+use self::audit::Audit;
+pub use crate::plan::{PlannedChange, ReloadPlan, TakesEffect};
 use crate::{
     limits::LimitsReport,
     load,
     logs::LogLines,
+    plan,
     traffic::{self, JobStatus, QueueStatus, TopicsReport},
 };
 
@@ -28,6 +35,9 @@ pub struct Control {
     commands: async_channel::Sender<Order>,
     events: broadcast::Sender<Arc<MainEvent>>,
     logs: Arc<Logs>,
+    compilations: Arc<Compilations>,
+    /// Who is named for what is asked through it.
+    by: Arc<str>,
     /// Closed when the worker thread has ended. Nothing is ever sent.
     ended: async_channel::Receiver<()>,
 }
@@ -39,15 +49,23 @@ impl Control {
         commands: async_channel::Sender<Order>,
         events: broadcast::Sender<Arc<MainEvent>>,
         logs: Arc<Logs>,
+        compilations: Arc<Compilations>,
         ended: async_channel::Receiver<()>,
     ) -> Self {
-        Self { bus, roster, commands, events, logs, ended }
+        Self { bus, roster, commands, events, logs, compilations, by: "main".into(), ended }
+    }
+
+    /// The same for what somebody else asks for: the log and [`history`](Self::history) name them. Without it, they
+    /// name `main`.
+    #[must_use]
+    pub fn by(&self, asker: impl Into<Arc<str>>) -> Self {
+        Self { by: asker.into(), ..self.clone() }
     }
 
     /// Every extension, in the order of the configuration.
     #[must_use]
     pub fn extensions(&self) -> Vec<ExtensionStatus> {
-        self.roster.listed().iter().map(|unit| unit.status()).collect()
+        self.roster.listed().iter().map(|unit| self.status_of(unit)).collect()
     }
 
     /// Whether the configuration is being reloaded, as between [`MainEvent::Reloading`](MainEvent) and
@@ -63,7 +81,24 @@ impl Control {
     ///
     /// [`ControlError::Unknown`] if no extension has this id.
     pub fn status(&self, id: &str) -> Result<ExtensionStatus, ControlError> {
-        self.unit(id).map(|unit| unit.status())
+        self.unit(id).map(|unit| self.status_of(&unit))
+    }
+
+    fn status_of(&self, unit: &Unit) -> ExtensionStatus {
+        let mut status = unit.status();
+        if status.state == ExtensionState::Starting {
+            status.compiling = self.compilations.of(status.id.as_str());
+        }
+        status
+    }
+
+    /// What happened to an extension, oldest first: the last 100 events.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::Unknown`] if no extension has this id.
+    pub fn history(&self, id: &str) -> Result<Vec<HistoryEntry>, ControlError> {
+        self.unit(id).map(|unit| unit.history())
     }
 
     /// The limits of every extension, in the order of the configuration, with where each comes from and
@@ -99,7 +134,7 @@ impl Control {
     ///
     /// [`ControlError::NotStarted`] with the reason if it does not become ready, or is quarantined.
     pub async fn start(&self, id: &str) -> Result<(), ControlError> {
-        self.command(id, Order::Start).await
+        self.command(id, "start", Order::Start).await
     }
 
     /// Asks an extension to stop; ends when it has ended, its stop deadline included.
@@ -108,7 +143,7 @@ impl Control {
     ///
     /// [`ControlError::Unknown`] if no extension has this id.
     pub async fn stop(&self, id: &str) -> Result<(), ControlError> {
-        self.command(id, Order::Stop).await
+        self.command(id, "stop", Order::Stop).await
     }
 
     /// Stops an extension if it runs, and starts it with its component read anew and nothing held
@@ -118,7 +153,7 @@ impl Control {
     ///
     /// As [`start`](Self::start).
     pub async fn restart(&self, id: &str) -> Result<(), ControlError> {
-        self.command(id, Order::Restart).await
+        self.command(id, "restart", Order::Restart).await
     }
 
     /// Loads an extension's component anew while it serves, and exchanges its instance in the way of its
@@ -136,7 +171,7 @@ impl Control {
     /// after one that never was, or has failed for good, the new one stays. [`ControlError::Reloading`]
     /// if it is being reloaded already.
     pub async fn reload_extension(&self, id: &str) -> Result<(), ControlError> {
-        self.command(id, Order::Reload).await
+        self.command(id, "reload", Order::Reload).await
     }
 
     /// Reads the configuration again from the file that Main was started with, and applies what has
@@ -151,17 +186,40 @@ impl Control {
     /// [`reload_with`](Self::reload_with). That an extension does not come up is no error: the report
     /// says so.
     pub async fn reload(&self) -> Result<ReloadReport, ControlError> {
-        self.ask(|reply| Order::Configure(None, reply)).await?
+        self.configure(None).await
     }
 
-    /// The same with a configuration at hand.
+    /// What [`reload`](Self::reload) would do now, of all extensions or of this one, and touches nothing. That a
+    /// component compiles is not known before. Reads files: call it off the worker thread.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::NoFile`] if the configuration was made in Rust, and [`ControlError::Unknown`] if no extension
+    /// has this id, neither in Main nor in the file. That something is wrong with the file is no error: the plan says so.
+    pub fn plan(&self, id: Option<&str>) -> Result<ReloadPlan, ControlError> {
+        plan::plan(&self.roster, id)
+    }
+
+    /// [`reload`](Self::reload) with a configuration at hand.
     ///
     /// # Errors
     ///
     /// As [`reload`](Self::reload).
     pub async fn reload_with(&self, mut config: Config) -> Result<ReloadReport, ControlError> {
         load::complete(&mut config);
-        self.ask(|reply| Order::Configure(Some(Box::new(config)), reply)).await?
+        self.configure(Some(Box::new(config))).await
+    }
+
+    async fn configure(&self, config: Option<Box<Config>>) -> Result<ReloadReport, ControlError> {
+        let mut audit = Audit::new(&self.by, "reload of the configuration");
+        let by = self.by.clone();
+        let report = self.ask(|reply| Order::Configure(config, by, reply)).await.flatten();
+        audit.end(&report, |report| {
+            let ReloadReport { added, removed, changed, failed, .. } = report;
+            let [added, removed, changed] = [added, removed, changed].map(Vec::len);
+            format!("{added} added, {removed} removed, {changed} changed, {} failed", failed.len())
+        });
+        report
     }
 
     /// Ends when the supervisor, on the worker thread, has answered: as long as extensions are looked
@@ -205,7 +263,11 @@ impl Control {
     /// configured: those that cannot go back stay, and all others are back. Of several reasons, the first
     /// is given.
     pub fn requeue(&self, queue: &str, id: Option<MessageId>) -> Result<u64, Error> {
-        self.bus.requeue(&self.bus.queue(queue)?, id)
+        let queue = self.bus.queue(queue)?;
+        let requeued = self.bus.requeue(&queue, id);
+        Audit::new(&self.by, format!("requeue of `{}`", queue.name()))
+            .end(&requeued, |number| format!("{number} jobs are back"));
+        requeued
     }
 
     /// What happens from now on.
@@ -231,8 +293,12 @@ impl Control {
 
     /// Asks Main to stop every extension and end; ends when it was asked, not when it has ended.
     pub async fn begin_shutdown(&self) {
-        // It fails only if Main has ended already.
-        let _ended = self.commands.send(Order::Shutdown).await;
+        let asked = self.shut_down().await;
+        Audit::new(&self.by, "shutdown").end(&asked, |()| "begun".to_owned());
+    }
+
+    pub(crate) async fn shut_down(&self) -> Result<(), ControlError> {
+        self.commands.send(Order::Shutdown).await.map_err(|_| ControlError::ShuttingDown)
     }
 
     /// Waits until Main has ended.
@@ -253,15 +319,19 @@ impl Control {
     async fn command(
         &self,
         id: &str,
+        order: &'static str,
         command: impl Fn(ExtensionId, OrderReplyTo<()>) -> Order,
     ) -> Result<(), ControlError> {
-        self.unit(id)?;
+        let unit = self.unit(id)?;
+        let mut audit = Audit::of(&self.by, order, &self.logs, unit.id());
         // Those that are several take turns, so that some serve at any moment.
         let mut outcome = Ok(());
         for unit in self.roster.instances(id) {
-            let done = self.ask(|reply| command(unit.id().clone(), reply)).await?;
+            unit.asked(order, &self.by);
+            let done = self.ask(|reply| command(unit.id().clone(), reply)).await.flatten();
             outcome = outcome.and(done);
         }
+        audit.end(&outcome, |()| "done".to_owned());
         outcome
     }
 
@@ -299,9 +369,10 @@ mod tests {
         };
         let control = Control::new(
             Arc::new(Bus::new(limits, Box::new(|_, _| {}))),
-            Arc::new(Roster::new(Arc::default(), Vec::new(), 0)),
+            Arc::new(Roster::new(Arc::default(), Vec::new(), Config::default(), None)),
             commands,
             events,
+            Arc::default(),
             Arc::default(),
             ended,
         );

@@ -14,8 +14,7 @@ use weir_supervisor::Roster;
 
 use crate::service::{Answer, ServedRequest, Service};
 
-/// Requests to run hooks that are served at once, more than can run: others of Main's handlers find room beside
-/// them.
+/// Requests to run hooks that are served at once, more than can run: `list` finds room beside them.
 const REQUESTS: usize = 128;
 
 const MARGIN: Duration = Duration::from_millis(20);
@@ -83,10 +82,7 @@ async fn run(hooks: &Hooks, roster: &Roster, request: ServedRequest) -> Answer {
     }
     let mut call = HookCall::new().stdin(stdin).timeout(timeout);
     (call.params, call.env, call.args) = (params, env, args);
-    let report = tokio::select! {
-        report = dir.run(call) => report.map_err(refused)?,
-        () = request.given_up() => return Err(refused(HookError::TimedOut)),
-    };
+    let report = dir.run(call).await.map_err(refused)?;
     let limits = roster.find(&request.sender).map(|unit| unit.version().config.limits.message_size);
     answer(report, limits.unwrap_or(u64::MAX))
 }

@@ -138,7 +138,8 @@ impl Main {
     ///
     /// [`WorkerPanicked`] if Main has ended before, by a fault of its own.
     pub async fn shutdown(mut self) -> Result<(), WorkerPanicked> {
-        self.control.begin_shutdown().await;
+        // It fails only if Main has ended already.
+        let _ended = self.control.shut_down().await;
         self.control.ended().await;
         self.worker.join()
     }
@@ -226,7 +227,7 @@ impl Builder {
         check_mappings(&self.config)?;
         let file = self.config.file().cloned();
         let (queues, retained) = (queues_on_the_bus(&self.config), self.config.retained());
-        let (configured, beside) = (hook_dirs(&self.config), self.config.memory_beside_extensions());
+        let (configured, rest) = (hook_dirs(&self.config), self.config.beside_extensions());
         let own = self.config.contracts_of_sections();
         let (config, extensions) = self.config.into_parts();
         let config = Arc::new(config);
@@ -248,13 +249,15 @@ impl Builder {
             peers.insert(extension.id.clone(), peer.clone());
             Arc::new(Unit::new(Arc::new(extension), peer, logs.clone()))
         });
-        let roster = Arc::new(Roster::new(config.clone(), units.collect(), beside));
+        let roster = Arc::new(Roster::new(config.clone(), units.collect(), rest, file.clone()));
         let runtime = Runtime::new().map_err(|error| StartError::Engine(format!("{error:#}")))?;
         let at_once = (config.blocking_threads / 2).max(1);
         let sources = Sources::new(&config, self.compilation, logs.clone());
         let programs = Arc::new(Programs::new(runtime, sources, at_once));
         let turns = Arc::<Turns>::default();
-        let worker = WorkerRuntime::new(config.blocking_threads.into()).map_err(StartError::Thread)?;
+        let (service_threads, more) = threads_of_services(config.blocking_threads, &self.services);
+        let worker =
+            WorkerRuntime::new(usize::from(config.blocking_threads) + more).map_err(StartError::Thread)?;
         let (hooks, hooks_closing) = Hooks::new(
             programs.in_pools(AT_ONCE),
             worker.handle.clone(),
@@ -270,8 +273,7 @@ impl Builder {
         if !services.iter().any(|service| service.contract().as_str() == HOOKS_CONTRACT) {
             services.extend(hooks_service::service(&hooks, &roster));
         }
-        let services = Services::new(bus.clone(), services, part_of(config.blocking_threads))
-            .map_err(StartError::Service)?;
+        let services = Services::new(bus.clone(), services, service_threads).map_err(StartError::Service)?;
         let (commands, orders) = async_channel::bounded(COMMANDS);
         let supervisor = Supervisor::new(SupervisorParts {
             bus: bus.clone(),
@@ -289,7 +291,8 @@ impl Builder {
         });
 
         let (ending, ended) = async_channel::bounded(1);
-        let control = Control::new(bus.clone(), roster, commands, events, logs, ended);
+        let control =
+            Control::new(bus.clone(), roster, commands, events, logs, programs.compilations(), ended);
         let (started_sender, started) = oneshot::channel();
         let client = Client::new(bus.clone());
         let mut attachments = Attachments::new(self.attachments, client.clone(), control.clone());
@@ -323,6 +326,14 @@ fn hook_dirs(config: &Config) -> BTreeMap<HookDirName, HookDirConfig> {
 /// How many threads of the blocking pool one kind of work may take, so that others find some left.
 fn part_of(blocking_threads: u16) -> usize {
     usize::from(blocking_threads / 2).max(1)
+}
+
+/// Threads for the blocking handlers of each contract, and how many the pool has more for it: each contract has
+/// one at least, and those that never return leave the other half of the pool.
+fn threads_of_services(blocking_threads: u16, services: &[Service]) -> (usize, usize) {
+    let all = part_of(blocking_threads);
+    let contracts = services.iter().filter(|service| service.blocks()).count();
+    ((all / contracts.max(1)).max(1), contracts.saturating_sub(all))
 }
 
 fn main_limits(config: &MainConfig) -> PeerLimits {

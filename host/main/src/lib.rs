@@ -40,6 +40,7 @@ pub mod traffic;
 
 mod hooks_service;
 mod load;
+mod plan;
 
 /// Waiting for any of the futures of this crate on the caller's own thread, for programs without async code.
 ///
@@ -65,7 +66,8 @@ pub mod blocking {
 /// Components, before they run: what is in them, and compiling and signing them.
 pub mod component {
     pub use weir_guest::{
-        Compilation, DirNeed, InspectError, Inspection, LoadError, LoadFault, Manifest, Needs, check, inspect,
+        Compilation, DirNeed, InspectError, Inspection, LoadError, LoadFault, Manifest, Needs, cache_is_ours,
+        check, inspect,
     };
     #[cfg(feature = "compiler")]
     pub use weir_guest::{NotAKey, SigningKey, compile, compile_helper};
@@ -74,10 +76,10 @@ pub mod component {
 /// What an operator can configure, from a file or from Rust.
 pub mod config {
     pub use weir_config::{
-        ArtifactHash, ArtifactTextError, ComponentSource, Config, ConfigError, ConfigErrors, DirGrant,
-        DirMode, ExtensionConfig, GrantError, Grants, GuestPath, Limits, Loader, MainConfig, NetGrant,
-        QueueConfig, ReloadMode, RestartConfig, RestartPolicy, Shape, SubscribeGrant, TopicConfig,
-        TrustedKey, extend,
+        ArtifactHash, ArtifactTextError, ComponentSource, Config, ConfigError, ConfigErrors, Difference,
+        DirGrant, DirMode, ExtensionConfig, FileLock, GrantError, Grants, GuestPath, Limits, Loader,
+        MainConfig, NetGrant, QueueConfig, ReloadMode, RestartConfig, RestartPolicy, Shape, SubscribeGrant,
+        TopicConfig, TrustedKey, extend,
     };
     pub use weir_names::{CpuShare, CpuShareError, Policy, QueuePolicy, RequestPolicy};
 }

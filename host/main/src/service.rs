@@ -3,11 +3,15 @@
 use std::{collections::HashMap, fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use tokio::{sync::Semaphore, task::JoinSet, time::Instant};
-use weir_bus::{Bus, Error, HandlerError, Incoming, MessageId, Request, Taken, Waiter};
-use weir_names::{ContractName, OperationName};
+use tokio::{
+    sync::{Semaphore, watch},
+    task::JoinSet,
+    time::Instant,
+};
+use weir_bus::{Bus, Error, HandlerError, Incoming, MessageId, Request, Responder, Taken};
+use weir_names::{ContractName, MAIN, OperationName};
 
-/// Handlers that may run at once; further requests wait in Main's inbox.
+/// Handlers of one contract that may run at once, or wait for a thread; further requests wait for them.
 const MAX_HANDLERS: usize = 256;
 
 /// What a handler answers.
@@ -25,7 +29,8 @@ pub struct ServedRequest {
     pub payload: Bytes,
     /// When the sender stops waiting.
     deadline: Instant,
-    waiter: Arc<Waiter>,
+    /// Its sender goes when nobody waits any more.
+    given_up: watch::Receiver<()>,
 }
 
 impl ServedRequest {
@@ -35,9 +40,10 @@ impl ServedRequest {
         self.deadline.saturating_duration_since(Instant::now())
     }
 
-    /// Ends when nobody waits for the answer any more. One clone of a request can wait for that.
+    /// Ends when nobody waits for the answer any more: for what a handler has begun elsewhere, since a
+    /// future of its own is dropped then.
     pub async fn given_up(&self) {
-        self.waiter.ended().await;
+        let _gone = self.given_up.clone().changed().await;
     }
 }
 
@@ -86,6 +92,10 @@ impl Service {
 
     /// Adds an operation whose handler runs on the worker thread. It must not block: everything
     /// that Main does waits for it.
+    ///
+    /// Its future is dropped, at an await, at the deadline or when the caller gives up. What must be done
+    /// to its end belongs into a task of its own. 256 run at once for each contract; further requests wait,
+    /// as many as would wait for an extension, and are then refused as `overloaded`.
     #[must_use]
     pub fn on<F, R>(mut self, operation: OperationName, handler: F) -> Self
     where
@@ -99,6 +109,11 @@ impl Service {
 
     /// Adds an operation whose handler may block: it runs on the blocking pool, of which `[main]
     /// blocking-threads` is the size.
+    ///
+    /// Half of these threads are for handlers, in equal parts for each contract with such. The pool has more
+    /// where that would be less than one for each. A request that nobody waits for any more gets no thread.
+    /// A handler that runs has its thread until it returns: nothing can stop it.
+    /// [`remaining`](ServedRequest::remaining) says how long it may take.
     #[must_use]
     pub fn on_blocking<F>(mut self, operation: OperationName, handler: F) -> Self
     where
@@ -113,27 +128,51 @@ impl Service {
     pub fn contract(&self) -> &ContractName {
         &self.contract
     }
+
+    /// Whether any of its handlers takes a thread.
+    pub(crate) fn blocks(&self) -> bool {
+        self.handlers.values().any(|handler| matches!(handler, Handler::Blocking(_)))
+    }
 }
 
 /// Serves requests to Main until dropped; handlers still at work are then dropped, too.
 #[derive(Debug)]
 pub(crate) struct Services {
     bus: Arc<Bus>,
-    by_contract: HashMap<ContractName, Service>,
-    /// Threads of the blocking pool that handlers may take: not all, or a handler that waits for an
-    /// extension's files would wait for itself.
+    by_contract: HashMap<ContractName, Served>,
+    /// Bytes that a request counts at least where it waits for a handler.
+    least_waiting: usize,
+}
+
+/// A contract, and what is its own so that no other can take it all.
+#[derive(Debug)]
+struct Served {
+    service: Service,
+    handlers: Arc<Semaphore>,
+    /// Bytes of requests that wait for one of these.
+    waiting: Arc<Semaphore>,
     threads: Arc<Semaphore>,
 }
 
 impl Services {
-    /// Declares what Main serves; its blocking handlers take at most so many threads.
+    /// Declares what Main serves; the blocking handlers of each contract take at most so many threads.
     pub(crate) fn new(bus: Arc<Bus>, services: Vec<Service>, threads: usize) -> Result<Self, Error> {
         for service in &services {
             let operations: Vec<String> = service.handlers.keys().map(ToString::to_string).collect();
             bus.serve_from_main(&service.contract, &operations)?;
         }
-        let by_contract = services.into_iter().map(|service| (service.contract.clone(), service)).collect();
-        Ok(Self { bus, by_contract, threads: Arc::new(Semaphore::new(threads)) })
+        let inbox = bus.main().limits().inbox;
+        let bytes = usize::try_from(inbox.bytes).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
+        let own = |service: Service| Served {
+            service,
+            handlers: Arc::new(Semaphore::new(MAX_HANDLERS)),
+            waiting: Arc::new(Semaphore::new(bytes)),
+            threads: Arc::new(Semaphore::new(threads)),
+        };
+        let by_contract =
+            services.into_iter().map(|service| (service.contract.clone(), own(service))).collect();
+        let messages = usize::try_from(inbox.messages).unwrap_or(usize::MAX).max(1);
+        Ok(Self { bus, by_contract, least_waiting: bytes.div_ceil(messages) })
     }
 
     pub(crate) async fn run(self) {
@@ -141,7 +180,7 @@ impl Services {
         let mut handlers = JoinSet::new();
         loop {
             tokio::select! {
-                () = main.readable(), if handlers.len() < MAX_HANDLERS => {
+                () = main.readable() => {
                     if let Taken::Message(Incoming::Request(request)) = main.take() {
                         self.handle(request, &mut handlers);
                     }
@@ -157,39 +196,66 @@ impl Services {
     fn handle(&self, request: Request, handlers: &mut JoinSet<()>) {
         let Request { payload, responder, .. } = request;
         let operation = responder.operation();
-        let handler = self
-            .by_contract
-            .get(&operation.contract)
-            .and_then(|service| service.handlers.get(&operation.name));
+        let Some(own) = self.by_contract.get(&operation.contract) else { return };
+        let Some(handler) = own.service.handlers.get(&operation.name).cloned() else { return };
+        let (slot, room) = match own.handlers.clone().try_acquire_owned() {
+            Ok(slot) => (Some(slot), None),
+            Err(_) => {
+                let bytes = u32::try_from(payload.len().max(self.least_waiting)).unwrap_or(u32::MAX);
+                let Ok(room) = own.waiting.clone().try_acquire_many_owned(bytes) else {
+                    responder.give(Err(Error::Overloaded(MAIN.to_owned())));
+                    return;
+                };
+                (None, Some(room))
+            }
+        };
+        let (waits, given_up) = watch::channel(());
         let served = ServedRequest {
             id: responder.id(),
             sender: self.bus.peer(responder.sender()).map(|peer| peer.name().to_owned()).unwrap_or_default(),
             payload,
             deadline: responder.deadline(),
-            waiter: responder.waiter(),
+            given_up,
         };
-        match handler.cloned() {
-            Some(Handler::Async(handler)) => {
-                handlers.spawn(async move {
-                    let outcome = handler(served).await;
-                    responder.give(outcome.map_err(Error::from));
-                });
+        let (waiter, slots, threads) = (responder.waiter(), own.handlers.clone(), own.threads.clone());
+        handlers.spawn(async move {
+            let _waits = waits;
+            let answered = async {
+                let _slot = match slot {
+                    Some(slot) => Some(slot),
+                    None => slots.acquire_owned().await.ok(),
+                };
+                drop(room);
+                answer(handler, served, responder, threads).await;
+            };
+            tokio::select! {
+                biased;
+                // Dropped with all that it holds.
+                () = waiter.ended() => {}
+                () = answered => {}
             }
-            Some(Handler::Blocking(handler)) => {
-                let threads = self.threads.clone();
-                handlers.spawn(async move {
-                    let Ok(_thread) = threads.acquire().await else { return };
-                    if responder.is_done() {
-                        return;
-                    }
-                    let work = tokio::task::spawn_blocking(move || {
-                        responder.give(handler(served).map_err(Error::from));
-                    });
-                    // A handler that panicked has dropped its duty to answer, which answers.
-                    let _panicked = work.await;
-                });
-            }
-            None => drop(responder),
+        });
+    }
+}
+
+/// Has a handler answer a request; a blocking one that runs goes on when this is dropped.
+async fn answer(handler: Handler, served: ServedRequest, responder: Responder, threads: Arc<Semaphore>) {
+    match handler {
+        Handler::Async(handler) => {
+            let outcome = handler(served).await;
+            responder.give(outcome.map_err(Error::from));
+        }
+        Handler::Blocking(handler) => {
+            let Ok(thread) = threads.acquire_owned().await else { return };
+            let work = tokio::task::spawn_blocking(move || {
+                let _thread = thread;
+                // It may have waited behind other work of the pool.
+                if !responder.is_done() {
+                    responder.give(handler(served).map_err(Error::from));
+                }
+            });
+            // A handler that panicked has dropped its duty to answer, which answers.
+            let _panicked = work.await;
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Display, Write};
 
-/// What `text` prints, with control characters escaped, cut to about `max` bytes. It is asked to print no more than that:
-/// names that grow without end as they are demangled cost no more than others.
+/// What `text` prints, with all escaped that [is harmful](is_harmful), cut to about `max` bytes. It is asked to print no
+/// more than that: names that grow without end as they are demangled cost no more than others.
 #[must_use]
 pub fn harmless(text: impl Display, max: usize) -> String {
     let mut clean = Clean { text: String::new(), max };
@@ -42,16 +42,62 @@ pub fn truncated(mut text: String, max: usize) -> String {
     text
 }
 
-/// Whether a character could move the cursor, forge a line or turn text around.
+/// Whether a character could move the cursor, forge a line, turn text around, or stand in a text unseen.
 #[must_use]
 pub fn is_harmful(character: char) -> bool {
     character.is_control()
-        || matches!(character, '\u{61c}' | '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        // The ends of lines and paragraphs, and what hides a text behind another.
+        || matches!(character, '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}')
+        || is_unseen(character)
+}
+
+/// Unicode's `Default_Ignorable_Code_Point`: marks of direction, zero-width characters, variation selectors, tags.
+fn is_unseen(character: char) -> bool {
+    matches!(
+        character,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fff8}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::{prop_assert, prop_assert_eq, proptest};
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn nothing_that_plays_with_a_text_or_hides_in_it_is_left(
+            seen in "[\\p{Cc}\\p{Zl}\\p{Zp}\\u{fff9}-\\u{fffb}\\p{Default_Ignorable_Code_Point}&&[^\\u{e0000}-\\u{e0fff}]]{64}",
+            tags in "[\\u{e0000}-\\u{e0fff}]{64}",
+        ) {
+            for character in seen.chars().chain(tags.chars()) {
+                prop_assert!(is_harmful(character), "{character:?}");
+                prop_assert!(harmless(character, 16).is_ascii());
+            }
+        }
+
+        #[test]
+        fn all_other_text_is_shown_as_it_is(text in "[^\\p{C}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}]{0,64}") {
+            prop_assert_eq!(harmless(&text, usize::MAX), text);
+        }
+    }
 
     #[test]
     fn control_characters_and_direction_marks_are_escaped() {

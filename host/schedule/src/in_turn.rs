@@ -15,7 +15,7 @@ use std::{
         atomic::{AtomicU8, Ordering},
     },
     task::{Context, Poll, Wake, Waker, ready},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use tokio::{
@@ -31,6 +31,10 @@ use crate::{
     ticket::Ticket,
     turns::Turns,
 };
+
+/// Time after which a slice is looked into, ten times what one takes: Main was stopped in it, or the guest has had done a
+/// long piece of work, such as a `memory.fill`. To read the processor's time each time would cost a system call.
+const LONG: Duration = Duration::from_micros(2500);
 
 /// Lets others run, as a guest that has used up its slice.
 pub async fn end_slice() {
@@ -170,7 +174,10 @@ impl<F: Future> Future for InTurn<F> {
         let is_busy = guest_waker.end();
         let end = Instant::now();
         let (before, since) = chain::end(end);
-        let spent = nanoseconds(before + since);
+        let mut spent = nanoseconds(before + since);
+        if before + since > LONG {
+            spent = this.turns.look.worked(spent);
+        }
         this.usage.add_cpu(spent);
         this.usage.cpu_second.add(end, spent);
         this.share.spend(spent);

@@ -72,8 +72,10 @@ mod drive;
 mod handoff;
 mod in_turn;
 mod look;
+mod processor_time;
 mod share;
 mod ticket;
+mod time_limit;
 mod turns;
 mod worker_thread;
 
@@ -85,6 +87,7 @@ pub use self::{
     handoff::Handoff,
     in_turn::{InTurn, end_slice},
     share::SharedShare,
+    time_limit::TimeLimit,
     turns::Turns,
     worker_thread::{is_worker_thread, mark_worker_thread},
 };

@@ -13,7 +13,7 @@ use std::{
 
 use weir_metrics::nanoseconds;
 
-use crate::ticket::Ticket;
+use crate::{processor_time::processor_time, ticket::Ticket};
 
 /// Time for which extensions may run before the worker looks at its timers and sockets.
 const EVERY: Duration = Duration::from_micros(100);
@@ -27,6 +27,8 @@ const EVERY: Duration = Duration::from_micros(100);
 pub(crate) struct Look {
     /// Nanoseconds for which extensions ran since the last one.
     ran: AtomicU64,
+    /// Processor time of the worker thread at the last one, in nanoseconds.
+    processor_time: AtomicU64,
     waiting: Mutex<Waiting>,
     /// The runtime wakes it after its next look, and somebody may wait for that.
     is_asked_for: AtomicBool,
@@ -51,6 +53,12 @@ impl Look {
     pub(crate) fn ran(&self, time: u64) {
         let before = self.ran.load(Ordering::Relaxed);
         self.ran.store(before.saturating_add(time), Ordering::Relaxed);
+    }
+
+    /// How much of such a time the processor can have worked for the guest that runs now: no more than since the last look.
+    pub(crate) fn worked(&self, time: u64) -> u64 {
+        let since_look = processor_time().saturating_sub(self.processor_time.load(Ordering::Relaxed));
+        time.min(since_look)
     }
 
     /// Has a ticket wait for it.
@@ -108,6 +116,7 @@ impl Look {
 impl Wake for Look {
     fn wake(self: Arc<Self>) {
         self.ran.store(0, Ordering::Relaxed);
+        self.processor_time.store(processor_time(), Ordering::Relaxed);
         // Whoever finds it asked for is in the queue by then. To ask for another here would panic: the runtime
         // has its list of those that yielded in hand.
         self.is_asked_for.swap(false, Ordering::AcqRel);

@@ -13,6 +13,10 @@ const BURST: Duration = Duration::from_millis(500);
 /// Time whose share a delay waits for: less would be a timer for each slice, more a long silence.
 const RESUME: Duration = Duration::from_millis(10);
 
+/// Nanoseconds of work that may be owed, more than any one piece takes: a machine that was suspended may have counted that
+/// as the processor's time.
+const MAX_DEBT: i64 = 1_000_000_000;
+
 /// Hundredths of a percent in the whole.
 const WHOLE: i64 = 10_000;
 
@@ -74,7 +78,7 @@ impl Share {
     #[inline]
     pub(crate) fn spend(&mut self, nanoseconds: u64) {
         let spent = i64::try_from(nanoseconds).unwrap_or(i64::MAX);
-        self.credit = self.credit.saturating_sub(spent);
+        self.credit = self.credit.saturating_sub(spent).max(-MAX_DEBT);
     }
 }
 
@@ -120,6 +124,15 @@ mod tests {
     #[test]
     fn the_whole_thread_is_never_waited_for() {
         assert!((busy("100%", Duration::from_millis(1), Duration::from_secs(1)) - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_second_is_owed_at_most() {
+        let start = Instant::now();
+        let mut share = Share::new("10%".parse().unwrap(), start);
+        share.spend(3_600_000_000_000);
+        let wait = share.wait(start).unwrap();
+        assert!((10.0..10.1).contains(&wait.as_secs_f64()), "{wait:?}");
     }
 
     #[test]

@@ -12,11 +12,11 @@ pub use self::{
     events::{KEPT_EVENTS, MainEvent, MainEvents, UntilEnded},
     mappings::{TooFewMappings, check_mappings},
     roster::{
-        ExtensionState, ExtensionStatus, FailureRecord, HandledMessage, Roster, Unit, Version,
-        configure_traffic, on_the_bus, queues_on_the_bus,
+        ExtensionState, ExtensionStatus, FailureRecord, HandledMessage, HistoryEntry, HistoryEvent, Roster,
+        Unit, Version, configure_traffic, on_the_bus, queues_on_the_bus,
     },
     supervisor::{
         ControlError, NotReloaded, Order, OrderReplyTo, Reconfigure, ReloadReport, Supervisor,
-        SupervisorParts,
+        SupervisorParts, needs_restart,
     },
 };

@@ -3,6 +3,7 @@
 //! The supervisor writes here; everybody else reads, from any thread.
 
 mod failure;
+mod history;
 mod unit;
 
 use std::{
@@ -12,12 +13,14 @@ use std::{
 };
 
 use serde::Serialize;
-use weir_config::MainConfig;
+use weir_config::{Config, ConfigFile, MainConfig};
+use weir_guest::BeingCompiled;
 use weir_logs::rfc3339;
 use weir_names::ExtensionId;
 
 pub use self::{
     failure::{FailureRecord, HandledMessage},
+    history::{HistoryEntry, HistoryEvent},
     unit::{Unit, Version, configure_traffic, on_the_bus, queues_on_the_bus},
 };
 
@@ -79,6 +82,9 @@ pub struct ExtensionStatus {
     /// When it came into this state.
     #[serde(serialize_with = "rfc3339")]
     pub since: SystemTime,
+    /// What of it is being compiled, while it starts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compiling: Option<BeingCompiled>,
     /// SHA-256 of the component that it runs, or that it is started again with, in hexadecimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
@@ -87,6 +93,8 @@ pub struct ExtensionStatus {
     /// Time for which it ran on the worker thread, by the clock, over all its instances.
     #[serde(rename = "cpu-seconds", serialize_with = "seconds")]
     pub cpu: Duration,
+    /// Which part of the last second it ran, from 0 to 1.
+    pub cpu_share: f64,
     /// Bytes of linear memory that it has.
     pub memory: u64,
     /// Bytes of linear memory that it may have.
@@ -123,18 +131,32 @@ struct Table {
     units: Vec<Arc<Unit>>,
     /// Those that are configured, in the order of the configuration.
     listed: Vec<Arc<Unit>>,
-    /// Bytes that count against the memory budget beside those of extensions.
-    beside: u64,
+    /// What is configured beside Main and its extensions.
+    rest: Arc<Config>,
+    /// The file that Main was started with.
+    file: Option<ConfigFile>,
     /// Another configuration is being applied.
     is_reloading: bool,
 }
 
 impl Roster {
-    /// A roster of these extensions; `beside` is the bytes that count against the memory budget beside theirs.
-    pub fn new(main: Arc<MainConfig>, mut units: Vec<Arc<Unit>>, beside: u64) -> Self {
+    /// A roster of these extensions; `rest` is what is configured beside them, and `file` what all that was read from.
+    pub fn new(
+        main: Arc<MainConfig>,
+        mut units: Vec<Arc<Unit>>,
+        rest: Config,
+        file: Option<ConfigFile>,
+    ) -> Self {
         // Gathered from configurations, it has the memory of as many of those.
         units.shrink_to_fit();
-        Self(RwLock::new(Table { main, listed: units.clone(), units, beside, is_reloading: false }))
+        Self(RwLock::new(Table {
+            main,
+            listed: units.clone(),
+            units,
+            rest: rest.into(),
+            file,
+            is_reloading: false,
+        }))
     }
 
     /// Whether another configuration is being applied.
@@ -154,7 +176,17 @@ impl Roster {
 
     /// Bytes of the queues and sections that are configured, as they count against the memory budget.
     pub fn memory_beside_extensions(&self) -> u64 {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).beside
+        self.rest().memory_beside_extensions()
+    }
+
+    /// The file that Main was started with.
+    pub fn file(&self) -> Option<ConfigFile> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).file.clone()
+    }
+
+    /// What is configured beside Main and its extensions.
+    pub fn rest(&self) -> Arc<Config> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).rest.clone()
     }
 
     /// The configured extensions, in the order of the configuration.
@@ -184,10 +216,16 @@ impl Roster {
     }
 
     /// Another configuration: these are the extensions from now on, some of them new.
-    pub fn configure(&self, main: Arc<MainConfig>, listed: Vec<Arc<Unit>>, new: Vec<Arc<Unit>>, beside: u64) {
+    pub fn configure(
+        &self,
+        main: Arc<MainConfig>,
+        listed: Vec<Arc<Unit>>,
+        new: Vec<Arc<Unit>>,
+        rest: Config,
+    ) {
         let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
         table.main = main;
-        table.beside = beside;
+        table.rest = rest.into();
         table.listed = listed;
         table.units.extend(new);
     }

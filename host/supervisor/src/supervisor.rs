@@ -28,7 +28,7 @@ use weir_logs::Logs;
 use weir_names::{ContractName, ExtensionId};
 use weir_schedule::{Handoff, Turns};
 
-pub use self::apply::{NotReloaded, ReloadReport};
+pub use self::apply::{NotReloaded, ReloadReport, needs_restart};
 use self::{
     apply::Applying,
     lifecycle::{LifecycleEvent, Step},
@@ -88,8 +88,8 @@ pub enum Order {
     Restart(ExtensionId, OrderReply),
     /// Load an extension's component anew and exchange its instance; answered when that is done.
     Reload(ExtensionId, OrderReply),
-    /// Apply another configuration, or the file as it is now; answered when that is done.
-    Configure(Option<Box<Config>>, OrderReplyTo<ReloadReport>),
+    /// Apply another configuration, or the file as it is now, as this asker wants; answered when that is done.
+    Configure(Option<Box<Config>>, Arc<str>, OrderReplyTo<ReloadReport>),
     /// Say that somebody listens.
     Ping(oneshot::Sender<()>),
     /// Stop all, dependents first, and return.
@@ -306,7 +306,7 @@ impl Supervisor {
             Order::Reload(id, reply) => {
                 self.with(&id, reply, |supervisor, index, reply| supervisor.reload(index, reply));
             }
-            Order::Configure(config, reply) => self.configure(config, reply),
+            Order::Configure(config, by, reply) => self.configure(config, by, reply),
             Order::Ping(reply) => {
                 // It fails only if whoever asked has given up.
                 let _gave_up = reply.send(());

@@ -34,6 +34,11 @@ pub struct Target {
 }
 
 impl Target {
+    /// Bytes of the largest request that its receiver takes.
+    pub fn max_request(&self) -> u64 {
+        self.route.receiver.limits().message_size
+    }
+
     /// Whether it was opened for this operation, by these names.
     pub fn is(&self, contract: &str, operation: &str, provider: Option<&str>) -> bool {
         let Route { operation: own, receiver } = &*self.route;

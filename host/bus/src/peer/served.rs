@@ -13,6 +13,9 @@ use crate::{
 /// Operations of one contract that a peer may serve.
 const MAX_OPERATIONS: usize = 256;
 
+/// Of those, as many are named to one who asks for another.
+const MAX_LISTED: usize = 16;
+
 impl Peer {
     /// Declares what this peer serves; returns the number of the first operation.
     pub fn serve(&self, contract: &str, operations: &[String]) -> Result<u32, Error> {
@@ -57,11 +60,21 @@ impl Peer {
         Some((self.reader(), u32::try_from(number).ok()?))
     }
 
+    /// That it does not serve an operation, and which it serves.
     pub(crate) fn no_operation(&self, operation: &OperationId) -> Error {
-        Error::Invalid(format!(
-            "`{}` has no operation `{}` in `{}`",
-            operation.contract, operation.name, self.name
-        ))
+        let OperationId { contract, name } = operation;
+        let served = self.served();
+        let mut known = served
+            .iter()
+            .filter(|served| served.contract == *contract)
+            .map(|served| format!("`{}`", served.name));
+        let mut listed = known.by_ref().take(MAX_LISTED).collect::<Vec<_>>().join(", ");
+        let more = known.count();
+        if more > 0 {
+            listed.push_str(&format!(" and {more} more"));
+        }
+        let hint = if listed.is_empty() { listed } else { format!("; it has {listed}") };
+        Error::Invalid(format!("`{contract}` has no operation `{name}` in `{}`{hint}", self.name))
     }
 
     pub(super) fn served(&self) -> MutexGuard<'_, Vec<Arc<OperationId>>> {

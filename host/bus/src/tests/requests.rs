@@ -304,8 +304,23 @@ async fn what_the_next_instance_does_not_serve_is_answered_for_it() {
     assert_eq!(bus.bus.call(&caller, &mut target, Bytes::new(), deadline, false).unwrap_err(), unknown);
     assert_eq!(
         bus.open(&caller, "c@1", "undo", None).unwrap_err(),
-        Error::Invalid("`c@1` has no operation `undo` in `p`".to_owned())
+        Error::Invalid("`c@1` has no operation `undo` in `p`; it has `do`".to_owned())
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_for_an_operation_that_there_is_not_is_told_the_first_that_there_are() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.add("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    provider.begin_instance();
+    let operations: Vec<_> = (0..18).map(|number| format!("o{number}")).collect();
+    provider.serve("c@1", &operations).unwrap();
+    provider.set_phase_if_up(Phase::Ready);
+    let Error::Invalid(told) = bus.open(&caller, "c@1", "p", None).unwrap_err() else {
+        panic!("it is there")
+    };
+    assert!(told.starts_with("`c@1` has no operation `p` in `p`; it has `o0`, `o1`,"), "{told}");
+    assert!(told.ends_with(" `o15` and 2 more"), "{told}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,7 +9,11 @@ use super::{
     GrantLocations, Parts,
     paths::{is_inside, resolved, shown},
 };
-use crate::{DirGrant, DirMode, error::ConfigError, schema::ProtectedDir};
+use crate::{
+    DirGrant, DirMode,
+    error::{ConfigError, Location},
+    schema::ProtectedDir,
+};
 
 /// Directories that one table grants.
 #[derive(Clone, Debug)]
@@ -46,6 +50,20 @@ impl Parts<'_> {
             errors.extend(cache.into_iter().flat_map(|cache| granted.over_cache(cache)));
             errors.extend(granted.over_protected(&protected));
         }
+    }
+
+    pub(super) fn absent_dirs(&self) -> Vec<ConfigError> {
+        let mut errors = Vec::new();
+        for granted in self.granted() {
+            let key = format!("{}.grants.dirs.host", granted.path);
+            let dirs = granted.dirs.iter().enumerate();
+            errors
+                .extend(dirs.filter_map(|(item, dir)| absent(&key, &dir.host, granted.host_location(item))));
+        }
+        let protected = self.config.sections.all();
+        let protected = protected.flat_map(|section| section.protected(&self.locations.sections));
+        errors.extend(protected.filter_map(|dir| absent(&dir.key, &dir.dir, dir.location)));
+        errors
     }
 
     pub(super) fn guest_dirs(&self, errors: &mut Vec<ConfigError>) {
@@ -108,8 +126,22 @@ impl Granted<'_> {
         let key = format!("{}.grants.dirs.host", self.path);
         let message =
             format!("in `{key}`: {} is granted for writing and overlaps with {other}: {why}", shown(host));
-        ConfigError::new(key, message, self.locations.and_then(|at| at.hosts.get(item)).cloned())
+        ConfigError::new(key, message, self.host_location(item))
     }
+
+    fn host_location(&self, item: usize) -> Option<Location> {
+        self.locations.and_then(|at| at.hosts.get(item)).cloned()
+    }
+}
+
+/// Why there is no directory.
+fn absent(key: &str, dir: &Path, location: Option<Location>) -> Option<ConfigError> {
+    let fault = match dir.metadata() {
+        Ok(found) if found.is_dir() => return None,
+        Ok(_) => "is not a directory".to_owned(),
+        Err(error) => format!("cannot be opened: {error}"),
+    };
+    Some(ConfigError::new(key, format!("in `{key}`: {} {fault}", shown(dir)), location))
 }
 
 impl ProtectedDirs {

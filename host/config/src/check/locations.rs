@@ -1,10 +1,13 @@
 //! Where the parts of a configuration stand that are judged together.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use weir_names::QueueName;
 
-use crate::{error::Location, schema::SectionLocations};
+use crate::{
+    error::Location,
+    schema::{SectionLocations, Sections},
+};
 
 /// Where the parts stand that are judged together; empty for a configuration made in Rust.
 #[derive(Debug, Default)]
@@ -19,6 +22,29 @@ pub(crate) struct Locations {
     pub(crate) extensions: Vec<ExtensionLocations>,
 }
 
+/// The same of a configuration that was read, which says nothing of what is configured: all are equal.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReadFrom(Option<Arc<Locations>>);
+
+impl ReadFrom {
+    pub(crate) fn new(locations: Locations) -> Self {
+        Self(Some(Arc::new(locations)))
+    }
+
+    /// Those, or of a configuration made in Rust, with these sections, that they stand nowhere.
+    pub(crate) fn locations(&self, sections: &Sections) -> Arc<Locations> {
+        let nowhere =
+            || Locations { sections: SectionLocations::nowhere(sections), ..Locations::default() }.into();
+        self.0.clone().unwrap_or_else(nowhere)
+    }
+}
+
+impl PartialEq for ReadFrom {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
 /// The same of one queue.
 #[derive(Debug)]
 pub(crate) struct QueueLocations {
@@ -31,6 +57,7 @@ pub(crate) struct QueueLocations {
 pub(crate) struct ExtensionLocations {
     pub(crate) id: Location,
     pub(crate) path: Location,
+    pub(crate) sha256: Option<Location>,
     pub(crate) fulfills: Vec<Location>,
     pub(crate) requires: Vec<Location>,
     pub(crate) wants: Vec<Location>,

@@ -63,6 +63,7 @@ pub(super) fn extension(
     let locations = ExtensionLocations {
         id: id.location,
         path: path.location,
+        sha256: sha256.as_ref().map(|at| at.location.clone()),
         fulfills: fulfills_at,
         requires: requires_at,
         wants: wants_at,

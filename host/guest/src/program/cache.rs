@@ -80,6 +80,14 @@ pub(super) enum CacheError {
     OtherEngine,
 }
 
+/// Whether a directory of entries is one that this user alone can write to. None: it is not there.
+pub(super) fn is_ours(dir: &Path) -> Option<bool> {
+    match (Cache { dir: dir.to_owned(), size: 0 }).opened() {
+        Ok(is_there) => is_there.then_some(true),
+        Err(_) => Some(false),
+    }
+}
+
 impl EntryId {
     pub(super) fn new(component: ArtifactHash, engine: &Engine) -> Self {
         let mut hasher = EngineHasher(Sha256::new());
@@ -162,7 +170,7 @@ impl Cache {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(source) => return Err(CacheError::Io { path: self.dir.clone(), source }),
         };
-        let ours = metadata.is_dir() && is_ours(&metadata, 0o022);
+        let ours = metadata.is_dir() && is_this_users(&metadata, 0o022);
         if ours { Ok(true) } else { Err(CacheError::NotOurs(self.dir.clone())) }
     }
 
@@ -171,7 +179,7 @@ impl Cache {
         let path = self.dir.join(KEY_FILE);
         let Some(file) = open(&path)? else { return Ok(None) };
         let failed = |source| CacheError::Io { path: path.clone(), source };
-        if !is_ours(&file.metadata().map_err(failed)?, 0o077) {
+        if !is_this_users(&file.metadata().map_err(failed)?, 0o077) {
             return Ok(None);
         }
         let mut bytes = Vec::new();
@@ -253,7 +261,7 @@ fn open(path: &Path) -> Result<Option<fs::File>, CacheError> {
 }
 
 /// Whether a file is this user's and gives none of these rights to others.
-fn is_ours(metadata: &fs::Metadata, rights: u32) -> bool {
+fn is_this_users(metadata: &fs::Metadata, rights: u32) -> bool {
     metadata.uid() == geteuid().as_raw() && metadata.mode() & rights == 0
 }
 

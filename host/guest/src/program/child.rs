@@ -19,6 +19,7 @@ use tokio::{
     time::timeout,
 };
 use weir_names::harmless;
+use weir_schedule::TimeLimit;
 
 use super::{
     GRACE,
@@ -64,8 +65,8 @@ impl CompileAnswer {
     }
 }
 
-/// Compiles the file's component in a process of its own. Where nobody waits for that any more, the process is
-/// killed, and its permit ends when it has ended.
+/// Compiles the file's component in a process of its own. Others load as soon as that has the component. Where nobody waits
+/// for it any more, the process is killed, and its permit to compile ends when it has ended.
 pub(super) async fn compile(
     program: &Path,
     arguments: &[OsString],
@@ -86,10 +87,12 @@ pub(super) async fn compile(
         .map_err(|error| LoadFault::Compiler(format!("cannot start `{}`: {error}", program.display())))?;
     let (mut sender, receiver) = oneshot::channel();
     let permit = permit.for_task();
+    let compiling = permit.meanwhile();
     tokio::spawn(async move {
         let (feeding, fed) = oneshot::channel();
+        let limit = TimeLimit::new(task.timeout);
         let outcome = tokio::select! {
-            outcome = timeout(task.timeout, talk(&mut child, input, &task, &permit, feeding)) => outcome.ok(),
+            outcome = limit.within(talk(&mut child, input, &task, permit, feeding)) => outcome,
             () = sender.closed() => Some(Err(LoadFault::CutOff)),
         };
         // It has ended, or is to; and it is waited for, so that nothing of it is left.
@@ -101,7 +104,7 @@ pub(super) async fn compile(
             // It was not the process that took so long: the file is still being read.
             None => Err(LoadFault::late(task.timeout)),
         };
-        drop(permit);
+        drop(compiling);
         // It fails only if nobody waits.
         let _gave_up = sender.send(outcome);
     });
@@ -112,7 +115,7 @@ async fn talk(
     child: &mut Child,
     mut input: ComponentInput,
     task: &CompileTask,
-    permit: &LoadPermit,
+    permit: LoadPermit,
     feeding: oneshot::Sender<Infallible>,
 ) -> Result<Code, LoadFault> {
     let lost = |error: io::Error| LoadFault::Compiler(error.to_string());
@@ -128,14 +131,16 @@ async fn talk(
     };
     let mut stdin = fs::File::from(stdin.into_owned_fd().map_err(lost)?);
     // Ends when the process does, since nobody reads then.
-    let feed = permit.read(move || {
+    let feed = move || {
         let _feeding = feeding;
         let mut line =
             serde_json::to_vec(&request).map_err(|error| LoadFault::Compiler(error.to_string()))?;
         line.push(b'\n');
         io::Write::write_all(&mut stdin, &line).map_err(lost)?;
         input.copy_to(&mut stdin)
-    });
+    };
+    // With the permit, which ends with it.
+    let feed = async move { permit.read(feed).await };
     let said = async {
         let mut said = Vec::new();
         // What it says beyond that, nobody hears.

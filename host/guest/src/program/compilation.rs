@@ -22,7 +22,7 @@ pub enum Compilation {
     /// [`MainConfig::trusted_keys`](weir_config::MainConfig::trusted_keys). Without the feature `compiler` there is
     /// nothing else.
     PrecompiledOnly,
-    /// Main itself, on its pool for blocking work. [`Limits::file_size`](weir_config::Limits::file_size) and
+    /// Main itself, each on a thread of its own. [`Limits::file_size`](weir_config::Limits::file_size) and
     /// [`Limits::code_size`](weir_config::Limits::code_size) hold; nothing limits the time and memory that it takes.
     #[cfg(feature = "compiler")]
     InProcess,
@@ -61,7 +61,9 @@ impl Compilation {
             Self::PrecompiledOnly => Err(LoadFault::NotCompiled),
             Self::InProcess => {
                 let component = permit.read(move || input.read()).await?;
-                permit
+                let compiling = permit.meanwhile().for_long();
+                drop(permit);
+                compiling
                     .blocking(move || {
                         let code = helper::compile(&component, task.target.as_deref());
                         code.map(Code::compiled).map_err(|error| LoadFault::Compile(said(&error)))

@@ -1,34 +1,40 @@
 //! From a component to its code: what the cache has, or else the compiler makes.
 
 #[cfg(feature = "compiler")]
-pub(super) use with::Compiler;
+pub(super) use with::{Compiler, cache_is_ours};
 #[cfg(not(feature = "compiler"))]
-pub(super) use without::Compiler;
+pub(super) use without::{Compiler, cache_is_ours};
 
 #[cfg(feature = "compiler")]
 mod with {
-    use std::{iter, sync::Arc};
+    use std::{iter, path::Path, sync::Arc, time::Instant};
 
     use wasmtime::Engine;
 
     use crate::program::{
         LoadRequest,
-        cache::{Cache, CacheError, EntryId},
+        cache::{self, Cache, CacheError, EntryId},
         chain,
         code::Code,
         compilation::{Compilation, CompileTask},
+        compiling::Compilations,
         error::LoadFault,
         input::ComponentInput,
         load_permit::LoadPermit,
     };
-    use weir_config::MainConfig;
+    use weir_config::{MainConfig, bytes};
     use weir_logs::{Level, Logs, Source};
+
+    pub(in super::super) fn cache_is_ours(dir: &Path) -> Option<bool> {
+        cache::is_ours(dir)
+    }
 
     #[derive(Debug)]
     pub(in super::super) struct Compiler {
         compilation: Compilation,
         cache: Option<Cache>,
         logs: Arc<Logs>,
+        under_way: Arc<Compilations>,
     }
 
     impl Compiler {
@@ -37,33 +43,44 @@ mod with {
             config: &MainConfig,
             compilation: Compilation,
             logs: Arc<Logs>,
+            under_way: Arc<Compilations>,
         ) -> Option<Self> {
             let cache = config.cache_dir.clone().map(|dir| Cache::new(dir, config.cache_size));
-            (compilation != Compilation::PrecompiledOnly).then_some(Self { compilation, cache, logs })
+            (compilation != Compilation::PrecompiledOnly).then_some(Self {
+                compilation,
+                cache,
+                logs,
+                under_way,
+            })
         }
 
-        /// The code of a component. What goes wrong with the cache costs a warning.
+        /// The code of a component, and the permit to load it. What goes wrong with the cache costs a warning.
         pub(in super::super) async fn code(
             &self,
             input: ComponentInput,
             wanted: LoadRequest<'_>,
             engine: &Engine,
             permit: LoadPermit,
-        ) -> Result<Code, LoadFault> {
-            let task = CompileTask::new(wanted.limits, None);
+        ) -> Result<(Code, LoadPermit), LoadFault> {
             let Some(cache) = self.cache.clone() else {
-                return self.compilation.compile(input, task, permit.clone()).await;
+                return self.compile(input, wanted, permit.for_compiling().await?).await;
             };
             let id = EntryId::new(input.hash, engine);
             let (getting, allowed) = (cache.clone(), wanted.limits.code_size);
-            match permit.read(move || Ok(getting.get(id, allowed))).await? {
-                Ok(Some(code)) => return Ok(code),
+            let get = move || Ok(getting.get(id, allowed));
+            if let Ok(Some(code)) = permit.read(get.clone()).await? {
+                return Ok((code, permit));
+            }
+            let permit = permit.for_compiling().await?;
+            // Somebody else may have compiled it meanwhile.
+            match permit.read(get).await? {
+                Ok(Some(code)) => return Ok((code, permit)),
                 Ok(None) => {}
                 Err(error) => {
                     self.warn(wanted.name, "compiled afresh, since what is cached cannot be used", &error);
                 }
             }
-            let code = self.compilation.compile(input, task, permit.clone()).await?;
+            let (code, permit) = self.compile(input, wanted, permit).await?;
             let (code, kept) = permit
                 .read(move || {
                     let kept = cache.put(id, &code);
@@ -73,35 +90,64 @@ mod with {
             if let Err(error) = kept {
                 self.warn(wanted.name, "what was compiled is not kept for the next start", &error);
             }
-            Ok(code)
+            Ok((code, permit))
+        }
+
+        async fn compile(
+            &self,
+            input: ComponentInput,
+            wanted: LoadRequest<'_>,
+            permit: LoadPermit,
+        ) -> Result<(Code, LoadPermit), LoadFault> {
+            let (meanwhile, began) = (permit.meanwhile(), Instant::now());
+            self.say(wanted.name, Level::Info, &format!("is being compiled: {}", bytes(input.bytes)));
+            let under_way = self.under_way.begin(wanted.name, input.bytes);
+            let code = self.compilation.compile(input, CompileTask::new(wanted.limits, None), permit).await?;
+            drop(under_way);
+            let took = began.elapsed().as_secs_f64();
+            self.say(wanted.name, Level::Info, &format!("was compiled in {took:.1} s"));
+            Ok((code, meanwhile.again().await?))
         }
 
         fn warn(&self, name: &str, what: &str, error: &CacheError) {
-            let text = format!("{what}: {}", chain(error));
-            self.logs.write(&name.into(), Level::Warn, Source::Main, &text, iter::empty());
+            self.say(name, Level::Warn, &format!("{what}: {}", chain(error)));
+        }
+
+        fn say(&self, name: &str, level: Level, text: &str) {
+            self.logs.write(&name.into(), level, Source::Main, text, iter::empty());
         }
     }
 }
 
 #[cfg(not(feature = "compiler"))]
 mod without {
-    use std::sync::Arc;
+    use std::{path::Path, sync::Arc};
 
     use wasmtime::Engine;
 
     use crate::program::{
-        LoadRequest, code::Code, compilation::Compilation, error::LoadFault, input::ComponentInput,
-        load_permit::LoadPermit,
+        LoadRequest, code::Code, compilation::Compilation, compiling::Compilations, error::LoadFault,
+        input::ComponentInput, load_permit::LoadPermit,
     };
     use weir_config::MainConfig;
     use weir_logs::Logs;
+
+    /// There is none.
+    pub(in super::super) fn cache_is_ours(_: &Path) -> Option<bool> {
+        None
+    }
 
     /// There is none.
     #[derive(Debug)]
     pub(in super::super) enum Compiler {}
 
     impl Compiler {
-        pub(in super::super) fn new(_: &MainConfig, _: Compilation, _: Arc<Logs>) -> Option<Self> {
+        pub(in super::super) fn new(
+            _: &MainConfig,
+            _: Compilation,
+            _: Arc<Logs>,
+            _: Arc<Compilations>,
+        ) -> Option<Self> {
             None
         }
 
@@ -112,7 +158,7 @@ mod without {
             _: LoadRequest<'_>,
             _: &Engine,
             _: LoadPermit,
-        ) -> Result<Code, LoadFault> {
+        ) -> Result<(Code, LoadPermit), LoadFault> {
             match *self {}
         }
     }

@@ -9,6 +9,8 @@ use std::{
 use weir_config::{ArtifactHash, LimitHit, LimitKey, TrustedKey, bytes};
 use weir_metrics::nanoseconds;
 
+use crate::openings::may_come;
+
 /// A component that cannot be run as an extension, and why.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -74,7 +76,7 @@ pub enum LoadFault {
     #[error("is reached through `{}`, which is a symlink or no directory", .0.display())]
     Detour(PathBuf),
     /// Over the size that is read at all.
-    #[error("has {bytes} bytes, and `file-size` allows {}: raise that limit, if it is right", self::bytes(*.allowed))]
+    #[error("has {bytes} bytes, and `file-size` allows {}: make sure of the file before you raise that limit", self::bytes(*.allowed))]
     TooLarge {
         /// Its size.
         bytes: u64,
@@ -119,16 +121,16 @@ pub enum LoadFault {
     #[error("does not compile: {0}")]
     Compile(String),
     /// To compile it takes more memory than is allowed.
-    #[error("takes more than the {} of `compile-memory` to compile: raise that limit, if it is right", bytes(*.0))]
+    #[error("takes more than the {} of `compile-memory` to compile: make sure of the file before you raise that limit", bytes(*.0))]
     CompileMemory(u64),
     /// To compile it takes more time than is allowed.
     #[error(
-        "takes longer than the {} of `compile-timeout` to compile: raise that limit, if it is right",
+        "takes longer than the {} of `compile-timeout` to compile: make sure of the file before you raise that limit",
         humantime::format_duration(*.0)
     )]
     CompileTimeout(Duration),
     /// What it compiles to is larger than is allowed.
-    #[error("takes {bytes} bytes when it is compiled, and `code-size` allows {}: raise that limit, if it is right", self::bytes(*.allowed))]
+    #[error("takes {bytes} bytes when it is compiled, and `code-size` allows {}: make sure of the file before you raise that limit", self::bytes(*.allowed))]
     CodeTooLarge {
         /// Bytes of compiled code, and what goes with it: see [`Limits::code_size`](weir_config::Limits::code_size).
         bytes: u64,
@@ -169,8 +171,14 @@ impl LoadFault {
         Self::Read(io::Error::new(io::ErrorKind::TimedOut, reason))
     }
 
-    /// Whether a file system hangs, this one's or those of others: nothing is wrong with the file.
-    pub fn hangs(&self) -> bool {
+    /// Whether its file system hangs or is not there yet: nothing is wrong with the file.
+    pub fn hinders(&self) -> bool {
+        matches!(self, Self::Read(error) if may_come(error))
+    }
+
+    /// Whether a file system hangs, this one's or those of others.
+    #[cfg(test)]
+    pub(super) fn hangs(&self) -> bool {
         matches!(self, Self::Read(error) if error.kind() == io::ErrorKind::TimedOut)
     }
 

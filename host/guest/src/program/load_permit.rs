@@ -1,4 +1,5 @@
-//! Permits to load: so many files are read, compiled and verified at once.
+//! Permits to load: so many files are read, verified and looked up in the cache at once, and as many are compiled. Who
+//! waits for a compilation has no permit to load, so that nobody waits for it who need not be compiled.
 //!
 //! A file system that hangs holds the permits of those who read from it, whether or not somebody still waits for them.
 //! What is late is given up, and nobody waits for permits that are all held so.
@@ -32,6 +33,8 @@ pub(super) const LOOK: Duration = Duration::from_secs(5);
 pub(super) struct LoadPermits {
     pub(super) free: Arc<Semaphore>,
     pub(super) at_once: u32,
+    /// As many, for what is compiled.
+    pub(super) compiling: Arc<Semaphore>,
     /// Those under way, each in a permit.
     reads: Mutex<Vec<Reading>>,
 }
@@ -51,8 +54,16 @@ impl LoadPermits {
         Self {
             free: Arc::new(Semaphore::new(at_once.into())),
             at_once: at_once.into(),
+            compiling: Arc::new(Semaphore::new(at_once.into())),
             reads: Mutex::default(),
         }
+    }
+
+    /// Waits until nobody has one.
+    pub(super) async fn all(&self) {
+        // They fail only where the semaphores are closed, which nobody does.
+        let (_loading, _compiling) =
+            tokio::join!(self.free.acquire_many(self.at_once), self.compiling.acquire_many(self.at_once));
     }
 
     /// As long as a file hangs, no other thread is sent after it; and where as many hang as there are permits, none will
@@ -85,7 +96,10 @@ impl LoadPermits {
 /// nobody waits for it any more.
 #[derive(Clone, Debug)]
 pub(super) struct LoadPermit {
-    _permit: Option<Arc<OwnedSemaphorePermit>>,
+    /// None: of somebody who shares with nobody, or who waits for a compilation.
+    _turn: Option<Arc<OwnedSemaphorePermit>>,
+    /// To compile it, too.
+    _compiling: Option<Arc<OwnedSemaphorePermit>>,
     permits: Arc<LoadPermits>,
     threads: Threads,
     /// Of the file, if it is one.
@@ -110,26 +124,56 @@ impl LoadPermit {
     /// Waits for one, as long as one can come; if whoever waits may block, it does what blocks, and sets its own
     /// deadline.
     pub(super) async fn take(permits: &Arc<LoadPermits>, wanted: LoadRequest<'_>) -> Result<Self, LoadFault> {
-        let path = wanted.component.path();
-        let mut permit = pin!(permits.free.clone().acquire_owned());
-        permits.check(path)?;
-        let permit = if wanted.may_block {
-            permit.await
-        } else {
-            loop {
-                if let Ok(permit) = timeout(LOOK, &mut permit).await {
-                    break permit;
-                }
-                permits.check(path)?;
-            }
-        };
-        Ok(Self {
-            _permit: Some(Arc::new(permit.map_err(|_| LoadFault::CutOff)?)),
+        let permit = Self {
+            _turn: None,
+            _compiling: None,
             permits: permits.clone(),
             threads: if wanted.may_block { Threads::Waiting } else { Threads::Pool },
-            path: path.map(Into::into),
+            path: wanted.component.path().map(Into::into),
             time: READ + Duration::from_secs(wanted.limits.file_size / SLOWEST),
-        })
+        };
+        permit.again().await
+    }
+
+    /// Waits for a turn to load, as `take` does.
+    pub(super) async fn again(mut self) -> Result<Self, LoadFault> {
+        let mut turn = pin!(self.permits.free.clone().acquire_owned());
+        let check = || self.permits.check(self.path.as_deref());
+        check()?;
+        let turn = if self.threads == Threads::Waiting {
+            turn.await
+        } else {
+            loop {
+                if let Ok(turn) = timeout(LOOK, &mut turn).await {
+                    break turn;
+                }
+                check()?;
+            }
+        };
+        self._turn = Some(Arc::new(turn.map_err(|_| LoadFault::CutOff)?));
+        Ok(self)
+    }
+
+    /// The same without the turn to load, which others have meanwhile.
+    #[cfg(feature = "compiler")]
+    pub(super) fn meanwhile(&self) -> Self {
+        Self { _turn: None, ..self.clone() }
+    }
+
+    /// Lets others load until it can be compiled, and then has its turn again.
+    #[cfg(feature = "compiler")]
+    pub(super) async fn for_compiling(mut self) -> Result<Self, LoadFault> {
+        self._turn = None;
+        let compiling = self.permits.compiling.clone().acquire_owned().await;
+        self._compiling = Some(Arc::new(compiling.map_err(|_| LoadFault::CutOff)?));
+        self.again().await
+    }
+
+    /// The same permit for what takes long: it takes a thread of its own, not of the pool.
+    #[cfg(feature = "compiler")]
+    pub(super) fn for_long(self) -> Self {
+        let threads = if self.threads == Threads::Pool { Threads::Own } else { self.threads };
+        Self { threads, ..self }
     }
 
     /// The same permit for a task of the runtime's, which must not block.
@@ -143,7 +187,14 @@ impl LoadPermit {
     #[cfg(feature = "compiler")]
     pub(super) fn alone(path: &Path) -> Self {
         let permits = Arc::new(LoadPermits::new(1));
-        Self { _permit: None, permits, threads: Threads::Pool, path: Some(path.into()), time: READ }
+        Self {
+            _turn: None,
+            _compiling: None,
+            permits,
+            threads: Threads::Pool,
+            path: Some(path.into()),
+            time: READ,
+        }
     }
 
     /// Does work that reads the file, or what is kept of it, or keeps that. Gives up what is late; that keeps its

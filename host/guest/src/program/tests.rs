@@ -173,3 +173,23 @@ fn a_compiler_that_takes_too_long_is_told_from_a_file_that_hangs_while_it_is_fed
         assert!(compile(input, permit).await.hangs());
     });
 }
+
+#[cfg(feature = "compiler")]
+#[test]
+fn while_one_is_compiled_others_load_and_no_more_are_compiled_than_may_be_at_once() {
+    runtime(1).block_on(async {
+        let (programs, component, limits) = (programs(1), at("/slow"), Limits::default());
+        let load = || LoadPermit::take(&programs.permits, wanted(&component, &limits));
+        let compiling = load().await.unwrap().for_compiling().await.unwrap().meanwhile();
+        let mut next = Box::pin(load().await.unwrap().for_compiling());
+        assert!(next.as_mut().now_or_never().is_none());
+        load().now_or_never().unwrap().unwrap();
+        drop(compiling);
+        let next = next.now_or_never().unwrap().unwrap();
+        // It is compiled by now, and loads again.
+        assert!(load().now_or_never().is_none());
+        drop(next);
+        load().now_or_never().unwrap().unwrap();
+        assert!(programs.permits.all().now_or_never().is_some());
+    });
+}

@@ -66,6 +66,12 @@ impl Queue {
         self.queue.name()
     }
 
+    /// Bytes of the largest job that can be put, as the configuration is now.
+    #[must_use]
+    pub fn max_job(&self) -> u64 {
+        self.queue.max_payload()
+    }
+
     /// Puts a job at the end. Where there is no room, what the operator set for the queue happens; it
     /// waits for room for at most `[main] request-timeout`.
     ///

@@ -76,7 +76,7 @@ async fn each_refusal_says_of_which_extension_the_component_in_memory_is() {
     assert_eq!(
         reason("large").await,
         format!(
-            "has {} bytes, and `file-size` allows {}: raise that limit, if it is right",
+            "has {} bytes, and `file-size` allows {}: make sure of the file before you raise that limit",
             bytes.len(),
             format_args!("{} B", bytes.len() - 1)
         )

@@ -6,6 +6,15 @@ use weir_host::{ExtensionConfig, config::RestartPolicy, control::ExtensionState}
 
 use super::support::start;
 
+/// A program that imports an interface and nothing of it.
+const IMPORTS_NO_FUNCTION: &str = r#"(component
+    (import "wasi:http/types@0.2.3" (instance))
+    (core module $module (func (export "run") (result i32) i32.const 0))
+    (core instance $module (instantiate $module))
+    (func $run (result (result)) (canon lift (core func $module "run")))
+    (instance $run (export "run" (func $run)))
+    (export "wasi:cli/run@0.2.0" (instance $run)))"#;
+
 /// A real component in which a name is exchanged for one of the same length.
 fn renamed(from: &str, to: &str) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
@@ -34,6 +43,7 @@ async fn each_refusal_names_the_file_and_what_is_wrong_with_it() {
         ("truncated", component[..component.len() / 2].to_vec()),
         ("no-run", b"\0asm\x0d\0\x01\0".to_vec()),
         ("unknown-import", renamed("weir:iec/channel@0.1.0", "weir:iec/chimney@0.1.0")),
+        ("no-function", wat::parse_str(IMPORTS_NO_FUNCTION).unwrap()),
         ("other-version", renamed("weir:iec/channel@0.1.0", "weir:iec/channel@0.9.0")),
     ];
     let extension = |name: &str| {

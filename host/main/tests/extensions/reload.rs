@@ -14,7 +14,7 @@ use weir_host::{
     events::MainEvent,
 };
 
-use super::support::{Gate, builder, config, puppet, puppet_with, reached, set, start, taken, tell};
+use super::support::{Gate, builder, config, puppet, puppet_with, reached, set, start, taken, tell, until};
 
 /// Components that tests exchange.
 pub(crate) struct Components(TempDir);
@@ -145,7 +145,11 @@ async fn a_component_that_does_not_come_up_leaves_the_old_one_serving() {
         }
         // What restarts it after a failure of its own is what served, not what lies there.
         components.put_text(TRAPS);
+        let restarts = || main.control().status("a").unwrap().restarts;
+        let before = restarts();
         assert_eq!(tell(&main, "a", "trap").await, Err("Trapped".to_owned()));
+        // The answer comes before its end is known.
+        until(|| restarts() > before).await;
         reached(&main, "a", ExtensionState::Ready).await;
         assert_eq!((hash(&main), tell(&main, "a", "echo on").await), (old, Ok("on".to_owned())));
     }

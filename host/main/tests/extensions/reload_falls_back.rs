@@ -176,10 +176,10 @@ async fn a_restart_that_a_bad_version_meets_starts_what_has_served() {
     .await
     .unwrap();
     let old = hash(&main);
-    components.put_text(TRAPS);
     let control = main.control();
     let rest = async {
         reached(&main, "a", ExtensionState::Draining).await;
+        components.put_text(TRAPS);
         let open = async {
             // The new version is up next.
             until(|| control.status("a").unwrap().hash.is_some_and(|hash| hash != old)).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use weir_host::{
     Error, Main, Service,
     control::{ExtensionState, FailureRecord},
-    logs::Source,
+    logs::{Level, Source},
 };
 
 use super::support::{Gate, builder, puppet, puppet_with, reached, set, start, tell};
@@ -37,7 +37,7 @@ async fn a_trap_is_told_to_its_caller_and_the_others_answers_go_on() {
     assert_eq!((&*handling.operation, &*handling.sender), ("faulty@1 run", "caller"));
     assert!(failure.trace.iter().any(|name| name.contains("commands::trap")), "{:?}", failure.trace);
     assert_eq!(failure.hash.unwrap().len(), 64);
-    let line = main.control().logs().into_iter().find(|line| line.source == Source::Main).unwrap();
+    let line = main.control().logs().into_iter().find(|line| line.level == Level::Error).unwrap();
     assert_eq!(
         (&*line.extension, &*line.message),
         ("faulty", "failed: trapped: wasm `unreachable` instruction executed")

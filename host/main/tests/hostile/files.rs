@@ -105,7 +105,7 @@ async fn a_file_over_its_limit_is_refused_unread() {
     let files = Files::new();
     // It has no content on any disk: to read it would take all of the limit's memory.
     fs::File::create(files.path().join("huge.wasm")).unwrap().set_len(100 << 20).unwrap();
-    let cause = "`DIR/huge.wasm` has 104857600 bytes, and `file-size` allows 16 MiB: raise that limit, if it is right";
+    let cause = "`DIR/huge.wasm` has 104857600 bytes, and `file-size` allows 16 MiB: make sure of the file before you raise that limit";
     let cause = format!("cannot start: {}", cause.replace("DIR", &files.path().to_string_lossy()));
     let stage = files.start(files.extension("huge.wasm")).await;
     stage.failed("hostile", &Fault::new(&cause).unread().limit("file-size", 100 << 20, 16 << 20)).await;

@@ -349,3 +349,38 @@ async fn a_turn_that_waits_for_a_look_is_passed_on_by_whoever_leaves() {
         assert_eq!(log.borrow().concat(), "abaa");
     }
 }
+
+/// A guest that holds the thread for a fifth of a second, and then could go on.
+async fn long(hold: fn(Duration)) {
+    hold(Duration::from_millis(200));
+    end_slice().await;
+}
+
+/// Whether it is over its share then.
+fn is_delayed_after(hold: fn(Duration)) -> bool {
+    let turns = Arc::new(Turns::default());
+    // A look, as on a worker that has run for long.
+    turns.look.clone().wake();
+    let guest =
+        InTurn::new(long(hold), turns.clone(), share("5%"), Arc::new(Activity::new()), Arc::default());
+    let mut guest = Box::pin(guest);
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(guest.as_mut().poll(&mut context).is_pending());
+    let _look = guest.as_mut().poll(&mut context);
+    guest.delay.is_some()
+}
+
+#[tokio::test]
+async fn a_pause_is_no_time_of_the_guest_that_ran_meanwhile() {
+    let pause = |time| std::thread::park_timeout(time);
+    assert!(!is_delayed_after(pause));
+}
+
+#[tokio::test]
+async fn a_long_piece_of_work_is_charged_in_full() {
+    let work = |time| {
+        let start = crate::processor_time::processor_time();
+        while u128::from(crate::processor_time::processor_time() - start) < Duration::as_nanos(&time) {}
+    };
+    assert!(is_delayed_after(work));
+}

@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use weir_bus::{Access, Bus, InboxLimits, LaneSettings, Peer, PeerLimits, QueueSettings};
@@ -14,7 +14,7 @@ use weir_metrics::Usage;
 use weir_names::{ExtensionId, QueueName, Topic, TopicPattern};
 use weir_schedule::SharedShare;
 
-use super::{ExtensionState, ExtensionStatus, FailureRecord};
+use super::{ExtensionState, ExtensionStatus, FailureRecord, HistoryEntry, HistoryEvent, history::History};
 
 /// Failure records that are kept of each extension.
 const KEPT_FAILURES: usize = 16;
@@ -107,6 +107,9 @@ struct Record {
     since: SystemTime,
     starts: u64,
     failures: VecDeque<FailureRecord>,
+    history: History,
+    /// The component whose service is in the history.
+    served: Option<String>,
 }
 
 impl Unit {
@@ -131,6 +134,8 @@ impl Unit {
                 since: SystemTime::now(),
                 starts: 0,
                 failures: VecDeque::new(),
+                history: History::default(),
+                served: None,
             }),
         }
     }
@@ -188,10 +193,26 @@ impl Unit {
 
     /// Changes the state; returns the one before.
     pub fn set_state(&self, state: ExtensionState, reason: Option<String>) -> ExtensionState {
+        let serves = matches!(state, ExtensionState::Ready | ExtensionState::Interrupted);
+        let hash = self.version().program().filter(|_| serves).map(|loaded| loaded.program.hash.to_string());
         let mut record = self.record();
+        if record.state != state || record.served != hash {
+            record.history.add(HistoryEvent::State { state, hash: hash.clone(), reason: reason.clone() });
+        }
+        record.served = hash;
         record.reason = reason;
         record.since = SystemTime::now();
         std::mem::replace(&mut record.state, state)
+    }
+
+    /// Notes down that somebody asked for a change.
+    pub fn asked(&self, order: &'static str, by: &Arc<str>) {
+        self.record().history.add(HistoryEvent::Asked { order, by: by.clone() });
+    }
+
+    /// What happened to it, oldest first: the last 100 events.
+    pub fn history(&self) -> Vec<HistoryEntry> {
+        self.record().history.entries()
     }
 
     /// Counts a start.
@@ -201,11 +222,13 @@ impl Unit {
 
     /// Keeps a failure, and forgets the oldest beyond 16.
     pub fn add_failure(&self, failure: FailureRecord) {
-        let failures = &mut self.record().failures;
-        if failures.len() >= KEPT_FAILURES {
-            failures.pop_front();
+        let mut record = self.record();
+        let (cause, hash) = (failure.cause.clone(), failure.hash.clone());
+        record.history.add(HistoryEvent::Failed { cause, hash });
+        if record.failures.len() >= KEPT_FAILURES {
+            record.failures.pop_front();
         }
-        failures.push_back(failure);
+        record.failures.push_back(failure);
     }
 
     /// How it is at this moment.
@@ -220,9 +243,11 @@ impl Unit {
             state: record.state,
             reason: record.reason.clone(),
             since: record.since,
+            compiling: None,
             hash: version.program().map(|loaded| loaded.program.hash.to_string()),
             restarts: record.starts.saturating_sub(1),
             cpu: self.usage.cpu(),
+            cpu_share: Duration::from_nanos(self.usage.cpu_second.now()).as_secs_f64(),
             memory: self.usage.memory.now(),
             memory_limit: config.limits.memory,
             inbox_messages,

@@ -52,6 +52,7 @@ pub struct NotReloaded {
 /// A reload of the configuration under way.
 #[derive(Debug)]
 pub(super) struct Applying {
+    by: Arc<str>,
     reply: OrderReplyTo<ReloadReport>,
     stage: Stage,
     removed: Vec<usize>,
@@ -77,7 +78,12 @@ enum Stage {
 }
 
 impl Supervisor {
-    pub(super) fn configure(&mut self, config: Option<Box<Config>>, reply: OrderReplyTo<ReloadReport>) {
+    pub(super) fn configure(
+        &mut self,
+        config: Option<Box<Config>>,
+        by: Arc<str>,
+        reply: OrderReplyTo<ReloadReport>,
+    ) {
         if self.shutting_down {
             return answer([reply], || Err(ControlError::ShuttingDown));
         }
@@ -89,6 +95,7 @@ impl Supervisor {
             return answer([reply], || Err(ControlError::NoFile));
         }
         self.applying = Some(Applying {
+            by,
             reply,
             stage: Stage::Reading,
             removed: Vec::new(),
@@ -146,7 +153,7 @@ impl Supervisor {
         for Reconfigure(hand_over) in &self.sections {
             hand_over(&config);
         }
-        let beside = config.memory_beside_extensions();
+        let rest = config.beside_extensions();
         let (main, extensions) = config.into_parts();
         let mut kept = (*before).clone();
         (kept.memory_budget, kept.plugin_dir) = (main.memory_budget, main.plugin_dir);
@@ -185,26 +192,35 @@ impl Supervisor {
         let gone = |(index, slot): &(usize, &Slot)| slot.is_listed && !all.contains(index);
         applying.removed = self.slots.iter().filter(gone).map(|(index, _)| index).collect();
         let unit = |index: &usize| self.slots.get(*index).map(|slot| slot.unit.clone());
-        self.roster.configure(main, listed.iter().filter_map(unit).collect(), new, beside);
+        self.roster.configure(main, listed.iter().filter_map(unit).collect(), new, rest);
         for index in listed {
             self.slots.get_mut(index).into_iter().for_each(|slot| slot.is_listed = true);
         }
         for index in &applying.removed {
-            self.slots.get_mut(*index).into_iter().for_each(|slot| slot.is_listed = false);
+            if let Some(slot) = self.slots.get_mut(*index) {
+                slot.is_listed = false;
+                slot.unit.asked("reload", &applying.by);
+            }
             self.stop(*index, None);
         }
         self.slots.find_owners();
         for index in &applying.added {
-            if let Some(slot) = self.slots.get(*index)
-                && slot.config.autostart
-                && slot.life.state() != ExtensionState::Quarantined
-            {
+            let Some(slot) = self.slots.get(*index) else { continue };
+            slot.unit.asked("reload", &applying.by);
+            if slot.config.autostart && slot.life.state() != ExtensionState::Quarantined {
                 // What is asked of them waits for them.
                 slot.unit.version().peer.set_phase(Phase::Starting);
             }
         }
         applying.stage = Stage::Removing;
         self.applying = Some(applying);
+    }
+
+    /// Notes down who has changed the configuration of an extension.
+    pub(super) fn note_configured(&self, index: usize) {
+        if let (Some(applying), Some(slot)) = (&self.applying, self.slots.get(index)) {
+            slot.unit.asked("reload", &applying.by);
+        }
     }
 
     /// Another version of an extension that does not run.
@@ -321,6 +337,7 @@ impl Supervisor {
         } else if is_same {
             self.retune(index, config);
         } else {
+            self.note_configured(index);
             self.exchange(index, config, main);
             self.report_on(|applying| applying.report.changed.push(id));
         }
@@ -356,7 +373,8 @@ impl Supervisor {
 }
 
 /// Keys that differ and that Main cannot change while it runs.
-fn needs_restart(before: &MainConfig, after: &MainConfig) -> Vec<&'static str> {
+#[must_use]
+pub fn needs_restart(before: &MainConfig, after: &MainConfig) -> Vec<&'static str> {
     let differs = [
         ("control-socket", before.control_socket != after.control_socket),
         ("cache-dir", before.cache_dir != after.cache_dir),

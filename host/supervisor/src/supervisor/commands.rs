@@ -1,8 +1,9 @@
 //! What operators and embedders tell the supervisor to do with one extension, or with all.
 
 use weir_bus::Phase;
+use weir_guest::Loaded;
 
-use super::{ControlError, LifecycleEvent, OrderReply, Slot, Step, Supervisor, answer};
+use super::{ControlError, LifecycleEvent, OrderReply, Slot, Step, Supervisor, answer, reload::Asker};
 use crate::{events::MainEvent, roster::ExtensionState};
 
 impl Supervisor {
@@ -60,12 +61,30 @@ impl Supervisor {
         if self.shutting_down {
             return answer([reply], || Err(ControlError::ShuttingDown));
         }
+        // What is in the file now may be another program than when they asked.
+        let mut replies = self.take_restart(index).unwrap_or_default();
+        replies.push(reply);
+        let Some(slot) = self.slots.get(index) else { return };
+        if slot.life.state() == ExtensionState::Ready && slot.reload.is_none() {
+            // It serves until the other can start, which may have to be compiled.
+            let config = slot.unit.version().config.clone();
+            return self.load(index, config, Asker::Restart(replies), true);
+        }
+        self.begin_restart(index, replies, None);
+    }
+
+    /// Restarts it with the program that is loaded, or else with what is in the file by then.
+    pub(super) fn begin_restart(&mut self, index: usize, replies: Vec<OrderReply>, loaded: Option<Loaded>) {
         let Some(slot) = self.slots.get_mut(index) else { return };
-        slot.starters.push(reply);
+        slot.starters.extend(replies);
         slot.due = None;
-        // What starts is what is in the file by then. A reload meanwhile can fall back to what runs.
-        slot.unit.set_version(slot.unit.version_anew());
-        self.programs.read_again(&slot.config.component);
+        // A reload meanwhile can fall back to what runs.
+        let version = slot.unit.version_anew();
+        match loaded {
+            Some(loaded) => version.keep(loaded),
+            None => self.programs.read_again(&slot.config.component),
+        }
+        slot.unit.set_version(version);
         let step = slot.apply(LifecycleEvent::Restart);
         self.come_again(index, step);
         self.give_up_reload(index, "it was restarted");

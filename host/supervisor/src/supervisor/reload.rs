@@ -51,6 +51,8 @@ pub(super) enum Asker {
     One(OrderReply),
     /// The reload of the whole configuration.
     Configuration,
+    /// A restart: it is stopped once what is to start is loaded, or cannot be.
+    Restart(Vec<OrderReply>),
 }
 
 /// How a version gets its place.
@@ -122,6 +124,10 @@ impl Supervisor {
         if self.shutting_down {
             return self.finish(index, Err("main is shutting down".to_owned()));
         }
+        if let Some(replies) = self.take_restart(index) {
+            return self.begin_restart(index, replies, loaded.ok());
+        }
+        let Some(slot) = self.slots.get(index) else { return };
         let (unit, now, state) = (slot.unit.clone(), slot.unit.version(), slot.life.state());
         let before = slot.proven();
         let is_kept = before.is_some();
@@ -129,6 +135,9 @@ impl Supervisor {
             Ok(loaded) => loaded,
             Err(error) => {
                 let end = End::not_loaded(&error);
+                if !always {
+                    self.note_configured(index);
+                }
                 self.record_failure(&unit, &end, state, None);
                 let serves = if slot.life.is_there() { "; the version before serves on" } else { "" };
                 return self.finish(index, Err(format!("{}{serves}", end.exit)));
@@ -139,6 +148,9 @@ impl Supervisor {
         if !always && config.runs_as(&now.config) && now.program().is_none_or(is_same) {
             self.retune(index, config);
             return self.finish(index, Ok(false));
+        }
+        if !always {
+            self.note_configured(index);
         }
         let (limits, access) = on_the_bus(&config, &self.roster.main());
         let (mode, missing) = (config.reload, self.missing(&config));
@@ -175,6 +187,18 @@ impl Supervisor {
                 next.forget_program();
                 self.install(index, &next, Place::ForGood);
                 self.finish(index, Ok(true));
+            }
+        }
+    }
+
+    /// Ends the loading for a restart, if that is under way, and says who waits for it.
+    pub(super) fn take_restart(&mut self, index: usize) -> Option<Vec<OrderReply>> {
+        let slot = self.slots.get_mut(index)?;
+        match slot.reload.take() {
+            Some(Reload { asker: Asker::Restart(replies), .. }) => Some(replies),
+            other => {
+                slot.reload = other;
+                None
             }
         }
     }
@@ -367,6 +391,10 @@ impl Supervisor {
         }
         match asker {
             Asker::Configuration => self.reloaded(index, result),
+            Asker::Restart(replies) => {
+                let reason = result.err().unwrap_or_default();
+                answer(replies, || Err(ControlError::NotStarted { id: id.clone(), reason: reason.clone() }));
+            }
             Asker::One(reply) => answer([reply], || match &result {
                 Ok(_) => Ok(()),
                 Err(reason) => Err(ControlError::NotReloaded { id: id.clone(), reason: reason.clone() }),

@@ -82,7 +82,7 @@ impl End {
 
     pub(super) fn not_loaded(error: &LoadError) -> Self {
         let (reason, limit) = (chain(error), error.fault.limit());
-        let exit = match error.fault.hangs() {
+        let exit = match error.fault.hinders() {
             true => Exit::Hindered { reason, limit },
             false => Exit::Start { reason, limit },
         };

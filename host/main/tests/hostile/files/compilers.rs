@@ -18,8 +18,8 @@ async fn a_component_that_takes_too_long_to_compile_ends_with_its_compiler() {
     slow.limits.compile_memory = 1 << 36;
     let stage = files.start(slow).await;
     let cause = format!(
-        "cannot start: `{}/slow.wasm` takes longer than the 2s of `compile-timeout` to compile: raise that limit, \
-         if it is right",
+        "cannot start: `{}/slow.wasm` takes longer than the 2s of `compile-timeout` to compile: make sure of \
+         the file before you raise that limit",
         files.path().display()
     );
     let allowed = 2_000_000_000;
@@ -35,8 +35,8 @@ async fn a_component_that_takes_too_much_memory_to_compile_ends_with_its_compile
         large.limits.compile_memory = 512 << 20;
         let stage = files.start(large).await;
         let cause = format!(
-            "cannot start: `{}/large.wasm` takes more than the 512 MiB of `compile-memory` to compile: raise that \
-         limit, if it is right",
+            "cannot start: `{}/large.wasm` takes more than the 512 MiB of `compile-memory` to compile: make sure \
+         of the file before you raise that limit",
             files.path().display()
         );
         stage.failed("hostile", &Fault::new(&cause).limit("compile-memory", 512 << 20, 512 << 20)).await;
@@ -59,8 +59,8 @@ async fn a_component_that_compiles_to_too_much_code_is_refused() {
         let hit = failure.limit.clone().unwrap();
         assert_eq!((hit.name.as_str(), hit.allowed), ("code-size", 1 << 20));
         let cause = format!(
-            "cannot start: `{}/code.wasm` takes {} bytes when it is compiled, and `code-size` allows 1 MiB: raise that limit, if \
-             it is right",
+            "cannot start: `{}/code.wasm` takes {} bytes when it is compiled, and `code-size` allows 1 MiB: make \
+             sure of the file before you raise that limit",
             files.path().display(),
             hit.used
         );

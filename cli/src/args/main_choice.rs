@@ -1,0 +1,103 @@
+//! Which Main a command is for, said before or after its name.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueHint};
+
+use super::{
+    Args, CallArgs, Command, IdArgs, LimitsArgs, LogsArgs, OrderArgs, PlanArgs, PsArgs, PublishArgs, PutArgs,
+    QueuesArgs, QueuesCommand, ReloadArgs, RequeueArgs, ShowArgs, ShutdownArgs, TailArgs, TopicsArgs,
+};
+use crate::exit::Usage;
+
+/// Which Main.
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub(crate) struct Target {
+    /// The control socket of Main; also WEIR_SOCKET
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, conflicts_with = "config")]
+    pub(crate) socket: Option<PathBuf>,
+    /// Take the control socket from this configuration
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
+}
+
+impl Target {
+    fn is_given(&self) -> bool {
+        self.socket.is_some() || self.config.is_some()
+    }
+}
+
+impl Args {
+    /// The command, for the Main that was named before it or after it.
+    pub(crate) fn into_command(self) -> anyhow::Result<Command> {
+        let Self { target, mut command } = self;
+        if !target.is_given() {
+            return Ok(command);
+        }
+        if let Command::Run(run) = &mut command
+            && let (None, Some(socket)) = (&run.socket, &target.socket)
+        {
+            run.socket = Some(socket.clone());
+            return Ok(command);
+        }
+        match command.target() {
+            Some(own) if !own.is_given() => *own = target,
+            Some(_) => {
+                return Err(Usage(
+                    "`--socket` or `--config` stands before the command and after it: which Main?".to_owned(),
+                )
+                .into());
+            }
+            None => {
+                return Err(Usage(
+                    "`--socket` and `--config` before a command are for those that talk to a running Main"
+                        .to_owned(),
+                )
+                .into());
+            }
+        }
+        Ok(command)
+    }
+}
+
+impl Command {
+    fn target(&mut self) -> Option<&mut Target> {
+        match self {
+            Self::Ps(PsArgs { target, .. })
+            | Self::Status(IdArgs { target, .. })
+            | Self::History(IdArgs { target, .. })
+            | Self::Limits(LimitsArgs { file: None, target, .. })
+            | Self::Logs(LogsArgs { target, .. })
+            | Self::Call(CallArgs { target, .. })
+            | Self::Publish(PublishArgs { target, .. })
+            | Self::Tail(TailArgs { target, .. })
+            | Self::Topics(TopicsArgs { target, .. })
+            | Self::Queues(
+                QueuesArgs { command: None, target, .. }
+                | QueuesArgs {
+                    command:
+                        Some(
+                            QueuesCommand::Show(ShowArgs { target, .. })
+                            | QueuesCommand::Put(PutArgs { target, .. })
+                            | QueuesCommand::Requeue(RequeueArgs { target, .. }),
+                        ),
+                    ..
+                },
+            )
+            | Self::Start(OrderArgs { target, .. })
+            | Self::Stop(OrderArgs { target, .. })
+            | Self::Restart(OrderArgs { target, .. })
+            | Self::Reload(ReloadArgs { target, .. })
+            | Self::Plan(PlanArgs { target, .. })
+            | Self::Shutdown(ShutdownArgs { target }) => Some(target),
+            Self::Run(_)
+            | Self::Check(_)
+            | Self::Limits(_)
+            | Self::Hooks(_)
+            | Self::Inspect(_)
+            | Self::Compile(_)
+            | Self::Keygen(_)
+            | Self::Completions { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Components that take long to compile, and who does not wait for them.
+//!
+//! The processes that compile are stopped: what waits for them would wait for ever.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::support::{Done, PUPPET, Running, until, with_own_component};
+
+/// A compilation may take as long as the test.
+const SLOWLY: &str = "limits.compile-timeout = '1h'\n";
+
+/// Components that are compiled, many more than at once.
+const SLOW: u8 = 16;
+
+/// The processes that compile for a Main. One that has not begun its program yet has the arguments of Main still, and Main
+/// waits for it: to stop that would stop Main. One that has ended has none.
+fn children(main: &Running) -> Vec<Pid> {
+    let parent = |stat: &str| stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u32>().ok();
+    let arguments = |process: &Path| fs::read(process.join("cmdline")).ok();
+    let of_main = arguments(Path::new(&format!("/proc/{}", main.pid())));
+    let child = |process: fs::DirEntry| {
+        let pid = process.file_name().to_str()?.parse().ok()?;
+        let stat = fs::read_to_string(process.path().join("stat")).ok()?;
+        let its_own =
+            arguments(&process.path()).filter(|its| !its.is_empty() && Some(its) != of_main.as_ref());
+        Pid::from_raw(pid).filter(|_| parent(&stat) == Some(main.pid()) && its_own.is_some())
+    };
+    fs::read_dir("/proc").unwrap().filter_map(|process| child(process.unwrap())).collect()
+}
+
+/// Stops so many compilations before they are done.
+fn stop_compiling(main: &Running, number: usize) -> Vec<Pid> {
+    until("it is compiled", || {
+        let children = children(main);
+        let stopped = children.iter().all(|child| kill_process(*child, Signal::STOP).is_ok());
+        (stopped && children.len() == number).then_some(children)
+    })
+}
+
+/// Writes the puppet with something in it that makes it another component.
+fn write_puppet(path: &Path, mark: u8) {
+    let mut component = fs::read(test_guests::path("puppet")).unwrap();
+    // A custom section of 2 bytes, the name `m` among them.
+    component.extend([0, 3, 1, b'm', mark]);
+    let new = path.with_extension("new");
+    fs::write(&new, component).unwrap();
+    fs::rename(new, path).unwrap();
+}
+
+fn begin(mut command: Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn end(child: Child) -> Done {
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Done {
+        code: output.status.code().unwrap_or(-1),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
+}
+
+fn own_name(main: &Running) -> Done {
+    main.weir(&["call", "puppet@1", "run", "--raw", "own-name"])
+}
+
+#[test]
+fn what_is_in_the_cache_starts_while_others_are_compiled() {
+    let first = Running::start(with_own_component(PUPPET));
+    first.signal(Signal::TERM);
+    let dir = first.into_dir();
+    let slow = |number: u8| {
+        write_puppet(&dir.path().join(format!("slow-{number}.wasm")), number);
+        format!("[[extension]]\nid = 'slow-{number}'\npath = 'slow-{number}.wasm'\n{SLOWLY}")
+    };
+    // Two are compiled at once. Some may be done before any is stopped.
+    let slow: String = (0..SLOW).map(slow).collect();
+    fs::write(dir.path().join("weir.toml"), format!("{slow}{PUPPET}")).unwrap();
+    let mut main = Running::begin(dir);
+    main.until("the control socket is");
+    stop_compiling(&main, 2);
+
+    let state = |id: &str| main.json(&["status", "--json", id])["state"].clone();
+    until("the puppet is ready", || (state("puppet") == "ready").then_some(()));
+    assert_eq!(own_name(&main).good(), "puppet");
+    assert_eq!(children(&main).len(), 2);
+    let slow = |wanted: &str| (0..SLOW).filter(|number| state(&format!("slow-{number}")) == wanted).count();
+    assert!(slow("starting") > 0);
+    let compiled =
+        |number: &u8| !main.json(&["status", "--json", &format!("slow-{number}")])["compiling"].is_null();
+    assert_eq!((0..SLOW).filter(compiled).count(), 2);
+    let table = main.weir(&["ps"]).good();
+    let compiled = table.lines().find(|line| line.contains(" compiling ")).unwrap();
+    let status = main.weir(&["status", compiled.split(' ').next().unwrap()]).good();
+    assert!(status.contains("state     compiling: ") && status.contains(" KiB, since 20"), "{status}");
+}
+
+#[test]
+fn an_extension_serves_until_what_comes_after_its_restart_is_compiled() {
+    let main = Running::start(with_own_component(&format!("{PUPPET}{SLOWLY}")));
+    let hash = || main.json(&["status", "--json", "puppet"])["hash"].clone();
+    let before = hash();
+    let file = main.path().join("puppet.wasm");
+    let restart = || begin(main.command(&["restart", "puppet"]));
+
+    write_puppet(&file, 1);
+    let asked = restart();
+    let first = stop_compiling(&main, 1);
+    assert_eq!(own_name(&main).good(), "puppet");
+    // One that comes later means what is in the file by then, and goes for both.
+    write_puppet(&file, 2);
+    let again = restart();
+    let compiling = until("the other is compiled", || {
+        let other = children(&main).into_iter().find(|child| !first.contains(child))?;
+        kill_process(other, Signal::STOP).ok()?;
+        Some(other)
+    });
+    assert_eq!(own_name(&main).good(), "puppet");
+    assert_eq!(hash(), before);
+    kill_process(compiling, Signal::CONT).unwrap();
+    for asked in [asked, again] {
+        assert_eq!(end(asked).good(), "`puppet` is ready\n");
+    }
+    assert_ne!(hash(), before);
+    assert_eq!(main.json(&["status", "--json", "puppet"])["restarts"], 1);
+
+    // A stop is not held up.
+    write_puppet(&file, 3);
+    let asked = restart();
+    stop_compiling(&main, 1);
+    assert_eq!(main.weir(&["stop", "puppet"]).good(), "`puppet` is stopped\n");
+    assert_eq!(end(asked).stderr, "error: `puppet` did not start: it was stopped\n");
+    until("the compiler is gone", || children(&main).is_empty().then_some(()));
+
+    // As before, it is stopped whatever then comes.
+    main.weir(&["start", "puppet"]).good();
+    fs::write(&file, "no component").unwrap();
+    assert_eq!(end(restart()).code, 8);
+    assert_eq!(main.json(&["status", "--json", "puppet"])["state"], "failed");
+}

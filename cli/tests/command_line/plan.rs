@@ -1,0 +1,138 @@
+//! `weir plan`: what a reload would do, before it is done.
+
+use std::fs;
+
+use super::support::{Running, with_own_component};
+
+const BEFORE: &str = r#"
+[[extension]]
+id = "puppet"
+path = "puppet.wasm"
+fulfills = ["puppet@1"]
+limits.memory = "8 MiB"
+
+[[extension]]
+id = "eager"
+path = "puppet.wasm"
+fulfills = ["eager@1"]
+config.contract = "eager@1"
+
+[[extension]]
+id = "leaver"
+path = "puppet.wasm"
+fulfills = ["leaver@1"]
+config.contract = "leaver@1"
+autostart = false
+"#;
+
+const AFTER: &str = r#"
+[main]
+memory-budget = "1 GiB"
+blocking-threads = 5
+
+[[extension]]
+id = "puppet"
+path = "puppet.wasm"
+fulfills = ["puppet@1"]
+limits.memory = "9 MiB"
+grants.dirs = [{ host = "/", guest = "/all" }]
+grants.env.TOKEN = "secret"
+
+[[extension]]
+id = "eager"
+path = "puppet.wasm"
+fulfills = ["eager@1"]
+config.contract = "eager@1"
+restart = { policy = "never" }
+
+[[extension]]
+id = "comer"
+path = "puppet.wasm"
+fulfills = ["comer@1"]
+config.contract = "comer@1"
+
+[queue.work]
+"#;
+
+const PLAN: &str = r#"`leaver` would be stopped and removed
+`comer` would be added
+`puppet` would be stopped, and started again
+  + grants.dirs = [{ host = "/", guest = "/all", mode = "ro" }]
+  + grants.env.TOKEN = …
+  - limits.memory = 8 MiB
+  + limits.memory = 9 MiB
+`eager` would be changed at once
+  - restart.policy = "on-failure"
+  + restart.policy = "never"
+`main.blocking-threads` would be changed, when Main is started anew
+  - main.blocking-threads = 4
+  + main.blocking-threads = 5
+`main.memory-budget` would be changed, at once
+  + main.memory-budget = 1 GiB
+`queue.work` would be changed
+"#;
+
+const NOTHING: &str = "nothing to add, to remove or to change\n";
+
+#[test]
+fn a_plan_says_what_a_reload_would_do_and_does_nothing() {
+    let main = Running::start(with_own_component(BEFORE));
+    let status = || main.weir(&["status", "puppet"]).good();
+    assert_eq!(main.weir(&["plan"]).good(), NOTHING);
+    assert!(status().contains("config    as the file has it\n"), "{}", status());
+
+    fs::write(main.path().join("weir.toml"), AFTER).unwrap();
+    assert_eq!(main.weir(&["plan"]).good(), PLAN);
+    assert_eq!(main.json(&["ps", "--json"])["extensions"][2]["id"], "leaver");
+    assert!(status().contains("config    differs from the file: `weir plan` shows how\n"), "{}", status());
+    let only = main.json(&["plan", "--json", "eager"]);
+    assert_eq!(
+        (&only["changed"][0]["extension"], &only["changed"][0]["takes-effect"]),
+        (&"eager".into(), &"at-once".into())
+    );
+    assert_eq!(only["changed"].as_array().unwrap().len(), 1, "{only}");
+    assert_eq!(main.weir(&["plan", "comer"]).good(), "`comer` would be added\n");
+    assert_eq!(main.weir(&["plan", "nobody"]).code, 4);
+
+    assert_eq!(main.weir(&["reload"]).code, 0);
+    let left = main.weir(&["plan"]).good();
+    assert!(left.starts_with("`main.blocking-threads` would be changed, when Main is"), "{left}");
+    assert_eq!(left.lines().count(), 3, "{left}");
+}
+
+#[test]
+fn a_plan_knows_a_component_that_was_replaced_or_has_gone() {
+    let main = Running::start(with_own_component(BEFORE));
+    let file = main.path().join("puppet.wasm");
+    let mut component = fs::read(&file).unwrap();
+    // A custom section, which changes nothing but the hash.
+    component.extend([0, 3, 1, b'v', 1]);
+    fs::write(&file, component).unwrap();
+    let plan = main.weir(&["plan", "puppet"]).good();
+    assert!(
+        plan.starts_with(
+            "`puppet` would be stopped, and started again\n  its component has changed: SHA-256 "
+        ),
+        "{plan}"
+    );
+    fs::remove_file(&file).unwrap();
+    let plan = main.weir(&["plan", "puppet"]).good();
+    assert!(plan.contains("  it would not come up: `"), "{plan}");
+    // One that does not run is loaded when it is started.
+    assert_eq!(main.weir(&["plan", "leaver"]).good(), NOTHING);
+}
+
+#[test]
+fn a_plan_for_a_wrong_file_says_where_it_is_wrong() {
+    let main = Running::start(with_own_component(BEFORE));
+    fs::write(main.path().join("weir.toml"), "[[extension]]\nid = \"puppet\"\nlimits.memory = 3\n").unwrap();
+    let refused = main.weir(&["plan"]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{refused:?}");
+    assert!(refused.stderr.starts_with("error: a reload would be refused: "), "{refused:?}");
+    assert!(refused.stderr.contains("weir.toml:3:17"), "{refused:?}");
+    let status = main.weir(&["status", "puppet"]).good();
+    assert!(
+        status.contains("cannot be compared with the file, which is wrong: `weir plan` says where"),
+        "{status}"
+    );
+}

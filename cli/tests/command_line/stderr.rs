@@ -1,0 +1,45 @@
+//! `weir run` whose stderr nobody reads.
+
+use rustix::process::Signal;
+
+use super::support::{PUPPET, Running};
+
+/// Has the puppet log more than a pipe takes, and more than Main keeps for its reader.
+fn flood(main: &Running) {
+    let line = format!("log {}", "x".repeat(3000));
+    let lines = vec![line.as_str(); 300].join("; ");
+    let call = ["call", "puppet@1", "run", "--timeout", "1m", "-"];
+    main.weir_with_stdin(&call, format!("all {lines}").as_bytes()).good();
+}
+
+#[test]
+fn a_stderr_that_nobody_reads_holds_up_nobody_and_what_is_lost_is_counted() {
+    let mut main = Running::with(PUPPET);
+    flood(&main);
+    assert_eq!(main.weir(&["call", "puppet@1", "run", "--raw", "echo still here"]).good(), "still here");
+    let lost = main.until(" lost: ");
+    assert!(
+        lost.contains("  WARN ") && lost.ends_with(" lines lost: stderr was not read fast enough\n"),
+        "{lost}"
+    );
+
+    // Once somebody reads again, all is as before; and no line is torn.
+    main.weir(&["call", "puppet@1", "run", "--raw", "log and again"]).good();
+    main.until("[puppet] and again");
+    main.signal(Signal::TERM);
+    let (status, rest) = main.wait();
+    assert!(status.success() && rest.ends_with(" INFO stopped\n"), "{rest}");
+}
+
+#[test]
+fn main_ends_though_nobody_reads_its_stderr() {
+    let mut main = Running::with(PUPPET);
+    flood(&main);
+    main.signal(Signal::TERM);
+    let status = main.wait_unread().expect("Main has not ended within a minute");
+    assert!(status.success(), "{status}");
+    // What was read up to then came in order, line by line.
+    let (_, log) = main.wait();
+    let whole: Vec<_> = log.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();
+    assert!(!whole.is_empty() && whole.iter().all(|line| line.contains(" [puppet] xxx")), "{log}");
+}

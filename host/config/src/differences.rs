@@ -1,0 +1,277 @@
+//! How one configuration differs from another, key by key, for people to read.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Display,
+};
+
+use serde::Serialize;
+use weir_names::{QueueName, Topic, harmless};
+
+use super::{
+    ComponentSource, Config, DirGrant, DirMode, ExtensionConfig, LIMIT_KEYS, MainConfig, SubscribeGrant,
+    bytes,
+};
+
+/// What stands for the value of a variable, which may be a secret.
+const HIDDEN: &str = "…";
+
+/// A key that one configuration has with another value than the other. Values stand as a file would have them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Difference {
+    /// As in `limits.memory`.
+    pub key: String,
+    /// What it is in the one. None: it is not set, or empty.
+    pub before: Option<String>,
+    /// What it is in the other.
+    pub after: Option<String>,
+}
+
+impl ExtensionConfig {
+    /// The keys, in the order of the alphabet, that have another value in the other configuration of this extension.
+    #[must_use]
+    pub fn differences(&self, other: &Self) -> Vec<Difference> {
+        between(of_extension(self), of_extension(other))
+    }
+}
+
+impl MainConfig {
+    /// The keys, in the order of the alphabet, that have another value in the other configuration, but for `serves`.
+    #[must_use]
+    pub fn differences(&self, other: &Self) -> Vec<Difference> {
+        between(of_main(self), of_main(other))
+    }
+}
+
+impl Config {
+    /// The tables beside those of Main and of extensions that are not the same in both, as in `queue.uploads`.
+    #[must_use]
+    pub fn other_tables(&self, other: &Self) -> Vec<String> {
+        let queues = keys(&self.queues, &other.queues);
+        let queues =
+            queues.into_iter().filter(|name: &&QueueName| self.queues.get(*name) != other.queues.get(*name));
+        let topics = keys(&self.topics, &other.topics);
+        let topics =
+            topics.into_iter().filter(|name: &&Topic| self.topics.get(*name) != other.topics.get(*name));
+        let queues = queues.map(|name| format!("queue.{name}"));
+        let topics = topics.map(|name| format!("topic.\"{name}\""));
+        queues.chain(topics).chain(self.sections.different(&other.sections).map(str::to_owned)).collect()
+    }
+
+    /// The same without Main and its extensions.
+    #[must_use]
+    pub fn beside_extensions(&self) -> Self {
+        let Self { queues, topics, sections, .. } = self;
+        let (queues, topics, sections) = (queues.clone(), topics.clone(), sections.clone());
+        Self { queues, topics, sections, ..Self::default() }
+    }
+}
+
+/// A value, and what of it is shown.
+type Facts = BTreeMap<String, (String, Option<&'static str>)>;
+
+fn between(before: Facts, mut after: Facts) -> Vec<Difference> {
+    let shown = |(text, instead): (String, Option<&str>)| instead.map_or(text, str::to_owned);
+    let mut differences = Vec::new();
+    for (key, before) in before {
+        let after = after.remove(&key);
+        if after.as_ref() != Some(&before) {
+            differences.push(Difference { key, before: Some(shown(before)), after: after.map(shown) });
+        }
+    }
+    let new =
+        after.into_iter().map(|(key, after)| Difference { key, before: None, after: Some(shown(after)) });
+    differences.extend(new);
+    differences.sort_by(|one, other| one.key.cmp(&other.key));
+    differences
+}
+
+fn of_extension(extension: &ExtensionConfig) -> Facts {
+    let ExtensionConfig {
+        id: _,
+        component,
+        sha256,
+        limits,
+        fulfills,
+        requires,
+        wants,
+        publishes,
+        subscribes,
+        puts,
+        takes,
+        runs,
+        when_full,
+        // Each instance has a configuration of its own.
+        instances: _,
+        grants,
+        config,
+        autostart,
+        restart,
+        reload,
+        plugin_dir: _,
+        copy_of: _,
+    } = extension;
+    let mut facts = Facts::new();
+    let mut fact = |key: &str, value: Option<String>| {
+        facts.extend(value.map(|value| (key.to_owned(), (value, None))));
+    };
+    fact("path", Some(shown_source(component)));
+    fact("sha256", sha256.map(quoted));
+    fact("class", Some(quoted(&limits.class)));
+    for key in &LIMIT_KEYS {
+        fact(&format!("limits.{}", key.name), (key.get)(limits).map(|value| key.shape.text(value)));
+    }
+    fact("fulfills", list(fulfills.iter().map(quoted)));
+    fact("requires", list(requires.iter().map(quoted)));
+    fact("wants", list(wants.iter().map(quoted)));
+    fact("publishes", list(publishes.iter().map(quoted)));
+    fact("subscribes", list(subscribes.iter().map(subscription)));
+    fact("puts", list(puts.iter().map(quoted)));
+    fact("takes", list(takes.iter().map(quoted)));
+    fact("runs", list(runs.iter().map(quoted)));
+    fact("when-full", Some(quoted(when_full)));
+    fact("grants.dirs", list(grants.dirs.iter().map(directory)));
+    fact("grants.net", list(grants.net.iter().map(quoted)));
+    fact("autostart", Some(autostart.to_string()));
+    fact("reload", Some(quoted(reload.name())));
+    fact("restart.policy", Some(quoted(restart.policy.name())));
+    let times =
+        [("backoff", restart.backoff), ("max-backoff", restart.max_backoff), ("window", restart.window)];
+    for (key, time) in times {
+        fact(&format!("restart.{key}"), Some(quoted(humantime::format_duration(time))));
+    }
+    fact("restart.failures", Some(restart.failures.to_string()));
+    for (name, value) in config {
+        fact(&format!("config.{}", harmless(name, usize::MAX)), Some(quoted(value)));
+    }
+    let env = grants.env.iter();
+    facts.extend(env.map(|(name, value)| {
+        (format!("grants.env.{}", harmless(name, usize::MAX)), (value.clone(), Some(HIDDEN)))
+    }));
+    facts
+}
+
+fn of_main(main: &MainConfig) -> Facts {
+    let MainConfig {
+        // Of the embedding program, for the most part.
+        serves: _,
+        control_socket,
+        plugin_dir,
+        cache_dir,
+        cache_size,
+        trusted_keys,
+        memory_budget,
+        request_timeout,
+        blocking_threads,
+    } = main;
+    [
+        ("control-socket", Some(quoted(control_socket.display()))),
+        ("plugin-dir", plugin_dir.as_ref().map(|dir| quoted(dir.display()))),
+        ("cache-dir", cache_dir.as_ref().map(|dir| quoted(dir.display()))),
+        ("cache-size", Some(bytes(*cache_size))),
+        ("trusted-keys", list(trusted_keys.iter().map(quoted))),
+        ("memory-budget", memory_budget.map(bytes)),
+        ("request-timeout", Some(quoted(humantime::format_duration(*request_timeout)))),
+        ("blocking-threads", Some(blocking_threads.to_string())),
+    ]
+    .into_iter()
+    .filter_map(|(key, value)| Some((key.to_owned(), (value?, None))))
+    .collect()
+}
+
+fn keys<'m, K: Ord, V>(one: &'m BTreeMap<K, V>, other: &'m BTreeMap<K, V>) -> BTreeSet<&'m K> {
+    one.keys().chain(other.keys()).collect()
+}
+
+fn quoted(text: impl Display) -> String {
+    format!("\"{}\"", harmless(text, usize::MAX))
+}
+
+/// None: it is empty.
+fn list(items: impl Iterator<Item = String>) -> Option<String> {
+    let items: Vec<String> = items.collect();
+    (!items.is_empty()).then(|| format!("[{}]", items.join(", ")))
+}
+
+fn shown_source(source: &ComponentSource) -> String {
+    match source {
+        ComponentSource::Path(path) => quoted(path.display()),
+        ComponentSource::Bytes(component) => format!("{} in memory", bytes(component.len() as u64)),
+    }
+}
+
+fn subscription(SubscribeGrant { topic, policy, messages, bytes: size }: &SubscribeGrant) -> String {
+    let messages = messages.map(|messages| format!(", messages = {messages}")).unwrap_or_default();
+    let size = size.map(|size| format!(", bytes = {}", quoted(bytes(size)))).unwrap_or_default();
+    format!("{{ topic = {}, policy = {}{messages}{size} }}", quoted(topic), quoted(policy))
+}
+
+fn directory(DirGrant { host, guest, mode }: &DirGrant) -> String {
+    let mode = match mode {
+        DirMode::Ro => "ro",
+        DirMode::Rw => "rw",
+    };
+    format!("{{ host = {}, guest = {}, mode = \"{mode}\" }}", quoted(host.display()), quoted(guest))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::tests::parse_in;
+
+    fn only(text: &str) -> ExtensionConfig {
+        let text = format!("[[extension]]\nid = \"a\"\npath = \"a.wasm\"\n{text}");
+        parse_in(&text, Path::new("/etc/weir")).unwrap().extensions.remove(0)
+    }
+
+    fn shown(differences: &[Difference]) -> Vec<String> {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        differences
+            .iter()
+            .map(|it| format!("{}: {} -> {}", it.key, text(&it.before), text(&it.after)))
+            .collect()
+    }
+
+    #[test]
+    fn each_key_that_differs_is_shown_as_a_file_has_it() {
+        let before =
+            only("limits.memory = \"2 MiB\"\nwants = [\"b@1\"]\ngrants.env = { KEY = \"old\", OLD = \"1\" }");
+        let after = only(
+            r#"
+            wants = ["b@1", "c@1"]
+            subscribes = [{ topic = "x.>", messages = 3, bytes = "1 KiB" }]
+            grants.env = { KEY = "new" }
+            grants.dirs = [{ host = "/srv", guest = "/data", mode = "rw" }]
+            config.color = "red"
+            restart = { policy = "never" }
+            "#,
+        );
+        assert_eq!(
+            shown(&before.differences(&after)),
+            [
+                "config.color:  -> \"red\"",
+                "grants.dirs:  -> [{ host = \"/srv\", guest = \"/data\", mode = \"rw\" }]",
+                "grants.env.KEY: … -> …",
+                "grants.env.OLD: … -> ",
+                "limits.memory: 2 MiB -> 16 MiB",
+                "restart.policy: \"on-failure\" -> \"never\"",
+                "subscribes:  -> [{ topic = \"x.>\", policy = \"drop-oldest\", messages = 3, bytes = \"1 KiB\" }]",
+                "wants: [\"b@1\"] -> [\"b@1\", \"c@1\"]",
+            ]
+        );
+        assert!(before.differences(&before).is_empty());
+    }
+
+    #[test]
+    fn tables_of_queues_and_topics_that_differ_are_named() {
+        let [before, after] = [
+            "[queue.a]\nmessages = 1\n[queue.b]\n[topic.\"x.y\"]\nretain = true",
+            "[queue.a]\nmessages = 2\n[queue.b]\n[queue.c]",
+        ]
+        .map(|text| parse_in(text, Path::new("/etc/weir")).unwrap());
+        assert_eq!(before.beside_extensions().other_tables(&after), ["queue.a", "queue.c", "topic.\"x.y\""]);
+    }
+}

@@ -1,0 +1,77 @@
+//! Files and directories that one process alone uses, whoever starts it and wherever it listens.
+
+use std::{
+    fs::{self, File, TryLockError},
+    io,
+    os::unix::fs::MetadataExt,
+    path::Path,
+};
+
+/// An advisory lock of flock(2) on a file or directory. It goes with its process, however that ends, and leaves nothing behind.
+#[derive(Debug)]
+pub struct FileLock(File);
+
+impl FileLock {
+    /// Locks what was opened. Where the file system has no locks there is nothing to hold.
+    ///
+    /// # Errors
+    ///
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if somebody else has it, with who that is as far as the kernel says.
+    pub fn take(file: File) -> io::Result<Self> {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                let owner = owner(&file).unwrap_or_else(|| "another process".to_owned());
+                Err(io::Error::new(io::ErrorKind::WouldBlock, format!("it is in use by {owner}")))
+            }
+            Ok(()) | Err(TryLockError::Error(_)) => Ok(Self(file)),
+        }
+    }
+
+    /// Whether it is the lock of this file.
+    #[must_use]
+    pub fn is_of(&self, file: &File) -> bool {
+        let id = |file: &File| file.metadata().map(|data| (data.dev(), data.ino())).ok();
+        id(&self.0).is_some() && id(&self.0) == id(file)
+    }
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        // A process that is being started has the descriptor, too, until it runs its program: to close ours would not do.
+        let _there_was_none = self.0.unlock();
+    }
+}
+
+/// Who has the lock of a file, from proc_locks(5).
+fn owner(file: &File) -> Option<String> {
+    let data = file.metadata().ok()?;
+    let (major, minor) = (rustix::fs::major(data.dev()), rustix::fs::minor(data.dev()));
+    let id = format!("{major:02x}:{minor:02x}:{}", data.ino());
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    let pid = locks.lines().find_map(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let (kind, pid) = (fields.next()?, fields.nth(2)?);
+        (kind == "FLOCK" && fields.next()? == id).then(|| pid.to_owned())
+    })?;
+    let name = fs::read_to_string(Path::new("/proc").join(&pid).join("comm")).unwrap_or_default();
+    Some(format!("process {pid} (`{}`)", weir_names::harmless(name.trim_end(), 64)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_locked_is_refused_with_who_has_it_until_that_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || File::open(dir.path()).unwrap();
+        let lock = FileLock::take(open()).unwrap();
+        assert!(lock.is_of(&open()));
+        let refused = FileLock::take(open()).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
+        let own = format!("it is in use by process {} (`", std::process::id());
+        assert!(refused.to_string().starts_with(&own), "{refused}");
+        drop(lock);
+        FileLock::take(open()).unwrap();
+    }
+}

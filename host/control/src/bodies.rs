@@ -1,0 +1,124 @@
+//! Bodies of requests and answers, and the memory that they may take all together.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    body::{Body, Bytes, HttpBody},
+    http::StatusCode,
+};
+use bytes::BytesMut;
+use http_body_util::BodyExt;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+use weir_host::Error;
+
+use super::error::Refusal;
+
+/// Bytes of a payload: the largest that a limits class can allow.
+const MAX_BODY: usize = 64 * 1024 * 1024;
+
+/// What a body has for itself, so that small ones find room beside the largest.
+const OWN: usize = 64 * 1024;
+
+/// Time for the body of a request to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Room for bodies: for one of the largest, or for more that come to as much.
+#[derive(Clone, Debug)]
+pub(super) struct Room(Arc<Semaphore>);
+
+/// A body in memory, and the room that it takes until it is dropped.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) bytes: Bytes,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+impl Room {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Semaphore::new(MAX_BODY)))
+    }
+
+    /// The whole body of a request, of at most `max` bytes. Of one that is refused nothing is kept.
+    pub(super) async fn read(&self, mut body: Body, max: Result<u64, Error>) -> Result<Held, Refusal> {
+        let announced = body.size_hint().lower();
+        if announced > MAX_BODY as u64 {
+            return Err(too_large(announced, max.unwrap_or(u64::MAX)));
+        }
+        let all = async {
+            let read = match max {
+                Ok(max) => self.collect(&mut body, max).await,
+                Err(error) => Err(error.into()),
+            };
+            if read.is_err() {
+                // Who sends it hears why it was refused once it is sent.
+                let mut left = MAX_BODY;
+                while let Some(Ok(frame)) = body.frame().await {
+                    let Some(rest) = left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else { break };
+                    left = rest;
+                }
+            }
+            read
+        };
+        timeout(BODY_TIMEOUT, all).await.unwrap_or_else(|_late| {
+            let message = format!("the body did not arrive within {} s", BODY_TIMEOUT.as_secs());
+            Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "slow-body", message))
+        })
+    }
+
+    async fn collect(&self, body: &mut Body, max: u64) -> Result<Held, Refusal> {
+        let announced = body.size_hint().lower();
+        if announced > max {
+            return Err(too_large(announced, max));
+        }
+        let max = usize::try_from(max).unwrap_or(usize::MAX).min(MAX_BODY);
+        let (mut bytes, mut room) = (BytesMut::new(), None);
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| Refusal::invalid(format!("the body broke off: {error}")))?;
+            let Ok(data) = frame.into_data() else { continue };
+            let length = bytes.len() + data.len();
+            if length > max {
+                return Err(too_large(length as u64, max as u64));
+            }
+            self.grow(&mut room, length)?;
+            bytes.extend_from_slice(&data);
+        }
+        Ok(Held { bytes: bytes.freeze(), _room: room })
+    }
+
+    /// An answer, which takes its room until it was sent.
+    pub(super) fn hold(&self, answer: Bytes) -> Result<Body, Refusal> {
+        let mut room = None;
+        self.grow(&mut room, answer.len())?;
+        Ok(Body::from(Bytes::from_owner(Held { bytes: answer, _room: room })))
+    }
+
+    /// Has a body take the room that one of this length takes.
+    fn grow(&self, room: &mut Option<OwnedSemaphorePermit>, length: usize) -> Result<(), Refusal> {
+        let taken = room.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let more = length.saturating_sub(OWN).saturating_sub(taken);
+        let more = u32::try_from(more).ok().and_then(|more| self.0.clone().try_acquire_many_owned(more).ok());
+        match (more, room) {
+            (Some(more), Some(room)) => room.merge(more),
+            (Some(more), room) => *room = Some(more),
+            (None, _) => {
+                let message =
+                    format!("Main is busy: other payloads take all of the {MAX_BODY} bytes for them");
+                return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+fn too_large(bytes: u64, max: u64) -> Refusal {
+    Error::TooLarge { bytes, allowed: max.min(MAX_BODY as u64) }.into()
+}

@@ -1,0 +1,55 @@
+//! What is being compiled at the moment, and for whom.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::SystemTime,
+};
+
+use serde::Serialize;
+use weir_logs::rfc3339;
+
+/// The compilations under way, by the name of what asks for each.
+#[derive(Debug, Default)]
+pub struct Compilations(Mutex<HashMap<String, BeingCompiled>>);
+
+/// A component that is being compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct BeingCompiled {
+    /// Bytes of the component.
+    pub bytes: u64,
+    /// When that began.
+    #[serde(serialize_with = "rfc3339")]
+    pub since: SystemTime,
+}
+
+/// Ends with the compilation.
+#[cfg(feature = "compiler")]
+pub(super) struct UnderWay {
+    compilations: std::sync::Arc<Compilations>,
+    name: String,
+}
+
+impl Compilations {
+    /// What is compiled for an extension or a hook.
+    pub fn of(&self, name: &str) -> Option<BeingCompiled> {
+        self.all().get(name).copied()
+    }
+
+    #[cfg(feature = "compiler")]
+    pub(super) fn begin(self: &std::sync::Arc<Self>, name: &str, bytes: u64) -> UnderWay {
+        self.all().insert(name.to_owned(), BeingCompiled { bytes, since: SystemTime::now() });
+        UnderWay { compilations: self.clone(), name: name.to_owned() }
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<String, BeingCompiled>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(feature = "compiler")]
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.compilations.all().remove(&self.name);
+    }
+}

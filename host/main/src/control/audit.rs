@@ -1,0 +1,62 @@
+//! The line that the log has of each change that somebody asks for.
+
+use std::{fmt::Display, sync::Arc};
+
+use weir_logs::{Level, Logs, Source};
+use weir_names::{ExtensionId, harmless};
+
+/// Bytes of an outcome.
+const MAX_OUTCOME: usize = 1024;
+
+/// Something that somebody asked for. Its line is written when it is dropped.
+#[derive(Debug)]
+pub(super) struct Audit<'a> {
+    by: &'a str,
+    order: String,
+    /// The log that the line is written to, where an extension is changed.
+    extension: Option<(&'a Logs, Arc<str>)>,
+    outcome: Result<String, String>,
+}
+
+impl<'a> Audit<'a> {
+    /// Of a change of one extension.
+    pub(super) fn of(by: &'a str, order: &str, logs: &'a Logs, extension: &ExtensionId) -> Self {
+        let mut audit = Self::new(by, order);
+        audit.extension = Some((logs, extension.as_str().into()));
+        audit
+    }
+
+    /// Of another change.
+    pub(super) fn new(by: &'a str, order: impl Into<String>) -> Self {
+        let outcome = Err("whoever asked did not wait for the end".to_owned());
+        Self { by, order: order.into(), extension: None, outcome }
+    }
+
+    /// Says what came of it.
+    pub(super) fn end<T, E: Display>(&mut self, result: &Result<T, E>, done: impl FnOnce(&T) -> String) {
+        self.outcome = match result {
+            Ok(value) => Ok(done(value)),
+            // An error of the configuration has lines, which whoever asked gets.
+            Err(error) => Err(harmless(error.to_string().lines().next().unwrap_or_default(), MAX_OUTCOME)),
+        };
+    }
+}
+
+impl Drop for Audit<'_> {
+    fn drop(&mut self) {
+        let Self { by, order, extension, outcome } = self;
+        let (level, outcome) = match outcome {
+            Ok(outcome) => (Level::Info, outcome),
+            Err(outcome) => (Level::Warn, outcome),
+        };
+        let text = format!("{order}: {outcome}");
+        match extension {
+            Some((logs, id)) => {
+                let by = [("by".to_owned(), (*by).to_owned())];
+                logs.write(id, level, Source::Main, &text, by.into_iter());
+            }
+            None if level == Level::Info => tracing::info!(target: "weir", "{text} by={by:?}"),
+            None => tracing::warn!(target: "weir", "{text} by={by:?}"),
+        }
+    }
+}

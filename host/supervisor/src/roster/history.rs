@@ -1,0 +1,104 @@
+//! What happened to one extension, in order, and who asked for it.
+
+use std::{collections::VecDeque, sync::Arc, time::SystemTime};
+
+use serde::Serialize;
+use weir_logs::rfc3339;
+
+use super::ExtensionState;
+
+/// Entries that are kept of each extension.
+const KEPT: usize = 100;
+
+/// Something that happened to an extension.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct HistoryEntry {
+    /// When.
+    #[serde(serialize_with = "rfc3339")]
+    pub time: SystemTime,
+    /// What.
+    #[serde(flatten)]
+    pub event: HistoryEvent,
+}
+
+/// What happened to an extension.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum HistoryEvent {
+    /// Somebody asked for a change.
+    Asked {
+        /// For what: `start`, `stop`, `restart` or `reload`.
+        order: &'static str,
+        /// Who: a process on the control socket, as in `uid 0, pid 4212`; a signal; or `main`, the program itself.
+        by: Arc<str>,
+    },
+    /// It came into a state, or another version of it did.
+    State {
+        /// The state.
+        state: ExtensionState,
+        /// SHA-256 of the component that serves, in hexadecimal.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        hash: Option<String>,
+        /// Why, unless the failure before it says so.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// It failed.
+    Failed {
+        /// Why.
+        cause: String,
+        /// SHA-256 of the component, in hexadecimal, where it came so far.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        hash: Option<String>,
+    },
+}
+
+/// The last events of one extension, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct History(VecDeque<HistoryEntry>);
+
+impl History {
+    pub(super) fn add(&mut self, mut event: HistoryEvent) {
+        if let HistoryEvent::State { reason, .. } = &mut event
+            && let Some(HistoryEvent::Failed { cause, .. }) = self.0.back().map(|last| &last.event)
+        {
+            reason.take_if(|reason| reason == cause);
+        }
+        if self.0.len() >= KEPT {
+            self.0.pop_front();
+        }
+        self.0.push_back(HistoryEntry { time: SystemTime::now(), event });
+    }
+
+    pub(super) fn entries(&self) -> Vec<HistoryEntry> {
+        self.0.iter().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_hundred_are_kept_and_a_failure_is_told_once() {
+        let mut history = History::default();
+        for number in 0..KEPT {
+            history.add(HistoryEvent::Failed { cause: number.to_string(), hash: None });
+        }
+        let backing_off = |reason: &str| HistoryEvent::State {
+            state: ExtensionState::BackingOff,
+            hash: None,
+            reason: Some(reason.to_owned()),
+        };
+        history.add(backing_off("99"));
+        history.add(backing_off("another"));
+        let entries = history.entries();
+        let first = HistoryEvent::Failed { cause: "2".to_owned(), hash: None };
+        assert_eq!((entries.len(), &entries[0].event), (KEPT, &first));
+        let told = HistoryEvent::State { state: ExtensionState::BackingOff, hash: None, reason: None };
+        assert_eq!(entries[KEPT - 2].event, told);
+        assert_eq!(entries[KEPT - 1].event, backing_off("another"));
+    }
+}
