@@ -8,17 +8,14 @@ mod slot;
 
 use std::{
     fmt,
-    future::poll_fn,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::Poll,
 };
 
 use bytes::Bytes;
-use futures_util::task::AtomicWaker;
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
 pub(crate) use self::slot::Slot;
 use crate::id::{MessageId, OperationId, PeerId, ReaderId};
@@ -70,9 +67,9 @@ pub struct Waiter {
     max_answer: u64,
     to: ReplyTo,
     done: AtomicBool,
-    /// Of a receiver that wants to know when nobody waits any more.
-    receiver_task: AtomicWaker,
-    has_receiver_task: AtomicBool,
+    /// For a receiver that wants to know when nobody waits any more.
+    ended: Notify,
+    is_watched: AtomicBool,
 }
 
 /// Where an answer goes.
@@ -106,8 +103,8 @@ impl Waiter {
             max_answer,
             to,
             done: AtomicBool::new(false),
-            receiver_task: AtomicWaker::new(),
-            has_receiver_task: AtomicBool::new(false),
+            ended: Notify::new(),
+            is_watched: AtomicBool::new(false),
         }
     }
 
@@ -123,14 +120,13 @@ impl Waiter {
         self.route.receiver.id()
     }
 
-    /// Ends with it, for the one task of the receiver's that asks.
+    /// Ends with it.
     pub async fn ended(&self) {
-        poll_fn(|context| {
-            self.receiver_task.register(context.waker());
-            self.has_receiver_task.store(true, Ordering::SeqCst);
-            if self.is_done() { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
+        let ended = self.ended.notified();
+        self.is_watched.store(true, Ordering::SeqCst);
+        if !self.is_done() {
+            ended.await;
+        }
     }
 
     /// Ends it without an answer: nobody wants it any more. False if it was ended before: its answer
@@ -161,8 +157,9 @@ impl Waiter {
         self.term
     }
 
+    /// Whether nobody waits any more.
     #[inline]
-    pub(crate) fn is_done(&self) -> bool {
+    pub fn is_done(&self) -> bool {
         self.done.load(Ordering::SeqCst)
     }
 
@@ -215,8 +212,8 @@ impl Waiter {
         // Looked at first: whoever drops a call that was answered asks once more.
         let first = !self.is_done() && !self.done.swap(true, Ordering::SeqCst);
         // In one order with who asks: it sees that this has ended, or is seen here. Few ask.
-        if first && self.has_receiver_task.load(Ordering::SeqCst) {
-            self.receiver_task.wake();
+        if first && self.is_watched.load(Ordering::SeqCst) {
+            self.ended.notify_waiters();
         }
         first
     }

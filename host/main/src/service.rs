@@ -4,11 +4,11 @@ use std::{collections::HashMap, fmt, future::Future, pin::Pin, sync::Arc, time::
 
 use bytes::Bytes;
 use tokio::{
-    sync::{Semaphore, watch},
+    sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
     time::Instant,
 };
-use weir_bus::{Bus, Error, HandlerError, Incoming, MessageId, Request, Responder, Taken};
+use weir_bus::{Bus, Error, HandlerError, Incoming, MessageId, Request, Responder, Taken, Waiter};
 use weir_names::{ContractName, MAIN, OperationName};
 
 /// Handlers of one contract that may run at once, or wait for a thread; further requests wait for them.
@@ -29,8 +29,7 @@ pub struct ServedRequest {
     pub payload: Bytes,
     /// When the sender stops waiting.
     deadline: Instant,
-    /// Its sender goes when nobody waits any more.
-    given_up: watch::Receiver<()>,
+    waiter: Arc<Waiter>,
 }
 
 impl ServedRequest {
@@ -43,7 +42,7 @@ impl ServedRequest {
     /// Ends when nobody waits for the answer any more: for what a handler has begun elsewhere, since a
     /// future of its own is dropped then.
     pub async fn given_up(&self) {
-        let _gone = self.given_up.clone().changed().await;
+        self.waiter.ended().await;
     }
 }
 
@@ -198,64 +197,85 @@ impl Services {
         let operation = responder.operation();
         let Some(own) = self.by_contract.get(&operation.contract) else { return };
         let Some(handler) = own.service.handlers.get(&operation.name).cloned() else { return };
-        let (slot, room) = match own.handlers.clone().try_acquire_owned() {
-            Ok(slot) => (Some(slot), None),
+        let place = match own.handlers.clone().try_acquire_owned() {
+            Ok(slot) => Place::Slot(slot),
             Err(_) => {
                 let bytes = u32::try_from(payload.len().max(self.least_waiting)).unwrap_or(u32::MAX);
                 let Ok(room) = own.waiting.clone().try_acquire_many_owned(bytes) else {
                     responder.give(Err(Error::Overloaded(MAIN.to_owned())));
                     return;
                 };
-                (None, Some(room))
+                Place::Waits(room, own.handlers.clone())
             }
         };
-        let (waits, given_up) = watch::channel(());
         let served = ServedRequest {
             id: responder.id(),
             sender: self.bus.peer(responder.sender()).map(|peer| peer.name().to_owned()).unwrap_or_default(),
             payload,
             deadline: responder.deadline(),
-            given_up,
+            waiter: responder.waiter(),
         };
-        let (waiter, slots, threads) = (responder.waiter(), own.handlers.clone(), own.threads.clone());
-        handlers.spawn(async move {
-            let _waits = waits;
-            let answered = async {
-                let _slot = match slot {
-                    Some(slot) => Some(slot),
-                    None => slots.acquire_owned().await.ok(),
-                };
-                drop(room);
-                answer(handler, served, responder, threads).await;
-            };
-            tokio::select! {
-                biased;
-                // Dropped with all that it holds.
-                () = waiter.ended() => {}
-                () = answered => {}
-            }
-        });
+        handlers.spawn(answer(handler, served, responder, place, own.threads.clone()));
     }
 }
 
-/// Has a handler answer a request; a blocking one that runs goes on when this is dropped.
-async fn answer(handler: Handler, served: ServedRequest, responder: Responder, threads: Arc<Semaphore>) {
-    match handler {
-        Handler::Async(handler) => {
-            let outcome = handler(served).await;
-            responder.give(outcome.map_err(Error::from));
-        }
-        Handler::Blocking(handler) => {
-            let Ok(thread) = threads.acquire_owned().await else { return };
-            let work = tokio::task::spawn_blocking(move || {
-                let _thread = thread;
-                // It may have waited behind other work of the pool.
-                if !responder.is_done() {
-                    responder.give(handler(served).map_err(Error::from));
+/// Where a request is on its way to a handler.
+enum Place {
+    /// It has one.
+    Slot(OwnedSemaphorePermit),
+    /// It has room to wait for one of these.
+    Waits(OwnedSemaphorePermit, Arc<Semaphore>),
+}
+
+/// Has a handler answer a request, unless nobody waits for that any more first: a blocking one that runs goes on, of
+/// all else nothing is left.
+fn answer(
+    handler: Handler,
+    served: ServedRequest,
+    responder: Responder,
+    place: Place,
+    threads: Arc<Semaphore>,
+) -> impl Future<Output = ()> + Send {
+    let waiter = responder.waiter();
+    // An async function would hold each of its arguments twice.
+    async move {
+        let _slot = match place {
+            Place::Slot(slot) => slot,
+            Place::Waits(_room, slots) => match unless_ended(&waiter, slots.acquire_owned()).await {
+                Some(Ok(slot)) => slot,
+                _ => return,
+            },
+        };
+        match handler {
+            Handler::Async(handler) => {
+                if let Some(outcome) = unless_ended(&waiter, handler(served)).await {
+                    responder.give(outcome.map_err(Error::from));
                 }
-            });
-            // A handler that panicked has dropped its duty to answer, which answers.
-            let _panicked = work.await;
+            }
+            Handler::Blocking(handler) => {
+                let Some(Ok(thread)) = unless_ended(&waiter, threads.acquire_owned()).await else { return };
+                let work = tokio::task::spawn_blocking(move || {
+                    let _thread = thread;
+                    // It may have waited behind other work of the pool.
+                    if !responder.is_done() {
+                        responder.give(handler(served).map_err(Error::from));
+                    }
+                });
+                // A handler that panicked has dropped its duty to answer, which answers.
+                let _panicked = unless_ended(&waiter, work).await;
+            }
         }
+    }
+}
+
+/// What comes of it, unless nobody waits for the answer any more first. Most is there at once: the order spares that the rest.
+async fn unless_ended<T>(waiter: &Waiter, work: impl Future<Output = T>) -> Option<T> {
+    if waiter.is_done() {
+        return None;
+    }
+    tokio::select! {
+        biased;
+        done = work => Some(done),
+        () = waiter.ended() => None,
     }
 }
