@@ -14,7 +14,7 @@ use weir_host::{
     CallOptions, Client, Config, ExtensionConfig, HandlerError, Main, MainConfig, Service,
     client::Subscriber,
     component::{self, Compilation, SigningKey},
-    config::{Limits, QueueConfig},
+    config::{Limits, QueueConfig, Traces},
 };
 
 /// Far longer than any case takes under valgrind.
@@ -72,7 +72,14 @@ impl Artifacts {
         let key = SigningKey::generate()?;
         let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
         let (echo, limits) = (guests.join("echo-raw.wasm"), Limits::max());
-        let echo = component::compile(&echo, Some(&target), &limits, &Compilation::InProcess, &key)?;
+        let echo = component::compile(
+            &echo,
+            Some(&target),
+            &limits,
+            Traces::default(),
+            &Compilation::InProcess,
+            &key,
+        )?;
         fs::write(artifacts.echo(), echo)?;
         fs::write(artifacts.key(), key.trusted_key().to_string())?;
         Ok(artifacts)

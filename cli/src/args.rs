@@ -1,5 +1,6 @@
 //! What the command line accepts, and the help for it.
 
+mod components;
 mod hooks;
 mod main_choice;
 mod traffic;
@@ -10,6 +11,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 pub(crate) use self::{
+    components::{CompileArgs, InspectArgs, KeygenArgs, SymboliseArgs},
     hooks::{HooksCommand, HooksRunArgs},
     main_choice::Target,
     traffic::{PutArgs, QueuesArgs, QueuesCommand, RequeueArgs, ShowArgs, TopicsArgs},
@@ -121,6 +123,9 @@ Examples:
     Inspect(InspectArgs),
     /// Compile a component and sign what comes of it, for devices that run only what was compiled elsewhere
     Compile(CompileArgs),
+    /// Show in which lines of the source the functions of a trace were
+    #[command(visible_alias = "symbolize")]
+    Symbolise(SymboliseArgs),
     /// Make a key that `weir compile` signs with, and print what devices must trust
     Keygen(KeygenArgs),
     /// Print a script that completes `weir` in a shell
@@ -132,47 +137,6 @@ Examples:
         /// The shell
         shell: Shell,
     },
-}
-
-#[derive(Debug, ClapArgs)]
-#[command(after_help = "\
-The artifact takes the place of the component: `path` in the configuration names it. It runs only where
-`main.trusted-keys` lists the public half of the key, and under versions of Weir with the same major version
-of wasmtime and the same settings of it. The limits are those of the class `max`.
-
-Examples:
-  weir compile storage.wasm --key release.key
-  weir compile storage.wasm --key release.key --target aarch64-unknown-linux-gnu --output arm/storage.cwasm")]
-pub(crate) struct CompileArgs {
-    /// The component
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) file: PathBuf,
-    /// The key to sign with, of `weir keygen`
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) key: PathBuf,
-    /// The processor and system of the devices; else any processor of this machine's kind
-    #[arg(long, value_name = "TRIPLE")]
-    pub(crate) target: Option<String>,
-    /// Where the artifact goes; else beside the component, as `.cwasm`
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) output: Option<PathBuf>,
-}
-
-#[derive(Debug, ClapArgs)]
-#[command(after_help = "\
-The file is a private key (Ed25519, PKCS #8 in PEM): whoever has it can make what your devices run. The line
-that is printed belongs into `[main]` of every device that is to run what the key signs.
-
-Examples:
-  weir keygen release.key
-  weir keygen --public release.key")]
-pub(crate) struct KeygenArgs {
-    /// Where the key goes; nothing may be there yet
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) file: PathBuf,
-    /// Make nothing, and print the line for the key that is there
-    #[arg(long)]
-    pub(crate) public: bool,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -475,22 +439,4 @@ pub(crate) struct TailArgs {
 pub(crate) struct ShutdownArgs {
     #[command(flatten)]
     pub(crate) target: Target,
-}
-
-#[derive(Debug, ClapArgs)]
-#[command(after_help = "\
-What is printed is TOML. Write the host's side where it says FILL-IN, and take out what the extension
-shall not have. Nothing of the component is run.
-
-Examples:
-  weir inspect storage.wasm
-  weir inspect storage.wasm >> conf.d/storage.toml
-  weir inspect --json storage.wasm | jq .imports")]
-pub(crate) struct InspectArgs {
-    /// The component
-    #[arg(value_name = "FILE.wasm", value_hint = ValueHint::FilePath)]
-    pub(crate) file: PathBuf,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }

@@ -13,6 +13,7 @@ use crate::{
     compile::compilation,
     exit::{Said, chain},
     output::{self, printable},
+    progress,
 };
 
 pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<()> {
@@ -63,7 +64,9 @@ impl Components {
         for extension in &config.extensions {
             let before = config.extensions.iter().zip(&faults).find(|(other, _)| is_same(other, extension));
             let fault = before.map(|(_, fault)| fault.clone()).unwrap_or_else(|| {
-                let error = weir_host::component::check(&config.main, extension, &compilation).err()?;
+                let what = format!("checking `{}`", extension.id);
+                let check = || weir_host::component::check(&config.main, extension, &compilation);
+                let error = progress::during(&what, check).err()?;
                 Some((matches!(error.fault, LoadFault::Pinned(_)), chain(&error.into())))
             });
             faults.push(fault);

@@ -16,7 +16,8 @@ use weir_host::{
 
 use crate::{
     args::{CompileArgs, KeygenArgs},
-    output,
+    output::{self, printable},
+    progress,
 };
 
 /// What this program starts itself with, and nobody else does.
@@ -40,7 +41,10 @@ pub(crate) fn keygen(args: &KeygenArgs) -> anyhow::Result<()> {
 pub(crate) fn compile(args: &CompileArgs) -> anyhow::Result<()> {
     let key = read_key(&args.key)?;
     let target = args.target.as_deref();
-    let artifact = component::compile(&args.file, target, &Limits::max(), &compilation(), &key)?;
+    let what = format!("compiling `{}`", printable(&args.file.display().to_string()));
+    let artifact = progress::during(&what, || {
+        component::compile(&args.file, target, &Limits::max(), args.traces.into(), &compilation(), &key)
+    })?;
     let output = args.output.clone().unwrap_or_else(|| args.file.with_extension("cwasm"));
     anyhow::ensure!(
         output != args.file,

@@ -19,9 +19,9 @@ use crate::{
     args::HooksRunArgs,
     compile::compilation,
     exit::{HookFailed, Usage},
-    output,
+    output::{self, printable},
     payload::{self, payload},
-    tables,
+    progress, tables,
 };
 
 pub(crate) fn run(args: &HooksRunArgs) -> anyhow::Result<()> {
@@ -35,8 +35,11 @@ pub(crate) fn run(args: &HooksRunArgs) -> anyhow::Result<()> {
         .and_then(|hooks| hooks.0.get(&name))
         .map(|dir| dir.suffixes.clone())
         .unwrap_or_default();
-    let main = wait(Main::builder(config).compilation(compilation()).start()).map_err(of_call)?;
-    let report = main.hooks().get(name.as_str())?.run_blocking(call).map_err(of_call)?;
+    let what = format!("running the hooks of `{}`", printable(&args.which.display().to_string()));
+    let report = progress::during(&what, || {
+        let main = wait(Main::builder(config).compilation(compilation()).start()).map_err(of_call)?;
+        main.hooks().get(name.as_str())?.run_blocking(call).map_err(of_call)
+    })?;
     if args.json {
         output::json(&report)?;
     } else if report.runs.is_empty() {

@@ -59,6 +59,13 @@ pub(crate) fn init(format: LogFormat) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Says something in a line below those of the log, on a terminal. Empty: that line is removed.
+pub(crate) fn show_below(text: String) {
+    if let Some(lines) = LINES.get() {
+        lines.show_below(text);
+    }
+}
+
 /// Puts a text, with the end of its last line, behind the lines of the log. False if this process has no log.
 pub(crate) fn append(text: &str) -> bool {
     let Some(lines) = LINES.get() else { return false };

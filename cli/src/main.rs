@@ -1,7 +1,7 @@
 //! `weir`: runs extensions, and talks to the Main that runs them.
 //!
 //! Every command is a module. Those that talk to Main do so over its control socket, as any program
-//! could; only `run`, `check`, `hooks`, `inspect`, `compile`, `keygen` and `limits --file` use the library for
+//! could; only `run`, `check`, `hooks`, `inspect`, `compile`, `symbolise`, `keygen` and `limits --file` use the library for
 //! more than names.
 
 mod args;
@@ -21,7 +21,9 @@ mod model;
 mod output;
 mod payload;
 mod plan;
+mod progress;
 mod run;
+mod symbolise;
 mod tables;
 mod traffic;
 
@@ -66,6 +68,7 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Shutdown(args) => client::block_on(control::shutdown(args)),
         Command::Inspect(args) => inspect::inspect(&args),
         Command::Compile(args) => compile::compile(&args),
+        Command::Symbolise(args) => symbolise::symbolise(&args),
         Command::Keygen(args) => compile::keygen(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

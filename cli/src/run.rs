@@ -26,7 +26,7 @@ use weir_host::{
 };
 
 use self::{notify::ServiceManager, own_file::OwnFile};
-use crate::{args::RunArgs, compile::compilation, locate, logging};
+use crate::{args::RunArgs, compile::compilation, locate, logging, progress};
 
 /// Bytes from which on memory comes straight from the system.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -62,6 +62,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
                 never = manager.keep_alive(main.control()) => match never {},
                 never = hang_up::reload(main.control(), hang_up) => match never {},
             }
+            logging::show_below(String::new());
             main.shutdown().await?;
             tracing::info!("stopped");
             Ok(())
@@ -99,6 +100,7 @@ async fn watch(
     let mut events = control.events();
     let mut started = std::pin::pin!(started.wait());
     let (mut is_started, mut is_told_to_end, mut is_stopping) = (false, false, false);
+    let (is_watched, mut tick) = (io::stderr().is_terminal(), tokio::time::interval(progress::TICK));
     // Some may have been ready before events were listened to.
     let mut seen_ready = HashSet::new();
     loop {
@@ -141,8 +143,10 @@ async fn watch(
                     _ => {}
                 }
             }
+            _ = tick.tick(), if is_watched && !is_started => logging::show_below(progress(&control.extensions())),
             () = &mut started, if !is_started => {
                 is_started = true;
+                logging::show_below(String::new());
                 give_back_freed();
                 if !is_told_to_end && !is_stopping {
                     let extensions = control.extensions();
@@ -182,6 +186,16 @@ fn summarize(extensions: &[ExtensionStatus], seen_ready: &HashSet<ExtensionId>) 
 fn readiness(extensions: &[ExtensionStatus]) -> String {
     let ready = extensions.iter().filter(|extension| extension.state == ExtensionState::Ready).count();
     format!("{ready} of {} extensions are ready", extensions.len())
+}
+
+/// How far the start is.
+fn progress(extensions: &[ExtensionStatus]) -> String {
+    let compiled = extensions.iter().filter(|extension| extension.compiling.is_some());
+    let compiled: Vec<_> = compiled.map(|extension| format!("`{}`", extension.id)).collect();
+    match &compiled[..] {
+        [] => readiness(extensions),
+        compiled => format!("{}; compiling {}", readiness(extensions), compiled.join(", ")),
+    }
 }
 
 /// The signals that end a service, and a program on a terminal.

@@ -16,6 +16,7 @@ mod command_line {
     mod observing;
     mod pauses;
     mod plan;
+    mod progress;
     mod recovery;
     mod reload;
     mod soak;

@@ -17,7 +17,7 @@ use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 use weir_host::{
     component::{self, Compilation, SigningKey},
-    config::Limits,
+    config::{Limits, Traces},
 };
 
 use super::{Bench, tasks::PATIENCE};
@@ -119,7 +119,14 @@ impl<'a> Site<'a> {
             return Ok(());
         }
         let file = self.bench.guests.component(component);
-        let artifact = component::compile(&file, None, &Limits::max(), &Compilation::InProcess, &self.key)?;
+        let artifact = component::compile(
+            &file,
+            None,
+            &Limits::max(),
+            Traces::default(),
+            &Compilation::InProcess,
+            &self.key,
+        )?;
         let path: PathBuf = self.dir.path().join(format!("{component}.cwasm"));
         fs::write(&path, artifact).with_context(|| format!("cannot write `{}`", path.display()))
     }

@@ -97,6 +97,7 @@ impl Command {
             | Self::Inspect(_)
             | Self::Compile(_)
             | Self::Keygen(_)
+            | Self::Symbolise(_)
             | Self::Completions { .. } => None,
         }
     }

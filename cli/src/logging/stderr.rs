@@ -11,6 +11,10 @@ use std::{
     time::Duration,
 };
 
+use indicatif::ProgressBar;
+
+use crate::progress;
+
 /// Bytes that may wait; as many again may be about to be written. What comes while there is no room is lost.
 const MAX_WAITING: usize = 256 * 1024;
 
@@ -30,6 +34,8 @@ struct State {
     waiting: Vec<u8>,
     /// Lines that came after those and found no room.
     lost: u64,
+    /// What the line below them is to say from now on; empty: there is to be none.
+    below: Option<String>,
     is_writing: bool,
 }
 
@@ -40,8 +46,9 @@ impl Lines {
         lost: impl Fn(u64) -> String + Send + 'static,
     ) -> io::Result<()> {
         let write = move || {
+            let mut below = None;
             loop {
-                self.write_some(&io::stderr(), &lost);
+                self.write_some(&io::stderr(), &lost, &mut below);
             }
         };
         thread::Builder::new().name("weir-log".to_owned()).spawn(write).map(|_ends_with_the_process| ())
@@ -60,6 +67,12 @@ impl Lines {
         self.changed.notify_all();
     }
 
+    /// Says something in a line below the others, which the next takes the place of. Empty: there is none any more.
+    pub(super) fn show_below(&self, text: String) {
+        self.state().below = Some(text);
+        self.changed.notify_all();
+    }
+
     /// Waits until all is written, or the reader has had its time.
     pub(super) fn flush(&self) {
         let is_pending = |state: &mut State| state.is_writing || state.is_waiting();
@@ -67,18 +80,35 @@ impl Lines {
     }
 
     /// Writes what waits, once there is something, line by line: up to 4096 bytes a pipe takes whole or not at all.
-    fn write_some(&self, mut stderr: impl Write, lost: impl Fn(u64) -> String) {
+    fn write_some(
+        &self,
+        mut stderr: impl Write,
+        lost: impl Fn(u64) -> String,
+        below: &mut Option<ProgressBar>,
+    ) {
         let state = self.changed.wait_while(self.state(), |state| !state.is_waiting());
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
         let (mut lines, count) = (mem::take(&mut state.waiting), mem::take(&mut state.lost));
+        let shown = state.below.take();
         state.is_writing = true;
         drop(state);
         if count > 0 {
             lines.extend_from_slice(lost(count).as_bytes());
         }
-        for line in lines.split_inclusive(|byte| *byte == b'\n') {
-            // Where nobody can read it there is nobody to tell.
-            let _gone = stderr.write_all(line);
+        let mut write = || {
+            for line in lines.split_inclusive(|byte| *byte == b'\n') {
+                // Where nobody can read it there is nobody to tell.
+                let _gone = stderr.write_all(line);
+            }
+        };
+        match below {
+            Some(below) => below.suspend(write),
+            None => write(),
+        }
+        match shown {
+            Some(text) if !text.is_empty() => below.get_or_insert_with(progress::line).set_message(text),
+            Some(_) => below.take().iter().for_each(ProgressBar::finish_and_clear),
+            None => {}
         }
         self.state().is_writing = false;
         self.changed.notify_all();
@@ -91,7 +121,7 @@ impl Lines {
 
 impl State {
     fn is_waiting(&self) -> bool {
-        !self.waiting.is_empty() || self.lost > 0
+        !self.waiting.is_empty() || self.lost > 0 || self.below.is_some()
     }
 }
 
@@ -101,7 +131,7 @@ mod tests {
 
     fn written(lines: &Lines) -> String {
         let mut written = Vec::new();
-        lines.write_some(&mut written, |count| format!("{count} lost\n"));
+        lines.write_some(&mut written, |count| format!("{count} lost\n"), &mut None);
         String::from_utf8(written).unwrap()
     }
 

@@ -20,22 +20,22 @@ const SLOW: u8 = 16;
 
 /// The processes that compile for a Main. One that has not begun its program yet has the arguments of Main still, and Main
 /// waits for it: to stop that would stop Main. One that has ended has none.
-fn children(main: &Running) -> Vec<Pid> {
+fn children(main: u32) -> Vec<Pid> {
     let parent = |stat: &str| stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u32>().ok();
     let arguments = |process: &Path| fs::read(process.join("cmdline")).ok();
-    let of_main = arguments(Path::new(&format!("/proc/{}", main.pid())));
+    let of_main = arguments(Path::new(&format!("/proc/{main}")));
     let child = |process: fs::DirEntry| {
         let pid = process.file_name().to_str()?.parse().ok()?;
         let stat = fs::read_to_string(process.path().join("stat")).ok()?;
         let its_own =
             arguments(&process.path()).filter(|its| !its.is_empty() && Some(its) != of_main.as_ref());
-        Pid::from_raw(pid).filter(|_| parent(&stat) == Some(main.pid()) && its_own.is_some())
+        Pid::from_raw(pid).filter(|_| parent(&stat) == Some(main) && its_own.is_some())
     };
     fs::read_dir("/proc").unwrap().filter_map(|process| child(process.unwrap())).collect()
 }
 
 /// Stops so many compilations before they are done.
-fn stop_compiling(main: &Running, number: usize) -> Vec<Pid> {
+pub(super) fn stop_compiling(main: u32, number: usize) -> Vec<Pid> {
     until("it is compiled", || {
         let children = children(main);
         let stopped = children.iter().all(|child| kill_process(*child, Signal::STOP).is_ok());
@@ -85,12 +85,12 @@ fn what_is_in_the_cache_starts_while_others_are_compiled() {
     fs::write(dir.path().join("weir.toml"), format!("{slow}{PUPPET}")).unwrap();
     let mut main = Running::begin(dir);
     main.until("the control socket is");
-    stop_compiling(&main, 2);
+    stop_compiling(main.pid(), 2);
 
     let state = |id: &str| main.json(&["status", "--json", id])["state"].clone();
     until("the puppet is ready", || (state("puppet") == "ready").then_some(()));
     assert_eq!(own_name(&main).good(), "puppet");
-    assert_eq!(children(&main).len(), 2);
+    assert_eq!(children(main.pid()).len(), 2);
     let slow = |wanted: &str| (0..SLOW).filter(|number| state(&format!("slow-{number}")) == wanted).count();
     assert!(slow("starting") > 0);
     let compiled =
@@ -112,13 +112,13 @@ fn an_extension_serves_until_what_comes_after_its_restart_is_compiled() {
 
     write_puppet(&file, 1);
     let asked = restart();
-    let first = stop_compiling(&main, 1);
+    let first = stop_compiling(main.pid(), 1);
     assert_eq!(own_name(&main).good(), "puppet");
     // One that comes later means what is in the file by then, and goes for both.
     write_puppet(&file, 2);
     let again = restart();
     let compiling = until("the other is compiled", || {
-        let other = children(&main).into_iter().find(|child| !first.contains(child))?;
+        let other = children(main.pid()).into_iter().find(|child| !first.contains(child))?;
         kill_process(other, Signal::STOP).ok()?;
         Some(other)
     });
@@ -134,10 +134,10 @@ fn an_extension_serves_until_what_comes_after_its_restart_is_compiled() {
     // A stop is not held up.
     write_puppet(&file, 3);
     let asked = restart();
-    stop_compiling(&main, 1);
+    stop_compiling(main.pid(), 1);
     assert_eq!(main.weir(&["stop", "puppet"]).good(), "`puppet` is stopped\n");
     assert_eq!(end(asked).stderr, "error: `puppet` did not start: it was stopped\n");
-    until("the compiler is gone", || children(&main).is_empty().then_some(()));
+    until("the compiler is gone", || children(main.pid()).is_empty().then_some(()));
 
     // As before, it is stopped whatever then comes.
     main.weir(&["start", "puppet"]).good();

@@ -1,8 +1,10 @@
-//! Components whose functions have names that are made to be dear to show.
+//! What traces tell, and components whose functions have names that are made to be dear to show.
 
-use std::{fmt::Write, fs};
+use std::{fmt::Write, fs, path::Path, process::Command};
 
-use super::support::{Running, with_own_component};
+use tempfile::TempDir;
+
+use super::support::{Done, Running, done, weir, with_own_component};
 
 /// A mangled name of a hundred bytes that takes a megabyte to print in full: each tuple holds the one in it twice.
 fn growing() -> String {
@@ -63,4 +65,114 @@ fn a_trap_costs_no_more_for_the_names_of_its_functions() {
         let growing = ticks_of_failures(&trapping(&growing(), instantiated));
         assert!(growing <= 3 * plain + 50, "{growing} ticks, with plain names {plain}");
     }
+}
+
+/// A program that ends by a panic in a function that is inlined into another.
+const PANICKING: &str = r#"
+#[inline(never)]
+fn outer(text: &str) -> usize {
+    inner(text) + 1
+}
+
+#[inline(always)]
+fn inner(text: &str) -> usize {
+    if text.is_empty() {
+        std::process::abort();
+    }
+    text.len()
+}
+
+fn main() {
+    println!("{}", outer(&std::env::args().nth(1).unwrap_or_default()));
+}
+"#;
+
+/// Compiles that program, with these options beside those for debug information.
+fn compile_panicking(dir: &Path, name: &str, options: &[&str]) {
+    fs::write(dir.join("panicking.rs"), PANICKING).unwrap();
+    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()));
+    rustc.current_dir(dir).args([
+        "--target",
+        "wasm32-wasip2",
+        "--edition",
+        "2024",
+        "-Cpanic=abort",
+        "-Copt-level=1",
+    ]);
+    rustc.args(["-Cdebuginfo=line-tables-only", "panicking.rs", "-o", name]).args(options);
+    let output = rustc.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// What a failure of an extension of this component tells, with lines or without.
+fn failure(dir: TempDir, path: &str, keys: &str) -> (Running, String) {
+    let text = format!("[[extension]]\nid = 'it'\npath = '{path}'\nrestart.policy = 'never'\n{keys}");
+    fs::write(dir.path().join("weir.toml"), text).unwrap();
+    let mut main = Running::begin(dir);
+    main.until("[it] failed: trapped: ");
+    let status = main.weir(&["status", "--json", "it"]).good();
+    (main, status)
+}
+
+fn symbolise(main: &Running, status: &str, options: &[&str]) -> Done {
+    let args = [["symbolise", "--component", "unstripped.wasm"].as_slice(), options].concat();
+    main.weir_with_stdin(&args, status.as_bytes())
+}
+
+#[test]
+fn a_trace_with_lines_says_where_in_the_source_its_functions_were() {
+    let dir = tempfile::tempdir().unwrap();
+    compile_panicking(dir.path(), "unstripped.wasm", &[]);
+    compile_panicking(dir.path(), "stripped.wasm", &["-Cstrip=debuginfo"]);
+    let (main, status) = failure(dir, "stripped.wasm", "traces = 'lines'");
+    let json: serde_json::Value = serde_json::from_str(&status).unwrap();
+    let trace = json["failures"][0]["trace"].to_string();
+    assert!(trace.contains("panicking::outer, function "), "{trace}");
+
+    let text = symbolise(&main, &status, &[]).good();
+    // The call of the function that is inlined, and what that calls.
+    for line in ["panicking.rs:10:9 in inner", "panicking.rs:4:5 in outer", "panicking.rs:16:"] {
+        assert!(text.contains(line), "`{line}` in:\n{text}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&symbolise(&main, &status, &["--json"]).good()).unwrap();
+    let functions = json.as_array().unwrap();
+    let outer = functions.iter().find(|it| it["function"].to_string().contains("outer")).unwrap();
+    assert_eq!((&outer["lines"][0]["line"], &outer["lines"][1]["line"]), (&10.into(), &4.into()), "{json}");
+
+    // Without what it takes, it says what that is.
+    let stripped = main.weir_with_stdin(&["symbolise", "--component", "stripped.wasm"], status.as_bytes());
+    let nothing = main.weir_with_stdin(&["symbolise", "--component", "unstripped.wasm"], b"{}");
+    let errors = format!("{}{}", stripped.stderr, nothing.stderr);
+    insta::with_settings!({ snapshot_path => "../golden", prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!("symbolise-errors", errors);
+    });
+}
+
+#[test]
+fn a_trace_without_lines_has_the_names_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    compile_panicking(dir.path(), "unstripped.wasm", &[]);
+    let (main, status) = failure(dir, "unstripped.wasm", "");
+    let json: serde_json::Value = serde_json::from_str(&status).unwrap();
+    let trace = json["failures"][0]["trace"].as_array().unwrap();
+    assert!(trace.iter().any(|function| function == "panicking::outer"), "{trace:?}");
+    let done = symbolise(&main, &status, &[]);
+    assert!(done.code == 1 && done.stderr.contains("its extension needs `traces = \"lines\"`"), "{done:?}");
+}
+
+#[test]
+fn an_artifact_has_lines_if_it_was_compiled_with_them() {
+    let dir = tempfile::tempdir().unwrap();
+    compile_panicking(dir.path(), "unstripped.wasm", &[]);
+    let weir = |args: &[&str]| done(weir(dir.path()).args(args)).good();
+    let keys = weir(&["keygen", "release.key"]);
+    let compile = |what: &str| {
+        weir(&["compile", "unstripped.wasm", "--key", "release.key", "--traces", what, "-o", "it.cwasm"]);
+        fs::metadata(dir.path().join("it.cwasm")).unwrap().len()
+    };
+    assert!(compile("functions") < compile("lines"));
+    let keys = format!("[main]\n{keys}");
+    let (main, status) = failure(dir, "it.cwasm", &keys);
+    assert!(symbolise(&main, &status, &[]).good().contains("panicking.rs:10:9 in inner"));
 }

@@ -10,7 +10,7 @@ use std::{
 
 use super::support::{Done, done, weir};
 
-const COMMANDS: [&str; 26] = [
+const COMMANDS: [&str; 27] = [
     "run",
     "check",
     "ps",
@@ -36,6 +36,7 @@ const COMMANDS: [&str; 26] = [
     "inspect",
     "compile",
     "keygen",
+    "symbolise",
     "completions",
 ];
 

@@ -109,6 +109,7 @@ fn of_extension(extension: &ExtensionConfig) -> Facts {
         autostart,
         restart,
         reload,
+        traces,
         plugin_dir: _,
         copy_of: _,
     } = extension;
@@ -135,6 +136,7 @@ fn of_extension(extension: &ExtensionConfig) -> Facts {
     fact("grants.net", list(grants.net.iter().map(quoted)));
     fact("autostart", Some(autostart.to_string()));
     fact("reload", Some(quoted(reload.name())));
+    fact("traces", Some(quoted(traces.name())));
     fact("restart.policy", Some(quoted(restart.policy.name())));
     let times =
         [("backoff", restart.backoff), ("max-backoff", restart.max_backoff), ("window", restart.window)];

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use weir_names::{ContractName, ExtensionId, HookDirName, QueueName, RequestPolicy, TopicPattern};
 
 use super::{
-    ArtifactHash, ComponentSource, Grants, Limits, ReloadMode, RestartConfig, SubscribeGrant, shape::Shape,
+    ArtifactHash, ComponentSource, Grants, Limits, ReloadMode, RestartConfig, SubscribeGrant, Traces,
+    shape::Shape,
 };
 
 pub(super) const INSTANCES: RangeInclusive<u32> = 1..=64;
@@ -58,6 +59,8 @@ pub struct ExtensionConfig {
     pub restart: RestartConfig,
     /// How a new version takes its place.
     pub reload: ReloadMode,
+    /// What the traces of its failures tell.
+    pub traces: Traces,
     /// Where its file must be, if it has one, once it belongs to a Main. Main sets it.
     #[doc(hidden)]
     pub plugin_dir: Option<PathBuf>,
@@ -100,6 +103,7 @@ impl ExtensionConfig {
             autostart: true,
             restart: RestartConfig::default(),
             reload: ReloadMode::default(),
+            traces: Traces::default(),
             plugin_dir: None,
             copy_of: None,
         }
@@ -201,6 +205,7 @@ mod tests {
             autostart: _,
             restart: _,
             reload: _,
+            traces: _,
             plugin_dir: _,
             copy_of: _,
         } = &a;
@@ -210,7 +215,7 @@ mod tests {
             assert_ne!(changed, a);
             changed.runs_as(&a)
         };
-        let of_the_instance: [fn(&mut ExtensionConfig); 17] = [
+        let of_the_instance: [fn(&mut ExtensionConfig); 18] = [
             |it| it.id = "b".parse().unwrap(),
             |it| it.component = ComponentSource::Path("b".into()),
             |it| it.component = ComponentSource::Bytes(Bytes::from_static(b"b")),
@@ -226,10 +231,11 @@ mod tests {
             |it| it.runs.push("h".parse().unwrap()),
             |it| it.when_full = RequestPolicy::Block,
             |it| it.instances = 2,
+            |it| it.traces = Traces::Lines,
             |it| it.grants.net.push("[::1]:80".parse().unwrap()),
             |it| drop(it.config.insert("a".to_owned(), "b".to_owned())),
         ];
-        assert_eq!(of_the_instance.map(runs_as_before), [false; 17]);
+        assert_eq!(of_the_instance.map(runs_as_before), [false; 18]);
         let subscribing = ExtensionConfig { subscribes: vec!["t".parse().unwrap()], ..a.clone() };
         let mut changed = subscribing.clone();
         changed.subscribes[0].policy = Policy::Latest;

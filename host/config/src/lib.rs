@@ -34,6 +34,7 @@ mod shape;
 mod subscribe;
 #[cfg(test)]
 mod tests;
+mod traces;
 
 pub use self::shape::bytes;
 pub use artifact::{ArtifactHash, ArtifactTextError, TrustedKey};
@@ -54,6 +55,7 @@ pub use queue::{QueueConfig, TopicConfig};
 pub use restart::{ReloadMode, RestartConfig, RestartPolicy};
 pub use shape::Shape;
 pub use subscribe::SubscribeGrant;
+pub use traces::Traces;
 pub use weir_names::{CpuShare, CpuShareError};
 
 /// For crates that bring a section of their own to the operator's file: see [`ConfigSection`](extend::ConfigSection).

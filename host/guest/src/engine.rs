@@ -9,35 +9,46 @@ use std::{
 };
 
 use wasmtime::{Config, Engine};
-use weir_config::Limits;
+use weir_config::{Limits, Traces};
 
 use super::memory::size;
 
-/// The engines that compile and run guests: one for each size of stack, since that belongs to the engine.
+/// The engines that compile and run guests.
 #[derive(Clone)]
 pub struct Runtime {
-    by_stack: Arc<Mutex<HashMap<Stack, Engines>>>,
+    by_kind: Arc<Mutex<HashMap<EngineKind, Engines>>>,
     /// So many guests have their instances from pools at once. None: all have them on demand.
     pooled: Option<u32>,
 }
 
-/// Those for one size of stack, the best first.
+/// Those of one kind, the best first.
 type Engines = Arc<[Engine]>;
 
-/// Bytes of stack of a guest, and of host functions on top of it.
+/// What engines differ in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Stack {
-    guest: usize,
-    host: usize,
+pub(crate) struct EngineKind {
+    /// Bytes of stack of a guest.
+    guest_stack: usize,
+    /// Bytes of stack of host functions, on top of that.
+    host_stack: usize,
+    traces: Traces,
 }
 
-impl Stack {
-    pub(super) fn of(limits: &Limits) -> Self {
-        Self { guest: size(limits.stack), host: size(limits.fixed().host_stack) }
+impl EngineKind {
+    pub(super) fn of(limits: &Limits, traces: Traces) -> Self {
+        Self { guest_stack: size(limits.stack), host_stack: size(limits.fixed().host_stack), traces }
     }
 
     pub(super) fn config(self) -> Config {
-        config::config(self.guest, self.host)
+        let mut config = config::config(self.guest_stack, self.host_stack);
+        config.generate_address_map(self.traces == Traces::Lines);
+        config
+    }
+}
+
+impl Default for EngineKind {
+    fn default() -> Self {
+        Self::of(&Limits::default(), Traces::default())
     }
 }
 
@@ -50,27 +61,27 @@ impl std::fmt::Debug for Runtime {
 impl Runtime {
     /// Fails if this machine cannot run WebAssembly.
     pub fn new() -> wasmtime::Result<Self> {
-        let runtime = Self { by_stack: Arc::default(), pooled: None };
-        runtime.engines(Stack::of(&Limits::default()))?;
+        let runtime = Self { by_kind: Arc::default(), pooled: None };
+        runtime.engines(EngineKind::default())?;
         Ok(runtime)
     }
 
     /// One with pools for so many guests at once, whose engines are made when something is loaded for them.
     pub(super) fn pooled(at_once: u32) -> Self {
-        Self { by_stack: Arc::default(), pooled: Some(at_once) }
+        Self { by_kind: Arc::default(), pooled: Some(at_once) }
     }
 
-    /// The engines for that stack: one with pools, from which a guest has what it needs in half the time; and one
+    /// The engines of that kind: one with pools, from which a guest has what it needs in half the time; and one
     /// without, for what does not fit the pools, and for processes that may not reserve the addresses for them.
-    pub(super) fn engines(&self, stack: Stack) -> wasmtime::Result<Engines> {
-        let mut by_stack = self.by_stack.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(engines) = by_stack.get(&stack) {
+    pub(super) fn engines(&self, kind: EngineKind) -> wasmtime::Result<Engines> {
+        let mut by_kind = self.by_kind.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(engines) = by_kind.get(&kind) {
             return Ok(engines.clone());
         }
-        let pooled = self.pooled.map(|at_once| Engine::new(&pools::with_pools(stack.config(), at_once)));
-        let on_demand = Engine::new(&stack.config())?;
+        let pooled = self.pooled.map(|at_once| Engine::new(&pools::with_pools(kind.config(), at_once)));
+        let on_demand = Engine::new(&kind.config())?;
         let engines: Engines = pooled.into_iter().flatten().chain([on_demand]).collect();
-        by_stack.insert(stack, engines.clone());
+        by_kind.insert(kind, engines.clone());
         Ok(engines)
     }
 }
@@ -78,5 +89,5 @@ impl Runtime {
 /// An engine in which code runs as that of extensions does, for whoever measures it.
 #[cfg(feature = "compiler")]
 pub(super) fn engine() -> wasmtime::Result<Engine> {
-    Engine::new(&Stack::of(&Limits::default()).config())
+    Engine::new(&EngineKind::default().config())
 }

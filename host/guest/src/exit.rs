@@ -176,12 +176,18 @@ pub(super) fn said(error: &wasmtime::Error) -> String {
 #[error("cannot be instantiated")]
 pub(super) struct NotInstantiated;
 
-/// Names of the functions that were running, innermost first.
+/// The functions that were running, innermost first: their names, and where in them if their code has that.
 fn trace(error: &wasmtime::Error) -> Vec<String> {
     let frames = error.downcast_ref::<wasmtime::WasmBacktrace>().map(wasmtime::WasmBacktrace::frames);
-    let name = |frame: &wasmtime::FrameInfo| match frame.func_name() {
-        Some(name) => harmless(format_args!("{:#}", rustc_demangle::demangle(name)), 256),
-        None => format!("function {}", frame.func_index()),
+    let function = |frame: &wasmtime::FrameInfo| {
+        let name =
+            frame.func_name().map(|name| harmless(format_args!("{:#}", rustc_demangle::demangle(name)), 256));
+        let number = format!("function {}", frame.func_index());
+        match (name, frame.func_offset()) {
+            (name, None) => name.unwrap_or(number),
+            (None, Some(offset)) => format!("{number} +{offset:#x}"),
+            (Some(name), Some(offset)) => format!("{name}, {number} +{offset:#x}"),
+        }
     };
-    frames.unwrap_or_default().iter().take(32).map(name).collect()
+    frames.unwrap_or_default().iter().take(32).map(function).collect()
 }

@@ -38,7 +38,7 @@ use wasmtime::{
     component::{Component, Linker, types::ComponentItem},
 };
 use wasmtime_wasi::p2::bindings::CommandPre;
-use weir_config::{ArtifactHash, ComponentSource, ExtensionConfig, Limits, MainConfig, TrustedKey};
+use weir_config::{ArtifactHash, ComponentSource, ExtensionConfig, Limits, MainConfig, Traces, TrustedKey};
 use weir_logs::Logs;
 use weir_names::harmless;
 
@@ -65,7 +65,7 @@ pub use self::{
     stamp::FileStamp,
 };
 use super::{
-    engine::{Runtime, Stack},
+    engine::{EngineKind, Runtime},
     exit::{NotInstantiated, said},
     imports::is_offered,
     inspect::MAX_NAME,
@@ -117,6 +117,8 @@ pub struct LoadRequest<'w> {
     pub sha256: Option<ArtifactHash>,
     /// Of its size, its code, its compilation and its stack.
     pub limits: &'w Limits,
+    /// What traces are to tell of it.
+    pub traces: Traces,
     /// Whether what blocks may block whoever waits for it.
     pub may_block: bool,
 }
@@ -129,6 +131,10 @@ impl LoadRequest<'_> {
             ComponentSource::Bytes(_) => ComponentOrigin::Memory(self.name.to_owned()),
         }
     }
+
+    fn engine(&self) -> EngineKind {
+        EngineKind::of(self.limits, self.traces)
+    }
 }
 
 impl<'w> From<&'w ExtensionConfig> for LoadRequest<'w> {
@@ -139,6 +145,7 @@ impl<'w> From<&'w ExtensionConfig> for LoadRequest<'w> {
             plugin_dir: config.plugin_dir.as_deref(),
             sha256: config.sha256,
             limits: &config.limits,
+            traces: config.traces,
             may_block: false,
         }
     }
@@ -197,8 +204,8 @@ impl<G: Guest> Programs<G> {
         }
     }
 
-    /// Loads a file, off the worker thread. The same bytes are compiled once for each size of
-    /// stack, as long as somebody holds what came of that; and a file that is seen not to have changed since is not read
+    /// Loads a file, off the worker thread. The same bytes are compiled once for each kind of
+    /// engine, as long as somebody holds what came of that; and a file that is seen not to have changed since is not read
     /// again.
     pub async fn load(&self, wanted: LoadRequest<'_>) -> Result<Loaded<G>, LoadError> {
         if let Some(loaded) = self.held.unchanged(wanted) {
@@ -210,7 +217,7 @@ impl<G: Guest> Programs<G> {
         if wanted.sha256.is_some_and(|pinned| pinned != hash) {
             return Err(found(LoadFault::Pinned(hash)));
         }
-        let slot = self.held.slot(hash, Stack::of(wanted.limits));
+        let slot = self.held.slot(hash, wanted.engine());
         let program = slot.get_or_try_init(|| self.prepare(input, wanted)).await.map_err(found)?.clone();
         code::check(program.footprint, wanted.limits.code_size).map_err(found)?;
         let loaded = Loaded { program, for_others: slot };
@@ -248,9 +255,9 @@ impl<G: Guest> Programs<G> {
     ) -> Result<Arc<Program<G>>, LoadFault> {
         let permit = LoadPermit::take(&self.permits, wanted).await?;
         let hash = input.hash;
-        let (runtime, stack) = (self.runtime.clone(), Stack::of(wanted.limits));
+        let (runtime, kind) = (self.runtime.clone(), wanted.engine());
         let engines = permit
-            .blocking(move || runtime.engines(stack).map_err(|error| LoadFault::Engine(said(&error))))
+            .blocking(move || runtime.engines(kind).map_err(|error| LoadFault::Engine(said(&error))))
             .await?;
         let Some(engine) = engines.first().cloned() else {
             return Err(LoadFault::Engine("there is none".to_owned()));
@@ -371,7 +378,8 @@ pub fn cache_is_ours(main: &MainConfig) -> Option<bool> {
 /// Compiles a component for other devices and signs what comes of it: [`TrustedKey`] is what these must know.
 ///
 /// `target` is a triple such as `aarch64-unknown-linux-gnu`, of which code uses what every processor of that
-/// kind has. None: the kind of this machine.
+/// kind has. None: the kind of this machine. With [`Traces::Lines`] the artifact is larger, and traces tell lines, whatever
+/// the extension's configuration says.
 ///
 /// # Errors
 ///
@@ -382,6 +390,7 @@ pub fn compile(
     path: &Path,
     target: Option<&str>,
     limits: &Limits,
+    traces: Traces,
     compilation: &Compilation,
     key: &SigningKey,
 ) -> Result<Vec<u8>, LoadError> {
@@ -393,7 +402,7 @@ pub fn compile(
         return Err(LoadFault::NotWasm.of(path.into(), hash));
     }
     let target = target.map_or_else(|| target_lexicon::HOST.to_string(), ToOwned::to_owned);
-    let task = compilation::CompileTask::new(limits, Some(target));
+    let task = compilation::CompileTask::new(limits, traces, Some(target));
     apart(compilation.compile(input, task, LoadPermit::alone(path)))
         .unwrap_or_else(|error| Err(LoadFault::Compiler(error.to_string())))
         .map(|code| key.sign(code.bytes()))

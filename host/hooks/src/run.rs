@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use weir_config::{ComponentSource, LimitName};
+use weir_config::{ComponentSource, LimitName, Traces};
 use weir_guest::{
     Cut, Dirs, End, Ended, FileStamp, LoadError, LoadRequest, Loaded, RunsOn, Sandbox, Surroundings,
     WasiCommand,
@@ -194,6 +194,7 @@ impl Run {
             plugin_dir: Some(&config.dir),
             sha256: None,
             limits: &config.limits,
+            traces: Traces::default(),
             may_block: runs_on.may_block(),
         };
         let loaded = hooks.0.programs.load(wanted).await?;

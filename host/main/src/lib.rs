@@ -79,7 +79,7 @@ pub mod config {
         ArtifactHash, ArtifactTextError, ComponentSource, Config, ConfigError, ConfigErrors, Difference,
         DirGrant, DirMode, ExtensionConfig, FileLock, GrantError, Grants, GuestPath, Limits, Loader,
         MainConfig, NetGrant, QueueConfig, ReloadMode, RestartConfig, RestartPolicy, Shape, SubscribeGrant,
-        TopicConfig, TrustedKey, extend,
+        TopicConfig, Traces, TrustedKey, extend,
     };
     pub use weir_names::{CpuShare, CpuShareError, Policy, QueuePolicy, RequestPolicy};
 }

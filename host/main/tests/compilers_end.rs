@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use weir_host::{
     Config, ExtensionConfig, Main, MainConfig,
     component::{self, Compilation, LoadFault, SigningKey},
-    config::{Limits, RestartPolicy},
+    config::{Limits, RestartPolicy, Traces},
     control::ExtensionState,
 };
 
@@ -147,6 +147,6 @@ fn a_file_that_has_no_room_in_the_compiler_is_refused_for_its_memory() {
     let helper = env!("CARGO_BIN_EXE_weir-compile-helper").into();
     let child = Compilation::Child { program: helper, arguments: Vec::new() };
     let key = SigningKey::generate().unwrap();
-    let error = component::compile(&path, None, &limits, &child, &key).unwrap_err();
+    let error = component::compile(&path, None, &limits, Traces::default(), &child, &key).unwrap_err();
     assert!(matches!(error.fault, LoadFault::CompileMemory(_)), "{error}");
 }

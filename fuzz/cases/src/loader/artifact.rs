@@ -4,7 +4,7 @@ use std::{fs, sync::LazyLock};
 
 use weir_host::{
     component::{self, Compilation, SigningKey},
-    config::{Limits, TrustedKey},
+    config::{Limits, Traces, TrustedKey},
 };
 
 use super::{ARTIFACT_SIZE, changed, check, small_component};
@@ -44,7 +44,8 @@ fn signed_by(pem: &str) -> Vec<u8> {
     let dir = scratch();
     let path = dir.path().join("small.wasm");
     fs::write(&path, small_component()).unwrap();
-    component::compile(&path, None, &Limits::default(), &Compilation::InProcess, &key(pem)).unwrap()
+    component::compile(&path, None, &Limits::default(), Traces::default(), &Compilation::InProcess, &key(pem))
+        .unwrap()
 }
 
 fn key(pem: &str) -> SigningKey {

@@ -8,7 +8,7 @@ use super::{
     CLASS, CONTRACT, ExtensionDraft, QUEUE, artifact_text, changes, check_path, grants::grants, split,
 };
 use crate::{
-    ArtifactHash, SubscribeGrant,
+    ArtifactHash, SubscribeGrant, Traces,
     check::{ExtensionLocations, SubscribeLocations},
     classes::class_name,
     extension::{ExtensionConfig, INSTANCES},
@@ -25,6 +25,7 @@ const HOOKS: &str = "the name of a directory of hooks";
 const TOPIC: &str = "a topic pattern, as in `settings.changed.>`";
 const RESTART: &str = "`never`, `on-failure` or `always`";
 const RELOAD: &str = "`stop-first` or `overlap`";
+const TRACES: &str = "`functions` or `lines`";
 
 pub(super) fn extension(
     section: &mut Section<'_, '_>,
@@ -58,6 +59,7 @@ pub(super) fn extension(
     let autostart = section.flag("autostart");
     let restart = section.table("restart", restart);
     let reload = section.text("reload", RELOAD, ReloadMode::named);
+    let traces = section.text("traces", TRACES, Traces::named);
 
     let (id, path) = (id?, path?);
     let locations = ExtensionLocations {
@@ -78,6 +80,7 @@ pub(super) fn extension(
     let instances = instances.map_or(new.instances, Located::into_value);
     let autostart = autostart.unwrap_or(new.autostart);
     let reload = reload.map_or(new.reload, Located::into_value);
+    let traces = traces.map_or(new.traces, Located::into_value);
     let config = ExtensionConfig {
         sha256: sha256.map(Located::into_value),
         fulfills,
@@ -95,6 +98,7 @@ pub(super) fn extension(
         autostart,
         restart,
         reload,
+        traces,
         ..new
     };
     Some((ExtensionDraft { config, class, changes }, locations))

@@ -217,6 +217,7 @@ fn valid(key: &KnownKey) -> Option<String> {
             "policy" => "\"always\"",
             "when-full" => "\"block\"",
             "reload" => "\"overlap\"",
+            "traces" => "\"lines\"",
             "guest" => "\"/guest\"",
             "sha256" => "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"",
             _ => "\"z\"",

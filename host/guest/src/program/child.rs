@@ -18,6 +18,7 @@ use tokio::{
     sync::oneshot,
     time::timeout,
 };
+use weir_config::Traces;
 use weir_names::harmless;
 use weir_schedule::TimeLimit;
 
@@ -45,6 +46,8 @@ pub(super) struct CompileRequest {
     pub(super) seconds: u64,
     /// The processor that it compiles for. None: this machine's.
     pub(super) target: Option<String>,
+    /// Whether traces are to tell lines.
+    pub(super) lines: bool,
 }
 
 /// What the process answers: the first byte of its standard output. What it says follows after its length, 8
@@ -128,6 +131,7 @@ async fn talk(
         memory: task.memory,
         seconds: task.timeout.as_secs().saturating_add(1),
         target: task.target.clone(),
+        lines: task.traces == Traces::Lines,
     };
     let mut stdin = fs::File::from(stdin.into_owned_fd().map_err(lost)?);
     // Ends when the process does, since nobody reads then.

@@ -4,7 +4,7 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 #[cfg(feature = "compiler")]
-use weir_config::Limits;
+use weir_config::{Limits, Traces};
 
 #[cfg(feature = "compiler")]
 use super::{child, code::Code, error::LoadFault, helper, input::ComponentInput, load_permit::LoadPermit};
@@ -65,7 +65,7 @@ impl Compilation {
                 drop(permit);
                 compiling
                     .blocking(move || {
-                        let code = helper::compile(&component, task.target.as_deref());
+                        let code = helper::compile(&component, task.target.as_deref(), task.traces);
                         code.map(Code::compiled).map_err(|error| LoadFault::Compile(said(&error)))
                     })
                     .await
@@ -83,6 +83,7 @@ impl Compilation {
 pub(super) struct CompileTask {
     /// None: this machine's.
     pub(super) target: Option<String>,
+    pub(super) traces: Traces,
     pub(super) code_size: u64,
     pub(super) memory: u64,
     pub(super) timeout: Duration,
@@ -90,8 +91,8 @@ pub(super) struct CompileTask {
 
 #[cfg(feature = "compiler")]
 impl CompileTask {
-    pub(super) fn new(limits: &Limits, target: Option<String>) -> Self {
+    pub(super) fn new(limits: &Limits, traces: Traces, target: Option<String>) -> Self {
         let Limits { code_size, compile_memory, compile_timeout, .. } = *limits;
-        Self { target, code_size, memory: compile_memory, timeout: compile_timeout }
+        Self { target, traces, code_size, memory: compile_memory, timeout: compile_timeout }
     }
 }

@@ -102,7 +102,10 @@ mod with {
             let (meanwhile, began) = (permit.meanwhile(), Instant::now());
             self.say(wanted.name, Level::Info, &format!("is being compiled: {}", bytes(input.bytes)));
             let under_way = self.under_way.begin(wanted.name, input.bytes);
-            let code = self.compilation.compile(input, CompileTask::new(wanted.limits, None), permit).await?;
+            let code = self
+                .compilation
+                .compile(input, CompileTask::new(wanted.limits, wanted.traces, None), permit)
+                .await?;
             drop(under_way);
             let took = began.elapsed().as_secs_f64();
             self.say(wanted.name, Level::Info, &format!("was compiled in {took:.1} s"));

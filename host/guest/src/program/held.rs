@@ -16,7 +16,7 @@ use tokio::sync::OnceCell;
 use weir_config::ArtifactHash;
 
 use super::{LoadRequest, Program, stamp::FileStamp};
-use crate::{engine::Stack, instance_state::InstanceState};
+use crate::{engine::EngineKind, instance_state::InstanceState};
 
 /// Files that are known at once.
 const FILES: usize = 4096;
@@ -38,8 +38,8 @@ impl<G> Clone for Loaded<G> {
 /// Where the first who loads some bytes leaves the program for the others.
 pub(super) type ProgramSlot<G> = OnceCell<Arc<Program<G>>>;
 
-/// Of a file, and the stack that its engine has.
-type ProgramKey = (ArtifactHash, Stack);
+/// Of a file, and of the engine that runs it.
+type ProgramKey = (ArtifactHash, EngineKind);
 
 #[derive(Debug)]
 pub(super) struct HeldPrograms<G: 'static>(Mutex<Index<G>>);
@@ -56,7 +56,7 @@ struct KnownFile<G: 'static> {
     stamp: FileStamp,
     plugin_dir: Option<PathBuf>,
     file_size: u64,
-    stack: Stack,
+    engine: EngineKind,
     slot: Weak<ProgramSlot<G>>,
 }
 
@@ -68,14 +68,14 @@ impl<G> Default for HeldPrograms<G> {
 
 impl<G> HeldPrograms<G> {
     /// What others have loaded of these bytes, or where they find what is loaded of them now.
-    pub(super) fn slot(&self, hash: ArtifactHash, stack: Stack) -> Arc<ProgramSlot<G>> {
+    pub(super) fn slot(&self, hash: ArtifactHash, engine: EngineKind) -> Arc<ProgramSlot<G>> {
         let by_bytes = &mut self.index().by_bytes;
         by_bytes.retain(|_, slot| slot.strong_count() > 0);
-        if let Some(slot) = by_bytes.get(&(hash, stack)).and_then(Weak::upgrade) {
+        if let Some(slot) = by_bytes.get(&(hash, engine)).and_then(Weak::upgrade) {
             return slot;
         }
         let slot = Arc::new(ProgramSlot::default());
-        by_bytes.insert((hash, stack), Arc::downgrade(&slot));
+        by_bytes.insert((hash, engine), Arc::downgrade(&slot));
         slot
     }
 
@@ -87,8 +87,8 @@ impl<G> HeldPrograms<G> {
         let (stamp, slot) = {
             let index = self.index();
             let known = index.by_path.get(path)?;
-            let was = (known.plugin_dir.as_deref(), known.file_size, known.stack);
-            let is_as_wanted = was == (plugin_dir, limits.file_size, Stack::of(limits));
+            let was = (known.plugin_dir.as_deref(), known.file_size, known.engine);
+            let is_as_wanted = was == (plugin_dir, limits.file_size, wanted.engine());
             (known.stamp, known.slot.upgrade().filter(|_| is_as_wanted)?)
         };
         let program = slot.get()?.clone();
@@ -108,7 +108,7 @@ impl<G> HeldPrograms<G> {
                 stamp,
                 plugin_dir: wanted.plugin_dir.map(Path::to_owned),
                 file_size: wanted.limits.file_size,
-                stack: Stack::of(wanted.limits),
+                engine: wanted.engine(),
                 slot: Arc::downgrade(&loaded.for_others),
             };
             by_path.insert(path.to_owned(), known);

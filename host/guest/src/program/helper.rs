@@ -14,13 +14,13 @@ use rustix::{
     },
 };
 use wasmparser::{Parser, Payload};
-use weir_config::Limits;
+use weir_config::{Limits, Traces};
 
 use super::{
     child::{CompileAnswer, CompileRequest},
     symbols,
 };
-use crate::engine::Stack;
+use crate::engine::EngineKind;
 
 /// Bytes of the first line of what it is told.
 const MAX_REQUEST: u64 = 4096;
@@ -58,8 +58,9 @@ fn work() -> io::Result<()> {
     limit(Resource::Cpu, request.seconds)?;
     limit(Resource::As, request.memory)?;
     let mut component = Vec::new();
+    let traces = if request.lines { Traces::Lines } else { Traces::Functions };
     let read = stdin.read_to_end(&mut component).map_err(wasmtime::Error::from);
-    let (answer, body) = match read.and_then(|_| compile(&component, request.target.as_deref())) {
+    let (answer, body) = match read.and_then(|_| compile(&component, request.target.as_deref(), traces)) {
         Ok(code) => (CompileAnswer::Compiled, code),
         Err(error) if is_out_of_memory(&error) => (CompileAnswer::OutOfMemory, Vec::new()),
         Err(error) => {
@@ -81,8 +82,8 @@ fn limit(resource: Resource, value: u64) -> io::Result<()> {
 }
 
 /// The code that an engine of Weir runs, on this machine or a target, as [`Code`](super::code::Code) has it.
-pub(super) fn compile(component: &[u8], target: Option<&str>) -> wasmtime::Result<Vec<u8>> {
-    let mut config = Stack::of(&Limits::default()).config();
+pub(super) fn compile(component: &[u8], target: Option<&str>, traces: Traces) -> wasmtime::Result<Vec<u8>> {
+    let mut config = EngineKind::of(&Limits::default(), traces).config();
     if let Some(target) = target {
         config.target(target)?;
     }

@@ -97,8 +97,7 @@ mod tests {
     use wasmtime::Engine;
 
     use super::*;
-    use crate::engine::Stack;
-    use weir_config::Limits;
+    use crate::engine::EngineKind;
 
     const COMPONENT: &str = r#"
         (component
@@ -107,7 +106,7 @@ mod tests {
     "#;
 
     fn compiled() -> Vec<u8> {
-        let engine = Engine::new(&Stack::of(&Limits::default()).config()).unwrap();
+        let engine = Engine::new(&EngineKind::default().config()).unwrap();
         engine.precompile_component(&wat::parse_str(COMPONENT).unwrap()).unwrap()
     }
 

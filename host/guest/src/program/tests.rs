@@ -25,7 +25,15 @@ fn at(path: impl Into<PathBuf>) -> ComponentSource {
 }
 
 fn wanted<'w>(component: &'w ComponentSource, limits: &'w Limits) -> LoadRequest<'w> {
-    LoadRequest { name: "it", component, plugin_dir: None, sha256: None, limits, may_block: false }
+    LoadRequest {
+        name: "it",
+        component,
+        plugin_dir: None,
+        sha256: None,
+        limits,
+        traces: Traces::default(),
+        may_block: false,
+    }
 }
 
 /// What hangs until it is let go, or the test ends.
@@ -156,7 +164,10 @@ fn a_compiler_that_takes_too_long_is_told_from_a_file_that_hangs_while_it_is_fed
         let (programs, component, limits) = (programs(1), at(test_guests::path("worker")), Limits::default());
         let timeout = Duration::from_millis(100);
         let compile = |input, permit| {
-            let task = compilation::CompileTask { timeout, ..compilation::CompileTask::new(&limits, None) };
+            let task = compilation::CompileTask {
+                timeout,
+                ..compilation::CompileTask::new(&limits, Traces::default(), None)
+            };
             async {
                 child::compile(Path::new("sleep"), &["1000".into()], input, task, permit).await.err().unwrap()
             }

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use weir_host::{
     Config, ExtensionConfig, Main, MainConfig,
     component::{Compilation, SigningKey, compile},
-    config::{ArtifactHash, ComponentSource, Limits, ReloadMode},
+    config::{ArtifactHash, ComponentSource, Limits, ReloadMode, Traces},
     control::ExtensionState,
 };
 
@@ -88,7 +88,9 @@ async fn each_refusal_says_of_which_extension_the_component_in_memory_is() {
 #[tokio::test]
 async fn an_artifact_in_memory_runs_where_nothing_compiles_if_a_trusted_key_signed_it() {
     let (key, other) = (SigningKey::generate().unwrap(), SigningKey::generate().unwrap());
-    let artifact = |key| compile(&test_guests::path("puppet"), None, &Limits::max(), &child(), key).unwrap();
+    let artifact = |key| {
+        compile(&test_guests::path("puppet"), None, &Limits::max(), Traces::default(), &child(), key).unwrap()
+    };
     let mut config = config(vec![
         puppet("trusted", artifact(&key)),
         puppet("untrusted", artifact(&other)),

@@ -1,6 +1,6 @@
 //! Which instances come from pools, and what is kept for them.
 
-use weir_config::{Limits, MainConfig};
+use weir_config::{Limits, MainConfig, Traces};
 
 use super::*;
 use crate::program::{Compilation, Runtime, Sources};
@@ -11,7 +11,15 @@ fn programs() -> Programs {
 }
 
 fn wanted<'w>(component: &'w ComponentSource, limits: &'w Limits) -> LoadRequest<'w> {
-    LoadRequest { name: "it", component, plugin_dir: None, sha256: None, limits, may_block: false }
+    LoadRequest {
+        name: "it",
+        component,
+        plugin_dir: None,
+        sha256: None,
+        limits,
+        traces: Traces::default(),
+        may_block: false,
+    }
 }
 
 fn free(programs: &Programs) -> usize {

@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::symlink, path::PathBuf, time::SystemTime};
 
 use tempfile::TempDir;
-use weir_config::{ComponentSource, Limits, MainConfig};
+use weir_config::{ComponentSource, Limits, MainConfig, Traces};
 
 use super::*;
 use crate::program::{Compilation, LoadError, LoadFault, Programs, Runtime, Sources};
@@ -39,6 +39,7 @@ fn wanted<'w>(dir: &'w TempDir, component: &'w ComponentSource, limits: &'w Limi
         plugin_dir: Some(dir.path()),
         sha256: None,
         limits,
+        traces: Traces::default(),
         may_block: false,
     }
 }

@@ -2,14 +2,22 @@
 
 use weir_host::{
     component::{self, LoadFault, SigningKey},
-    config::Limits,
+    config::{Limits, Traces},
 };
 
 use super::*;
 
 fn artifact(files: &Files, key: &SigningKey) -> Vec<u8> {
     files.write_text("good.wasm", &good());
-    component::compile(&files.path().join("good.wasm"), None, &Limits::max(), &child(), key).unwrap()
+    component::compile(
+        &files.path().join("good.wasm"),
+        None,
+        &Limits::max(),
+        Traces::default(),
+        &child(),
+        key,
+    )
+    .unwrap()
 }
 
 #[tokio::test]
@@ -105,7 +113,14 @@ fn an_artifact_for_another_processor_is_refused_by_name() {
     files.main.trusted_keys = vec![key.trusted_key()];
     files.write_text("good.wasm", &good());
     let compiled = |target: &str| {
-        component::compile(&files.path().join("good.wasm"), Some(target), &Limits::max(), &child(), &key)
+        component::compile(
+            &files.path().join("good.wasm"),
+            Some(target),
+            &Limits::max(),
+            Traces::default(),
+            &child(),
+            &key,
+        )
     };
     let Err(error) = compiled("toaster-unknown-none") else { panic!() };
     assert!(matches!(error.fault, LoadFault::Compile(_)), "{error}");

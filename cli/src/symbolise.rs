@@ -1,0 +1,182 @@
+//! `weir symbolise`: from the functions of a trace, and where in them, to lines of the source.
+//!
+//! The debug information is DWARF, whose addresses in WebAssembly count from the contents of the code section
+//! (<https://yurydelendik.github.io/webassembly-dwarf/>). Its author trusts the file: it is read whole.
+
+use std::{fs, ops::Range};
+
+use addr2line::{
+    Context,
+    gimli::{Dwarf, EndianSlice, LittleEndian},
+};
+use anyhow::{Context as _, bail, ensure};
+use serde::Serialize;
+use serde_json::Value;
+use wasmparser::{Parser, Payload, TypeRef};
+
+use crate::{
+    args::SymboliseArgs,
+    output::{self, printable},
+    payload::{self, payload},
+};
+
+type Bytes<'a> = EndianSlice<'a, LittleEndian>;
+
+pub(crate) fn symbolise(args: &SymboliseArgs) -> anyhow::Result<()> {
+    let failure = match args.failure.as_str() {
+        "-" => payload(Some("-"))?,
+        path => payload::file(path)?,
+    };
+    let failure: Value = serde_json::from_slice(&failure).context("what is to be symbolised is not JSON")?;
+    let trace = trace(&failure)?;
+    let path = args.component.display();
+    let component = fs::read(&args.component).with_context(|| format!("cannot read `{path}`"))?;
+    let module = Module::with_lines(&component).with_context(|| format!("cannot use `{path}`"))?;
+    let context = module.context()?;
+    let functions: Vec<_> =
+        trace.iter().map(|text| Function { text, lines: module.lines(&context, text) }).collect();
+    ensure!(
+        trace.iter().any(|text| place(text).is_some()),
+        "the trace names functions alone: its extension needs `traces = \"lines\"`, and an artifact `--traces lines`"
+    );
+    if args.json {
+        return output::json(&functions);
+    }
+    for function in functions {
+        output::line(&printable(function.text))?;
+        for line in function.lines {
+            output::line(&format!("    {}", printable(&line.to_string())))?;
+        }
+    }
+    Ok(())
+}
+
+/// A function of a trace.
+#[derive(Debug, Serialize)]
+struct Function<'a> {
+    /// As it stands in the trace.
+    #[serde(rename = "function")]
+    text: &'a str,
+    /// Where it was: in what was inlined first, in itself last. Empty where nothing is known of it.
+    lines: Vec<Line>,
+}
+
+/// A line of the source, and the function that it is in.
+#[derive(Debug, Serialize)]
+struct Line {
+    function: Option<String>,
+    file: Option<String>,
+    line: Option<u32>,
+    column: Option<u32>,
+}
+
+impl std::fmt::Display for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.file.as_deref().unwrap_or("?"))?;
+        for number in [self.line, self.column].into_iter().flatten() {
+            write!(f, ":{number}")?;
+        }
+        self.function.as_ref().map_or(Ok(()), |function| write!(f, " in {function}"))
+    }
+}
+
+/// The trace of a failure, or of the last of several.
+fn trace(json: &Value) -> anyhow::Result<Vec<&str>> {
+    let failure = match json.get("failures").and_then(Value::as_array) {
+        Some(failures) => failures.last().context("it has not failed")?,
+        None => json,
+    };
+    let trace = failure.get("trace").and_then(Value::as_array).context("the failure has no `trace`")?;
+    Ok(trace.iter().filter_map(Value::as_str).collect())
+}
+
+/// Which function of its module stands in a trace, and the offset in it: the end of the text, which Weir writes.
+fn place(text: &str) -> Option<(u32, u64)> {
+    let (before, offset) = text.rsplit_once(" +0x")?;
+    let (_, number) = before.rsplit_once("function ")?;
+    Some((number.parse().ok()?, u64::from_str_radix(offset, 16).ok()?))
+}
+
+/// A module with debug information.
+#[derive(Default)]
+struct Module<'a> {
+    imported: u32,
+    /// Where the contents of its code section begin in the file.
+    code: usize,
+    /// Its own functions.
+    bodies: Vec<Range<usize>>,
+    debug: Vec<(&'a str, &'a [u8])>,
+}
+
+impl<'a> Module<'a> {
+    /// The one module of a component that has lines.
+    fn with_lines(component: &'a [u8]) -> anyhow::Result<Self> {
+        let mut modules = Vec::new();
+        let mut open = Vec::new();
+        for payload in Parser::new(0).parse_all(component) {
+            let payload = payload?;
+            if let Payload::Version { .. } = payload {
+                open.push(Self::default());
+            }
+            let Some(module) = open.last_mut() else { continue };
+            match payload {
+                Payload::ImportSection(imports) => {
+                    for import in imports.into_imports() {
+                        let is_function = matches!(import?.ty, TypeRef::Func(_) | TypeRef::FuncExact(_));
+                        module.imported += u32::from(is_function);
+                    }
+                }
+                Payload::CodeSectionStart { range, .. } => module.code = range.start,
+                Payload::CodeSectionEntry(body) => module.bodies.push(body.range()),
+                Payload::CustomSection(section) if section.name().starts_with(".debug_") => {
+                    module.debug.push((section.name(), section.data()));
+                }
+                Payload::End(_) => modules.extend(open.pop()),
+                _ => {}
+            }
+        }
+        modules.retain(|module| module.debug.iter().any(|(name, _)| *name == ".debug_line"));
+        match (modules.pop(), modules.is_empty()) {
+            (Some(module), true) => Ok(module),
+            (Some(_), false) => bail!(
+                "several of its modules have debug information, and a trace does not say which it is of"
+            ),
+            (None, _) => bail!("it has no debug information: build it with that, and do not strip it"),
+        }
+    }
+
+    fn context(&self) -> anyhow::Result<Context<Bytes<'a>>> {
+        let section = |name: &str| {
+            let found = self.debug.iter().find(|(known, _)| *known == name);
+            EndianSlice::new(found.map_or(&[][..], |(_, data)| data), LittleEndian)
+        };
+        let dwarf = Dwarf::load(|id| Ok::<_, addr2line::gimli::Error>(section(id.name())))?;
+        Context::from_dwarf(dwarf).context("its debug information is damaged")
+    }
+
+    fn lines(&self, context: &Context<Bytes<'_>>, text: &str) -> Vec<Line> {
+        let address = place(text).and_then(|(function, offset)| self.address(function, offset));
+        let found = address.and_then(|address| context.find_frames(address).skip_all_loads().ok());
+        let mut lines = Vec::new();
+        let Some(mut frames) = found else { return lines };
+        while let Ok(Some(frame)) = frames.next() {
+            let function = frame.function.as_ref().and_then(|function| function.demangle().ok());
+            let location = frame.location;
+            lines.push(Line {
+                function: function.map(|name| name.into_owned()),
+                file: location.as_ref().and_then(|at| at.file).map(str::to_owned),
+                line: location.as_ref().and_then(|at| at.line),
+                column: location.as_ref().and_then(|at| at.column),
+            });
+        }
+        lines
+    }
+
+    /// Where an instruction is, as the debug information counts.
+    fn address(&self, function: u32, offset: u64) -> Option<u64> {
+        let own = usize::try_from(function.checked_sub(self.imported)?).ok()?;
+        let body = self.bodies.get(own)?;
+        let address = body.start.checked_add(usize::try_from(offset).ok()?)?;
+        body.contains(&address).then(|| (address - self.code) as u64)
+    }
+}
