@@ -54,12 +54,12 @@ fn warnings(config: &Config, mappings: Result<(), TooFewMappings>) -> Vec<String
 struct Components(Vec<Option<ConfigError>>);
 
 impl Components {
-    /// Checks none twice that is the same under the same limits.
+    /// Checks none twice that is compiled the same, under the same limits.
     fn check(config: &Config) -> Self {
         let mut faults: Vec<Option<(bool, String)>> = Vec::new();
         let compilation = compilation();
         let is_same = |a: &ExtensionConfig, b: &ExtensionConfig| {
-            (&a.component, a.sha256, &a.limits) == (&b.component, b.sha256, &b.limits)
+            (&a.component, a.sha256, &a.limits, a.traces) == (&b.component, b.sha256, &b.limits, b.traces)
         };
         for extension in &config.extensions {
             let before = config.extensions.iter().zip(&faults).find(|(other, _)| is_same(other, extension));

@@ -43,7 +43,7 @@ pub(crate) fn compile(args: &CompileArgs) -> anyhow::Result<()> {
     let target = args.target.as_deref();
     let what = format!("compiling `{}`", printable(&args.file.display().to_string()));
     let artifact = progress::during(&what, || {
-        component::compile(&args.file, target, &Limits::max(), args.traces.into(), &compilation(), &key)
+        component::compile(&args.file, target, &Limits::max(), args.traces, &compilation(), &key)
     })?;
     let output = args.output.clone().unwrap_or_else(|| args.file.with_extension("cwasm"));
     anyhow::ensure!(

@@ -29,16 +29,16 @@ pub(crate) fn symbolise(args: &SymboliseArgs) -> anyhow::Result<()> {
     };
     let failure: Value = serde_json::from_slice(&failure).context("what is to be symbolised is not JSON")?;
     let trace = trace(&failure)?;
+    ensure!(
+        trace.iter().any(|text| place(text).is_some()),
+        "the trace names functions alone: its extension needs `traces = \"lines\"`, and an artifact `--traces lines`"
+    );
     let path = args.component.display();
     let component = fs::read(&args.component).with_context(|| format!("cannot read `{path}`"))?;
     let module = Module::with_lines(&component).with_context(|| format!("cannot use `{path}`"))?;
     let context = module.context()?;
     let functions: Vec<_> =
         trace.iter().map(|text| Function { text, lines: module.lines(&context, text) }).collect();
-    ensure!(
-        trace.iter().any(|text| place(text).is_some()),
-        "the trace names functions alone: its extension needs `traces = \"lines\"`, and an artifact `--traces lines`"
-    );
     if args.json {
         return output::json(&functions);
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, ValueEnum, ValueHint};
+use clap::{Args as ClapArgs, ValueHint};
 use weir_host::config::Traces;
 
 #[derive(Debug, ClapArgs)]
@@ -24,9 +24,9 @@ pub(crate) struct CompileArgs {
     /// The processor and system of the devices; else any processor of this machine's kind
     #[arg(long, value_name = "TRIPLE")]
     pub(crate) target: Option<String>,
-    /// What traces are to tell: with `lines` the artifact is larger
+    /// What traces tell: `functions`, or `lines`, with which the artifact is larger
     #[arg(long, value_name = "WHAT", default_value = "functions")]
-    pub(crate) traces: TracesArg,
+    pub(crate) traces: Traces,
     /// Where the artifact goes; else beside the component, as `.cwasm`
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
@@ -65,22 +65,6 @@ pub(crate) struct InspectArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// As the operator's file has it.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum TracesArg {
-    Functions,
-    Lines,
-}
-
-impl From<TracesArg> for Traces {
-    fn from(traces: TracesArg) -> Self {
-        match traces {
-            TracesArg::Functions => Self::Functions,
-            TracesArg::Lines => Self::Lines,
-        }
-    }
 }
 
 #[derive(Debug, ClapArgs)]

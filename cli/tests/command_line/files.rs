@@ -52,6 +52,20 @@ fn what_check_compiles_is_there_for_run_if_the_cache_is_this_users() {
 }
 
 #[test]
+fn what_check_compiles_for_lines_in_traces_is_there_for_run_too() {
+    let puppet = |id| {
+        format!(
+            "[[extension]]\nid = '{id}'\npath = 'puppet.wasm'\nfulfills = ['{id}@1']\nconfig.contract = '{id}@1'\n"
+        )
+    };
+    let dir = configured(&format!("{}{}traces = 'lines'\n", puppet("names"), puppet("lines")));
+    fs::DirBuilder::new().mode(0o700).create(dir.path().join("cache")).unwrap();
+    done(weir(dir.path()).args(["check", "weir.toml"])).good();
+    let logs = Running::start(dir).weir(&["logs"]).good();
+    assert!(!logs.contains("is being compiled"), "{logs}");
+}
+
+#[test]
 fn check_points_at_the_line_for_people_and_for_programs() {
     let dir = configured("[limits.small]\nmemroy = \"4 MiB\"\n");
     let checked = done(weir(dir.path()).args(["check", "weir.toml"]));

@@ -1,9 +1,11 @@
 //! What traces of failures tell.
 
+use std::str::FromStr;
+
 use super::error::quote;
 
 /// What the trace of a failure says of each function that was running.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Traces {
     /// Its name.
@@ -22,8 +24,12 @@ impl Traces {
             Self::Lines => "lines",
         }
     }
+}
 
-    pub(super) fn named(text: &str) -> Result<Self, String> {
+impl FromStr for Traces {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "functions" => Ok(Self::Functions),
             "lines" => Ok(Self::Lines),

@@ -28,7 +28,7 @@ pub struct TooFewMappings {
 /// Memory mappings of one running extension: its stack, its memory and its tables, with their guards.
 const OF_AN_EXTENSION: u64 = 7;
 
-/// Of the code of one component, for one size of stack; extensions that run the same share it.
+/// Of the code of one component, for one size of stack and kind of traces; extensions that run the same share it.
 const OF_A_PROGRAM: u64 = 3;
 
 /// Left for all else: libraries, threads, the heap.
@@ -50,8 +50,10 @@ fn allowed() -> Option<u64> {
 
 /// Refuses more extensions than fit.
 fn check(extensions: &[ExtensionConfig], allowed: Option<u64>) -> Result<(), TooFewMappings> {
-    let programs: BTreeSet<_> =
-        extensions.iter().map(|extension| (&extension.component, extension.limits.stack)).collect();
+    let programs: BTreeSet<_> = extensions
+        .iter()
+        .map(|extension| (&extension.component, extension.limits.stack, extension.traces))
+        .collect();
     let count = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
     match allowed {
         Some(allowed) => {
@@ -77,6 +79,8 @@ fn fits(extensions: u64, programs: u64, allowed: u64) -> Result<(), TooFewMappin
 
 #[cfg(test)]
 mod tests {
+    use weir_config::Traces;
+
     use super::*;
 
     #[test]
@@ -116,6 +120,9 @@ mod tests {
         assert_eq!(needed(&extensions(1 << 20, &|_| "a.wasm".to_owned())), 2_703);
         assert_eq!(needed(&extensions(2 << 20, &|_| "a.wasm".to_owned())), 2_706);
         assert_eq!(needed(&extensions(1 << 20, &|n| format!("{n}.wasm"))), 3_000);
+        let mut with_lines = extensions(1 << 20, &|_| "a.wasm".to_owned());
+        with_lines[99].traces = Traces::Lines;
+        assert_eq!(needed(&with_lines), 2_706);
         check(&extensions(1 << 20, &|_| "a.wasm".to_owned()), None).unwrap();
         check(&[], Some(0)).unwrap();
     }

@@ -59,7 +59,7 @@ pub(super) fn extension(
     let autostart = section.flag("autostart");
     let restart = section.table("restart", restart);
     let reload = section.text("reload", RELOAD, ReloadMode::named);
-    let traces = section.text("traces", TRACES, Traces::named);
+    let traces = section.text("traces", TRACES, str::parse::<Traces>);
 
     let (id, path) = (id?, path?);
     let locations = ExtensionLocations {

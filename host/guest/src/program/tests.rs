@@ -24,7 +24,8 @@ fn at(path: impl Into<PathBuf>) -> ComponentSource {
     ComponentSource::Path(path.into())
 }
 
-fn wanted<'w>(component: &'w ComponentSource, limits: &'w Limits) -> LoadRequest<'w> {
+/// A file to load, as it is asked for most plainly.
+pub(super) fn wanted<'w>(component: &'w ComponentSource, limits: &'w Limits) -> LoadRequest<'w> {
     LoadRequest {
         name: "it",
         component,

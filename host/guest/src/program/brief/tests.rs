@@ -1,25 +1,13 @@
 //! Which instances come from pools, and what is kept for them.
 
-use weir_config::{Limits, MainConfig, Traces};
+use weir_config::{Limits, MainConfig};
 
 use super::*;
-use crate::program::{Compilation, Runtime, Sources};
+use crate::program::{Compilation, Runtime, Sources, tests::wanted};
 
 fn programs() -> Programs {
     let sources = Sources::new(&MainConfig::default(), Compilation::default(), Arc::default());
     Programs::new(Runtime::new().unwrap(), sources, 1)
-}
-
-fn wanted<'w>(component: &'w ComponentSource, limits: &'w Limits) -> LoadRequest<'w> {
-    LoadRequest {
-        name: "it",
-        component,
-        plugin_dir: None,
-        sha256: None,
-        limits,
-        traces: Traces::default(),
-        may_block: false,
-    }
 }
 
 fn free(programs: &Programs) -> usize {
