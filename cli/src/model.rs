@@ -180,8 +180,22 @@ pub(crate) struct ExtensionLimits {
     pub(crate) delayed_seconds: Option<f64>,
     pub(crate) log_dropped: Option<u64>,
     pub(crate) limits: Vec<Limit>,
+    pub(crate) dirs: Vec<DirLimits>,
     pub(crate) fixed: Map<String, Value>,
     pub(crate) transfer: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct DirLimits {
+    pub(crate) guest: String,
+    pub(crate) max_bytes: Option<u64>,
+    pub(crate) max_files: Option<u64>,
+    pub(crate) used_bytes: Option<u64>,
+    pub(crate) used_files: Option<u64>,
+    pub(crate) peak_bytes: Option<u64>,
+    pub(crate) peak_files: Option<u64>,
+    pub(crate) written_bytes: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]

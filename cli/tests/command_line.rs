@@ -17,6 +17,7 @@ mod command_line {
     mod pauses;
     mod plan;
     mod progress;
+    mod quotas;
     mod recovery;
     mod reload;
     mod soak;

@@ -15,6 +15,7 @@ mod context;
 mod error;
 mod event;
 mod extension;
+mod file_writer;
 mod handlers;
 pub mod hook;
 mod host;
@@ -46,6 +47,7 @@ pub use self::{
     context::{CallOptions, Context},
     event::{Event, Receipt},
     extension::Extension,
+    file_writer::FileWriter,
     manifest::{Dir, Manifest},
     queue::{Job, JobId, Queue},
     topic::{AsTopic, Topic},

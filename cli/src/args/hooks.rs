@@ -79,7 +79,7 @@ fn dir_grant(text: &str) -> Result<DirGrant, String> {
     match dirs.rsplit_once(':') {
         Some((host, guest)) if !host.is_empty() => {
             let guest = guest.parse().map_err(|error| format!("{error}"))?;
-            Ok(DirGrant { host: host.into(), guest, mode })
+            Ok(DirGrant { mode, ..DirGrant::read_only(host, guest) })
         }
         _ => Err("it is not of the form `HOST:GUEST`, as in `/tmp/x:/data`".to_owned()),
     }

@@ -6,7 +6,7 @@ use serde_json::Number;
 
 use super::{NOTHING, amount, finish, size, table, time};
 use crate::{
-    model::{ExtensionLimits, Limit, Limits},
+    model::{DirLimits, ExtensionLimits, Limit, Limits},
     output::printable,
 };
 
@@ -32,6 +32,11 @@ fn of_one(extension: &ExtensionLimits, fuel_per_ms: Option<u64>) -> String {
             printable(&limit.source.text),
         ]);
     }
+    for dir in &extension.dirs {
+        for row in directory(dir) {
+            table.add_row(row);
+        }
+    }
     let class = extension.fixed.get("class").and_then(|class| class.as_str()).unwrap_or_default();
     let from = format!("fixed, `{}`", printable(class));
     for (key, value) in &extension.fixed {
@@ -46,6 +51,21 @@ fn of_one(extension: &ExtensionLimits, fuel_per_ms: Option<u64>) -> String {
     let from = "fixed, 64 KiB over `message-size`";
     table.add_row(["transfer", &size(extension.transfer), NOTHING, NOTHING, from]);
     format!("{}: class `{}`\n\n{}\n", printable(&extension.id), printable(&extension.class), finish(&table))
+}
+
+/// What may be in a directory, and what is.
+fn directory(dir: &DirLimits) -> [[String; 5]; 2] {
+    let shown =
+        |number: Option<u64>, show: &dyn Fn(u64) -> String| number.map_or_else(|| NOTHING.to_owned(), show);
+    let row = |of: &str, numbers: [Option<u64>; 3], show: &dyn Fn(u64) -> String| {
+        let [allowed, used, peak] = numbers.map(|number| shown(number, show));
+        [format!("{of} in {}", printable(&dir.guest)), allowed, used, peak, "`grants.dirs`".to_owned()]
+    };
+    let mut bytes = row("bytes", [dir.max_bytes, dir.used_bytes, dir.peak_bytes], &size);
+    if let Some(written) = dir.written_bytes {
+        bytes[3] += &format!(", {} written", size(written));
+    }
+    [bytes, row("files", [dir.max_files, dir.used_files, dir.peak_files], &|number| number.to_string())]
 }
 
 /// What is allowed, of fuel with what it takes in time.
@@ -114,6 +134,10 @@ mod tests {
             (extension.delayed_seconds, extension.log_dropped) = (None, None);
             for limit in &mut extension.limits {
                 (limit.used, limit.peak) = (None, None);
+            }
+            for dir in &mut extension.dirs {
+                (dir.used_bytes, dir.used_files) = (None, None);
+                (dir.peak_bytes, dir.peak_files, dir.written_bytes) = (None, None, None);
             }
         }
         assert_golden("limits-of-a-file", &limits(&report));

@@ -209,12 +209,15 @@ fn subscription(SubscribeGrant { topic, policy, messages, bytes: size }: &Subscr
     format!("{{ topic = {}, policy = {}{messages}{size} }}", quoted(topic), quoted(policy))
 }
 
-fn directory(DirGrant { host, guest, mode }: &DirGrant) -> String {
+fn directory(DirGrant { host, guest, mode, max_bytes, max_files }: &DirGrant) -> String {
     let mode = match mode {
         DirMode::Ro => "ro",
         DirMode::Rw => "rw",
     };
-    format!("{{ host = {}, guest = {}, mode = \"{mode}\" }}", quoted(host.display()), quoted(guest))
+    let max_bytes = max_bytes.map(|max| format!(", max-bytes = {}", quoted(bytes(max)))).unwrap_or_default();
+    let max_files = max_files.map(|max| format!(", max-files = {max}")).unwrap_or_default();
+    let (host, guest) = (quoted(host.display()), quoted(guest));
+    format!("{{ host = {host}, guest = {guest}, mode = \"{mode}\"{max_bytes}{max_files} }}")
 }
 
 #[cfg(test)]

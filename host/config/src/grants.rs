@@ -42,6 +42,11 @@ pub struct DirGrant {
     pub guest: GuestPath,
     /// What the extension may do there.
     pub mode: DirMode,
+    /// How many bytes may be there, with all directories in it, where it may write: those of each entry are rounded up
+    /// to blocks of 4 KiB. None: as many as the file system has room for.
+    pub max_bytes: Option<u64>,
+    /// How many files, directories and symlinks may be there. None: as many as the file system has room for.
+    pub max_files: Option<u64>,
 }
 
 /// What an extension may do in a directory.
@@ -89,13 +94,13 @@ impl DirGrant {
     /// A directory to read from.
     #[must_use]
     pub fn read_only(host: impl Into<PathBuf>, guest: GuestPath) -> Self {
-        Self { host: host.into(), guest, mode: DirMode::Ro }
+        Self { host: host.into(), guest, mode: DirMode::Ro, max_bytes: None, max_files: None }
     }
 
     /// A directory to read from and to write to.
     #[must_use]
     pub fn read_write(host: impl Into<PathBuf>, guest: GuestPath) -> Self {
-        Self { host: host.into(), guest, mode: DirMode::Rw }
+        Self { mode: DirMode::Rw, ..Self::read_only(host, guest) }
     }
 }
 

@@ -14,7 +14,7 @@ use std::{
 use bytes::Bytes;
 use futures_util::FutureExt;
 use wasmtime::component::Linker;
-use wasmtime_wasi::{I32Exit, WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryInputPipe};
+use wasmtime_wasi::{I32Exit, WasiCtxView, WasiView, p2::pipe::MemoryInputPipe};
 use weir_config::{Grants, LimitHit, Limits, NetGrant};
 use weir_metrics::Usage;
 use weir_names::harmless;
@@ -30,8 +30,9 @@ use super::{
     memory::size,
     meter,
     program::Program,
+    quota::Quotas,
     sandbox::{self, Guest, Sandbox},
-    wasi::{self, Dirs},
+    wasi::{self, Dirs, Machine},
 };
 
 /// Commands that may run at once in one engine: its pools have room for so many.
@@ -93,7 +94,7 @@ pub struct Ended {
 
 /// A command that is about to run.
 pub struct WasiCommand {
-    wasi: WasiCtx,
+    machine: Machine,
     net: Arc<[NetGrant]>,
     stdout: Capture,
     stderr: Capture,
@@ -111,13 +112,18 @@ impl WasiCommand {
             .stdin(MemoryInputPipe::new(surroundings.stdin))
             .stdout(stdout.clone())
             .stderr(stderr.clone());
-        Self { wasi: dirs.in_context(&mut builder), net, stdout, stderr }
+        Self { machine: dirs.in_context(&mut builder), net, stdout, stderr }
     }
 
     /// Opens the directories that commands are granted, which may block. With `may_block`, what they do with
     /// files blocks whoever polls them.
-    pub fn open(grants: &Grants, may_block: bool) -> Result<Dirs, String> {
-        Dirs::open(&grants.dirs, may_block).map_err(|error| said(&error))
+    pub fn open(grants: &Grants, may_block: bool, quotas: &Quotas) -> Result<Dirs, String> {
+        Dirs::open(&grants.dirs, may_block, quotas, &Usage::default()).map_err(|error| said(&error))
+    }
+
+    /// Counts what is in those whose size is bounded.
+    pub async fn count(dirs: &Dirs) -> Result<(), String> {
+        dirs.count().await.map_err(|error| said(&error))
     }
 
     /// Runs it to its end, or until it is cut off.
@@ -129,9 +135,9 @@ impl WasiCommand {
         deadline: Instant,
         closing: &async_channel::Receiver<Infallible>,
     ) -> Ended {
-        let Self { wasi, net, stdout, stderr } = self;
+        let Self { machine, net, stdout, stderr } = self;
         let (usage, activity) = (Arc::<Usage>::default(), Arc::new(Activity::new()));
-        let mut sandbox = Sandbox::new(limits, net, wasi, &usage, activity.clone());
+        let mut sandbox = Sandbox::new(limits, net, machine, &usage, activity.clone());
         sandbox.may_block = runs_on.may_block();
         let end = match sandbox::store(program.pre.engine(), sandbox, limits) {
             Err(error) => End::System { reason: said(&error), trace: Vec::new() },

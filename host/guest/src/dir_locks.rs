@@ -4,7 +4,6 @@ use std::{
     collections::HashMap,
     fs::File,
     io,
-    os::unix::fs::MetadataExt,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -12,8 +11,7 @@ use std::{
 use rustix::fs::{Mode, OFlags};
 use weir_config::{DirGrant, DirMode, FileLock};
 
-/// The device and number of a directory's inode, whatever path leads to it.
-type Inode = (u64, u64);
+use crate::quota::{Inode, inode};
 
 /// What this Main has locked, and how many of its instances have it.
 #[derive(Debug, Default)]
@@ -44,8 +42,7 @@ impl DirLocks {
     pub(super) fn take(self: &Arc<Self>, path: &Path) -> io::Result<Option<DirLock>> {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let Ok(dir) = rustix::fs::open(path, flags, Mode::empty()).map(File::from) else { return Ok(None) };
-        let data = dir.metadata()?;
-        let inode = (data.dev(), data.ino());
+        let inode = inode(&dir.metadata()?);
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match held.get_mut(&inode) {
             Some((_, users)) => *users += 1,

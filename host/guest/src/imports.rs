@@ -4,6 +4,7 @@
 
 mod channel;
 mod config;
+pub(crate) mod counted;
 mod events;
 mod lifecycle;
 mod log;
@@ -17,6 +18,7 @@ use wasmtime::{
     StoreContextMut,
     component::{Linker, WasmList},
 };
+use wasmtime_wasi::p2::{FsResult, bindings::filesystem::types::ErrorCode};
 
 use super::{
     abi,
@@ -31,6 +33,9 @@ type Fallible<T> = Result<T, abi::Error>;
 
 /// A payload, where the guest has it.
 type Payload = WasmList<u8>;
+
+/// The version under which wasmtime's WASI defines the interfaces.
+const VERSION: &str = "0.2.12";
 
 /// The package and version that this host speaks.
 const PACKAGE: (&str, &str) = ("weir:iec", "0.1.0");
@@ -75,6 +80,7 @@ pub(super) fn add_command<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<
 
 fn add_wasi<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
+    counted::add_to_linker(linker)?;
     narrowed::add_to_linker(linker)
 }
 
@@ -107,4 +113,12 @@ fn take(store: &mut Store<'_>, payload: &Payload, more: usize) -> wasmtime::Resu
 /// An outcome of the bus as the guest gets it.
 fn outcome<T>(result: Result<T, weir_bus::Error>) -> wasmtime::Result<(Fallible<T>,)> {
     Ok((result.map_err(Into::into),))
+}
+
+/// What WASI says of files, as the guest gets it.
+fn done<T>(result: FsResult<T>) -> wasmtime::Result<(Result<T, ErrorCode>,)> {
+    match result {
+        Ok(value) => Ok((Ok(value),)),
+        Err(error) => Ok((Err(error.downcast()?),)),
+    }
 }

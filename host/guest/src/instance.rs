@@ -9,7 +9,6 @@ use std::{
 use futures_util::FutureExt;
 use tokio::time::Instant;
 use wasmtime::Store;
-use wasmtime_wasi::WasiCtx;
 use weir_bus::{Bus, Error, Peer};
 use weir_config::{ExtensionConfig, NetGrant};
 use weir_metrics::{Usage, nanoseconds};
@@ -26,7 +25,7 @@ use super::{
     program::Program,
     sandbox::{self, Sandbox},
     signals::Signals,
-    wasi::{self, Dirs},
+    wasi::{self, Dirs, Machine},
 };
 
 /// All that one instance needs.
@@ -64,8 +63,8 @@ impl Instance {
             () = self.signals.stopped() => Err(Exit::Finished),
             () = limit.over() => Err(self.opens_late()),
         };
-        let store = opened.and_then(|(wasi, net, locks)| {
-            let store = self.store(&program, wasi, net, activity.clone());
+        let store = opened.and_then(|(machine, net, locks)| {
+            let store = self.store(&program, machine, net, activity.clone());
             store.map(|store| (store, locks)).map_err(|error| Exit::cannot_start(&error, None))
         });
         let (mut store, _locks) = match store {
@@ -143,19 +142,22 @@ impl Instance {
 
     /// What the guest sees of the machine. Directories are opened off the worker, and for as long as it takes: a
     /// dead network file system would hold it up.
-    async fn surroundings(&self) -> wasmtime::Result<(WasiCtx, Arc<[NetGrant]>, Vec<DirLock>)> {
+    async fn surroundings(&self) -> wasmtime::Result<(Machine, Arc<[NetGrant]>, Vec<DirLock>)> {
         let net: Arc<[_]> = self.config.grants.net.clone().into();
         let (dirs, locks) = match &self.config.grants.dirs {
             none if none.is_empty() => Default::default(),
             dirs => {
                 let paths = dirs.iter().map(|dir| dir.host.clone()).collect();
-                let (config, locks) = (self.config.clone(), self.openings.locks.clone());
+                let (config, usage) = (self.config.clone(), self.usage.clone());
+                let (locks, quotas) = (self.openings.locks.clone(), self.openings.quotas.clone());
                 let open = move || {
                     let dirs = &config.grants.dirs;
                     let locked = locks.take_written(dirs)?;
-                    Ok::<_, wasmtime::Error>((Dirs::open(dirs, false)?, locked))
+                    Ok::<_, wasmtime::Error>((Dirs::open(dirs, false, &quotas, &usage)?, locked))
                 };
-                self.openings.open(paths, open).await??
+                let opened = self.openings.open(paths, open).await??;
+                opened.0.count().await?;
+                opened
             }
         };
         Ok((wasi::context(&self.config, &net, &self.output, dirs), net, locks))
@@ -171,12 +173,12 @@ impl Instance {
     fn store(
         &self,
         program: &Program,
-        wasi: WasiCtx,
+        machine: Machine,
         net: Arc<[NetGrant]>,
         activity: Arc<Activity>,
     ) -> wasmtime::Result<Store<InstanceState>> {
         let limits = &self.config.limits;
-        let sandbox = Sandbox::new(limits, net, wasi, &self.usage, activity);
+        let sandbox = Sandbox::new(limits, net, machine, &self.usage, activity);
         let state = InstanceState::new(
             self.bus.clone(),
             self.peer.clone(),

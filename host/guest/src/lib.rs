@@ -21,6 +21,7 @@ mod meter;
 mod openings;
 mod output;
 mod program;
+mod quota;
 mod sandbox;
 mod signals;
 mod wasi;
@@ -37,6 +38,7 @@ pub use self::{
     openings::Openings,
     output::Output,
     program::{BeingCompiled, Compilations, FileStamp, LoadRequest, Loaded, Programs, Sources, chain},
+    quota::Quotas,
     sandbox::Sandbox,
     signals::{Noted, Notice, Signals},
     wasi::Dirs,

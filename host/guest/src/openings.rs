@@ -13,7 +13,7 @@ use std::{
 use rustix::io::Errno;
 use tokio::{sync::Semaphore, task::JoinError};
 
-use crate::dir_locks::DirLocks;
+use crate::{dir_locks::DirLocks, quota::Quotas};
 
 /// Whether what could not be opened may be there later with nobody changing a line of the configuration: its mount is
 /// late, or its server does not answer. The others are mistakes that no wait mends.
@@ -32,12 +32,19 @@ pub struct Openings {
     threads: Arc<Semaphore>,
     /// Those that may be written to.
     pub(super) locks: Arc<DirLocks>,
+    /// Those whose size is bounded.
+    pub(super) quotas: Arc<Quotas>,
 }
 
 impl Openings {
     /// They take at most so many threads at once.
     pub fn new(threads: usize) -> Self {
-        Self { turns: Mutex::default(), threads: Arc::new(Semaphore::new(threads)), locks: Arc::default() }
+        Self {
+            turns: Mutex::default(),
+            threads: Arc::new(Semaphore::new(threads)),
+            locks: Arc::default(),
+            quotas: Arc::default(),
+        }
     }
 
     /// Opens what lies at these paths, as soon as nobody else does: as long as one thread hangs there, no other is

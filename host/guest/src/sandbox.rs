@@ -13,8 +13,10 @@ use weir_metrics::Usage;
 use weir_schedule::Activity;
 
 use super::{
+    imports::counted::CountedFiles,
     memory::{MemoryLimiter, size},
     meter::{self, Meter, Metered},
+    wasi::Machine,
 };
 
 /// What a guest is: what its Store holds, what it may import, and which engine runs it.
@@ -52,6 +54,8 @@ pub struct Sandbox {
     pub(super) net: Arc<[NetGrant]>,
     /// Whether what it does may block whoever polls it.
     pub(super) may_block: bool,
+    /// Which of its files are counted.
+    pub(super) counted: CountedFiles,
     wasi: WasiCtx,
 }
 
@@ -59,7 +63,7 @@ impl Sandbox {
     pub(super) fn new(
         limits: &Limits,
         net: Arc<[NetGrant]>,
-        wasi: WasiCtx,
+        machine: Machine,
         usage: &Arc<Usage>,
         activity: Arc<Activity>,
     ) -> Self {
@@ -72,7 +76,8 @@ impl Sandbox {
             fixed: limits.fixed(),
             net,
             may_block: false,
-            wasi,
+            counted: machine.counted,
+            wasi: machine.wasi,
         }
     }
 

@@ -13,12 +13,28 @@ use wasmtime_wasi::{
 };
 use weir_config::{DirGrant, DirMode, ExtensionConfig, Limits, NetGrant};
 use weir_logs::Source;
+use weir_metrics::Usage;
 
-use super::output::Output;
+use super::{
+    imports::counted::CountedFiles,
+    output::Output,
+    quota::{Quota, Quotas},
+};
 
 /// The directories that are granted, opened. Clones are the same: who has one keeps them open.
 #[derive(Clone, Default)]
-pub struct Dirs(WasiFilesystemCtx);
+pub struct Dirs {
+    opened: WasiFilesystemCtx,
+    /// Of those whose size is bounded, by what guests call them.
+    quotas: Vec<(String, Quota)>,
+}
+
+/// What one guest sees of the machine.
+pub(super) struct Machine {
+    pub(super) wasi: WasiCtx,
+    /// Which of its files are counted.
+    pub(super) counted: CountedFiles,
+}
 
 impl fmt::Debug for Dirs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -28,7 +44,13 @@ impl fmt::Debug for Dirs {
 
 impl Dirs {
     /// Opens them, which may block. With `may_block`, what is done with files in there blocks whoever polls.
-    pub(super) fn open(grants: &[DirGrant], may_block: bool) -> wasmtime::Result<Self> {
+    pub(super) fn open(
+        grants: &[DirGrant],
+        may_block: bool,
+        quotas: &Quotas,
+        usage: &Usage,
+    ) -> wasmtime::Result<Self> {
+        let mut counted = Vec::new();
         let mut builder = WasiCtxBuilder::new();
         // Each directory takes this as it is when it is granted.
         builder.allow_blocking_current_thread(may_block);
@@ -40,25 +62,36 @@ impl Dirs {
             builder.preopened_dir(&dir.host, dir.guest.as_str(), perms).map_err(|error| {
                 error.context(format!("cannot open granted directory `{}`", dir.host.display()))
             })?;
+            let quota = quotas.open(dir, usage, may_block)?;
+            counted.extend(quota.map(|quota| (dir.guest.as_str().to_owned(), quota)));
         }
-        Ok(Self(mem::take(builder.build().filesystem())))
+        Ok(Self { opened: mem::take(builder.build().filesystem()), quotas: counted })
     }
 
-    /// A context with these directories.
-    pub(super) fn in_context(self, builder: &mut WasiCtxBuilder) -> WasiCtx {
-        let mut context = builder.build();
-        *context.filesystem() = self.0;
-        context
+    /// Counts what is in those whose size is bounded.
+    pub(super) async fn count(&self) -> wasmtime::Result<()> {
+        for (guest, quota) in &self.quotas {
+            let counted = quota.prepare().await.map_err(wasmtime::Error::from);
+            counted.map_err(|error| error.context(format!("cannot count what is in `{guest}`")))?;
+        }
+        Ok(())
+    }
+
+    /// What a guest with these directories sees.
+    pub(super) fn in_context(self, builder: &mut WasiCtxBuilder) -> Machine {
+        let mut wasi = builder.build();
+        *wasi.filesystem() = self.opened;
+        Machine { wasi, counted: CountedFiles::new(self.quotas) }
     }
 }
 
-/// The WASI context of one instance of an extension.
+/// What one instance of an extension sees of the machine.
 pub(super) fn context(
     config: &ExtensionConfig,
     net: &Arc<[NetGrant]>,
     output: &Output,
     dirs: Dirs,
-) -> WasiCtx {
+) -> Machine {
     let mut builder = granted(&config.limits, net);
     builder
         .arg(config.id.as_str())

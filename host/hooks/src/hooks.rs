@@ -13,7 +13,7 @@ use std::{
 
 use tokio::{runtime::Handle, sync::Semaphore, task::JoinHandle, time::timeout};
 use weir_config::{ConfigErrors, NetGrant};
-use weir_guest::{AT_ONCE, Programs, RunsOn, Sandbox};
+use weir_guest::{AT_ONCE, Programs, Quotas, RunsOn, Sandbox};
 use weir_names::HookDirName;
 use weir_schedule::{Alarm, BlockingError, SharedShare, Turns, drive, refuse_in_async};
 
@@ -70,6 +70,8 @@ pub struct Hooks(pub(crate) Arc<Shared>);
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) programs: Programs<Sandbox>,
+    /// Directories whose size is bounded.
+    pub(crate) quotas: Quotas,
     worker: Handle,
     turns: Arc<Turns>,
     threads: Arc<Semaphore>,
@@ -125,6 +127,7 @@ impl Hooks {
             programs,
             worker,
             turns,
+            quotas: Quotas::default(),
             threads: Arc::new(Semaphore::new(threads)),
             places: places(AT_ONCE),
             configured: Mutex::default(),

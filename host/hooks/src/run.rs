@@ -168,8 +168,11 @@ impl Run {
             return Ok(Dirs::default());
         }
         let (dir, may_block) = (self.dir.clone(), runs_on.may_block());
-        let opened = runs_on.blocking(move || WasiCommand::open(&dir.config.grants, may_block)).await;
-        opened.unwrap_or_else(|panic| Err(panic.to_string()))
+        let opened =
+            runs_on.blocking(move || WasiCommand::open(&dir.config.grants, may_block, &dir.hooks.0.quotas));
+        let dirs = opened.await.unwrap_or_else(|panic| Err(panic.to_string()))?;
+        WasiCommand::count(&dirs).await?;
+        Ok(dirs)
     }
 
     fn surroundings(&self, file: &HookFile, written: (usize, usize)) -> Surroundings {

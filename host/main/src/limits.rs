@@ -5,11 +5,11 @@
 #[cfg(test)]
 mod tests;
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{path::PathBuf, sync::atomic::Ordering, time::Duration};
 
 use serde::Serialize;
 use weir_config::{Config, ExtensionConfig, LIMIT_KEYS, LimitKey, MainConfig, MeasuredUse, seconds, source};
-use weir_metrics::{Gauge, PerSecond, nanoseconds};
+use weir_metrics::{DirUsage, Gauge, PerSecond, nanoseconds};
 use weir_names::ExtensionId;
 use weir_supervisor::Unit;
 
@@ -51,6 +51,8 @@ pub struct ExtensionLimits {
     pub log_dropped: Option<u64>,
     /// What operators set, each with what is used of it.
     pub limits: Vec<EffectiveLimit>,
+    /// Granted directories whose size is bounded.
+    pub dirs: Vec<DirLimits>,
     /// What comes with the class and nobody sets.
     pub fixed: FixedLimits,
     /// Bytes that it can hand over to the host in one call:
@@ -79,6 +81,33 @@ pub struct EffectiveLimit {
     /// Where what is allowed comes from.
     #[serde(serialize_with = "source")]
     pub source: LimitSource,
+}
+
+/// What may be in one granted directory, with all directories in it, and what is. Where other extensions have the same
+/// one, what they write is counted, too. What is there is not known where no Main was asked, or the extension has not
+/// started yet.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub struct DirLimits {
+    /// Where the extension finds it.
+    pub guest: String,
+    /// Where it is on the host.
+    pub host: PathBuf,
+    /// Bytes that may be there, if they are bounded: those of each entry are rounded up to blocks of 4 KiB.
+    pub max_bytes: Option<u64>,
+    /// Files, directories and symlinks that may be there, if they are bounded.
+    pub max_files: Option<u64>,
+    /// Bytes that are there.
+    pub used_bytes: Option<u64>,
+    /// Files, directories and symlinks that are there.
+    pub used_files: Option<u64>,
+    /// The most bytes since Main started.
+    pub peak_bytes: Option<u64>,
+    /// The most files, directories and symlinks since Main started.
+    pub peak_files: Option<u64>,
+    /// Bytes that were written since Main started, as they are: flash memory wears by them.
+    pub written_bytes: Option<u64>,
 }
 
 impl LimitsReport {
@@ -140,9 +169,29 @@ impl Asked<'_> {
             delayed: self.unit.map(|unit| unit.usage.delayed()),
             log_dropped: self.unit.map(|unit| unit.usage.log_dropped.load(Ordering::Relaxed)),
             limits: LIMIT_KEYS.iter().map(|key| self.limit(key, main)).collect(),
+            dirs: self.dirs().collect(),
             fixed: *limits.fixed(),
             transfer: limits.transfer(),
         }
+    }
+
+    fn dirs(self) -> impl Iterator<Item = DirLimits> {
+        let dirs = self.extension.grants.dirs.iter();
+        dirs.filter(|dir| dir.max_bytes.is_some() || dir.max_files.is_some()).map(move |dir| {
+            let usage = self.unit.and_then(|unit| unit.usage.dir(&dir.host));
+            let usage = usage.as_deref();
+            DirLimits {
+                guest: dir.guest.to_string(),
+                host: dir.host.clone(),
+                max_bytes: dir.max_bytes,
+                max_files: dir.max_files,
+                used_bytes: usage.map(|usage| usage.bytes.now()),
+                used_files: usage.map(|usage| usage.files.now()),
+                peak_bytes: usage.map(|usage| usage.bytes.peak()),
+                peak_files: usage.map(|usage| usage.files.peak()),
+                written_bytes: usage.map(DirUsage::written),
+            }
+        })
     }
 
     fn limit(self, key: &'static LimitKey, main: &MainConfig) -> EffectiveLimit {

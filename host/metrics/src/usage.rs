@@ -1,11 +1,16 @@
 //! What one extension uses of its limits: now, and at most since Main started.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
-use crate::{gauge::Gauge, per_second::PerSecond};
+use crate::{dir_usage::DirUsage, gauge::Gauge, per_second::PerSecond};
 
 /// What one extension uses of its limits, over all its instances.
 #[derive(Debug, Default)]
@@ -30,6 +35,8 @@ pub struct Usage {
     pub ready: Gauge,
     /// Nanoseconds that the last stop took.
     pub stop: Gauge,
+    /// Of directories whose size is bounded, by their paths on the host.
+    dirs: Mutex<HashMap<PathBuf, Arc<DirUsage>>>,
     /// Nanoseconds for which it ran on the worker thread, by the clock.
     cpu: AtomicU64,
     /// Nanoseconds for which it could have run and was delayed, being over its share.
@@ -60,5 +67,15 @@ impl Usage {
     #[inline]
     pub fn add_delay(&self, nanoseconds: u64) {
         self.delayed.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    /// Of a directory whose size is bounded, if it has been counted.
+    pub fn dir(&self, host: &Path) -> Option<Arc<DirUsage>> {
+        self.dirs.lock().unwrap_or_else(PoisonError::into_inner).get(host).cloned()
+    }
+
+    /// Notes where that of a directory is counted.
+    pub fn set_dir(&self, host: &Path, usage: Arc<DirUsage>) {
+        self.dirs.lock().unwrap_or_else(PoisonError::into_inner).insert(host.to_owned(), usage);
     }
 }

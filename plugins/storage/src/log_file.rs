@@ -11,6 +11,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use weir_sdk::FileWriter;
+
 use crate::{
     entries::Entries,
     recovery::{Recovery, recover},
@@ -23,12 +25,11 @@ const DAMAGED: &str = "log.damaged";
 /// A log that is shorter than this is not written anew for its length.
 const MIN_REWRITE: u64 = 64 * 1024;
 
-/// The log, open for appending.
+/// The log, open for writing at its end.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     directory: PathBuf,
-    file: File,
-    length: u64,
+    file: FileWriter,
     /// From which length on it is worth writing anew.
     rewrite_at: u64,
     /// Whether all of the file is known to be on disk. After an error it is not, nor will a second try
@@ -52,9 +53,10 @@ impl LogFile {
     pub(crate) fn open(directory: &Path, entries: &mut Entries) -> io::Result<(Self, Damage)> {
         let path = directory.join(LOG);
         remove(&directory.join(NEW))?;
-        let file = OpenOptions::new().read(true).append(true).create(true).open(&path)?;
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
         let Recovery { length, torn_bytes, bad_lines } = recover(BufReader::new(&file), entries)?;
-        let mut log = Self { directory: directory.to_owned(), file, length, rewrite_at: 0, is_sound: true };
+        let file = FileWriter::new(file, length);
+        let mut log = Self { directory: directory.to_owned(), file, rewrite_at: 0, is_sound: true };
         log.rewrite_at = rewrite_at(entries.bytes() as u64);
         let mut damage = Damage { torn_bytes, bad_lines, kept_as: None };
         if bad_lines > 0 {
@@ -62,8 +64,8 @@ impl LogFile {
             damage.kept_as = Some(DAMAGED);
             log.rewrite(entries)?;
         } else {
-            log.file.set_len(length)?;
-            log.file.sync_all()?;
+            log.file.file().set_len(length)?;
+            log.file.file().sync_all()?;
             // The file may be new, or moved here just before an end.
             sync_directory(directory)?;
         }
@@ -84,22 +86,25 @@ impl LogFile {
             return self.rewrite(entries);
         }
         self.is_sound = false;
-        self.file.write_all(lines)?;
-        self.file.sync_data()?;
+        let length = self.file.position();
+        self.file.write_all(lines).inspect_err(|_| {
+            // Where the disk is full, writing the log anew takes the room that a torn line has.
+            let _stays = self.file.file().set_len(length);
+        })?;
+        self.file.file().sync_data()?;
         self.is_sound = true;
-        self.length = self.length.saturating_add(lines.len() as u64);
         Ok(())
     }
 
     /// From here on writing fails, as on a disk that breaks.
     #[cfg(test)]
     pub(crate) fn break_file(&mut self) {
-        self.file = File::open(self.directory.join(LOG)).unwrap();
+        self.file = FileWriter::new(File::open(self.directory.join(LOG)).unwrap(), self.file.position());
     }
 
     /// Whether the log is much longer than what it keeps.
     pub(crate) fn is_wasteful(&self) -> bool {
-        self.length >= self.rewrite_at
+        self.file.position() >= self.rewrite_at
     }
 
     /// Writes the log anew, with nothing but the entries.
@@ -108,9 +113,9 @@ impl LogFile {
     /// On disk is then either this log or the one before.
     pub(crate) fn rewrite(&mut self, entries: &Entries) -> io::Result<()> {
         // If this fails, the next time is when the log is longer by as much again.
-        self.rewrite_at = rewrite_at(self.length);
+        self.rewrite_at = rewrite_at(self.file.position());
         let new = self.directory.join(NEW);
-        let (file, length) = write_all(&new, entries).inspect_err(|_| {
+        let file = write_all(&new, entries).inspect_err(|_| {
             // Where the disk is full it must not make that worse; if it stays, the next one replaces it.
             let _stays = remove(&new);
         })?;
@@ -118,31 +123,28 @@ impl LogFile {
         // From here on this is the log. But as long as its name is not on disk, a power cut brings the
         // old one back, so that nothing may be appended to this one only.
         self.file = file;
-        self.length = length;
         self.is_sound = false;
         sync_directory(&self.directory)?;
         self.is_sound = true;
-        self.rewrite_at = rewrite_at(self.length);
+        self.rewrite_at = rewrite_at(self.file.position());
         Ok(())
     }
 }
 
-/// Writes a whole log to disk; returns its length, too.
-fn write_all(path: &Path, entries: &Entries) -> io::Result<(File, u64)> {
+/// Writes a whole log to disk.
+fn write_all(path: &Path, entries: &Entries) -> io::Result<FileWriter> {
     remove(path)?;
-    // Appending, as from then on: there is no position to get wrong.
-    let mut writer = BufWriter::new(OpenOptions::new().append(true).create_new(true).open(path)?);
-    let mut length = 0_u64;
+    let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    let mut writer = BufWriter::new(FileWriter::new(file, 0));
     let mut line = Vec::new();
     for change in entries.as_changes() {
         line.clear();
         change.append_to(&mut line)?;
         writer.write_all(&line)?;
-        length = length.saturating_add(line.len() as u64);
     }
-    let file = writer.into_inner()?;
-    file.sync_all()?;
-    Ok((file, length))
+    let writer = writer.into_inner()?;
+    writer.file().sync_all()?;
+    Ok(writer)
 }
 
 fn remove(path: &Path) -> io::Result<()> {

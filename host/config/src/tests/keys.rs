@@ -244,7 +244,8 @@ fn document(path: &str, name: &str, value: &str) -> String {
     let mut set: Vec<(&str, &str)> = match table {
         "extension" => vec![("id", "\"a\""), ("path", "\"a.wasm\"")],
         "extension.grants.dirs" => {
-            vec![("host", "\"/host\""), ("guest", "\"/data\"")]
+            let written = name.starts_with("max-").then_some(("mode", "\"rw\""));
+            [("host", "\"/host\""), ("guest", "\"/data\"")].into_iter().chain(written).collect()
         }
         "extension.subscribes" => vec![("topic", "\"a\"")],
         _ => Vec::new(),

@@ -12,7 +12,7 @@ use wasmtime::{
 use wasmtime_wasi::{
     filesystem::{WasiFilesystemCtxView, WasiFilesystemView},
     p2::{
-        DynPollable, FsResult,
+        DynPollable,
         bindings::{
             filesystem::types::{
                 self as fs, Descriptor, DescriptorFlags, DescriptorType, HostDescriptor, NewTimestamp,
@@ -31,11 +31,8 @@ use wasmtime_wasi::{
 };
 use weir_config::{LimitHit, LimitName, NetGrant};
 
-use super::{Async, meter};
+use super::{Async, VERSION, counted, done, meter};
 use crate::{limit::OverLimit, sandbox::Guest};
-
-/// The version under which wasmtime's WASI defines the interfaces.
-const VERSION: &str = "0.2.12";
 
 /// Fuel that a byte of randomness takes.
 const FUEL_PER_RANDOM_BYTE: u64 = 4;
@@ -107,7 +104,7 @@ pub(super) fn refuse_special_files<G: Guest>(linker: &mut Linker<G>) -> wasmtime
                 if is_special(&mut files, &dir, follow, &path, may_block).await {
                     return Ok((Err(fs::ErrorCode::NotPermitted),));
                 }
-                done(files.open_at(dir, follow, path, open, flags).await)
+                counted::open_at(&mut store, dir, follow, path, open, flags).await
             })
         },
     )?;
@@ -172,14 +169,6 @@ fn is_special_here(
         Ok(FileType::RegularFile | FileType::Directory) | Err(Errno::NOENT) => Some(false),
         Ok(FileType::Symlink) | Err(_) => None,
         Ok(_) => Some(true),
-    }
-}
-
-/// What WASI says, as the guest gets it.
-fn done<T>(result: FsResult<T>) -> wasmtime::Result<(Result<T, fs::ErrorCode>,)> {
-    match result {
-        Ok(value) => Ok((Ok(value),)),
-        Err(error) => Ok((Err(error.downcast()?),)),
     }
 }
 

@@ -148,7 +148,10 @@ fn valid(key: &KnownKey) -> Option<String> {
 fn document(path: &str, name: &str, value: &str) -> String {
     let (table, _) = split(path);
     let mut set: Vec<(&str, &str)> = match table {
-        "hooks.NAME.grants.dirs" => vec![("host", "\"/host\""), ("guest", "\"/data\"")],
+        "hooks.NAME.grants.dirs" => {
+            let written = name.starts_with("max-").then_some(("mode", "\"rw\""));
+            [("host", "\"/host\""), ("guest", "\"/data\"")].into_iter().chain(written).collect()
+        }
         "hooks.NAME" => vec![("dir", "\"hooks.d\"")],
         _ => Vec::new(),
     };

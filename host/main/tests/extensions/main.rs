@@ -20,6 +20,7 @@ mod network;
 mod order;
 mod output;
 mod queues;
+mod quotas;
 mod refused;
 mod reload;
 mod reload_falls_back;

@@ -11,7 +11,7 @@ use weir_host::{
 use super::support::*;
 
 fn grant(config: &mut HookDirConfig, host: &Path, mode: DirMode) {
-    config.grants.dirs.push(DirGrant { host: host.to_owned(), guest: "/data".parse().unwrap(), mode });
+    config.grants.dirs.push(DirGrant { mode, ..DirGrant::read_only(host, "/data".parse().unwrap()) });
 }
 
 fn call(task: &str) -> HookCall {
@@ -84,6 +84,29 @@ fn a_fifo_in_a_granted_directory_holds_up_nobody() {
         let there = runtime.block_on(run(&dir, task));
         assert_eq!(there.runs[0].outcome, failed(), "{task}");
     }
+    drop(main);
+}
+
+#[test]
+fn hooks_write_no_more_than_their_directory_may_hold() {
+    let data = tempfile::tempdir().unwrap();
+    let files = dir(&["10-a"]);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let main = runtime.block_on(main());
+    let mut config = config(&files);
+    let grant = DirGrant::read_write(data.path(), "/data".parse().unwrap());
+    config.grants.dirs.push(DirGrant { max_bytes: Some(8192), ..grant });
+    let dir = main.hooks().open(config).unwrap();
+    let large = format!("write /data/a {}", "x".repeat(9000));
+    let tasks =
+        [("write /data/a x", HookOutcome::Ok), (&large, failed()), ("write /data/b x", HookOutcome::Ok)];
+    for (task, outcome) in tasks.into_iter().chain([("write /data/c x", failed())]) {
+        assert_eq!(dir.run_blocking(call(task)).unwrap().runs[0].outcome, outcome, "{task}");
+        // On the worker, with what the first run has left.
+        assert_eq!(runtime.block_on(run(&dir, task)).runs[0].outcome, outcome, "{task}");
+    }
+    let bytes = |name| fs::metadata(data.path().join(name)).unwrap().len();
+    assert!(bytes("a") <= 4096 && bytes("b") == 1 && !data.path().join("c").exists());
     drop(main);
 }
 

@@ -12,7 +12,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use weir_host::{
     Config, HandlerError, Main, Service,
     blocking::wait,
-    config::{DirGrant, DirMode},
+    config::DirGrant,
     hooks::{HookCall, HookOutcome},
 };
 
@@ -33,7 +33,7 @@ fn call(task: &str) -> HookCall {
 }
 
 fn grant(path: &std::path::Path) -> DirGrant {
-    DirGrant { host: path.to_owned(), guest: "/data".parse().unwrap(), mode: DirMode::Rw }
+    DirGrant::read_write(path, "/data".parse().unwrap())
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What the puppet can be told.
 
-use std::{fmt::Debug, fs, hint::black_box, io::Write, net::TcpStream};
+use std::{fmt::Debug, hint::black_box, io::Write, net::TcpStream};
 
 use test_guests::{
     PATIENT,
@@ -12,7 +12,7 @@ use weir_sdk::raw::{
     requests,
 };
 
-use crate::HEARD;
+use crate::{HEARD, files};
 
 /// Runs a command line; its last word takes all that is left of the line.
 pub(crate) fn run(line: &str) -> Result<String, String> {
@@ -63,17 +63,6 @@ pub(crate) fn run(line: &str) -> Result<String, String> {
             said(written.map(|()| String::new()))
         }
         "eprint" => said(std::io::stderr().write_all(rest.as_bytes()).map(|()| String::new())),
-        "read" => said(fs::read_to_string(rest)),
-        "write" => {
-            let (path, text) = word(rest);
-            said(fs::write(path, text).map(|()| String::new()))
-        }
-        // It stays open for as long as the instance lives.
-        "open" => said(fs::File::open(rest).map(|file| {
-            std::mem::forget(file);
-            String::new()
-        })),
-        "list" => said(fs::read_dir(rest).map(|entries| format!("{} entries", entries.count()))),
         "connect" => said(TcpStream::connect(rest).map(|_| "connected".to_owned())),
         "env" => Ok(format!("{:?}", std::env::vars().collect::<Vec<_>>())),
         "args" => Ok(format!("{:?}", std::env::args().collect::<Vec<_>>())),
@@ -89,7 +78,7 @@ pub(crate) fn run(line: &str) -> Result<String, String> {
         "trap" => trap(),
         "panic" => panic!("{rest}"),
         "exit" => std::process::exit(i32::try_from(number(rest)?).unwrap_or(1)),
-        _ => Err(format!("unknown command `{command}`")),
+        _ => files::run(command, rest).unwrap_or_else(|| Err(format!("unknown command `{command}`"))),
     }
 }
 

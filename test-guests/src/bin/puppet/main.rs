@@ -13,6 +13,7 @@
 //! of the inbox is ready before the next receive.
 
 mod commands;
+mod files;
 
 use std::{cell::RefCell, process::ExitCode};
 

@@ -1,0 +1,90 @@
+//! Writing to files so that an error says what failed.
+
+use std::{
+    fs::File,
+    io::{self, Write},
+};
+
+/// Bytes of one call into the host, which may hand over little more than its `message-size` at once.
+const AT_ONCE: usize = 64 * 1024;
+
+/// Writes to a file from some place on, and says why where that fails.
+///
+/// A failed write of [`File`] itself is always `I/O error (os error 29)` in a component: the C library below it drops
+/// the reason. Of this one it is what the host said, as in [`StorageFull`](io::ErrorKind::StorageFull) for a disk that
+/// is full, or a directory that is over the `max-bytes` of its grant.
+///
+/// Nothing is kept back: what was written without an error is with the host, and on disk after
+/// [`File::sync_data`].
+///
+/// ```no_run
+/// # fn main() -> std::io::Result<()> {
+/// use std::{fs::OpenOptions, io::Write};
+///
+/// let file = OpenOptions::new().write(true).create(true).truncate(false).open("/data/log")?;
+/// let length = file.metadata()?.len();
+/// let mut log = weir_sdk::FileWriter::new(file, length);
+/// log.write_all(b"another line\n")?;
+/// log.file().sync_data()
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct FileWriter {
+    file: File,
+    position: u64,
+}
+
+impl FileWriter {
+    /// Writes to a file that is open for writing, and not for appending, from that byte on.
+    #[must_use]
+    pub fn new(file: File, position: u64) -> Self {
+        Self { file, position }
+    }
+
+    /// The file, whose own position stays where it is.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Where the next byte goes.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+}
+
+impl Write for FileWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let bytes = bytes.chunks(AT_ONCE).next().unwrap_or_default();
+        let written = rustix::io::pwrite(&self.file, bytes, self.position)?;
+        self.position += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn bytes_go_where_they_are_to_go_and_errors_say_why() {
+        let path = std::env::temp_dir().join(format!("weir-file-writer-{}", std::process::id()));
+        fs::write(&path, "abcdef").unwrap();
+        let mut writer = FileWriter::new(File::options().write(true).open(&path).unwrap(), 4);
+        writer.write_all(b"12").unwrap();
+        writer.write_all(b"34").unwrap();
+        assert_eq!((writer.position(), fs::read(&path).unwrap()), (8, b"abcd1234".to_vec()));
+        fs::remove_file(&path).unwrap();
+
+        let mut full = FileWriter::new(File::options().write(true).open("/dev/full").unwrap(), 0);
+        assert_eq!(full.write_all(b"x").unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(full.position(), 0);
+    }
+}

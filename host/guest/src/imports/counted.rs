@@ -1,0 +1,388 @@
+//! Functions of `wasi:filesystem` that are refused where a granted directory has no room for what they would add.
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    sync::{Arc, Weak},
+};
+
+use wasmtime::{
+    StoreContextMut,
+    component::{Linker, LinkerInstance, Resource},
+};
+use wasmtime_wasi::{
+    filesystem::WasiFilesystemView,
+    p2::{
+        DynOutputStream, FsResult,
+        bindings::filesystem::{
+            preopens::Host,
+            types::{
+                Descriptor, DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, Filesize,
+                HostDescriptor, OpenFlags, PathFlags,
+            },
+        },
+    },
+};
+
+use super::{Async, VERSION, done};
+use crate::{
+    quota::{BLOCK, CountedStream, Found, Quota, Turn, blocks},
+    sandbox::Guest,
+};
+
+type Outcome<T> = Result<T, ErrorCode>;
+
+/// Which of what a guest has opened is in a directory that is counted.
+#[derive(Default)]
+pub(crate) struct CountedFiles {
+    /// By what guests call the directories.
+    grants: Vec<(String, Quota)>,
+    /// By the addresses of the files, which no other has as long as it is listed.
+    opened: HashMap<usize, (Weak<File>, Quota)>,
+}
+
+impl CountedFiles {
+    pub(crate) fn new(grants: Vec<(String, Quota)>) -> Self {
+        Self { grants, opened: HashMap::new() }
+    }
+
+    /// The quota of a directory that is granted.
+    fn granted(&self, guest: &str) -> Option<Quota> {
+        let (_, quota) = self.grants.iter().find(|(path, _)| path == guest)?;
+        Some(quota.clone())
+    }
+
+    fn quota(&self, descriptor: &Descriptor) -> Option<Quota> {
+        let (_, quota) = self.opened.get(&(Arc::as_ptr(file(descriptor)) as usize))?;
+        Some(quota.clone())
+    }
+
+    fn add(&mut self, descriptor: &Descriptor, quota: Quota) {
+        if self.opened.len() == self.opened.capacity() {
+            self.opened.retain(|_, (file, _)| file.strong_count() > 0);
+        }
+        let file = file(descriptor);
+        self.opened.insert(Arc::as_ptr(file) as usize, (Arc::downgrade(file), quota));
+    }
+}
+
+fn file(descriptor: &Descriptor) -> &Arc<File> {
+    match descriptor {
+        Descriptor::File(file) => &file.file,
+        Descriptor::Dir(dir) => &dir.dir,
+    }
+}
+
+/// Replaces what WASI defines.
+pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
+    linker.allow_shadowing(true);
+    linker
+        .instance(&format!("wasi:filesystem/preopens@{VERSION}"))?
+        .func_wrap("get-directories", |mut store: StoreContextMut<'_, G>, (): ()| {
+            Ok((directories(&mut store)?,))
+        })?;
+    let mut files = linker.instance(&format!("wasi:filesystem/types@{VERSION}"))?;
+    files.func_wrap_async(
+        "[method]descriptor.open-at",
+        |mut store: StoreContextMut<'_, G>, (dir, follow, path, open, flags)| -> Async<'_, Outcome<_>> {
+            Box::new(async move { open_at(&mut store, dir, follow, path, open, flags).await })
+        },
+    )?;
+    files.func_wrap_async(
+        "[method]descriptor.write",
+        |mut store: StoreContextMut<'_, G>,
+         (file, bytes, at): (Resource<Descriptor>, Vec<u8>, Filesize)|
+         -> Async<'_, Outcome<Filesize>> {
+            Box::new(async move {
+                let Some((quota, counted)) = counted(&mut store, &file)? else {
+                    return done(store.data_mut().filesystem().write(file, bytes, at).await);
+                };
+                done(quota.write(counted, bytes, Some(at)).await.map(|n| n as u64).map_err(Into::into))
+            })
+        },
+    )?;
+    files.func_wrap_async(
+        "[method]descriptor.set-size",
+        |mut store: StoreContextMut<'_, G>,
+         (file, size): (Resource<Descriptor>, Filesize)|
+         -> Async<'_, Outcome<()>> {
+            Box::new(async move {
+                let Some((quota, counted)) = counted(&mut store, &file)? else {
+                    return done(store.data_mut().filesystem().set_size(file, size).await);
+                };
+                done(quota.set_size(counted, size).await.map_err(Into::into))
+            })
+        },
+    )?;
+    files.func_wrap(
+        "[method]descriptor.write-via-stream",
+        |mut store: StoreContextMut<'_, G>, (file, at): (Resource<Descriptor>, Filesize)| {
+            let counted = counted(&mut store, &file)?;
+            let stream = store.data_mut().filesystem().write_via_stream(file, at);
+            done(count_stream(&mut store, counted, stream, Some(at)))
+        },
+    )?;
+    files.func_wrap(
+        "[method]descriptor.append-via-stream",
+        |mut store: StoreContextMut<'_, G>, (file,): (Resource<Descriptor>,)| {
+            let counted = counted(&mut store, &file)?;
+            let stream = store.data_mut().filesystem().append_via_stream(file);
+            done(count_stream(&mut store, counted, stream, None))
+        },
+    )?;
+    names(&mut files)?;
+    linker.allow_shadowing(false);
+    Ok(())
+}
+
+/// The functions that change which names there are.
+fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
+    files.func_wrap_async(
+        "[method]descriptor.create-directory-at",
+        |mut store: StoreContextMut<'_, G>,
+         (dir, path): (Resource<Descriptor>, String)|
+         -> Async<'_, Outcome<()>> {
+            Box::new(async move {
+                let change = match Change::begin(&mut store, vec![place(&dir, &path)], Some(0)).await? {
+                    Ok(change) => change,
+                    Err(error) => return Ok((Err(error),)),
+                };
+                let made = store.data_mut().filesystem().create_directory_at(dir, path).await;
+                Change::end(change, &mut store).await;
+                done(made)
+            })
+        },
+    )?;
+    files.func_wrap_async(
+        "[method]descriptor.symlink-at",
+        |mut store: StoreContextMut<'_, G>,
+         (dir, target, path): (Resource<Descriptor>, String, String)|
+         -> Async<'_, Outcome<()>> {
+            Box::new(async move {
+                let bytes = Some(target.len() as u64);
+                let change = match Change::begin(&mut store, vec![place(&dir, &path)], bytes).await? {
+                    Ok(change) => change,
+                    Err(error) => return Ok((Err(error),)),
+                };
+                let made = store.data_mut().filesystem().symlink_at(dir, target, path).await;
+                Change::end(change, &mut store).await;
+                done(made)
+            })
+        },
+    )?;
+    files.func_wrap_async(
+        "[method]descriptor.link-at",
+        |mut store: StoreContextMut<'_, G>,
+         (dir, follow, path, other, new): (
+            Resource<Descriptor>,
+            PathFlags,
+            String,
+            Resource<Descriptor>,
+            String,
+        )|
+         -> Async<'_, Outcome<()>> {
+            Box::new(async move {
+                if counted(&mut store, &dir)?.is_some() || counted(&mut store, &other)?.is_some() {
+                    // Which of its names a file is counted under would be open.
+                    return Ok((Err(ErrorCode::NotPermitted),));
+                }
+                done(store.data_mut().filesystem().link_at(dir, follow, path, other, new).await)
+            })
+        },
+    )?;
+    files.func_wrap_async(
+        "[method]descriptor.rename-at",
+        |mut store: StoreContextMut<'_, G>,
+         (dir, path, other, new): (Resource<Descriptor>, String, Resource<Descriptor>, String)|
+         -> Async<'_, Outcome<()>> {
+            Box::new(async move {
+                let places = vec![place(&dir, &path), place(&other, &new)];
+                let change = match Change::begin(&mut store, places, None).await? {
+                    Ok(change) => change,
+                    Err(error) => return Ok((Err(error),)),
+                };
+                let renamed = store.data_mut().filesystem().rename_at(dir, path, other, new).await;
+                Change::end(change, &mut store).await;
+                done(renamed)
+            })
+        },
+    )?;
+    files.func_wrap_async(
+        "[method]descriptor.unlink-file-at",
+        |mut store: StoreContextMut<'_, G>,
+         (dir, path): (Resource<Descriptor>, String)|
+         -> Async<'_, Outcome<()>> {
+            Box::new(async move {
+                let change = match Change::begin(&mut store, vec![place(&dir, &path)], None).await? {
+                    Ok(change) => change,
+                    Err(error) => return Ok((Err(error),)),
+                };
+                let removed = store.data_mut().filesystem().unlink_file_at(dir, path).await;
+                Change::end(change, &mut store).await;
+                done(removed)
+            })
+        },
+    )?;
+    files.func_wrap_async(
+        "[method]descriptor.remove-directory-at",
+        |mut store: StoreContextMut<'_, G>,
+         (dir, path): (Resource<Descriptor>, String)|
+         -> Async<'_, Outcome<()>> {
+            Box::new(async move {
+                let change = match Change::begin(&mut store, vec![place(&dir, &path)], None).await? {
+                    Ok(change) => change,
+                    Err(error) => return Ok((Err(error),)),
+                };
+                let removed = store.data_mut().filesystem().remove_directory_at(dir, path).await;
+                Change::end(change, &mut store).await;
+                done(removed)
+            })
+        },
+    )
+}
+
+/// Opens what is there or makes a file, if there is room for it.
+pub(super) async fn open_at<G: Guest>(
+    store: &mut StoreContextMut<'_, G>,
+    dir: Resource<Descriptor>,
+    follow: PathFlags,
+    path: String,
+    open: OpenFlags,
+    flags: DescriptorFlags,
+) -> wasmtime::Result<(Outcome<Resource<Descriptor>>,)> {
+    let Some((quota, _)) = counted(store, &dir)? else {
+        return done(store.data_mut().filesystem().open_at(dir, follow, path, open, flags).await);
+    };
+    let change = if open.intersects(OpenFlags::CREATE | OpenFlags::TRUNCATE) {
+        let new = open.contains(OpenFlags::CREATE).then_some(0);
+        match Change::begin(store, vec![(dir.rep(), follow, path.clone())], new).await? {
+            Ok(change) => change,
+            Err(error) => return Ok((Err(error),)),
+        }
+    } else {
+        None
+    };
+    let opened = store.data_mut().filesystem().open_at(dir, follow, path, open, flags).await;
+    Change::end(change, store).await;
+    let descriptor = match opened {
+        Ok(descriptor) => descriptor,
+        refused => return done(refused),
+    };
+    let sandbox = store.data_mut().sandbox_mut();
+    let opened = sandbox.table.get(&descriptor)?.clone();
+    sandbox.counted.add(&opened, quota.clone());
+    if let Descriptor::File(file) = opened {
+        quota.opened(&file.file).await;
+    }
+    Ok((Ok(descriptor),))
+}
+
+/// The directories that are granted, of which those that are counted are known from then on.
+fn directories<G: Guest>(
+    store: &mut StoreContextMut<'_, G>,
+) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
+    let directories = store.data_mut().filesystem().get_directories()?;
+    let sandbox = store.data_mut().sandbox_mut();
+    for (descriptor, guest) in &directories {
+        if let Some(quota) = sandbox.counted.granted(guest) {
+            sandbox.counted.add(sandbox.table.get(descriptor)?, quota);
+        }
+    }
+    Ok(directories)
+}
+
+/// The quota that an open file or directory comes under, and the file, if there is one.
+fn counted<G: Guest>(
+    store: &mut StoreContextMut<'_, G>,
+    descriptor: &Resource<Descriptor>,
+) -> wasmtime::Result<Option<(Quota, Arc<File>)>> {
+    let sandbox = store.data_mut().sandbox_mut();
+    if sandbox.counted.grants.is_empty() {
+        return Ok(None);
+    }
+    let descriptor = sandbox.table.get(descriptor)?;
+    Ok(sandbox.counted.quota(descriptor).map(|quota| (quota, file(descriptor).clone())))
+}
+
+/// Puts a stream that is counted in the place of one that is not.
+fn count_stream<G: Guest>(
+    store: &mut StoreContextMut<'_, G>,
+    counted: Option<(Quota, Arc<File>)>,
+    stream: FsResult<Resource<DynOutputStream>>,
+    at: Option<u64>,
+) -> FsResult<Resource<DynOutputStream>> {
+    let stream = stream?;
+    if let Some((quota, file)) = counted {
+        *store.data_mut().sandbox_mut().table.get_mut(&stream)? =
+            Box::new(CountedStream::new(quota, file, at));
+    }
+    Ok(stream)
+}
+
+/// A name in a directory, whether or not a symlink there is followed.
+type Place = (u32, PathFlags, String);
+
+fn place(dir: &Resource<Descriptor>, path: &str) -> Place {
+    (dir.rep(), PathFlags::empty(), path.to_owned())
+}
+
+/// A change to the names in a directory that is counted: what is found under them is looked at before and after.
+struct Change {
+    turn: Turn,
+    places: Vec<Place>,
+    before: Found,
+}
+
+impl Change {
+    /// Waits for its turn; none if the places are not in a directory that is counted. Refused where there is no room for
+    /// an entry of `new` bytes, if it would make one, and where the places are not counted together.
+    async fn begin<G: Guest>(
+        store: &mut StoreContextMut<'_, G>,
+        places: Vec<Place>,
+        new: Option<u64>,
+    ) -> wasmtime::Result<Outcome<Option<Self>>> {
+        let mut quotas = Vec::with_capacity(places.len());
+        for (dir, ..) in &places {
+            let counted = counted(store, &Resource::new_borrow(*dir))?;
+            quotas.push(counted.map(|(quota, _)| quota));
+        }
+        let mut pairs = quotas.iter().zip(quotas.iter().skip(1));
+        if pairs.any(|(one, other)| !Quota::are_together(one.as_ref(), other.as_ref())) {
+            return Ok(Err(ErrorCode::CrossDevice));
+        }
+        let Some(quota) = quotas.into_iter().next().flatten() else { return Ok(Ok(None)) };
+        let turn = quota.turn().await;
+        let before = found(store, &places).await;
+        let (turn, has_room) = match new {
+            Some(bytes) if before.files == 0 => turn.has_room(bytes).await,
+            _ => (turn, true),
+        };
+        if !has_room {
+            return Ok(Err(ErrorCode::InsufficientSpace));
+        }
+        Ok(Ok(Some(Self { turn, places, before })))
+    }
+
+    /// Counts what has changed.
+    async fn end<G: Guest>(change: Option<Self>, store: &mut StoreContextMut<'_, G>) {
+        if let Some(Self { turn, places, before }) = change {
+            let after = found(store, &places).await;
+            turn.changed(before, after).await;
+        }
+    }
+}
+
+/// What is found under these names.
+async fn found<G: Guest>(store: &mut StoreContextMut<'_, G>, places: &[Place]) -> Found {
+    let mut found = Found::default();
+    for (dir, follow, path) in places {
+        let mut files = store.data_mut().filesystem();
+        let stat = files.stat_at(Resource::new_borrow(*dir), *follow, path.clone()).await;
+        if let Ok(DescriptorStat { type_, size, .. }) = stat {
+            let is_dir = type_ == DescriptorType::Directory;
+            found.files += 1;
+            found.bytes += if is_dir { BLOCK } else { blocks(size) };
+        }
+    }
+    found
+}

@@ -1,0 +1,226 @@
+//! How much may be in a directory that guests write to: what is there is counted, and what would be more than
+//! the operator allows is refused.
+//!
+//! A directory is counted when the first of its guests starts, and from then on by what each of them does, one after
+//! the other. Others may write there, too: so it is counted again before something is refused, but not often.
+
+mod count;
+mod stream;
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    io,
+    os::unix::fs::{FileExt, MetadataExt},
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
+use rustix::{
+    fs::{Mode, OFlags},
+    io::Errno,
+};
+use tokio::sync::{Mutex as Turns, OwnedMutexGuard};
+use weir_config::DirGrant;
+use weir_metrics::{DirUsage, Usage};
+
+use self::count::Count;
+pub(super) use self::{
+    count::{BLOCK, blocks},
+    stream::CountedStream,
+};
+
+/// The device and number of a directory's inode, whatever path leads to it.
+pub(crate) type Inode = (u64, u64);
+
+/// The directories whose size is bounded, each counted once for all guests that have it.
+#[derive(Debug, Default)]
+pub struct Quotas(Mutex<HashMap<Inode, Weak<Counted>>>);
+
+/// A directory that is counted.
+#[derive(Debug)]
+struct Counted {
+    usage: Arc<DirUsage>,
+    /// Guests take turns: what one does is counted before the next one does something.
+    count: Arc<Turns<Count>>,
+}
+
+/// What one grant allows in a directory that is counted.
+#[derive(Clone, Debug)]
+pub(super) struct Quota {
+    counted: Arc<Counted>,
+    max_bytes: u64,
+    max_files: u64,
+    /// Whether file systems may block whoever polls.
+    may_block: bool,
+}
+
+/// A turn with a directory: nobody else changes what is counted of it.
+pub(super) struct Turn {
+    quota: Quota,
+    count: OwnedMutexGuard<Count>,
+}
+
+/// What is found under one or two names: entries, and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) files: u64,
+    pub(super) bytes: u64,
+}
+
+impl Quotas {
+    /// The quota of a grant, if it has one. Opens the directory, which may block; it is counted by
+    /// [`Quota::prepare`].
+    pub(super) fn open(&self, grant: &DirGrant, usage: &Usage, may_block: bool) -> io::Result<Option<Quota>> {
+        if grant.max_bytes.is_none() && grant.max_files.is_none() {
+            return Ok(None);
+        }
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        let root = File::from(rustix::fs::open(&grant.host, flags, Mode::empty())?);
+        let inode = inode(&root.metadata()?);
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, counted| counted.strong_count() > 0);
+        let counted = known.get(&inode).and_then(Weak::upgrade).unwrap_or_else(|| {
+            // What was counted before a restart goes on.
+            let usage = usage.dir(&grant.host).unwrap_or_default();
+            let count = Arc::new(Turns::new(Count::new(root, usage.clone())));
+            let counted = Arc::new(Counted { usage, count });
+            known.insert(inode, Arc::downgrade(&counted));
+            counted
+        });
+        drop(known);
+        usage.set_dir(&grant.host, counted.usage.clone());
+        let [max_bytes, max_files] =
+            [grant.max_bytes, grant.max_files].map(|bound| bound.unwrap_or(u64::MAX));
+        Ok(Some(Quota { counted, max_bytes, max_files, may_block }))
+    }
+}
+
+impl Quota {
+    /// Counts what is there, if nobody has.
+    pub(super) async fn prepare(&self) -> io::Result<()> {
+        let Turn { mut count, .. } = self.turn().await;
+        blocking(self.may_block, move || count.first()).await
+    }
+
+    /// Whether what is under one counts for the other: both of one directory, or both of none.
+    pub(super) fn are_together(one: Option<&Self>, other: Option<&Self>) -> bool {
+        match (one, other) {
+            (Some(one), Some(other)) => Arc::ptr_eq(&one.counted, &other.counted),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
+    /// Waits until no other guest is about to change what is there.
+    pub(super) async fn turn(&self) -> Turn {
+        let count = self.counted.count.clone().lock_owned().await;
+        Turn { quota: self.clone(), count }
+    }
+
+    /// Writes to a file, at its end where no place is given, if there is room; says how many bytes were written, which
+    /// may be fewer than there are.
+    pub(super) async fn write(
+        &self,
+        file: Arc<File>,
+        bytes: impl AsRef<[u8]> + Send + 'static,
+        at: Option<u64>,
+    ) -> io::Result<usize> {
+        let mut turn = self.turn().await;
+        blocking(self.may_block, move || {
+            let bytes = bytes.as_ref();
+            let write = |file: &File, length| file.write_at(bytes, at.unwrap_or(length));
+            let written = turn.resize(
+                &file,
+                |length| at.unwrap_or(length).saturating_add(bytes.len() as u64).max(length),
+                write,
+            )?;
+            turn.count.usage.add_written(written as u64);
+            Ok(written)
+        })
+        .await
+    }
+
+    /// Makes a file as long as that, if there is room.
+    pub(super) async fn set_size(&self, file: Arc<File>, size: u64) -> io::Result<()> {
+        let mut turn = self.turn().await;
+        blocking(self.may_block, move || turn.resize(&file, |_| size, |file, _| file.set_len(size))).await
+    }
+
+    /// Takes note of a file that a guest has opened: as long as it is open, its bytes are there.
+    pub(super) async fn opened(&self, file: &Arc<File>) {
+        self.turn().await.count.opened(file);
+    }
+}
+
+impl Turn {
+    /// Whether there is room for a new entry of so many bytes.
+    pub(super) async fn has_room(self, bytes: u64) -> (Self, bool) {
+        let may_block = self.quota.may_block;
+        blocking(may_block, move || {
+            let mut turn = self;
+            let has_room = turn.room(Found { files: 1, bytes: blocks(bytes) }).is_ok();
+            (turn, has_room)
+        })
+        .await
+    }
+
+    /// Takes note of a change to what is found under some names.
+    pub(super) async fn changed(mut self, before: Found, after: Found) {
+        self.count.change(before, after);
+        if after.files < before.files && self.count.has_open_files() {
+            let may_block = self.quota.may_block;
+            blocking(may_block, move || self.count.find_unlinked()).await;
+        }
+    }
+
+    /// Does something with a file that makes it as long as `length` says of its length, if there is room; `act` is
+    /// given its length, too.
+    fn resize<T>(
+        &mut self,
+        file: &Arc<File>,
+        length: impl FnOnce(u64) -> u64,
+        act: impl FnOnce(&File, u64) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let before = file.metadata()?.len();
+        let more = blocks(length(before)).saturating_sub(blocks(before));
+        if more > 0 {
+            self.room(Found { files: 0, bytes: more })?;
+        }
+        let result = act(file, before);
+        self.count.resized(file, before);
+        result
+    }
+
+    /// Fails where there is no room for more.
+    fn room(&mut self, more: Found) -> io::Result<()> {
+        let Quota { max_bytes, max_files, .. } = self.quota;
+        let is_over = |count: &Count| {
+            let Found { files, bytes } = count.total();
+            files.saturating_add(more.files) > max_files || bytes.saturating_add(more.bytes) > max_bytes
+        };
+        self.count.release();
+        if is_over(&self.count) && (!self.count.again()? || is_over(&self.count)) {
+            return Err(Errno::NOSPC.into());
+        }
+        Ok(())
+    }
+}
+
+/// Does what may block: here, or on a thread of the pool.
+async fn blocking<T: Send + 'static>(may_block: bool, work: impl FnOnce() -> T + Send + 'static) -> T {
+    if may_block {
+        return work();
+    }
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is about to drop whoever waits.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+pub(crate) fn inode(data: &std::fs::Metadata) -> Inode {
+    (data.dev(), data.ino())
+}

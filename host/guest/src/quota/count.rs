@@ -1,0 +1,195 @@
+//! What is in a directory and all directories in it.
+
+use std::{
+    ffi::CStr,
+    fs::File,
+    io,
+    os::unix::fs::MetadataExt,
+    sync::{Arc, Weak},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat},
+    io::Errno,
+};
+use weir_metrics::DirUsage;
+
+use super::{Found, Inode, inode};
+
+/// Each entry counts as so many bytes, or a multiple: what file systems commonly take for it.
+pub(crate) const BLOCK: u64 = 4096;
+
+/// Directories within each other that are counted: each keeps a file open meanwhile.
+const DEPTH: u32 = 64;
+
+/// The shortest time from one count to the next.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// So many times what a count took passes before the next one.
+const REST: u32 = 10;
+
+/// What is in a directory.
+#[derive(Debug)]
+pub(super) struct Count {
+    pub(super) usage: Arc<DirUsage>,
+    root: File,
+    /// From when on it may be counted again; none before the first time.
+    next: Option<Instant>,
+    /// Files that guests have open.
+    open: Vec<Weak<File>>,
+    /// Files that have no name any more, and are there as long as a guest has them open.
+    unlinked: Vec<Unlinked>,
+}
+
+#[derive(Debug)]
+struct Unlinked {
+    inode: Inode,
+    bytes: u64,
+    open: Vec<Weak<File>>,
+}
+
+/// What an entry of so many bytes counts as.
+pub(crate) fn blocks(bytes: u64) -> u64 {
+    bytes.max(1).div_ceil(BLOCK).saturating_mul(BLOCK)
+}
+
+impl Count {
+    pub(super) fn new(root: File, usage: Arc<DirUsage>) -> Self {
+        Self { usage, root, next: None, open: Vec::new(), unlinked: Vec::new() }
+    }
+
+    pub(super) fn total(&self) -> Found {
+        Found { files: self.usage.files.now(), bytes: self.usage.bytes.now() }
+    }
+
+    /// Counts what is there, if nobody has.
+    pub(super) fn first(&mut self) -> io::Result<()> {
+        if self.next.is_none() { self.count() } else { Ok(()) }
+    }
+
+    /// Counts what is there again, unless that was done just now; says whether it was not.
+    pub(super) fn again(&mut self) -> io::Result<bool> {
+        if self.next.is_some_and(|next| Instant::now() < next) {
+            return Ok(false);
+        }
+        self.count().map(|()| true)
+    }
+
+    fn count(&mut self) -> io::Result<()> {
+        let began = Instant::now();
+        let mut found = Found::default();
+        let counted = add(&self.root, c".", DEPTH, &mut found);
+        if counted.is_ok() || self.next.is_some() {
+            self.next = Some(Instant::now() + PAUSE.max(began.elapsed() * REST));
+        }
+        counted?;
+        self.unlinked.clear();
+        self.set(found);
+        self.find_unlinked();
+        Ok(())
+    }
+
+    /// Takes note of a change to what is found under some names.
+    pub(super) fn change(&mut self, before: Found, after: Found) {
+        let Found { files, bytes } = self.total();
+        self.set(Found {
+            files: files.saturating_add(after.files).saturating_sub(before.files),
+            bytes: bytes.saturating_add(after.bytes).saturating_sub(before.bytes),
+        });
+    }
+
+    /// Takes note of what a file's length was.
+    pub(super) fn resized(&mut self, file: &Arc<File>, before: u64) {
+        let Ok(data) = file.metadata() else { return };
+        let [before, after] = [before, data.len()].map(|bytes| Found { files: 0, bytes: blocks(bytes) });
+        self.change(before, after);
+        if data.nlink() == 0
+            && let Some(unlinked) = self.unlinked.iter_mut().find(|other| other.inode == inode(&data))
+        {
+            unlinked.bytes = after.bytes;
+        }
+    }
+
+    pub(super) fn opened(&mut self, file: &Arc<File>) {
+        self.release();
+        self.open.push(Arc::downgrade(file));
+    }
+
+    pub(super) fn has_open_files(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Looks which of the files that are open have lost their names: their bytes are there still.
+    pub(super) fn find_unlinked(&mut self) {
+        let (mut open, mut bytes) = (std::mem::take(&mut self.open), 0);
+        open.retain(|weak| {
+            let Some(data) = weak.upgrade().and_then(|file| file.metadata().ok()) else { return false };
+            if data.nlink() > 0 {
+                return true;
+            }
+            let inode = inode(&data);
+            match self.unlinked.iter_mut().find(|other| other.inode == inode) {
+                Some(known) => known.open.push(weak.clone()),
+                None => {
+                    bytes += blocks(data.len());
+                    let open = vec![weak.clone()];
+                    self.unlinked.push(Unlinked { inode, bytes: blocks(data.len()), open });
+                }
+            }
+            false
+        });
+        self.open = open;
+        self.change(Found::default(), Found { files: 0, bytes });
+    }
+
+    /// Gives back what files took that are not there any more.
+    pub(super) fn release(&mut self) {
+        self.open.retain(|file| file.strong_count() > 0);
+        let mut bytes = 0;
+        self.unlinked.retain_mut(|unlinked| {
+            unlinked.open.retain(|file| file.strong_count() > 0);
+            let is_there = !unlinked.open.is_empty();
+            bytes += if is_there { 0 } else { unlinked.bytes };
+            is_there
+        });
+        self.change(Found { files: 0, bytes }, Found::default());
+    }
+
+    fn set(&self, Found { files, bytes }: Found) {
+        self.usage.files.set(files);
+        self.usage.bytes.set(bytes);
+    }
+}
+
+/// Adds what is in a directory, and follows no symlink.
+fn add(parent: &File, name: &CStr, depth: u32, found: &mut Found) -> io::Result<()> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+    let dir = match openat(parent, name, flags, Mode::empty()) {
+        Ok(dir) => File::from(dir),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let Some(depth) = depth.checked_sub(1) else {
+        return Err(io::Error::other(format!("directories are nested deeper than {DEPTH}")));
+    };
+    for entry in Dir::read_from(&dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        let data = match statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => continue,
+            data => data?,
+        };
+        let is_dir = FileType::from_raw_mode(data.st_mode) == FileType::Directory;
+        let bytes = if is_dir { 0 } else { u64::try_from(data.st_size).unwrap_or(0) };
+        found.files += 1;
+        found.bytes = found.bytes.saturating_add(blocks(bytes));
+        if is_dir {
+            add(&dir, name, depth, found)?;
+        }
+    }
+    Ok(())
+}
