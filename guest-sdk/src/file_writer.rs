@@ -25,7 +25,7 @@ const AT_ONCE: usize = 64 * 1024;
 /// let length = file.metadata()?.len();
 /// let mut log = weir_sdk::FileWriter::new(file, length);
 /// log.write_all(b"another line\n")?;
-/// log.file().sync_data()
+/// log.get_ref().sync_data()
 /// # }
 /// ```
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl FileWriter {
 
     /// The file, whose own position stays where it is.
     #[must_use]
-    pub fn file(&self) -> &File {
+    pub fn get_ref(&self) -> &File {
         &self.file
     }
 

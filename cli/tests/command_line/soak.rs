@@ -82,8 +82,9 @@ fn after_a_while_main_takes_no_more_memory_threads_or_files() {
     println!("resident: {:.0} KiB, then {before:.0} KiB, then {after:.0} KiB", resident(0));
     println!("threads: {:?}, files: {:?}", [0, 1, 2].map(threads), [0, 1, 2].map(files));
     assert!((after - before).abs() <= before * 0.02, "{before} KiB, then {after} KiB");
-    assert!(threads(2) <= threads(1), "{:?}", third(2).next_back());
-    assert!(files(2) <= files(1), "{:?}", third(2).next_back());
+    // A sample may meet a restart, which takes one more for a moment: both thirds before have met some.
+    assert!(threads(2) <= threads(0).max(threads(1)), "{:?}", third(2).max_by_key(|it| it.threads));
+    assert!(files(2) <= files(0).max(files(1)), "{:?}", third(2).max_by_key(|it| it.files.len()));
     main.weir(&["shutdown"]).good();
     assert_eq!(main.wait().0.code(), Some(0));
 }

@@ -102,6 +102,12 @@ impl DirGrant {
     pub fn read_write(host: impl Into<PathBuf>, guest: GuestPath) -> Self {
         Self { mode: DirMode::Rw, ..Self::read_only(host, guest) }
     }
+
+    /// Whether it bounds what may be there.
+    #[must_use]
+    pub fn is_bounded(&self) -> bool {
+        self.max_bytes.is_some() || self.max_files.is_some()
+    }
 }
 
 impl FromStr for DirMode {

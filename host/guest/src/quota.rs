@@ -71,7 +71,7 @@ impl Quotas {
     /// The quota of a grant, if it has one. Opens the directory, which may block; it is counted by
     /// [`Quota::prepare`].
     pub(super) fn open(&self, grant: &DirGrant, usage: &Usage, may_block: bool) -> io::Result<Option<Quota>> {
-        if grant.max_bytes.is_none() && grant.max_files.is_none() {
+        if !grant.is_bounded() {
             return Ok(None);
         }
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;

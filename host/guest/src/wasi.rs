@@ -59,10 +59,11 @@ impl Dirs {
                 DirMode::Ro => FsPerms::ReadOnly,
                 DirMode::Rw => FsPerms::ReadWrite,
             };
-            builder.preopened_dir(&dir.host, dir.guest.as_str(), perms).map_err(|error| {
+            let with_path = |error: wasmtime::Error| {
                 error.context(format!("cannot open granted directory `{}`", dir.host.display()))
-            })?;
-            let quota = quotas.open(dir, usage, may_block)?;
+            };
+            builder.preopened_dir(&dir.host, dir.guest.as_str(), perms).map_err(with_path)?;
+            let quota = quotas.open(dir, usage, may_block).map_err(|error| with_path(error.into()))?;
             counted.extend(quota.map(|quota| (dir.guest.as_str().to_owned(), quota)));
         }
         Ok(Self { opened: mem::take(builder.build().filesystem()), quotas: counted })

@@ -177,7 +177,7 @@ impl Asked<'_> {
 
     fn dirs(self) -> impl Iterator<Item = DirLimits> {
         let dirs = self.extension.grants.dirs.iter();
-        dirs.filter(|dir| dir.max_bytes.is_some() || dir.max_files.is_some()).map(move |dir| {
+        dirs.filter(|dir| dir.is_bounded()).map(move |dir| {
             let usage = self.unit.and_then(|unit| unit.usage.dir(&dir.host));
             let usage = usage.as_deref();
             DirLimits {

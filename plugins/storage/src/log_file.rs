@@ -64,8 +64,8 @@ impl LogFile {
             damage.kept_as = Some(DAMAGED);
             log.rewrite(entries)?;
         } else {
-            log.file.file().set_len(length)?;
-            log.file.file().sync_all()?;
+            log.file.get_ref().set_len(length)?;
+            log.file.get_ref().sync_all()?;
             // The file may be new, or moved here just before an end.
             sync_directory(directory)?;
         }
@@ -89,9 +89,9 @@ impl LogFile {
         let length = self.file.position();
         self.file.write_all(lines).inspect_err(|_| {
             // Where the disk is full, writing the log anew takes the room that a torn line has.
-            let _stays = self.file.file().set_len(length);
+            let _stays = self.file.get_ref().set_len(length);
         })?;
-        self.file.file().sync_data()?;
+        self.file.get_ref().sync_data()?;
         self.is_sound = true;
         Ok(())
     }
@@ -143,7 +143,7 @@ fn write_all(path: &Path, entries: &Entries) -> io::Result<FileWriter> {
         writer.write_all(&line)?;
     }
     let writer = writer.into_inner()?;
-    writer.file().sync_all()?;
+    writer.get_ref().sync_all()?;
     Ok(writer)
 }
 

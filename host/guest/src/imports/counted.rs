@@ -6,12 +6,13 @@ use std::{
     sync::{Arc, Weak},
 };
 
+use futures_util::{FutureExt, future::BoxFuture};
 use wasmtime::{
     StoreContextMut,
     component::{Linker, LinkerInstance, Resource},
 };
 use wasmtime_wasi::{
-    filesystem::WasiFilesystemView,
+    filesystem::{WasiFilesystemCtxView, WasiFilesystemView},
     p2::{
         DynOutputStream, FsResult,
         bindings::filesystem::{
@@ -26,7 +27,7 @@ use wasmtime_wasi::{
 
 use super::{Async, VERSION, done};
 use crate::{
-    quota::{BLOCK, CountedStream, Found, Quota, Turn, blocks},
+    quota::{BLOCK, CountedStream, Found, Quota, blocks},
     sandbox::Guest,
 };
 
@@ -143,13 +144,11 @@ fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
          (dir, path): (Resource<Descriptor>, String)|
          -> Async<'_, Outcome<()>> {
             Box::new(async move {
-                let change = match Change::begin(&mut store, vec![place(&dir, &path)], Some(0)).await? {
-                    Ok(change) => change,
-                    Err(error) => return Ok((Err(error),)),
-                };
-                let made = store.data_mut().filesystem().create_directory_at(dir, path).await;
-                Change::end(change, &mut store).await;
-                done(made)
+                let places = vec![place(&dir, &path)];
+                change(&mut store, places, Some(0), |mut files| {
+                    async move { files.create_directory_at(dir, path).await }.boxed()
+                })
+                .await
             })
         },
     )?;
@@ -159,14 +158,11 @@ fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
          (dir, target, path): (Resource<Descriptor>, String, String)|
          -> Async<'_, Outcome<()>> {
             Box::new(async move {
-                let bytes = Some(target.len() as u64);
-                let change = match Change::begin(&mut store, vec![place(&dir, &path)], bytes).await? {
-                    Ok(change) => change,
-                    Err(error) => return Ok((Err(error),)),
-                };
-                let made = store.data_mut().filesystem().symlink_at(dir, target, path).await;
-                Change::end(change, &mut store).await;
-                done(made)
+                let (places, bytes) = (vec![place(&dir, &path)], target.len() as u64);
+                change(&mut store, places, Some(bytes), |mut files| {
+                    async move { files.symlink_at(dir, target, path).await }.boxed()
+                })
+                .await
             })
         },
     )?;
@@ -197,13 +193,10 @@ fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
          -> Async<'_, Outcome<()>> {
             Box::new(async move {
                 let places = vec![place(&dir, &path), place(&other, &new)];
-                let change = match Change::begin(&mut store, places, None).await? {
-                    Ok(change) => change,
-                    Err(error) => return Ok((Err(error),)),
-                };
-                let renamed = store.data_mut().filesystem().rename_at(dir, path, other, new).await;
-                Change::end(change, &mut store).await;
-                done(renamed)
+                change(&mut store, places, None, |mut files| {
+                    async move { files.rename_at(dir, path, other, new).await }.boxed()
+                })
+                .await
             })
         },
     )?;
@@ -213,13 +206,10 @@ fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
          (dir, path): (Resource<Descriptor>, String)|
          -> Async<'_, Outcome<()>> {
             Box::new(async move {
-                let change = match Change::begin(&mut store, vec![place(&dir, &path)], None).await? {
-                    Ok(change) => change,
-                    Err(error) => return Ok((Err(error),)),
-                };
-                let removed = store.data_mut().filesystem().unlink_file_at(dir, path).await;
-                Change::end(change, &mut store).await;
-                done(removed)
+                change(&mut store, vec![place(&dir, &path)], None, |mut files| {
+                    async move { files.unlink_file_at(dir, path).await }.boxed()
+                })
+                .await
             })
         },
     )?;
@@ -229,13 +219,10 @@ fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
          (dir, path): (Resource<Descriptor>, String)|
          -> Async<'_, Outcome<()>> {
             Box::new(async move {
-                let change = match Change::begin(&mut store, vec![place(&dir, &path)], None).await? {
-                    Ok(change) => change,
-                    Err(error) => return Ok((Err(error),)),
-                };
-                let removed = store.data_mut().filesystem().remove_directory_at(dir, path).await;
-                Change::end(change, &mut store).await;
-                done(removed)
+                change(&mut store, vec![place(&dir, &path)], None, |mut files| {
+                    async move { files.remove_directory_at(dir, path).await }.boxed()
+                })
+                .await
             })
         },
     )
@@ -253,21 +240,17 @@ pub(super) async fn open_at<G: Guest>(
     let Some((quota, _)) = counted(store, &dir)? else {
         return done(store.data_mut().filesystem().open_at(dir, follow, path, open, flags).await);
     };
-    let change = if open.intersects(OpenFlags::CREATE | OpenFlags::TRUNCATE) {
-        let new = open.contains(OpenFlags::CREATE).then_some(0);
-        match Change::begin(store, vec![(dir.rep(), follow, path.clone())], new).await? {
-            Ok(change) => change,
-            Err(error) => return Ok((Err(error),)),
-        }
+    let opened = if open.intersects(OpenFlags::CREATE | OpenFlags::TRUNCATE) {
+        let (places, new) =
+            (vec![(dir.rep(), follow, path.clone())], open.contains(OpenFlags::CREATE).then_some(0));
+        change(store, places, new, |mut files| {
+            async move { files.open_at(dir, follow, path, open, flags).await }.boxed()
+        })
+        .await?
     } else {
-        None
+        done(store.data_mut().filesystem().open_at(dir, follow, path, open, flags).await)?
     };
-    let opened = store.data_mut().filesystem().open_at(dir, follow, path, open, flags).await;
-    Change::end(change, store).await;
-    let descriptor = match opened {
-        Ok(descriptor) => descriptor,
-        refused => return done(refused),
-    };
+    let (Ok(descriptor),) = opened else { return Ok(opened) };
     let sandbox = store.data_mut().sandbox_mut();
     let opened = sandbox.table.get(&descriptor)?.clone();
     sandbox.counted.add(&opened, quota.clone());
@@ -326,50 +309,40 @@ fn place(dir: &Resource<Descriptor>, path: &str) -> Place {
     (dir.rep(), PathFlags::empty(), path.to_owned())
 }
 
-/// A change to the names in a directory that is counted: what is found under them is looked at before and after.
-struct Change {
-    turn: Turn,
+/// Does something that changes what is found under names: what is there is looked at before and after, if it is in a
+/// directory that is counted. Refused where there is no room for an entry of `new` bytes, if it would make one, and where the
+/// places are not counted together.
+async fn change<G: Guest, T>(
+    store: &mut StoreContextMut<'_, G>,
     places: Vec<Place>,
-    before: Found,
-}
-
-impl Change {
-    /// Waits for its turn; none if the places are not in a directory that is counted. Refused where there is no room for
-    /// an entry of `new` bytes, if it would make one, and where the places are not counted together.
-    async fn begin<G: Guest>(
-        store: &mut StoreContextMut<'_, G>,
-        places: Vec<Place>,
-        new: Option<u64>,
-    ) -> wasmtime::Result<Outcome<Option<Self>>> {
-        let mut quotas = Vec::with_capacity(places.len());
-        for (dir, ..) in &places {
-            let counted = counted(store, &Resource::new_borrow(*dir))?;
-            quotas.push(counted.map(|(quota, _)| quota));
-        }
-        let mut pairs = quotas.iter().zip(quotas.iter().skip(1));
-        if pairs.any(|(one, other)| !Quota::are_together(one.as_ref(), other.as_ref())) {
-            return Ok(Err(ErrorCode::CrossDevice));
-        }
-        let Some(quota) = quotas.into_iter().next().flatten() else { return Ok(Ok(None)) };
-        let turn = quota.turn().await;
-        let before = found(store, &places).await;
-        let (turn, has_room) = match new {
-            Some(bytes) if before.files == 0 => turn.has_room(bytes).await,
-            _ => (turn, true),
-        };
-        if !has_room {
-            return Ok(Err(ErrorCode::InsufficientSpace));
-        }
-        Ok(Ok(Some(Self { turn, places, before })))
+    new: Option<u64>,
+    act: impl for<'a> FnOnce(WasiFilesystemCtxView<'a>) -> BoxFuture<'a, FsResult<T>>,
+) -> wasmtime::Result<(Outcome<T>,)> {
+    let mut quotas = Vec::with_capacity(places.len());
+    for (dir, ..) in &places {
+        let counted = counted(store, &Resource::new_borrow(*dir))?;
+        quotas.push(counted.map(|(quota, _)| quota));
     }
-
-    /// Counts what has changed.
-    async fn end<G: Guest>(change: Option<Self>, store: &mut StoreContextMut<'_, G>) {
-        if let Some(Self { turn, places, before }) = change {
-            let after = found(store, &places).await;
-            turn.changed(before, after).await;
-        }
+    let mut pairs = quotas.iter().zip(quotas.iter().skip(1));
+    if pairs.any(|(one, other)| !Quota::are_together(one.as_ref(), other.as_ref())) {
+        return Ok((Err(ErrorCode::CrossDevice),));
     }
+    let Some(quota) = quotas.into_iter().next().flatten() else {
+        return done(act(store.data_mut().filesystem()).await);
+    };
+    let turn = quota.turn().await;
+    let before = found(store, &places).await;
+    let (turn, has_room) = match new {
+        Some(bytes) if before.files == 0 => turn.has_room(bytes).await,
+        _ => (turn, true),
+    };
+    if !has_room {
+        return Ok((Err(ErrorCode::InsufficientSpace),));
+    }
+    let done_so = act(store.data_mut().filesystem()).await;
+    let after = found(store, &places).await;
+    turn.changed(before, after).await;
+    done(done_so)
 }
 
 /// What is found under these names.
