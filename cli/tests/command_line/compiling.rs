@@ -34,12 +34,20 @@ fn children(main: u32) -> Vec<Pid> {
     fs::read_dir("/proc").unwrap().filter_map(|process| child(process.unwrap())).collect()
 }
 
-/// Stops so many compilations before they are done.
+/// Whether a process has read the puppet, but for what its pipe holds: until then, Main feeds it and loads nothing else in
+/// its place.
+fn has_component(child: Pid) -> bool {
+    let io = fs::read_to_string(format!("/proc/{}/io", child.as_raw_pid())).unwrap_or_default();
+    let read = io.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse::<u64>().ok());
+    read >= Some(fs::metadata(test_guests::path("puppet")).unwrap().len())
+}
+
+/// Stops so many compilations of puppets before they are done.
 pub(super) fn stop_compiling(main: u32, number: usize) -> Vec<Pid> {
     until("it is compiled", || {
-        let children = children(main);
-        let stopped = children.iter().all(|child| kill_process(*child, Signal::STOP).is_ok());
-        (stopped && children.len() == number).then_some(children)
+        let compiling: Vec<_> = children(main).into_iter().filter(|child| has_component(*child)).collect();
+        let stopped = compiling.iter().all(|child| kill_process(*child, Signal::STOP).is_ok());
+        (stopped && compiling.len() == number).then_some(compiling)
     })
 }
 
