@@ -13,6 +13,7 @@ mod lanes;
 mod model;
 mod policies;
 mod policy_changes;
+mod producers;
 mod queues;
 mod requests;
 mod retained;

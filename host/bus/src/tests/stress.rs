@@ -8,10 +8,10 @@ use std::{
 use super::*;
 
 const RECEIVERS: u64 = 3;
-const CALLERS: u64 = 6;
+const CALLERS: u64 = 8;
 const CALLS: u64 = 2000;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
 async fn every_call_ends_and_none_is_answered_twice_while_receivers_come_and_go() {
     let bus = Arc::new(TestBus::new());
     let over = Arc::new(AtomicBool::new(false));
