@@ -72,7 +72,7 @@ async fn each_job_that_eight_threads_put_is_done_once_while_readers_die_and_the_
 fn put_all(bus: &TestBus, queue: &Arc<SharedQueue>) -> BTreeSet<MessageId> {
     let put = |number: u64| {
         let job = Bytes::copy_from_slice(&number.to_be_bytes());
-        let timeout = (number % 3 == 0).then_some(Duration::from_millis(1));
+        let timeout = number.is_multiple_of(3).then_some(Duration::from_millis(1));
         let put = Handle::current().block_on(async {
             // Every fifth sender gives up at once.
             let putting = bus.bus.put(bus.main(), queue, job, (timeout, None))?;
