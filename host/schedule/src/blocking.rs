@@ -6,6 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::task::coop::poll_proceed;
+
 use crate::{
     drive::{Alarm, drive},
     worker_thread::is_worker_thread,
@@ -67,13 +69,32 @@ fn in_async_task() -> bool {
     /// More than tokio grants a task for one poll.
     const MORE_THAN_A_BUDGET: usize = 256;
 
+    if tokio::runtime::Handle::try_current().is_err() {
+        return false;
+    }
     let mut context = Context::from_waker(Waker::noop());
-    tokio::runtime::Handle::try_current().is_ok()
-        && (0..MORE_THAN_A_BUDGET).any(|_| match tokio::task::coop::poll_proceed(&mut context) {
-            Poll::Ready(unit) => {
-                unit.made_progress();
-                false
-            }
-            Poll::Pending => true,
-        })
+    // Dropped, it sets the budget back to what it was before.
+    let Poll::Ready(_first) = poll_proceed(&mut context) else { return true };
+    (0..MORE_THAN_A_BUDGET).any(|_| match poll_proceed(&mut context) {
+        Poll::Ready(unit) => {
+            unit.made_progress();
+            false
+        }
+        Poll::Pending => true,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::task::coop::has_budget_remaining;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_is_refused_in_a_task_has_its_budget_left() {
+        for _ in 0..3 {
+            assert!(matches!(refuse_in_async::<Infallible>(), Err(BlockingError::InAsync)));
+            assert!(has_budget_remaining());
+        }
+    }
 }

@@ -2,21 +2,15 @@
 
 use std::{
     future::poll_fn,
-    hint,
     pin::pin,
     sync::{
-        Arc, LazyLock, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU8, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
     thread::{self, Thread},
     time::{Duration, Instant},
 };
-
-/// How long a thread waits for an answer before it parks: about what it takes to park and to be woken. So a wait
-/// never takes more than twice the processor time that it would take if its length were known (Karlin, Li, Manasse,
-/// Owicki: Empirical studies of competitive spinning for a shared-memory multiprocessor, SOSP 1991).
-const SPIN: Duration = Duration::from_micros(20);
 
 /// Polls `work` until it is done; parks the thread between, but not beyond what is set in `alarm`.
 pub fn drive<T>(work: impl Future<Output = T>, alarm: &Alarm) -> T {
@@ -31,7 +25,7 @@ pub fn drive<T>(work: impl Future<Output = T>, alarm: &Alarm) -> T {
             return done;
         }
         // Only a thread that is parked is unparked: else the next `park` of whoever called would return at once.
-        if wakeup.comes_soon() || !wakeup.is_still_awaited() {
+        if !wakeup.is_still_awaited() {
             continue;
         }
         match alarm.time_left() {
@@ -85,7 +79,7 @@ struct ThreadWaker {
     state: AtomicU8,
 }
 
-/// The thread polls, or waits without parking.
+/// The thread polls.
 const AWAITED: u8 = 0;
 /// It must poll again.
 const HAS_COME: u8 = 1;
@@ -96,21 +90,6 @@ impl ThreadWaker {
     /// From now on whoever wakes the thread unparks it, unless somebody has woken it already.
     fn is_still_awaited(&self) -> bool {
         self.state.compare_exchange(AWAITED, PARKED, Ordering::AcqRel, Ordering::Acquire).is_ok()
-    }
-
-    /// Waits as long as [`SPIN`], where what wakes this thread can run meanwhile.
-    fn comes_soon(&self) -> bool {
-        static SOMETHING_ELSE_RUNS: LazyLock<bool> =
-            LazyLock::new(|| thread::available_parallelism().is_ok_and(|processors| processors.get() > 1));
-
-        let start = Instant::now();
-        while *SOMETHING_ELSE_RUNS && start.elapsed() < SPIN {
-            if self.state.load(Ordering::Acquire) == HAS_COME {
-                return true;
-            }
-            hint::spin_loop();
-        }
-        false
     }
 }
 
@@ -157,7 +136,7 @@ mod tests {
             let waker = waker.clone();
             // It ends with its only act.
             let _waking = thread::spawn(move || {
-                thread::park_timeout(100 * SPIN);
+                thread::park_timeout(Duration::from_millis(2));
                 waker.wake();
             });
         };
