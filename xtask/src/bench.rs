@@ -1,6 +1,6 @@
 //! The benchmarks: built, with the extensions and hooks that they run, and started.
 
-use std::{env, path::PathBuf, process::Command};
+use std::{path::PathBuf, process::Command};
 
 use anyhow::Result;
 use clap::Args;
@@ -81,10 +81,7 @@ pub(crate) fn program() -> Result<Command> {
 /// The program of a device.
 pub(crate) fn device() -> Result<PathBuf> {
     // By itself: built with others, it would have the compiler that they ask for.
-    let mut build = cargo(["build", "--profile", "device", "--package", "weir-device"])?;
-    // The names in `packaging/used.ld` are such.
-    let flags = env::var("RUSTFLAGS").unwrap_or_default() + " -C symbol-mangling-version=v0";
-    run(build.env("RUSTFLAGS", flags.trim_start()))?;
+    run(&mut cargo(["build", "--profile", "device", "--package", "weir-device"])?)?;
     Ok(target_dir()?.join("device/weir-device"))
 }
 

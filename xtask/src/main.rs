@@ -16,7 +16,6 @@ mod run;
 mod setup;
 mod spec_tests;
 mod test;
-mod used;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -49,8 +48,6 @@ enum Task {
         #[arg(long)]
         bless: bool,
     },
-    /// Run the program of a device under valgrind, and write what it uses into `packaging/used.ld`.
-    Used,
     /// Format, lints, and tests: what CI runs. Installs what it needs where it may.
     Test {
         /// Run only the steps whose name contains this.
@@ -69,7 +66,6 @@ fn main() -> Result<()> {
         Task::Demo { check } => demo::demo(check),
         Task::Bench(arguments) => bench::bench(&arguments),
         Task::Instructions { bless } => instructions::instructions(bless),
-        Task::Used => used::used(),
         Task::Test { full: Some(Some(group)), .. } => full::run(&group),
         Task::Test { full: Some(None), .. } => full::list(),
         Task::Test { only, full: None } => test::test(only.as_deref()),
