@@ -20,6 +20,9 @@ use weir_host::{
 /// Far longer than any case takes under valgrind.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// Fuel that outlasts every case.
+const MUCH_FUEL: u64 = 1_000_000_000_000_000;
+
 /// What is done so many times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Case {
@@ -38,6 +41,9 @@ pub(crate) enum Case {
     /// The same with 1 KiB.
     #[value(name = "round-trip-1024")]
     RoundTrip1024,
+    /// A request of 1 KiB from one extension to another, of another component, and its answer.
+    #[value(name = "relay-1024")]
+    Relay1024,
 }
 
 impl Case {
@@ -53,7 +59,7 @@ impl Case {
     }
 }
 
-/// The extension, compiled before anything is counted.
+/// The extensions, compiled before anything is counted.
 ///
 /// For any processor of this kind: what valgrind's has is not what this machine's has, and the numbers are to
 /// be the same on all of them.
@@ -71,16 +77,18 @@ impl Artifacts {
         let artifacts = Self(dir);
         let key = SigningKey::generate()?;
         let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-        let (echo, limits) = (guests.join("echo-raw.wasm"), Limits::max());
-        let echo = component::compile(
-            &echo,
-            Some(&target),
-            &limits,
-            Traces::default(),
-            &Compilation::InProcess,
-            &key,
-        )?;
-        fs::write(artifacts.echo(), echo)?;
+        for (component, artifact) in [("echo-raw", artifacts.echo()), ("bench-guest", artifacts.caller())] {
+            let component = guests.join(component).with_extension("wasm");
+            let compiled = component::compile(
+                &component,
+                Some(&target),
+                &Limits::max(),
+                Traces::default(),
+                &Compilation::InProcess,
+                &key,
+            )?;
+            fs::write(artifact, compiled)?;
+        }
         fs::write(artifacts.key(), key.trusted_key().to_string())?;
         Ok(artifacts)
     }
@@ -91,6 +99,10 @@ impl Artifacts {
 
     fn echo(&self) -> PathBuf {
         self.0.join("echo.cwasm")
+    }
+
+    fn caller(&self) -> PathBuf {
+        self.0.join("caller.cwasm")
     }
 
     fn key(&self) -> PathBuf {
@@ -129,7 +141,14 @@ fn config(artifacts: &Artifacts) -> Result<Config> {
     // With all of the worker thread: under valgrind it would soon be over its share.
     echo.limits = Limits::max();
     echo.fulfills = vec!["echo@1".parse()?];
-    let mut config = Config::new(main, vec![echo]);
+    let mut caller = ExtensionConfig::new("caller".parse()?, artifacts.caller());
+    caller.limits = Limits::max();
+    caller.limits.fuel_per_message = MUCH_FUEL;
+    let settings = [("kind", "caller"), ("serves", "relay@1"), ("calls", "echo@1")];
+    caller.config.extend(settings.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    caller.fulfills = vec!["relay@1".parse()?];
+    caller.wants = vec!["echo@1".parse()?];
+    let mut config = Config::new(main, vec![echo, caller]);
     config.queues.insert("jobs".parse()?, QueueConfig::default());
     Ok(config)
 }
@@ -142,7 +161,16 @@ async fn repeat(case: Case, operations: u32, client: Client) -> Result<()> {
         Case::BusJob => jobs(&client, operations).await,
         Case::RoundTrip16 => calls(&client, "echo@1", 16, operations).await,
         Case::RoundTrip1024 => calls(&client, "echo@1", 1024, operations).await,
+        Case::Relay1024 => relayed(&client, 1024, operations).await,
     }
+}
+
+/// Tells the caller once how often it is to call the echo.
+async fn relayed(client: &Client, bytes: u32, operations: u32) -> Result<()> {
+    let arguments: Bytes = [operations, bytes].into_iter().flat_map(u32::to_le_bytes).collect();
+    let options = CallOptions::default().timeout(PATIENCE);
+    client.call_with("relay@1", "go", arguments, options).await?;
+    Ok(())
 }
 
 async fn calls(client: &Client, contract: &str, bytes: usize, operations: u32) -> Result<()> {

@@ -72,18 +72,26 @@ impl Docs {
 /// Of a scenario that is not in the record, what stands between its marks stays.
 fn render(page: &str, record: &Record) -> Result<Rendered> {
     let mut rendered = Rendered { page: page.to_owned(), plots: Vec::new() };
-    for Entry { scenario, date, scale, machine, figures } in &record.entries {
-        let mut section = format!("\nMeasured on {date}, {scale} run, on {machine}.\n\n");
-        for plot in plots::drawn(scenario, figures)? {
+    for runs in record.entries.chunk_by(|one, other| one.scenario == other.scenario) {
+        let Some((latest, others)) = runs.split_first() else { continue };
+        let mut section = measured(latest);
+        for plot in plots::drawn(&latest.scenario, &latest.figures)? {
             section += &format!("![{}](benchmarks/{})\n\n", plot.title, plot.file);
             rendered.plots.push((plot.file, plot.svg));
         }
-        section += &table::markdown(figures);
-        rendered.put(scenario, &section)?;
+        section += &table::markdown(&latest.figures);
+        for other in others {
+            section += &measured(other);
+            section += &table::markdown(&other.figures);
+        }
+        rendered.put(&latest.scenario, &section)?;
     }
-    let summary = table::summary(record.entries.iter().flat_map(|entry| &entry.figures));
-    rendered.put("summary", &format!("\n{summary}"))?;
+    rendered.put("summary", &format!("\n{}", table::summary(record)))?;
     Ok(rendered)
+}
+
+fn measured(Entry { date, scale, machine, .. }: &Entry) -> String {
+    format!("\nMeasured on {date}, {scale} run, on {machine}.\n\n")
 }
 
 impl Rendered {

@@ -152,6 +152,11 @@ impl Figure {
         self
     }
 
+    /// Whether both measure the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        (&self.scenario, &self.case, &self.metric) == (&other.scenario, &other.case, &other.metric)
+    }
+
     /// What the target bounds.
     pub(crate) fn reached(&self) -> f64 {
         self.ratio.unwrap_or(self.value)

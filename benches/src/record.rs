@@ -1,4 +1,4 @@
-//! What `docs/benchmarks.md` is made from: of every scenario what was measured last, and on what.
+//! What `docs/benchmarks.md` is made from: the last run of every scenario on every kind of processor.
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,16 @@ pub(crate) struct Entry {
     pub(crate) figures: Vec<Figure>,
 }
 
-/// The last run of every scenario, in the order in which they run.
+impl Entry {
+    /// The kind of processor that it was measured on: [`Machine`](crate::machine::Machine) begins with it.
+    pub(crate) fn processor(&self) -> String {
+        let name = self.machine.split(',').next().unwrap_or_default();
+        name.replace("(R)", "").trim_end_matches(" Processor").to_owned()
+    }
+}
+
+/// The last run of every scenario on every kind of processor, in the order in which they run; of one scenario, the
+/// latest run first.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Record {
@@ -38,13 +47,22 @@ impl Record {
         Ok(String::from_utf8(text)?)
     }
 
-    /// Puts the entry in the place of an older one of its scenario.
+    /// Puts the entry in the place of an older one of its scenario on the same kind of processor.
     pub(crate) fn replace(&mut self, mut entry: Entry) {
         entry.figures.iter_mut().for_each(round);
-        self.entries.retain(|other| other.scenario != entry.scenario);
-        self.entries.push(entry);
+        self.entries
+            .retain(|other| other.scenario != entry.scenario || other.processor() != entry.processor());
+        self.entries.insert(0, entry);
         let place = |entry: &Entry| SCENARIOS.iter().position(|scenario| scenario.name == entry.scenario);
         self.entries.sort_by_key(place);
+    }
+
+    /// Every kind of processor, in the order of the alphabet.
+    pub(crate) fn processors(&self) -> Vec<String> {
+        let mut processors: Vec<_> = self.entries.iter().map(Entry::processor).collect();
+        processors.sort_unstable();
+        processors.dedup();
+        processors
     }
 }
 
@@ -79,12 +97,16 @@ mod tests {
     use crate::figure::Unit;
 
     fn entry(scenario: &str, value: f64) -> Entry {
+        on("one", scenario, value)
+    }
+
+    fn on(processor: &str, scenario: &str, value: f64) -> Entry {
         let figures = vec![Figure::new(scenario, "c", "m", Unit::Times, value).beside(3.0)];
         Entry {
             scenario: scenario.to_owned(),
             date: "2026-11-22".to_owned(),
             scale: "full".to_owned(),
-            machine: "one".to_owned(),
+            machine: format!("{processor}, 2 cores, Linux"),
             figures,
         }
     }
@@ -99,6 +121,17 @@ mod tests {
             record.entries.iter().map(|entry| (entry.scenario.clone(), entry.figures[0].value)).collect()
         };
         assert_eq!(scenarios(&record), [("hooks".to_owned(), 0.333333), ("isolation".to_owned(), 2.0)]);
+    }
+
+    #[test]
+    fn a_run_on_another_processor_replaces_nothing_and_comes_first() {
+        let mut record = Record { entries: Vec::new() };
+        for (processor, value) in [("Intel(R) Xeon(R) Processor", 1.0), ("AMD EPYC", 2.0), ("AMD EPYC", 3.0)] {
+            record.replace(on(processor, "hooks", value));
+        }
+        let values: Vec<_> = record.entries.iter().map(|entry| entry.figures[0].value).collect();
+        assert_eq!(values, [3.0, 1.0]);
+        assert_eq!(record.processors(), ["AMD EPYC", "Intel Xeon"]);
     }
 
     #[test]

@@ -5,11 +5,13 @@ use comfy_table::{CellAlignment, Table, presets};
 use crate::{
     elsewhere::published,
     figure::{Figure, Met, Unit},
+    record::Record,
 };
 
 const HEADER: [&str; 7] = ["case", "metric", "value", "baseline", "ratio", "spread", "target"];
 
-const SUMMARY: [&str; 8] = ["scenario", "case", "metric", "target", "stretch", "reached", "spread", "met"];
+/// Before a column for each kind of processor.
+const SUMMARY: [&str; 5] = ["scenario", "case", "metric", "target", "stretch"];
 
 /// Columns of words; numbers follow.
 const WORDS: usize = 2;
@@ -32,27 +34,36 @@ pub(crate) fn markdown(figures: &[Figure]) -> String {
     )
 }
 
-/// A table for a page, of what is to be reached and what is.
-pub(crate) fn summary<'a>(figures: impl Iterator<Item = &'a Figure>) -> String {
-    let row = |figure: &Figure| {
+/// A table for a page: each target, and what was reached on each kind of processor.
+pub(crate) fn summary(record: &Record) -> String {
+    let processors = record.processors();
+    let header: Vec<_> = SUMMARY.into_iter().chain(processors.iter().map(String::as_str)).collect();
+    let mut rows: Vec<(&Figure, Vec<String>)> = Vec::new();
+    for entry in &record.entries {
+        let Some(column) = processors.iter().position(|name| *name == entry.processor()) else { continue };
+        for figure in entry.figures.iter().filter(|figure| figure.target.is_some()) {
+            let known = rows.iter().position(|(other, _)| figure.is_same(other));
+            let row = known.unwrap_or_else(|| {
+                rows.push((figure, vec![String::new(); processors.len()]));
+                rows.len() - 1
+            });
+            if let Some(cell) = rows.get_mut(row).and_then(|(_, cells)| cells.get_mut(column)) {
+                *cell = reached(figure);
+            }
+        }
+    }
+    let row = |(figure, cells): (&Figure, Vec<String>)| {
         let bound = |bound: Option<f64>| bound.map(|bound| at_most(figure, bound)).unwrap_or_default();
-        let met = figure.met().map(|met| match met {
-            Met::No => "no",
-            Met::Yes => "yes",
-            Met::Stretch => "stretch",
-        });
-        [
-            figure.scenario.clone(),
-            figure.case.clone(),
-            figure.metric.clone(),
-            bound(figure.target),
-            bound(figure.stretch),
-            compared(figure, figure.reached()),
-            spread(figure),
-            met.unwrap_or_default().to_owned(),
-        ]
+        let names = [&figure.scenario, &figure.case, &figure.metric].map(String::clone);
+        names.into_iter().chain([bound(figure.target), bound(figure.stretch)]).chain(cells).collect::<Vec<_>>()
     };
-    piped(&SUMMARY, WORDS + 1, figures.filter(|figure| figure.target.is_some()).map(row))
+    piped(&header, WORDS + 1, rows.into_iter().map(row))
+}
+
+/// What was reached; in bold where that misses the target.
+fn reached(figure: &Figure) -> String {
+    let reached = compared(figure, figure.reached());
+    if figure.met() == Some(Met::No) { format!("**{reached}**") } else { reached }
 }
 
 /// A line for each target that is not met.
@@ -68,10 +79,8 @@ pub(crate) fn missed(figures: &[Figure]) -> String {
 
 /// How two runs differ in what is compared, the worst first.
 pub(crate) fn differences(one: &[Figure], other: &[Figure]) -> String {
-    let same =
-        |a: &Figure, b: &Figure| (&a.scenario, &a.case, &a.metric) == (&b.scenario, &b.case, &b.metric);
     let comparable = |figure: &&Figure| figure.ratio.or(figure.target).is_some();
-    let pairs = one.iter().filter(comparable).filter_map(|a| Some((a, other.iter().find(|b| same(a, b))?)));
+    let pairs = one.iter().filter(comparable).filter_map(|a| Some((a, other.iter().find(|b| a.is_same(b))?)));
     let mut rows: Vec<_> = pairs
         .map(|(a, b)| {
             let (less, more) = (a.reached().min(b.reached()), a.reached().max(b.reached()));
@@ -181,6 +190,7 @@ fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Entry;
 
     fn figures() -> [Figure; 4] {
         let figure = |case, unit, value| Figure::new("s", case, "m", unit, value);
@@ -221,15 +231,28 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_has_what_has_a_target_and_whether_it_is_met() {
+    fn the_summary_has_what_has_a_target_with_a_column_for_each_processor() {
+        let run = |processor: &str, figures: Vec<Figure>| Entry {
+            scenario: "s".to_owned(),
+            date: "2026-11-22".to_owned(),
+            scale: "full".to_owned(),
+            machine: format!("{processor}, 2 cores"),
+            figures,
+        };
+        let later = vec![Figure::new("s", "beside", "m", Unit::Slices, 50.0).at_most(20.0)];
+        let entries = vec![run("B", later), run("A", figures().to_vec())];
         assert_eq!(
-            summary(figures().iter()).lines().skip(2).collect::<Vec<_>>(),
-            [
-                "| s | beside | m | ≤ 20 slices |  | 5.00 slices |  | yes |",
-                "| s | rounds | m | ≤ 1/20 | ≤ 1/25 | 1/20 | 150 % | yes |",
-                "| s | idle | m | ≤ 0 |  | 3 |  | no |",
-            ]
+            summary(&Record { entries }),
+            "| scenario | case | metric | target | stretch | A | B |\n\
+             | --- | --- | --- | ---: | ---: | ---: | ---: |\n\
+             | s | beside | m | ≤ 20 slices |  | 5.00 slices | **50.0 slices** |\n\
+             | s | rounds | m | ≤ 1/20 | ≤ 1/25 | 1/20 |  |\n\
+             | s | idle | m | ≤ 0 |  | **3** |  |\n"
         );
+    }
+
+    #[test]
+    fn a_missed_target_is_told_in_a_line() {
         assert_eq!(missed(&figures()), "target missed: s, idle, m: 3, and not ≤ 0\n");
     }
 

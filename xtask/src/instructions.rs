@@ -28,6 +28,8 @@ pub(crate) fn instructions(bless: bool) -> Result<()> {
         guests::TARGET,
         "--package",
         "echo",
+        "--package",
+        "bench-guests",
     ])?)?;
     run(&mut cargo(["build", "--release", "--package", "weir-bench", "--bin", "weir-count"])?)?;
     let target = target_dir()?;
