@@ -70,7 +70,7 @@ impl Bus {
         self.deadlines.run().await;
     }
 
-    /// Requests that are waited for now.
+    /// Requests under way, each with a waiting sender.
     pub fn waiters(&self) -> usize {
         self.deadlines.len()
     }
