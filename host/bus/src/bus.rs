@@ -65,7 +65,7 @@ impl Bus {
         }
     }
 
-    /// Answers requests whose deadline passes. Runs until dropped; causes no wakeup while no request is under way.
+    /// Answers requests when their deadline passes. Runs until dropped; causes no wakeup while none is under way.
     pub async fn run_deadlines(self: Arc<Self>) {
         self.deadlines.run().await;
     }
