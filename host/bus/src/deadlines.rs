@@ -27,7 +27,6 @@ const FEW: usize = 64;
 
 type Key = (Instant, MessageId);
 
-/// All waits for answers and for room, by deadline.
 #[derive(Debug, Default)]
 pub(crate) struct Deadlines {
     queue: Mutex<DeadlineTable>,
@@ -199,7 +198,6 @@ impl DeadlineTable {
         Err(waiter.into_iter().chain(room).min())
     }
 
-    /// Takes out the next waiter if it has ended.
     fn pop_ended(&mut self) -> Option<Reverse<Entry>> {
         let has_ended = self.waiters.peek().is_some_and(|Reverse(Entry(waiter))| waiter.is_done());
         if has_ended { self.waiters.pop() } else { None }

@@ -17,7 +17,6 @@ use crate::{
     peer::{Access, Peer, PeerLimits, Phase},
 };
 
-/// Peers by number and name, and contracts by owner.
 #[derive(Debug)]
 pub(crate) struct Owners {
     main: Arc<Peer>,
@@ -43,7 +42,6 @@ impl Owners {
         Self { main, table: RwLock::new(table), version: AtomicU64::new(0) }
     }
 
-    /// Adds an extension as a peer that is down: the owner of what it may fulfil, or a copy of another peer.
     pub(crate) fn add(
         &self,
         id: &ExtensionId,
@@ -65,8 +63,6 @@ impl Owners {
         peer
     }
 
-    /// A renewed peer replaces the one with its number. It owns what it fulfils from now on; with `claim` even what
-    /// another peer has come to own.
     pub(crate) fn replace(&self, peer: &Arc<Peer>, claim: bool) {
         let mut table = self.write();
         let place = usize::try_from(peer.id().0).ok().and_then(|place| table.peers.get_mut(place));
@@ -90,7 +86,6 @@ impl Owners {
         self.changed();
     }
 
-    /// Main serves `contract` from now on, unless an extension owns it.
     pub(crate) fn serve_from_main(&self, contract: ContractName) {
         self.write().of_main.push(contract);
     }

@@ -180,7 +180,6 @@ impl SharedQueue {
         ))
     }
 
-    /// Fails if it takes no jobs, or none so large.
     fn check(&self, state: &QueueState, job: &QueuedJob) -> Result<(), Error> {
         if state.is_closed {
             return Err(self.closed());
@@ -192,7 +191,6 @@ impl SharedQueue {
         Ok(())
     }
 
-    /// Reports losses when their number reaches 1, 2, 4, 8 and so on.
     fn tell(&self, before: u64, after: u64) {
         if is_to_be_told(before, after) {
             (self.on_loss)(&format!("queue {}", self.name), after);

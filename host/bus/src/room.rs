@@ -43,7 +43,6 @@ impl Room {
         self.is_overdue.load(Ordering::Acquire)
     }
 
-    /// Its deadline has passed.
     pub(crate) fn expire(&self) {
         self.is_overdue.store(true, Ordering::Release);
         self.waker.wake();

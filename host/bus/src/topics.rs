@@ -20,7 +20,6 @@ const KNOWN: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4095);
 /// One topic. It is locked while one of its events is delivered, so order and sequence agree.
 #[derive(Debug, Default)]
 pub(crate) struct TopicState {
-    /// The number of the last event.
     pub(crate) sequence: u64,
     /// The last event of a retained topic.
     pub(crate) value: Option<Arc<Published>>,
@@ -71,7 +70,6 @@ impl Default for Topics {
 }
 
 impl Topics {
-    /// Keeps the last value of these topics, and of no others.
     pub(crate) fn retain(&self, topics: impl IntoIterator<Item = Topic>) {
         let mut table = self.table();
         let mut before = std::mem::take(&mut table.retained);
@@ -99,7 +97,6 @@ impl Topics {
         if is_heard { Some(table.state(topic)) } else { table.known.get(topic).cloned() }
     }
 
-    /// The last values of retained topics.
     pub(crate) fn values(&self) -> Vec<Arc<Published>> {
         self.table().retained.values().filter_map(|state| locked(state).value.clone()).collect()
     }

@@ -26,13 +26,11 @@ pub(crate) trait Endpoint: fmt::Debug + Send + Sync {
 
     fn name(&self) -> &str;
 
-    /// Whether an instance is on its way.
     fn is_starting(&self) -> bool;
 
     /// The sender of some request that it has in hand or in its inbox waits no more.
     fn note_abandoned(&self);
 
-    /// Delivers the reply that this instance of it expects.
     fn reply(&self, id: MessageId, outcome: Result<Bytes, Error>, reader: ReaderId);
 
     /// This instance of it gets one reply fewer.

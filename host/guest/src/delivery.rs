@@ -26,7 +26,6 @@ pub(super) use self::jobs::{Jobs, TakenQueues};
 use self::{in_hand::InHand, readiness::Readiness};
 use super::{abi, memory::size, meter::Meter, signals::Signals};
 
-/// The messages that one instance has, and may still get.
 #[derive(Debug)]
 pub(super) struct Delivery {
     peer: Arc<Peer>,
@@ -115,7 +114,6 @@ impl Delivery {
         (is_stop || !batch.is_empty()).then_some(batch)
     }
 
-    /// Answers a request in hand.
     pub(super) fn respond(&mut self, id: u64, answer: Result<Bytes, Error>) -> Result<(), Error> {
         if let Ok(payload) = &answer {
             self.peer.check_size(payload)?;
@@ -131,12 +129,10 @@ impl Delivery {
         Ok(())
     }
 
-    /// From now on jobs of an opened queue come in this way.
     pub(super) fn take_from(&mut self, queue: u32, how: abi::Taking) -> Result<(), Error> {
         self.jobs.take_from(queue, how, self.in_flight)
     }
 
-    /// The deadline of the request in hand with this number.
     pub(super) fn deadline_of(&self, id: u64) -> Result<Instant, Error> {
         self.in_hand.deadline_of(MessageId(id)).ok_or_else(|| not_in_hand(id))
     }

@@ -17,7 +17,6 @@ use crate::quota::{Inode, inode};
 #[derive(Debug, Default)]
 pub(super) struct DirLocks(Mutex<HashMap<Inode, (FileLock, usize)>>);
 
-/// One instance's use of a directory that it may write to.
 #[derive(Debug)]
 pub(super) struct DirLock {
     locks: Arc<DirLocks>,
@@ -25,7 +24,6 @@ pub(super) struct DirLock {
 }
 
 impl DirLocks {
-    /// Locks those that are granted for writing.
     pub(super) fn take_written(self: &Arc<Self>, dirs: &[DirGrant]) -> wasmtime::Result<Vec<DirLock>> {
         let mut locks = Vec::new();
         for dir in dirs.iter().filter(|dir| dir.mode == DirMode::Rw) {

@@ -24,7 +24,6 @@ pub struct Runtime {
 /// The engines of one kind, the best first.
 type Engines = Arc<[Engine]>;
 
-/// Engines differ in these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct EngineKind {
     /// Bytes of a guest's stack.

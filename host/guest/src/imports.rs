@@ -112,7 +112,6 @@ fn outcome<T>(result: Result<T, weir_bus::Error>) -> wasmtime::Result<(Fallible<
     Ok((result.map_err(Into::into),))
 }
 
-/// A result of WASI's file functions, as the guest gets it.
 fn done<T>(result: FsResult<T>) -> wasmtime::Result<(Result<T, ErrorCode>,)> {
     match result {
         Ok(value) => Ok((Ok(value),)),

@@ -133,7 +133,6 @@ impl Instance {
         }
     }
 
-    /// Records how long the stop took, if there was one.
     fn note_stop(&self, began: Option<Instant>) {
         if let Some(began) = began {
             self.usage.stop.set(nanoseconds(began.elapsed()));

@@ -45,7 +45,6 @@ pub(super) trait Metered: 'static {
     fn meter_mut(&mut self) -> &mut Meter;
 }
 
-/// The fuel of one guest.
 #[derive(Debug)]
 pub(super) struct Meter {
     per_message: u64,
@@ -64,7 +63,6 @@ pub(super) struct Meter {
     outer: HostCall,
 }
 
-/// A call of the guest's into the host.
 #[derive(Clone, Copy, Debug, Default)]
 struct HostCall {
     /// The activation in which it began.

@@ -51,7 +51,6 @@ impl Output {
         }
     }
 
-    /// Reports the dropped lines.
     pub(super) fn report_dropped(&self) {
         let dropped = self.rate().take_dropped(Instant::now());
         self.say_dropped(dropped);
@@ -129,7 +128,6 @@ struct Line {
 
 #[derive(Debug)]
 struct Written {
-    /// The line so far.
     text: Vec<u8>,
     /// It has been logged; its rest is left out.
     is_cut: bool,

@@ -86,7 +86,6 @@ pub struct Program<G: 'static = InstanceState> {
 }
 
 impl<G: Guest> Program<G> {
-    /// Runs a guest from instantiation to the end of its `main`.
     pub(super) async fn run(&self, store: &mut Store<G>) -> wasmtime::Result<Result<(), ()>> {
         // Boxed, or its memory would stay while the guest runs.
         let command = Box::pin(self.pre.instantiate_async(&mut *store))
@@ -318,7 +317,6 @@ impl Sources {
     }
 }
 
-/// An imported interface that Weir does not offer.
 fn unoffered(component: &Component) -> Option<String> {
     let ty = component.component_type();
     let mut imports = ty.imports(component.engine());
@@ -428,7 +426,6 @@ pub(super) fn read(path: &Path) -> Result<(Vec<u8>, ArtifactHash), LoadError> {
     look().map_err(|fault| fault.of(path.into(), None))
 }
 
-/// Bytes of the kernel's randomness.
 #[cfg(feature = "compiler")]
 fn random<const N: usize>() -> std::io::Result<[u8; N]> {
     let mut bytes = [0; N];

@@ -94,7 +94,6 @@ impl Quotas {
 }
 
 impl Quota {
-    /// Counts the contents, unless that is done.
     pub(super) async fn prepare(&self) -> io::Result<()> {
         let Turn { mut count, .. } = self.turn().await;
         blocking(self.may_block, move || count.first()).await
@@ -138,7 +137,6 @@ impl Quota {
         .await
     }
 
-    /// Sets the length of a file, if there is room.
     pub(super) async fn set_size(&self, file: Arc<File>, size: u64) -> io::Result<()> {
         let mut turn = self.turn().await;
         blocking(self.may_block, move || turn.resize(&file, |_| size, |file, _| file.set_len(size))).await
@@ -151,7 +149,6 @@ impl Quota {
 }
 
 impl Turn {
-    /// Whether there is room for a new entry of so many bytes.
     pub(super) async fn has_room(self, bytes: u64) -> (Self, bool) {
         let may_block = self.quota.may_block;
         blocking(may_block, move || {
@@ -188,7 +185,6 @@ impl Turn {
         result
     }
 
-    /// Fails if there is no room for more.
     fn room(&mut self, more: Found) -> io::Result<()> {
         let Quota { max_bytes, max_files, .. } = self.quota;
         let is_over = |count: &Count| {

@@ -68,7 +68,6 @@ impl Dirs {
         Ok(Self { opened: mem::take(builder.build().filesystem()), quotas: counted })
     }
 
-    /// Counts the contents of those with a bounded size.
     pub(super) async fn count(&self) -> wasmtime::Result<()> {
         for (guest, quota) in &self.quotas {
             let counted = quota.prepare().await.map_err(wasmtime::Error::from);
@@ -77,7 +76,6 @@ impl Dirs {
         Ok(())
     }
 
-    /// The view of a guest with these directories.
     pub(super) fn in_context(self, builder: &mut WasiCtxBuilder) -> Machine {
         let mut wasi = builder.build();
         *wasi.filesystem() = self.opened;
@@ -103,7 +101,6 @@ pub(super) fn context(
     dirs.in_context(&mut builder)
 }
 
-/// A context with the granted addresses.
 pub(super) fn granted(limits: &Limits, net: &Arc<[NetGrant]>) -> WasiCtxBuilder {
     let mut builder = WasiCtxBuilder::new();
     builder

@@ -92,7 +92,6 @@ pub(super) struct EventLane {
 #[derive(Debug)]
 pub(super) struct BlockedEvent {
     pub(super) ticket: Ticket,
-    /// As in [`WaitingEvent`].
     pub(super) lost: u64,
     pub(super) published: Arc<Published>,
 }

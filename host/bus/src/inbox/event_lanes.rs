@@ -144,7 +144,6 @@ impl EventLanes {
         self.heads.values().any(|number| self.is_for(*number, reader))
     }
 
-    /// Takes the oldest event for this reader.
     pub(super) fn pop(&mut self, reader: ReaderId) -> Option<Event> {
         let number = *self.heads.values().find(|number| self.is_for(**number, reader))?;
         let place = self.place(number).ok()?;

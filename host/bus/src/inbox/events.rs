@@ -34,7 +34,6 @@ impl Inbox {
         self.lanes().events.note_reader(subscription, reader);
     }
 
-    /// Forgets that an instance subscribed; `last` is the last one that did. Whether no other did.
     pub(crate) fn leave(&self, subscription: u32, reader: ReaderId, last: ReaderId) -> bool {
         self.lanes().events.leave(subscription, reader, last)
     }

@@ -33,7 +33,6 @@ impl SharedQueue {
         wake(woken);
     }
 
-    /// Takes out the waiting jobs that are wanted, in order.
     pub(crate) fn extract(&self, is_wanted: impl Fn(&QueuedJob) -> bool) -> Vec<QueuedJob> {
         let mut state = self.state();
         let (taken, kept): (Vec<_>, Vec<_>) =

@@ -25,7 +25,6 @@ impl SharedQueue {
         }
     }
 
-    /// Peers that take jobs.
     pub(crate) fn takers(&self) -> Vec<PeerId> {
         self.state().takers.keys().copied().collect()
     }

@@ -22,7 +22,6 @@ use crate::{id::PeerId, message::ENVELOPE_BYTES, room::Ticket};
 #[derive(Debug)]
 pub(super) struct QueueState {
     pub(super) settings: QueueSettings,
-    /// Takes no more jobs: not configured, or Main has ended.
     pub(super) is_closed: bool,
     pub(super) waiting: VecDeque<QueuedJob>,
     pub(super) blocked: VecDeque<(Ticket, QueuedJob)>,

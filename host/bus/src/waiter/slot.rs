@@ -17,7 +17,6 @@ pub(crate) struct Slot(Mutex<SlotState>);
 struct SlotState {
     outcome: Option<Result<Bytes, Error>>,
     task: Option<Waker>,
-    /// The caller waits no more.
     is_over: bool,
 }
 

@@ -88,12 +88,10 @@ impl InHand {
         payload
     }
 
-    /// Remembers an event that is delivered now.
     pub(super) fn pass(&mut self, event: Event) {
         self.batch.push_back(Reached::Event(event));
     }
 
-    /// Remembers a response that is delivered now.
     pub(super) fn pass_response(&mut self, id: MessageId, from: PeerId) {
         if matches!(self.given, Given::Nothing) {
             self.given = Given::Response(id, from);
@@ -225,7 +223,6 @@ fn handling_event(Event { published, .. }: &Event) -> Handling {
     Handling { message: None, sequence, sender: published.sender, operation }
 }
 
-/// The place of a request, or where it would be.
 fn place(requests: &VecDeque<HeldRequest>, id: MessageId) -> Result<usize, usize> {
     requests.binary_search_by_key(&id, |held| held.responder.id())
 }

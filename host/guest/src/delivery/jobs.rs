@@ -14,13 +14,11 @@ use weir_bus::{Error, JobReader, MessageId, Peer, PeerId, SharedQueue, TakenJob}
 use super::handling::Handling;
 use crate::abi;
 
-/// The queues and jobs of one instance.
 #[derive(Debug)]
 pub(crate) struct Jobs {
     /// By the guest's number of the queue.
     opened: Vec<Arc<SharedQueue>>,
     queues: Arc<TakenQueues>,
-    /// Whether it takes from any queue.
     pub(crate) takes: bool,
     in_hand: BTreeMap<MessageId, TakenJob>,
     /// Jobs that the next receive finishes, each with the place of its queue.
@@ -92,7 +90,6 @@ impl Jobs {
             .ok_or_else(|| Error::Invalid(format!("queue {number} was never opened")))
     }
 
-    /// From now on jobs of this queue come in this way.
     pub(crate) fn take_from(&mut self, number: u32, how: abi::Taking, max: u64) -> Result<(), Error> {
         let queue = self.queue(number)?.clone();
         let peer = &self.queues.peer;

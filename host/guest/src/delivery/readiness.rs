@@ -10,7 +10,6 @@ use crate::signals::{Notice, Signals};
 /// Bytes of a guest's reason.
 const MAX_REASON: usize = 1024;
 
-/// Tells the declared state to the bus and the supervisor.
 #[derive(Debug)]
 pub(crate) struct Readiness {
     peer: Arc<Peer>,
@@ -30,7 +29,6 @@ impl Readiness {
         Self { peer, signals, declared: Declared::Nothing }
     }
 
-    /// Declares the extension ready, once.
     pub(crate) async fn ready(&mut self) {
         if self.declared != Declared::Ready {
             self.declared = Declared::Ready;

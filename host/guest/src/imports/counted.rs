@@ -47,7 +47,6 @@ impl CountedFiles {
         Self { grants, opened: HashMap::new() }
     }
 
-    /// The quota of a granted directory.
     fn granted(&self, guest: &str) -> Option<Quota> {
         let (_, quota) = self.grants.iter().find(|(path, _)| path == guest)?;
         Some(quota.clone())
@@ -344,7 +343,6 @@ async fn change<G: Guest, T>(
     done(done_so)
 }
 
-/// The files and bytes under these names.
 async fn found<G: Guest>(store: &mut StoreContextMut<'_, G>, places: &[Place]) -> Found {
     let mut found = Found::default();
     for (dir, follow, path) in places {

@@ -15,7 +15,6 @@ const MAX_OVERDUE: u32 = 400;
 const MAX_OVERDUE_FOR_LONG: u32 = 64;
 const LONG: Duration = Duration::from_millis(10);
 
-/// The fuel to set in a Store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fuel {
     pub(super) fuel: u64,
@@ -26,7 +25,6 @@ pub(super) struct Fuel {
 #[derive(Debug)]
 pub(super) struct Slice {
     length: u64,
-    /// The fuel last set.
     set: Fuel,
     /// Fuel burnt in this slice before that.
     burnt: u64,

@@ -13,7 +13,6 @@ pub(super) struct Rate {
     per_second: u32,
     lines: f64,
     looked: Instant,
-    /// Dropped since the last report.
     dropped: u64,
     reported: Option<Instant>,
 }
@@ -45,7 +44,6 @@ impl Rate {
         self.reported.is_none_or(|then| now.saturating_duration_since(then) >= REPORT_EVERY)
     }
 
-    /// The number dropped since the last call.
     pub(super) fn take_dropped(&mut self, now: Instant) -> u64 {
         if self.dropped > 0 {
             self.reported = Some(now);

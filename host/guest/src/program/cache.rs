@@ -55,7 +55,6 @@ pub(super) struct Cache {
     size: u64,
 }
 
-/// Identifies an entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EntryId {
     component: ArtifactHash,
@@ -133,7 +132,6 @@ impl Cache {
         Ok(Some(Code::cached(entry)))
     }
 
-    /// Keeps compiled code, if it fits.
     pub(super) fn put(&self, id: EntryId, code: &Code) -> Result<(), CacheError> {
         let bytes = (MAGIC.len() + MAC_SIZE + code.bytes().len()) as u64;
         if bytes > self.size {

@@ -191,7 +191,6 @@ async fn answer(
     }))
 }
 
-/// Why the process ended without an answer.
 fn died(status: ExitStatus, said: &str, task: &CompileTask) -> LoadFault {
     // Rust's own message for a failed allocation; the process then aborts.
     if said.contains("memory allocation of ") {

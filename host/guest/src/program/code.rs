@@ -55,7 +55,6 @@ impl Code {
     }
 }
 
-/// Fails if a program of this footprint is not allowed.
 pub(super) fn check(footprint: u64, allowed: u64) -> Result<(), LoadFault> {
     if footprint > allowed {
         return Err(LoadFault::CodeTooLarge { bytes: footprint, allowed });

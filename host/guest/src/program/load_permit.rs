@@ -27,7 +27,6 @@ const SLOWEST: u64 = 4 << 20;
 /// How often a waiting load checks whether a permit can still come.
 pub(super) const LOOK: Duration = Duration::from_secs(5);
 
-/// All permits.
 #[derive(Debug)]
 pub(super) struct LoadPermits {
     pub(super) free: Arc<Semaphore>,

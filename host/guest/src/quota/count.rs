@@ -29,14 +29,12 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The next count waits so many times the duration of the last.
 const REST: u32 = 10;
 
-/// The contents of a directory.
 #[derive(Debug)]
 pub(super) struct Count {
     pub(super) usage: Arc<DirUsage>,
     root: File,
     /// When it may be counted again; none before the first time.
     next: Option<Instant>,
-    /// Files that guests have open.
     open: Vec<Weak<File>>,
     /// Open files without a name: their bytes stay until they are closed.
     unlinked: Vec<Unlinked>,

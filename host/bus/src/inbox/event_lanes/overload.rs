@@ -23,7 +23,6 @@ impl EventLanes {
         })
     }
 
-    /// Adds an event; without room, its subscription's policy decides.
     pub(crate) fn push(
         &mut self,
         number: u32,
@@ -117,7 +116,6 @@ impl EventLanes {
         has_admitted
     }
 
-    /// A publisher waits no more; returns how many events it had here.
     pub(crate) fn withdraw(&mut self, number: u32, room: &Arc<Room>) -> u32 {
         let Some(lane) = self.lane(number) else { return 0 };
         let lost = lane.lose_blocked(|ticket| ticket.is_of(room));
