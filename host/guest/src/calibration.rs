@@ -58,7 +58,7 @@ mod spin {
 
     pub(super) fn measure() -> Result<u64, NotMeasured> {
         Spin::new().and_then(|mut spin| spin.median()).map_err(|error| {
-            tracing::warn!("cannot measure what fuel takes in time: {error:#}");
+            tracing::warn!("cannot measure the time that fuel takes: {error:#}");
             NotMeasured
         })
     }

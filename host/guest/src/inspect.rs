@@ -123,9 +123,7 @@ impl Inspection {
         let unknown = self.imports.iter().filter(|name| !is_offered(name));
         notes.extend(unknown.map(|name| format!("it imports `{name}`, which Weir does not offer")));
         if self.manifest.is_none() {
-            notes.push(
-                "it has no manifest, so what it serves and needs is not known: ask its author".to_owned(),
-            );
+            notes.push("it has no manifest: ask its author what it serves and needs".to_owned());
         }
         notes
     }

@@ -5,7 +5,7 @@ use weir_config::{LimitHit, LimitName, Limits};
 
 /// A guest asked for more than it may have, where no error can be returned to it.
 #[derive(Debug, thiserror::Error)]
-#[error("asked for {} of `{}`, of which {} are allowed", .0.used, .0.name, .0.allowed)]
+#[error("asked for {} of `{}`, but {} are allowed", .0.used, .0.name, .0.allowed)]
 pub(super) struct OverLimit(pub(super) LimitHit);
 
 /// wasmtime's message when a guest passes more in one call than

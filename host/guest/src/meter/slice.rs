@@ -35,7 +35,7 @@ pub(super) struct Slice {
 
 /// A guest that keeps calling the host and never reaches a point where it would yield.
 #[derive(Debug, thiserror::Error)]
-#[error("calls the host without a loop or a function between, and lets nobody else run")]
+#[error("calls the host again and again with no loop or function between, so nothing else can run")]
 pub(super) struct NeverYields;
 
 impl Slice {

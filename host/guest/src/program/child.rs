@@ -167,7 +167,7 @@ async fn answer(
     let Ok(byte) = stdout.read_u8().await else { return Ok(None) };
     let Ok(bytes) = stdout.read_u64_le().await else { return Ok(None) };
     let answer = CompileAnswer::of(byte)
-        .ok_or_else(|| LoadFault::Compiler("it answers what nobody asked".to_owned()))?;
+        .ok_or_else(|| LoadFault::Compiler("its answer is of no known kind".to_owned()))?;
     let mut body = Vec::new();
     if answer == CompileAnswer::Compiled {
         code::check(bytes.saturating_sub(FOOTPRINT as u64), task.code_size)?;
@@ -175,7 +175,7 @@ async fn answer(
         code::check(footprint, task.code_size)?;
         body.extend(footprint.to_le_bytes());
     } else if bytes > MAX_MESSAGE {
-        return Err(LoadFault::Compiler("it says more than anybody wants to hear".to_owned()));
+        return Err(LoadFault::Compiler("its message is too long".to_owned()));
     }
     let left = bytes.saturating_sub(body.len() as u64);
     body.try_reserve_exact(usize::try_from(left).unwrap_or(usize::MAX))

@@ -77,7 +77,7 @@ mod with {
                 Ok(Some(code)) => return Ok((code, permit)),
                 Ok(None) => {}
                 Err(error) => {
-                    self.warn(wanted.name, "compiled afresh, since what is cached cannot be used", &error);
+                    self.warn(wanted.name, "compiled again, because the cached code cannot be used", &error);
                 }
             }
             let (code, permit) = self.compile(input, wanted, permit).await?;
@@ -88,7 +88,7 @@ mod with {
                 })
                 .await?;
             if let Err(error) = kept {
-                self.warn(wanted.name, "what was compiled is not kept for the next start", &error);
+                self.warn(wanted.name, "the compiled code is not kept for the next start", &error);
             }
             Ok((code, permit))
         }

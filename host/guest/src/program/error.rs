@@ -151,7 +151,7 @@ pub enum LoadFault {
         reason: String,
     },
     /// Loading was cut off, because Main ends or by a fault in Main.
-    #[error("was not loaded: that was cut off")]
+    #[error("was not loaded: loading was cut off")]
     CutOff,
 }
 

@@ -71,14 +71,14 @@ impl LoadPermits {
             if reading.late <= now {
                 hanging += 1;
                 if path.is_some() && reading.path.as_deref() == path {
-                    return Err(LoadFault::hanging("an earlier try to read it hangs".to_owned()));
+                    return Err(LoadFault::hanging("an earlier read of it hangs".to_owned()));
                 }
             }
         }
         if hanging < self.at_once {
             return Ok(());
         }
-        Err(LoadFault::hanging("as many others hang as are read at once".to_owned()))
+        Err(LoadFault::hanging("all reads that may run at once hang".to_owned()))
     }
 
     /// Reads with a busy thread.

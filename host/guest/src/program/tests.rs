@@ -95,10 +95,7 @@ fn nobody_waits_for_turns_that_all_hang_and_all_is_well_when_one_is_back() {
         pass(&limits).await;
         assert!(waiting.await.unwrap_err().fault.hangs());
         let refused = programs.load(wanted(&component, &limits)).now_or_never().unwrap();
-        assert_eq!(
-            chain(&refused.unwrap_err().fault),
-            "cannot be read: as many others hang as are read at once"
-        );
+        assert_eq!(chain(&refused.unwrap_err().fault), "cannot be read: all reads that may run at once hang");
         let hooks = programs.in_pools::<crate::Sandbox>(1);
         let hook = LoadRequest { may_block: true, ..wanted(&component, &limits) };
         assert!(hooks.load(hook).now_or_never().unwrap().unwrap_err().fault.hangs());
@@ -109,7 +106,7 @@ fn nobody_waits_for_turns_that_all_hang_and_all_is_well_when_one_is_back() {
         }
         programs.load(wanted(&component, &limits)).await.unwrap();
         let dead = programs.load(wanted(&at("/dead/1"), &limits)).now_or_never().unwrap();
-        assert_eq!(chain(&dead.unwrap_err().fault), "cannot be read: an earlier try to read it hangs");
+        assert_eq!(chain(&dead.unwrap_err().fault), "cannot be read: an earlier read of it hangs");
     });
 }
 
