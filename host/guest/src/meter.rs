@@ -6,9 +6,9 @@
 //! yield.
 //!
 //! Fuel may be set where compiled code has saved it and will reload it: in imports and at yields. The call hook sees
-//! the end of WASI's functions. It also fires for `memory.grow` and for strings passed between components; compiled
-//! code saves and reloads its fuel only around the latter. There a slice is only cut short, in a way that never gives
-//! fuel back.
+//! the end of WASI's functions. It also fires for instructions that the host carries out, such as `memory.grow`, and
+//! for strings passed between components; compiled code saves and reloads its fuel only around the latter. There a
+//! slice is only cut short, in a way that never gives fuel back.
 
 mod slice;
 

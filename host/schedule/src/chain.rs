@@ -92,7 +92,8 @@ impl Chain {
                 chain.since.set(since);
                 chain.before.set(before);
                 chain.caller_since.set(caller_since);
-                // A task that is left comes after the one that was to run next, or else goes into the runtime's queue.
+                // A task that is left runs next in the former chain, if that has no next task. Else it goes into the
+                // runtime's queue.
                 match (chain.next.take(), self.next.take()) {
                     (Some(left), None) if within != Within::Nothing => chain.next.set(Some(left)),
                     (left, next) => {
@@ -181,7 +182,7 @@ pub(crate) fn forget_wait() {
     let _ending = CHAIN.try_with(|chain| chain.waits_since.set(None));
 }
 
-/// Whether a task is to run next, be it one that waits for an answer.
+/// Whether a task runs next on this thread: one that was handed it, or one that waits for an answer.
 #[inline]
 pub(crate) fn has_next() -> bool {
     CHAIN.with(|chain| {
@@ -241,8 +242,8 @@ pub(crate) fn hand(wake: impl FnOnce()) {
 /// Sends by `send`, and runs what that wakes, and their chain, before it returns: for a task of Main's or a guest that
 /// waits for the answer. Also returns when guests stopped that ran in the call of a guest.
 ///
-/// Only sends on other threads than the worker, and for a guest that runs within another guest's call: stacks must not
-/// pile up.
+/// On other threads than the worker it only sends. So it does for a guest that runs within another guest's call,
+/// because stacks must not pile up.
 pub fn switch<T>(send: impl FnOnce() -> T) -> (T, Option<Instant>) {
     CHAIN.with(|chain| {
         let within = match chain.within.get() {
