@@ -130,7 +130,7 @@ fn a_disk_without_room_for_the_cache_costs_a_warning() {
     command.envs(super::support::places(&path));
     let mut main = Running::spawn(dir, command);
     let warning = main.until("WARN");
-    let why = "[puppet] what was compiled is not kept for the next start: `";
+    let why = "[puppet] the compiled code is not kept for the next start: `";
     assert!(warning.contains(why) && warning.contains("File too large (os error 27)"), "{warning}");
     main.until("extensions are ready");
     assert_eq!(main.weir(&["call", "puppet@1", "run", "--raw", "echo here"]).good(), "here");

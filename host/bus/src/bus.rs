@@ -1,7 +1,7 @@
 //! The bus itself: every peer, route, subscription, topic and queue of one Main, and the requests under way.
 //!
-//! Each file beside it is one kind of traffic, and the one place that brings the parts together for that.
-//! Starts no task: [`Bus::run_deadlines`] is its owner's to drive.
+//! Each file in its folder is one kind of traffic, and the only place that joins the parts for it. Starts no task: the
+//! owner drives [`Bus::run_deadlines`].
 
 mod deadlocks;
 pub(crate) mod jobs;
@@ -32,7 +32,7 @@ use crate::{
     topics::Topics,
 };
 
-/// The shared core of one Main: every peer and every route between them.
+/// The shared core of one Main: every peer and every route.
 pub struct Bus {
     owners: Owners,
     subscriptions: Subscriptions,
@@ -50,9 +50,9 @@ impl fmt::Debug for Bus {
 }
 
 impl Bus {
-    /// A bus with one peer, Main itself.
+    /// A bus with one peer, Main.
     ///
-    /// `on_loss` is told at 1, 2, 4, 8 and so on of the messages that a peer could not take.
+    /// `on_loss` is called when the messages lost by one peer reach 1, 2, 4, 8 and so on.
     pub fn new(main_limits: PeerLimits, on_loss: OnLoss) -> Self {
         Self {
             on_loss: Arc::new(on_loss),
@@ -65,23 +65,22 @@ impl Bus {
         }
     }
 
-    /// Answers requests whose deadline passes. Runs until dropped, and makes no wakeup while no
-    /// request is under way.
+    /// Answers requests when their deadline passes. Runs until dropped; causes no wakeup while none is under way.
     pub async fn run_deadlines(self: Arc<Self>) {
         self.deadlines.run().await;
     }
 
-    /// Requests that somebody waits for at this moment.
+    /// Requests under way, each with a waiting sender.
     pub fn waiters(&self) -> usize {
         self.deadlines.len()
     }
 
-    /// Main has ended: all who wait hear it, and nobody waits from here on.
+    /// Main has ended: all waiting callers hear it, and later ones do not wait.
     pub fn close(&self) {
         let main = self.main();
         main.set_phase(Phase::Down);
         main.inbox().clear(Seat::FIRST);
-        // First: whoever waits for room there is to hear why there will be none.
+        // First, so that senders waiting for room there hear why none will come.
         self.queues.close();
         self.deadlines.close();
         self.close_subscriptions();

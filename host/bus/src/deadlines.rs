@@ -1,8 +1,7 @@
-//! Until when each waiter waits for its answer, and each sender for room.
+//! The deadlines of waiters for answers and of senders that wait for room.
 //!
-//! A waiter is registered before its request is sent and is marked by whatever ends it first. It is taken out
-//! later, when it is the next, or with many others. All deadlines share one timer, which is armed only while
-//! somebody waits.
+//! A waiter is registered before its request is sent; the first thing that ends it marks it. It is taken out later,
+//! when it is next or together with others. All deadlines share one timer, armed only while anything waits.
 //!
 //! Knows nothing of peers or messages.
 
@@ -23,30 +22,27 @@ use weir_names::Error;
 /// Deadlines that end requests before others run.
 const AT_ONCE: usize = 64;
 
-/// Waiters among which it is not worth while to look for those that have ended.
+/// So few waiters are not searched for ended ones.
 const FEW: usize = 64;
 
-/// A deadline, and for what.
 type Key = (Instant, MessageId);
 
-/// Everybody who waits for an answer or for room, by deadline.
 #[derive(Debug, Default)]
 pub(crate) struct Deadlines {
     queue: Mutex<DeadlineTable>,
-    /// Told when a deadline comes before the time for which the timer is armed.
+    /// Notified when a deadline comes before the armed time.
     earlier: Notify,
 }
 
 #[derive(Debug, Default)]
 struct DeadlineTable {
-    /// With those that have ended and not been taken out: most end long before their deadline, and each is taken
-    /// out when it is the next, or with many others.
+    /// Includes ended ones: most end long before their deadline.
     waiters: BinaryHeap<Reverse<Entry>>,
-    /// How many those must be before all that have ended are taken out.
+    /// Above this many, all ended waiters are taken out.
     enough: usize,
     rooms: BTreeMap<Key, Arc<Room>>,
     armed: Option<Instant>,
-    /// Main has ended: nobody would answer, or notice the deadline.
+    /// Main has ended: no wait would ever end.
     closed: bool,
 }
 
@@ -73,7 +69,6 @@ impl PartialEq for Entry {
 
 impl Eq for Entry {}
 
-/// Who hears that its deadline has passed.
 enum Due {
     Waiter(Arc<Waiter>),
     Room(Arc<Room>),
@@ -88,17 +83,17 @@ impl Deadlines {
             waiter.complete(Err(Error::PeerGone));
             return waiter;
         }
-        // Two, so that they become fewer.
+        // Two for each one added, so that they become fewer.
         let ended = [queue.pop_ended(), queue.pop_ended()];
         queue.waiters.push(Reverse(Entry(waiter.clone())));
         let others = (queue.waiters.len() > queue.enough.max(FEW)).then(|| queue.clear_away());
         self.arm(queue, waiter.term().deadline);
-        // Not under the lock: what a waiter holds may end others.
+        // Outside the lock: dropping a waiter may end others.
         drop((ended, others));
         waiter
     }
 
-    /// Tells the room when this deadline passes, unless that is forgotten before.
+    /// Expires the room at this deadline, unless that is forgotten before.
     pub(crate) fn watch(&self, key: Key, room: Arc<Room>) {
         let mut queue = self.queue();
         if queue.closed {
@@ -118,7 +113,7 @@ impl Deadlines {
         queue.waiters.iter().filter(|Reverse(Entry(waiter))| !waiter.is_done()).count() + queue.rooms.len()
     }
 
-    /// Ends all who wait, and all who will.
+    /// Ends all waits, present and future.
     pub(crate) fn close(&self) {
         let (waiters, rooms) = {
             let mut queue = self.queue();
@@ -133,8 +128,8 @@ impl Deadlines {
 
     pub(crate) async fn run(&self) {
         loop {
-            // The timer stays armed when what it was armed for has been answered: under load the
-            // next deadline is later, and re-arming for each request would cost a wakeup each.
+            // The timer stays armed after its request was answered. Under load the next deadline is later, and arming
+            // again for each request would cost a wakeup each.
             let (next, more) = self.expire(Instant::now());
             if more {
                 tokio::task::yield_now().await;
@@ -171,7 +166,7 @@ impl Deadlines {
         (Some(now), true)
     }
 
-    /// Sees to it that the timer fires by this deadline.
+    /// Makes the timer fire by this deadline.
     fn arm(&self, mut queue: MutexGuard<'_, DeadlineTable>, deadline: Instant) {
         if queue.armed.is_none_or(|armed| deadline < armed) {
             queue.armed = Some(deadline);
@@ -185,9 +180,9 @@ impl Deadlines {
 }
 
 impl DeadlineTable {
-    /// The first whose deadline has passed by `now`, or the next deadline.
+    /// The first wait due by `now`, or the next deadline.
     fn pop_due(&mut self, now: Instant) -> Result<Due, Option<Instant>> {
-        // An ended one is no reason for a timer.
+        // An ended waiter needs no timer.
         let is_due =
             |Reverse(Entry(waiter)): &Reverse<Entry>| waiter.is_done() || waiter.term().deadline <= now;
         if self.waiters.peek().is_some_and(is_due)
@@ -203,13 +198,12 @@ impl DeadlineTable {
         Err(waiter.into_iter().chain(room).min())
     }
 
-    /// Takes out the next waiter if it has ended.
     fn pop_ended(&mut self) -> Option<Reverse<Entry>> {
         let has_ended = self.waiters.peek().is_some_and(|Reverse(Entry(waiter))| waiter.is_done());
         if has_ended { self.waiters.pop() } else { None }
     }
 
-    /// Takes out the waiters that have ended, for the caller to drop.
+    /// Takes out all ended waiters, for the caller to drop.
     fn clear_away(&mut self) -> Vec<Reverse<Entry>> {
         let all = std::mem::take(&mut self.waiters).into_iter();
         let (ended, waiting): (_, Vec<_>) = all.partition(|Reverse(Entry(waiter))| waiter.is_done());

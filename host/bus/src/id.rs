@@ -1,6 +1,6 @@
-//! The numbers and names by which the bus tells messages, peers, their instances and operations apart.
+//! The numbers and names of messages, peers, instances and operations.
 //!
-//! Owns nothing else. Knows nothing of how any of them is carried, served or stored.
+//! Knows nothing of how any of them is carried, served or stored.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ impl PeerId {
     pub const MAIN: Self = Self(0);
 }
 
-/// One instance of a peer, by the order in which they began.
+/// One instance of a peer; later ones have greater numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReaderId(pub(super) u64);
 
@@ -36,14 +36,14 @@ impl ReaderId {
     /// No instance at all.
     pub const NOBODY: Self = Self(0);
 
-    /// The one that every inbox begins with.
+    /// The reader that every inbox begins with.
     pub const FIRST: Self = Self(1);
 }
 
 /// An operation by its full name.
 #[derive(Debug, PartialEq, Eq)]
 pub struct OperationId {
-    /// The contract that it belongs to.
+    /// Its contract.
     pub contract: ContractName,
     /// Its name in that contract.
     pub name: OperationName,

@@ -1,18 +1,16 @@
-//! What waits for one peer: replies, requests and events in lanes of their own, so that a flood in
-//! one delays nothing in another.
+//! The messages that wait for one peer. Replies, requests and events have lanes of their own, so a flood in one delays
+//! no other.
 //!
-//! Requests and events are each bounded by count and by bytes. Replies are bounded by the requests
-//! that the peer has under way and are never shed; one that does not fit by bytes arrives as the
-//! error that says so. They share the bytes of the events, and take them: the oldest events make room.
-//! Behind a lane that is full, what its senders wait to get in waits in order.
-//! All lanes share one lock, under which a reader that finds nothing leaves its waker: to wait costs one look.
+//! Requests and events are each bounded by count and bytes. Replies are bounded by the requests that the peer has under
+//! way and are never shed; one that does not fit by bytes arrives as an error. Replies share the bytes of the events,
+//! and the oldest events make room for them. Behind a full lane, messages of senders that wait for room keep their
+//! order. All lanes share one lock. A reader that finds nothing leaves its waker under it: to wait costs one look.
 //!
-//! The inbox belongs to the peer; its instances are **readers**. Requests and events go to the current
-//! one. Others may read beside it: one that is to take over, or one that finishes after it was relieved.
-//! They get the replies to what they have sent, and nothing else. A peer with copies has a **seat** for
-//! each, with a current reader of its own; those compete for requests and events.
+//! The inbox belongs to the peer; its instances are **readers**. Requests and events go to the current reader. Others
+//! may read beside it: one that will take over, or one that finishes. They get only the replies to what they sent. A
+//! peer with copies has a **seat** for each, with its own current reader; these compete for requests and events.
 //!
-//! Knows nothing of peers, routes, grants or who subscribed: its callers do.
+//! Knows nothing of peers, routes, grants or subscribers: its callers do.
 
 mod event_lane;
 mod event_lanes;
@@ -45,28 +43,27 @@ use self::{
 };
 use crate::id::ReaderId;
 
-/// What waits for one peer.
+/// The messages that wait for one peer.
 #[derive(Debug)]
 pub struct Inbox {
     lanes: Mutex<Lanes>,
 }
 
 impl Inbox {
-    /// An inbox with one reader, which is the current one.
+    /// An inbox with one reader, the current one.
     pub fn new(limits: InboxLimits) -> Self {
         Self { lanes: Mutex::new(Lanes::new(limits)) }
     }
 
     /// Takes the next message, without waiting: a stop, then replies, then requests, then events.
     ///
-    /// Requests that nobody waits for any more are left out. Once stop has been said, only replies
-    /// follow, as long as some are still to come, and then stop again. An instance that has ended, as
-    /// all others see it, is told to stop.
+    /// Leaves out requests that are waited for no more. After a stop come only the replies still expected, and then stop
+    /// again. An instance that has ended is told to stop.
     pub fn take(&self, reader: ReaderId) -> Taken {
         self.take_with(reader, &TakeOptions { events: true, hold: None, task: None })
     }
 
-    /// The same, in another way.
+    /// [`take`](Self::take), with options.
     pub(crate) fn take_with(&self, reader: ReaderId, options: &TakeOptions<'_>) -> Taken {
         let mut lanes = self.lanes();
         let (taken, has_admitted) = lanes.take(reader, options);
@@ -88,10 +85,11 @@ impl Inbox {
         poll_fn(|context| self.poll_readable(reader, context)).await;
     }
 
-    /// Waits until `take` finds something, or `other` holds; what makes that hold [wakes](Self::wake) it.
+    /// Waits until `take` finds something, or `other` holds. The code that makes `other` hold must [wake](Self::wake)
+    /// the reader.
     pub async fn readable_or(&self, reader: ReaderId, other: impl Fn() -> bool) {
-        // Asked when the waker is there: what happens in between wakes it. And not under the lock, which whoever
-        // makes it hold may be waiting for.
+        // `other` is asked after the waker is left, so a change in between wakes it; and outside the lock, for which
+        // the code that changes it may wait.
         poll_fn(|context| match self.poll_readable(reader, context) {
             Poll::Pending if !other() => Poll::Pending,
             _ => Poll::Ready(()),
@@ -109,7 +107,6 @@ impl Inbox {
         self.wake();
     }
 
-    /// The same to all readers.
     pub(crate) fn stop_all(&self) {
         for own in self.lanes().readers.iter_mut().filter(|own| own.stop == StopState::No) {
             own.stop = StopState::Asked;
@@ -117,7 +114,7 @@ impl Inbox {
         self.wake();
     }
 
-    /// Whether `take` says stop to this reader, or has.
+    /// Whether `take` says stop to this reader, or has said it.
     pub fn is_stopping(&self, reader: ReaderId) -> bool {
         self.lanes().reader(reader).is_none_or(|own| own.stop != StopState::No)
     }
@@ -131,13 +128,13 @@ impl Inbox {
         (u64::try_from(messages).unwrap_or(u64::MAX), bytes)
     }
 
-    /// How full it is, and at most was.
+    /// How full it is, and its peak.
     pub fn filling(&self) -> (Filling, Filling) {
         let lanes = self.lanes();
         (lanes.filling(), lanes.peak)
     }
 
-    /// Wakes all who wait.
+    /// Wakes all readers that wait.
     pub fn wake(&self) {
         wake(self.lanes());
     }

@@ -1,8 +1,8 @@
-//! The message bus: who may say what to whom, where it waits, and how it ends.
+//! The message bus: which peer may send what to which, where it waits, and how it ends.
 //!
-//! Owns the peers with their inboxes, the routing table, the subscriptions, the topics, the shared queues
-//! and the requests under way. Knows nothing of WebAssembly, files or configuration formats, and starts no task: the one
-//! future that it needs run, [`Bus::run_deadlines`], is its owner's to drive.
+//! Owns peers with their inboxes, the routing table, subscriptions, topics, shared queues and requests under way. Knows
+//! nothing of WebAssembly, files or configuration formats. Starts no task: the owner drives the one future needed,
+//! [`Bus::run_deadlines`].
 
 mod bus;
 mod deadlines;

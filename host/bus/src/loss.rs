@@ -1,9 +1,9 @@
-//! How losses are told: at 1, 2, 4, 8 and so on, so that a flood of them is a handful of lines.
+//! Losses are reported at 1, 2, 4, 8 and so on, so a flood makes few log lines.
 
-/// Told which peer or queue had no room for messages, and how many those were in all.
+/// Called with the peer or queue that had no room, and its total losses.
 pub type OnLoss = Box<dyn Fn(&str, u64) + Send + Sync>;
 
-/// Whether losses are to be told when they have grown from `before` to `after`.
+/// Whether to report losses that grew from `before` to `after`.
 pub(crate) fn is_to_be_told(before: u64, after: u64) -> bool {
     after.checked_ilog2() != before.checked_ilog2()
 }

@@ -1,4 +1,4 @@
-//! What travels: envelopes that only Main stamps, payloads that are shared.
+//! What travels: envelopes that only Main stamps, and shared payloads.
 //!
 //! Knows nothing of where a message waits, or of how it is routed.
 
@@ -14,45 +14,45 @@ use crate::{
     waiter::Waiter,
 };
 
-/// What an envelope is counted as, beside its payload: so that empty messages are bounded, too.
+/// Bytes that an envelope counts besides its payload, so that empty messages are bounded, too.
 pub(crate) const ENVELOPE_BYTES: u64 = 128;
 
-/// Who got an event.
+/// What happened to an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Receipt {
-    /// Subscriptions in whose inbox it is.
+    /// Subscriptions that have it in their inbox.
     pub delivered: u32,
-    /// Events that were lost for want of room: this one, or older ones in its place.
+    /// Events lost for want of room: this one, or older ones in its place.
     pub shed: u32,
-    /// Subscriptions that refused it for want of room, or for which it waited in vain.
+    /// Subscriptions that refused it for want of room, or where it waited in vain.
     pub refused: u32,
 }
 
 /// What an inbox yields.
 #[derive(Debug)]
 pub enum Incoming {
-    /// The answer to a request of the peer's own.
+    /// The answer to a request of the peer.
     Reply(Reply),
-    /// A request that the peer is to answer.
+    /// A request that the peer must answer.
     Request(Request),
     /// An event of one of its subscriptions.
     Event(Event),
 }
 
-/// The answer to a request that was sent without waiting.
+/// The answer to a request sent without waiting.
 #[derive(Debug)]
 pub struct Reply {
     /// The request that it answers.
     pub id: MessageId,
-    /// What the receiver answered, or why there is no answer.
+    /// The receiver's answer, or why there is none.
     pub outcome: Result<Bytes, Error>,
 }
 
-/// A request on its way to, or in the hands of, the owner of its contract.
+/// A request to the owner of its contract, under way or in hand.
 #[derive(Debug)]
 pub struct Request {
-    /// The operation's number among those that this instance of the receiver serves.
+    /// The operation's number, as this instance of the receiver serves it.
     pub number: u32,
     /// The instance of the receiver for which that number holds.
     pub reader: ReaderId,
@@ -62,7 +62,7 @@ pub struct Request {
     pub responder: Responder,
 }
 
-/// The duty to answer one request, of which it knows the rest: dropped unanswered, it answers `peer-gone`.
+/// The duty to answer one request, with its envelope. Dropped unanswered, it answers `peer-gone`.
 #[derive(Debug)]
 pub struct Responder(Arc<Waiter>);
 
@@ -83,7 +83,7 @@ impl Responder {
         self.0.sender()
     }
 
-    /// The operation that is asked for.
+    /// The operation asked for.
     #[inline]
     pub fn operation(&self) -> &OperationId {
         self.0.operation()
@@ -95,25 +95,25 @@ impl Responder {
         self.0.term().sent
     }
 
-    /// Until when the sender waits.
+    /// When the sender's wait ends.
     #[inline]
     pub fn deadline(&self) -> Instant {
         self.0.term().deadline
     }
 
-    /// Whether nobody waits any more: answered, timed out or given up.
+    /// Whether the wait has ended: answered, timed out or given up.
     #[inline]
     pub fn is_done(&self) -> bool {
         self.0.is_done()
     }
 
-    /// What becomes of it, for whoever wants to know whether somebody waits.
+    /// The sender's wait, for code that watches it.
     #[inline]
     pub fn waiter(&self) -> Arc<Waiter> {
         self.0.clone()
     }
 
-    /// Answers; false if it came too late for anybody to hear it.
+    /// Answers; false if it came too late.
     #[inline]
     pub fn give(&self, outcome: Result<Bytes, Error>) -> bool {
         self.0.complete(outcome)
@@ -131,24 +131,24 @@ impl Drop for Responder {
 pub struct Event {
     /// The number of the subscription.
     pub subscription: u32,
-    /// Whether the subscription is to one topic, without a wildcard.
+    /// Whether the subscription names one topic, without a wildcard.
     pub names_one_topic: bool,
-    /// Events of the subscription that were lost just before it.
+    /// Events of the subscription lost just before it.
     pub lost: u64,
-    /// It was published before whoever gets it subscribed.
+    /// It was published before the receiver subscribed.
     pub retained: bool,
     /// What was published.
     pub published: Arc<Published>,
 }
 
-/// What was published, shared by all who get it.
+/// What was published, shared by all receivers.
 #[derive(Debug)]
 pub struct Published {
     /// The peer that published it.
     pub sender: PeerId,
     /// Where it was published.
     pub topic: Topic,
-    /// Its place in the topic; 0 if it is for one peer alone.
+    /// Its place in the topic; 0 for an event to one peer.
     pub sequence: u64,
     /// When it was published.
     pub at: Instant,
@@ -157,7 +157,7 @@ pub struct Published {
 }
 
 impl Published {
-    /// What it counts in an inbox.
+    /// Bytes that it counts in an inbox.
     pub(crate) fn bytes(&self) -> u64 {
         ENVELOPE_BYTES + (self.topic.as_str().len() + self.payload.len()) as u64
     }

@@ -1,4 +1,4 @@
-//! The peers of one Main, and which of them owns which contract.
+//! The peers of one Main, and the owners of contracts.
 //!
 //! Knows nothing of what travels between them.
 
@@ -17,21 +17,20 @@ use crate::{
     peer::{Access, Peer, PeerLimits, Phase},
 };
 
-/// Peers by number and by name, and contracts by owner.
 #[derive(Debug)]
 pub(crate) struct Owners {
     main: Arc<Peer>,
     table: RwLock<RoutingTable>,
-    /// Raised when peers or owners change: what was looked up before may lead elsewhere now.
+    /// Raised when peers or owners change: earlier look-ups may be wrong now.
     version: AtomicU64,
 }
 
 #[derive(Debug)]
 struct RoutingTable {
-    /// Every peer; its number is its place.
+    /// Every peer, by number.
     peers: Vec<Arc<Peer>>,
     owners: HashMap<ContractName, Arc<Peer>>,
-    /// Contracts that Main itself serves, for those that have no owner.
+    /// Contracts that Main serves when no extension owns them.
     of_main: Vec<ContractName>,
 }
 
@@ -43,8 +42,6 @@ impl Owners {
         Self { main, table: RwLock::new(table), version: AtomicU64::new(0) }
     }
 
-    /// Adds an extension as a peer that is down, as the owner of what it may fulfil; or as a copy of
-    /// another.
     pub(crate) fn add(
         &self,
         id: &ExtensionId,
@@ -66,8 +63,6 @@ impl Owners {
         peer
     }
 
-    /// A renewed peer takes the place of the one with its number. It owns what it fulfils from now on, but for
-    /// what another has come to own, where it does not `claim` that.
     pub(crate) fn replace(&self, peer: &Arc<Peer>, claim: bool) {
         let mut table = self.write();
         let place = usize::try_from(peer.id().0).ok().and_then(|place| table.peers.get_mut(place));
@@ -85,14 +80,12 @@ impl Owners {
         self.changed();
     }
 
-    /// A peer owns nothing from now on.
     pub(crate) fn disown(&self, peer: &Peer) {
         let mut table = self.write();
         table.owners.retain(|_, owner| owner.id() != peer.id());
         self.changed();
     }
 
-    /// Main serves `contract` from now on, unless an extension owns it.
     pub(crate) fn serve_from_main(&self, contract: ContractName) {
         self.write().of_main.push(contract);
     }
@@ -110,13 +103,13 @@ impl Owners {
         self.read().peers.get(usize::try_from(id.0).ok()?).cloned()
     }
 
-    /// Which state of the table this is: what was looked up in another may lead elsewhere now.
+    /// The version of the table: a look-up in another version may be wrong now.
     pub(crate) fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 
-    /// The peer that answers a request: the named one, else the owner of the contract, else Main's own
-    /// handler, else an error at once. With the version of the owners for which that holds.
+    /// The peer that answers a request: the named one, else the owner, else Main's handler. Also the version for which
+    /// that holds.
     pub(crate) fn find(
         &self,
         contract: &ContractName,
@@ -146,7 +139,7 @@ impl Owners {
         self.table.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To be said while the table is held, so that nobody takes the old for the new.
+    /// Call it with the table locked, so that a look-up never pairs old owners with the new version.
     fn changed(&self) {
         self.version.fetch_add(1, Ordering::AcqRel);
     }

@@ -1,9 +1,9 @@
-//! A peer: one that sends and receives, with its inbox, its grants and its limits.
+//! A peer: it sends and receives, and has an inbox, grants and limits.
 //!
-//! An extension keeps its inbox, its phase and its counts for as long as the bus lives. Grants and limits
-//! may change: then a [`Peer::renewed`] one with the same number and the same inbox takes its place.
+//! An extension keeps its inbox, phase and counts for as long as the bus lives. When grants or limits change, a
+//! [`Peer::renewed`] one with the same number and inbox takes its place.
 //!
-//! Knows nothing of the other peers, or of the routes to them.
+//! Knows nothing of other peers, or of routes to them.
 
 mod access;
 mod endpoint;
@@ -31,7 +31,7 @@ use crate::{
     inbox::{Inbox, Seat},
 };
 
-/// One who sends and receives, whatever happens to its instances.
+/// A sender and receiver, whatever happens to its instances.
 #[derive(Debug)]
 pub struct Peer {
     id: PeerId,
@@ -40,7 +40,7 @@ pub struct Peer {
     access: Option<Access>,
     lasting: Arc<Lasting>,
     served: Mutex<Vec<Arc<OperationId>>>,
-    /// Its instance, by its place among the readers of the inbox.
+    /// Its instance, as a reader of the inbox.
     reader: AtomicU64,
     waits: Mutex<Vec<Wait>>,
 }
@@ -49,9 +49,8 @@ pub struct Peer {
 #[derive(Debug)]
 struct Lasting {
     inbox: Arc<Inbox>,
-    /// Where it serves that.
     seat: Seat,
-    /// The peer whose inbox it is, where that is another: then it is a copy of that.
+    /// For a copy, the peer that owns the inbox.
     original: Option<PeerId>,
     /// Peers that serve this one's inbox, too.
     copies: Mutex<Vec<PeerId>>,
@@ -65,7 +64,6 @@ impl Peer {
         Self::at(id, name, limits, access, (inbox, Seat::FIRST), None)
     }
 
-    /// One that serves the inbox of another, beside that.
     pub(crate) fn copy(
         id: PeerId,
         name: Arc<str>,
@@ -117,7 +115,7 @@ impl Peer {
         }
     }
 
-    /// The same peer with other limits and grants, and without an instance. Nobody finds it before
+    /// The same peer with other limits and grants, without an instance. Others find it only after
     /// [`Bus::hand_over`](super::Bus::hand_over).
     pub fn renewed(&self, limits: PeerLimits, access: Access) -> Arc<Self> {
         let lasting = self.lasting.clone();
@@ -142,19 +140,19 @@ impl Peer {
         &self.limits
     }
 
-    /// Where its messages wait; copies of a peer share one.
+    /// Where its messages wait; copies share one.
     #[inline]
     pub fn inbox(&self) -> &Arc<Inbox> {
         &self.lasting.inbox
     }
 
-    /// What it has done so far.
+    /// Its counts so far.
     #[inline]
     pub fn stats(&self) -> &PeerStats {
         &self.lasting.stats
     }
 
-    /// Whether it takes requests, and why not.
+    /// Whether it takes requests, and if not, why.
     pub fn phase(&self) -> Phase {
         self.lasting.phase.get()
     }
@@ -165,8 +163,8 @@ impl Peer {
         self.inbox().refuse_requests(self.seat(), refuses);
     }
 
-    /// What the instance says of itself, which does not undo a stop. While another is the current one it
-    /// changes nothing.
+    /// Sets what the instance says of itself. That undoes no stop, and changes nothing while another instance is
+    /// current.
     pub fn set_phase_if_up(&self, phase: Phase) {
         if self.is_up() && self.is_current() {
             self.set_phase(phase);
@@ -189,19 +187,19 @@ impl Peer {
         self.lasting.phase.is_ready()
     }
 
-    /// Counts an answer of its that nobody waited for any more.
+    /// Counts an answer that came too late.
     #[inline]
     pub fn count_late(&self) {
         self.stats().late.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts messages that found no room; returns how many there were before, and are now.
+    /// Counts messages that found no room; returns the counts before and after.
     pub(crate) fn count_lost(&self, lost: u32) -> (u64, u64) {
         let before = self.stats().shed.fetch_add(lost.into(), Ordering::Relaxed);
         (before, before + u64::from(lost))
     }
 
-    /// Fails if the peer may neither send nor receive a payload of that size.
+    /// Fails if the peer may neither send nor receive a payload of this size.
     #[inline]
     pub fn check_size(&self, payload: &Bytes) -> Result<(), Error> {
         let bytes = payload.len() as u64;
@@ -217,18 +215,18 @@ impl Peer {
     #[inline]
     pub fn note_size(&self, payload: &Bytes) {
         let bytes = payload.len() as u64;
-        // Nearly always a read is all that it takes.
+        // Nearly always a load is enough.
         if bytes > self.stats().largest.load(Ordering::Relaxed) {
             self.stats().largest.fetch_max(bytes, Ordering::Relaxed);
         }
     }
 
-    /// The peer whose inbox it serves.
+    /// The peer that owns the inbox it serves.
     pub(crate) fn owner(&self) -> PeerId {
         self.lasting.original.unwrap_or(self.id)
     }
 
-    /// All that serve its inbox beside it, if it is not one of them itself.
+    /// The copies that serve its inbox; none for a copy.
     pub(crate) fn copies(&self) -> Vec<PeerId> {
         self.lasting.copies.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -237,13 +235,12 @@ impl Peer {
         self.lasting.seat
     }
 
-    /// Whether others serve its inbox, too.
     pub(crate) fn shares_inbox(&self) -> bool {
         self.lasting.original.is_some()
             || !self.lasting.copies.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Contracts that it may own. What a copy fulfils is owned by the one whose inbox it serves.
+    /// Contracts that it may own. What a copy fulfils belongs to the owner of its inbox.
     pub(crate) fn fulfills(&self) -> &[ContractName] {
         if self.lasting.original.is_some() {
             return &[];
@@ -251,7 +248,7 @@ impl Peer {
         self.access.as_ref().map_or(&[], |access| &access.fulfills)
     }
 
-    /// For what this peer waits with everything else stopped, as in a blocking call.
+    /// What this peer waits for with everything else stopped, as in a blocking call.
     pub(crate) fn waits(&self) -> Vec<Wait> {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -263,7 +260,7 @@ impl Peer {
         current.extend(waits);
     }
 
-    /// Whether it waits for nothing, and whoever waits for it waits for no other.
+    /// Whether a chain of waits ends here: it waits for nothing, and no other peer serves its inbox.
     pub(crate) fn ends_all_waits(&self) -> bool {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner).is_empty() && !self.shares_inbox()
     }

@@ -1,10 +1,10 @@
-//! One shared queue: jobs that wait, those that wait for one, and jobs in hand.
+//! One shared queue: waiting jobs, waiting readers, and jobs in hand.
 //!
-//! While a job waits, nobody that could take it waits for one: it is handed to the waiting reader that has had
-//! fewest, and goes to the next if that comes back with something else. A job counts in the capacity until it is
-//! done, so that one that comes back always has room.
+//! A job waits only while no waiting reader could take it. A job goes to the waiting reader that has had fewest, and to
+//! the next one if that reader comes back with something else. A job counts in the capacity until it is done, so a job
+//! that comes back always has room.
 //!
-//! Knows nothing of peers, grants or the other queues, but for the one that gets its dead letters.
+//! Knows nothing of peers, grants or other queues, except the one for its dead letters.
 
 mod dead;
 mod job;
@@ -39,7 +39,7 @@ pub struct SharedQueue {
     name: QueueName,
     on_loss: Arc<OnLoss>,
     state: Mutex<QueueState>,
-    /// Where jobs go that were delivered too often. Taken with or without the state, never before it.
+    /// Gets the jobs that were delivered too often. Locked with or without `state`, never before it.
     dead_letter: Mutex<Weak<SharedQueue>>,
 }
 
@@ -74,7 +74,7 @@ impl SharedQueue {
         self.state().allowed()
     }
 
-    /// The first jobs that wait.
+    /// The first waiting jobs.
     pub fn jobs(&self, max: usize) -> Vec<QueuedJob> {
         self.state().waiting.iter().take(max).cloned().collect()
     }
@@ -98,7 +98,7 @@ impl SharedQueue {
         }
     }
 
-    /// Sets what the operator has changed, also for what waits for room.
+    /// Sets what the operator changed, also for jobs that wait for room.
     pub(crate) fn set(&self, settings: QueueSettings, dead_letter: Weak<Self>) {
         let mut state = self.state();
         state.settings = settings;
@@ -122,7 +122,7 @@ impl SharedQueue {
         self.tell(before, after);
     }
 
-    /// None is put any more; whoever waits for room is turned away.
+    /// Takes no more jobs, and turns away senders that wait for room.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.is_closed = true;
@@ -139,7 +139,7 @@ impl SharedQueue {
         !state.is_closed || state.in_hand > 0 || !state.waiting.is_empty()
     }
 
-    /// Puts a job, as the policy has it where there is no room. With a room it waits for that.
+    /// Puts a job; without room, the policy decides. If it returns a room, the job waits for that.
     pub(crate) fn put(&self, job: QueuedJob) -> Result<Option<Arc<Room>>, Error> {
         let mut state = self.state();
         self.check(&state, &job)?;
@@ -161,7 +161,7 @@ impl SharedQueue {
         Ok(None)
     }
 
-    /// Its sender waits no longer.
+    /// The job's sender waits no more.
     pub(crate) fn withdraw(&self, room: &Arc<Room>) {
         let mut state = self.state();
         let before = state.blocked.len();
@@ -173,7 +173,6 @@ impl SharedQueue {
         wake(woken);
     }
 
-    /// Why it takes no jobs any more.
     pub(crate) fn closed(&self) -> Error {
         Error::NoProvider(format!(
             "queue `{}` takes no jobs any more: it is no longer configured, or Main ends",
@@ -181,7 +180,6 @@ impl SharedQueue {
         ))
     }
 
-    /// Fails if it takes no jobs, or none so large.
     fn check(&self, state: &QueueState, job: &QueuedJob) -> Result<(), Error> {
         if state.is_closed {
             return Err(self.closed());
@@ -193,7 +191,6 @@ impl SharedQueue {
         Ok(())
     }
 
-    /// Says that jobs were lost, when their number has come to 1, 2, 4, 8 and so on.
     fn tell(&self, before: u64, after: u64) {
         if is_to_be_told(before, after) {
             (self.on_loss)(&format!("queue {}", self.name), after);

@@ -1,6 +1,6 @@
 //! The shared queues of one Main, by name.
 //!
-//! Knows nothing of peers, or of which of them may put and take.
+//! Knows nothing of peers, or of which may put and take.
 
 use std::{
     collections::BTreeMap,
@@ -14,12 +14,12 @@ use crate::{
     queue::{QueueSettings, QueueStats, SharedQueue},
 };
 
-/// Every queue that is configured, or was.
+/// Every queue that is or was configured.
 #[derive(Debug, Default)]
 pub(crate) struct Queues(RwLock<BTreeMap<QueueName, Arc<SharedQueue>>>);
 
 impl Queues {
-    /// From now on these are the queues, each with where its dead jobs go.
+    /// Sets the queues, each with the queue for its dead jobs.
     pub(crate) fn configure(
         &self,
         queues: &[(QueueName, QueueSettings, Option<QueueName>)],
@@ -37,7 +37,7 @@ impl Queues {
                 queue.set(settings.clone(), dead_letter);
             }
         }
-        // When all are as they are to be: one may be where another's dead jobs go.
+        // After all are set: one may take another's dead jobs.
         for (name, ..) in queues {
             if let Some(queue) = table.get(name) {
                 queue.bury_unfit();
@@ -49,13 +49,13 @@ impl Queues {
         }
     }
 
-    /// A queue that is configured or holds jobs, by its name.
+    /// A queue that is configured or holds jobs, by name.
     pub(crate) fn find(&self, name: &str) -> Result<Arc<SharedQueue>, Error> {
         let found = self.read().get(name).filter(|queue| queue.is_there()).cloned();
         found.ok_or_else(|| Error::Invalid(format!("no queue `{name}` is configured")))
     }
 
-    /// A queue by its name, also one that is no longer configured.
+    /// A queue by name, even one no longer configured.
     pub(crate) fn get(&self, name: &QueueName) -> Option<Arc<SharedQueue>> {
         self.read().get(name).cloned()
     }

@@ -1,7 +1,7 @@
-//! Senders that wait for room: in an inbox, or in a queue.
+//! Senders that wait for room in an inbox or a queue.
 //!
-//! What waits lies, in order, where it waits for room; whoever makes room moves it up and says so to its
-//! sender. So nothing overtakes it, and one freed place wakes one sender.
+//! A waiting message stands in order where it waits. The code that makes room moves it up and tells its sender. So
+//! nothing overtakes it, and one freed place wakes one sender.
 
 use std::{
     future::poll_fn,
@@ -14,7 +14,7 @@ use std::{
 
 use futures_util::task::AtomicWaker;
 
-/// One sender that waits until all that it sent has found room or was turned away.
+/// A sender's wait until everything it sent has found room or was turned away.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     left: AtomicU32,
@@ -24,34 +24,31 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// One thing more that waits.
+    /// Counts one more thing that waits.
     pub(crate) fn ticket(self: &Arc<Self>) -> Ticket {
         self.left.fetch_add(1, Ordering::AcqRel);
         Ticket { room: self.clone(), admits: false }
     }
 
-    /// Whether what waited has found room.
+    /// Whether anything that waited has found room.
     pub(crate) fn is_admitted(&self) -> bool {
         self.admitted.load(Ordering::Acquire) > 0
     }
 
-    /// Whether it still waits.
     pub(crate) fn is_waiting(&self) -> bool {
         self.left.load(Ordering::Acquire) > 0
     }
 
-    /// Whether its deadline has passed.
     pub(crate) fn is_overdue(&self) -> bool {
         self.is_overdue.load(Ordering::Acquire)
     }
 
-    /// Its deadline has passed.
     pub(crate) fn expire(&self) {
         self.is_overdue.store(true, Ordering::Release);
         self.waker.wake();
     }
 
-    /// Waits until nothing is left that waits, or the deadline has passed.
+    /// Waits until nothing waits any more, or the deadline has passed.
     pub(crate) async fn settled(&self) {
         poll_fn(|context| {
             self.waker.register(context.waker());
@@ -64,7 +61,7 @@ impl Room {
     }
 }
 
-/// The place of one thing that waits for room. Dropped, it was turned away.
+/// The place of one thing that waits. Dropped, it was turned away.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     room: Arc<Room>,
@@ -72,7 +69,6 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
-    /// There is room now.
     pub(crate) fn admit(mut self) {
         self.admits = true;
     }

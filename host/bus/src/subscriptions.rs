@@ -1,4 +1,4 @@
-//! Every subscription: by pattern, and by the peer that it belongs to.
+//! Every subscription, by pattern and by peer.
 //!
 //! Knows nothing of what is published.
 
@@ -16,7 +16,6 @@ use self::index::Index;
 pub use self::subscription::{Subscription, SubscriptionStats};
 use crate::id::PeerId;
 
-/// Every subscription: by pattern, and by the peer that it belongs to.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions(RwLock<SubscriptionTable>);
 
@@ -25,7 +24,7 @@ pub(crate) struct SubscriptionTable {
     last_number: u32,
     index: Index,
     by_peer: HashMap<PeerId, Vec<Arc<Subscription>>>,
-    /// Whether there is, or was, one for whose room publishers wait.
+    /// Whether publishers do, or did, wait for the room of any subscription.
     can_block: bool,
     is_closed: bool,
 }
@@ -41,7 +40,7 @@ impl Subscriptions {
 }
 
 impl SubscriptionTable {
-    /// The subscriptions of those that serve the inbox of this peer.
+    /// The subscriptions of all that serve this peer's inbox.
     pub(crate) fn of(&self, owner: PeerId) -> &[Arc<Subscription>] {
         self.by_peer.get(&owner).map_or(&[], Vec::as_slice)
     }
@@ -50,7 +49,7 @@ impl SubscriptionTable {
         self.by_peer.values().flatten()
     }
 
-    /// The number of a new subscription, greater than those before.
+    /// A number greater than all before.
     pub(crate) fn next_number(&mut self) -> u32 {
         self.last_number = self.last_number.wrapping_add(1);
         self.last_number
@@ -61,12 +60,11 @@ impl SubscriptionTable {
         self.index.insert(subscription);
     }
 
-    /// From now on publishers wait for the room of a subscription, if `blocks`.
     pub(crate) fn note_block(&mut self, blocks: bool) {
         self.can_block |= blocks;
     }
 
-    /// Main has ended: a new subscription is told to stop.
+    /// Main has ended: a new subscriber is told to stop.
     pub(crate) fn close(&mut self) {
         self.is_closed = true;
     }
@@ -75,15 +73,14 @@ impl SubscriptionTable {
         self.is_closed
     }
 
-    /// Those of one peer that match a topic, if somebody serves its inbox; and how many comparisons that
-    /// took.
+    /// One peer's matching subscriptions, if its inbox is served; and the number of comparisons.
     pub(crate) fn of_peer(&self, peer: Option<PeerId>, topic: &Topic) -> (Vec<Arc<Subscription>>, u32) {
         let own = peer.map_or(&[][..], |peer| self.of(peer));
         let is_meant = |own: &&Arc<Subscription>| own.pattern.matches(topic) && own.inbox.is_served();
         (own.iter().filter(is_meant).cloned().collect(), u32::try_from(own.len()).unwrap_or(u32::MAX))
     }
 
-    /// Every subscription that matches, and how many comparisons that took.
+    /// Every matching subscription, and the number of comparisons.
     pub(crate) fn matching(&self, topic: &Topic) -> (Vec<Arc<Subscription>>, u32) {
         self.index.matching(topic)
     }

@@ -1,4 +1,4 @@
-//! The promises of the bus, without WebAssembly and with a clock that stands still.
+//! The promises of the bus, without WebAssembly and on a paused clock.
 
 mod access;
 mod cancel;
@@ -46,14 +46,14 @@ const LIMITS: PeerLimits = PeerLimits {
     subscriptions: 256,
 };
 
-/// A bus whose deadlines are watched, and that must have no waiter left when the test is over.
+/// A bus with its deadlines driven. No waiter may be left when the test ends.
 struct TestBus {
     bus: Arc<Bus>,
     losses: Arc<Mutex<Vec<(String, u64)>>>,
 }
 
 impl TestBus {
-    /// Inside a runtime only: it runs the deadlines there.
+    /// Needs a runtime, to drive the deadlines.
     fn new() -> Self {
         let losses = Arc::new(Mutex::new(Vec::new()));
         let sink = losses.clone();
@@ -63,7 +63,7 @@ impl TestBus {
         Self { bus, losses }
     }
 
-    /// A peer that has not been started.
+    /// A peer not started yet.
     fn add(&self, id: &str, fulfills: &[&str], calls: &[&str]) -> Arc<Peer> {
         self.add_with(id, LIMITS, fulfills, calls)
     }
@@ -80,14 +80,14 @@ impl TestBus {
         self.bus.add_peer(&id.parse().unwrap(), limits, access, None)
     }
 
-    /// A peer that serves the operation `do` of what it fulfils.
+    /// A peer that serves the operation `do` of its contracts.
     fn ready(&self, id: &str, fulfills: &[&str], calls: &[&str]) -> Arc<Peer> {
         let peer = self.add(id, fulfills, calls);
         start(&peer, fulfills);
         peer
     }
 
-    /// Looks up `do` and calls it, with the receiver's own deadline.
+    /// Calls `do`, with the receiver's own deadline.
     fn call(&self, caller: &Arc<Peer>, contract: &str, payload: &'static str) -> Result<PendingCall, Error> {
         let mut target = self.bus.open(caller, contract, "do", None)?;
         let deadline = self.bus.term(&target, None, None);
@@ -101,7 +101,7 @@ impl TestBus {
         Ok(waiter)
     }
 
-    /// Publishes where nobody waits for room.
+    /// Publishes to subscribers with room.
     fn publish(
         &self,
         sender: &Arc<Peer>,
@@ -139,7 +139,7 @@ impl Drop for TestBus {
     }
 }
 
-/// A new instance of `peer` that serves the operation `do` of these contracts and is ready.
+/// Starts a new instance that serves the operation `do` of these contracts.
 fn start(peer: &Peer, contracts: &[&str]) {
     peer.begin_instance();
     for contract in contracts {
@@ -169,7 +169,7 @@ fn take_event(inbox: &Inbox) -> Event {
     }
 }
 
-/// The events in an inbox, as sequence, lost and payload.
+/// The events in an inbox: sequence, lost and payload.
 fn drain(inbox: &Inbox) -> Vec<(u64, u64, Bytes)> {
     let mut events = Vec::new();
     while let Taken::Message(Incoming::Event(event)) = inbox.take(inbox.current(Seat::FIRST)) {

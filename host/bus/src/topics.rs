@@ -1,8 +1,6 @@
-//! What is known of each topic: how far its events are counted, its last value where Main retains it, and
-//! what became of its events.
+//! The state of each topic: its sequence, its last value if Main retains it, and its counts.
 //!
-//! Publishers can invent topics without end: of those that nobody configured, the ones used last are
-//! known.
+//! Publishers can invent topics without end, so of those not configured only the last used are kept.
 
 use std::{
     collections::HashMap,
@@ -16,13 +14,12 @@ use weir_names::Topic;
 
 use crate::message::{Published, Receipt};
 
-/// Topics that are known beside the retained ones.
+/// Topics kept besides the retained ones.
 const KNOWN: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4095);
 
-/// One topic, which is held while one of its events is delivered: so order and number agree.
+/// One topic. It is locked while one of its events is delivered, so order and sequence agree.
 #[derive(Debug, Default)]
 pub(crate) struct TopicState {
-    /// The number of the last event.
     pub(crate) sequence: u64,
     /// The last event of a retained topic.
     pub(crate) value: Option<Arc<Published>>,
@@ -33,7 +30,7 @@ pub(crate) struct TopicState {
     rate: PerSecond,
 }
 
-/// A topic as it is shown.
+/// The figures of a topic.
 #[derive(Clone, Debug)]
 pub struct TopicStats {
     /// Its name.
@@ -42,17 +39,16 @@ pub struct TopicStats {
     pub sequence: u64,
     /// Events in a second.
     pub rate: u64,
-    /// Copies of its events that came into an inbox.
+    /// Copies of its events that reached an inbox.
     pub delivered: u64,
-    /// Copies of its events that were lost for want of room.
+    /// Copies of its events lost for want of room.
     pub shed: u64,
-    /// Copies of its events that were turned away for want of room.
+    /// Copies of its events turned away for want of room.
     pub refused: u64,
-    /// Bytes of the last value, where it is retained; none yet.
+    /// Bytes of the last value, if retained; inner none before the first.
     pub retained: Option<Option<u64>>,
 }
 
-/// A topic, shared by those who publish to it.
 pub(crate) type SharedTopic = Arc<Mutex<TopicState>>;
 
 #[derive(Debug)]
@@ -62,7 +58,7 @@ pub(crate) struct Topics(Mutex<TopicTable>);
 struct TopicTable {
     retained: HashMap<Topic, SharedTopic>,
     known: LruCache<Topic, SharedTopic>,
-    /// No topic that is known no longer has counted further.
+    /// No forgotten topic has a greater sequence.
     forgotten: u64,
 }
 
@@ -74,7 +70,6 @@ impl Default for Topics {
 }
 
 impl Topics {
-    /// From now on the last value of these topics is kept, and of no others.
     pub(crate) fn retain(&self, topics: impl IntoIterator<Item = Topic>) {
         let mut table = self.table();
         let mut before = std::mem::take(&mut table.retained);
@@ -93,7 +88,7 @@ impl Topics {
         }
     }
 
-    /// A topic to which somebody publishes; one that nobody hears becomes known only if it is retained.
+    /// A topic for a publisher. One that nobody hears becomes known only if it is retained.
     pub(crate) fn get(&self, topic: &Topic, is_heard: bool) -> Option<SharedTopic> {
         let mut table = self.table();
         if let Some(state) = table.retained.get(topic) {
@@ -102,7 +97,6 @@ impl Topics {
         if is_heard { Some(table.state(topic)) } else { table.known.get(topic).cloned() }
     }
 
-    /// The last values of retained topics.
     pub(crate) fn values(&self) -> Vec<Arc<Published>> {
         self.table().retained.values().filter_map(|state| locked(state).value.clone()).collect()
     }
@@ -129,7 +123,7 @@ impl TopicTable {
             return state.clone();
         }
         let state = SharedTopic::new(Mutex::new(TopicState {
-            // Its number must not go back, if it was known before.
+            // A topic known before must not count from a lower number.
             sequence: self.forgotten,
             ..TopicState::default()
         }));
@@ -145,7 +139,7 @@ impl TopicTable {
 }
 
 impl TopicState {
-    /// Takes note of what became of an event.
+    /// Records what happened to an event.
     pub(crate) fn note(&mut self, published: &Arc<Published>, receipt: Receipt) {
         self.count(receipt);
         self.rate.add(published.at.into_std(), 1);

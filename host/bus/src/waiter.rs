@@ -1,8 +1,7 @@
-//! The wait for one answer, from when its request is sent to what ends it first: the answer, the deadline, the
-//! caller that gives up, or the death of the receiver.
+//! The wait for one answer, from the send to the first of these: the answer, the deadline, the caller gives up, the
+//! receiver dies.
 //!
-//! Knows nothing of peers but what [`Endpoint`] says: they hold inboxes, inboxes hold requests, and a request
-//! holds its waiter.
+//! Knows nothing of peers but [`Endpoint`]: peers hold inboxes, inboxes hold requests, and a request holds its waiter.
 
 mod slot;
 
@@ -27,27 +26,25 @@ pub(crate) trait Endpoint: fmt::Debug + Send + Sync {
 
     fn name(&self) -> &str;
 
-    /// Whether an instance is on its way.
     fn is_starting(&self) -> bool;
 
-    /// Nobody waits any more for some request that it has in hand or in its inbox.
+    /// The sender of some request that it has in hand or in its inbox waits no more.
     fn note_abandoned(&self);
 
-    /// The reply that this instance of it expects.
     fn reply(&self, id: MessageId, outcome: Result<Bytes, Error>, reader: ReaderId);
 
-    /// One reply fewer will come to this instance of it.
+    /// This instance of it gets one reply fewer.
     fn expect_no_reply(&self, reader: ReaderId);
 }
 
-/// An operation, and the peer that answers it: shared by all requests for it.
+/// An operation and the peer that answers it: shared by all requests for it.
 #[derive(Debug)]
 pub(crate) struct Route<P: ?Sized = dyn Endpoint> {
     pub(crate) operation: Arc<OperationId>,
     pub(crate) receiver: P,
 }
 
-/// When a request is sent, and until when it is to be answered.
+/// When a request is sent, and when its answer is due.
 #[derive(Clone, Copy, Debug)]
 pub struct Term {
     /// When it is sent.
@@ -56,32 +53,30 @@ pub struct Term {
     pub deadline: Instant,
 }
 
-/// Somebody who waits for one answer.
+/// The wait for one answer.
 #[derive(Debug)]
 pub struct Waiter {
     id: MessageId,
     sender: PeerId,
     term: Term,
     route: Arc<Route>,
-    /// The largest payload that the caller may handle.
+    /// Bytes of the largest payload that the caller may handle.
     max_answer: u64,
     to: ReplyTo,
     done: AtomicBool,
-    /// For a receiver that wants to know when nobody waits any more.
+    /// For a receiver that watches for the end of the wait.
     ended: Notify,
     is_watched: AtomicBool,
 }
 
-/// Where an answer goes.
 #[derive(Debug)]
 pub(crate) enum ReplyTo {
     /// A caller that waits for just this.
     Slot(Slot),
-    /// The replies lane of the peer that sent the request, for the instance that did.
+    /// The sender's replies lane.
     Lane {
-        /// That peer.
         sender: Arc<dyn Endpoint>,
-        /// Its instance.
+        /// The instance that sent the request.
         reader: ReaderId,
     },
 }
@@ -114,13 +109,13 @@ impl Waiter {
         self.id
     }
 
-    /// Who is to answer.
+    /// The peer that must answer.
     #[inline]
     pub fn receiver(&self) -> PeerId {
         self.route.receiver.id()
     }
 
-    /// Ends with it.
+    /// Returns when the wait has ended.
     pub async fn ended(&self) {
         let ended = self.ended.notified();
         self.is_watched.store(true, Ordering::SeqCst);
@@ -129,8 +124,7 @@ impl Waiter {
         }
     }
 
-    /// Ends it without an answer: nobody wants it any more. False if it was ended before: its answer
-    /// is on its way.
+    /// Ends the wait without an answer. False if it had ended before: its answer is on its way.
     pub fn cancel(&self) -> bool {
         let first = self.end();
         if first {
@@ -157,13 +151,13 @@ impl Waiter {
         self.term
     }
 
-    /// Whether nobody waits any more.
+    /// Whether the wait has ended.
     #[inline]
     pub fn is_done(&self) -> bool {
         self.done.load(Ordering::SeqCst)
     }
 
-    /// Hands over the answer; false if it was ended before.
+    /// Hands over the answer; false if the wait had ended before.
     pub(crate) fn complete(&self, outcome: Result<Bytes, Error>) -> bool {
         if !self.end() {
             return false;
@@ -180,7 +174,7 @@ impl Waiter {
         true
     }
 
-    /// Ends what was never sent.
+    /// Ends the wait for a request that was never sent.
     pub(crate) fn withdraw(&self) {
         self.end();
     }
@@ -207,11 +201,11 @@ impl Waiter {
         (self.term.deadline, self.id)
     }
 
-    /// Marks it ended; true for the first caller alone.
+    /// Marks it ended; true for the first caller only.
     fn end(&self) -> bool {
-        // Looked at first: whoever drops a call that was answered asks once more.
+        // Load first: a caller that drops an answered call asks once more.
         let first = !self.is_done() && !self.done.swap(true, Ordering::SeqCst);
-        // In one order with who asks: it sees that this has ended, or is seen here. Few ask.
+        // `SeqCst` orders this with `ended()`: either it sees the end, or this sees the watcher. Few watch.
         if first && self.is_watched.load(Ordering::SeqCst) {
             self.ended.notify_waiters();
         }

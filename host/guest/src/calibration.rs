@@ -1,31 +1,30 @@
-//! What fuel takes in time on this machine: measured, once, when somebody asks.
+//! The time that fuel takes on this machine, measured once, on demand.
 //!
-//! Knows nothing of extensions: it runs a loop of its own in an engine like theirs.
+//! Knows nothing of extensions: it runs its own loop in an engine like theirs.
 
 use std::thread;
 
 use tokio::sync::{OnceCell, oneshot};
 
-/// Units of fuel that this machine burns in a millisecond of plain arithmetic; none if this build
-/// cannot compile the code to measure it with, or that fails.
+/// Units of fuel that this machine burns in a millisecond of plain arithmetic. None if this build cannot compile the
+/// measuring code, or that fails.
 ///
-/// The first who asks waits for some ten milliseconds; the answer is kept.
+/// The first call takes some ten milliseconds; the result is kept.
 pub async fn fuel_per_ms() -> Option<u64> {
     static MEASURED: OnceCell<u64> = OnceCell::const_new();
     MEASURED.get_or_try_init(measure_apart).await.ok().copied()
 }
 
-/// Measures on a thread of its own: whoever asks need not be on a tokio runtime, and Main's blocking
-/// pool may be busy with files that hang.
+/// Measures on a thread of its own. The caller need not be on a tokio runtime, and Main's blocking pool may be busy
+/// with files that hang.
 async fn measure_apart() -> Result<u64, NotMeasured> {
     let (sender, measured) = oneshot::channel();
-    // Nobody may be there any more to hear it.
+    // The caller may be gone.
     let work = move || drop(sender.send(spin::measure()));
     thread::Builder::new().name("weir-calibrate".to_owned()).spawn(work).map_err(|_| NotMeasured)?;
     measured.await.map_err(|_| NotMeasured)?
 }
 
-/// It cannot be measured, now or in this build.
 #[derive(Debug)]
 struct NotMeasured;
 
@@ -49,7 +48,7 @@ mod spin {
     /// `spin.wat` beside it, assembled.
     pub(super) const MODULE: &[u8] = include_bytes!("calibration/spin.wasm");
 
-    /// Processor time of one of those whose median is the result.
+    /// Processor time of one measurement; the result is their median.
     const SPELL: Duration = Duration::from_millis(1);
 
     const SPELLS: usize = 5;
@@ -59,7 +58,7 @@ mod spin {
 
     pub(super) fn measure() -> Result<u64, NotMeasured> {
         Spin::new().and_then(|mut spin| spin.median()).map_err(|error| {
-            tracing::warn!("cannot measure what fuel takes in time: {error:#}");
+            tracing::warn!("cannot measure the time that fuel takes: {error:#}");
             NotMeasured
         })
     }
@@ -104,7 +103,7 @@ mod spin {
         }
     }
 
-    /// Of this thread: what a busy machine does meanwhile must not count, since the result is kept.
+    /// Of this thread only: other work of a busy machine must not count, because the result is kept.
     fn processor_time() -> wasmtime::Result<Duration> {
         Ok(Duration::try_from(clock_gettime(ClockId::ThreadCPUTime))?)
     }

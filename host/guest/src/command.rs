@@ -1,4 +1,4 @@
-//! One run of a WASI command to its end: a guest that imports WASI and nothing of Weir's own.
+//! One run of a WASI command to its end. It imports WASI only.
 
 mod capture;
 mod runs_on;
@@ -38,18 +38,18 @@ use super::{
 /// Commands that may run at once in one engine: its pools have room for so many.
 pub const AT_ONCE: u32 = 64;
 
-/// What one command gets.
+/// The input of one command.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
     /// Its arguments, its name first.
     pub args: Vec<String>,
-    /// A later one goes before an earlier one of the same name.
+    /// A later variable replaces an earlier one of the same name.
     pub env: Vec<(String, String)>,
-    /// What it reads.
+    /// Its standard input.
     pub stdin: Bytes,
-    /// Bytes that it and those before it may write to their standard output, and to their standard error.
+    /// Bytes that it and the commands before it may write, to each of standard output and standard error.
     pub output: u64,
-    /// Bytes that those before it have written to each.
+    /// Bytes that the commands before it have written to each.
     pub written: (usize, usize),
 }
 
@@ -66,7 +66,7 @@ pub enum End {
     Code(u8),
     /// By a limit.
     Limit(LimitHit),
-    /// By a trap, or since it could not be started.
+    /// By a trap, or because it could not be started.
     System {
         /// What went wrong.
         reason: String,
@@ -77,18 +77,18 @@ pub enum End {
     Cut(Cut),
 }
 
-/// What came of a command.
+/// The outcome of a command.
 #[derive(Debug)]
 pub struct Ended {
     /// How it ended.
     pub end: End,
-    /// What it wrote to its standard output.
+    /// Its standard output.
     pub stdout: Bytes,
-    /// What it wrote to its standard error.
+    /// Its standard error.
     pub stderr: Bytes,
-    /// Units that it used.
+    /// Units of fuel that it used.
     pub fuel: u64,
-    /// Bytes that it had at most.
+    /// The most bytes of memory that it had.
     pub memory: u64,
 }
 
@@ -101,7 +101,7 @@ pub struct WasiCommand {
 }
 
 impl WasiCommand {
-    /// With these directories, opened, and these addresses.
+    /// A command with these opened directories and these addresses.
     pub fn new(limits: &Limits, dirs: Dirs, net: Arc<[NetGrant]>, surroundings: Surroundings) -> Self {
         let capture = |before| Capture::new(before, size(surroundings.output));
         let (stdout, stderr) = (capture(surroundings.written.0), capture(surroundings.written.1));
@@ -115,13 +115,12 @@ impl WasiCommand {
         Self { machine: dirs.in_context(&mut builder), net, stdout, stderr }
     }
 
-    /// Opens the directories that commands are granted, which may block. With `may_block`, what they do with
-    /// files blocks whoever polls them.
+    /// Opens the granted directories, which may block. With `may_block`, file operations block the polling thread.
     pub fn open(grants: &Grants, may_block: bool, quotas: &Quotas) -> Result<Dirs, String> {
         Dirs::open(&grants.dirs, may_block, quotas, &Usage::default()).map_err(|error| said(&error))
     }
 
-    /// Counts what is in those whose size is bounded.
+    /// Counts the contents of directories with a bounded size.
     pub async fn count(dirs: &Dirs) -> Result<(), String> {
         dirs.count().await.map_err(|error| said(&error))
     }

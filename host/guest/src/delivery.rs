@@ -1,9 +1,8 @@
-//! The delivery of messages to one guest: all that happens between its inbox and its `receive`.
+//! The delivery of messages to one guest: everything between its inbox and its `receive`.
 //!
-//! Owns how messages are taken (one, or a batch; jobs and events in turns), which of them the guest has in
-//! hand, which of its own requests a reply can still come for, and whether it has said that it is ready.
-//! Knows nothing of the Store and sets no fuel: the imports charge and call this. It asks the meter for one thing, when
-//! the guest was woken.
+//! Owns how messages are taken (single, in batches, jobs and events in turns), what the guest has in hand, which of its
+//! requests may still get a reply, and whether it is ready. Knows nothing of the Store and sets no fuel: the imports
+//! charge, and call this. It asks the meter only when the guest was woken.
 
 mod handling;
 mod in_hand;
@@ -27,25 +26,24 @@ pub(super) use self::jobs::{Jobs, TakenQueues};
 use self::{in_hand::InHand, readiness::Readiness};
 use super::{abi, memory::size, meter::Meter, signals::Signals};
 
-/// What one instance has been given, and what it is still to be given.
 #[derive(Debug)]
 pub(super) struct Delivery {
     peer: Arc<Peer>,
     in_hand: InHand,
     pub(super) jobs: Jobs,
-    /// Whether a job comes before an event the next time.
+    /// Whether a job comes before an event next time.
     is_turn_of_jobs: bool,
-    /// Requests that it has sent, of which the reply comes through the inbox.
+    /// Its requests that are answered through the inbox.
     under_way: BTreeMap<MessageId, Arc<Waiter>>,
     in_flight: u64,
-    /// Peers whose messages it received: those whose names it may know.
+    /// Peers that sent it messages: it may know their names.
     met: BTreeSet<PeerId>,
     pub(super) readiness: Readiness,
     usage: Arc<Usage>,
 }
 
 impl Delivery {
-    /// To an instance that may have `in_flight` requests in hand, as many jobs, and as many requests under way.
+    /// `in_flight` bounds its requests in hand, its jobs in hand, and its requests under way, each.
     pub(super) fn new(peer: Arc<Peer>, signals: Arc<Signals>, usage: Arc<Usage>, in_flight: u64) -> Self {
         Self {
             in_hand: InHand::new(size(in_flight)),
@@ -60,7 +58,7 @@ impl Delivery {
         }
     }
 
-    /// The next message without waiting, as the guest gets it: `Some(None)` is stop.
+    /// The next message, without waiting; `Some(None)` is stop.
     pub(super) fn take(&mut self, task: Option<&Waker>, meter: &Meter) -> Option<Option<abi::Message>> {
         self.begin_receive(false);
         let next = self.take_one(task, meter);
@@ -72,14 +70,14 @@ impl Delivery {
         }
     }
 
-    /// Whoever has looked for a message in vain waits for this, and looks again.
+    /// Waits after a look for a message found none; the guest then looks again.
     pub(super) fn readable(&self) -> impl Future<Output = ()> + use<> {
         let queues = self.jobs.takes.then(|| self.jobs.taken_queues().clone());
         let mut has_waited = false;
         async move {
             match queues {
                 Some(queues) => queues.readable().await,
-                // The inbox has its task: it is polled again when there is something.
+                // The inbox has the task's waker, so it is polled again in time.
                 None => {
                     poll_fn(|_| match std::mem::replace(&mut has_waited, true) {
                         true => Poll::Ready(()),
@@ -102,7 +100,7 @@ impl Delivery {
         self.begin_receive(order == abi::BatchOrder::InOrder);
         let mut batch = Vec::new();
         let mut is_stop = false;
-        // Stop ends a batch, and is said by the next receive.
+        // A stop ends a batch; the next receive says it.
         while batch.len() < max && (batch.is_empty() || !self.peer.is_stopping()) {
             match self.take_one(task.filter(|_| batch.is_empty()), meter) {
                 Found::Message(message) => batch.push(message),
@@ -116,7 +114,6 @@ impl Delivery {
         (is_stop || !batch.is_empty()).then_some(batch)
     }
 
-    /// Answers a request that the guest has in hand.
     pub(super) fn respond(&mut self, id: u64, answer: Result<Bytes, Error>) -> Result<(), Error> {
         if let Ok(payload) = &answer {
             self.peer.check_size(payload)?;
@@ -132,35 +129,32 @@ impl Delivery {
         Ok(())
     }
 
-    /// From now on jobs of an opened queue come in this way.
     pub(super) fn take_from(&mut self, queue: u32, how: abi::Taking) -> Result<(), Error> {
         self.jobs.take_from(queue, how, self.in_flight)
     }
 
-    /// Until when the request must be answered that the guest has in hand under this number.
     pub(super) fn deadline_of(&self, id: u64) -> Result<Instant, Error> {
         self.in_hand.deadline_of(MessageId(id)).ok_or_else(|| not_in_hand(id))
     }
 
-    /// Whether the guest received a message from this peer.
     pub(super) fn has_met(&self, peer: PeerId) -> bool {
         self.met.contains(&peer)
     }
 
-    /// What the guest is at, as far as can be told.
+    /// The message that the guest is at, as far as can be told.
     pub(super) fn handling(&self) -> Option<Handling> {
         self.in_hand.handling(&self.jobs)
     }
 
-    /// The instance has ended: what it had in hand is answered with this error, and what it had not reached goes back
-    /// to the front of the inbox, or to its queue.
+    /// The instance has ended: requests in hand get this answer, and unreached messages go back to the front of the
+    /// inbox, or to their queue.
     pub(super) fn end(&mut self, answer: &Error) {
         let (unreached, lost) = self.in_hand.end(answer);
         self.peer.give_back(unreached, &lost);
         self.jobs.end();
     }
 
-    /// Fails if no further request may be sent without waiting.
+    /// Fails if no more requests may be under way.
     pub(super) fn check_under_way(&self) -> Result<(), Error> {
         let (used, allowed) = (self.under_way.len() as u64 + 1, self.in_flight);
         if used > allowed {
@@ -178,20 +172,19 @@ impl Delivery {
     }
 
     pub(super) fn cancel(&mut self, id: u64) {
-        // Once its reply is on its way, it counts until that is received.
+        // A reply on its way counts until it is received.
         if self.under_way.get(&MessageId(id)).is_some_and(|waiter| waiter.cancel()) {
             self.under_way.remove(&MessageId(id));
             self.show_in_flight();
         }
     }
 
-    /// Shows how many requests are in hand and under way.
     fn show_in_flight(&self) {
         self.usage.in_hand.set(self.in_hand.len() as u64);
         self.usage.under_way.set(self.under_way.len() as u64);
     }
 
-    /// The guest comes back: it is through with what it was given one by one, or in order.
+    /// The guest asks for more: it has finished messages given one by one, or in order.
     fn begin_receive(&mut self, in_order: bool) {
         self.in_hand.begin_batch(in_order);
         self.jobs.begin_receive();
@@ -202,13 +195,12 @@ impl Delivery {
             self.in_hand.forget_abandoned();
             self.show_in_flight();
         }
-        // Said each time: the inbox forgets it when somebody gives up on a request.
+        // Said each time: the inbox forgets it when a caller gives up.
         let look = TakeOptions { events: true, hold: Some(self.in_hand.is_full()), task };
         if self.jobs.takes { self.take_one_or_job(look, meter) } else { self.take_from_inbox(&look, meter) }
     }
 
-    // Both apart from the above: what this finds room for on the stack is most of what an extension that has found
-    // nothing has used of it.
+    // Out of line: an extension that finds nothing uses mostly the stack reserved for these.
     #[inline(never)]
     fn take_from_inbox(&mut self, look: &TakeOptions<'_>, meter: &Meter) -> Found {
         let taken = self.peer.take_with(look);
@@ -247,7 +239,7 @@ impl Delivery {
         }
     }
 
-    /// The message as it goes into the guest, and what must be remembered of it.
+    /// The message as it goes into the guest. Remembers what later calls need of it.
     fn delivered(&mut self, message: Incoming, meter: &Meter) -> abi::Message {
         match message {
             Incoming::Request(request) => self.deliver_request(request, meter),
@@ -291,7 +283,6 @@ impl Delivery {
     }
 }
 
-/// What a look for a message found, as the guest gets it.
 enum Found {
     Stop,
     Empty,
@@ -308,7 +299,7 @@ impl Drop for Delivery {
     }
 }
 
-/// A guest that has just been woken knows since when: to ask for the time is a good part of what a message takes.
+/// The time; for a guest just woken, when it was woken. Reading the clock is a good part of a message's cost.
 fn now(meter: &Meter) -> Instant {
     meter.woken().map_or_else(Instant::now, Instant::from)
 }

@@ -1,4 +1,4 @@
-//! Directories that extensions of this Main write to, and no other Main does.
+//! Locks on directories that extensions of this Main write to: no other Main may.
 
 use std::{
     collections::HashMap,
@@ -13,11 +13,10 @@ use weir_config::{DirGrant, DirMode, FileLock};
 
 use crate::quota::{Inode, inode};
 
-/// What this Main has locked, and how many of its instances have it.
+/// The directories locked by this Main, each with its number of users.
 #[derive(Debug, Default)]
 pub(super) struct DirLocks(Mutex<HashMap<Inode, (FileLock, usize)>>);
 
-/// One instance that may write to a directory.
 #[derive(Debug)]
 pub(super) struct DirLock {
     locks: Arc<DirLocks>,
@@ -25,7 +24,6 @@ pub(super) struct DirLock {
 }
 
 impl DirLocks {
-    /// Locks all of these that are granted for writing.
     pub(super) fn take_written(self: &Arc<Self>, dirs: &[DirGrant]) -> wasmtime::Result<Vec<DirLock>> {
         let mut locks = Vec::new();
         for dir in dirs.iter().filter(|dir| dir.mode == DirMode::Rw) {
@@ -38,7 +36,7 @@ impl DirLocks {
         Ok(locks)
     }
 
-    /// Locks a directory for this Main; none if it cannot be opened, which is for others to say.
+    /// Locks a directory for this Main. None if it cannot be opened, which opening it will report.
     pub(super) fn take(self: &Arc<Self>, path: &Path) -> io::Result<Option<DirLock>> {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let Ok(dir) = rustix::fs::open(path, flags, Mode::empty()).map(File::from) else { return Ok(None) };

@@ -17,19 +17,18 @@ use super::memory::size;
 #[derive(Clone)]
 pub struct Runtime {
     by_kind: Arc<Mutex<HashMap<EngineKind, Engines>>>,
-    /// So many guests have their instances from pools at once. None: all have them on demand.
+    /// How many guests at once have instances from pools. None: all have them on demand.
     pooled: Option<u32>,
 }
 
-/// Those of one kind, the best first.
+/// The engines of one kind, the best first.
 type Engines = Arc<[Engine]>;
 
-/// What engines differ in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct EngineKind {
-    /// Bytes of stack of a guest.
+    /// Bytes of a guest's stack.
     guest_stack: usize,
-    /// Bytes of stack of host functions, on top of that.
+    /// Bytes of stack for host functions, on top of that.
     host_stack: usize,
     traces: Traces,
 }
@@ -66,13 +65,13 @@ impl Runtime {
         Ok(runtime)
     }
 
-    /// One with pools for so many guests at once, whose engines are made when something is loaded for them.
+    /// With pools for so many guests at once. Its engines are made when something is loaded for them.
     pub(super) fn pooled(at_once: u32) -> Self {
         Self { by_kind: Arc::default(), pooled: Some(at_once) }
     }
 
-    /// The engines of that kind: one with pools, from which a guest has what it needs in half the time; and one
-    /// without, for what does not fit the pools, and for processes that may not reserve the addresses for them.
+    /// The engines of a kind. One with pools instantiates in half the time. One without is for guests too large for the
+    /// pools, and for processes that may not reserve the address space.
     pub(super) fn engines(&self, kind: EngineKind) -> wasmtime::Result<Engines> {
         let mut by_kind = self.by_kind.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(engines) = by_kind.get(&kind) {
@@ -86,7 +85,7 @@ impl Runtime {
     }
 }
 
-/// An engine in which code runs as that of extensions does, for whoever measures it.
+/// An engine like that of extensions, for measuring.
 #[cfg(feature = "compiler")]
 pub(super) fn engine() -> wasmtime::Result<Engine> {
     Engine::new(&EngineKind::default().config())

@@ -1,4 +1,4 @@
-//! How a guest ended, from what wasmtime says and from what its sandbox knows.
+//! How a guest ended, from wasmtime's error and its sandbox.
 
 use std::{any::Any, io, time::Duration};
 
@@ -10,7 +10,7 @@ use weir_names::harmless;
 
 use super::{limit, openings::may_come, sandbox::Sandbox};
 
-/// What wasmtime says of a guest that traps on purpose.
+/// wasmtime's message for a guest that traps on purpose.
 const GAVE_UP: &str = "wasm `unreachable` instruction executed";
 
 /// Why an instance ended.
@@ -30,7 +30,7 @@ pub enum Exit {
         /// The limit that it hit.
         limit: Option<LimitHit>,
     },
-    /// It cannot be started as long as a file system hangs or is not there, which is not its fault.
+    /// It cannot be started while a file system hangs or is missing, which is not its fault.
     #[error("cannot start: {reason}")]
     Hindered {
         /// Why.
@@ -51,9 +51,9 @@ pub enum Exit {
     /// It used up its fuel.
     #[error("`{limit}` of {allowed} used up")]
     OutOfFuel {
-        /// The limit that the fuel came from.
+        /// The limit that set the fuel.
         limit: LimitName,
-        /// What there was of it.
+        /// The value of that limit.
         allowed: u64,
         /// Function names, innermost first.
         trace: Vec<String>,
@@ -64,14 +64,14 @@ pub enum Exit {
     /// It did not finish in time after it was asked to stop.
     #[error("did not stop within `stop-timeout` of {}", humantime::format_duration(*.0))]
     StopOverdue(Duration),
-    /// The host failed under it.
+    /// The host panicked.
     #[error("internal error: {0}")]
     Panicked(String),
 }
 
 impl Exit {
-    /// How a guest ended, from what wasmtime says. That of the memory that it was refused is its sandbox's to add, and so
-    /// is the fuel that it had.
+    /// How a guest ended, by wasmtime's account. Its sandbox adds the memory that it was refused, and the fuel that it
+    /// had.
     pub(super) fn of(result: wasmtime::Result<Result<(), ()>>, limits: &Limits) -> Self {
         let error = match result {
             Ok(Ok(())) => return Self::Finished,
@@ -89,7 +89,7 @@ impl Exit {
         }
         let trace = trace(&error);
         match error.downcast_ref::<Trap>() {
-            // The sandbox knows which limit that was, and how much there was of it.
+            // The sandbox fills in the limit and its value.
             Some(Trap::OutOfFuel) => {
                 Self::OutOfFuel { limit: LimitKey::FUEL_PER_MESSAGE.into(), allowed: 0, trace }
             }
@@ -109,12 +109,11 @@ impl Exit {
         }
     }
 
-    /// It cannot be started.
     pub(super) fn cannot_start(error: &wasmtime::Error, limit: Option<LimitHit>) -> Self {
         Self::Start { reason: said(error), limit }
     }
 
-    /// It cannot be started, since what it is granted could not be opened.
+    /// It cannot be started: something granted could not be opened.
     pub(super) fn not_opened(error: &wasmtime::Error) -> Self {
         match error.downcast_ref::<io::Error>() {
             Some(cause) if may_come(cause) => Self::Hindered { reason: said(error), limit: None },
@@ -122,7 +121,7 @@ impl Exit {
         }
     }
 
-    /// The host panicked under it.
+    /// The host panicked while it ran.
     pub fn panicked(panic: &(dyn Any + Send)) -> Self {
         let text = panic
             .downcast_ref::<&str>()
@@ -131,14 +130,14 @@ impl Exit {
         Self::Panicked(harmless(text.unwrap_or("panic"), 1024))
     }
 
-    /// With what the guest's sandbox knows of it: the fuel that there was, the memory that it was refused.
+    /// Adds what the sandbox knows: the fuel, and the memory refused.
     pub(super) fn in_sandbox(self, sandbox: &Sandbox) -> Self {
         match self {
             Self::OutOfFuel { trace, .. } => {
                 let (limit, allowed) = sandbox.meter.budget();
                 Self::OutOfFuel { limit: limit.into(), allowed, trace }
             }
-            // So do most programs give up when they get no memory.
+            // Most programs give up like this when they get no memory.
             Self::Trapped { cause, limit: None, trace } if cause.contains(GAVE_UP) => {
                 Self::Trapped { cause, limit: sandbox.memory.refused(), trace }
             }
@@ -147,7 +146,7 @@ impl Exit {
         }
     }
 
-    /// The limit that it hit, where that is why it ended.
+    /// The limit that ended it, if one did.
     pub fn limit(&self) -> Option<LimitHit> {
         let hit = |limit: LimitName, used, allowed| Some(LimitHit::new(limit, used, allowed));
         match self {
@@ -166,17 +165,17 @@ impl Exit {
     }
 }
 
-/// What wasmtime says, in one harmless line.
+/// wasmtime's error, in one harmless line.
 pub(super) fn said(error: &wasmtime::Error) -> String {
     harmless(format_args!("{error:#}"), 1024)
 }
 
-/// Marks an error that came before the guest ran at all.
+/// Marks an error from before the guest ran.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot be instantiated")]
 pub(super) struct NotInstantiated;
 
-/// The functions that were running, innermost first: their names, and where in them if their code has that.
+/// The running functions, innermost first: their names, and offsets if the code has them.
 fn trace(error: &wasmtime::Error) -> Vec<String> {
     let frames = error.downcast_ref::<wasmtime::WasmBacktrace>().map(wasmtime::WasmBacktrace::frames);
     let function = |frame: &wasmtime::FrameInfo| {

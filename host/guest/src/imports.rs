@@ -1,6 +1,6 @@
-//! What a guest may import: `weir:iec`, WASI 0.2 and `wasi:config/store`.
+//! The imports of guests: `weir:iec`, WASI 0.2 and `wasi:config/store`.
 //!
-//! `weir:iec` is linked by hand: only so do its functions reach the Store, to charge and renew fuel.
+//! `weir:iec` is linked by hand, because only such functions reach the Store to charge and renew fuel.
 
 mod channel;
 mod config;
@@ -31,10 +31,10 @@ type Store<'a> = StoreContextMut<'a, InstanceState>;
 type Async<'a, T> = Box<dyn Future<Output = wasmtime::Result<(T,)>> + Send + 'a>;
 type Fallible<T> = Result<T, abi::Error>;
 
-/// A payload, where the guest has it.
+/// A payload, still in the guest's memory.
 type Payload = WasmList<u8>;
 
-/// The version under which wasmtime's WASI defines the interfaces.
+/// The version of wasmtime's WASI interfaces.
 const VERSION: &str = "0.2.12";
 
 /// The package and version that this host speaks.
@@ -58,7 +58,6 @@ impl Guest for InstanceState {
     }
 }
 
-/// Defines every import that an extension may have.
 fn add_extension(linker: &mut Linker<InstanceState>) -> wasmtime::Result<()> {
     add_wasi(linker)?;
     config::add_to_linker(&mut linker.instance("wasi:config/store@0.2.0-rc.1")?)?;
@@ -72,7 +71,6 @@ fn add_extension(linker: &mut Linker<InstanceState>) -> wasmtime::Result<()> {
     log::add_to_linker(&mut linker.instance(&interface("log"))?)
 }
 
-/// Defines every import that a command may have.
 pub(super) fn add_command<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     add_wasi(linker)?;
     narrowed::refuse_special_files(linker)
@@ -84,8 +82,8 @@ fn add_wasi<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     narrowed::add_to_linker(linker)
 }
 
-/// Whether an import of this name can be met: what Weir adds, and what it offers of WASI 0.2, of
-/// which every release runs what was built for another.
+/// Whether an import can be met: Weir's own, and WASI 0.2 as far as offered. Every 0.2 release runs components built
+/// for another.
 pub(super) fn is_offered(import: &str) -> bool {
     const WASI: [&str; 6] = ["cli", "clocks", "filesystem", "io", "random", "sockets"];
     let Some((interface, version)) = import.split_once('@') else { return false };
@@ -103,19 +101,17 @@ fn interface(name: &str) -> String {
     format!("{package}/{name}@{version}")
 }
 
-/// Charges for the call that brings a payload, with `more` bytes of it, and copies the payload: in one piece,
-/// which wasmtime does not where it makes a `Vec` or `Bytes` of it.
+/// Charges for a call with a payload and `more` bytes, and copies the payload in one piece. wasmtime would not, for a
+/// `Vec` or `Bytes`.
 fn take(store: &mut Store<'_>, payload: &Payload, more: usize) -> wasmtime::Result<Bytes> {
     meter::charge(store, payload.len() + more)?;
     Ok(Bytes::copy_from_slice(payload.as_le_slice(&*store)))
 }
 
-/// An outcome of the bus as the guest gets it.
 fn outcome<T>(result: Result<T, weir_bus::Error>) -> wasmtime::Result<(Fallible<T>,)> {
     Ok((result.map_err(Into::into),))
 }
 
-/// What WASI says of files, as the guest gets it.
 fn done<T>(result: FsResult<T>) -> wasmtime::Result<(Result<T, ErrorCode>,)> {
     match result {
         Ok(value) => Ok((Ok(value),)),

@@ -1,7 +1,7 @@
-//! What a file says about itself, without compiling or running it: the component's imports and
-//! exports, and the manifest that its author put into it.
+//! What a file says about itself, without compiling or running it: the component's imports and exports, and its
+//! author's manifest.
 //!
-//! The file is hostile input: what is kept of it is bounded, checked or escaped.
+//! The file is hostile input: everything kept is bounded, checked or escaped.
 
 mod manifest;
 mod stanza;
@@ -19,47 +19,46 @@ use super::{
     program::{self, LoadError},
 };
 
-/// The custom section that holds the manifest.
 const MANIFEST_SECTION: &str = "weir:manifest";
 
 /// Bytes of a manifest: hundreds of names.
 const MAX_MANIFEST: usize = 64 * 1024;
 
-/// Modules and components within each other; a component made of a module by today's tools has 2.
+/// Nested modules and components; a component made from a module by today's tools has 2.
 const MAX_DEPTH: usize = 16;
 
-/// Imports and exports that are listed: ten times as many as there are in all of WASI 0.2.
+/// Imports and exports listed: ten times as many as all of WASI 0.2 has.
 const MAX_NAMES: usize = 1000;
 
 /// Bytes of the name of an import or export.
 pub(super) const MAX_NAME: usize = 256;
 
-/// Why a file cannot be looked into.
+/// Why a file cannot be inspected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InspectError {
     /// It cannot be read, or is no component.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// It is cut off or damaged, or holds what is not known here.
+    /// It is cut off or damaged, or uses something unknown.
     #[error("`{}` is damaged: {message}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What the parser says.
+        /// The parser's message.
         message: String,
     },
-    /// It holds more than any real component does.
+    /// It holds more than any real component.
     #[error("`{}` has more than {most} {what}", path.display())]
     TooMany {
         /// The file.
         path: PathBuf,
-        /// Of what.
+        /// The kind of thing.
         what: &'static str,
         /// How many are accepted.
         most: usize,
     },
-    /// Its section `weir:manifest` is not what the SDK writes.
+    /// Its section `weir:manifest` is invalid.
     #[error("the manifest in `{}` is not valid: {message}", path.display())]
     Manifest {
         /// The file.
@@ -85,16 +84,15 @@ pub struct Inspection {
     pub imports: Vec<String>,
     /// Names of its exports.
     pub exports: Vec<String>,
-    /// What its author says it is and needs.
+    /// Its author's manifest.
     pub manifest: Option<Manifest>,
 }
 
-/// Looks into a component.
+/// Inspects a component.
 ///
 /// # Errors
 ///
-/// Fails if the file is not a component, is damaged, or has a manifest that is not valid. That it has
-/// none is no error.
+/// Fails if the file is not a component, is damaged, or has an invalid manifest. A missing manifest is no error.
 pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
     let (bytes, hash) = program::read(path)?;
     let mut found = Inspection {
@@ -110,7 +108,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
 }
 
 impl Inspection {
-    /// What keeps it from being a useful extension, as far as its imports and exports show.
+    /// Why it is no useful extension, as far as imports and exports show.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
@@ -125,9 +123,7 @@ impl Inspection {
         let unknown = self.imports.iter().filter(|name| !is_offered(name));
         notes.extend(unknown.map(|name| format!("it imports `{name}`, which Weir does not offer")));
         if self.manifest.is_none() {
-            notes.push(
-                "it has no manifest, so what it serves and needs is not known: ask its author".to_owned(),
-            );
+            notes.push("it has no manifest: ask its author what it serves and needs".to_owned());
         }
         notes
     }
@@ -149,7 +145,7 @@ impl Inspection {
                 Payload::ComponentImportSection(section) if depth == 0 => {
                     for import in section {
                         let import = import.map_err(|error| self.damaged(&error))?;
-                        // The name of a type is no more than that.
+                        // The name of a type is only a name.
                         if !matches!(import.ty, ComponentTypeRef::Type(_)) {
                             self.imports.push(harmless(import.name.name, MAX_NAME));
                         }

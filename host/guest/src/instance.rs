@@ -31,29 +31,29 @@ use super::{
 /// All that one instance needs.
 #[derive(Debug)]
 pub struct Instance {
-    /// What it sends by.
+    /// Carries its messages.
     pub bus: Arc<Bus>,
-    /// The extension, as the bus knows it.
+    /// Its peer on the bus.
     pub peer: Arc<Peer>,
     /// What it may use and reach.
     pub config: Arc<ExtensionConfig>,
     /// Where its log lines go.
     pub output: Output,
-    /// In which it runs while it is busy.
+    /// The turns that it takes while busy.
     pub turns: Arc<Turns>,
-    /// By which its directories are opened.
+    /// Opens its directories.
     pub openings: Arc<Openings>,
-    /// Its share of the worker thread, which no restart renews.
+    /// Its share of the worker thread. A restart does not renew it.
     pub share: Arc<SharedShare>,
-    /// To and from its supervisor.
+    /// Passes between it and its supervisor.
     pub signals: Arc<Signals>,
-    /// Where what it uses is counted.
+    /// Counts its use.
     pub usage: Arc<Usage>,
 }
 
 impl Instance {
-    /// Runs the program to its end, its deadlines included; says when that was, before all that the
-    /// guest had is given back.
+    /// Runs the program to its end, with its deadlines. Also returns the message it was at, and when it ended, which is
+    /// before its messages are given back.
     pub async fn run(self: Box<Self>, program: Arc<Program>) -> (Exit, Option<Handling>, SystemTime) {
         let (activity, started) = (Arc::new(Activity::new()), Instant::now());
         let mut limit = TimeLimit::new(self.config.limits.ready_timeout);
@@ -71,7 +71,7 @@ impl Instance {
             Ok(store) => store,
             Err(exit) => return (exit, None, SystemTime::now()),
         };
-        // What the guest had is given back after a panic of the host's, too.
+        // Messages are given back after a panic of the host's, too.
         let watch = self.watch(&program, &mut store, activity, started, limit);
         let exit = AssertUnwindSafe(watch).catch_unwind().await;
         let exit = exit.unwrap_or_else(|panic| Exit::panicked(&*panic));
@@ -86,13 +86,13 @@ impl Instance {
         let handling = state.delivery.handling();
         let ended_itself = matches!(exit, Exit::Finished | Exit::Failed(_));
         state.delivery.end(if ended_itself { &Error::PeerGone } else { &Error::Trapped });
-        // Its last words are written, which may panic, too.
+        // Writes its last output, which may panic, too.
         let dropped = panic::catch_unwind(AssertUnwindSafe(|| drop(store)));
         let exit = dropped.map_or_else(|panic| Exit::panicked(&*panic), |()| exit);
         (exit, handling, ended)
     }
 
-    /// Drives the guest until it ends by itself or a deadline ends it.
+    /// Drives the guest until it ends or a deadline passes.
     async fn watch(
         &self,
         program: &Program,
@@ -133,15 +133,14 @@ impl Instance {
         }
     }
 
-    /// Notes down how long the stop took, if there was one.
     fn note_stop(&self, began: Option<Instant>) {
         if let Some(began) = began {
             self.usage.stop.set(nanoseconds(began.elapsed()));
         }
     }
 
-    /// What the guest sees of the machine. Directories are opened off the worker, and for as long as it takes: a
-    /// dead network file system would hold it up.
+    /// The guest's view of the machine. Directories are opened off the worker thread, because a dead network file
+    /// system would block it.
     async fn surroundings(&self) -> wasmtime::Result<(Machine, Arc<[NetGrant]>, Vec<DirLock>)> {
         let net: Arc<[_]> = self.config.grants.net.clone().into();
         let (dirs, locks) = match &self.config.grants.dirs {
@@ -163,7 +162,7 @@ impl Instance {
         Ok((wasi::context(&self.config, &net, &self.output, dirs), net, locks))
     }
 
-    /// It cannot be ready in time, since what it is granted is not there yet.
+    /// It cannot be ready in time: its directories are not open yet.
     fn opens_late(&self) -> Exit {
         let late = Exit::NotReady(self.config.limits.ready_timeout);
         let reason = format!("its granted directories could not be opened: {late}");

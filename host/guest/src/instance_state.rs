@@ -1,6 +1,6 @@
-//! What an instance's Store holds: everything that ends with the instance.
+//! The data of an instance's Store: everything that ends with the instance.
 //!
-//! What a guest asks others for stands here; what it is given stands in [`delivery`](super::delivery).
+//! Here is what the guest asks of others; [`delivery`](super::delivery) has what it is given.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -21,10 +21,10 @@ pub struct InstanceState {
     pub(super) delivery: Delivery,
     pub(super) output: Output,
     pub(super) config: Arc<ExtensionConfig>,
-    /// Why the guest itself says that it is about to fail.
+    /// The failure that the guest itself has announced.
     pub(super) fault: Option<String>,
     pub(super) sandbox: Sandbox,
-    /// What it has opened; the number of an operation is its place.
+    /// The operations it has opened, by number.
     targets: Vec<Target>,
 }
 
@@ -42,7 +42,7 @@ impl InstanceState {
         Self { bus, peer, delivery, output, config, fault: None, sandbox, targets: Vec::new() }
     }
 
-    /// The name of a peer, for those who have met it.
+    /// The name of a peer, if the guest has met it.
     pub(super) fn name_of(&self, peer: PeerId) -> Option<String> {
         let knows = peer == PeerId::MAIN || peer == self.peer.id() || self.delivery.has_met(peer);
         let peer = knows.then(|| self.bus.peer(peer))?;
@@ -68,7 +68,7 @@ impl InstanceState {
         Ok(u32::try_from(self.targets.len() - 1).unwrap_or(u32::MAX))
     }
 
-    /// Sends a request whose answer the guest waits for in the same call.
+    /// Sends a request and waits for its answer in the same call.
     pub(super) fn call(
         &mut self,
         target: u32,
@@ -81,7 +81,7 @@ impl InstanceState {
         })
     }
 
-    /// Sends a request whose reply comes through the inbox, under the number that this gives.
+    /// Sends a request. Its reply comes through the inbox, with the returned number.
     pub(super) fn send(
         &mut self,
         target: u32,
@@ -100,13 +100,12 @@ impl InstanceState {
         self.delivery.jobs.open(queue, self.sandbox.fixed.open_operations)
     }
 
-    /// Puts a job into an opened queue.
     pub(super) fn put(&self, queue: u32, payload: Bytes, options: &abi::Options) -> Result<Putting, Error> {
         let times = self.times(options)?;
         self.bus.put(&self.peer, self.delivery.jobs.queue(queue)?, payload, times)
     }
 
-    /// Sends to an opened operation in the way that `send` does, with the time that the options give.
+    /// Sends to an opened operation by `send`, within the time of the options.
     fn send_to<T>(
         &mut self,
         number: u32,
@@ -122,7 +121,7 @@ impl InstanceState {
         send(&self.bus, &self.peer, target, term)
     }
 
-    /// How long something may take, and when the request ends that it is done for.
+    /// The timeout, and the deadline of the request that this is part of.
     pub(super) fn times(&self, options: &abi::Options) -> Result<(Option<Duration>, Option<Instant>), Error> {
         let timeout = match options.timeout_ms {
             Some(0) => return Err(Error::Invalid("a timeout of 0 ms".into())),

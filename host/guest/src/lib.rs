@@ -1,8 +1,8 @@
 //! Extensions: sandboxed programs, each one a task that owns its Store.
 //!
-//! Owns all that touches wasmtime: the engine, compiled programs, the imports that a guest sees and
-//! the limits on what it may use. Knows nothing of routing tables, and not when an extension is
-//! started, or why: it hands messages to the [`bus`](weir_bus) and its exit to whoever started it.
+//! Owns everything that touches wasmtime: engines, compiled programs, the imports of guests and the limits on their
+//! use. Knows nothing of routing tables, or of when and why an extension is started. It hands messages to the
+//! [`bus`](weir_bus), and the exit to its starter.
 
 mod abi;
 mod calibration;

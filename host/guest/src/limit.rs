@@ -3,16 +3,16 @@
 use wasmtime::component::ResourceTableError;
 use weir_config::{LimitHit, LimitName, Limits};
 
-/// A guest asked for more than it may have, where there is no error that it could be given.
+/// A guest asked for more than it may have, where no error can be returned to it.
 #[derive(Debug, thiserror::Error)]
-#[error("asked for {} of `{}`, of which {} are allowed", .0.used, .0.name, .0.allowed)]
+#[error("asked for {} of `{}`, but {} are allowed", .0.used, .0.name, .0.allowed)]
 pub(super) struct OverLimit(pub(super) LimitHit);
 
-/// What wasmtime says when a guest hands over more in one call than
-/// [`Store::set_hostcall_fuel`](wasmtime::Store::set_hostcall_fuel) allows: the error has no type.
+/// wasmtime's message when a guest passes more in one call than
+/// [`Store::set_hostcall_fuel`](wasmtime::Store::set_hostcall_fuel) allows. The error has no type.
 const TOO_MUCH_HANDED_OVER: &str = "fuel allocated for hostcalls has been exhausted";
 
-/// The limit that an error of a guest comes from.
+/// The limit that caused a guest's error.
 pub(super) fn hit(error: &wasmtime::Error, limits: &Limits) -> Option<LimitHit> {
     let used_up = |limit: LimitName, allowed| LimitHit::new(limit, allowed, allowed);
     let is_full = |cause: &(dyn std::error::Error + 'static)| {
@@ -29,8 +29,7 @@ pub(super) fn hit(error: &wasmtime::Error, limits: &Limits) -> Option<LimitHit> 
     }
 }
 
-/// The limit on a number of things that kept a component from being instantiated. wasmtime says it in
-/// words alone.
+/// The limit on a count that kept a component from being instantiated. wasmtime tells it only in words.
 pub(super) fn counted(error: &wasmtime::Error, limits: &Limits) -> Option<LimitHit> {
     let text = error.root_cause().to_string();
     let (what, number) = text.strip_prefix("resource limit exceeded: ")?.split_once(" count too high at ")?;

@@ -1,4 +1,4 @@
-//! The cap on a guest's memory: the sum over all of its linear memories.
+//! The cap on a guest's memory: the sum of its linear memories.
 
 use std::sync::Arc;
 
@@ -6,22 +6,22 @@ use wasmtime::ResourceLimiter;
 use weir_config::{FixedLimits, LimitHit, LimitKey, LimitName, Limits};
 use weir_metrics::Usage;
 
-/// Counts what a guest has of memory and tables, and says no at the cap.
+/// Counts a guest's memory and tables, and refuses growth at the cap.
 #[derive(Debug)]
 pub(super) struct MemoryLimiter {
     max_bytes: u64,
-    /// Of all memories together.
+    /// In all memories.
     bytes: u64,
     fixed: &'static FixedLimits,
     usage: Arc<Usage>,
-    /// What the growth now under way adds: `memory_grow_failed` names no size.
+    /// Bytes of the growth under way: `memory_grow_failed` names no size.
     growing: u64,
     table_elements: u64,
     refused: Option<LimitHit>,
 }
 
 impl MemoryLimiter {
-    /// Caps the sum as `limits` say and adds it to `usage`: another instance may be there beside this one.
+    /// Caps the sum and adds it to `usage`, where another instance may count, too.
     pub(super) fn new(limits: &Limits, usage: Arc<Usage>) -> Self {
         Self {
             max_bytes: limits.memory,
@@ -34,12 +34,11 @@ impl MemoryLimiter {
         }
     }
 
-    /// The guest has gone on to another message since: it could do without.
+    /// The guest has moved on to another message: it did without.
     pub(super) fn forget_refused(&mut self) {
         self.refused = None;
     }
 
-    /// The last growth that was refused.
     pub(super) fn refused(&self) -> Option<LimitHit> {
         self.refused.clone()
     }

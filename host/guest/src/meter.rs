@@ -1,15 +1,14 @@
-//! Fuel: what a guest may use for one message, and when it must let others run.
+//! Fuel: how much a guest may use for one message, and when it must let others run.
 //!
-//! wasmtime takes a unit for each instruction and yields after a slice of them. What the guest has
-//! the host do is counted here, import by import: it is taken out of the same fuel and shortens the
-//! same slice. Since setting a Store's fuel begins a new slice there, the rest of the one under way is
-//! set with it, or a guest that calls the host all the time would never yield.
+//! wasmtime takes one unit for each instruction, and yields after each slice. The host's work for the guest is counted
+//! here, import by import: it costs the same fuel and shortens the same slice. Setting a Store's fuel begins a new
+//! slice there. So the rest of the current slice is set with it, or a guest that keeps calling the host would never
+//! yield.
 //!
-//! Fuel is set where compiled code has stored what it has left and will read it again: in imports, and
-//! where it yields. The call hook, which sees the end of WASI's functions, is also called for
-//! instructions that the host carries out, such as `memory.grow`, around which it does neither, and
-//! for the strings that components inside one extension pass to each other, around which it does.
-//! There a slice is only cut short, in a way that gives no fuel back in either case.
+//! Fuel may be set where compiled code has saved it and will reload it: in imports and at yields. The call hook sees
+//! the end of WASI's functions. It also fires for instructions that the host carries out, such as `memory.grow`, and
+//! for strings passed between components; compiled code saves and reloads its fuel only around the latter. There a
+//! slice is only cut short, in a way that never gives fuel back.
 
 mod slice;
 
@@ -25,48 +24,45 @@ use weir_schedule::Activity;
 
 use self::slice::{Fuel, Slice};
 
-/// Fuel that a call into the host costs, about the time that a cheap one takes.
+/// Fuel for a call into the host, about the time of a cheap one.
 const CROSSING: u64 = 500;
 
-/// Fuel that comparing a topic with one pattern takes.
+/// Fuel for comparing a topic with one pattern.
 const COMPARISON: u64 = 100;
 
-/// Fuel that a text takes beside its bytes, as one of a list.
+/// Fuel for a text in a list, besides its bytes.
 const TEXT: u64 = 50;
 
-/// Bytes that are copied for one unit of fuel.
+/// Bytes copied for one unit of fuel.
 const BYTES_PER_FUEL: u64 = 16;
 
-/// Fuel for the host's work up to which it is only counted: taking it out costs time itself.
+/// The host's work is only counted up to this much fuel: taking it out costs time itself.
 const MAX_OWED: u64 = 8 * CROSSING;
 
-/// What a Store holds of which the fuel is metered.
 pub(super) trait Metered: 'static {
     fn meter(&self) -> &Meter;
 
     fn meter_mut(&mut self) -> &mut Meter;
 }
 
-/// What one guest has burnt.
 #[derive(Debug)]
 pub(super) struct Meter {
     per_message: u64,
     to_start: u64,
     usage: Arc<Usage>,
     activity: Arc<Activity>,
-    /// Messages of the last delivery; none yet while the guest starts.
+    /// Messages of the last delivery; 0 while the guest starts.
     messages: u64,
-    /// Fuel that those brought.
+    /// Fuel that they brought.
     budget: u64,
     slice: Slice,
-    /// Fuel for the host's work that has not been taken out of the Store yet.
+    /// Fuel for the host's work, not yet taken out of the Store.
     owed: u64,
     call: HostCall,
-    /// The import that waits while the guest makes room for what it gives.
+    /// The import that waits while the guest makes room for its result.
     outer: HostCall,
 }
 
-/// A call of the guest's into the host.
 #[derive(Clone, Copy, Debug, Default)]
 struct HostCall {
     /// The activation in which it began.
@@ -76,7 +72,7 @@ struct HostCall {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum CallKind {
-    /// An instruction, or an import that has not said so yet.
+    /// An instruction, or an import not known yet.
     #[default]
     Unknown,
     /// Of `weir:iec`.
@@ -100,7 +96,7 @@ impl Meter {
         }
     }
 
-    /// The limit that the fuel of this moment comes from, and how much it was.
+    /// The limit that applies to the fuel now, and its value.
     pub(super) fn budget(&self) -> (LimitKey, u64) {
         match self.messages {
             0 => (LimitKey::FUEL_TO_START, self.to_start),
@@ -108,7 +104,7 @@ impl Meter {
         }
     }
 
-    /// Counts a call of WASI's, which asks for its part of the Store, once or more.
+    /// Counts a call of WASI's, which may ask for its part of the Store more than once.
     pub(super) fn enter_wasi(&mut self) {
         if self.call.kind == CallKind::Unknown {
             self.call.kind = CallKind::Wasi;
@@ -116,7 +112,6 @@ impl Meter {
         }
     }
 
-    /// Shows what was used of the budget.
     fn show(&self, left: u64) {
         let used = self.budget.saturating_sub(left).saturating_add(self.owed).min(self.budget);
         match self.messages {
@@ -125,23 +120,23 @@ impl Meter {
         }
     }
 
-    /// When the guest was woken, if others ran since it called.
+    /// When the guest was woken, if others ran since its call.
     pub(super) fn woken(&self) -> Option<Instant> {
         self.has_waited().then(|| self.activity.began())
     }
 
-    /// The guest goes on after a call in which others ran, until then.
+    /// The guest goes on at `now`, after others ran within its call.
     pub(super) fn go_on(&self, now: Instant) {
         self.activity.begin(now);
     }
 
-    /// Whether others ran since the guest called: it then has a whole slice before it.
+    /// Whether others ran since the guest's call: it then gets a whole slice.
     fn has_waited(&self) -> bool {
         self.call.entered != self.activity.number()
     }
 }
 
-/// Gives a new Store the fuel to start, and has its calls into the host metered.
+/// Gives a new Store the fuel to start, and meters its calls into the host.
 pub(super) fn install<G: Metered>(store: &mut Store<G>) -> wasmtime::Result<()> {
     let fuel = store.data().meter().slice.whole(store.data().meter().to_start);
     store.fuel_async_yield_interval(Some(fuel.interval))?;
@@ -153,7 +148,7 @@ pub(super) fn install<G: Metered>(store: &mut Store<G>) -> wasmtime::Result<()> 
                 meter.call = HostCall { entered: meter.activity.number(), kind: CallKind::Unknown };
             }
             CallHook::ReturningFromHost => return leave(&mut store),
-            // What the guest has the host do while it makes room for an answer is not the import's.
+            // Calls that the guest makes while it makes room for a result are not the import's.
             CallHook::CallingWasm => meter.outer = meter.call,
             CallHook::ReturningFromWasm => meter.call = meter.outer,
         }
@@ -162,12 +157,12 @@ pub(super) fn install<G: Metered>(store: &mut Store<G>) -> wasmtime::Result<()> 
     Ok(())
 }
 
-/// Charges for the call of an import, and `bytes` that the host copies in it.
+/// Charges for a call of an import, and for `bytes` copied in it.
 pub(super) fn charge<G: Metered>(store: &mut StoreContextMut<'_, G>, bytes: usize) -> wasmtime::Result<()> {
     charge_fuel(store, CROSSING + bytes as u64 / BYTES_PER_FUEL)
 }
 
-/// Charges for bytes that the host copies in the same call.
+/// Charges for more bytes copied in the same call.
 pub(super) fn charge_more<G: Metered>(
     store: &mut StoreContextMut<'_, G>,
     bytes: usize,
@@ -175,7 +170,7 @@ pub(super) fn charge_more<G: Metered>(
     charge_fuel(store, bytes as u64 / BYTES_PER_FUEL)
 }
 
-/// Charges for a call with texts that the host copies, each on its own.
+/// Charges for a call with texts, each copied by itself.
 pub(super) fn charge_texts<'t, G: Metered>(
     store: &mut StoreContextMut<'_, G>,
     texts: impl Iterator<Item = &'t String>,
@@ -184,7 +179,7 @@ pub(super) fn charge_texts<'t, G: Metered>(
     charge_fuel(store, CROSSING + work)
 }
 
-/// Charges for a call that handles so many things, each of which takes about as long as a call.
+/// Charges for a call that handles so many things, each about as costly as a call.
 pub(super) fn charge_each<G: Metered>(
     store: &mut StoreContextMut<'_, G>,
     things: usize,
@@ -192,7 +187,7 @@ pub(super) fn charge_each<G: Metered>(
     charge_fuel(store, CROSSING.saturating_mul(things as u64 + 1))
 }
 
-/// Charges for messages that were delivered, each of which brings its budget along.
+/// Charges for delivered messages and sets the budget that they bring.
 pub(super) fn deliver<G: Metered>(
     store: &mut StoreContextMut<'_, G>,
     messages: usize,
@@ -209,8 +204,8 @@ pub(super) fn deliver<G: Metered>(
     set(store, left, budget, work)
 }
 
-/// Counts what one publish took the host as work of the publisher's: it yields the sooner, and is
-/// never trapped for it. A delivery takes about as long as a call into the host.
+/// Counts the work of one publish: the publisher yields sooner, but never traps for it. A delivery takes about as long
+/// as a call into the host.
 pub(super) fn fan_out<G: Metered>(
     store: &mut StoreContextMut<'_, G>,
     deliveries: u32,
@@ -221,12 +216,12 @@ pub(super) fn fan_out<G: Metered>(
     set(store, left, left, work)
 }
 
-/// Shows what the guest has used so far: it is about to wait.
+/// Shows the guest's use before it waits.
 pub(super) fn show<G: Metered>(store: &StoreContextMut<'_, G>) {
     store.data().meter().show(store.get_fuel().unwrap_or_default());
 }
 
-/// Shows what the guest has used to its end.
+/// Shows the guest's use at its end.
 pub(super) fn finish<G: Metered>(store: &Store<G>) {
     let meter = store.data().meter();
     meter.show(store.get_fuel().unwrap_or_default());
@@ -234,7 +229,7 @@ pub(super) fn finish<G: Metered>(store: &Store<G>) {
     meter.usage.fuel_to_start.clear();
 }
 
-/// Charges for `work` of the host in an import of Weir's own, in units of fuel.
+/// Charges for `work` of the host in an import of Weir's, in units of fuel.
 pub(super) fn charge_fuel<G: Metered>(store: &mut StoreContextMut<'_, G>, work: u64) -> wasmtime::Result<()> {
     let meter = store.data_mut().meter_mut();
     meter.call.kind = CallKind::Own;
@@ -242,15 +237,14 @@ pub(super) fn charge_fuel<G: Metered>(store: &mut StoreContextMut<'_, G>, work: 
     if meter.owed < MAX_OWED { Ok(()) } else { collect(store) }
 }
 
-/// Takes what the host's work costs out of the Store. With none left, the guest traps as it goes on.
+/// Takes the host's work out of the Store. With no fuel left, the guest traps when it goes on.
 fn collect<G: Metered>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<()> {
     let work = std::mem::take(&mut store.data_mut().meter_mut().owed);
     let left = store.get_fuel()?;
     set(store, left, left.saturating_sub(work), work)
 }
 
-/// The guest goes on: with a whole slice if others ran in the host, which only imports and yields let
-/// them.
+/// The guest goes on. If others ran in the host, which only imports and yields allow, it gets a whole slice.
 fn leave<G: Metered>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<()> {
     let meter = store.data().meter();
     let is_late = || meter.activity.elapsed() >= slice::TIME;
@@ -272,8 +266,7 @@ fn leave<G: Metered>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<()>
     }
 }
 
-/// Sets the fuel of which there is `left` to `new`, and the rest of the slice, of which the host's
-/// `work` took a part, too.
+/// Sets the fuel from `left` to `new`, and the rest of the slice, reduced by the host's `work`.
 fn set<G: Metered>(
     store: &mut StoreContextMut<'_, G>,
     left: u64,
@@ -282,7 +275,7 @@ fn set<G: Metered>(
 ) -> wasmtime::Result<()> {
     let meter = store.data_mut().meter_mut();
     let elapsed = if meter.has_waited() {
-        // What was burnt before is no part of this slice, which has just begun.
+        // Fuel burnt before is no part of this new slice.
         meter.slice.begin(left);
         meter.call.entered = meter.activity.number();
         Duration::ZERO

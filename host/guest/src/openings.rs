@@ -1,7 +1,7 @@
-//! What is opened from the file system for extensions, which a dead network file system holds up for as long as it
-//! likes: so it is done on threads of the blocking pool, and on so few that others find some left.
+//! Opens files and directories for extensions, which a dead network file system can block for any time. So it uses few
+//! threads of the blocking pool, and leaves the rest to others.
 //!
-//! Sets no deadline: whoever waits gives up when that is over, and the thread stays with what it opens.
+//! Sets no deadline: a caller gives up by its own, and the thread stays with the file.
 
 use std::{
     collections::HashMap,
@@ -15,8 +15,8 @@ use tokio::{sync::Semaphore, task::JoinError};
 
 use crate::{dir_locks::DirLocks, quota::Quotas};
 
-/// Whether what could not be opened may be there later with nobody changing a line of the configuration: its mount is
-/// late, or its server does not answer. The others are mistakes that no wait mends.
+/// Whether it may work later without a change of configuration: a late mount, or a server that does not answer. The
+/// other errors are mistakes that waiting does not mend.
 pub(super) fn may_come(error: &io::Error) -> bool {
     !matches!(
         Errno::from_io_error(error),
@@ -24,20 +24,20 @@ pub(super) fn may_come(error: &io::Error) -> bool {
     )
 }
 
-/// Directories that are being opened.
+/// Opens directories.
 #[derive(Debug)]
 pub struct Openings {
-    /// One thread at a time for those that belong together.
+    /// One thread at a time for the same paths.
     turns: Mutex<HashMap<Vec<PathBuf>, Weak<Semaphore>>>,
     threads: Arc<Semaphore>,
-    /// Those that may be written to.
+    /// Locks on directories granted for writing.
     pub(super) locks: Arc<DirLocks>,
-    /// Those whose size is bounded.
+    /// Directories with a bounded size.
     pub(super) quotas: Arc<Quotas>,
 }
 
 impl Openings {
-    /// They take at most so many threads at once.
+    /// Takes at most so many threads at once.
     pub fn new(threads: usize) -> Self {
         Self {
             turns: Mutex::default(),
@@ -47,8 +47,7 @@ impl Openings {
         }
     }
 
-    /// Opens what lies at these paths, as soon as nobody else does: as long as one thread hangs there, no other is
-    /// sent after it.
+    /// Opens the files at these paths when no other thread does: while one hangs there, no other follows it.
     pub(super) async fn open<T: Send + 'static>(
         &self,
         paths: Vec<PathBuf>,
@@ -57,7 +56,7 @@ impl Openings {
         let turn = self.turn(paths).acquire_owned().await;
         let thread = self.threads.clone().acquire_owned().await;
         let work = move || {
-            // Held as long as the thread is taken, whether or not somebody still waits.
+            // Held as long as the thread is taken, even if nobody waits any more.
             let _held = (turn, thread);
             open()
         };
@@ -91,13 +90,13 @@ mod tests {
         vec![path.into()]
     }
 
-    /// What hangs until it is let go, and says when it has begun.
+    /// A function that reports its start and then hangs until released.
     fn hanging() -> (mpsc::Sender<()>, async_channel::Receiver<()>, impl FnOnce() + Send + 'static) {
         let (release, released) = mpsc::channel();
         let (begin, begun) = async_channel::bounded(1);
         let open = move || {
             begin.send_blocking(()).unwrap();
-            // Released, too, when the test has failed.
+            // Ends also when the test has failed.
             let _end = released.recv();
         };
         (release, begun, open)
@@ -125,7 +124,7 @@ mod tests {
                 _ = first => panic!("it hangs"),
                 began = begun.recv() => began.unwrap(),
             }
-            // Whoever waited has given up.
+            // The caller has given up.
         }
         let threads = openings.threads.clone();
         assert_eq!(threads.available_permits(), 3);

@@ -1,4 +1,4 @@
-//! What a guest writes: standard output and error become log lines, as `weir:iec/log` does.
+//! A guest's output: standard output and error become log lines, as does `weir:iec/log`.
 
 mod rate;
 
@@ -20,13 +20,13 @@ use weir_schedule::end_slice;
 use self::rate::Rate;
 use super::abi;
 
-/// Bytes that a guest may write before it lets others run: each line of them is work for the host.
+/// Bytes that a guest may write before others run: each line costs the host work.
 const PERMIT: usize = 1024;
 
-/// Bytes of a line that are kept: one more than are shown, so that it shows that there were more.
+/// Bytes kept of a line: one more than shown, so that a cut shows.
 const MAX_LINE: usize = weir_logs::MAX_LINE + 1;
 
-/// Writes log lines under one extension's id, at no more than its rate. All clones share that.
+/// Writes log lines under one extension's id, within its rate. Clones share the rate.
 #[derive(Clone, Debug)]
 pub struct Output(Arc<Shared>);
 
@@ -39,7 +39,7 @@ struct Shared {
 }
 
 impl Output {
-    /// With at most `rate` lines a second.
+    /// At most `rate` lines a second.
     pub fn new(extension: Arc<str>, logs: Arc<Logs>, rate: u32, usage: Arc<Usage>) -> Self {
         let rate = Mutex::new(Rate::new(rate, Instant::now()));
         Self(Arc::new(Shared { extension, logs, rate, usage }))
@@ -51,13 +51,12 @@ impl Output {
         }
     }
 
-    /// Says how many lines were dropped and not reported yet.
     pub(super) fn report_dropped(&self) {
         let dropped = self.rate().take_dropped(Instant::now());
         self.say_dropped(dropped);
     }
 
-    /// Whether another line is within the rate; counts it, and reports those that were not.
+    /// Whether another line is within the rate. Counts it, and reports dropped ones.
     fn may_write(&self) -> bool {
         let now = Instant::now();
         let mut rate = self.rate();
@@ -85,7 +84,6 @@ impl Output {
         self.0.rate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A stream whose lines are logged.
     pub(super) fn stream(&self, source: Source) -> LineStream {
         LineStream(Arc::new(Line {
             output: self.clone(),
@@ -117,11 +115,10 @@ impl From<abi::Level> for Level {
     }
 }
 
-/// One of a guest's two streams; all handles to it share the line.
+/// One of a guest's two streams; clones share the line.
 #[derive(Clone, Debug)]
 pub(super) struct LineStream(Arc<Line>);
 
-/// Gathers what is written into lines.
 #[derive(Debug)]
 struct Line {
     output: Output,
@@ -131,17 +128,15 @@ struct Line {
 
 #[derive(Debug)]
 struct Written {
-    /// The line so far.
     text: Vec<u8>,
-    /// It has been logged, and the rest of it is left out.
+    /// It has been logged; its rest is left out.
     is_cut: bool,
     /// Bytes that may still be written before others run.
     permit: usize,
 }
 
 impl Line {
-    /// Appends, if so much is permitted. Empty lines say nothing and are left out; what is beyond the
-    /// length of a line is cut off.
+    /// Appends if the permit allows. Skips empty lines and cuts long ones.
     fn append(&self, bytes: &[u8]) -> bool {
         let mut written = self.written();
         let Some(permit) = written.permit.checked_sub(bytes.len()) else { return false };
@@ -166,8 +161,8 @@ impl Line {
     }
 }
 
-/// What is left without a line feed is logged as the guest ends: but not in a panic, where another one,
-/// such as that of a `tracing` subscriber, would be the end of Main.
+/// Logs an unfinished line when the guest ends. Not during a panic: a second one, say in a `tracing` subscriber, would
+/// end Main.
 impl Drop for Line {
     fn drop(&mut self) {
         let written = self.written.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -212,7 +207,7 @@ impl StdoutStream for LineStream {
         Box::new(self.clone())
     }
 
-    /// WASI 0.2 alone is linked, and that asks for `p2_stream`.
+    /// WASI 0.2 alone is linked, and asks only for `p2_stream`.
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
         Box::new(tokio::io::sink())
     }

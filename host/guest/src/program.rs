@@ -1,10 +1,8 @@
-//! From a file to a program that can be instantiated: read, checked, compiled or verified, its imports
-//! resolved.
+//! From a file to a program that can be instantiated: read, checked, compiled or verified, and linked.
 //!
-//! Programs are shared: extensions that run the same bytes share the compiled code. Each part looks at the
-//! file as hostile input in its own way: `file` opens and hashes it, `child` and `helper` compile it where
-//! that costs Main nothing, `cache` and `artifact` vouch for what was compiled before, and `code` alone
-//! hands that to wasmtime.
+//! Extensions that run the same bytes share the compiled code. Each part treats the file as hostile: `file` opens and
+//! hashes it, `child` and `helper` compile it outside Main, `cache` and `artifact` vouch for earlier code, and only
+//! `code` hands code to wasmtime.
 
 mod artifact;
 mod brief;
@@ -73,24 +71,23 @@ use super::{
     sandbox::Guest,
 };
 
-/// Time for what was given up to end: a process that was killed, on a machine that is busy.
+/// Time for a killed process to end on a busy machine.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A compiled component whose imports are resolved.
+/// A compiled and linked component.
 pub struct Program<G: 'static = InstanceState> {
     pub(super) pre: CommandPre<G>,
-    /// Of the file.
+    /// The hash of the file.
     pub hash: ArtifactHash,
     /// Bytes of Main's memory that its code takes.
     footprint: u64,
-    /// Of the pools that its instances come from, if they do.
+    /// Places in the pools that its instances come from, if any.
     places: Option<Arc<Semaphore>>,
 }
 
 impl<G: Guest> Program<G> {
-    /// Runs a guest from its instantiation to the end of its `main`.
     pub(super) async fn run(&self, store: &mut Store<G>) -> wasmtime::Result<Result<(), ()>> {
-        // Boxed, or what that takes would be kept for as long as the guest runs.
+        // Boxed, or its memory would stay while the guest runs.
         let command = Box::pin(self.pre.instantiate_async(&mut *store))
             .await
             .map_err(|error| if error.is::<Trap>() { error } else { error.context(NotInstantiated) })?;
@@ -104,10 +101,10 @@ impl<G> fmt::Debug for Program<G> {
     }
 }
 
-/// A file that is to be loaded, and what that may take.
+/// A file to load, and the limits for that.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadRequest<'w> {
-    /// What asks for it: an extension's id, or the path of a hook. Warnings are logged under it.
+    /// The requester: an extension's id, or a hook's path. Warnings are logged under it.
     pub name: &'w str,
     /// Where the component is.
     pub component: &'w ComponentSource,
@@ -115,16 +112,16 @@ pub struct LoadRequest<'w> {
     pub plugin_dir: Option<&'w Path>,
     /// The hash that it must have.
     pub sha256: Option<ArtifactHash>,
-    /// Of its size, its code, its compilation and its stack.
+    /// Limits on its size, code, compilation and stack.
     pub limits: &'w Limits,
-    /// What traces are to tell of it.
+    /// How much traces tell.
     pub traces: Traces,
-    /// Whether what blocks may block whoever waits for it.
+    /// Whether blocking work may block the waiting thread.
     pub may_block: bool,
 }
 
 impl LoadRequest<'_> {
-    /// What it is called if it cannot be loaded.
+    /// Its name in errors.
     pub fn origin(&self) -> ComponentOrigin {
         match self.component {
             ComponentSource::Path(path) => ComponentOrigin::File(path.clone()),
@@ -151,16 +148,16 @@ impl<'w> From<&'w ExtensionConfig> for LoadRequest<'w> {
     }
 }
 
-/// The programs that are in use.
+/// The programs in use.
 #[derive(Debug)]
 pub struct Programs<G: 'static = InstanceState> {
     runtime: Runtime,
     sources: Arc<Sources>,
-    /// Files that are read at once, each of which takes a thread of the blocking pool; and files that are compiled at
-    /// once, each of which takes a process with its limit of memory.
+    /// Bound the files read at once, each on a thread of the blocking pool, and the files compiled at once, each in a
+    /// process with its own memory limit.
     permits: Arc<LoadPermits>,
     held: HeldPrograms<G>,
-    /// One for each instance that may be had of them at once. None: as many as there is memory for.
+    /// One for each instance at once. None: bounded only by memory.
     places: Option<Arc<Semaphore>>,
     brief: Option<Box<Brief>>,
 }
@@ -169,7 +166,7 @@ pub struct Programs<G: 'static = InstanceState> {
 #[derive(Debug)]
 pub struct Sources {
     trusted_keys: Vec<TrustedKey>,
-    /// None: only what was compiled elsewhere.
+    /// None: only artifacts run.
     compiler: Option<Compiler>,
     compilations: Arc<Compilations>,
 }
@@ -180,7 +177,7 @@ impl Programs {
         self.sources.compilations.clone()
     }
 
-    /// Loads at most so many `at_once`, and compiles as many.
+    /// Loads at most `at_once` files at a time, and compiles as many.
     pub fn new(runtime: Runtime, sources: Sources, at_once: u16) -> Self {
         let (sources, permits) = (Arc::new(sources), Arc::new(LoadPermits::new(at_once)));
         let lasting =
@@ -191,8 +188,7 @@ impl Programs {
 }
 
 impl<G: Guest> Programs<G> {
-    /// Others, which come from the same sources under the same permits, and have instances from pools: so many at
-    /// once.
+    /// Other programs from the same sources and under the same permits, with `at_once` instances from pools.
     pub fn in_pools<O: Guest>(&self, at_once: u32) -> Programs<O> {
         Programs {
             runtime: Runtime::pooled(at_once),
@@ -204,9 +200,8 @@ impl<G: Guest> Programs<G> {
         }
     }
 
-    /// Loads a file, off the worker thread. The same bytes are compiled once for each kind of
-    /// engine, as long as somebody holds what came of that; and a file that is seen not to have changed since is not read
-    /// again.
+    /// Loads a file, off the worker thread. The same bytes are compiled once for each kind of engine, as long as the
+    /// result is held. A file that shows no change is not read again.
     pub async fn load(&self, wanted: LoadRequest<'_>) -> Result<Loaded<G>, LoadError> {
         if let Some(loaded) = self.held.unchanged(wanted) {
             return Ok(loaded);
@@ -225,7 +220,7 @@ impl<G: Guest> Programs<G> {
         Ok(loaded)
     }
 
-    /// The next load reads this file, even if nothing shows that it has changed.
+    /// The next load reads this file, even if it shows no change.
     pub fn read_again(&self, component: &ComponentSource) {
         if let Some(path) = component.path() {
             self.held.forget(path);
@@ -235,9 +230,9 @@ impl<G: Guest> Programs<G> {
         }
     }
 
-    /// Waits, for a moment, until nothing is left of loads that were given up.
+    /// Waits a moment for abandoned loads to end.
     pub async fn settle(&self) {
-        // What takes longer is a file system that hangs, or a compiler within Main.
+        // A longer one is a file system that hangs, or a compiler within Main.
         let _too_long = timeout(GRACE, self.permits.all()).await;
     }
 
@@ -263,11 +258,11 @@ impl<G: Guest> Programs<G> {
             return Err(LoadFault::Engine("there is none".to_owned()));
         };
         let (code_size, places) = (wanted.limits.code_size, self.places.clone());
-        // Boxed, or whoever loads would hold what a compilation takes.
+        // Boxed, or its caller's future would hold the size of a compilation.
         let (code, permit) = Box::pin(self.sources.code(input, wanted, &engine, permit)).await?;
         let load = move || {
             let footprint = code.footprint();
-            // One whose pools it does not fit refuses it.
+            // An engine with pools that are too small refuses the code.
             let mut loaded = Err(LoadFault::CutOff);
             for engine in &*engines {
                 loaded = code.load(engine, code_size);
@@ -277,11 +272,11 @@ impl<G: Guest> Programs<G> {
             }
             let component = loaded?;
             let misfit = |reason| LoadFault::World { world: G::WORLD, reason };
-            // The linker passes over interfaces from which no function is imported.
+            // The linker ignores interfaces without imported functions.
             if let Some(import) = unoffered(&component) {
                 return Err(misfit(format!("it imports `{import}`, which Weir does not offer")));
             }
-            // Kept, it would take the memory of three idle extensions.
+            // Not kept: it takes the memory of three idle extensions.
             let mut linker = Linker::new(component.engine());
             G::add_to_linker(&mut linker).map_err(|error| LoadFault::Engine(said(&error)))?;
             let pre = linker
@@ -295,7 +290,7 @@ impl<G: Guest> Programs<G> {
 }
 
 impl Sources {
-    /// As a Main has them that is configured so.
+    /// The sources of a Main with this configuration.
     pub fn new(config: &MainConfig, compilation: Compilation, logs: Arc<Logs>) -> Self {
         let compilations = Arc::<Compilations>::default();
         let compiler = Compiler::new(config, compilation, logs, compilations.clone());
@@ -322,7 +317,6 @@ impl Sources {
     }
 }
 
-/// An interface that a component imports and that is nobody's here.
 fn unoffered(component: &Component) -> Option<String> {
     let ty = component.component_type();
     let mut imports = ty.imports(component.engine());
@@ -332,12 +326,12 @@ fn unoffered(component: &Component) -> Option<String> {
     Some(harmless(name, MAX_NAME))
 }
 
-/// What the component of an extension is now: the SHA-256 of its bytes, within the limits of loading and below the plugin
-/// directory. Reads the file.
+/// The SHA-256 of an extension's component now, within the limits of loading and below the plugin directory. Reads the
+/// file.
 ///
 /// # Errors
 ///
-/// As the extension would fail to start, as far as that shows before it is compiled.
+/// As the extension would fail to start, as far as that shows before compiling.
 pub fn component_hash(extension: &ExtensionConfig) -> Result<ArtifactHash, LoadError> {
     let (limits, plugin_dir) = (InputLimits::from(&extension.limits), extension.plugin_dir.as_deref());
     ComponentInput::open(&extension.component, plugin_dir, limits)
@@ -345,8 +339,8 @@ pub fn component_hash(extension: &ExtensionConfig) -> Result<ArtifactHash, LoadE
         .map_err(|fault| fault.of(LoadRequest::from(extension).origin(), None))
 }
 
-/// Loads an extension's file as a Main would that has this configuration, to see whether it could be run; runs
-/// nothing of it. What is compiled is kept in the cache for the next start, if [`cache_is_ours`].
+/// Loads an extension's file as a Main with this configuration would, to see whether it could run; runs nothing of it.
+/// Compiled code is cached for the next start, if [`cache_is_ours`].
 ///
 /// # Errors
 ///
@@ -369,22 +363,22 @@ pub fn check(
         .map(drop)
 }
 
-/// Whether this user is who the cache belongs to. None: there is none, or nothing is compiled here.
+/// Whether the cache belongs to this user. None: there is no cache, or nothing is compiled here.
 #[must_use]
 pub fn cache_is_ours(main: &MainConfig) -> Option<bool> {
     compiler::cache_is_ours(main.cache_dir.as_deref()?)
 }
 
-/// Compiles a component for other devices and signs what comes of it: [`TrustedKey`] is what these must know.
+/// Compiles a component for other devices and signs the result. The devices must know its [`TrustedKey`].
 ///
-/// `target` is a triple such as `aarch64-unknown-linux-gnu`, of which code uses what every processor of that
-/// kind has. None: the kind of this machine. With [`Traces::Lines`] the artifact is larger, and traces tell lines, whatever
-/// the extension's configuration says.
+/// `target` is a triple such as `aarch64-unknown-linux-gnu`; the code uses what every processor of that kind has. None:
+/// the kind of this machine. With [`Traces::Lines`] the artifact is larger and traces tell lines, whatever the
+/// extension's configuration says.
 ///
 /// # Errors
 ///
-/// As an extension of this file with these limits would fail to start, but that its imports are not looked at;
-/// and if nothing compiles for that target.
+/// As an extension of this file with these limits would fail to start, but imports are not checked. Also if nothing
+/// compiles for that target.
 #[cfg(feature = "compiler")]
 pub fn compile(
     path: &Path,
@@ -409,7 +403,7 @@ pub fn compile(
         .map_err(|fault| fault.of(path.into(), hash))
 }
 
-/// Runs a future on a thread and a runtime of its own: whoever waits may be on another runtime, or none.
+/// Runs a future on its own thread and runtime: the caller may be on another runtime, or none.
 fn apart<T: Send>(work: impl Future<Output = T> + Send) -> std::io::Result<T> {
     let run =
         || tokio::runtime::Builder::new_current_thread().enable_all().build().map(|it| it.block_on(work));
@@ -419,7 +413,7 @@ fn apart<T: Send>(work: impl Future<Output = T> + Send) -> std::io::Result<T> {
     })
 }
 
-/// The bytes of a component and their SHA-256, for whoever looks into it.
+/// The bytes of a component and their SHA-256, for inspection.
 pub(super) fn read(path: &Path) -> Result<(Vec<u8>, ArtifactHash), LoadError> {
     let look = || {
         let limits = InputLimits { file_size: Limits::max().file_size, code_size: 0 };
@@ -432,7 +426,6 @@ pub(super) fn read(path: &Path) -> Result<(Vec<u8>, ArtifactHash), LoadError> {
     look().map_err(|fault| fault.of(path.into(), None))
 }
 
-/// Bytes of the kernel's randomness.
 #[cfg(feature = "compiler")]
 fn random<const N: usize>() -> std::io::Result<[u8; N]> {
     let mut bytes = [0; N];

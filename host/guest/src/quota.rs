@@ -1,8 +1,8 @@
-//! How much may be in a directory that guests write to: what is there is counted, and what would be more than
-//! the operator allows is refused.
+//! Bounds what is in a directory that guests write to: the contents are counted, and an operation beyond the operator's
+//! limit is refused.
 //!
-//! A directory is counted when the first of its guests starts, and from then on by what each of them does, one after
-//! the other. Others may write there, too: so it is counted again before something is refused, but not often.
+//! A directory is counted when its first guest starts, then by the guests' operations, one after the other. Others may
+//! write there, too, so it is counted again before a refusal, but not often.
 
 mod count;
 mod stream;
@@ -29,38 +29,37 @@ pub(super) use self::{
     stream::CountedStream,
 };
 
-/// The device and number of a directory's inode, whatever path leads to it.
+/// The device and inode number of a directory, whatever path leads to it.
 pub(crate) type Inode = (u64, u64);
 
-/// The directories whose size is bounded, each counted once for all guests that have it.
+/// Directories with a bounded size, each counted once for all its guests.
 #[derive(Debug, Default)]
 pub struct Quotas(Mutex<HashMap<Inode, Weak<Counted>>>);
 
-/// A directory that is counted.
 #[derive(Debug)]
 struct Counted {
     usage: Arc<DirUsage>,
-    /// Guests take turns: what one does is counted before the next one does something.
+    /// Guests take turns: one operation is counted before the next begins.
     count: Arc<Turns<Count>>,
 }
 
-/// What one grant allows in a directory that is counted.
+/// The bounds of one grant in a counted directory.
 #[derive(Clone, Debug)]
 pub(super) struct Quota {
     counted: Arc<Counted>,
     max_bytes: u64,
     max_files: u64,
-    /// Whether file systems may block whoever polls.
+    /// Whether file operations may block the polling thread.
     may_block: bool,
 }
 
-/// A turn with a directory: nobody else changes what is counted of it.
+/// A turn with a directory: no other guest changes its count.
 pub(super) struct Turn {
     quota: Quota,
     count: OwnedMutexGuard<Count>,
 }
 
-/// What is found under one or two names: entries, and their bytes.
+/// Entries, and their bytes, under one or two names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) files: u64,
@@ -68,8 +67,7 @@ pub(super) struct Found {
 }
 
 impl Quotas {
-    /// The quota of a grant, if it has one. Opens the directory, which may block; it is counted by
-    /// [`Quota::prepare`].
+    /// The quota of a grant, if it has one. Opens the directory, which may block; [`Quota::prepare`] counts it.
     pub(super) fn open(&self, grant: &DirGrant, usage: &Usage, may_block: bool) -> io::Result<Option<Quota>> {
         if !grant.is_bounded() {
             return Ok(None);
@@ -80,7 +78,7 @@ impl Quotas {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, counted| counted.strong_count() > 0);
         let counted = known.get(&inode).and_then(Weak::upgrade).unwrap_or_else(|| {
-            // What was counted before a restart goes on.
+            // The count from before a restart goes on.
             let usage = usage.dir(&grant.host).unwrap_or_default();
             let count = Arc::new(Turns::new(Count::new(root, usage.clone())));
             let counted = Arc::new(Counted { usage, count });
@@ -96,13 +94,12 @@ impl Quotas {
 }
 
 impl Quota {
-    /// Counts what is there, if nobody has.
     pub(super) async fn prepare(&self) -> io::Result<()> {
         let Turn { mut count, .. } = self.turn().await;
         blocking(self.may_block, move || count.first()).await
     }
 
-    /// Whether what is under one counts for the other: both of one directory, or both of none.
+    /// Whether both count in one directory, or neither in any.
     pub(super) fn are_together(one: Option<&Self>, other: Option<&Self>) -> bool {
         match (one, other) {
             (Some(one), Some(other)) => Arc::ptr_eq(&one.counted, &other.counted),
@@ -111,14 +108,14 @@ impl Quota {
         }
     }
 
-    /// Waits until no other guest is about to change what is there.
+    /// Waits until no other guest is about to change the contents.
     pub(super) async fn turn(&self) -> Turn {
         let count = self.counted.count.clone().lock_owned().await;
         Turn { quota: self.clone(), count }
     }
 
-    /// Writes to a file, at its end where no place is given, if there is room; says how many bytes were written, which
-    /// may be fewer than there are.
+    /// Writes to a file, at its end if no place is given, if there is room. Returns the bytes written, perhaps fewer
+    /// than given.
     pub(super) async fn write(
         &self,
         file: Arc<File>,
@@ -140,20 +137,18 @@ impl Quota {
         .await
     }
 
-    /// Makes a file as long as that, if there is room.
     pub(super) async fn set_size(&self, file: Arc<File>, size: u64) -> io::Result<()> {
         let mut turn = self.turn().await;
         blocking(self.may_block, move || turn.resize(&file, |_| size, |file, _| file.set_len(size))).await
     }
 
-    /// Takes note of a file that a guest has opened: as long as it is open, its bytes are there.
+    /// Notes a file that a guest opened: its bytes count as long as it is open.
     pub(super) async fn opened(&self, file: &Arc<File>) {
         self.turn().await.count.opened(file);
     }
 }
 
 impl Turn {
-    /// Whether there is room for a new entry of so many bytes.
     pub(super) async fn has_room(self, bytes: u64) -> (Self, bool) {
         let may_block = self.quota.may_block;
         blocking(may_block, move || {
@@ -164,7 +159,7 @@ impl Turn {
         .await
     }
 
-    /// Takes note of a change to what is found under some names.
+    /// Counts a change of the contents under some names.
     pub(super) async fn changed(mut self, before: Found, after: Found) {
         self.count.change(before, after);
         if after.files < before.files && self.count.has_open_files() {
@@ -173,8 +168,7 @@ impl Turn {
         }
     }
 
-    /// Does something with a file that makes it as long as `length` says of its length, if there is room; `act` is
-    /// given its length, too.
+    /// Applies `act` to a file, if there is room for the new length that `length` computes. Both get the old length.
     fn resize<T>(
         &mut self,
         file: &Arc<File>,
@@ -191,7 +185,6 @@ impl Turn {
         result
     }
 
-    /// Fails where there is no room for more.
     fn room(&mut self, more: Found) -> io::Result<()> {
         let Quota { max_bytes, max_files, .. } = self.quota;
         let is_over = |count: &Count| {
@@ -206,7 +199,7 @@ impl Turn {
     }
 }
 
-/// Does what may block: here, or on a thread of the pool.
+/// Does blocking work, here or on a thread of the pool.
 async fn blocking<T: Send + 'static>(may_block: bool, work: impl FnOnce() -> T + Send + 'static) -> T {
     if may_block {
         return work();
@@ -215,7 +208,7 @@ async fn blocking<T: Send + 'static>(may_block: bool, work: impl FnOnce() -> T +
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is about to drop whoever waits.
+            // The runtime is about to drop the caller.
             Err(_) => std::future::pending().await,
         },
     }

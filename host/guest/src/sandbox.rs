@@ -1,5 +1,4 @@
-//! What the Store of every guest holds, whatever that may import: what it sees of the machine, and what
-//! bounds it.
+//! What the Store of every guest holds, whatever its imports: its view of the machine, and its bounds.
 
 use std::{fmt, sync::Arc};
 
@@ -19,12 +18,12 @@ use super::{
     wasi::Machine,
 };
 
-/// What a guest is: what its Store holds, what it may import, and which engine runs it.
+/// A kind of guest: its Store's data, and its imports.
 pub trait Guest: WasiView + Send + Sized + 'static {
-    /// What it must fit, for people to read.
+    /// The WIT world it must fit, for people to read.
     const WORLD: &'static str;
 
-    /// Defines all that it may import.
+    /// Defines all its imports.
     fn add_to_linker(linker: &mut Linker<Self>) -> wasmtime::Result<()>;
 
     fn sandbox(&self) -> &Sandbox;
@@ -44,7 +43,7 @@ impl<G: Guest> Metered for G {
     }
 }
 
-/// What bounds one guest, and what it sees of the machine.
+/// One guest's bounds, and its view of the machine.
 pub struct Sandbox {
     pub(super) meter: Meter,
     pub(super) memory: MemoryLimiter,
@@ -52,9 +51,8 @@ pub struct Sandbox {
     pub(super) fixed: &'static FixedLimits,
     /// Addresses that it may reach.
     pub(super) net: Arc<[NetGrant]>,
-    /// Whether what it does may block whoever polls it.
+    /// Whether its calls may block the thread that polls it.
     pub(super) may_block: bool,
-    /// Which of its files are counted.
     pub(super) counted: CountedFiles,
     wasi: WasiCtx,
 }
@@ -81,7 +79,7 @@ impl Sandbox {
         }
     }
 
-    /// What WASI asks for when the guest calls it.
+    /// WASI's part of the Store; called when the guest calls WASI.
     pub(super) fn wasi(&mut self) -> WasiCtxView<'_> {
         self.meter.enter_wasi();
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }

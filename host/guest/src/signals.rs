@@ -1,4 +1,4 @@
-//! What passes between a running instance and its supervisor, beside messages.
+//! Signals between a running instance and its supervisor, besides messages.
 
 use std::{
     future::poll_fn,
@@ -15,34 +15,34 @@ use weir_bus::PeerId;
 pub enum Notice {
     /// It serves.
     Ready,
-    /// It cannot serve for now, and why.
+    /// It cannot serve for now, with the reason.
     Interrupted(String),
 }
 
-/// A notice, and who gave it: it counts only while that run goes on.
+/// A notice and its origin: it counts only while that run goes on.
 #[derive(Debug)]
 pub struct Noted {
-    /// Of the extension.
+    /// The peer of the extension.
     pub peer: PeerId,
-    /// The run in which it was given.
+    /// The run that gave it.
     pub run: u64,
-    /// What it tells.
+    /// The notice itself.
     pub notice: Notice,
 }
 
-/// What passes between a running instance and its supervisor, beside messages.
+/// Signals between a running instance and its supervisor, besides messages.
 #[derive(Debug)]
 pub struct Signals {
     peer: PeerId,
     run: u64,
     notices: async_channel::Sender<Noted>,
-    /// Another version is kept until it is ready.
+    /// Another version is kept until this one is ready.
     is_on_trial: bool,
     ready: Notify,
     stop: Stop,
 }
 
-/// That an instance is to finish, for the one task that runs it.
+/// The order to finish, for the one task that runs the instance.
 #[derive(Debug, Default)]
 struct Stop {
     is_asked: AtomicBool,
@@ -55,20 +55,20 @@ impl Signals {
         Self { peer, run, notices, is_on_trial, ready: Notify::new(), stop: Stop::default() }
     }
 
-    /// Which run of its peer it is.
+    /// The number of this run of its peer.
     pub fn run(&self) -> u64 {
         self.run
     }
 
-    /// The instance is to finish within its stop deadline; its inbox says so to the guest.
+    /// The instance must finish within its stop deadline; its inbox tells the guest.
     pub fn stop(&self) {
         self.stop.is_asked.store(true, Ordering::Release);
         self.stop.task.wake();
     }
 
-    /// Waits until it is to finish.
+    /// Waits until it must finish.
     pub fn stopped(&self) -> impl Future<Output = ()> {
-        // Looked at each time that the instance does anything, and nearly always for nothing.
+        // Polled whenever the instance does anything, nearly always for nothing.
         let mut known: Option<Waker> = None;
         poll_fn(move |context| {
             if !known.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
@@ -79,17 +79,17 @@ impl Signals {
         })
     }
 
-    /// Waits until it is ready, or says how it is without being on trial: each is said once.
+    /// Waits until it is ready, or interrupted and not on trial. Each is signalled once.
     pub(super) async fn became_ready(&self) {
         self.ready.notified().await;
     }
 
     pub(super) async fn notify(&self, notice: Notice) {
-        // Either way it has started; but a trial ends with what serves.
+        // Either way it has started, but only a ready version ends a trial.
         if notice == Notice::Ready || !self.is_on_trial {
             self.ready.notify_one();
         }
-        // It fails only as Main ends, and nobody listens any more.
+        // Fails only when Main ends and nothing listens.
         let _main_ends = self.notices.send(Noted { peer: self.peer, run: self.run, notice }).await;
     }
 }

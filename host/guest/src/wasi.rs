@@ -1,4 +1,4 @@
-//! What a guest sees of the machine: what the operator granted, and nothing else.
+//! A guest's view of the machine: only what the operator granted.
 
 use std::{
     convert::Infallible,
@@ -21,18 +21,17 @@ use super::{
     quota::{Quota, Quotas},
 };
 
-/// The directories that are granted, opened. Clones are the same: who has one keeps them open.
+/// The granted directories, opened. Clones share them and keep them open.
 #[derive(Clone, Default)]
 pub struct Dirs {
     opened: WasiFilesystemCtx,
-    /// Of those whose size is bounded, by what guests call them.
+    /// The quotas of bounded directories, by their guest paths.
     quotas: Vec<(String, Quota)>,
 }
 
-/// What one guest sees of the machine.
+/// One guest's view of the machine.
 pub(super) struct Machine {
     pub(super) wasi: WasiCtx,
-    /// Which of its files are counted.
     pub(super) counted: CountedFiles,
 }
 
@@ -43,7 +42,7 @@ impl fmt::Debug for Dirs {
 }
 
 impl Dirs {
-    /// Opens them, which may block. With `may_block`, what is done with files in there blocks whoever polls.
+    /// Opens them, which may block. With `may_block`, file operations there block the polling thread.
     pub(super) fn open(
         grants: &[DirGrant],
         may_block: bool,
@@ -52,7 +51,7 @@ impl Dirs {
     ) -> wasmtime::Result<Self> {
         let mut counted = Vec::new();
         let mut builder = WasiCtxBuilder::new();
-        // Each directory takes this as it is when it is granted.
+        // Each directory takes this setting when it is granted.
         builder.allow_blocking_current_thread(may_block);
         for dir in grants {
             let perms = match dir.mode {
@@ -69,7 +68,6 @@ impl Dirs {
         Ok(Self { opened: mem::take(builder.build().filesystem()), quotas: counted })
     }
 
-    /// Counts what is in those whose size is bounded.
     pub(super) async fn count(&self) -> wasmtime::Result<()> {
         for (guest, quota) in &self.quotas {
             let counted = quota.prepare().await.map_err(wasmtime::Error::from);
@@ -78,7 +76,6 @@ impl Dirs {
         Ok(())
     }
 
-    /// What a guest with these directories sees.
     pub(super) fn in_context(self, builder: &mut WasiCtxBuilder) -> Machine {
         let mut wasi = builder.build();
         *wasi.filesystem() = self.opened;
@@ -86,7 +83,7 @@ impl Dirs {
     }
 }
 
-/// What one instance of an extension sees of the machine.
+/// The view of an extension's instance.
 pub(super) fn context(
     config: &ExtensionConfig,
     net: &Arc<[NetGrant]>,
@@ -104,7 +101,6 @@ pub(super) fn context(
     dirs.in_context(&mut builder)
 }
 
-/// A context with the addresses that are granted.
 pub(super) fn granted(limits: &Limits, net: &Arc<[NetGrant]>) -> WasiCtxBuilder {
     let mut builder = WasiCtxBuilder::new();
     builder
@@ -124,8 +120,8 @@ pub(super) fn granted(limits: &Limits, net: &Arc<[NetGrant]>) -> WasiCtxBuilder 
     builder
 }
 
-/// The thread's generator of random numbers, which is secure: one for all guests, since two for each take
-/// memory that most never use.
+/// The thread's random generator, which is secure. One for all guests: two for each would take memory that most never
+/// use.
 struct OfThread;
 
 impl TryRng for OfThread {
@@ -145,12 +141,12 @@ impl TryRng for OfThread {
     }
 }
 
-/// Whether a guest may use `address`. Granted names are looked up by the host, so that a guest which
-/// resolves a name by other means gets no further than by this one.
+/// Whether a guest may use `address`. The host looks up granted names itself, so a guest that resolves a name by other
+/// means gains nothing.
 async fn is_granted(grants: &[NetGrant], address: SocketAddr, purpose: SocketAddrUse) -> bool {
     match purpose {
         SocketAddrUse::TcpConnect => {}
-        // Implied by every connect.
+        // Every connect implies this.
         SocketAddrUse::TcpBind => return address.ip().is_unspecified() && address.port() == 0,
         _ => return false,
     }

@@ -16,7 +16,7 @@ use crate::{
 /// Why a blocking call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BlockingError<E> {
-    /// It was made from inside an async task, or from a handler on Main's worker thread.
+    /// It was made inside an async task, or in a handler on Main's worker thread.
     #[error(
         "blocking call from inside an async task; use the async form, or move the call to a thread of its own"
     )]
@@ -26,7 +26,7 @@ pub enum BlockingError<E> {
     Call(#[from] E),
 }
 
-/// Waits on this thread until `call` has its outcome.
+/// Waits on this thread for the outcome of `call`.
 ///
 /// # Errors
 ///
@@ -37,8 +37,8 @@ pub fn wait<T, E>(call: impl Future<Output = Result<T, E>>) -> Result<T, Blockin
     Ok(drive(call, &alarm)?)
 }
 
-/// Waits on this thread until `work` is done, for at most `timeout`; none if that has passed. `work` is then dropped.
-/// With [`Duration::MAX`] it waits without end.
+/// Waits on this thread for `work`, for at most `timeout`. After that it drops `work` and returns none.
+/// [`Duration::MAX`] waits without end.
 ///
 /// # Errors
 ///
@@ -61,10 +61,10 @@ pub fn refuse_in_async<E>() -> Result<(), BlockingError<E>> {
     if is_worker_thread() || in_async_task() { Err(BlockingError::InAsync) } else { Ok(()) }
 }
 
-/// Whether this thread is polling a tokio task just now.
+/// Whether this thread is polling a tokio task now.
 ///
-/// That a runtime's handle is at hand says nothing: it is in `spawn_blocking` too, where blocking is
-/// right. But only a task that is being polled has a cooperation budget that can be used up.
+/// A runtime's handle proves nothing: `spawn_blocking` has one too, and may block. But only a task that is being polled
+/// has a cooperation budget that can run out.
 fn in_async_task() -> bool {
     /// More than tokio grants a task for one poll.
     const MORE_THAN_A_BUDGET: usize = 256;
@@ -73,7 +73,7 @@ fn in_async_task() -> bool {
         return false;
     }
     let mut context = Context::from_waker(Waker::noop());
-    // Dropped, it sets the budget back to what it was before.
+    // Dropping it restores the budget.
     let Poll::Ready(_first) = poll_proceed(&mut context) else { return true };
     (0..MORE_THAN_A_BUDGET).any(|_| match poll_proceed(&mut context) {
         Poll::Ready(unit) => {

@@ -1,8 +1,7 @@
-//! What runs next on a thread, without a way through the runtime's queue: the task that was woken last.
+//! A *chain*: tasks that run one after the other on a thread, each woken by another, past the runtime's queue.
 //!
-//! Those that run so, one after the other, are a *chain*. L4 switches so from the caller of a process to the one that
-//! answers it, and tokio's threads have such a slot, too. A task that calls an extension and waits for the answer
-//! has it run [at once](switch), and nearly always finds the answer there.
+//! L4 switches from a caller to the process that answers it, and tokio's threads have such a slot too. A task that
+//! calls an extension has it run [at once](switch), so it nearly always finds the answer there.
 
 use std::{
     cell::Cell,
@@ -15,52 +14,48 @@ use tokio::task::coop::has_budget_remaining;
 
 use crate::worker_thread::is_worker_thread;
 
-/// A task that can be handed the thread.
 pub(crate) trait HandedTask: Send + Sync {
     /// Polls it, on this thread.
     fn run(self: Arc<Self>);
 
-    /// Has the runtime poll it.
+    /// Leaves the poll to the runtime.
     fn schedule(&self);
 }
 
-/// Tasks that run one after the other without a look at what else the worker has to do. Extensions end that
-/// sooner, when they have run for as long as the worker may go without a look at its timers.
+/// Tasks of a chain before the worker does anything else. Extensions end it sooner, when timers are due to be looked
+/// at.
 pub(crate) const AT_MOST: usize = 64;
 
 thread_local! {
     pub(crate) static CHAIN: Chain = const { Chain::new() };
-    /// Whether what is woken now is to run next.
+    /// Whether a task that is woken now runs next.
     static IS_HANDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Such tasks of this thread, of which each is polled after the other.
 pub(crate) struct Chain {
     within: Cell<Within>,
-    /// The one that is to run next.
     next: Cell<Option<Arc<dyn HandedTask>>>,
-    /// When the guest of the last one began to wait.
+    /// When the last guest began to wait.
     waits_since: Cell<Option<Instant>>,
-    /// When the guest of the first one began to run.
+    /// When the first guest began to run.
     began: Cell<Option<Instant>>,
-    /// Since when the guest that runs now does so, or goes on after a call in which others ran.
+    /// When the running guest began, or went on after a call in which others ran.
     since: Cell<Option<Instant>>,
-    /// For how long it ran before such calls.
+    /// How long it ran before such calls.
     before: Cell<Duration>,
-    /// Since when the guest ran in whose call these run, until one of them has counted that.
+    /// When the calling guest of this chain began, until a task of the chain has counted that.
     caller_since: Cell<Option<Instant>>,
 }
 
-/// Where those of a chain are polled.
+/// Where a chain is polled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Within {
-    /// There are none.
     Nothing,
-    /// In the runtime's task of the first one.
+    /// In the runtime's task of its first.
     Own,
-    /// In a task of Main's, which waits for an answer.
+    /// In a task of Main's that waits for an answer.
     Task,
-    /// In the call of a guest, which waits for an answer.
+    /// In the call of a guest that waits for an answer.
     Guest,
 }
 
@@ -77,7 +72,7 @@ impl Chain {
         }
     }
 
-    /// Does `work` as a chain of its own, after which the one before goes on.
+    /// Does `work` as a chain of its own; then the former chain goes on.
     pub(crate) fn during<T>(&self, within: Within, work: impl FnOnce() -> T) -> T {
         struct Former<'c> {
             chain: &'c Chain,
@@ -97,8 +92,8 @@ impl Chain {
                 chain.since.set(since);
                 chain.before.set(before);
                 chain.caller_since.set(caller_since);
-                // Who is left comes after whoever was to run next, in this chain or else the way of all
-                // others.
+                // A task that is left runs next in the former chain, if that has no next task. Else it goes into the
+                // runtime's queue.
                 match (chain.next.take(), self.next.take()) {
                     (Some(left), None) if within != Within::Nothing => chain.next.set(Some(left)),
                     (left, next) => {
@@ -108,7 +103,7 @@ impl Chain {
                 }
             }
         }
-        // Outside of a call nobody's run goes on: one that was not permitted has left its beginning here.
+        // Outside a call no run goes on: a guest that got no permission has left its beginning here.
         let since = self.since.take().filter(|_| within == Within::Guest);
         let _former = Former {
             chain: self,
@@ -122,11 +117,10 @@ impl Chain {
         work()
     }
 
-    /// Runs one after the other.
     fn run(&self) {
         for _ in 0..AT_MOST {
             let Some(next) = self.next.take() else { return };
-            // All share what the runtime lets one task do before others.
+            // The chain shares the runtime's budget for one task.
             if !has_budget_remaining() {
                 return self.next.set(Some(next));
             }
@@ -136,18 +130,18 @@ impl Chain {
 
     /// From when to when guests ran, if they did.
     fn ran(&self) -> Option<(Instant, Instant)> {
-        // What comes after its end is a guest's own time, too.
+        // What follows a guest's end counts as its own time.
         self.began.get().map(|began| (began, self.waits_since.get().unwrap_or_else(Instant::now)))
     }
 
-    /// The guest goes on that called those who ran from then to then.
+    /// The calling guest goes on, after others ran from `began` to `ended`.
     fn go_on(&self, (began, ended): (Instant, Instant)) {
         let since = self.since.replace(Some(ended)).unwrap_or(began);
         self.before.set(self.before.get() + began.saturating_duration_since(since));
     }
 }
 
-/// Notes when a guest, or a task of Main's, began to wait: whoever is handed the thread runs from then on.
+/// Notes when a guest, or a task of Main's, began to wait: the next task of the chain runs from then on.
 #[inline]
 pub fn note_wait(time: Instant) {
     CHAIN.with(|chain| {
@@ -157,8 +151,7 @@ pub fn note_wait(time: Instant) {
     });
 }
 
-/// The time at which a guest begins to run, and for how long, until then, the one ran in whose call it is to
-/// run, if nobody has counted that yet.
+/// When a guest begins to run, and how long its caller ran before, if nobody has counted that yet.
 #[inline]
 pub(crate) fn begin() -> (Instant, Duration) {
     CHAIN.with(|chain| {
@@ -173,7 +166,7 @@ pub(crate) fn begin() -> (Instant, Duration) {
     })
 }
 
-/// For how long the guest ran that ends its run now: before the calls in which others ran, and since then.
+/// How long the guest that stops now ran: before the calls in which others ran, and since then.
 #[inline]
 pub(crate) fn end(now: Instant) -> (Duration, Duration) {
     CHAIN.with(|chain| {
@@ -182,14 +175,14 @@ pub(crate) fn end(now: Instant) -> (Duration, Duration) {
     })
 }
 
-/// What comes from here on is no other guest's time.
+/// From here on, time belongs to no other guest.
 #[inline]
 pub(crate) fn forget_wait() {
-    // A thread that ends has none.
+    // The chain may be gone when a thread ends.
     let _ending = CHAIN.try_with(|chain| chain.waits_since.set(None));
 }
 
-/// Whether somebody is to run next, as whoever waits for an answer.
+/// Whether a task runs next on this thread: one that was handed it, or one that waits for an answer.
 #[inline]
 pub(crate) fn has_next() -> bool {
     CHAIN.with(|chain| {
@@ -200,7 +193,7 @@ pub(crate) fn has_next() -> bool {
     })
 }
 
-/// Polls a task of the runtime's as the first of a chain, and then those that are handed the thread.
+/// Polls a task of the runtime's as the first of a chain, and then the rest of the chain.
 pub(crate) fn first<T>(poll: impl FnOnce() -> T) -> T {
     CHAIN.with(|chain| {
         chain.during(Within::Own, || {
@@ -211,13 +204,13 @@ pub(crate) fn first<T>(poll: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Where the chain of this thread is in memory, by which threads are told apart.
+/// The address of this thread's chain tells threads apart.
 pub(crate) fn home() -> usize {
     CHAIN.with(address)
 }
 
-/// Has a task run next that is at home there, if it was woken by [`hand`] and another is polled on this thread, which
-/// is its home; else nothing is done with it.
+/// Has `task` run next, if [`hand`] wakes it, `home` is this thread, and a chain is polled here. Else does nothing with
+/// it.
 pub(crate) fn run_next(home: usize, task: impl FnOnce() -> Arc<dyn HandedTask>) -> bool {
     let run_next = |chain: &Chain| {
         // Not on the thread of another Main.
@@ -227,12 +220,12 @@ pub(crate) fn run_next(home: usize, task: impl FnOnce() -> Arc<dyn HandedTask>) 
         }
         is_next
     };
-    // A thread that ends has none.
+    // The chain may be gone when a thread ends.
     IS_HANDED.get() && CHAIN.try_with(run_next).unwrap_or(false)
 }
 
-/// Wakes whoever is to run next, if it is such a task and another is polled on this thread: it then runs as
-/// soon as that has been, and whoever was to run next takes the way of all others.
+/// Has the task that `wake` wakes run next, if a chain is polled on this thread. The task that was to run next goes
+/// into the runtime's queue.
 #[inline]
 pub(crate) fn hand(wake: impl FnOnce()) {
     struct Handing;
@@ -246,12 +239,11 @@ pub(crate) fn hand(wake: impl FnOnce()) {
     wake();
 }
 
-/// Sends by `send`, and has whoever that wakes run before it returns, and whom those hand the thread: for who
-/// would wait for them anyway, a task of Main's or a guest. Says until when guests ran in the call of a
-/// guest, if they did.
+/// Sends by `send`, and runs what that wakes, and their chain, before it returns: for a task of Main's or a guest that
+/// waits for the answer. Also returns when guests stopped that ran in the call of a guest.
 ///
-/// On another thread than the worker they run there, and so do those that are sent to by a guest which runs
-/// within the call of another, so that stacks do not pile up.
+/// On other threads than the worker it only sends. So it does for a guest that runs within another guest's call,
+/// because stacks must not pile up.
 pub fn switch<T>(send: impl FnOnce() -> T) -> (T, Option<Instant>) {
     CHAIN.with(|chain| {
         let within = match chain.within.get() {

@@ -1,4 +1,4 @@
-//! Work that a thread of the embedding program drives by itself, and parks meanwhile.
+//! Work that a thread of the embedding program drives itself; it parks meanwhile.
 
 use std::{
     future::poll_fn,
@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Polls `work` until it is done; parks the thread between, but not beyond what is set in `alarm`.
+/// Polls `work` until it is done. In between it parks the thread, at most until `alarm`.
 pub fn drive<T>(work: impl Future<Output = T>, alarm: &Alarm) -> T {
     let mut work = pin!(work);
     let wakeup = Arc::new(ThreadWaker { thread: thread::current(), state: AtomicU8::new(AWAITED) });
@@ -24,7 +24,7 @@ pub fn drive<T>(work: impl Future<Output = T>, alarm: &Alarm) -> T {
         if let Poll::Ready(done) = work.as_mut().poll(&mut context) {
             return done;
         }
-        // Only a thread that is parked is unparked: else the next `park` of whoever called would return at once.
+        // Only a parked thread is unparked: else the caller's next `park` would return at once.
         if !wakeup.is_still_awaited() {
             continue;
         }
@@ -35,12 +35,12 @@ pub fn drive<T>(work: impl Future<Output = T>, alarm: &Alarm) -> T {
     }
 }
 
-/// When a thread that drives some work must look at it again, at the latest.
+/// When at the latest a thread must look at its work again.
 #[derive(Debug, Default)]
 pub struct Alarm(Mutex<Option<Instant>>);
 
 impl Alarm {
-    /// Waits for `work` until `deadline`, in work that is driven with this alarm.
+    /// Waits for `work` until `deadline`, in work driven with this alarm.
     pub async fn within<T>(&self, deadline: Option<Instant>, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         poll_fn(|context| match (work.as_mut().poll(context), deadline) {
@@ -54,7 +54,6 @@ impl Alarm {
         .await
     }
 
-    /// The earliest of those that were set holds.
     fn set(&self, deadline: Option<Instant>) {
         let mut set = self.lock();
         *set = set.into_iter().chain(deadline).min();
@@ -73,7 +72,6 @@ impl Alarm {
     }
 }
 
-/// A thread that drives some work, and whether it is to look at it again.
 struct ThreadWaker {
     thread: Thread,
     state: AtomicU8,
@@ -87,7 +85,7 @@ const HAS_COME: u8 = 1;
 const PARKED: u8 = 2;
 
 impl ThreadWaker {
-    /// From now on whoever wakes the thread unparks it, unless somebody has woken it already.
+    /// From now on a wake-up unparks the thread, unless one has come already.
     fn is_still_awaited(&self) -> bool {
         self.state.compare_exchange(AWAITED, PARKED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
@@ -109,7 +107,7 @@ impl Wake for ThreadWaker {
 mod tests {
     use super::*;
 
-    /// Is ready when it is polled for the second time, and has itself polled again by `wake`.
+    /// Is ready when polled again; `wake` has it polled again.
     fn again(wake: impl Fn(&Waker)) -> impl Future<Output = ()> {
         let mut is_second = false;
         poll_fn(move |context| {

@@ -1,4 +1,4 @@
-//! The task of an extension, which another one can run from within its own poll: see [`chain`].
+//! The task of an extension, which another extension can run from within its own poll: see [`chain`].
 //!
 //! Knows nothing of what a task does.
 
@@ -18,7 +18,7 @@ use futures_util::task::{ArcWake, waker_ref};
 
 use crate::chain::{self, HandedTask, run_next};
 
-/// A task that can be handed the thread. Dropped, what it does is dropped.
+/// A task that can be handed the thread. Dropping it drops its work.
 pub struct Handoff<F: Future>(Arc<Node<F>>);
 
 impl<F: Future> fmt::Debug for Handoff<F> {
@@ -29,8 +29,7 @@ impl<F: Future> fmt::Debug for Handoff<F> {
 
 struct Node<F: Future> {
     work: Mutex<Work<F>>,
-    /// The runtime's task, which has one waker for as long as it is, and where the chain of its thread is in
-    /// memory, by which threads are told apart.
+    /// The waker of the runtime's task, which stays the same, and the address of its thread's chain.
     task: OnceLock<(Waker, usize)>,
 }
 
@@ -45,7 +44,7 @@ where
     F: Future + Send + 'static,
     F::Output: Send,
 {
-    /// Of what an extension's task does.
+    /// Wraps the work of an extension's task.
     pub fn new(work: F) -> Self {
         Self(Arc::new(Node { work: Mutex::new(Work::Going(Box::pin(work))), task: OnceLock::new() }))
     }
@@ -92,7 +91,7 @@ where
     F: Future + Send + 'static,
     F::Output: Send,
 {
-    /// On this thread; whether it has ended, with that or before.
+    /// Polls on this thread; true if the work has ended, now or before.
     fn poll(self: &Arc<Self>, work: &mut Work<F>) -> bool {
         let Work::Going(going) = work else { return true };
         let waker = waker_ref(self);
@@ -100,7 +99,7 @@ where
         let ended = match catch_unwind(AssertUnwindSafe(poll)) {
             Ok(Poll::Pending) => return false,
             Ok(Poll::Ready(output)) => Ok(output),
-            // It is its own task's, and not that of whoever handed it the thread.
+            // The panic belongs to this task, not to the one that polls it.
             Err(panic) => Err(panic),
         };
         *work = Work::Ended(ended);
@@ -114,8 +113,7 @@ where
     F::Output: Send,
 {
     fn run(self: Arc<Self>) {
-        // One that is polled already, and waits within its own call for the one that woke it, is polled
-        // again.
+        // A task that waits in its own call for the one that woke it is being polled: poll it again later.
         if self.work.try_lock().map_or(true, |mut work| self.poll(&mut work)) {
             self.schedule();
         }

@@ -1,7 +1,7 @@
-//! When a guest is polled: in its turn, within its share, and not where a look at timers and sockets is due.
+//! When a guest is polled: in its turn, within its share, and not when a look at timers and sockets is due.
 //!
-//! A guest that is woken by a message runs as soon as the worker thread comes to it. One that has used up its
-//! slice and could go on is *busy*: it waits for its turn.
+//! A guest that a message wakes runs when the worker thread comes to it. A guest that used up its slice and could go on
+//! is *busy*: it waits for its turn.
 
 #[cfg(test)]
 mod tests;
@@ -32,11 +32,11 @@ use crate::{
     turns::Turns,
 };
 
-/// Time after which a slice is looked into, ten times what one takes: Main was stopped in it, or the guest has had done a
-/// long piece of work, such as a `memory.fill`. To read the processor's time each time would cost a system call.
+/// A slice this long, ten times the usual, is examined: Main was stopped, or the guest had a long piece of work done,
+/// such as `memory.fill`. Reading the processor time of every slice would cost a system call each.
 const LONG: Duration = Duration::from_micros(2500);
 
-/// Lets others run, as a guest that has used up its slice.
+/// Lets others run, as a guest does that has used up its slice.
 pub async fn end_slice() {
     let mut has_ended = false;
     poll_fn(|context| {
@@ -52,30 +52,29 @@ pub async fn end_slice() {
 /// A guest that runs in turn and within its share. Dropped, it gives up its place.
 pub struct InTurn<F> {
     guest: Pin<Box<F>>,
-    /// How the guest is woken in the task that polled it last.
+    /// The guest's waker in the task that polled it last.
     guest_waker: Option<(Arc<GuestWaker>, Waker)>,
     turns: Arc<Turns>,
     ticket: Option<Arc<Ticket>>,
-    /// It was woken, and lets the worker look at timers and sockets first.
+    /// Its wait for the worker's look at timers and sockets, after it was woken.
     look: Option<Arc<Ticket>>,
     share: Share,
-    /// Where the share is kept between instances.
+    /// Keeps the share between instances.
     kept: Arc<SharedShare>,
-    /// Others spend of that at the same time.
+    /// Others spend from `kept` at the same time.
     is_shared: bool,
     delay: Option<Delay>,
     activity: Arc<Activity>,
     usage: Arc<Usage>,
 }
 
-/// A wait until the guest is under its share again.
 struct Delay {
     over: Pin<Box<Sleep>>,
     began: Instant,
 }
 
 impl<F: Future> InTurn<F> {
-    /// Runs in these turns and within this share, and counts what it takes in `usage`.
+    /// Runs in these turns and within this share; counts its processor time in `usage`.
     pub fn new(
         guest: F,
         turns: Arc<Turns>,
@@ -99,20 +98,19 @@ impl<F: Future> InTurn<F> {
         }
     }
 
-    /// With a share that others spend of at the same time.
+    /// Others spend from the same share at the same time.
     pub fn among_others(mut self) -> Self {
         self.is_shared = true;
         self
     }
 
-    /// Ready when the guest may run.
     fn poll_permission(&mut self, context: &mut Context<'_>) -> Poll<Instant> {
         loop {
             if let Some(delay) = &mut self.delay {
                 ready!(delay.over.as_mut().poll(context));
                 self.usage.add_delay(nanoseconds(delay.began.elapsed()));
                 self.delay = None;
-                // Delays end together: without turns, so many would run at once.
+                // Delays end together: without turns, all of them would run at once.
                 self.join(context);
             }
             let (now, uncounted) = chain::begin();
@@ -128,13 +126,12 @@ impl<F: Future> InTurn<F> {
                     None => Poll::Ready(now),
                 };
             };
-            // A turn that cannot be used is somebody else's.
+            // Another guest can use this turn.
             self.leave();
             self.delay = Some(Delay { over: Box::pin(sleep(wait)), began: now });
         }
     }
 
-    /// Takes a place in the queue.
     fn join(&mut self, context: &Context<'_>) {
         self.ticket = Some(self.turns.join(context.waker()));
     }
@@ -164,11 +161,11 @@ impl<F: Future> Future for InTurn<F> {
         }
         let start = ready!(this.poll_permission(context));
         this.activity.begin(start);
-        // Nearly always it is the same task. Of another the guest is told now, since it is polled.
+        // Nearly always the same task polls. The guest learns of another task's waker now, as it is polled.
         this.guest_waker.take_if(|(of, _)| !of.task.will_wake(context.waker()));
         let (guest_waker, waker) = this.guest_waker.get_or_insert_with(|| GuestWaker::of(context.waker()));
         guest_waker.begin();
-        // Fuel and turns bound it. The runtime's budget, which all that are handed the thread would share, would have it
+        // Fuel and turns bound the guest. The runtime's budget is shared by the whole chain: under it, the guest could
         // find nothing to read where there is something.
         let result = pin!(unconstrained(this.guest.as_mut())).poll(&mut Context::from_waker(waker));
         let is_busy = guest_waker.end();
@@ -190,7 +187,7 @@ impl<F: Future> Future for InTurn<F> {
             this.turns.look.answered(ticket);
         }
         if result.is_pending() {
-            // What comes after its end is no other's time, and takes long.
+            // What follows its end takes long, and is no other guest's time.
             chain::note_wait(end);
             if !chain::has_next() {
                 chain::hand(|| this.turns.look.call_next());
@@ -229,13 +226,10 @@ struct GuestWaker {
     state: AtomicU8,
 }
 
-/// The guest runs.
 const RUNNING: u8 = 1;
-/// It was woken.
 const WOKEN: u8 = 2;
 
 impl GuestWaker {
-    /// Of a guest in that task.
     fn of(task: &Waker) -> (Arc<Self>, Waker) {
         let guest = Arc::new(Self { task: task.clone(), state: AtomicU8::new(0) });
         (guest.clone(), guest.into())
@@ -247,7 +241,7 @@ impl GuestWaker {
 
     /// Whether it was woken meanwhile.
     fn end(&self) -> bool {
-        // In one step: a wake-up goes to the task, or is seen here.
+        // One step, so a wake-up either goes to the task or is seen here.
         self.state.swap(0, Ordering::AcqRel) & WOKEN != 0
     }
 }

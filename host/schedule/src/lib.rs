@@ -1,7 +1,7 @@
 //! Which task runs next on the worker thread, and for how long.
 //!
-//! Knows nothing of messages, nor of what a task does. The task of each extension is a [`Handoff`] around an
-//! [`InTurn`] around its guest: the first decides *which task is polled next*, the second *whether its guest may run*.
+//! Knows nothing of messages, nor of what a task does. Each extension's task is a [`Handoff`] around an [`InTurn`]
+//! around its guest. The first decides *which task is polled next*, the second *whether its guest may run*.
 //!
 //! # What runs next
 //!
@@ -36,11 +36,11 @@
 //!                  3. whatever the runtime has in its queue
 //! ```
 //!
-//! Tasks that run one after the other in this way are a *chain*. It ends after 64 tasks, or sooner when the runtime's
-//! budget for one task is used up: the runtime then polls what else is ready. A wake-up hands the thread over only
-//! while a chain runs on it, so timers and sockets, which the runtime looks at between its tasks, never do.
+//! Tasks that run one after the other like this are a *chain*. A chain ends after 64 tasks, or when the runtime's
+//! budget for one task is used up; then the runtime polls other tasks. A wake-up hands over the thread only while a
+//! chain runs there. Timers and sockets never do: the runtime looks at them between its tasks.
 //!
-//! A task that is woken when another is to run next takes its place; the other goes into the runtime's queue.
+//! A task woken later takes the place of the one that was to run next, which goes into the runtime's queue.
 //!
 //! # Calls within calls
 //!
@@ -49,21 +49,21 @@
 //!   └──── its stack ───────────── and A's ─────────── and B's ┘        on the same stack as B, after it
 //! ```
 //!
-//! At most two guests are on one stack: a guest that runs within the call of another guest has the ones that it calls
-//! run after it. Else the length of a chain of calls would be bounded by a crash.
+//! At most two guests are on one stack: guests called by a guest that runs within another's call run after it. Else a
+//! long chain of calls would overflow the stack.
 //!
 //! # When the worker looks at timers and sockets
 //!
-//! The runtime looks at them between tasks, and a chain is one task. So [`InTurn`] counts for how long guests have run
-//! since the last look. After 100 µs every guest that is to run next waits for the look instead. The look calls the
-//! first of them. When that one stops and has handed the thread to nobody, it calls the next one, as long as less than
-//! 100 µs have passed; then the following look is due.
+//! The runtime looks at them between tasks, and a chain is one task. So [`InTurn`] counts how long guests have run
+//! since the last look. After 100 µs every further guest waits for the look. The look calls the first of them. When a
+//! called guest stops without handing over the thread, it calls the next, until 100 µs have passed and another look is
+//! due.
 //!
 //! # A thread of the embedding program
 //!
-//! [`drive()`] polls one future on the thread that calls it, and parks that thread between. It has no part in the above:
-//! what it waits for runs on the worker, which wakes it. [`mark_worker_thread`] marks the worker, so that a blocking call
-//! from there, which would wait for itself, is refused.
+//! [`drive()`] polls one future on the calling thread and parks it in between. It has no part in the above: what it
+//! waits for runs on the worker, which wakes it. [`mark_worker_thread`] marks the worker, so that a blocking call there,
+//! which would wait for itself, is refused.
 
 mod activity;
 mod blocking;

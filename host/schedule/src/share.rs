@@ -1,4 +1,4 @@
-//! A share of the worker thread's time: credit that comes with time and goes with work.
+//! A share of the worker thread's time: credit comes with time and goes with work.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -7,25 +7,25 @@ use std::{
 
 use weir_names::CpuShare;
 
-/// Time whose share may be used at once: short bursts of work are not delayed.
+/// The share of this time may be used at once, so short bursts are not delayed.
 const BURST: Duration = Duration::from_millis(500);
 
-/// Time whose share a delay waits for: less would be a timer for each slice, more a long silence.
+/// A delay waits for the share of this time: less would be a timer for each slice, more a long silence.
 const RESUME: Duration = Duration::from_millis(10);
 
-/// Nanoseconds of work that may be owed, more than any one piece takes: a machine that was suspended may have counted that
-/// as the processor's time.
+/// The most nanoseconds of work owed, more than any one piece takes: a suspended machine may count the pause as
+/// processor time.
 const MAX_DEBT: i64 = 1_000_000_000;
 
 /// Hundredths of a percent in the whole.
 const WHOLE: i64 = 10_000;
 
-/// The share of one extension, which no restart renews.
+/// The share of one extension. A restart does not renew it.
 #[derive(Debug)]
 pub struct SharedShare(Mutex<Share>);
 
 impl SharedShare {
-    /// With the credit of a burst.
+    /// Starts with the credit of a burst.
     pub fn new(share: CpuShare) -> Self {
         Self(Mutex::new(Share::new(share, Instant::now())))
     }
@@ -38,12 +38,12 @@ impl SharedShare {
 
 /// What one extension may use of the worker thread.
 ///
-/// A token bucket: it fills by `share` nanoseconds each nanosecond, up to the share of [`BURST`], and
-/// is looked at only when the extension runs, so that an idle one costs nothing.
+/// A token bucket: it fills by `share` nanoseconds each nanosecond, up to the share of [`BURST`]. It is looked at only
+/// when the extension runs, so an idle one costs nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share {
     points: i64,
-    /// Nanoseconds of work; below zero it is over its share.
+    /// Nanoseconds of work; negative when over the share.
     credit: i64,
     looked: Instant,
 }
@@ -54,14 +54,13 @@ impl Share {
         Self { points, credit: part(points, BURST), looked: now }
     }
 
-    /// How long the extension must wait before it may run.
     #[inline]
     pub(crate) fn wait(&mut self, now: Instant) -> Option<Duration> {
         if self.points == WHOLE {
             return None;
         }
         let earned = part(self.points, now.saturating_duration_since(self.looked));
-        // Less than a nanosecond's worth is not lost, but waits for the next look.
+        // Less than a nanosecond's worth waits for the next look instead of being lost.
         if earned > 0 {
             self.looked = now;
             self.credit = self.credit.saturating_add(earned).min(part(self.points, BURST));
@@ -74,7 +73,6 @@ impl Share {
         Some(Duration::from_nanos(u64::try_from(wait).unwrap_or_default()))
     }
 
-    /// Takes what was used of the credit.
     #[inline]
     pub(crate) fn spend(&mut self, nanoseconds: u64) {
         let spent = i64::try_from(nanoseconds).unwrap_or(i64::MAX);
@@ -82,7 +80,7 @@ impl Share {
     }
 }
 
-/// That many hundredths of a percent of a time, in nanoseconds.
+/// `points` hundredths of a percent of `time`, in nanoseconds.
 fn part(points: i64, time: Duration) -> i64 {
     let nanoseconds = i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
     nanoseconds.checked_mul(points).map_or(i64::MAX, |product| product / WHOLE)
@@ -92,7 +90,7 @@ fn part(points: i64, time: Duration) -> i64 {
 mod tests {
     use super::*;
 
-    /// Runs a guest that always can, in polls of `slice`, for `time`; returns what it used.
+    /// Runs an always busy guest in polls of `slice` for `time`; returns the share that it used.
     fn busy(share: &str, slice: Duration, time: Duration) -> f64 {
         let start = Instant::now();
         let mut share = Share::new(share.parse().unwrap(), start);

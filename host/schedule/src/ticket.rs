@@ -1,4 +1,4 @@
-//! A place to wait in: of one guest in one queue.
+//! One guest's place in one queue.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -7,9 +7,9 @@ use std::{
 
 use futures_util::task::AtomicWaker;
 
-/// A place in the queue, or a wait for the worker's next look at timers and sockets alone.
+/// A place in the queue of turns, or only a wait for the worker's next look at timers and sockets.
 ///
-/// Its holder may be woken by anything at any time, and runs only when it is called.
+/// Anything may wake its holder at any time; it runs only when called.
 #[derive(Debug, Default)]
 pub(crate) struct Ticket {
     /// Set with the turn, before its holder is called.
@@ -19,19 +19,16 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
-    /// Has this task woken when its holder is called.
     #[inline]
     pub(crate) fn register(&self, task: &Waker) {
         self.task.register(task);
     }
 
-    /// Its holder may run.
     pub(crate) fn call(&self) {
         self.is_called.store(true, Ordering::Release);
         self.task.wake();
     }
 
-    /// Ready when it is called.
     #[inline]
     pub(crate) fn poll(&self, context: &Context<'_>) -> Poll<()> {
         self.task.register(context.waker());

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Parts of a limit, of which a pause uses up one at most.
+/// Parts of a limit. A pause uses up one at most.
 const PARTS: u32 = 16;
 
-/// What a timer on a busy machine is late by. One that is later shows that Main did not run.
+/// How late a timer may be on a busy machine. A later one shows that Main did not run.
 const LATE: Duration = Duration::from_millis(10);
 
-/// Time for something to happen in, while Main runs.
+/// A time limit that counts only while Main runs.
 ///
-/// A process that is stopped, by a debugger or with its machine, can neither do what it is waited for nor see that it is
-/// done. So the limit is slept through part by part: a part that ends late counts once, however late that is.
+/// A process stopped by a debugger, or with its machine, can neither do the awaited work nor see that it is done. So
+/// the limit is slept through in parts: a part that ends late counts once, however late.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeLimit {
     part: Duration,
@@ -22,13 +22,13 @@ pub struct TimeLimit {
 }
 
 impl TimeLimit {
-    /// From now on.
+    /// Starts now.
     pub fn new(time: Duration) -> Self {
         let part = time / PARTS;
         Self { part, left: PARTS, next: Instant::now() + part }
     }
 
-    /// Waits until it is over. Given up and called again, it goes on.
+    /// Waits until it is over. Dropped and called again, it goes on.
     pub async fn over(&mut self) {
         while self.left > 0 {
             sleep_until(self.next).await;
@@ -41,7 +41,7 @@ impl TimeLimit {
         }
     }
 
-    /// What comes of work, if that is done before.
+    /// The outcome of `work`, if that is done in time.
     pub async fn within<T>(mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;

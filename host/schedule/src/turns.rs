@@ -1,6 +1,6 @@
 //! The turns of busy extensions: one runs at a time.
 //!
-//! However many are busy, a message waits for one slice, not for one of each.
+//! So a message waits for one slice, however many are busy.
 
 use std::{
     collections::VecDeque,
@@ -14,20 +14,17 @@ use crate::{look::Look, ticket::Ticket};
 #[derive(Debug, Default)]
 pub struct Turns {
     queue: Mutex<WaitingTurns>,
-    /// The looks at timers and sockets, which these and all others wait for.
+    /// The looks at timers and sockets, which all guests wait for.
     pub(crate) look: Arc<Look>,
 }
 
-/// Those that wait for a turn, the next one first.
 #[derive(Debug, Default)]
 pub(crate) struct WaitingTurns {
     pub(crate) waiting: VecDeque<Arc<Ticket>>,
-    /// Somebody has the turn.
     pub(crate) is_taken: bool,
 }
 
 impl Turns {
-    /// Takes a place at the end for a task.
     pub(crate) fn join(&self, task: &Waker) -> Arc<Ticket> {
         let ticket = Arc::<Ticket>::default();
         ticket.register(task);

@@ -6,12 +6,12 @@ thread_local! {
     static IS_WORKER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Waiting on this thread would wait for itself.
+/// Marks this thread: waiting on it would wait for itself.
 pub fn mark_worker_thread() {
     IS_WORKER.set(true);
 }
 
-/// Whether this is a worker thread, of whichever Main.
+/// Whether this is the worker thread of any Main.
 #[inline]
 pub fn is_worker_thread() -> bool {
     IS_WORKER.get()

@@ -1,5 +1,4 @@
-//! Waits that would never end: which peer waits for which with everything else stopped, and the refusal of a
-//! wait that would close a circle.
+//! Waits that would never end: which blocked peer waits for which, and the refusal of a wait that would close a circle.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,7 +9,7 @@ use crate::{
 };
 use weir_names::Error;
 
-/// A peer waits for others, and nothing else reaches it meanwhile. Dropped, it waits no longer.
+/// A peer waits for others, and nothing else reaches it meanwhile. Dropping it ends the wait.
 #[derive(Debug)]
 pub(crate) struct WaitGuard(Arc<Peer>);
 
@@ -21,10 +20,10 @@ impl Drop for WaitGuard {
 }
 
 impl Bus {
-    /// From now on `caller` waits for the answer of `receiver`, as [`wait_for`](Self::wait_for) has it.
+    /// From now on `caller` waits for the answer of `receiver`, as in [`wait_for`](Self::wait_for).
     pub(crate) fn wait_for_answer(&self, caller: &Arc<Peer>, receiver: &Peer) -> Result<WaitGuard, Error> {
         let wait = Wait::answer(receiver.id());
-        // Nearly always there is no way to follow.
+        // Nearly always the receiver waits for nothing.
         if receiver.id() == caller.id() || !receiver.ends_all_waits() {
             self.refuse_circle(caller, std::iter::once(&wait.on))?;
         }
@@ -32,15 +31,15 @@ impl Bus {
         Ok(WaitGuard(caller.clone()))
     }
 
-    /// From now on `caller` waits for all of these; fails if one of them waits, by however many more, for
-    /// `caller`. Nobody waits for an instance that is still to take over.
+    /// From now on `caller` waits for all of these. Fails if one of them waits for `caller`, directly or through
+    /// others. An instance that is still to take over is exempt: nobody waits for it.
     pub(crate) fn wait_for(&self, caller: &Arc<Peer>, waits: Vec<Wait>) -> Result<WaitGuard, Error> {
         self.refuse_circle(caller, waits.iter().map(|wait| &wait.on))?;
         caller.set_waits(waits);
         Ok(WaitGuard(caller.clone()))
     }
 
-    /// Fails if one of these waits, by however many others, for `caller`.
+    /// Fails if one of `others` waits for `caller`, directly or through others.
     pub(crate) fn refuse_circle<'o>(
         &self,
         caller: &Peer,
@@ -56,7 +55,7 @@ impl Bus {
         }
     }
 
-    /// The way to `caller`, if all that could end the wait wait for it, or are it.
+    /// The path to `caller`, if every peer that could end the wait waits for it, or is it.
     fn way_back(
         &self,
         on: &WaitTarget,
@@ -79,7 +78,7 @@ impl Bus {
         way
     }
 
-    /// Of those of whom any could end a wait.
+    /// The same for peers of which any one could end the wait.
     fn way_back_of(
         &self,
         servers: &[Arc<Peer>],
@@ -88,7 +87,7 @@ impl Bus {
     ) -> Option<Vec<String>> {
         let is_one = servers.iter().any(|server| server.id() == caller.id());
         let mut way = is_one.then(|| vec![caller.name().to_owned()]);
-        // Of several, one that does not run serves nothing, and waits for nobody.
+        // A server that does not run serves nothing and waits for nobody, so among several it does not count.
         let counts =
             |server: &&Arc<Peer>| server.id() != caller.id() && (servers.len() == 1 || server.is_up());
         for server in servers.iter().filter(counts) {

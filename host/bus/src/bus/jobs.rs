@@ -1,4 +1,4 @@
-//! Jobs: into which queue, by which peer, how long they wait for room, and back from the dead letters.
+//! Jobs: which peer puts into which queue, how long they wait for room, and the way back from the dead letters.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -18,7 +18,7 @@ use crate::{
     room::Room,
 };
 
-/// A job on its way into a queue. Dropped, it waits no longer.
+/// A job on its way into a queue. Dropping it ends its wait for room.
 #[derive(Debug)]
 #[must_use = "it does not wait for room unless awaited"]
 pub struct Putting {
@@ -30,7 +30,7 @@ pub struct Putting {
 }
 
 impl Putting {
-    /// Waits for room where it must; the id of the job.
+    /// Waits for room if it must; returns the id of the job.
     pub async fn put(mut self) -> Result<MessageId, Error> {
         let Some((room, _)) = &self.waiting else { return Ok(self.id) };
         let room = room.clone();
@@ -40,7 +40,7 @@ impl Putting {
             true => Ok(self.id),
             false if self.queue.is_closed() => Err(self.queue.closed()),
             false if room.is_overdue() => Err(Error::Timeout),
-            // What it waited for is refused from now on.
+            // The queue now refuses jobs of the kind that waited.
             false => Err(Error::Overloaded(self.queue.name().to_string())),
         }
     }
@@ -60,13 +60,13 @@ impl Drop for Putting {
 }
 
 impl Bus {
-    /// From now on these are the queues, each with the queue that its dead jobs go to. One that is no longer
-    /// among them takes no more jobs; it is kept, for what it holds, and for those that know it if it comes back.
+    /// Sets the queues, each with the queue for its dead jobs. A queue left out takes no more jobs. It is kept for the
+    /// jobs it holds, and for its users if it comes back.
     pub fn configure_queues(&self, queues: Vec<(QueueName, QueueSettings, Option<QueueName>)>) {
         self.queues.configure(&queues, &self.on_loss);
     }
 
-    /// A queue by its name, for `peer` to put into or to take from.
+    /// Finds a queue for `peer` to put into or take from.
     pub fn open_queue(&self, peer: &Peer, name: &str) -> Result<Arc<SharedQueue>, Error> {
         let name: QueueName = parsed(name)?;
         if let (Err(denied), Err(_)) = (peer.may_put(&name), peer.may_take(&name)) {
@@ -80,7 +80,7 @@ impl Bus {
         self.queues.find(name)
     }
 
-    /// Puts a job at the end of a queue. If that has it wait, it waits at most so long, and not beyond
+    /// Puts a job at the end of a queue. If the job must wait for room, it waits at most `timeout`, and not beyond
     /// `parent`.
     pub fn put(
         self: &Arc<Self>,
@@ -100,9 +100,9 @@ impl Bus {
             self.deadlines.watch((deadline, id), room.clone());
             (room, deadline)
         });
-        // From here on what waits is withdrawn if this is dropped.
+        // From here on, dropping this withdraws a waiting job.
         let mut putting = Putting { bus: self.clone(), queue: queue.clone(), id, waiting, _waits: None };
-        // Main's clients wait each for itself.
+        // Main's clients wait independently.
         if let Some(room) = room.filter(|_| sender.id() != PeerId::MAIN) {
             let wait = Wait { on: WaitTarget::Queue(queue.clone()), room: Some(room.clone()) };
             match self.wait_for(sender, vec![wait]) {
@@ -120,9 +120,9 @@ impl Bus {
         Ok(putting)
     }
 
-    /// Puts dead letters back where they died: one, or all; how many those were.
+    /// Puts one dead letter, or all, back where they died; returns how many.
     ///
-    /// Fails with why the first of those stays that cannot go back; all that can are back then.
+    /// Fails with the reason why the first of the others could not go back. The rest are back even then.
     pub fn requeue(&self, queue: &Arc<SharedQueue>, id: Option<MessageId>) -> Result<u64, Error> {
         let died = |job: &QueuedJob| job.died_in.is_some() && id.is_none_or(|id| job.id == id);
         let (mut moved, mut kept, mut failed) = (0, Vec::new(), None);

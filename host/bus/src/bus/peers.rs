@@ -1,4 +1,4 @@
-//! Peers: how they come, change and go.
+//! How peers come, change and go.
 
 use std::sync::Arc;
 
@@ -11,8 +11,7 @@ use crate::{
 };
 
 impl Bus {
-    /// Adds an extension as a peer that is down, as the owner of what it may fulfil; or as a copy of
-    /// another.
+    /// Adds an extension as a peer that is down: the owner of what it may fulfil, or a copy of another peer.
     pub fn add_peer(
         &self,
         id: &ExtensionId,
@@ -23,20 +22,19 @@ impl Bus {
         self.owners.add(id, limits, access, copy_of)
     }
 
-    /// A renewed peer takes the place of the one with its number: whoever looks finds it, and what it may
-    /// no longer subscribe to ends. It owns what it fulfils from now on, but for what another has come to
-    /// own, where it does not `claim` that.
+    /// A renewed peer replaces the one with its number. Subscriptions that it may not have end. It owns what it fulfils
+    /// from now on; with `claim` even what another peer has come to own.
     pub fn hand_over(&self, peer: &Arc<Peer>, claim: bool) {
         self.owners.replace(peer, claim);
         self.renew_subscriptions(peer);
     }
 
-    /// The same for one that may have to give its place back to the one before. What it may not subscribe to is
-    /// kept from it, and ends with [`renew_subscriptions`](Self::renew_subscriptions).
+    /// As [`hand_over`](Self::hand_over), for a peer that may have to give its place back. Subscriptions that it may
+    /// not have are held, and end with [`renew_subscriptions`](Self::renew_subscriptions).
     pub fn hand_over_on_trial(&self, peer: &Arc<Peer>) {
         self.owners.replace(peer, true);
         if peer.shares_inbox() {
-            // What is kept from one would be kept from all of them.
+            // Peers that share an inbox cannot be held apart.
             self.renew_subscriptions(peer);
         } else {
             self.hold_subscriptions(peer);
@@ -49,8 +47,7 @@ impl Bus {
         peer.set_phase(Phase::Down);
     }
 
-    /// Nobody will read on, unless somebody else serves its inbox: subscriptions end, and whoever waits for
-    /// an answer hears it now.
+    /// The peer reads no more. Unless another serves its inbox, its subscriptions end, and waiting callers hear it now.
     pub fn forget(&self, peer: &Peer) {
         if !peer.inbox().is_served() {
             self.unsubscribe_all(peer);
@@ -71,12 +68,12 @@ impl Bus {
         self.owners.main()
     }
 
-    /// The peer of this number.
+    /// The peer with this number.
     pub fn peer(&self, id: PeerId) -> Option<Arc<Peer>> {
         self.owners.get(id)
     }
 
-    /// The peer that answers a request, with the version of the owners for which that holds.
+    /// The peer that answers a request, and the version of the owners for which that holds.
     pub(crate) fn route(
         &self,
         contract: &ContractName,
@@ -85,7 +82,7 @@ impl Bus {
         self.owners.find(contract, provider)
     }
 
-    /// All that serve the inbox of this peer.
+    /// All peers that serve this peer's inbox.
     pub(crate) fn servers(&self, owner: &Arc<Peer>) -> Vec<Arc<Peer>> {
         let copies = owner.copies();
         let copies = copies.into_iter().filter_map(|id| self.peer(id));

@@ -1,5 +1,4 @@
-//! The delivery of events: to every subscription that matches, and the wait for those that have their
-//! publisher wait.
+//! The delivery of events to every matching subscription, and the publisher's wait where a policy is `block`.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -22,23 +21,22 @@ use crate::{
     topics::{self, SharedTopic},
 };
 
-/// An event on its way: delivered to all who had room, and waiting for the rest. Dropped, it waits no
-/// longer.
+/// An event on its way: delivered where there was room, waiting elsewhere. Dropping it ends the wait.
 #[derive(Debug)]
 #[must_use = "it does not wait for room unless awaited"]
 pub struct Publishing {
     bus: Arc<Bus>,
     receipt: Receipt,
-    /// Fuel is charged for them.
+    /// Subscriptions compared, for which fuel is charged.
     pub compared: u32,
     waiting: Vec<RoomWait>,
     _waits: Option<WaitGuard>,
     topic: Option<SharedTopic>,
-    /// The one that it is for.
+    /// The one peer that it is for.
     to: Option<String>,
 }
 
-/// The wait for room of one subscriber's.
+/// The wait for room in one subscriber's inbox.
 #[derive(Debug)]
 struct RoomWait {
     subscription: Arc<Subscription>,
@@ -47,7 +45,7 @@ struct RoomWait {
 }
 
 impl Publishing {
-    /// Subscriptions to which it was delivered, or that lost something for it.
+    /// Subscriptions that got it, lost an event for it, refused it, or have it wait.
     pub fn deliveries(&self) -> u32 {
         let Receipt { delivered, shed, refused } = self.receipt;
         let waiting = self.waiting.len();
@@ -57,7 +55,7 @@ impl Publishing {
             .saturating_add(u32::try_from(waiting).unwrap_or(u32::MAX))
     }
 
-    /// Waits for room where it must, and says who got it.
+    /// Waits for room if it must; returns what happened to the event.
     pub async fn receipt(mut self) -> Result<Receipt, Error> {
         let mut is_overdue = false;
         for waiting in &self.waiting {
@@ -72,7 +70,6 @@ impl Publishing {
         }
     }
 
-    /// Ends the wait.
     fn settle(&mut self) {
         let mut settled = Receipt::default();
         for RoomWait { subscription, room, id } in self.waiting.drain(..) {
@@ -100,8 +97,8 @@ impl Drop for Publishing {
 }
 
 impl Bus {
-    /// Publishes to every subscription that matches, or to those of one peer alone. Whoever has its
-    /// publishers wait is waited for at most so long, and not beyond `parent`.
+    /// Publishes to every matching subscription, or only to those of the peer `to`. Where a policy is `block`, it waits
+    /// at most `timeout`, and not beyond `parent`.
     pub fn publish(
         self: &Arc<Self>,
         sender: &Arc<Peer>,
@@ -122,7 +119,7 @@ impl Bus {
             let text = format!("`{name}` does not run or has not subscribed to `{topic}`");
             return Err(Error::NoProvider(text));
         }
-        // Main's clients wait each for itself.
+        // Main's clients wait independently.
         let stands_still = table.can_block() && sender.id() != PeerId::MAIN;
         if stands_still {
             let bytes = ENVELOPE_BYTES + (topic.as_str().len() + payload.len()) as u64;
@@ -158,7 +155,7 @@ impl Bus {
             let on = WaitTarget::Peer(subscription.peer.id());
             let id = (self.deadline_within(timeout, parent), self.next_message_id());
             if stands_still && self.refuse_circle(sender, std::iter::once(&on)).is_err() {
-                // What it has just delivered has filled the last place of one who waits for it.
+                // This event filled the last place of a subscriber that waits for the sender.
                 room.expire();
             } else {
                 self.deadlines.watch(id, room.clone());
@@ -168,7 +165,7 @@ impl Bus {
         }
         let to = to.map(ToOwned::to_owned);
         let bus = self.clone();
-        // From here on what waits is withdrawn if this is dropped, as where the wait is refused.
+        // From here on, dropping this withdraws waiting events, also when the wait is refused.
         let mut publishing = Publishing { bus, receipt, compared, waiting, _waits: None, topic: known, to };
         if stands_still && !waits.is_empty() {
             publishing._waits = Some(self.wait_for(sender, waits)?);
@@ -176,17 +173,17 @@ impl Bus {
         Ok(publishing)
     }
 
-    /// From now on the last value of these topics is kept, and of no others.
+    /// Keeps the last value of these topics, and of no others.
     pub fn retain(&self, topics: impl IntoIterator<Item = Topic>) {
         self.topics.retain(topics);
     }
 
-    /// Every topic that is known, by name.
+    /// Every known topic, by name.
     pub fn topic_stats(&self) -> Vec<topics::TopicStats> {
         self.topics.stats()
     }
 
-    /// Delivers to one subscription; the room that it waits for, where there is none.
+    /// Delivers to one subscription; returns the room to wait for, if any.
     fn deliver(
         &self,
         subscription: &Subscription,

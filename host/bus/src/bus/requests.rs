@@ -20,16 +20,16 @@ use crate::{
     waiter::{ReplyTo, Route, Slot, Term, Waiter},
 };
 
-/// An operation that a caller has looked up, and who answers it.
+/// An operation that a caller has looked up, and its receiver.
 #[derive(Clone, Debug)]
 pub struct Target {
     route: Arc<Route<Arc<Peer>>>,
-    /// Whether the caller named the receiver, who need not be the owner.
+    /// Whether the caller named the receiver, which need not be the owner.
     is_named: bool,
     /// The operation's number, and the receiver's instance for which it holds.
     number: u32,
     reader: ReaderId,
-    /// The version of the owners by which the receiver was found.
+    /// The version of the owners in which the receiver was found.
     owners: u64,
 }
 
@@ -39,7 +39,7 @@ impl Target {
         self.route.receiver.limits().message_size
     }
 
-    /// Whether it was opened for this operation, by these names.
+    /// Whether it was opened with these names.
     pub fn is(&self, contract: &str, operation: &str, provider: Option<&str>) -> bool {
         let Route { operation: own, receiver } = &*self.route;
         own.contract.as_str() == contract
@@ -51,12 +51,11 @@ impl Target {
     }
 }
 
-/// One caller that waits for one answer. Dropped, it gives up.
+/// A caller's wait for one answer. Dropping it gives up.
 #[derive(Debug)]
 #[must_use = "the answer is lost unless awaited"]
 pub struct PendingCall {
     waiter: Arc<Waiter>,
-    /// It has the answer.
     is_over: bool,
     /// Nothing else reaches the caller meanwhile.
     _waits: Option<WaitGuard>,
@@ -67,11 +66,11 @@ pub struct PendingCall {
 #[must_use = "it does not wait for room unless awaited"]
 pub struct Sending(Parked);
 
-/// The room for which a request waits, if it does, and with it perhaps its sender.
+/// The room that a request waits for, if any, and its sender's wait, if that waits too.
 type Parked = Option<(Arc<Room>, Option<WaitGuard>)>;
 
 impl Sending {
-    /// Waits until it is in the inbox, or its time is over.
+    /// Waits until the request is in the inbox, or its time is over.
     pub async fn sent(self) {
         if let Some((room, _waits)) = &self.0 {
             room.settled().await;
@@ -80,7 +79,7 @@ impl Sending {
 }
 
 impl PendingCall {
-    /// Waits for the answer, at most to the deadline.
+    /// Waits for the answer, at most until the deadline.
     pub async fn answer(mut self) -> Result<Bytes, Error> {
         let Some(slot) = self.waiter.slot() else { return Err(Error::PeerGone) };
         let outcome = slot.outcome().await;
@@ -101,7 +100,7 @@ impl Drop for PendingCall {
 }
 
 impl Bus {
-    /// Looks up who answers `operation` of `contract`, if `caller` may call it.
+    /// Looks up the receiver of `operation` of `contract`, if `caller` may call it.
     pub fn open(
         &self,
         caller: &Peer,
@@ -128,9 +127,9 @@ impl Bus {
         Ok(target)
     }
 
-    /// Sends a request whose answer somebody waits for.
+    /// Sends a request and waits for its answer.
     ///
-    /// With `blocking`, nothing else reaches the caller meanwhile: a circle of such waits is refused.
+    /// With `blocking`, nothing else reaches the caller meanwhile, so a circle of such waits is refused.
     pub fn call(
         &self,
         caller: &Arc<Peer>,
@@ -145,13 +144,13 @@ impl Bus {
             false => None,
         };
         let slot = ReplyTo::Slot(Slot::default());
-        // While it waits for room it waits for the answer, too.
+        // Its wait for the answer covers the wait for room.
         let (waiter, _room) = self.submit(caller, target, payload, term, slot)?;
         Ok(PendingCall { waiter, is_over: false, _waits: waits })
     }
 
-    /// Sends a request whose answer comes through the caller's inbox; so does what comes of it if there
-    /// is no room for it by the deadline.
+    /// Sends a request. Its answer comes through the caller's inbox, and so does the error if it finds no room by the
+    /// deadline.
     pub fn send(
         &self,
         caller: &Arc<Peer>,
@@ -172,7 +171,7 @@ impl Bus {
         Ok((waiter, Sending(room)))
     }
 
-    /// From now on: to the end of `timeout`, else of the receiver's default, and never after `parent`.
+    /// A term from now to the end of `timeout`, else of the receiver's default, and never after `parent`.
     pub fn term(&self, target: &Target, timeout: Option<Duration>, parent: Option<Instant>) -> Term {
         let sent = Self::now();
         let timeout = timeout.unwrap_or(target.route.receiver.limits().request_timeout);
@@ -191,7 +190,7 @@ impl Bus {
             let provider = target.is_named.then(|| target.route.receiver.name());
             let operation = target.route.operation.clone();
             let (receiver, owners) = self.route(&operation.contract, provider)?;
-            // Numbers are each peer's own.
+            // Each peer has its own numbers.
             target.reader = ReaderId::NOBODY;
             (target.route, target.owners) = (Arc::new(Route { operation, receiver }), owners);
         }
@@ -207,7 +206,7 @@ impl Bus {
         reply_to: ReplyTo,
     ) -> Result<(Arc<Waiter>, Parked), Error> {
         caller.check_size(&payload)?;
-        // Whoever waits for the answer waits already.
+        // A caller in `call` waits already.
         let is_to_wait = matches!(reply_to, ReplyTo::Lane { .. });
         let Target { route, number, reader, .. } = target;
         let Route { operation, receiver } = &**route;
@@ -274,7 +273,7 @@ impl Bus {
         }
     }
 
-    /// Of those who serve the inbox of a peer, one that is ready, or else will be.
+    /// A peer that serves the receiver's inbox: one that is ready, else one that is starting.
     fn server(&self, receiver: &Arc<Peer>) -> Arc<Peer> {
         if receiver.is_ready() {
             return receiver.clone();
@@ -295,7 +294,6 @@ impl Bus {
     }
 }
 
-/// Fails with the reason if requests to this peer are refused.
 fn check_phase(peer: &Peer) -> Result<(), Error> {
     match peer.phase() {
         Phase::Ready | Phase::Starting | Phase::Replacing => Ok(()),
@@ -311,7 +309,7 @@ fn not_running(peer: &Peer) -> Error {
     Error::NoProvider(format!("`{}` is not running", peer.name()))
 }
 
-/// Finds the operation's number again if that is not the one for this instance.
+/// Finds the operation's number again if it is not for this instance.
 fn refresh(
     operation: &OperationId,
     server: &Peer,
@@ -329,5 +327,5 @@ fn deadline(now: Instant, timeout: Duration, parent: Option<Instant>) -> Instant
     parent.map_or(deadline, |parent| parent.min(deadline))
 }
 
-/// No request waits longer: far enough for any purpose, and safe to add to any instant.
+/// The longest wait for an answer: enough for any purpose, and safe to add to any instant.
 const MAX_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);

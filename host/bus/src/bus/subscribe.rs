@@ -1,4 +1,4 @@
-//! Subscriptions: who gets them, when they end, and the last values that a new one starts with.
+//! Subscriptions: their peers, their ends, and the last values that a new one starts with.
 
 use std::sync::{
     Arc,
@@ -16,8 +16,8 @@ use crate::{
 };
 
 impl Bus {
-    /// Subscribes `peer`; its events go to `inbox`, in its own way or as its grants have it. The same
-    /// pattern and inbox give the same subscription.
+    /// Subscribes `peer`; its events go to `inbox`, by `delivery` or else by its grants. The same pattern and inbox
+    /// give the same subscription.
     pub fn subscribe(
         &self,
         peer: &Arc<Peer>,
@@ -30,7 +30,7 @@ impl Bus {
         if peer.is_predecessor()
             && let Some(current) = self.peer(peer.id())
         {
-            // It would subscribe for the one after it, which may be granted less.
+            // A predecessor would subscribe for its successor, which may be granted less.
             current.may_subscribe(&pattern)?;
         }
         let delivery = delivery.unwrap_or(granted);
@@ -39,7 +39,7 @@ impl Bus {
             inbox.stop(inbox.current(peer.seat()));
         }
         let reader = peer.reader();
-        // Those who serve one inbox share what is subscribed to.
+        // Peers that serve one inbox share its subscriptions.
         let owner = self.peer(peer.owner()).unwrap_or_else(|| peer.clone());
         let own = table.of(owner.id());
         if let Some(known) = own.iter().find(|s| s.pattern == pattern && Arc::ptr_eq(&s.inbox, inbox)) {
@@ -48,7 +48,7 @@ impl Bus {
                 if peer.is_current() {
                     self.give_retained(known);
                 } else {
-                    // The one that serves has had it.
+                    // The current instance has had it.
                     known.greets_successor.store(true, Ordering::Relaxed);
                 }
             }
@@ -71,12 +71,12 @@ impl Bus {
         inbox.add_subscription(subscription.number, names_one_topic, reader, delivery);
         table.note_block(delivery.policy == Policy::Block);
         table.insert(subscription.clone());
-        // The table is held: what is published from here on comes after it.
+        // The table is locked: later events come after the retained ones.
         self.give_retained(&subscription);
         Ok(subscription)
     }
 
-    /// Ends a subscription of `peer` and drops what waits of it.
+    /// Ends a subscription of `peer` and drops its waiting events.
     pub fn unsubscribe(&self, peer: &Peer, number: u32) -> Result<(), Error> {
         let ended = self.unsubscribe_those(peer, |subscription| subscription.number == number);
         match ended {
@@ -85,8 +85,8 @@ impl Bus {
         }
     }
 
-    /// The limits and grants of a peer have changed: what it could not subscribe to now ends, and the rest
-    /// waits as it does now.
+    /// A peer's limits and grants have changed. Subscriptions that it may not have end now; the others wait as it is
+    /// granted now.
     pub fn renew_subscriptions(&self, peer: &Peer) {
         self.unsubscribe_those(peer, |subscription| peer.may_subscribe(&subscription.pattern).is_err());
         let (mut table, mut blocks) = (self.subscriptions.write(), false);
@@ -104,7 +104,7 @@ impl Bus {
         table.note_block(blocks);
     }
 
-    /// An instance that was to take over has ended before: what it alone had subscribed to ends.
+    /// An instance ended before it took over: subscriptions that it alone asked for end.
     pub fn discard(&self, peer: &Peer) {
         let reader = peer.reader();
         self.unsubscribe_those(peer, |own| own.inbox.leave(own.number, reader, own.last_asker()));
@@ -124,13 +124,12 @@ impl Bus {
         self.subscriptions.read().matching(topic).0.len()
     }
 
-    /// Ends every subscription of `peer`.
     pub(crate) fn unsubscribe_all(&self, peer: &Peer) {
         self.unsubscribe_those(peer, |_| true);
     }
 
-    /// The limits and grants of a peer may be taken back: until it is said which hold, events wait as they did,
-    /// and it gets none of what it could not subscribe to.
+    /// A peer's limits and grants may be taken back. Until that is decided, events wait as before, and it gets none
+    /// that it may not subscribe to.
     pub(crate) fn hold_subscriptions(&self, peer: &Peer) {
         let table = self.subscriptions.read();
         for subscription in table.of(peer.owner()) {
@@ -139,7 +138,7 @@ impl Bus {
         }
     }
 
-    /// Whoever waits for an event is told to stop, and so is whoever subscribes from here on.
+    /// Tells present and later subscribers to stop.
     pub(crate) fn close_subscriptions(&self) {
         let mut table = self.subscriptions.write();
         table.close();

@@ -1,7 +1,6 @@
-//! The events of one subscription: those that wait for a reader, those that wait for room, and what was lost
-//! before each.
+//! The events of one subscription: waiting for a reader or for room, each with the losses before it.
 //!
-//! Knows nothing of the lanes beside it, or of the room that all of them share.
+//! Knows nothing of other lanes, or of the room that all share.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -16,49 +15,46 @@ use crate::{
     room::{Room, Ticket},
 };
 
-/// How many events of one subscription may wait, and what becomes of one that finds no room.
+/// How many events of one subscription may wait, and what happens to one that finds no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneSettings {
-    /// What becomes of an event that finds no room.
+    /// What happens to an event that finds no room.
     pub policy: Policy,
     /// Events that may wait.
     pub messages: u32,
-    /// Bytes that they may count, envelopes included.
+    /// Bytes that may wait, envelopes included.
     pub bytes: u64,
 }
 
 impl Default for LaneSettings {
-    /// All that the inbox can hold; the oldest give way.
+    /// As much as the inbox can hold; the oldest give way.
     fn default() -> Self {
         Self { policy: Policy::default(), messages: u32::MAX, bytes: u64::MAX }
     }
 }
 
-/// How full a subscription's lane is, and what became of its events so far.
+/// How full a subscription's lane is, and what happened to its events so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneStats {
     /// Events that wait for a reader.
     pub waiting: u64,
-    /// Bytes that they count, envelopes included.
+    /// Bytes that wait, envelopes included.
     pub bytes: u64,
     /// Publishers that wait for room.
     pub blocked: u64,
     /// Events that a reader took.
     pub taken: u64,
-    /// Events that were lost for want of room.
+    /// Events lost for want of room.
     pub shed: u64,
-    /// Events that were turned away for want of room.
+    /// Events turned away for want of room.
     pub refused: u64,
 }
 
-/// What became of one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PushOutcome {
-    /// It is in the inbox.
     pub(crate) delivered: bool,
-    /// Events that were lost, this one or others.
+    /// Events lost, this one or others.
     pub(crate) shed: u32,
-    /// It was turned away.
     pub(crate) refused: bool,
 }
 
@@ -76,16 +72,16 @@ pub(crate) enum EventOrigin<'r> {
 pub(super) struct EventLane {
     pub(super) number: u32,
     pub(super) names_one_topic: bool,
-    /// The first instance that subscribed: none before it knows of the subscription.
+    /// The first instance that subscribed: no earlier one knows of the subscription.
     pub(super) since: ReaderId,
-    /// Nobody gets them for now.
+    /// No reader gets its events for now.
     pub(super) is_held: bool,
     pub(super) delivery: LaneSettings,
     pub(super) items: VecDeque<WaitingEvent>,
     pub(super) bytes: u64,
-    /// Events that were lost after the last one that waits, for its reader or for room.
+    /// Events lost after the last that waits for its reader or for room.
     pub(super) lost: u64,
-    /// Under [`Policy::Latest`], the arrival of the event of each topic.
+    /// Under [`Policy::Latest`], the arrival of each topic's event.
     pub(super) latest: HashMap<Topic, i64>,
     pub(super) blocked: VecDeque<BlockedEvent>,
     pub(super) taken: u64,
@@ -93,11 +89,9 @@ pub(super) struct EventLane {
     pub(super) refused: u64,
 }
 
-/// An event whose publisher waits for room.
 #[derive(Debug)]
 pub(super) struct BlockedEvent {
     pub(super) ticket: Ticket,
-    /// As of one that waits.
     pub(super) lost: u64,
     pub(super) published: Arc<Published>,
 }
@@ -105,7 +99,7 @@ pub(super) struct BlockedEvent {
 #[derive(Debug)]
 pub(super) struct WaitingEvent {
     pub(super) arrival: i64,
-    /// Events of the subscription that were lost just before it.
+    /// Events of the subscription lost just before it.
     pub(super) lost: u64,
     pub(super) retained: bool,
     pub(super) published: Arc<Published>,
@@ -125,8 +119,8 @@ impl EventLane {
         self.shed += lost;
     }
 
-    /// The next from this place on, of those that wait for their reader and then those that wait for room,
-    /// shows that so many were lost before it.
+    /// Adds `lost` to what the next event reports, counted from `item` on: first those that wait for their reader, then
+    /// those that wait for room.
     pub(super) fn note_lost(&mut self, item: usize, lost: u64) {
         let items = self.items.len();
         let next = match self.items.get_mut(item) {
@@ -160,7 +154,6 @@ impl EventLane {
     }
 }
 
-/// Whether events give way to others.
 pub(super) fn may_go(policy: Policy) -> bool {
     matches!(policy, Policy::DropOldest | Policy::Latest)
 }

@@ -1,5 +1,5 @@
-//! The events of one inbox: a lane for each subscription, with its own capacity and policy, all of them
-//! within the bounds of the inbox, and taken in the order in which they came.
+//! The events of one inbox: a lane for each subscription, with its own capacity and policy. All stay within the bounds
+//! of the inbox, and events leave in the order of arrival.
 
 mod overload;
 
@@ -19,12 +19,11 @@ use crate::{
     message::{Event, Published},
 };
 
-/// Every subscription's events.
 #[derive(Debug, Default)]
 pub(super) struct EventLanes {
-    /// By the number of the subscription.
+    /// By number of the subscription.
     lanes: Vec<EventLane>,
-    /// The number of each lane that is not empty, by the arrival of its first event.
+    /// The number of each non-empty lane, by the arrival of its first event.
     heads: BTreeMap<i64, u32>,
     first_arrival: i64,
     next_arrival: i64,
@@ -35,7 +34,7 @@ pub(super) struct EventLanes {
 }
 
 impl EventLanes {
-    /// A new subscription. Numbers only grow.
+    /// Adds a subscription. Numbers only grow.
     pub(super) fn add(
         &mut self,
         number: u32,
@@ -60,7 +59,6 @@ impl EventLanes {
         });
     }
 
-    /// The subscription has ended, and what waits of it with it.
     pub(super) fn remove(&mut self, number: u32) {
         let Ok(place) = self.place(number) else { return };
         let lane = self.lanes.remove(place);
@@ -72,7 +70,6 @@ impl EventLanes {
         self.blocked -= lane.blocked.len();
     }
 
-    /// All that waits is dropped, and whoever waits for room is turned away.
     pub(super) fn clear(&mut self) {
         for lane in &mut self.lanes {
             lane.items = VecDeque::new();
@@ -84,7 +81,7 @@ impl EventLanes {
         self.turn_away();
     }
 
-    /// Nobody reads for now: publishers do not wait for it.
+    /// No peer reads for now: publishers do not wait for it.
     pub(super) fn turn_away(&mut self) {
         for lane in &mut self.lanes {
             lane.lose_blocked(|_| true);
@@ -92,31 +89,30 @@ impl EventLanes {
         self.blocked = 0;
     }
 
-    /// An instance subscribed that began before the first that had.
+    /// An instance subscribed, perhaps an earlier one than the first so far.
     pub(super) fn note_reader(&mut self, number: u32, reader: ReaderId) {
         if let Some(lane) = self.lane(number) {
             lane.since = lane.since.min(reader);
         }
     }
 
-    /// An instance that subscribed is as if it never had, and `last` is the last that did; whether nobody else did.
+    /// Forgets that an instance subscribed; `last` is the last one that did. Whether no other did.
     pub(super) fn leave(&mut self, number: u32, reader: ReaderId, last: ReaderId) -> bool {
         let Some(lane) = self.lane(number).filter(|lane| lane.since == reader) else { return false };
         if last > reader {
-            // Theirs who began after it.
+            // It belongs to instances that began later.
             lane.since = ReaderId(reader.0 + 1);
         }
         last <= reader
     }
 
-    /// Whether its events stay in the lane for now, whoever reads.
     pub(super) fn hold(&mut self, number: u32, hold: bool) {
         if let Some(lane) = self.lane(number) {
             lane.is_held = hold;
         }
     }
 
-    /// From now on its events wait in this way, also those that wait for room already.
+    /// Sets how its events wait, including those that wait for room already.
     pub(super) fn set_delivery(&mut self, number: u32, delivery: LaneSettings, limits: InboxLimits) {
         let Some(lane) = self.lane(number) else { return };
         lane.delivery = delivery;
@@ -148,7 +144,6 @@ impl EventLanes {
         self.heads.values().any(|number| self.is_for(*number, reader))
     }
 
-    /// Takes the oldest that is for this reader.
     pub(super) fn pop(&mut self, reader: ReaderId) -> Option<Event> {
         let number = *self.heads.values().find(|number| self.is_for(**number, reader))?;
         let place = self.place(number).ok()?;
@@ -156,7 +151,7 @@ impl EventLanes {
         let lane = self.lanes.get_mut(place)?;
         lane.taken += 1;
         if lane.items.is_empty() && lane.items.capacity() > 64 {
-            // A burst must not be paid for with memory for ever after.
+            // Gives back the memory of a burst.
             lane.items = VecDeque::new();
             lane.latest = HashMap::new();
         }
@@ -169,7 +164,7 @@ impl EventLanes {
         })
     }
 
-    /// Puts one back to the front that was not reached, unless a newer one has taken its place.
+    /// Puts an unreached event back to the front, unless a newer one has taken its place.
     pub(super) fn push_front(&mut self, event: Event) {
         let Event { subscription, lost, retained, published, .. } = event;
         self.first_arrival -= 1;
@@ -194,14 +189,14 @@ impl EventLanes {
         self.bytes += bytes;
     }
 
-    /// An event of a subscription is lost, after all that wait.
+    /// Counts an event as lost after all that wait.
     pub(super) fn lose(&mut self, number: u32) {
         if let Some(lane) = self.lane(number) {
             lane.lose(1);
         }
     }
 
-    /// An instance has died with this many events in hand: they were lost before all that wait.
+    /// An instance died with this many events in hand: they count as lost before all that wait.
     pub(super) fn lose_in_hand(&mut self, number: u32, lost: u64) {
         if let Some(lane) = self.lane(number) {
             lane.note_lost(0, lost);

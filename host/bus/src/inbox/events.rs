@@ -1,4 +1,4 @@
-//! The events of an inbox, by subscription: its lanes under the lock, with whoever is to be woken.
+//! The events of an inbox, by subscription, under its lock.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{
 use crate::{id::ReaderId, message::Published, room::Room};
 
 impl Inbox {
-    /// A new subscription, whose number is greater than those before.
+    /// Adds a subscription. Its number is greater than all before.
     pub(crate) fn add_subscription(
         &self,
         number: u32,
@@ -21,7 +21,6 @@ impl Inbox {
         self.lanes().events.add(number, names_one_topic, since, delivery);
     }
 
-    /// A subscription has ended, and what waits of it with it.
     pub(crate) fn remove_subscription(&self, subscription: u32) {
         let mut lanes = self.lanes();
         lanes.events.remove(subscription);
@@ -31,17 +30,14 @@ impl Inbox {
         }
     }
 
-    /// An instance has subscribed.
     pub(crate) fn note_reader(&self, subscription: u32, reader: ReaderId) {
         self.lanes().events.note_reader(subscription, reader);
     }
 
-    /// An instance that subscribed is as if it never had, and `last` is the last that did; whether nobody else did.
     pub(crate) fn leave(&self, subscription: u32, reader: ReaderId, last: ReaderId) -> bool {
         self.lanes().events.leave(subscription, reader, last)
     }
 
-    /// Whether the events of a subscription stay in the inbox for now, whoever reads.
     pub(crate) fn hold_events(&self, subscription: u32, hold: bool) {
         let mut lanes = self.lanes();
         lanes.events.hold(subscription, hold);
@@ -60,13 +56,13 @@ impl Inbox {
         self.lanes().events.stats(subscription)
     }
 
-    /// Whether the publisher of an event that counts so many bytes would have to wait for room.
+    /// Whether the publisher of an event of so many bytes would wait for room.
     pub(crate) fn blocks(&self, subscription: u32, bytes: u64) -> bool {
         let lanes = self.lanes();
         lanes.is_served() && lanes.events.blocks(subscription, bytes, lanes.beside_replies())
     }
 
-    /// Appends an event, as the policy of its subscription has it where there is no room.
+    /// Appends an event; without room, its subscription's policy decides.
     pub(crate) fn push_event(
         &self,
         subscription: u32,
@@ -83,19 +79,18 @@ impl Inbox {
         pushed
     }
 
-    /// The last value of a topic, for an instance that has just subscribed, unless what waits is as new.
+    /// Gives the last value of a topic to a new subscriber, unless one as new waits already.
     pub(crate) fn push_retained(&self, subscription: u32, published: &Arc<Published>) {
         if !self.lanes().events.has_since(subscription, published) {
             self.push_event(subscription, published.clone(), EventOrigin::Retained);
         }
     }
 
-    /// An event of this subscription is lost.
     pub(crate) fn lose_event(&self, subscription: u32) {
         self.lanes().events.lose(subscription);
     }
 
-    /// A publisher waits no longer; how many of its events waited for room here.
+    /// A publisher waits no more; returns how many of its events waited for room here.
     pub(crate) fn withdraw(&self, subscription: u32, room: &Arc<Room>) -> u32 {
         let mut lanes = self.lanes();
         let withdrawn = lanes.events.withdraw(subscription, room);

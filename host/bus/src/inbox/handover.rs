@@ -1,5 +1,5 @@
-//! How the readers of an inbox follow each other: which one is current, and what becomes of what the
-//! former one left.
+//! How the readers of an inbox follow each other: which is current, and what happens to messages that the former one
+//! left.
 
 use super::{
     Inbox,
@@ -10,7 +10,6 @@ use super::{
 use crate::{id::ReaderId, message::Incoming};
 
 impl Inbox {
-    /// One more peer is to serve it.
     pub(crate) fn add_seat(&self) -> Seat {
         let mut lanes = self.lanes();
         lanes.seats.push(SeatState { current: ReaderId::NOBODY, refuses: true });
@@ -26,7 +25,7 @@ impl Inbox {
         id
     }
 
-    /// From now on requests and events go to this reader. The one to whom they went is told to stop.
+    /// From now on requests and events go to this reader. The former one is told to stop.
     pub(crate) fn hand_over(&self, seat: Seat, reader: ReaderId, limits: InboxLimits) {
         let mut lanes = self.lanes();
         lanes.limits = limits;
@@ -58,18 +57,17 @@ impl Inbox {
         self.lanes().is_current(reader)
     }
 
-    /// The instance to which requests and events go, at one seat.
     pub(crate) fn current(&self, seat: Seat) -> ReaderId {
         self.lanes().seats.get(seat.0).map_or(ReaderId::NOBODY, |sitting| sitting.current)
     }
 
-    /// Whether somebody takes requests, or will.
+    /// Whether some peer takes requests, or will.
     pub(crate) fn is_served(&self) -> bool {
         self.lanes().is_served()
     }
 
-    /// Whether the peer at this seat refuses requests, because it is down or about to be. Where all do,
-    /// nobody waits for room either.
+    /// Whether the peer at this seat refuses requests, being down or about to be. When all do, senders do not wait for
+    /// room either.
     pub(crate) fn refuse_requests(&self, seat: Seat, refuse: bool) {
         let mut lanes = self.lanes();
         if let Some(sitting) = lanes.seats.get_mut(seat.0) {
@@ -83,8 +81,8 @@ impl Inbox {
         }
     }
 
-    /// Drops all that waits, but for the replies to instances beside the current one at this seat; whoever
-    /// waits for an answer gets `peer-gone`.
+    /// Drops all that waits, except replies to other instances than this seat's current one. Callers that wait for an
+    /// answer get `peer-gone`.
     pub fn clear(&self, seat: Seat) {
         let mut lanes = self.lanes();
         let current = lanes.seats.get(seat.0).map_or(ReaderId::NOBODY, |sitting| sitting.current);
@@ -93,14 +91,15 @@ impl Inbox {
         lanes.events.clear();
         let dropped = (replies, requests);
         drop(lanes);
-        // Outside the lock: dropping a request answers it, and the answer may go into this inbox.
+        // Outside the lock: dropping a request answers it, perhaps into this inbox.
         drop(dropped);
     }
 
-    /// Puts what a dead instance had not reached back to the front, in the order given. `lost` are the
-    /// events of a subscription that it had in hand.
+    /// Puts the messages that a dead instance had not reached back to the front, in the order given. `lost` counts the
+    /// events it had in hand, by subscription.
     ///
-    /// Where another has taken over and may have read what came later, it is lost, too: nobody gets it out of order.
+    /// If another instance has taken over, it may have read later messages: then these are lost too, rather than out of
+    /// order.
     pub(crate) fn give_back(&self, reader: ReaderId, messages: Vec<Incoming>, lost: &[(u32, u64)]) {
         let mut lanes = self.lanes();
         let (messages, unreached) = match lanes.is_current(reader) {
@@ -124,7 +123,7 @@ impl Inbox {
         }
         lanes.note_peak();
         wake(lanes);
-        // Outside the lock: whoever waits for an answer hears that there will be none.
+        // Outside the lock: this tells callers that no answer comes.
         drop(unreached);
     }
 }

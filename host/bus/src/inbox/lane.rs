@@ -6,7 +6,6 @@ use super::limits::InboxLimits;
 use crate::message::{ENVELOPE_BYTES, Reply, Request};
 use weir_names::Error;
 
-/// Messages of one kind, in order, and what they count in bytes.
 #[derive(Debug)]
 pub(super) struct Lane<T> {
     pub(super) items: VecDeque<T>,
@@ -23,7 +22,7 @@ impl<T: Weigh> Lane<T> {
             && self.has_bytes(item, limits)
     }
 
-    /// An empty lane takes any message: what is larger than the lane was refused as too large.
+    /// An empty lane takes any message: a larger one was refused as too large.
     pub(super) fn has_bytes(&self, item: &T, limits: InboxLimits) -> bool {
         self.items.is_empty() || self.bytes + item.bytes() <= limits.bytes
     }
@@ -42,13 +41,13 @@ impl<T: Weigh> Lane<T> {
         let item = self.items.pop_front()?;
         self.bytes -= item.bytes();
         if self.items.is_empty() && self.items.capacity() > 64 {
-            // A burst must not be paid for with memory for ever after.
+            // Gives back the memory of a burst.
             self.items = VecDeque::new();
         }
         Some(item)
     }
 
-    /// Keeps what satisfies `keep`, in order, and returns the rest for the caller to drop.
+    /// Keeps the items that satisfy `keep`, in order. Returns the rest for the caller to drop.
     pub(super) fn retain(&mut self, keep: impl Fn(&T) -> bool) -> Vec<T> {
         let (kept, dropped) = std::mem::take(&mut self.items).into_iter().partition(|item| keep(item));
         self.items = kept;
@@ -73,7 +72,7 @@ impl Weigh for Reply {
         let length = match &self.outcome {
             Ok(payload) => payload.len(),
             Err(Error::Handler(error)) => error.code.len() + error.message.len(),
-            // Texts of Main's own, and short.
+            // Main's own texts, which are short.
             Err(_) => 0,
         };
         ENVELOPE_BYTES + length as u64

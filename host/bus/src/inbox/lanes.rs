@@ -1,6 +1,6 @@
-//! Everything in an inbox that its one lock guards: the lanes, the readers and the seats.
+//! Everything that the inbox's one lock guards: lanes, readers and seats.
 //!
-//! Decides which message is next for a reader and what gets in when there is room again.
+//! Decides a reader's next message, and what gets in when there is room again.
 
 use std::{collections::VecDeque, sync::MutexGuard, task::Waker};
 
@@ -20,18 +20,17 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Lanes {
     pub(super) limits: InboxLimits,
-    /// The instances that read, at most three for each seat: the current one, its successor, its
-    /// predecessor.
+    /// At most three for each seat: the current reader, its successor, its predecessor.
     pub(super) readers: Vec<InboxReader>,
     pub(super) seats: Vec<SeatState>,
     pub(super) last_reader: ReaderId,
-    /// Somebody may have given up waiting for a request of the lane.
+    /// The sender of a request in the lane may wait no more.
     pub(super) has_abandoned: bool,
     pub(super) requests: Lane<Request>,
-    /// Requests that wait for room behind those.
+    /// Requests that wait for room behind `requests`.
     pub(super) parked: VecDeque<(Ticket, Request)>,
     pub(super) events: EventLanes,
-    /// The fullest that they were, in messages and in bytes.
+    /// The most messages and bytes so far.
     pub(super) peak: Filling,
 }
 
@@ -58,11 +57,11 @@ impl Lanes {
         self.seats.iter().any(|sitting| sitting.current == reader)
     }
 
-    /// The next message, and whether any event got in, of which another reader is to be told.
+    /// The next message, and whether any event got in that another reader must hear of.
     pub(super) fn take(&mut self, reader: ReaderId, options: &TakeOptions<'_>) -> (Taken, bool) {
         let is_current = self.is_current(reader);
         let Some(own) = self.reader(reader) else { return (Taken::Stop, false) };
-        // Not if somebody has given up on what is in hand since that was asked.
+        // Not if a sender has given up on a request in hand since the reader asked for that.
         own.holds_requests = options.hold.unwrap_or(own.holds_requests) && !own.has_abandoned_in_hand;
         if own.stop == StopState::Asked {
             own.stop = StopState::Told;
@@ -95,7 +94,7 @@ impl Lanes {
         }
     }
 
-    /// The reader waits in this task; returns the one in which it did, to be dropped outside the lock.
+    /// The reader waits in this task; returns its former task, to be dropped outside the lock.
     pub(super) fn wait(&mut self, reader: ReaderId, task: &Waker) -> Option<Waker> {
         let own = self.reader(reader)?;
         match &own.task {
@@ -122,7 +121,7 @@ impl Lanes {
         }
     }
 
-    /// The tasks of all who wait: they may be different instances, for which different messages come.
+    /// Takes the tasks of all readers: different messages may come for different ones.
     pub(super) fn waiting(&mut self) -> Wakers {
         let mut tasks = self.readers.iter_mut().filter_map(|reader| reader.task.take());
         Wakers { first: tasks.next(), others: tasks.collect() }
@@ -136,7 +135,6 @@ impl Lanes {
         self.readers.iter().map(|reader| reader.replies.bytes).sum()
     }
 
-    /// What is left to events.
     pub(super) fn beside_replies(&self) -> InboxLimits {
         InboxLimits { bytes: self.limits.bytes.saturating_sub(self.reply_bytes()), ..self.limits }
     }
@@ -145,7 +143,7 @@ impl Lanes {
         self.parked.is_empty() && self.requests.has_room(request, self.limits)
     }
 
-    /// Whether any event got in, of which its reader is to be told.
+    /// Lets in events that fit now; whether any got in.
     pub(super) fn admit_events(&mut self) -> bool {
         let limits = self.beside_replies();
         self.events.admit(limits)
@@ -165,7 +163,7 @@ impl Lanes {
 
     pub(super) fn filling(&self) -> Filling {
         let messages = self.requests.items.len().max(self.events.messages);
-        // Replies have no number of their own, and are counted with the events in bytes.
+        // Replies have no count of their own; their bytes count with the events.
         let bytes = self.requests.bytes.max(self.reply_bytes() + self.events.bytes);
         Filling { messages: u64::try_from(messages).unwrap_or(u64::MAX), bytes }
     }
@@ -176,7 +174,7 @@ impl Lanes {
     }
 }
 
-/// Wakes all who wait, with the lock let go.
+/// Wakes all readers, after letting the lock go.
 pub(super) fn wake(mut lanes: MutexGuard<'_, Lanes>) {
     let waiting = lanes.waiting();
     drop(lanes);

@@ -5,15 +5,15 @@
 pub struct InboxLimits {
     /// Messages that may wait.
     pub messages: u32,
-    /// Bytes that they may count, envelopes included.
+    /// Bytes that may wait, envelopes included.
     pub bytes: u64,
 }
 
-/// How full an inbox is: as its limits count, of each that is bounded by itself the fuller one.
+/// How full an inbox is, as its limits count: of the parts with bounds of their own, the fuller one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filling {
     /// Messages that wait.
     pub messages: u64,
-    /// Bytes that they count, envelopes included.
+    /// Bytes that wait, envelopes included.
     pub bytes: u64,
 }

@@ -1,40 +1,37 @@
-//! The readers of an inbox: each instance with what is its own, and the seats at which they serve.
+//! The readers of an inbox, each with its own state, and the seats where they serve.
 
 use std::task::Waker;
 
 use super::lane::Lane;
 use crate::{id::ReaderId, message::Reply};
 
-/// The place of a peer that serves an inbox, alone or as one of several.
+/// The place of a peer that serves an inbox, alone or beside others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seat(pub(super) usize);
 
 impl Seat {
-    /// The one that every inbox has.
+    /// The seat of every inbox.
     pub const FIRST: Self = Self(0);
 }
 
-/// Who serves at one seat.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeatState {
-    /// Who gets requests and events. It may have ended.
+    /// Gets requests and events. It may have ended.
     pub(super) current: ReaderId,
-    /// The peer takes no requests.
     pub(super) refuses: bool,
 }
 
-/// What is one instance's own.
 #[derive(Debug)]
 pub(super) struct InboxReader {
     pub(super) id: ReaderId,
     pub(super) stop: StopState,
-    /// Replies that are still to come.
+    /// Replies still to come.
     pub(super) expected: u32,
     pub(super) holds_requests: bool,
-    /// Somebody may have given up waiting for a request that the instance has in hand.
+    /// The sender of a request in hand may wait no more.
     pub(super) has_abandoned_in_hand: bool,
     pub(super) replies: Lane<Reply>,
-    /// Of the one task in which it waits.
+    /// Wakes the one task in which it waits.
     pub(super) task: Option<Waker>,
 }
 
@@ -52,7 +49,6 @@ impl InboxReader {
     }
 }
 
-/// Whether the instance is to finish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StopState {
     No,
@@ -60,7 +56,7 @@ pub(super) enum StopState {
     Told,
 }
 
-/// Tasks to wake outside the lock, since a waker may be anybody's code. Nearly always it is one.
+/// Tasks to wake outside the lock, because a waker may be anybody's code. Nearly always one.
 #[derive(Debug)]
 #[must_use = "nobody is woken"]
 pub(super) struct Wakers {

@@ -1,18 +1,16 @@
-//! The replies of an inbox: those that are still to come, and the room that the oldest events make for them.
+//! The replies of an inbox: those still to come, and the room that the oldest events make for them.
 
 use super::{Inbox, lane::Weigh, lanes::wake};
 use crate::{id::ReaderId, message::Reply};
 use weir_names::Error;
 
 impl Inbox {
-    /// One more reply will come.
     pub(crate) fn expect_reply(&self, reader: ReaderId) {
         if let Some(own) = self.lanes().reader(reader) {
             own.expected += 1;
         }
     }
 
-    /// One fewer will come.
     pub(crate) fn expect_no_reply(&self, reader: ReaderId) {
         if let Some(own) = self.lanes().reader(reader) {
             own.expected = own.expected.saturating_sub(1);
@@ -20,13 +18,13 @@ impl Inbox {
         self.wake();
     }
 
-    /// Appends the reply that `reader` expects; one that has ended gets none. The oldest events make room
-    /// for it; returns how many.
+    /// Appends the reply that `reader` expects; an ended reader gets none. Returns how many of the oldest events made
+    /// room for it.
     pub(crate) fn push_reply(&self, mut reply: Reply, reader: ReaderId) -> u32 {
         let mut lanes = self.lanes();
         let (allowed, waiting) = (lanes.limits.bytes, lanes.reply_bytes());
         let Some(own) = lanes.reader(reader) else { return 0 };
-        // The first is taken whatever its size: what is larger than the lane was refused as too large.
+        // An empty lane takes any reply: a larger one was refused as too large.
         if waiting > 0 && waiting + reply.bytes() > allowed {
             let used = waiting + reply.bytes();
             reply.outcome = Err(Error::LimitExceeded { name: "inbox.bytes".into(), used, allowed });

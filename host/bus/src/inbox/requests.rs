@@ -1,24 +1,20 @@
-//! The requests of an inbox: how they get in or wait for room, and those that nobody waits for any more.
+//! The requests of an inbox: how they get in or wait for room, and those that are waited for no more.
 
 use std::{collections::VecDeque, sync::Arc};
 
 use super::{Inbox, lanes::wake};
 use crate::{id::ReaderId, message::Request, room::Room};
 
-/// A request that did not get into an inbox.
 #[derive(Debug)]
 pub(crate) struct Refused {
-    /// Held so that it is dropped by the caller, outside the lock.
+    /// For the caller to drop, outside the lock.
     pub(crate) request: Request,
     pub(crate) because: Refusal,
 }
 
-/// Why a request did not get into an inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The lane is full.
     Full,
-    /// The peer takes no requests.
     Down,
 }
 
@@ -31,7 +27,7 @@ impl Inbox {
         }
         let mut abandoned = Vec::new();
         if !lanes.has_room_for(&request) && std::mem::take(&mut lanes.has_abandoned) {
-            // Requests that nobody waits for any more must not keep others out.
+            // Requests without a waiting sender must not keep others out.
             abandoned = lanes.requests.retain(|waiting| !waiting.responder.is_done());
             lanes.admit_requests();
         }
@@ -63,7 +59,7 @@ impl Inbox {
         Ok(Some(room))
     }
 
-    /// Whether requests stay in the inbox for now, because this reader has enough of them in hand.
+    /// Whether requests stay in the inbox for now, because this reader has enough in hand.
     pub fn hold_requests(&self, reader: ReaderId, hold: bool) {
         let mut lanes = self.lanes();
         let Some(own) = lanes.reader(reader) else { return };
@@ -73,21 +69,21 @@ impl Inbox {
         }
     }
 
-    /// Nobody waits any more for some request that the peer has in hand or in its inbox.
+    /// The sender of some request in the inbox or in hand waits no more.
     pub(crate) fn note_abandoned(&self) {
         let mut lanes = self.lanes();
         lanes.has_abandoned = true;
         lanes.parked.retain(|(_, request)| !request.responder.is_done());
         let mut released = false;
         if !lanes.parked.is_empty() {
-            // They must not keep out those who wait for room. Dropped here, they answer nobody.
+            // They must not keep out requests that wait for room. Dropped here, they answer nobody.
             lanes.requests.retain(|waiting| !waiting.responder.is_done());
             lanes.admit_requests();
             released = true;
         }
         for reader in &mut lanes.readers {
             reader.has_abandoned_in_hand = true;
-            // It may have as many in hand as it can, and wait for another: it is to look again.
+            // A reader with all it may hold in hand must look again.
             released |= std::mem::take(&mut reader.holds_requests);
         }
         if released {
@@ -95,13 +91,12 @@ impl Inbox {
         }
     }
 
-    /// Whether somebody may have given up on a request in this reader's hand since this was last asked.
+    /// Whether a sender may have given up on a request in this reader's hand since the last call.
     pub fn take_abandoned_in_hand(&self, reader: ReaderId) -> bool {
         self.lanes().reader(reader).is_some_and(|own| std::mem::take(&mut own.has_abandoned_in_hand))
     }
 
-    /// Drops the requests for which `is_hopeless`, if nobody serves it; whoever waits for them gets
-    /// `peer-gone`.
+    /// Drops the requests for which `is_hopeless`, if no peer serves the inbox. Their senders get `peer-gone`.
     pub fn drop_requests(&self, is_hopeless: impl Fn(&Request) -> bool) {
         let mut lanes = self.lanes();
         if lanes.is_served() {

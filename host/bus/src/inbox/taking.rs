@@ -7,7 +7,7 @@ use crate::message::Incoming;
 /// What a look into the inbox found.
 #[derive(Debug)]
 pub enum Taken {
-    /// The instance is to finish.
+    /// The instance must finish.
     Stop,
     /// Nothing, for now.
     Empty,
@@ -15,13 +15,13 @@ pub enum Taken {
     Message(Incoming),
 }
 
-/// How to look for a message.
+/// How to take a message.
 #[derive(Clone, Copy, Debug)]
 pub struct TakeOptions<'w> {
-    /// Or only for what comes before events.
+    /// Whether to take events, too.
     pub events: bool,
-    /// Whether to hold requests from now on; none: as before.
+    /// Whether to hold requests from now on; none leaves that as it is.
     pub hold: Option<bool>,
-    /// The task to wake when there is something, if there is nothing now.
+    /// The task to wake later, if there is nothing now.
     pub task: Option<&'w Waker>,
 }

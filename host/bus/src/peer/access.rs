@@ -4,7 +4,7 @@ use weir_names::{ContractName, QueueName, TopicPattern};
 
 use crate::inbox::LaneSettings;
 
-/// What a peer may reach. Main itself has none of these bounds.
+/// What a peer may reach. Main has no such bounds.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     /// Contracts that it may own and serve.
@@ -13,10 +13,10 @@ pub struct Access {
     pub calls: Vec<ContractName>,
     /// Topics that it may publish to.
     pub publishes: Vec<TopicPattern>,
-    /// The first that covers a pattern says how its events wait.
+    /// Topics that it may subscribe to. The first that covers a pattern says how its events wait.
     pub subscribes: Vec<(TopicPattern, LaneSettings)>,
-    /// Queues into which it may put.
+    /// Queues that it may put into.
     pub puts: Vec<QueueName>,
-    /// Queues from which it may take.
+    /// Queues that it may take from.
     pub takes: Vec<QueueName>,
 }

@@ -1,4 +1,4 @@
-//! A peer as the waiters of its requests know it.
+//! A peer as the waiters of its requests see it.
 
 use std::sync::Arc;
 

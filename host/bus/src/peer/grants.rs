@@ -1,4 +1,4 @@
-//! What a peer was granted, and the error that names the key which would grant it.
+//! What a peer was granted, and the error that names the missing key.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ impl Peer {
         }
     }
 
-    /// Says how events wait, if it may subscribe.
+    /// How its events wait, if it may subscribe.
     pub(crate) fn may_subscribe(&self, pattern: &TopicPattern) -> Result<LaneSettings, Error> {
         let Some(access) = &self.access else { return Ok(LaneSettings::default()) };
         let grant = access.subscribes.iter().find(|(grant, _)| grant.covers(pattern));

@@ -10,8 +10,7 @@ use crate::{
 };
 
 impl Peer {
-    /// A new instance begins, the one before having ended: it serves nothing yet, and starts with what
-    /// waits in the inbox.
+    /// A new instance begins after the former ended. It serves nothing yet, and starts with the messages in the inbox.
     pub fn begin_instance(&self) {
         self.inbox().close(self.inbox().current(self.seat()));
         self.begin_beside();
@@ -19,25 +18,25 @@ impl Peer {
         self.set_phase(Phase::Starting);
     }
 
-    /// A new instance begins while another serves: requests and events go there until
+    /// A new instance begins while another serves. That one gets requests and events until
     /// [`become_current`](Self::become_current).
     pub fn begin_beside(&self) {
         self.served().clear();
         self.reader.store(self.inbox().open().0, Ordering::Release);
     }
 
-    /// Requests and events go to the instance from now on. The one that got them is told to stop.
+    /// Requests and events go to this instance from now on. The former one is told to stop.
     pub fn become_current(&self) {
         self.inbox().hand_over(self.seat(), self.reader(), self.limits.inbox);
     }
 
-    /// The instance has ended: nobody reads the replies to it.
+    /// The instance has ended: replies to it are dropped.
     pub fn end_instance(&self) {
         self.inbox().close(self.reader());
     }
 
-    /// The instance has ended, and had not reached these messages. `lost` are the events of a subscription that it
-    /// had in hand.
+    /// The instance has ended without reaching these messages. `lost` counts the events it had in hand, by
+    /// subscription.
     pub fn give_back(&self, unreached: Vec<Incoming>, lost: &[(u32, u64)]) {
         self.inbox().give_back(self.reader(), unreached, lost);
     }
@@ -62,33 +61,32 @@ impl Peer {
         self.inbox().readable_or(self.reader(), other).await;
     }
 
-    /// Whether requests stay in the inbox for now, because the instance has enough of them in hand.
+    /// Whether requests stay in the inbox for now, because the instance has enough in hand.
     pub fn hold_requests(&self, hold: bool) {
         self.inbox().hold_requests(self.reader(), hold);
     }
 
-    /// Whether somebody may have given up on a request in hand since this was last asked.
+    /// Whether a sender may have given up on a request in hand since the last call.
     pub fn take_abandoned_in_hand(&self) -> bool {
         self.inbox().take_abandoned_in_hand(self.reader())
     }
 
-    /// Whether requests and events go to its instance, and not to one of the same peer beside it.
+    /// Whether its instance gets requests and events, and not another of the same peer.
     pub fn is_current(&self) -> bool {
         self.inbox().is_current(self.reader())
     }
 
-    /// The next message, without waiting. Requests for operations that the present instance does not
-    /// serve are answered here.
+    /// The next message, without waiting. Answers requests for operations that this instance does not serve.
     #[inline]
     pub fn take(&self) -> Taken {
         self.take_with(&TakeOptions { events: true, hold: None, task: None })
     }
 
-    /// The same, in another way.
+    /// [`take`](Self::take), with options.
     pub fn take_with(&self, options: &TakeOptions<'_>) -> Taken {
         loop {
             let mut taken = self.inbox().take_with(self.reader(), options);
-            // Looked at where it is: a message is moved often enough.
+            // In place: a message is moved often enough.
             let Taken::Message(message) = &mut taken else { return taken };
             match message {
                 Incoming::Request(request) => match self.number_of(request) {
@@ -111,7 +109,7 @@ impl Peer {
         ReaderId(self.reader.load(Ordering::Acquire))
     }
 
-    /// Whether its instance is still to take over from another.
+    /// Whether its instance is still to take over.
     pub(crate) fn is_successor(&self) -> bool {
         self.reader() > self.inbox().current(self.seat())
     }
@@ -121,7 +119,6 @@ impl Peer {
         self.reader() < self.inbox().current(self.seat())
     }
 
-    /// Answers a request for an operation that it does not serve.
     fn refuse(&self, taken: Taken) {
         if let Taken::Message(Incoming::Request(request)) = taken {
             let unknown = Err(self.no_operation(request.responder.operation()));

@@ -13,7 +13,7 @@ pub struct PeerLimits {
     pub message_size: u64,
     /// How much may wait for it.
     pub inbox: InboxLimits,
-    /// What becomes of a request that finds the inbox full.
+    /// What happens to a request that finds the inbox full.
     pub when_full: RequestPolicy,
     /// The default deadline of requests to this peer.
     pub request_timeout: Duration,

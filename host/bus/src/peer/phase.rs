@@ -1,4 +1,4 @@
-//! Whether a peer takes requests, in a cell that every thread reads without a lock.
+//! Whether a peer takes requests, in a cell that threads read without a lock.
 
 use std::sync::{
     Mutex, PoisonError,
@@ -18,13 +18,12 @@ pub enum Phase {
     Ready,
     /// Requests are refused with the reason that the peer gave.
     Interrupted(String),
-    /// It is finishing, and another instance comes after it: requests wait in the inbox.
+    /// It finishes, and another instance follows: requests wait in the inbox.
     Replacing,
-    /// It is finishing: requests are refused.
+    /// It finishes: requests are refused.
     Draining,
 }
 
-/// The phase of one peer.
 #[derive(Debug)]
 pub(super) struct PhaseCell {
     code: AtomicU8,
@@ -51,7 +50,7 @@ impl PhaseCell {
         }
     }
 
-    /// Whether requests are refused from now on.
+    /// Returns whether requests are refused from now on.
     pub(super) fn set(&self, phase: Phase) -> bool {
         let code = match phase {
             Phase::Down => DOWN,
@@ -68,7 +67,6 @@ impl PhaseCell {
         matches!(code, DOWN | DRAINING)
     }
 
-    /// Whether it runs and was not asked to stop.
     pub(super) fn is_up(&self) -> bool {
         matches!(self.code.load(Ordering::Acquire), STARTING | READY | INTERRUPTED)
     }

@@ -1,4 +1,4 @@
-//! The operations that the present instance of a peer serves, by number.
+//! The operations that a peer's current instance serves, by number.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -13,7 +13,7 @@ use crate::{
 /// Operations of one contract that a peer may serve.
 const MAX_OPERATIONS: usize = 256;
 
-/// Of those, as many are named to one who asks for another.
+/// Operations listed in an error.
 const MAX_LISTED: usize = 16;
 
 impl Peer {
@@ -21,7 +21,7 @@ impl Peer {
     pub fn serve(&self, contract: &str, operations: &[String]) -> Result<u32, Error> {
         let mut contract: ContractName = parsed(contract)?;
         if let Some(access) = &self.access {
-            // The name that is there already is kept.
+            // Shares the name that is there already.
             let Some(granted) = access.fulfills.iter().find(|granted| **granted == contract) else {
                 return Err(Error::PermissionDenied(format!(
                     "`{}` may not serve `{contract}`; `fulfills` would grant it",
@@ -53,14 +53,14 @@ impl Peer {
         u32::try_from(first).map_err(|_| Error::Invalid("too many operations".into()))
     }
 
-    /// The number of an operation and the instance for which it holds, if the present one serves it.
+    /// The number of an operation and the instance for which it holds, if this instance serves it.
     pub(crate) fn find(&self, operation: &OperationId) -> Option<(ReaderId, u32)> {
         let served = self.served();
         let number = served.iter().position(|served| **served == *operation)?;
         Some((self.reader(), u32::try_from(number).ok()?))
     }
 
-    /// That it does not serve an operation, and which it serves.
+    /// The error for an operation that it does not serve, with those that it does.
     pub(crate) fn no_operation(&self, operation: &OperationId) -> Error {
         let OperationId { contract, name } = operation;
         let served = self.served();

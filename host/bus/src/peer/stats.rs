@@ -1,15 +1,15 @@
-//! What a peer has done so far.
+//! The counts of a peer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a peer has done so far.
+/// The counts of a peer so far.
 #[derive(Debug, Default)]
 pub struct PeerStats {
     /// Messages that it received.
     pub received: AtomicU64,
     /// Requests and events that it sent.
     pub sent: AtomicU64,
-    /// Answers of its that nobody waited for any more.
+    /// Answers that came too late.
     pub late: AtomicU64,
     /// Messages for it that found no room.
     pub shed: AtomicU64,
@@ -19,7 +19,7 @@ pub struct PeerStats {
 
 impl PeerStats {
     pub(super) fn count_received(&self) {
-        // Whoever reads an inbox does so on one thread: no other adds at the same time.
+        // Only one thread reads an inbox, so no other adds at the same time.
         self.received.store(self.received.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 }

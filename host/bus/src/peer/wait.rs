@@ -1,19 +1,18 @@
-//! For what a peer waits with everything else stopped.
+//! What a peer waits for with everything else stopped.
 
 use std::sync::Arc;
 
 use crate::{id::PeerId, queue::SharedQueue, room::Room};
 
-/// For whom a peer waits.
 #[derive(Clone, Debug)]
 pub(crate) enum WaitTarget {
-    /// For one peer: its answer, or room in its inbox.
+    /// One peer: its answer, or room in its inbox.
     Peer(PeerId),
-    /// For room in a queue: for one of those who take from it.
+    /// Room in a queue, which any of its takers can make.
     Queue(Arc<SharedQueue>),
 }
 
-/// One thing that a peer waits for: with a room, until there is some.
+/// One thing that a peer waits for; with a room, until there is some.
 #[derive(Clone, Debug)]
 pub(crate) struct Wait {
     pub(crate) on: WaitTarget,
@@ -21,7 +20,6 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    /// For the answer of a peer.
     pub(crate) fn answer(peer: PeerId) -> Self {
         Self { on: WaitTarget::Peer(peer), room: None }
     }

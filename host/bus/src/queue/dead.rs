@@ -1,4 +1,4 @@
-//! Jobs that come back, and those that nobody finishes: where they go, and how they are put back.
+//! Jobs that come back, and jobs that nobody finishes: where they go, and how they return.
 
 use std::{collections::VecDeque, sync::MutexGuard};
 
@@ -6,7 +6,7 @@ use super::{SharedQueue, job::QueuedJob, reader::wake, state::QueueState};
 use weir_names::Error;
 
 impl SharedQueue {
-    /// Puts a job at the end, if there is room; nothing gives way to it.
+    /// Puts a job at the end, if there is room without dropping others.
     pub(crate) fn put_back(&self, job: QueuedJob) -> Result<(), Error> {
         let mut state = self.state();
         self.check(&state, &job)?;
@@ -20,7 +20,7 @@ impl SharedQueue {
         Ok(())
     }
 
-    /// Puts back to the front what was extracted, and lets in who waited for the room.
+    /// Puts extracted jobs back to the front, and lets in jobs that wait for room.
     pub(crate) fn restore(&self, jobs: Vec<QueuedJob>) {
         let mut state = self.state();
         let mut woken = Vec::new();
@@ -33,7 +33,6 @@ impl SharedQueue {
         wake(woken);
     }
 
-    /// Takes out the jobs that wait and are wanted, in order.
     pub(crate) fn extract(&self, is_wanted: impl Fn(&QueuedJob) -> bool) -> Vec<QueuedJob> {
         let mut state = self.state();
         let (taken, kept): (Vec<_>, Vec<_>) =
@@ -43,7 +42,7 @@ impl SharedQueue {
         taken
     }
 
-    /// Jobs that wait and that nobody takes any more are dead.
+    /// Buries waiting jobs that no reader takes any more.
     pub(crate) fn bury_unfit(&self) {
         let mut state = self.state();
         let waiting = std::mem::take(&mut state.waiting);
@@ -57,7 +56,7 @@ impl SharedQueue {
         unfit.into_iter().for_each(|job| self.die(job));
     }
 
-    /// A job that was in hand comes back, to the front, or goes where dead ones go.
+    /// A job in hand comes back to the front, or is dead.
     pub(super) fn return_or_die(&self, mut state: MutexGuard<'_, QueueState>, job: QueuedJob, is_dead: bool) {
         if !is_dead && !state.is_unfit(&job) {
             let woken = state.add_first(job);
@@ -71,7 +70,7 @@ impl SharedQueue {
         self.die(job);
     }
 
-    /// Nobody finishes this job, which is out of the queue: it goes where dead ones go.
+    /// A job that nobody finishes, already out of the queue, goes to the dead letters.
     fn die(&self, mut job: QueuedJob) {
         let mut state = self.state();
         let before = state.lost();
@@ -88,8 +87,7 @@ impl SharedQueue {
         }
     }
 
-    /// A job that the dead-letter policy brings here: the oldest give way to it, whatever the queue's own
-    /// policy is.
+    /// Takes in a dead letter: the oldest give way to it, whatever the queue's own policy.
     fn bury(&self, job: QueuedJob) {
         let mut state = self.state();
         let before = state.lost();

@@ -18,11 +18,11 @@ pub struct QueuedJob {
     pub sender: PeerId,
     /// When it was put.
     pub at: Instant,
-    /// What is to be done, in the queue's own encoding.
+    /// The work, in the queue's own encoding.
     pub payload: Bytes,
     /// How often it was delivered.
     pub deliveries: u32,
-    /// Where it was delivered too often, and how often.
+    /// The queue that delivered it too often, and how often.
     pub died_in: Option<(QueueName, u32)>,
 }
 

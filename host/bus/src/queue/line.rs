@@ -1,4 +1,4 @@
-//! The readers of a queue: those that stand in line for a job, and the peers to which they belong.
+//! The readers of a queue: the line for jobs, and the peers that the readers belong to.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use super::{
 use crate::id::PeerId;
 
 impl SharedQueue {
-    /// One more reader of a peer's.
+    /// Counts one more reader of a peer.
     pub fn join(&self, peer: PeerId) {
         *self.state().takers.entry(peer).or_default() += 1;
     }
 
-    /// One fewer.
+    /// Counts one reader fewer.
     pub fn part(&self, peer: PeerId) {
         let mut state = self.state();
         if let Some(readers) = state.takers.get_mut(&peer) {
@@ -25,7 +25,6 @@ impl SharedQueue {
         }
     }
 
-    /// Peers that take.
     pub(crate) fn takers(&self) -> Vec<PeerId> {
         self.state().takers.keys().copied().collect()
     }
@@ -51,20 +50,20 @@ impl SharedQueue {
         }
     }
 
-    /// The reader waits no longer. What it was handed stays with it; whether that is a job.
+    /// The reader waits no more; whether it holds a job, which it keeps.
     pub fn delist(&self, reader: &Arc<JobReader>) -> bool {
         self.state().readers.retain(|waiting| !Arc::ptr_eq(waiting, reader));
         reader.has_job()
     }
 
-    /// The reader takes no more: what it was handed and has not taken goes to another.
+    /// The reader takes no more: a job handed to it and not taken goes to another.
     pub fn leave(&self, reader: &Arc<JobReader>) {
         self.delist(reader);
         let mut state = self.state();
         let handed = reader.handed().take();
         if let Some(HandedJob(job, permit)) = handed {
             drop(permit);
-            // It has not had it.
+            // It has not had the job.
             reader.set_had(reader.had() - 1);
             state.release(&job);
             self.return_or_die(state, job, false);

@@ -1,4 +1,4 @@
-//! One that waits for a job, the job that it was handed, and how many it may have.
+//! A reader that waits for a job: the job that it was handed, and how many it may have.
 
 use std::{
     fmt,
@@ -10,21 +10,20 @@ use std::{
 
 use super::job::QueuedJob;
 
-/// Jobs by which a reader may be behind the others, and is served before them until it has had as many.
+/// A reader may be this many jobs behind the others; until it has caught up, it is served first.
 const BEHIND: u64 = 256;
 
-/// Of a reader that has had none, and was in no line.
+/// The count of a reader that has had no job and stood in no line.
 const NEW: u64 = u64::MAX;
 
-/// One who waits for a job of one queue, and the job that it was handed.
+/// A reader that waits for jobs of one queue, and the job that it was handed.
 pub struct JobReader {
-    /// Bytes of the largest payload that it takes.
     max_payload: u64,
-    /// How many more jobs it may have, with others.
+    /// How many more jobs it may have, shared with other readers.
     left: Option<Arc<AtomicUsize>>,
-    /// Whether what it has is counted there.
+    /// Whether its jobs count in `left`.
     counts: AtomicBool,
-    /// Jobs that it has had, as far as they count. Of the queue, under its lock.
+    /// Jobs that it has had, as far as they count. Guarded by the queue's lock.
     had: AtomicU64,
     handed: Mutex<Option<HandedJob>>,
     wake: Box<dyn Fn() + Send + Sync>,
@@ -48,12 +47,12 @@ impl JobReader {
         Arc::new(Self { max_payload, left, counts, had, handed: Mutex::default(), wake })
     }
 
-    /// Whether the jobs that it gets from now on are counted.
+    /// Whether its jobs count from now on.
     pub fn count(&self, counts: bool) {
         self.counts.store(counts, Ordering::Relaxed);
     }
 
-    /// Whether it was handed a job that it has not taken.
+    /// Whether it holds a job that it was handed and has not taken.
     #[inline]
     pub fn has_job(&self) -> bool {
         self.handed().is_some()
@@ -73,15 +72,14 @@ impl JobReader {
         self.had.load(Ordering::Relaxed)
     }
 
-    /// It has one job more. One that is new counts as one that has had as many as the others.
+    /// Counts one job more. A new reader starts level with the others.
     pub(super) fn count_one(&self, most: u64) -> u64 {
         let had = self.caught_up(most) + 1;
         self.set_had(had);
         had
     }
 
-    /// Jobs that it counts as having had where others have had so many: who was away for long is not made up for all
-    /// of that.
+    /// Jobs that it counts as having had, when others had at most `most`: a long absence is not made up for in full.
     pub(super) fn caught_up(&self, most: u64) -> u64 {
         match self.had() {
             NEW => most,
@@ -103,7 +101,7 @@ impl JobReader {
     }
 }
 
-/// One job that a reader may have. Dropped, it may have another.
+/// Permission for one job. Dropping it allows another.
 #[derive(Debug)]
 pub(super) struct Permit(Option<Arc<AtomicUsize>>);
 
@@ -115,7 +113,6 @@ impl Drop for Permit {
     }
 }
 
-/// A job that a reader was handed and has not taken.
 #[derive(Debug)]
 pub(super) struct HandedJob(pub(super) QueuedJob, pub(super) Permit);
 

@@ -1,18 +1,18 @@
-//! What an operator sets of a queue.
+//! What an operator sets for a queue.
 
 use weir_names::QueuePolicy;
 
-/// What an operator sets of a queue.
+/// What an operator sets for a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueSettings {
-    /// Jobs that wait and jobs in hand.
+    /// The most jobs, waiting and in hand.
     pub messages: u32,
-    /// The same in bytes.
+    /// The most bytes, waiting and in hand.
     pub bytes: u64,
-    /// What becomes of a job that finds no room.
+    /// What happens to a job that finds no room.
     pub when_full: QueuePolicy,
     /// Deliveries after which a job that comes back is dead.
     pub max_deliveries: u32,
-    /// Bytes of the largest payload that some extension takes.
+    /// Bytes of the largest payload that any extension takes.
     pub max_payload: u64,
 }

@@ -1,6 +1,6 @@
-//! Everything in a queue that its lock guards: what waits, what is in hand, and the line of readers.
+//! Everything that the queue's lock guards: waiting jobs, jobs in hand, and the line of readers.
 //!
-//! Decides what has room and which reader is handed a job. Wakes nobody: it returns the readers to wake.
+//! Decides what has room and which reader gets a job. Wakes nobody: it returns the readers to wake.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -22,23 +22,20 @@ use crate::{id::PeerId, message::ENVELOPE_BYTES, room::Ticket};
 #[derive(Debug)]
 pub(super) struct QueueState {
     pub(super) settings: QueueSettings,
-    /// None is put any more: it is not configured, or Main has ended.
     pub(super) is_closed: bool,
     pub(super) waiting: VecDeque<QueuedJob>,
-    /// Jobs that wait for room.
     pub(super) blocked: VecDeque<(Ticket, QueuedJob)>,
-    /// Those who wait for a job: who has had fewest, and of equals has waited longest, first.
+    /// Waiting readers: fewest jobs first, then longest wait first.
     pub(super) readers: VecDeque<Arc<JobReader>>,
-    /// The most jobs that a reader has had.
     pub(super) most: u64,
-    /// Peers that take, and how many readers of theirs there are.
+    /// Peers that take, each with its number of readers.
     pub(super) takers: BTreeMap<PeerId, u32>,
     pub(super) in_hand: usize,
     pub(super) in_hand_bytes: u64,
-    /// Of the jobs that wait and those in hand.
+    /// Bytes of the jobs that wait and those in hand.
     pub(super) bytes: u64,
     pub(super) counts: JobCounts,
-    /// Jobs that were delivered too often, and that no other queue keeps.
+    /// Jobs delivered too often that no other queue keeps.
     pub(super) unburied: u64,
     pub(super) put_rate: PerSecond,
     pub(super) done_rate: PerSecond,
@@ -64,22 +61,20 @@ impl QueueState {
         }
     }
 
-    /// Bytes of the largest payload that it takes.
     pub(super) fn allowed(&self) -> u64 {
         self.settings.bytes.saturating_sub(ENVELOPE_BYTES).min(self.settings.max_payload)
     }
 
-    /// Whether nobody takes a job so large. A dead letter stays whatever its size: it can be put back.
+    /// Whether no reader takes a job so large. A dead letter stays whatever its size: it can be put back.
     pub(super) fn is_unfit(&self, job: &QueuedJob) -> bool {
         job.died_in.is_none() && job.payload.len() as u64 > self.settings.max_payload
     }
 
-    /// Jobs of which nothing is left.
     pub(super) fn lost(&self) -> u64 {
         self.counts.shed + self.unburied
     }
 
-    /// Places a job as a policy has it that does not wait, and says who is to be woken; fails where it is refused.
+    /// Places a job without waiting, and returns the reader to wake. Fails where the policy refuses the job.
     pub(super) fn place(&mut self, job: QueuedJob) -> Result<Option<Arc<JobReader>>, ()> {
         let policy = self.settings.when_full;
         if !self.has_room(&job) {
@@ -99,7 +94,7 @@ impl QueueState {
         Ok(self.add(job))
     }
 
-    /// Hands a new job to the first who waits and takes it, who is to be woken, or lets it wait.
+    /// Hands a new job to the first waiting reader that takes it, and returns that one to wake. Else the job waits.
     pub(super) fn add(&mut self, job: QueuedJob) -> Option<Arc<JobReader>> {
         self.bytes += job.bytes();
         match self.hand_over(job) {
@@ -111,7 +106,7 @@ impl QueueState {
         }
     }
 
-    /// The same with one that was in hand: it comes before those that wait.
+    /// As `add`, for a job that was in hand: it waits in front.
     pub(super) fn add_first(&mut self, job: QueuedJob) -> Option<Arc<JobReader>> {
         match self.hand_over(job) {
             Ok(reader) => Some(reader),
@@ -122,7 +117,7 @@ impl QueueState {
         }
     }
 
-    /// The first job that waits and that this reader may have.
+    /// The first waiting job that this reader may have.
     pub(super) fn take_for(&mut self, reader: &JobReader) -> Option<HandedJob> {
         let at = self.waiting.iter().position(|job| reader.fits(job))?;
         let permit = reader.permit()?;
@@ -137,7 +132,7 @@ impl QueueState {
         self.in_hand_bytes -= job.bytes();
     }
 
-    /// Lets in what waits for room, as far as there is some.
+    /// Lets in jobs that wait for room, as far as they fit.
     pub(super) fn admit(&mut self) -> Vec<Arc<JobReader>> {
         let mut woken = Vec::new();
         while let Some((_, job)) = self.blocked.front()
@@ -151,7 +146,6 @@ impl QueueState {
         woken
     }
 
-    /// The oldest that wait give way.
     pub(super) fn drop_oldest_for(&mut self, job: &QueuedJob) {
         while !self.has_room(job)
             && let Some(oldest) = self.waiting.pop_front()
@@ -166,7 +160,7 @@ impl QueueState {
         self.put_rate.add(Instant::now(), 1);
     }
 
-    /// Whether there is room if nothing waits: what is in hand stays.
+    /// Whether there is room if nothing waits: jobs in hand stay.
     pub(super) fn has_room_beside_hands(&self, job: &QueuedJob) -> bool {
         u32::try_from(self.in_hand).is_ok_and(|held| held < self.settings.messages)
             && self.in_hand_bytes + job.bytes() <= self.settings.bytes

@@ -1,31 +1,31 @@
-//! A queue as it is shown, and what became of its jobs.
+//! The figures of a queue and its jobs.
 
 use weir_names::QueueName;
 
 use super::settings::QueueSettings;
 
-/// A queue as it is shown.
+/// The figures of a queue.
 #[derive(Clone, Debug)]
 pub struct QueueStats {
     /// Its name, as configured.
     pub name: QueueName,
-    /// What the operator set.
+    /// The operator's settings.
     pub settings: QueueSettings,
     /// The queue that gets its dead jobs, if it has one.
     pub dead_letter: Option<QueueName>,
-    /// Whether it takes jobs; it may hold some when it no longer does.
+    /// Whether it takes jobs. One that does not may still hold some.
     pub is_configured: bool,
     /// Jobs that wait for a reader.
     pub waiting: u64,
-    /// Jobs that readers have and have not finished.
+    /// Jobs that readers hold unfinished.
     pub in_hand: u64,
-    /// Bytes of the jobs that wait and those in hand, envelopes included.
+    /// Bytes of waiting jobs and jobs in hand, envelopes included.
     pub bytes: u64,
     /// Senders that wait for room.
     pub blocked: u64,
     /// Readers that wait for a job.
     pub readers: u64,
-    /// What became of its jobs so far.
+    /// What happened to its jobs so far.
     pub counts: JobCounts,
     /// Jobs put in a second.
     pub put_rate: u64,
@@ -33,7 +33,7 @@ pub struct QueueStats {
     pub done_rate: u64,
 }
 
-/// What became of the jobs of a queue so far.
+/// What happened to the jobs of a queue so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobCounts {
     /// Put, and not refused.

@@ -1,4 +1,4 @@
-//! A job in hand: done, or given back when it is dropped.
+//! A job in hand: done, or given back when dropped.
 
 use std::{sync::Arc, time::Instant};
 
@@ -12,7 +12,6 @@ use super::{
 #[derive(Debug)]
 pub struct TakenJob {
     queue: Arc<SharedQueue>,
-    /// None once it is done.
     job: Option<QueuedJob>,
     _permit: Permit,
 }
@@ -30,7 +29,7 @@ impl TakenJob {
         &self.queue
     }
 
-    /// It is finished, and leaves the queue.
+    /// Finishes the job: it leaves the queue.
     #[inline]
     pub fn done(mut self) {
         if let Some(job) = self.job.take() {
@@ -48,7 +47,7 @@ impl Drop for TakenJob {
 }
 
 impl SharedQueue {
-    /// A job for this reader, without waiting: what it was handed, else the first that it takes.
+    /// A job for this reader, without waiting: the one it was handed, else the first that it takes.
     pub fn take(self: &Arc<Self>, reader: &JobReader) -> Option<TakenJob> {
         let mut state = self.state();
         let handed = reader.handed().take();

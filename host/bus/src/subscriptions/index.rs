@@ -1,9 +1,7 @@
-//! Finds the subscriptions whose pattern matches a topic: a tree of segments, so that those that do not
-//! match cost nothing.
+//! Finds the subscriptions that match a topic, in a tree of segments: those that do not match cost nothing.
 //!
-//! The tree is that of the subject lists of NATS (`server/sublist.go`) and of the topic trees of MQTT
-//! brokers: a node for each segment, one beside them for `*`, and at each node those whose pattern ends
-//! there, or goes on with `>`.
+//! Built like the subject lists of NATS (`server/sublist.go`) and the topic trees of MQTT brokers. There is a node for
+//! each segment, and one beside them for `*`. Each node holds the patterns that end there or go on with `>`.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -11,7 +9,6 @@ use weir_names::{Topic, TopicPattern};
 
 use super::subscription::Subscription;
 
-/// Subscriptions by the segments of their pattern.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     root: Node,
@@ -20,7 +17,7 @@ pub(super) struct Index {
 #[derive(Debug, Default)]
 struct Node {
     ends: Vec<Arc<Subscription>>,
-    /// Those whose next and last segment is `>`.
+    /// Those with `>` as the next and last segment.
     rest: Vec<Arc<Subscription>>,
     named: HashMap<Box<str>, Node>,
     any: Option<Box<Node>>,
@@ -43,7 +40,7 @@ impl Index {
         self.root.remove(&subscription.pattern, subscription.number, 0);
     }
 
-    /// Every subscription that matches, and how many nodes it took to find them.
+    /// Every matching subscription, and the number of nodes visited.
     pub(super) fn matching(&self, topic: &Topic) -> (Vec<Arc<Subscription>>, u32) {
         let (mut found, mut visited) = (Vec::new(), 0);
         self.root.find(Some(topic.as_str()), &mut found, &mut visited);
@@ -52,7 +49,7 @@ impl Index {
 }
 
 impl Node {
-    /// `rest` is what is left of the topic. As deep as the topic has segments, at most 128.
+    /// `rest` is what is left of the topic. Recurses once for each segment, at most 128 times.
     fn find(&self, rest: Option<&str>, found: &mut Vec<Arc<Subscription>>, visited: &mut u32) {
         *visited += 1;
         let Some(rest) = rest else {

@@ -1,4 +1,4 @@
-//! One peer's wish for the events of one pattern.
+//! One peer's subscription to one pattern.
 
 use std::sync::{
     Arc,
@@ -13,7 +13,7 @@ use crate::{
     peer::Peer,
 };
 
-/// One peer's wish for the events of one pattern.
+/// One peer's subscription to one pattern.
 #[derive(Debug)]
 pub struct Subscription {
     pub(crate) number: u32,
@@ -22,33 +22,32 @@ pub struct Subscription {
     pub(crate) inbox: Arc<Inbox>,
     /// The last instance that asked for it.
     pub(crate) asked_by: AtomicU64,
-    /// One that is to take over gets the last values of retained topics when it does.
+    /// A successor gets the last values of retained topics when it takes over.
     pub(crate) greets_successor: AtomicBool,
     /// Bytes of the largest payload that the peer takes.
     pub(crate) message_size: AtomicU64,
 }
 
-/// A subscription as it is shown.
+/// A subscription with its figures.
 #[derive(Clone, Debug)]
 pub struct SubscriptionStats {
-    /// The name of the peer that subscribed.
+    /// The peer that subscribed.
     pub peer: Arc<str>,
-    /// The topics that it subscribed to.
+    /// The topics subscribed to.
     pub pattern: TopicPattern,
     /// How its events wait.
     pub delivery: LaneSettings,
-    /// How many wait, and what became of the others.
+    /// How many events wait, and what happened to the others.
     pub lane: LaneStats,
 }
 
 impl Subscription {
-    /// Its number, by which its events name it.
+    /// Its number, which its events carry.
     #[inline]
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Whether its peer takes a payload of this size.
     pub(crate) fn takes(&self, payload_bytes: usize) -> bool {
         payload_bytes as u64 <= self.message_size.load(Ordering::Relaxed)
     }

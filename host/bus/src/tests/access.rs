@@ -1,4 +1,4 @@
-//! Grants: what is not granted is refused, by name and with the key that would grant it.
+//! Grants: anything not granted is refused, with its name and the missing key.
 
 use super::*;
 
@@ -111,7 +111,7 @@ async fn a_contract_is_served_once_with_1_to_256_operations_each_named_once() {
     invalid(&names(257));
     invalid(&["do".to_owned(), "do".to_owned()]);
     invalid(&["do".to_owned(), "not well formed".to_owned()]);
-    // What was refused has left nothing behind.
+    // The refused ones left nothing behind.
     assert_eq!(peer.serve("c@1", &names(256)), Ok(0));
     assert_eq!(peer.serve("d@1", &names(1)), Ok(256));
     invalid(&names(1));

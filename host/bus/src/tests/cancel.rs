@@ -1,4 +1,4 @@
-//! A request that is given up at any moment of its life leaves nothing behind.
+//! A request given up at any moment leaves nothing behind.
 
 use std::{
     future::Future,
@@ -9,7 +9,7 @@ use std::{
 
 use super::*;
 
-/// A payload that counts itself out when nobody holds it any more.
+/// A payload that counts itself out when dropped.
 struct Counted(Arc<AtomicUsize>);
 
 impl AsRef<[u8]> for Counted {
@@ -29,8 +29,7 @@ fn counted(held: &Arc<AtomicUsize>) -> Bytes {
     Bytes::from_owner(Counted(held.clone()))
 }
 
-/// Polls what `life` makes `n` times and drops it, for every `n` until it ends by itself; calls
-/// `check` after each.
+/// Polls the future of `life` `n` times and drops it, for every `n` until it ends by itself; calls `check` after each.
 async fn for_every_poll<F: Future>(mut life: impl FnMut() -> F, mut check: impl FnMut(usize)) -> usize {
     for n in 0.. {
         let ends = {
@@ -50,7 +49,7 @@ async fn for_every_poll<F: Future>(mut life: impl FnMut() -> F, mut check: impl 
     unreachable!("a life that never ends")
 }
 
-/// Lets the other side of a request go on in between.
+/// Lets the other side of a request go on.
 async fn step() {
     let mut polled = false;
     std::future::poll_fn(
@@ -65,8 +64,7 @@ enum Way {
     Send,
 }
 
-/// A request from its sending to its answer in the sender's hands, both sides with a pause at each
-/// place where they could be cut off.
+/// A request from send to received answer. Both sides pause at each place where they could be cut off.
 async fn life(bus: &TestBus, caller: &Arc<Peer>, provider: &Arc<Peer>, way: Way, held: &Arc<AtomicUsize>) {
     let mut target = bus.open(caller, "c@1", "do", None).unwrap();
     let deadline = bus.term(&target, None, None);
@@ -102,7 +100,7 @@ async fn life(bus: &TestBus, caller: &Arc<Peer>, provider: &Arc<Peer>, way: Way,
     tokio::join!(asking, answering);
 }
 
-/// What an extension's Store does with what it has under way.
+/// As an extension's Store does with its requests under way.
 struct CancelOnDrop(Arc<Waiter>);
 
 impl Drop for CancelOnDrop {
@@ -119,7 +117,7 @@ async fn a_request_that_is_cut_off_after_any_poll_leaves_no_waiter_no_slot_and_n
         let held = Arc::new(AtomicUsize::new(0));
         let check = |n| {
             assert_eq!(bus.waiters(), 0, "{way:?} after {n} polls");
-            // What is left in an inbox is found to be given up when it is looked at.
+            // A look finds the rest of an inbox given up.
             assert!(matches!(provider.take(), Taken::Empty), "{way:?} after {n} polls");
             // Each instance begins without the replies to its predecessor.
             caller.begin_instance();
@@ -129,7 +127,7 @@ async fn a_request_that_is_cut_off_after_any_poll_leaves_no_waiter_no_slot_and_n
             assert!(caller.waits().is_empty());
         };
         let ended = for_every_poll(|| life(&bus, &caller, &provider, way, &held), check).await;
-        // Each of its pauses is one: with fewer it was not cut off everywhere.
+        // With fewer polls than pauses it was not cut off everywhere.
         assert_eq!(ended, polls, "{way:?}");
     }
 }

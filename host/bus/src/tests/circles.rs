@@ -1,8 +1,8 @@
-//! Waiting that would never end is refused, with the names of those who would wait.
+//! Waits that would never end are refused, with the names of the waiting peers.
 
 use super::*;
 
-/// Calls as a guest does that waits with everything else stopped.
+/// Calls as a guest does, with everything else stopped.
 fn blocking(bus: &TestBus, caller: &Arc<Peer>, contract: &str) -> Result<PendingCall, Error> {
     let mut target = bus.open(caller, contract, "do", None)?;
     let deadline = bus.term(&target, None, None);

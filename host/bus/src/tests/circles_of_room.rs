@@ -1,4 +1,4 @@
-//! Circles of those who wait for room: none is missed, and none is seen where there is none.
+//! Circles of waits for room: every real one is found, and no other.
 
 use weir_names::Policy;
 
@@ -15,7 +15,7 @@ async fn who_fills_its_own_inbox_with_the_first_of_two_subscriptions_does_not_wa
     let peer = bus.ready("a", &[], &[]);
     block(&bus, &peer, "t.*", 100);
     block(&bus, &peer, "t.x", 100);
-    // The inbox has room for one more.
+    // Room for one more.
     for number in 0..7 {
         let topic = format!("t.{number}y");
         bus.publish(bus.main(), None, &topic, "".into()).unwrap();

@@ -1,4 +1,4 @@
-//! What is lost is counted for whom, and shown where.
+//! Losses are counted, and shown at the right peer.
 
 use weir_names::Policy;
 

@@ -211,7 +211,7 @@ fn concurrent_publishers_leave_neither_gap_nor_disorder() {
     for sequence in 1..=4000 {
         let event = take_event(subscriber.inbox());
         assert_eq!((event.published.sequence, event.lost), (sequence, 0));
-        // The subscriber is peer 1, the publishers are 2 to 5.
+        // Peer 1 subscribes, peers 2 to 5 publish.
         let expected = &mut next[usize::try_from(event.published.sender.0).unwrap() - 2];
         assert_eq!(*event.published.payload, expected.to_be_bytes());
         *expected += 1;

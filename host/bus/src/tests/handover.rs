@@ -1,8 +1,8 @@
-//! Two instances of one peer: what goes to which, and contracts that change hands.
+//! Two instances of one peer: where messages go, and contracts that change hands.
 
 use super::*;
 
-/// What a renewed peer may do: all that the one before may, or less.
+/// The grants of a renewed peer: as many as before, or fewer.
 fn access(fulfills: &[&str], subscribes: &str) -> Access {
     Access {
         fulfills: fulfills.iter().map(|name| name.parse().unwrap()).collect(),
@@ -13,7 +13,7 @@ fn access(fulfills: &[&str], subscribes: &str) -> Access {
     }
 }
 
-/// An instance of a renewed peer that runs beside the one that serves.
+/// An instance of a renewed peer, beside the one that serves.
 fn beside(peer: &Peer, fulfills: &[&str]) -> Arc<Peer> {
     let successor = peer.renewed(LIMITS, access(fulfills, ">"));
     successor.begin_beside();
@@ -93,7 +93,7 @@ async fn a_hand_over_wakes_both() {
     tokio::task::yield_now().await;
     assert!(waiting.iter().all(|waiting| !waiting.is_finished()));
     let call = bus.call(&client, "a@1", "").unwrap();
-    // Nobody has taken it yet.
+    // Not taken yet.
     hand_over(&bus, &new);
     for waiting in waiting {
         waiting.await.unwrap();
@@ -220,7 +220,7 @@ async fn an_operation_that_was_looked_up_follows_its_contract_to_another_owner()
     let refused = Error::NoProvider("`first` does not fulfil `a@1`".to_owned());
     assert_eq!(call(&mut named).unwrap_err(), refused);
 
-    // One that comes back does not take what another owns by now, unless it is to.
+    // One that comes back takes contracts from their new owner only if it claims them.
     let back = first.renewed(LIMITS, access(&["a@1", "d@1"], ">"));
     bus.hand_over(&back, false);
     start(&back, &["a@1"]);

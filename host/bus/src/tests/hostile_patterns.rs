@@ -1,8 +1,8 @@
-//! What an extension's patterns cost Main.
+//! The cost of an extension's patterns to Main.
 
 use super::*;
 
-/// As many patterns as an extension may have, as long as they may be, that all match one topic.
+/// As many and as long patterns as allowed, all matching one topic.
 fn patterns() -> impl Iterator<Item = String> {
     (0..256_u32).map(|number| {
         let segment = |place: u32| if place < 8 && number >> place & 1 == 1 { "*" } else { "a" };
@@ -36,7 +36,7 @@ async fn subscriptions_that_do_not_match_make_a_publish_visit_no_more_nodes() {
     }
     let mut subscribed = 0;
     let mut visited_with = |others: u32| {
-        // Beside the topic at each of its places, behind it, and before its end; exact and not.
+        // Beside the topic at each of its segments, behind it, and before its end; exact and not.
         while subscribed < others {
             let number = subscribed;
             let pattern = match number % 8 {

@@ -1,4 +1,4 @@
-//! Lanes: what comes first, what is held back, what goes back.
+//! Lanes: their order, holds, and what goes back.
 
 use std::sync::atomic::Ordering;
 

@@ -1,5 +1,4 @@
-//! Random interleavings of publishing, taking, death and waiting, against a model of the lanes in a few
-//! lines.
+//! Random interleavings of publishing, taking, death and waiting, against a small model of the lanes.
 
 use std::collections::VecDeque;
 
@@ -11,7 +10,7 @@ use super::*;
 const LANES: usize = 3;
 const TOPICS: [&str; 2] = ["x", "y"];
 
-/// What an inbox may hold in all.
+/// The most messages in an inbox.
 const INBOX: u32 = 6;
 
 #[derive(Clone, Debug)]
@@ -21,10 +20,10 @@ enum Op {
         topic: usize,
         payload: usize,
     },
-    /// A reply comes, which has room before all events.
+    /// A reply comes; it has room before all events.
     Reply(usize),
     Take,
-    /// The instance takes this many, dies, and had reached only the first.
+    /// The instance takes this many and dies after reaching the first.
     Die(usize),
     GiveUp(usize),
     Unsubscribe(usize),
@@ -42,7 +41,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Bytes of a payload: mostly little beside the envelope, at times more than some inboxes hold.
+/// Bytes of a payload: mostly small next to the envelope, at times more than some inboxes hold.
 fn payload() -> impl Strategy<Value = usize> {
     prop_oneof![3 => 8..32_usize, 2 => 32..400_usize, 1 => 400..1024_usize]
 }
@@ -55,30 +54,30 @@ fn policy() -> impl Strategy<Value = Policy> {
     prop::sample::select(Policy::ALL.to_vec())
 }
 
-/// One event, by its number among all.
+/// One event, by its overall number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Item {
     lane: usize,
     topic: usize,
     number: u64,
     lost: u64,
-    /// With its topic and its envelope.
+    /// Topic and envelope included.
     bytes: u64,
 }
 
-/// Lanes as one list, in order.
+/// All lanes as one list, in order.
 struct Model {
     policies: [Policy; LANES],
     capacity: [(u32, u64); LANES],
-    /// Bytes of the inbox.
+    /// The most bytes of the inbox.
     bytes: u64,
-    /// Bytes of each reply that waits.
+    /// Bytes of each waiting reply.
     replies: VecDeque<u64>,
     waiting: VecDeque<Item>,
     blocked: VecDeque<Item>,
-    /// Lost after the last of each lane.
+    /// Events lost after the last of each lane.
     lost: [u64; LANES],
-    /// In which they were subscribed to.
+    /// Lanes, in order of subscription.
     order: Vec<usize>,
 }
 
@@ -101,7 +100,7 @@ impl Model {
         self.bytes.saturating_sub(self.replies.iter().sum())
     }
 
-    /// The next of the lane shows the loss, be it one that waits for room.
+    /// The next event of the lane shows the loss, even if it waits for room.
     fn lose(&mut self, place: usize) {
         let item = self.waiting.remove(place).unwrap();
         self.lose_before(place, 0, item);
@@ -117,7 +116,7 @@ impl Model {
         self.lose_before(0, 0, item);
     }
 
-    /// Whether there is room if all gives way that may.
+    /// Whether there is room once all that may give way does.
     fn can_make_room(&self, coming: &Item) -> bool {
         let may_go = |item: &&Item| matches!(self.policies[item.lane], Policy::DropOldest | Policy::Latest);
         let stays = || self.waiting.iter().filter(|item| !may_go(item));
@@ -184,7 +183,7 @@ impl Model {
         }
     }
 
-    /// Those that wait for room get in, lane by lane.
+    /// Lets in events that wait for room, lane by lane.
     fn admit(&mut self) {
         for lane in self.order.clone() {
             while let Some(place) = self.blocked.iter().position(|item| item.lane == lane)
@@ -196,7 +195,7 @@ impl Model {
         }
     }
 
-    /// The oldest events make room for it, of those that may go first.
+    /// The oldest events make room, first of those that may give way.
     fn reply(&mut self, bytes: u64) {
         self.replies.push_back(bytes);
         while self.waiting.iter().map(|item| item.bytes).sum::<u64>() > self.beside_replies() {
@@ -220,7 +219,7 @@ impl Model {
     }
 }
 
-/// The lanes and the model of them, side by side.
+/// The lanes beside their model.
 struct World {
     bus: TestBus,
     peer: Arc<Peer>,
@@ -276,7 +275,7 @@ impl World {
                         let all = self.model.waiting.len();
                         self.model.lose_before(all, place, item);
                     }
-                    // What lay behind it may be smaller, and a reply may have driven out more than it needs.
+                    // The next in line may be smaller, and a reply may have driven out more than it needs.
                     self.model.admit();
                 }
             }
@@ -294,7 +293,7 @@ impl World {
         self.check();
     }
 
-    /// What is not refused as it is, as one that would not fit beside others.
+    /// Only replies that fit by themselves and beside others.
     fn reply(&mut self, payload: usize) {
         let bytes = 128 + payload as u64;
         if bytes > self.model.beside_replies() {
@@ -333,7 +332,7 @@ impl World {
         }
     }
 
-    /// As an instance that dies with a batch of events, of which it had reached the first.
+    /// As an instance that takes a batch of events and dies after reaching the first.
     fn die(&mut self, taken: usize) {
         while !self.model.replies.is_empty() {
             self.take_reply();

@@ -1,4 +1,4 @@
-//! Random sequences of what peers do, against a model that says what must come of it.
+//! Random sequences of operations, against a model of their outcomes.
 
 mod reference;
 
@@ -58,7 +58,7 @@ proptest! {
     }
 }
 
-/// The bus and the model of it, side by side.
+/// The bus beside its model.
 struct World {
     bus: TestBus,
     peers: Vec<Arc<Peer>>,
@@ -106,7 +106,7 @@ impl World {
             Op::Start(peer) if self.model.peers[peer].life == Life::Down => self.start(peer),
             Op::Stop(_) | Op::End { .. } | Op::Start(_) => {}
         }
-        // The deadlines' task looks at what has become due.
+        // Lets the deadlines' task find what is due.
         for _ in 0..4 {
             tokio::task::yield_now().await;
         }
@@ -193,7 +193,7 @@ impl World {
         }
     }
 
-    /// The instance dies; one that was asked to stop is not expected back.
+    /// The instance dies; one asked to stop is not expected back.
     fn end(&mut self, peer: usize) {
         for (number, request) in std::mem::take(&mut self.in_hand[peer]) {
             request.responder.give(Err(Error::Trapped));
@@ -220,7 +220,7 @@ impl World {
         model.replies.clear();
     }
 
-    /// Every deadline passes; then each caller has heard what the model says.
+    /// Every deadline passes; then each caller has the answer of the model.
     async fn finish(mut self) {
         self.apply(Op::Advance(1000)).await;
         assert_eq!(self.bus.waiters(), 0);

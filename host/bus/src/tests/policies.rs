@@ -1,10 +1,10 @@
-//! What becomes of an event, or a request, for which there is no room: each policy, exactly.
+//! Each policy, exactly: what happens to an event or a request without room.
 
 use weir_names::Policy;
 
 use super::*;
 
-/// How the events of `t` wait for a peer that has room for three.
+/// Delivers `t` to a peer with room for three events.
 fn delivery(policy: Policy) -> LaneSettings {
     LaneSettings { policy, messages: 3, bytes: u64::MAX }
 }
@@ -15,7 +15,7 @@ fn subscribed(bus: &TestBus, name: &str, policy: Policy) -> Arc<Peer> {
     peer
 }
 
-/// Publishes `1` to `n`, each to a topic of two, and adds up the receipts.
+/// Publishes `1` to `n` on two topics, and adds up the receipts.
 fn flood(bus: &TestBus, n: u32) -> Receipt {
     let mut sum = Receipt::default();
     for number in 1..=n {
@@ -32,7 +32,7 @@ fn receipt(delivered: u32, shed: u32, refused: u32) -> Receipt {
     Receipt { delivered, shed, refused }
 }
 
-/// What was delivered, with what was lost before each.
+/// The delivered events, with the losses before each.
 fn delivered(peer: &Peer) -> Vec<(String, u64)> {
     let text = |payload: &Bytes| String::from_utf8(payload.to_vec()).unwrap();
     drain(peer.inbox()).iter().map(|(_, lost, payload)| (text(payload), *lost)).collect()
@@ -84,7 +84,7 @@ async fn latest_keeps_one_of_each_topic_in_the_order_in_which_they_came() {
     for topic in ["t.1", "t.2", "t.3", "t.2", "t.4"] {
         bus.publish(bus.main(), None, topic, topic.into()).unwrap();
     }
-    // The second `t.2` takes the place of the first, and `t.4` that of the oldest.
+    // The second `t.2` replaces the first, and `t.4` the oldest.
     assert_eq!(delivered(&peer), owned(&[("t.3", 2), ("t.2", 0), ("t.4", 0)]));
 }
 

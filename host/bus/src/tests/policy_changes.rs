@@ -1,4 +1,4 @@
-//! A reload that changes a policy while somebody waits for room.
+//! A reload changes a policy while senders wait for room.
 
 use weir_names::{Policy, QueuePolicy};
 

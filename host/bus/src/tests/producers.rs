@@ -1,4 +1,4 @@
-//! Eight threads that put jobs and publish, while readers come, go and die, and the queue closes.
+//! Eight threads put jobs and publish, while readers come, go and die, and the queue closes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -64,11 +64,11 @@ async fn each_job_that_eight_threads_put_is_done_once_while_readers_die_and_the_
     assert_eq!((stats.waiting, stats.in_hand, stats.bytes, stats.blocked), (0, 0, 0, 0));
     let done = done.lock().unwrap();
     assert_eq!((stats.counts.put, stats.counts.done), (done.len() as u64, done.len() as u64));
-    // And perhaps some that got in as their senders gave up.
+    // Perhaps with jobs that got in just as their senders gave up.
     assert!(put.is_subset(&done));
 }
 
-/// The numbers of those of which it was heard that they got in.
+/// The jobs that their senders know got in.
 fn put_all(bus: &TestBus, queue: &Arc<SharedQueue>) -> BTreeSet<MessageId> {
     let put = |number: u64| {
         let job = Bytes::copy_from_slice(&number.to_be_bytes());
@@ -83,7 +83,7 @@ fn put_all(bus: &TestBus, queue: &Arc<SharedQueue>) -> BTreeSet<MessageId> {
         });
         match put {
             Ok(id) => Some(id),
-            // The last of them: turned away by a queue that is open again by now.
+            // The last error: turned away by a queue that is open again by now.
             Err(Error::NoProvider(_) | Error::Timeout | Error::Overloaded(_)) => None,
             Err(other) => panic!("{other:?}"),
         }
@@ -91,7 +91,7 @@ fn put_all(bus: &TestBus, queue: &Arc<SharedQueue>) -> BTreeSet<MessageId> {
     (0..MESSAGES).filter_map(put).collect()
 }
 
-/// One reader after the other: each finishes some, gives some back, and leaves.
+/// One reader after the other finishes some jobs, gives some back, and leaves.
 fn take_jobs(queue: &Arc<SharedQueue>, is_over: &AtomicBool, done: &Mutex<BTreeSet<MessageId>>) {
     while !is_over.load(Ordering::Acquire) || is_busy(queue) {
         let thread = thread::current();
@@ -107,7 +107,7 @@ fn take_jobs(queue: &Arc<SharedQueue>, is_over: &AtomicBool, done: &Mutex<BTreeS
                 job.done();
             }
         }
-        // Perhaps with one that it was handed.
+        // Perhaps holding a job that it was handed.
         queue.enlist(&reader);
         queue.leave(&reader);
     }
@@ -150,7 +150,7 @@ async fn each_event_of_eight_threads_is_seen_in_order_or_counted_as_lost_while_s
     while let Some(event) = take_any(&peer) {
         seen.note(&event);
     }
-    // What was lost last is counted before the next one.
+    // Losses at the end show in the next event.
     let last = [PRODUCERS.to_be_bytes(), 0_u64.to_be_bytes()].concat();
     bus.publish(bus.main(), None, "t", last.into()).unwrap();
     seen.note(&take_event(peer.inbox()));
@@ -167,12 +167,12 @@ fn take_any(peer: &Peer) -> Option<Event> {
     }
 }
 
-/// What a reader saw of all.
+/// The events that a reader saw.
 #[derive(Default)]
 struct Seen {
     number: u64,
     lost: u64,
-    /// The last of each producer.
+    /// The last one of each producer.
     last: BTreeMap<u64, u64>,
 }
 

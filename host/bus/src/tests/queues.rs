@@ -1,4 +1,4 @@
-//! Shared queues: who gets which job, how often, and what becomes of it.
+//! Shared queues: which reader gets which job, how often, and what happens to it.
 
 use std::{collections::VecDeque, sync::atomic::AtomicUsize};
 
@@ -229,10 +229,10 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Bytes of a small payload, which is the number of its job; a large one has twice as many.
+/// Bytes of a small payload, which is the job's number. A large one has twice as many.
 const SMALL: u64 = 4;
 
-/// A job as the model knows it.
+/// A job of the model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Known {
     number: u32,
@@ -252,7 +252,7 @@ impl Known {
     }
 
     fn fits(self, reader: usize) -> bool {
-        // The first takes only what is small.
+        // The first reader takes only small jobs.
         reader > 0 || !self.large
     }
 
@@ -261,7 +261,7 @@ impl Known {
     }
 }
 
-/// A queue of four as lists, and the real one beside it.
+/// A queue of four jobs, beside a model in lists.
 struct World {
     bus: Arc<Bus>,
     queue: Arc<SharedQueue>,
@@ -317,7 +317,7 @@ impl World {
         self.waiting.len() + self.handed.iter().flatten().count() + self.in_hand.len() < 4
     }
 
-    /// A job has come: one of those in line who take it has it, and only if there is none does it wait.
+    /// A new job goes to a reader in line that takes it; only without one does it wait.
     fn add(&mut self, job: Known, first: bool) {
         if self.line.iter().any(|reader| job.fits(*reader)) {
             let has_it = |reader: &usize| self.readers[*reader].has_job() && job.fits(*reader);
@@ -397,7 +397,7 @@ impl World {
                     self.add(job, true);
                 } else {
                     self.counts.dead += 1;
-                    // The oldest give way there, whatever the policy is.
+                    // The oldest give way there, whatever the policy.
                     if self.dead.len() == 4 {
                         self.dead.pop_front();
                     }
@@ -435,7 +435,7 @@ impl World {
             }
             policy => {
                 self.counts.shed += 1;
-                // What is in hand stays.
+                // Jobs in hand stay.
                 if policy == QueuePolicy::DropOldest && self.waiting.pop_front().is_some() {
                     self.add_new(job);
                 }
@@ -465,8 +465,8 @@ fn vec(jobs: &VecDeque<Known>) -> Vec<Known> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever writers and readers do, each job is in one place, in order: it waits, for room or for a reader, is in
-    /// one hand, is done, or is dead.
+    /// Whatever writers and readers do, each job is in one place, in order: waiting for room or for a reader, in one
+    /// hand, done, or dead.
     #[test]
     fn every_job_is_where_the_model_says_and_nobody_waits_while_one_does_that_it_could_have(
         ops in prop::collection::vec(op(), 1..150),

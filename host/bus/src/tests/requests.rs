@@ -73,14 +73,14 @@ async fn what_waits_for_one_that_is_gone_ends_at_its_own_deadline_and_not_later(
         let deadline = bus.term(&target, Some(Duration::from_secs(seconds)), None);
         bus.bus.call(&caller, &mut target, "".into(), deadline, false).unwrap()
     });
-    // It dies, and nobody clears its inbox or starts it anew.
+    // It dies; its inbox is not cleared, and it does not start again.
     request.responder.give(Err(Error::Trapped));
     provider.set_phase(Phase::Down);
     assert_eq!(in_hand.answer().await, Err(Error::Trapped));
     assert_eq!(sent.elapsed(), Duration::ZERO);
     for (call, seconds) in waits.into_iter().zip([1, 3]) {
         assert_eq!(call.answer().await, Err(Error::Timeout));
-        // To the millisecond, in which tokio's timers count.
+        // To the millisecond, as tokio's timers count.
         assert_eq!(sent.elapsed().as_millis().div_ceil(1000), seconds, "{:?}", sent.elapsed());
     }
     provider.begin_instance();
@@ -116,7 +116,7 @@ async fn a_receiver_that_is_down_or_stopping_refuses_at_once() {
     for (phase, text) in [(Phase::Draining, "`p` is stopping"), (Phase::Down, "`p` is not running")] {
         provider.set_phase(phase);
         assert_eq!(bus.call(&caller, "c@1", "").unwrap_err(), Error::NoProvider(text.to_owned()));
-        // What it says of itself does not bring it back.
+        // Its own word does not bring it back.
         provider.set_phase_if_up(Phase::Ready);
         assert_eq!(bus.send(&caller, "c@1", "").unwrap_err(), Error::NoProvider(text.to_owned()));
     }
@@ -235,7 +235,7 @@ async fn deadlines_end_in_their_own_order_whatever_the_order_of_sending() {
     for seconds in [3, 1, 2] {
         let term = Term { sent: began, deadline: began + Duration::from_secs(seconds) };
         sent.push(bus.bus.send(&caller, &mut target, Bytes::new(), term).unwrap().0.id());
-        // The timer is armed for the earliest so far before the next one is sent.
+        // The timer is armed for the earliest so far before the next send.
         tokio::task::yield_now().await;
     }
     for (seconds, index) in [(1, 1), (2, 2), (3, 0)] {

@@ -1,4 +1,4 @@
-//! The last value of a topic, where instances follow each other and lanes are full.
+//! The last value of a topic, across instances and with full lanes.
 
 use weir_names::Policy;
 

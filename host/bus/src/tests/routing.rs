@@ -1,4 +1,4 @@
-//! Who answers: the named peer, the owner, Main's own handler, or an error at once.
+//! Which peer answers: the named one, the owner, Main's own handler, or none, with an error at once.
 
 use super::*;
 

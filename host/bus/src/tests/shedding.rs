@@ -1,4 +1,4 @@
-//! What is lost for room is lost for something.
+//! Nothing is lost for room that is then not used.
 
 use weir_names::{Policy, QueuePolicy};
 

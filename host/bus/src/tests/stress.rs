@@ -1,4 +1,4 @@
-//! Many threads through one bus while receivers come and go.
+//! Many threads use one bus while receivers come and go.
 
 use std::{
     collections::HashSet,
@@ -70,7 +70,7 @@ async fn call_all(bus: Arc<TestBus>, caller: u64, heard: Arc<AtomicUsize>) {
     }
 }
 
-/// One instance after the other: each answers some, drops some, and then stops or dies.
+/// One instance after the other answers some requests, drops some, and then stops or dies.
 async fn come_and_go(
     peer: Arc<Peer>,
     contract: String,
@@ -89,7 +89,7 @@ async fn come_and_go(
                 0 => drop(request),
                 1 => held.push(request),
                 _ => {
-                    // Before the answer is given, the caller cannot have heard it.
+                    // The caller cannot have heard an answer before it is given.
                     let payload = request.payload.clone();
                     if request.responder.give(Ok(payload.clone())) {
                         assert!(answered.lock().unwrap().insert(payload), "answered twice");

@@ -1,4 +1,4 @@
-//! Who takes from a queue: what it may hold, who could make room in it, and who hears of jobs that nobody takes.
+//! Readers of a queue: which jobs it may hold for them, which of them could make room, and jobs that none takes.
 
 use weir_names::QueuePolicy;
 
@@ -34,7 +34,7 @@ fn anybody() -> Arc<JobReader> {
     JobReader::new(u64::MAX, None, || {})
 }
 
-/// A peer that puts into the queue and takes from it, alone of all extensions.
+/// The only extension that puts into the queue and takes from it.
 fn feeding_itself(bus: &TestBus, queue: &SharedQueue) -> Arc<Peer> {
     let grants = Access { puts: vec![queue.name().clone()], ..Access::default() };
     let peer = bus.ready("a", &[], &[]).renewed(LIMITS, grants);
@@ -89,7 +89,7 @@ async fn jobs_that_became_too_large_for_all_who_take_are_dead_and_block_nobody()
     assert_eq!((lengths(&queue), lengths(&dead)), (vec![100, 4], vec![101]));
     assert_eq!((queue.stats().counts.dead, queue.stats().counts.refused), (1, 1));
 
-    // It goes back when somebody takes it again.
+    // It goes back once a reader takes it again.
     assert_eq!(bus.requeue(&dead, None), Err(Error::TooLarge { bytes: 101, allowed: 100 }));
     let (queue, dead) = configure(&bus, QueueSettings { messages: 3, ..SETTINGS }, SETTINGS);
     assert_eq!(bus.requeue(&dead, None), Ok(1));
@@ -157,7 +157,7 @@ async fn dead_letters_stay_though_they_are_too_large_for_whoever_takes_those() {
     assert_eq!(bus.requeue(&dead, None), Ok(1));
 }
 
-/// A queue with room for all, and two readers, each of which has taken so many of its jobs.
+/// A queue with room for all jobs, and two readers that have each taken so many.
 fn two_who_had(bus: &TestBus, jobs: usize) -> (Arc<SharedQueue>, [Arc<JobReader>; 2]) {
     let (queue, _) = configure(bus, QueueSettings { messages: 9999, bytes: 1 << 30, ..SETTINGS }, SETTINGS);
     let readers = [anybody(), anybody()];
@@ -201,7 +201,7 @@ async fn one_that_leaves_a_job_to_others_has_not_had_it() {
         put(&bus, &queue, 1).unwrap();
         assert!(leaving.has_job());
         queue.leave(&leaving);
-        // Both have had as many: it is taken by one as by the other.
+        // Both have had as many, so either may take it.
         queue.take(&leaving).unwrap().done();
         put(&bus, &queue, 1).unwrap();
         queue.take(&other).unwrap().done();

@@ -1,5 +1,4 @@
-//! Two versions of one peer, and contracts that change hands: what each may do, and what the other must
-//! not notice.
+//! Two versions of one peer, and contracts that change hands: what each may do, and the other must not notice.
 
 use super::*;
 
@@ -27,7 +26,7 @@ async fn a_number_that_was_looked_up_with_one_owner_is_not_used_with_the_next() 
     let old = bus.add("old", &["x@1"], &[]);
     serve(&old, "x@1", ["do", "undo"]);
     let mut target = bus.open(&caller, "x@1", "do", None).unwrap();
-    // The contract moves to another extension, which has its own numbers, and its first instance, too.
+    // The contract moves to another extension, with its own numbers and its own first instance.
     let new = bus.add("new", &["x@1"], &[]);
     serve(&new, "x@1", ["undo", "do"]);
     let deadline = bus.term(&target, None, None);
@@ -69,7 +68,7 @@ async fn a_predecessor_gets_the_replies_that_came_when_its_successor_is_forgotte
     new.become_current();
     assert!(matches!(old.take(), Taken::Stop));
     take_request(&server).responder.give(ok("late"));
-    // The new one is done by itself, while the old one still finishes.
+    // The new one ends while the old one still finishes.
     new.end_instance();
     new.set_phase(Phase::Down);
     bus.forget(&new);
@@ -158,7 +157,7 @@ async fn an_event_that_a_predecessor_dies_with_counts_as_one_for_its_successor()
         publish();
         assert_eq!(take_event(new.inbox()).lost, 0);
     }
-    // As an instance does that dies with it in hand.
+    // As an instance that dies with it in hand.
     old.give_back(Vec::new(), &[(in_hand.subscription, in_hand.lost + 1)]);
     publish();
     assert_eq!(take_event(new.inbox()).lost, 1);

@@ -1,4 +1,4 @@
-//! Whoever waits for a message wakes when one comes by way of somebody else's leaving.
+//! A waiting reader wakes for a message that another one's leaving lets in.
 
 use weir_names::Policy;
 
@@ -12,7 +12,7 @@ async fn a_request_that_waits_for_room_behind_abandoned_ones_reaches_a_receiver_
     let sleeper = provider.clone();
     let readable = tokio::spawn(async move { sleeper.readable().await });
     tokio::task::yield_now().await;
-    // All of it before the receiver has its turn again, as where it is over its share.
+    // All before the receiver's next turn, as when it is over its share.
     let abandoned: Vec<_> = (0..8).map(|_| bus.call(bus.main(), "c@1", "gone").unwrap()).collect();
     let waits = bus.call(bus.main(), "c@1", "waits").unwrap();
     drop(abandoned);

@@ -10,7 +10,6 @@ use bytes::Bytes;
 
 use weir_names::Error;
 
-/// Where a caller waits for just one answer.
 #[derive(Debug, Default)]
 pub(crate) struct Slot(Mutex<SlotState>);
 
@@ -18,17 +17,15 @@ pub(crate) struct Slot(Mutex<SlotState>);
 struct SlotState {
     outcome: Option<Result<Bytes, Error>>,
     task: Option<Waker>,
-    /// Nobody does any more.
     is_over: bool,
 }
 
 impl Slot {
-    /// Waits for the answer.
     pub(crate) async fn outcome(&self) -> Result<Bytes, Error> {
         poll_fn(|context| self.poll(context)).await
     }
 
-    /// Nobody waits any more: an answer that is there or on its way is forgotten.
+    /// The caller waits no more: an answer that is there or on its way is forgotten.
     pub(crate) fn close(&self) {
         let closed = SlotState { outcome: None, task: None, is_over: true };
         let forgotten = std::mem::replace(&mut *self.waiting(), closed);
@@ -49,7 +46,7 @@ impl Slot {
         }
     }
 
-    /// Takes the outcome out: it is for one caller, once.
+    /// Takes the outcome out, for its one caller.
     fn poll(&self, context: &Context<'_>) -> Poll<Result<Bytes, Error>> {
         let mut waiting = self.waiting();
         match waiting.outcome.take() {

@@ -1,4 +1,4 @@
-//! What a command writes, kept for whoever has it run.
+//! A command's output, kept for its caller.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,10 +15,10 @@ use crate::limit::OverLimit;
 /// Bytes that a guest may write at once: `write-zeroes` allocates as many.
 const PERMIT: usize = 4096;
 
-/// One of a command's outputs; clones are the same.
+/// One output of a command; clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Capture {
-    /// Bytes that others wrote before it.
+    /// Bytes that earlier commands wrote.
     before: usize,
     /// Bytes that all of them may write.
     allowed: usize,
@@ -26,12 +26,11 @@ pub(super) struct Capture {
 }
 
 impl Capture {
-    /// Takes what is left of `allowed` bytes after those `before`: whoever writes more is ended.
+    /// Takes up to `allowed` bytes less those `before`. A command that writes more is ended.
     pub(super) fn new(before: usize, allowed: usize) -> Self {
         Self { before, allowed, written: Arc::default() }
     }
 
-    /// What was written.
     pub(super) fn take(&self) -> Bytes {
         self.written().split().freeze()
     }
@@ -79,7 +78,7 @@ impl StdoutStream for Capture {
         Box::new(self.clone())
     }
 
-    /// WASI 0.2 alone is linked, and that asks for `p2_stream`.
+    /// WASI 0.2 alone is linked, and asks only for `p2_stream`.
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
         Box::new(tokio::io::sink())
     }

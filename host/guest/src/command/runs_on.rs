@@ -1,4 +1,4 @@
-//! Where a command runs: on the worker thread among the extensions, or on the thread of whoever waits for it.
+//! Where a command runs: on the worker thread among extensions, or on its caller's thread.
 
 use std::{convert::Infallible, future::poll_fn, pin::pin, sync::Arc, time::Instant};
 
@@ -9,43 +9,42 @@ use weir_schedule::{Activity, Alarm, InTurn, SharedShare, Turns};
 /// Where a command runs.
 #[derive(Clone, Debug)]
 pub enum RunsOn {
-    /// On the worker thread, in turn with extensions and within a share. What blocks goes to the pool, and to so many
-    /// threads of it.
+    /// On the worker thread, in turn with extensions and within a share. Blocking work goes to the pool.
     Worker {
         /// Shared with extensions.
         turns: Arc<Turns>,
-        /// Of all commands together.
+        /// Shared by all commands.
         share: Arc<SharedShare>,
         /// Threads of the pool that may be taken.
         threads: Arc<Semaphore>,
     },
-    /// On a thread of its caller's, which [`drive`](weir_schedule::drive) blocks with this alarm.
+    /// On the caller's thread, which [`drive`](weir_schedule::drive) blocks with this alarm.
     Thread(Arc<Alarm>),
 }
 
-/// Why something did not come to its end.
+/// Why work was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// Its deadline was over.
+    /// Its deadline passed.
     TimedOut,
-    /// What it belongs to is closing.
+    /// Its owner is closing.
     Interrupted,
 }
 
 impl RunsOn {
-    /// Whether what blocks may block whoever polls.
+    /// Whether blocking work may block the polling thread.
     pub fn may_block(&self) -> bool {
         matches!(self, Self::Thread(_))
     }
 
-    /// Does work that blocks where it may.
+    /// Does blocking work in the right place.
     pub async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, tokio::task::JoinError> {
         match self {
             Self::Worker { threads, .. } => {
-                // Held as long as the thread is taken, whether or not somebody still waits.
+                // Held as long as the thread is taken, even if nobody waits any more.
                 let permit = threads.clone().acquire_owned().await;
                 let work = move || {
                     let _permit = permit;
@@ -57,7 +56,7 @@ impl RunsOn {
         }
     }
 
-    /// Waits until a deadline at most, and as long as nothing is closing.
+    /// Waits at most until the deadline, and only until `closing`.
     pub async fn until<T>(
         &self,
         deadline: Instant,
@@ -77,7 +76,7 @@ impl RunsOn {
         }
     }
 
-    /// Polls a guest as it is right in this place.
+    /// Polls a guest in the way of this place.
     pub(super) async fn run<T>(
         &self,
         guest: impl Future<Output = T>,
@@ -90,7 +89,7 @@ impl RunsOn {
             }
             Self::Thread(_) => {
                 let mut guest = pin!(guest);
-                // Nobody else runs on this thread: each time it is polled, the guest has a slice before it.
+                // Nothing else runs on this thread, so the guest has a whole slice at each poll.
                 poll_fn(|context| {
                     activity.begin(Instant::now());
                     guest.as_mut().poll(context)

@@ -8,11 +8,10 @@ use weir_bus::{Error, Event, Incoming, MessageId, OperationId, PeerId, ReaderId,
 
 use super::{handling::Handling, jobs::Jobs};
 
-/// The requests that one instance has received and not answered, and how far it is through what the
-/// last receive brought.
+/// The requests in hand of one instance, and how far it has come in its last receive.
 #[derive(Debug)]
 pub(super) struct InHand {
-    /// Requests that may be in hand at once; further ones stay in the inbox.
+    /// The most requests in hand; further ones stay in the inbox.
     max: usize,
     /// By id.
     requests: VecDeque<HeldRequest>,
@@ -22,12 +21,12 @@ pub(super) struct InHand {
     given: Given,
 }
 
-/// What the last receive brought, beside events: the first request, else the first of what else there was.
+/// The first message of the last receive besides events; a request before any other.
 #[derive(Clone, Copy, Debug)]
 enum Given {
     Nothing,
     Request(MessageId),
-    /// To this request, and from whom.
+    /// The request that it answers, and the sender.
     Response(MessageId, PeerId),
     Job(MessageId),
 }
@@ -39,7 +38,6 @@ struct HeldRequest {
     payload: Option<Bytes>,
 }
 
-/// A message of the last receive.
 #[derive(Debug)]
 enum Reached {
     Request(MessageId),
@@ -56,7 +54,7 @@ impl InHand {
         self.requests.len()
     }
 
-    /// A new receive: the guest is through with what the last one brought.
+    /// A new receive: the guest has finished the messages of the last one.
     pub(super) fn begin_batch(&mut self, in_order: bool) {
         self.in_order = in_order;
         self.given = Given::Nothing;
@@ -90,12 +88,10 @@ impl InHand {
         payload
     }
 
-    /// Remembers an event that is delivered now.
     pub(super) fn pass(&mut self, event: Event) {
         self.batch.push_back(Reached::Event(event));
     }
 
-    /// Remembers that a response, or a job, is delivered now.
     pub(super) fn pass_response(&mut self, id: MessageId, from: PeerId) {
         if matches!(self.given, Given::Nothing) {
             self.given = Given::Response(id, from);
@@ -108,7 +104,7 @@ impl InHand {
         }
     }
 
-    /// Takes a request out to answer it; whether there was no room for another until now.
+    /// Takes a request out to answer it; also whether there was no room for another until now.
     pub(super) fn take(&mut self, id: MessageId) -> Option<(Responder, bool)> {
         let was_full = self.requests.len() >= self.max;
         let place = place(&self.requests, id).ok()?;
@@ -120,18 +116,17 @@ impl InHand {
         Some(self.requests.get(place)?.responder.deadline())
     }
 
-    /// Whether no further request may be delivered.
     pub(super) fn is_full(&self) -> bool {
         self.requests.len() >= self.max
     }
 
-    /// Forgets the requests that nobody waits for any more.
+    /// Forgets requests that no caller waits for.
     pub(super) fn forget_abandoned(&mut self) {
         self.requests.retain(|held| !held.responder.is_done());
     }
 
-    /// What the guest is at, as far as can be told: the first of what the last receive brought that it has not answered;
-    /// if there is none, the oldest request that somebody waits for, or job, that it has in hand.
+    /// The message that the guest is at, as far as can be told: the first unanswered one of the last receive, else the
+    /// oldest request in hand with a waiting caller, else the oldest job.
     pub(super) fn handling(&self, jobs: &Jobs) -> Option<Handling> {
         let oldest =
             || self.requests.iter().find(|held| !held.responder.is_done()).map(HeldRequest::handling);
@@ -139,7 +134,7 @@ impl InHand {
     }
 
     fn given(&self, jobs: &Jobs) -> Option<Handling> {
-        // In order, whatever comes before an answered request was done with.
+        // In order, everything before an answered request is done.
         let is_left = |reached: &Reached| match reached {
             Reached::Request(id) => place(&self.requests, *id).is_ok(),
             Reached::Event(_) => true,
@@ -162,15 +157,15 @@ impl InHand {
         }
     }
 
-    /// The request in hand with this id, or the next one. A receive brings them by their ids, but for those that came
-    /// in between.
+    /// The request in hand with this id, or the next one. A receive brings requests by their ids, unless others came in
+    /// between.
     fn held_from(&self, id: MessageId) -> Option<Handling> {
         let place = place(&self.requests, id).unwrap_or_else(|next| next);
         self.requests.get(place).map(HeldRequest::handling)
     }
 
-    /// The instance has ended: what it had in hand is answered with this error. What it had not reached is
-    /// returned, for the next instance, and how many events of each subscription are lost.
+    /// The instance has ended: answers what it had in hand with this error. Returns what it had not reached, for the
+    /// next instance, and the lost events of each subscription.
     pub(super) fn end(&mut self, answer: &Error) -> (Vec<Incoming>, Vec<(u32, u64)>) {
         let requests = &self.requests;
         let is_answered = |id: &MessageId| place(requests, *id).is_err();
@@ -180,7 +175,7 @@ impl InHand {
             Some(position) => self.batch.split_off(position + 1),
             None => VecDeque::new(),
         };
-        // What comes before an answered request of a batch in order was done with.
+        // In order, everything before an answered request is done.
         let last_answered =
             self.batch.iter().rposition(|reached| matches!(reached, Reached::Request(id) if is_answered(id)));
         let in_hand = self.batch.iter().skip(last_answered.map_or(0, |position| position + 1));
@@ -194,7 +189,7 @@ impl InHand {
             Reached::Request(id) => {
                 let place = place(&self.requests, id).ok()?;
                 let HeldRequest { responder, payload } = self.requests.remove(place)?;
-                // Nobody's: the next instance's number is looked up.
+                // The next instance's number is looked up.
                 let (number, reader) = (0, ReaderId::NOBODY);
                 let payload = payload?;
                 Some(Incoming::Request(Request { number, reader, payload, responder }))
@@ -222,13 +217,12 @@ impl HeldRequest {
 }
 
 fn handling_event(Event { published, .. }: &Event) -> Handling {
-    // One for this extension alone has no place in its topic.
+    // An event for this extension alone has no place in its topic.
     let sequence = (published.sequence > 0).then_some(published.sequence);
     let operation = format!("event {}", published.topic);
     Handling { message: None, sequence, sender: published.sender, operation }
 }
 
-/// Where a request is, or would be.
 fn place(requests: &VecDeque<HeldRequest>, id: MessageId) -> Result<usize, usize> {
     requests.binary_search_by_key(&id, |held| held.responder.id())
 }

@@ -1,4 +1,4 @@
-//! The queues that an instance has opened, those that it takes from, and the jobs that it has in hand.
+//! The queues that an instance has opened, those it takes from, and its jobs in hand.
 
 use std::{
     collections::BTreeMap,
@@ -14,29 +14,27 @@ use weir_bus::{Error, JobReader, MessageId, Peer, PeerId, SharedQueue, TakenJob}
 use super::handling::Handling;
 use crate::abi;
 
-/// What one instance has to do with queues.
 #[derive(Debug)]
 pub(crate) struct Jobs {
-    /// A queue's number is its place.
+    /// By the guest's number of the queue.
     opened: Vec<Arc<SharedQueue>>,
     queues: Arc<TakenQueues>,
-    /// Whether it takes from some queue.
     pub(crate) takes: bool,
     in_hand: BTreeMap<MessageId, TakenJob>,
-    /// Jobs that are done with the next receive, each with the place of its queue.
+    /// Jobs that the next receive finishes, each with the place of its queue.
     one_by_one: Vec<(usize, MessageId)>,
 }
 
-/// The queues that an instance takes from, shared with whatever waits for a message.
+/// The queues that an instance takes from, shared with its waits for a message.
 #[derive(Debug)]
 pub(crate) struct TakenQueues {
     peer: Arc<Peer>,
     list: Mutex<Vec<TakenQueue>>,
-    /// The place in the list whose turn it is.
+    /// The place in the list that has its turn.
     turn: AtomicUsize,
     /// How many more jobs may be in hand.
     left: Arc<AtomicUsize>,
-    /// Whether a wait has ended with a job that was handed over.
+    /// Whether a wait has ended with a job handed over.
     has_handed: AtomicBool,
 }
 
@@ -46,12 +44,12 @@ struct TakenQueue {
     queue: Arc<SharedQueue>,
     reader: Arc<JobReader>,
     how: abi::Taking,
-    /// Under `one-by-one`, whether the last receive brought one.
+    /// Under `one-by-one`, whether the last receive brought a job.
     has_one: bool,
 }
 
 impl Jobs {
-    /// Of those that do not come one by one, at most `max` can be in hand.
+    /// At most `max` jobs can be in hand, besides those that come one by one.
     pub(crate) fn new(peer: Arc<Peer>, max: usize) -> Self {
         let (list, turn, left) = (Mutex::default(), AtomicUsize::new(0), Arc::new(AtomicUsize::new(max)));
         let has_handed = AtomicBool::new(false);
@@ -92,7 +90,6 @@ impl Jobs {
             .ok_or_else(|| Error::Invalid(format!("queue {number} was never opened")))
     }
 
-    /// From now on jobs come in this way.
     pub(crate) fn take_from(&mut self, number: u32, how: abi::Taking, max: u64) -> Result<(), Error> {
         let queue = self.queue(number)?.clone();
         let peer = &self.queues.peer;
@@ -125,7 +122,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// A new receive: jobs that come one by one are done with it.
+    /// A new receive finishes jobs that came one by one.
     pub(crate) fn begin_receive(&mut self) {
         for (place, id) in self.one_by_one.drain(..) {
             if let Some(taking) = self.queues.list().get_mut(place) {
@@ -137,7 +134,7 @@ impl Jobs {
         }
     }
 
-    /// A receive comes to its end: a job that it was handed and that it does not bring is for others.
+    /// A receive ends: a job handed over and not delivered goes to others.
     pub(crate) fn end_receive(&self) {
         if self.queues.has_handed.load(Ordering::Relaxed) {
             self.queues.has_handed.store(false, Ordering::Relaxed);
@@ -147,7 +144,7 @@ impl Jobs {
         }
     }
 
-    /// A job, without waiting, as the guest gets it. Queues take turns.
+    /// A job for the guest, without waiting. Queues take turns.
     pub(crate) fn next(&mut self) -> Option<(abi::Job, PeerId)> {
         if !self.queues.is_open() {
             return None;
@@ -179,7 +176,7 @@ impl Jobs {
         self.remove(id).map(drop)
     }
 
-    /// A job that it has in hand, or else the oldest.
+    /// The job in hand with this id, or else the oldest.
     pub(crate) fn handling(&self, id: Option<MessageId>) -> Option<Handling> {
         let (id, job) = match id {
             Some(id) => self.in_hand.get_key_value(&id)?,
@@ -189,7 +186,7 @@ impl Jobs {
         Some(Handling { message: Some(*id), sequence: None, sender: job.get()?.sender, operation })
     }
 
-    /// The instance has ended: what it had in hand goes to others.
+    /// The instance has ended: its jobs go to others.
     pub(crate) fn end(&mut self) {
         for taking in self.queues.list().drain(..) {
             taking.queue.leave(&taking.reader);
@@ -223,13 +220,13 @@ impl TakenQueues {
         self.peer.readable_or(|| self.is_open() && self.enlist()).await;
     }
 
-    /// Jobs go to the instance that requests go to, until it is asked to stop.
+    /// The instance that gets requests also gets jobs, until it must stop.
     fn is_open(&self) -> bool {
         self.peer.is_current() && !self.peer.is_stopping()
     }
 
-    /// Waits in every queue from which it wants a job; whether it was handed one. What came one by one is
-    /// done with the receive that brings the next.
+    /// Waits in every queue that it wants a job from; whether it was handed one. The receive that brings the next job
+    /// finishes one that came one by one.
     fn enlist(&self) -> bool {
         let mut has_job = false;
         for taking in self.list().iter().filter(|taking| taking.how != abi::Taking::Next(0)) {
@@ -239,7 +236,7 @@ impl TakenQueues {
         has_job
     }
 
-    /// A job, with the place of its queue, the number of its queue, and whether it comes one by one.
+    /// A job, with the place and number of its queue, and whether it came one by one.
     fn take(&self) -> Option<(usize, u32, TakenJob, bool)> {
         let mut list = self.list();
         let (turn, all) = (self.turn.load(Ordering::Relaxed), list.len());
@@ -276,7 +273,7 @@ impl TakenQueue {
     }
 }
 
-/// Waits in queues until it is dropped.
+/// Waits in the queues until dropped.
 struct Listed<'t>(&'t TakenQueues);
 
 impl Drop for Listed<'_> {

@@ -1,4 +1,4 @@
-//! What an instance has said of itself: nothing yet, that it is ready, or that it is interrupted.
+//! The state that an instance has declared: nothing yet, ready, or interrupted.
 
 use std::sync::Arc;
 
@@ -7,10 +7,9 @@ use weir_names::harmless;
 
 use crate::signals::{Notice, Signals};
 
-/// Bytes of what a guest gives as a reason.
+/// Bytes of a guest's reason.
 const MAX_REASON: usize = 1024;
 
-/// What an instance has said of itself, for the bus and for the supervisor.
 #[derive(Debug)]
 pub(crate) struct Readiness {
     peer: Arc<Peer>,
@@ -18,7 +17,6 @@ pub(crate) struct Readiness {
     declared: Declared,
 }
 
-/// What it has said last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Declared {
     Nothing,
@@ -31,7 +29,6 @@ impl Readiness {
         Self { peer, signals, declared: Declared::Nothing }
     }
 
-    /// Declares the extension ready, once.
     pub(crate) async fn ready(&mut self) {
         if self.declared != Declared::Ready {
             self.declared = Declared::Ready;
@@ -40,16 +37,15 @@ impl Readiness {
         }
     }
 
-    /// Declares the extension interrupted, and why.
+    /// Declares the extension interrupted, with the reason.
     pub(crate) async fn interrupted(&mut self, reason: String) {
         let reason = harmless(&reason, MAX_REASON);
-        // It has said how it is: the first receive implies nothing else.
+        // Declared, so the first receive does not imply ready.
         self.declared = Declared::Interrupted;
         self.peer.set_phase_if_up(Phase::Interrupted(reason.clone()));
         self.signals.notify(Notice::Interrupted(reason)).await;
     }
 
-    /// Whether it has said anything of itself.
     pub(crate) fn is_declared(&self) -> bool {
         self.declared != Declared::Nothing
     }

@@ -1,20 +1,20 @@
-//! Pools from which guests have their instances: memories, tables and stacks that are mapped once.
+//! Pools of instances for guests: memories, tables and stacks that stay mapped.
 
 use wasmtime::{Config, Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
 use weir_config::Limits;
 
 use crate::memory::size;
 
-/// What one guest may have of a pool. One that needs more runs without pools.
+/// What one guest may take from a pool. A larger guest runs without pools.
 const MEMORIES: u32 = 4;
 const TABLES: u32 = 16;
 const INSTANCES: u32 = 128;
 
-/// Bytes of a memory, and of a table, whose pages stay with its place, set back to what they were at first: to
-/// give them back and get them anew takes longer.
+/// Bytes of a memory, and of a table, that stay mapped and are reset: returning pages and getting new ones takes
+/// longer.
 const KEPT: usize = 256 << 10;
 
-/// The same with pools for so many guests at once.
+/// Adds pools for so many guests at once.
 pub(super) fn with_pools(mut config: Config, at_once: u32) -> Config {
     let mut pools = PoolingAllocationConfig::new();
     pools
@@ -29,8 +29,8 @@ pub(super) fn with_pools(mut config: Config, at_once: u32) -> Config {
         .max_tables_per_module(TABLES)
         .max_core_instances_per_component(INSTANCES)
         .table_elements(size(Limits::max().fixed().table_elements));
-    // Since Linux 6.7 the kernel says which pages were written to. Without that, all that is kept of a place
-    // would be set back each time, which takes longer than new pages.
+    // Since Linux 6.7 the kernel tells which pages were written. Without that, all kept pages would be reset each time,
+    // which takes longer than new pages.
     if PoolingAllocationConfig::is_pagemap_scan_available() {
         pools.pagemap_scan(Enabled::Yes).linear_memory_keep_resident(KEPT).table_keep_resident(KEPT);
     }

@@ -1,4 +1,4 @@
-//! `weir:iec/channel`: the inbox, and answers to what it brings.
+//! `weir:iec/channel`: the inbox, and answers to its requests.
 
 use std::{
     future::poll_fn,
@@ -39,7 +39,7 @@ pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, InstanceState>) -> w
     linker.func_wrap_async("subscribe-inbox", |mut store, ()| -> Async<'_, Resource<DynPollable>> {
         Box::new(async move {
             meter::charge(&mut store, 0)?;
-            // Whoever waits on it may wait for the first message.
+            // The guest may wait on it for its first message.
             declare_ready(&mut store).await;
             Ok((subscribe_inbox(store.data_mut())?,))
         })
@@ -54,10 +54,9 @@ fn serve(
     outcome(store.data().peer.serve(&contract, &operations))
 }
 
-/// Waits until `take` finds something, keeps it and says how many messages it is; whether that was before the
-/// time has passed.
+/// Waits until `take` finds something, keeps it and returns how many messages; false if the time passed first.
 ///
-/// Nothing is taken that is not delivered: only the wait ends with the time, never the delivery.
+/// Only the wait ends with the time, never a delivery: nothing is taken and not delivered.
 async fn wait_for(
     store: &mut Store<'_>,
     timeout_ms: Option<u32>,
@@ -71,7 +70,7 @@ async fn wait_for(
             Poll::Ready(take(store.data_mut(), (!is_over).then(|| context.waker())))
         };
         if let Some(messages) = poll_fn(look).await {
-            // Stop brings no new budget.
+            // A stop brings no new budget.
             match messages {
                 0 => meter::charge(store, 0)?,
                 messages => {
@@ -92,7 +91,7 @@ async fn wait_for(
             Some(ms) => {
                 let deadline =
                     *deadline.get_or_insert_with(|| Instant::now() + Duration::from_millis(ms.into()));
-                // A job may have been handed over at the last moment: it is looked for once more.
+                // Looks once more: a job may have come at the last moment.
                 is_over = timeout_at(deadline, readable).await.is_err();
             }
         }
@@ -163,14 +162,14 @@ fn take_next(state: &mut InstanceState, task: Option<&Waker>, next: &mut Receive
     Some(usize::from(next.is_some()))
 }
 
-/// A guest that looks for messages is ready, unless it has said how it is.
+/// A guest that looks for messages is ready, unless it has said otherwise.
 async fn declare_ready(store: &mut Store<'_>) {
     if !store.data().delivery.readiness.is_declared() {
         store.data_mut().delivery.readiness.ready().await;
     }
 }
 
-/// What a guest waits on to learn that a receive would not wait.
+/// A guest waits on it until a receive would not wait.
 struct InboxPollable(Arc<TakenQueues>);
 
 #[wasmtime_wasi::async_trait]

@@ -1,10 +1,10 @@
-//! `wasi:config/store`: what the operator configured for the extension, read where that is.
+//! `wasi:config/store`: the operator's configuration of the extension.
 
 use wasmtime::component::{ComponentType, LinkerInstance, Lower};
 
 use super::{InstanceState, Store};
 
-/// As the interface has it. Reading a configuration that is there never fails.
+/// As the interface has it. Reading never fails.
 #[derive(ComponentType, Lower)]
 #[component(variant)]
 #[expect(dead_code, reason = "the type of what never happens")]

@@ -1,4 +1,4 @@
-//! Functions of `wasi:filesystem` that are refused where a granted directory has no room for what they would add.
+//! Functions of `wasi:filesystem` that fail when a granted directory has no room for what they add.
 
 use std::{
     collections::HashMap,
@@ -33,12 +33,12 @@ use crate::{
 
 type Outcome<T> = Result<T, ErrorCode>;
 
-/// Which of what a guest has opened is in a directory that is counted.
+/// Open files and directories that a quota counts.
 #[derive(Default)]
 pub(crate) struct CountedFiles {
-    /// By what guests call the directories.
+    /// By the guest's names of the directories.
     grants: Vec<(String, Quota)>,
-    /// By the addresses of the files, which no other has as long as it is listed.
+    /// By address of the file, unique while it is listed.
     opened: HashMap<usize, (Weak<File>, Quota)>,
 }
 
@@ -47,7 +47,6 @@ impl CountedFiles {
         Self { grants, opened: HashMap::new() }
     }
 
-    /// The quota of a directory that is granted.
     fn granted(&self, guest: &str) -> Option<Quota> {
         let (_, quota) = self.grants.iter().find(|(path, _)| path == guest)?;
         Some(quota.clone())
@@ -74,7 +73,7 @@ fn file(descriptor: &Descriptor) -> &Arc<File> {
     }
 }
 
-/// Replaces what WASI defines.
+/// Replaces WASI's definitions.
 pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     linker.allow_shadowing(true);
     linker
@@ -136,7 +135,7 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
     Ok(())
 }
 
-/// The functions that change which names there are.
+/// The functions that create, change or remove names.
 fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
     files.func_wrap_async(
         "[method]descriptor.create-directory-at",
@@ -179,7 +178,7 @@ fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
          -> Async<'_, Outcome<()>> {
             Box::new(async move {
                 if counted(&mut store, &dir)?.is_some() || counted(&mut store, &other)?.is_some() {
-                    // Which of its names a file is counted under would be open.
+                    // A file with two names could be counted under either.
                     return Ok((Err(ErrorCode::NotPermitted),));
                 }
                 done(store.data_mut().filesystem().link_at(dir, follow, path, other, new).await)
@@ -228,7 +227,7 @@ fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
     )
 }
 
-/// Opens what is there or makes a file, if there is room for it.
+/// Opens an existing file, or makes one if there is room.
 pub(super) async fn open_at<G: Guest>(
     store: &mut StoreContextMut<'_, G>,
     dir: Resource<Descriptor>,
@@ -260,7 +259,7 @@ pub(super) async fn open_at<G: Guest>(
     Ok((Ok(descriptor),))
 }
 
-/// The directories that are granted, of which those that are counted are known from then on.
+/// The granted directories. Registers those that are counted.
 fn directories<G: Guest>(
     store: &mut StoreContextMut<'_, G>,
 ) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
@@ -274,7 +273,7 @@ fn directories<G: Guest>(
     Ok(directories)
 }
 
-/// The quota that an open file or directory comes under, and the file, if there is one.
+/// The quota of an open file or directory, if any, and the file itself.
 fn counted<G: Guest>(
     store: &mut StoreContextMut<'_, G>,
     descriptor: &Resource<Descriptor>,
@@ -287,7 +286,7 @@ fn counted<G: Guest>(
     Ok(sandbox.counted.quota(descriptor).map(|quota| (quota, file(descriptor).clone())))
 }
 
-/// Puts a stream that is counted in the place of one that is not.
+/// Replaces a stream by one that counts.
 fn count_stream<G: Guest>(
     store: &mut StoreContextMut<'_, G>,
     counted: Option<(Quota, Arc<File>)>,
@@ -302,16 +301,15 @@ fn count_stream<G: Guest>(
     Ok(stream)
 }
 
-/// A name in a directory, whether or not a symlink there is followed.
+/// A name in a directory, and whether to follow a symlink there.
 type Place = (u32, PathFlags, String);
 
 fn place(dir: &Resource<Descriptor>, path: &str) -> Place {
     (dir.rep(), PathFlags::empty(), path.to_owned())
 }
 
-/// Does something that changes what is found under names: what is there is looked at before and after, if it is in a
-/// directory that is counted. Refused where there is no room for an entry of `new` bytes, if it would make one, and where the
-/// places are not counted together.
+/// Does something that changes the files under `places`. In a counted directory it looks at them before and after.
+/// Refused if it would make an entry of `new` bytes without room, or if the places are not counted together.
 async fn change<G: Guest, T>(
     store: &mut StoreContextMut<'_, G>,
     places: Vec<Place>,
@@ -345,7 +343,6 @@ async fn change<G: Guest, T>(
     done(done_so)
 }
 
-/// What is found under these names.
 async fn found<G: Guest>(store: &mut StoreContextMut<'_, G>, places: &[Place]) -> Found {
     let mut found = Found::default();
     for (dir, follow, path) in places {

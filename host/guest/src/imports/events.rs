@@ -46,7 +46,7 @@ fn publish(
         let publishing = match publishing {
             Ok(publishing) => publishing,
             Err(error) => {
-                // To one alone, all its subscriptions may have been looked at.
+                // All subscriptions of the one receiver may have been compared.
                 meter::fan_out(&mut store, 0, compared_at_most)?;
                 return outcome(Err(error));
             }

@@ -1,5 +1,5 @@
-//! Functions of WASI that are narrowed: names that a guest may look up, files that a command may open, how
-//! much randomness a guest gets at once, and how much it can wait for at once.
+//! Functions of WASI that are narrowed: names to look up, files that a command may open, random bytes at once, and
+//! pollables at once.
 
 use rustix::{
     fs::{AtFlags, FileType, statat},
@@ -34,10 +34,10 @@ use weir_config::{LimitHit, LimitName, NetGrant};
 use super::{Async, VERSION, counted, done, meter};
 use crate::{limit::OverLimit, sandbox::Guest};
 
-/// Fuel that a byte of randomness takes.
+/// Fuel for a random byte.
 const FUEL_PER_RANDOM_BYTE: u64 = 4;
 
-/// Replaces what WASI defines.
+/// Replaces WASI's definitions.
 pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     linker.allow_shadowing(true);
     linker.instance(&format!("wasi:sockets/ip-name-lookup@{VERSION}"))?.func_wrap(
@@ -69,7 +69,7 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
             Box::new(async move {
                 let (used, allowed) = (pollables.len() as u64, store.data().sandbox().fixed.resources);
                 if used > allowed {
-                    // One that it has can be listed again and again.
+                    // The same pollable can be listed again and again.
                     let hit = LimitHit::new(LimitName::RESOURCES, used, allowed);
                     return Err(OverLimit(hit).into());
                 }
@@ -82,8 +82,8 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
     Ok(())
 }
 
-/// Commands open files and directories alone: opening a FIFO waits for whoever opens its other end, which no deadline
-/// ends. To set the times of a file, the host opens it, too.
+/// Commands open only files and directories. Opening a FIFO waits for its other end, and no deadline ends that. To set
+/// a file's times, the host opens it, too.
 pub(super) fn refuse_special_files<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     linker.allow_shadowing(true);
     let mut files = linker.instance(&format!("wasi:filesystem/types@{VERSION}"))?;
@@ -133,7 +133,7 @@ pub(super) fn refuse_special_files<G: Guest>(linker: &mut Linker<G>) -> wasmtime
     Ok(())
 }
 
-/// Whether there is something that is neither a file nor a directory nor a symlink.
+/// Whether the path names something other than a file, directory or symlink.
 async fn is_special(
     files: &mut WasiFilesystemCtxView<'_>,
     dir: &Resource<Descriptor>,
@@ -153,8 +153,7 @@ async fn is_special(
     })
 }
 
-/// The same by one system call, for a name in the directory itself, where nothing leads out of it; none where that does not
-/// say it.
+/// The same by one system call, for a plain name in the directory; none where that cannot tell.
 fn is_special_here(
     files: &WasiFilesystemCtxView<'_>,
     dir: &Resource<Descriptor>,
@@ -197,7 +196,7 @@ fn resolve<G: Guest>(
     }
 }
 
-/// Whether `name` is granted with some port. Names are the same whatever their case.
+/// Whether `name` is granted with any port. Case does not matter.
 fn may_look_up(granted: &[NetGrant], name: &str) -> bool {
     granted.iter().any(|grant| grant.host.eq_ignore_ascii_case(name))
 }

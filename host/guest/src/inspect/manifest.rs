@@ -1,4 +1,4 @@
-//! The manifest: JSON in a custom section, written by the SDK, checked here.
+//! The manifest: JSON in a custom section, written by the SDK and checked here.
 
 use std::str::FromStr;
 
@@ -9,8 +9,7 @@ use weir_names::{ContractName, ExtensionId, QueueName, TopicPattern, harmless};
 /// Bytes of a version.
 const MAX_VERSION: usize = 64;
 
-/// What the author of an extension says that it is and needs. It grants nothing: the operator's file
-/// decides.
+/// The author's account of an extension and its needs. It grants nothing: the operator's file decides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Manifest {
@@ -22,7 +21,7 @@ pub struct Manifest {
     /// Contracts that it serves.
     #[serde(default)]
     pub fulfills: Vec<ContractName>,
-    /// Contracts that it calls and cannot do without.
+    /// Contracts that it cannot do without.
     #[serde(default)]
     pub requires: Vec<ContractName>,
     /// Contracts that it calls if they are there.
@@ -40,12 +39,12 @@ pub struct Manifest {
     /// Queues that it takes jobs of.
     #[serde(default)]
     pub takes: Vec<QueueName>,
-    /// What it reaches beside channels.
+    /// What it reaches besides channels.
     #[serde(default)]
     pub grants: Needs,
 }
 
-/// What an extension reaches beside channels, by its own account.
+/// What an extension reaches besides channels, by its author's account.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -63,7 +62,7 @@ pub struct Needs {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DirNeed {
-    /// Where the extension looks for it.
+    /// Its path as the extension sees it.
     #[serde(deserialize_with = "text::<GuestPath, _>")]
     pub guest: String,
     /// `ro`, or `rw` if the extension writes there.
@@ -72,7 +71,7 @@ pub struct DirNeed {
 }
 
 impl Manifest {
-    /// Reads the section; says what is wrong with it.
+    /// Reads the section, or returns what is wrong with it.
     pub(super) fn parse(section: &[u8]) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Schema {
@@ -91,7 +90,6 @@ fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Erro
     Ok(harmless(&String::deserialize(deserializer)?, MAX_VERSION))
 }
 
-/// A text that is a `T`.
 fn text<'de, T, D>(deserializer: D) -> Result<String, D::Error>
 where
     T: FromStr<Err: std::fmt::Display>,
@@ -100,7 +98,6 @@ where
     checked::<T, _>(String::deserialize(deserializer)?)
 }
 
-/// Texts each of which is a `T`.
 fn texts<'de, T, D>(deserializer: D) -> Result<Vec<String>, D::Error>
 where
     T: FromStr<Err: std::fmt::Display>,

@@ -1,4 +1,4 @@
-//! What an extension needs, as the operator's TOML: to be pasted, filled in and narrowed.
+//! An extension's needs as the operator's TOML, to be pasted, filled in and narrowed.
 
 use std::fmt::Write;
 
@@ -6,12 +6,12 @@ use weir_names::ExtensionId;
 
 use super::{Inspection, Manifest, Needs};
 
-/// Stands where only the operator knows what to write.
+/// Marks a value that only the operator knows.
 const FILL_IN: &str = "FILL-IN";
 
 impl Inspection {
-    /// An `[[extension]]` for the operator's file. What only the operator can know says `FILL-IN`; the hash is
-    /// a comment, since with it each new version needs another.
+    /// An `[[extension]]` for the operator's file. Values that only the operator knows say `FILL-IN`. The hash is a
+    /// comment, because it would change with each version.
     #[must_use]
     pub fn stanza(&self) -> String {
         let mut stanza = String::from("[[extension]]\n");
@@ -79,7 +79,7 @@ fn list(items: impl Iterator<Item = String>) -> String {
     format!("[{}]", items.collect::<Vec<_>>().join(", "))
 }
 
-/// A basic string of TOML, with all escaped that could confuse a terminal or a reader.
+/// A basic string of TOML. Escapes everything that could confuse a terminal or a reader.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from('"');
     for character in text.chars() {

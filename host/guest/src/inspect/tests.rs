@@ -1,4 +1,4 @@
-//! Files made by hand, honest and not.
+//! Handmade files, honest and not.
 
 use weir_config::Loader;
 
@@ -31,12 +31,12 @@ fn manifest(json: &str) -> Vec<u8> {
     section(0, &[text(MANIFEST_SECTION), json.as_bytes().to_vec()].concat())
 }
 
-/// A component around a module with these sections, as the SDK's users build them.
+/// A component around a module with these sections, as built with the SDK.
 fn around_module(sections: &[u8]) -> Vec<u8> {
     [COMPONENT, &section(1, &[MODULE, sections].concat())].concat()
 }
 
-/// A component that imports functions of these names, of a type that it defines.
+/// A component that imports functions with these names.
 fn with_imports(names: &[&str]) -> Vec<u8> {
     // One type: a function without parameters and results.
     let types = section(7, &[1, 0x40, 0, 1, 0]);
@@ -52,7 +52,7 @@ fn inspected(bytes: &[u8]) -> Result<Inspection, InspectError> {
     inspect(&path)
 }
 
-/// What is said, without the directory.
+/// The error, without the directory.
 fn refused(bytes: &[u8]) -> String {
     let message = inspected(bytes).unwrap_err().to_string();
     let (before, rest) = message.split_once("`/").unwrap();

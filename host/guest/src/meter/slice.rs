@@ -1,45 +1,41 @@
-//! The arithmetic of a slice: how much of it a guest has burnt, and after how much it yields.
+//! The arithmetic of a slice: how much of it a guest has burnt, and when it yields.
 //!
-//! Knows nothing of the Store: it is told what is left in it, and says what to set.
+//! Knows nothing of the Store: it is told the fuel left there, and returns the fuel to set.
 
 use std::time::Duration;
 
-/// Time after which a slice ends for a guest that has the host work: calls differ in what they cost.
+/// A slice also ends after this time, because calls into the host differ in cost.
 pub(super) const TIME: Duration = Duration::from_micros(250);
 
-/// Times that a guest may be charged though it should have yielded. It would at the next loop or
-/// function: only code that was made without any gets here.
+/// How often a guest may be charged when it should have yielded. It would yield at the next loop or function: only code
+/// made without any gets here.
 const MAX_OVERDUE: u32 = 400;
 
-/// The same where it takes long, too.
+/// The same for calls that take long.
 const MAX_OVERDUE_FOR_LONG: u32 = 64;
 const LONG: Duration = Duration::from_millis(10);
 
-/// What a Store's fuel is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fuel {
     pub(super) fuel: u64,
-    /// After how much of it the guest yields; not zero.
+    /// Fuel after which the guest yields; not zero.
     pub(super) interval: u64,
 }
 
-/// The slice that a guest is in.
 #[derive(Debug)]
 pub(super) struct Slice {
     length: u64,
-    /// What was last set.
     set: Fuel,
-    /// Burnt in this slice before that.
+    /// Fuel burnt in this slice before that.
     burnt: u64,
-    /// Times that the guest was charged past the end of it.
+    /// How often the guest was charged past its end.
     overdue: u32,
-    /// It has been cut short.
     is_cut: bool,
 }
 
-/// A guest that calls the host again and again and never comes to where it would yield.
+/// A guest that keeps calling the host and never reaches a point where it would yield.
 #[derive(Debug, thiserror::Error)]
-#[error("calls the host without a loop or a function between, and lets nobody else run")]
+#[error("calls the host again and again with no loop or function between, so nothing else can run")]
 pub(super) struct NeverYields;
 
 impl Slice {
@@ -48,19 +44,19 @@ impl Slice {
         Self { length, set, burnt: 0, overdue: 0, is_cut: false }
     }
 
-    /// So much fuel with a whole slice before it.
+    /// This fuel, with a whole slice ahead.
     pub(super) fn whole(&self, fuel: u64) -> Fuel {
         Fuel { fuel, interval: self.length }
     }
 
-    /// A new slice, for a guest that has let others run.
+    /// A new slice, for a guest that let others run.
     pub(super) fn begin(&mut self, left: u64) -> Fuel {
         *self = Self::new(self.length, left);
         self.set
     }
 
-    /// The same slice, `elapsed` after it began, with `new` in place of what is `left`, and the host's
-    /// `work` in it; ends it if it is used up or takes too long.
+    /// Continues the slice, `elapsed` after it began, with `new` fuel in place of `left`, and counts the host's `work`.
+    /// Ends it if it is used up or takes too long.
     pub(super) fn go_on(
         &mut self,
         left: u64,
@@ -75,19 +71,16 @@ impl Slice {
         if self.overdue > MAX_OVERDUE || (self.overdue > MAX_OVERDUE_FOR_LONG && elapsed > LONG) {
             return Err(NeverYields);
         }
-        // With one unit it yields at the next loop or function.
+        // With one unit, it yields at the next loop or function.
         let interval = if is_over { 1 } else { self.length - self.burnt };
         self.set = Fuel { fuel: new, interval };
         Ok(self.set)
     }
 
-    /// Has the guest yield at the next loop or function, at the cost of what it had left of the slice;
-    /// once a slice.
+    /// Has the guest yield at the next loop or function, at the cost of its rest of the slice; once a slice.
     ///
-    /// That part is in the guest's own hands. If it reads it again, it finds one unit. If it goes on
-    /// with what it had, and stores that in its time, it has what is kept back and that, as before: it
-    /// has gained nothing, but in its very last slice, where what it can gain becomes half as much each
-    /// time.
+    /// The guest's code holds that rest. If it reloads the fuel, it finds one unit. If it overwrites the Store with its
+    /// own count, its total is unchanged. Only in its very last slice can it gain, and there half as much each time.
     pub(super) fn cut(&mut self, left: u64) -> Option<Fuel> {
         if std::mem::replace(&mut self.is_cut, true) {
             return None;
@@ -140,7 +133,7 @@ mod tests {
         assert_eq!(calls(LONG * 2), MAX_OVERDUE_FOR_LONG + 1);
     }
 
-    /// What the guest has after a cut, whether it reads the Store again or goes on with its own number.
+    /// The guest's fuel after a cut, if it reloads the Store, and if it goes on with its own count.
     fn after_cut(fuel: u64, slice: u64, own: u64) -> (u64, u64) {
         let mut state = Slice::new(slice, fuel);
         let stored = fuel;

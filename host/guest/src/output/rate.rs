@@ -1,11 +1,11 @@
-//! How many lines a second: a token bucket, and a count of those that found it empty.
+//! The rate of log lines: a token bucket, and a count of dropped lines.
 
 use std::time::{Duration, Instant};
 
-/// Seconds whose lines may come at once.
+/// Seconds of lines that may come at once.
 const BURST: u32 = 10;
 
-/// Between two reports of dropped lines: they are lines themselves.
+/// Time between two reports of dropped lines, which are lines themselves.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -13,7 +13,6 @@ pub(super) struct Rate {
     per_second: u32,
     lines: f64,
     looked: Instant,
-    /// Dropped since the last report.
     dropped: u64,
     reported: Option<Instant>,
 }
@@ -27,7 +26,7 @@ impl Rate {
         self.per_second
     }
 
-    /// Takes one line out; else counts it as dropped.
+    /// Takes one line, or counts it as dropped.
     pub(super) fn take(&mut self, now: Instant) -> bool {
         let passed = now.saturating_duration_since(self.looked).as_secs_f64();
         self.looked = now;
@@ -45,7 +44,6 @@ impl Rate {
         self.reported.is_none_or(|then| now.saturating_duration_since(then) >= REPORT_EVERY)
     }
 
-    /// How many were dropped since this was last asked.
     pub(super) fn take_dropped(&mut self, now: Instant) -> u64 {
         if self.dropped > 0 {
             self.reported = Some(now);

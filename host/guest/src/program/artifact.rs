@@ -1,7 +1,7 @@
-//! Artifacts: compiled components, signed by whoever compiled them for other devices.
+//! Artifacts: compiled components, signed for other devices.
 //!
-//! An artifact is [`MAGIC`], the public key (32 bytes), the signature (64 bytes) and what is signed:
-//! [`SIGNED`] and the [`Code`]. Signatures are Ed25519 (RFC 8032).
+//! An artifact is [`MAGIC`], the public key (32 bytes), the signature (64 bytes) and the signed part: [`SIGNED`] and
+//! the [`Code`]. Signatures are Ed25519 (RFC 8032).
 
 use ed25519_dalek::{PUBLIC_KEY_LENGTH, SIGNATURE_LENGTH, Signature, VerifyingKey};
 use weir_config::TrustedKey;
@@ -12,18 +12,17 @@ use super::{
     input::ComponentInput,
 };
 
-/// The first bytes of an artifact. The last of them counts versions of the format.
+/// The first bytes of an artifact. The last one is the version of the format.
 pub(super) const MAGIC: &[u8; 8] = b"\0weir\0\0\x01";
 
-/// What a signature is for: else something that was signed for another purpose could be run.
+/// Names the purpose of a signature: else something signed for another purpose could be run.
 const SIGNED: &[u8] = b"weir artifact 1\n";
 
 /// Bytes before the code.
 pub(super) const HEADER: usize =
     MAGIC.len() + PUBLIC_KEY_LENGTH + SIGNATURE_LENGTH + SIGNED.len() + FOOTPRINT;
 
-/// The code in an artifact that one of these keys has signed. Of an artifact of any other key no more than
-/// that is read.
+/// The code in an artifact, if one of these keys has signed it. With any other key, the rest is not read.
 pub(super) fn verify(input: &mut ComponentInput, trusted: &[TrustedKey]) -> Result<Code, LoadFault> {
     let start = input.start((MAGIC.len() + PUBLIC_KEY_LENGTH) as u64)?;
     let key =
@@ -47,7 +46,7 @@ pub(super) fn verify(input: &mut ComponentInput, trusted: &[TrustedKey]) -> Resu
 
 #[cfg(feature = "compiler")]
 pub(super) mod signing {
-    //! What makes artifacts.
+    //! Makes artifacts.
 
     use std::fmt;
 
@@ -60,11 +59,11 @@ pub(super) mod signing {
     use crate::program::random;
     use weir_config::TrustedKey;
 
-    /// The private half of an Ed25519 key, kept as PKCS #8 (RFC 8410) in PEM: what `openssl genpkey` writes.
+    /// The private half of an Ed25519 key, as PKCS #8 (RFC 8410) in PEM, which `openssl genpkey` writes.
     #[derive(Clone)]
     pub struct SigningKey(ed25519_dalek::SigningKey);
 
-    /// The text is not a private key of Ed25519 in PKCS #8 and PEM.
+    /// The text is not an Ed25519 private key as PKCS #8 in PEM.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
     #[error("not a private Ed25519 key in PEM, which `weir keygen` makes")]
     pub struct NotAKey;
@@ -74,7 +73,7 @@ pub(super) mod signing {
         ///
         /// # Errors
         ///
-        /// Fails if the kernel has none to give.
+        /// Fails if the kernel has no randomness.
         pub fn generate() -> std::io::Result<Self> {
             Ok(Self(ed25519_dalek::SigningKey::from_bytes(&random()?)))
         }
@@ -88,7 +87,7 @@ pub(super) mod signing {
             ed25519_dalek::SigningKey::from_pkcs8_pem(pem).map(Self).map_err(|_| NotAKey)
         }
 
-        /// The PEM text of the key. Whoever has it can sign.
+        /// The PEM text of the key. Its holder can sign.
         ///
         /// # Errors
         ///
@@ -100,13 +99,13 @@ pub(super) mod signing {
             bytes.to_pkcs8_pem(LineEnding::LF).map(|pem| pem.to_string()).map_err(|_| NotAKey)
         }
 
-        /// The public half, by which devices know what this key has signed.
+        /// The public half, with which devices verify this key's signatures.
         #[must_use]
         pub fn trusted_key(&self) -> TrustedKey {
             TrustedKey::from_bytes(self.0.verifying_key().to_bytes())
         }
 
-        /// The artifact that has this code.
+        /// Makes the artifact of this code.
         pub(in super::super) fn sign(&self, code: &[u8]) -> Vec<u8> {
             let signed = [SIGNED, code].concat();
             let signature = self.0.sign(&signed).to_bytes();

@@ -1,7 +1,7 @@
-//! Programs of extensions that end by themselves as soon as they have done what they are started for.
+//! Programs of extensions that end by themselves as soon as their work is done.
 //!
-//! They are kept for the next start, and have their instances from pools: both costs memory, of which there
-//! is so much for all of them together and no more. Which extensions these are is not decided here.
+//! They are kept for the next start and have instances from pools. Both cost memory, which is bounded for all of them
+//! together. Other code decides which extensions these are.
 
 #[cfg(test)]
 mod tests;
@@ -17,22 +17,21 @@ use weir_config::ComponentSource;
 use super::{LoadError, LoadRequest, Loaded, Program, Programs};
 use crate::{instance_state::InstanceState, memory::size};
 
-/// Instances that may be in the pools at once. Further ones are had on demand.
+/// Instances in the pools at once. Further ones are made on demand.
 const PLACES: u32 = 8;
 
-/// Bytes of code that are kept.
+/// Bytes of code kept.
 const KEPT: u64 = 4 << 20;
 
-/// The programs of such extensions.
 #[derive(Debug)]
 pub(super) struct Brief {
     programs: Programs<InstanceState>,
     places: Arc<Semaphore>,
-    /// What was used last is at the end.
+    /// The last used is at the end.
     kept: Mutex<VecDeque<Loaded>>,
 }
 
-/// What an instance holds of pools for as long as it is: nothing if it comes from none.
+/// An instance's place in the pools, held while it runs; nothing if it uses none.
 #[derive(Debug)]
 pub struct PoolPermit(#[expect(dead_code, reason = "held, not read")] Option<OwnedSemaphorePermit>);
 
@@ -47,7 +46,7 @@ impl Brief {
         self.programs.read_again(component);
     }
 
-    /// Keeps it, in place of those that were not used for longest.
+    /// Keeps it, in place of the least recently used.
     fn keep(&self, loaded: &Loaded) {
         if !loaded.program.can_be_kept() {
             return;
@@ -65,7 +64,7 @@ impl Brief {
 }
 
 impl Programs {
-    /// Loads a file for one instance: from pools if it `is_brief` and there is a place in them.
+    /// Loads a file for one instance: from pools if it `is_brief` and they have a place.
     pub async fn load_for_one(
         &self,
         wanted: LoadRequest<'_>,
@@ -83,7 +82,7 @@ impl Programs {
 }
 
 impl Loaded {
-    /// With a place for one instance. None: it has them from pools, and there is none left.
+    /// Adds a place for one instance. None: it needs one, and none is left.
     pub fn for_one(self) -> Option<(Self, PoolPermit)> {
         let place = match &self.program.places {
             Some(places) => Some(places.clone().try_acquire_owned().ok()?),
@@ -94,7 +93,7 @@ impl Loaded {
 }
 
 impl Program {
-    /// Whether it is kept when it is brief.
+    /// Whether it is kept when brief.
     pub fn can_be_kept(&self) -> bool {
         self.footprint <= KEPT
     }

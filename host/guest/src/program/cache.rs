@@ -1,8 +1,7 @@
-//! What was compiled, kept on disk for the next start.
+//! Compiled code, kept on disk for the next start.
 //!
-//! Holds no state: every use looks at the directory as it is, so that several Mains can share it, and
-//! somebody can empty it. What an entry holds is run only under a MAC of a key that this device made
-//! itself; what goes wrong costs a warning and a compilation, never a start.
+//! Holds no state: every use looks at the directory as it is, so several Mains can share it and a user can empty it. An
+//! entry runs only under a MAC with this device's own key. Failures cost a warning and a compilation, never a start.
 
 #[cfg(test)]
 mod tests;
@@ -30,42 +29,39 @@ use super::{
     random,
 };
 
-/// The first bytes of an entry. The last of them counts versions of the format; the MAC follows, then the
-/// code.
+/// The first bytes of an entry. The last one is the version of the format; the MAC and the code follow.
 const MAGIC: &[u8; 8] = b"\0weirca\x01";
 
-/// What a MAC is for.
+/// Names the purpose of a MAC.
 const DOMAIN: &[u8] = b"weir cache 1\n";
 
 /// The file with the key, beside the entries.
 const KEY_FILE: &str = "weir-cache.key";
 
-/// How the names of files begin that are being written, and of entries.
+/// Prefixes of files being written, and of entries.
 const PREFIXES: [&str; 2] = [".weir-cache-", "weir-cache-"];
 
 const MAC_SIZE: usize = 32;
 
-/// A block of SHA-256, which HMAC (RFC 2104) takes as it is.
+/// A block of SHA-256, which HMAC (RFC 2104) uses as it is.
 const KEY_SIZE: usize = 64;
 
 type HmacSha256 = Hmac<Sha256>;
 
-/// A directory of compiled components.
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
     dir: PathBuf,
-    /// Bytes that all of it may have.
+    /// The most bytes of all entries.
     size: u64,
 }
 
-/// What an entry is found by.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EntryId {
     component: ArtifactHash,
     engine: ArtifactHash,
 }
 
-/// Why there is no usable entry, where there should be.
+/// Why an expected entry is not usable.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CacheError {
     #[error("`{}` cannot be used", path.display())]
@@ -80,7 +76,7 @@ pub(super) enum CacheError {
     OtherEngine,
 }
 
-/// Whether a directory of entries is one that this user alone can write to. None: it is not there.
+/// Whether only this user can write to a directory of entries. None: it is not there.
 pub(super) fn is_ours(dir: &Path) -> Option<bool> {
     match (Cache { dir: dir.to_owned(), size: 0 }).opened() {
         Ok(is_there) => is_there.then_some(true),
@@ -95,7 +91,7 @@ impl EntryId {
         Self { component, engine: ArtifactHash::from_bytes(hasher.0.finalize().into()) }
     }
 
-    /// What its name begins with, as do those of the same component for other engines.
+    /// The prefix of all entries of this component, for any engine.
     fn of_any_engine(&self) -> String {
         format!("{}{}-", PREFIXES[1], self.component)
     }
@@ -110,8 +106,7 @@ impl Cache {
         Self { dir, size }
     }
 
-    /// The entry, if there is one and all is well with it. One of more than `allowed` bytes of code counts as
-    /// none.
+    /// The entry, if it is there and valid. One with more than `allowed` bytes of code counts as none.
     pub(super) fn get(&self, id: EntryId, allowed: u64) -> Result<Option<Code>, CacheError> {
         let path = self.dir.join(id.file_name());
         let Some(file) = self.opened()?.then(|| open(&path)).transpose()?.flatten() else {
@@ -131,13 +126,12 @@ impl Cache {
             .and_then(|rest| rest.split_first_chunk::<MAC_SIZE>())
             .ok_or_else(foreign)?;
         key.mac(id, code).verify_slice(mac).map_err(|_| foreign())?;
-        // So that it is not the first to go. Where that cannot be written, nothing can be made room for.
+        // Marks it as used, so it is not removed first. Where that cannot be written, nothing is ever removed.
         let _read_only = file.set_modified(SystemTime::now());
         entry.drain(..MAGIC.len() + MAC_SIZE);
         Ok(Some(Code::cached(entry)))
     }
 
-    /// Keeps what was compiled, if it fits.
     pub(super) fn put(&self, id: EntryId, code: &Code) -> Result<(), CacheError> {
         let bytes = (MAGIC.len() + MAC_SIZE + code.bytes().len()) as u64;
         if bytes > self.size {
@@ -174,7 +168,7 @@ impl Cache {
         if ours { Ok(true) } else { Err(CacheError::NotOurs(self.dir.clone())) }
     }
 
-    /// The key, unless there is none, or none that only we know.
+    /// The key, unless there is none or others can read it.
     fn key(&self) -> Result<Option<MacKey>, CacheError> {
         let path = self.dir.join(KEY_FILE);
         let Some(file) = open(&path)? else { return Ok(None) };
@@ -187,7 +181,7 @@ impl Cache {
         Ok(<[u8; KEY_SIZE]>::try_from(bytes).ok().map(MacKey))
     }
 
-    /// Makes a key, in the place of one that cannot be used.
+    /// Makes a key, in place of an unusable one.
     fn make_key(&self) -> Result<MacKey, CacheError> {
         let path = self.dir.join(KEY_FILE);
         let failed = |source| CacheError::Io { path: path.clone(), source };
@@ -203,7 +197,7 @@ impl Cache {
         Ok(MacKey(bytes))
     }
 
-    /// A file of mode 600 that is gone if nothing comes of it.
+    /// A file of mode 600, removed unless it is persisted.
     fn temporary(&self) -> Result<tempfile::NamedTempFile, CacheError> {
         tempfile::Builder::new()
             .prefix(PREFIXES[0])
@@ -220,8 +214,8 @@ impl Cache {
             .any(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)))
     }
 
-    /// Removes what was not used for longest until all but `kept` has at most `size` bytes; so goes what a Main left
-    /// that was killed while it wrote. Files of others stay.
+    /// Removes the least recently used entries until all but `kept` have at most `size` bytes. That covers leftovers of
+    /// a Main killed while writing. Other files stay.
     fn make_room(&self, kept: &str, size: u64) -> io::Result<()> {
         let mut entries = Vec::new();
         for entry in fs::read_dir(&self.dir)? {
@@ -250,7 +244,7 @@ impl Cache {
     }
 }
 
-/// Opens a file, if there is one, where nothing can be led astray by it.
+/// Opens a file, if there is one; follows no symlink and never blocks.
 fn open(path: &Path) -> Result<Option<fs::File>, CacheError> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match rustix::fs::open(path, flags, Mode::empty()) {
@@ -265,7 +259,7 @@ fn is_this_users(metadata: &fs::Metadata, rights: u32) -> bool {
     metadata.uid() == geteuid().as_raw() && metadata.mode() & rights == 0
 }
 
-/// What only this device knows.
+/// A secret of this device.
 struct MacKey([u8; KEY_SIZE]);
 
 impl MacKey {
@@ -278,7 +272,7 @@ impl MacKey {
     }
 }
 
-/// SHA-256 of what is hashed: the same in every process.
+/// SHA-256 of the hashed data: the same in every process.
 struct EngineHasher(Sha256);
 
 impl Hasher for EngineHasher {

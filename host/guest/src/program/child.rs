@@ -1,7 +1,7 @@
 //! The process that compiles one component, as Main sees it.
 //!
-//! Main gives it the file piece by piece and takes from it at most what the limits allow: what a component
-//! takes to be parsed and compiled, only the process has. It is killed when nobody waits for it any more.
+//! Main feeds it the file piece by piece and takes at most what the limits allow. Only the process bears the cost of
+//! parsing and compiling. It is killed when nobody waits for it any more.
 
 use std::{
     convert::Infallible,
@@ -31,34 +31,34 @@ use super::{
     load_permit::LoadPermit,
 };
 
-/// Bytes of what the process says on stderr that are looked at.
+/// Bytes read of its stderr.
 const MAX_STDERR: u64 = 4096;
 
-/// Bytes of what it says is wrong with a component.
+/// Bytes of its message about a component.
 const MAX_MESSAGE: u64 = 4096;
 
-/// What Main tells the process in the first line of its standard input; the component follows.
+/// The first line of the process's standard input; the component follows.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CompileRequest {
     /// Bytes of address space.
     pub(super) memory: u64,
     /// Seconds of processor time.
     pub(super) seconds: u64,
-    /// The processor that it compiles for. None: this machine's.
+    /// The target to compile for. None: this machine.
     pub(super) target: Option<String>,
-    /// Whether traces are to tell lines.
+    /// Whether traces tell lines.
     pub(super) lines: bool,
 }
 
-/// What the process answers: the first byte of its standard output. What it says follows after its length, 8
-/// bytes in little-endian order.
+/// The process's answer: the first byte of its standard output. The body follows after its length, 8 bytes in
+/// little-endian order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CompileAnswer {
     /// The compiled code follows.
     Compiled = 0,
-    /// Why it does not compile follows.
+    /// The reason why it does not compile follows.
     Invalid = 1,
-    /// It takes more memory than there is.
+    /// It takes more memory than allowed.
     OutOfMemory = 2,
 }
 
@@ -68,8 +68,8 @@ impl CompileAnswer {
     }
 }
 
-/// Compiles the file's component in a process of its own. Others load as soon as that has the component. Where nobody waits
-/// for it any more, the process is killed, and its permit to compile ends when it has ended.
+/// Compiles a component in its own process. Others may load once the process has the component. When nobody waits any
+/// more, the process is killed; its permit to compile ends with it.
 pub(super) async fn compile(
     program: &Path,
     arguments: &[OsString],
@@ -80,7 +80,7 @@ pub(super) async fn compile(
     let mut child = Command::new(program)
         .args(arguments)
         .env_clear()
-        // Whoever interrupts Main at a terminal does not mean the compiler.
+        // An interrupt at Main's terminal is not for the compiler.
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -98,17 +98,17 @@ pub(super) async fn compile(
             outcome = limit.within(talk(&mut child, input, &task, permit, feeding)) => outcome,
             () = sender.closed() => Some(Err(LoadFault::CutOff)),
         };
-        // It has ended, or is to; and it is waited for, so that nothing of it is left.
+        // Killed if it still runs, and reaped, so that nothing of it is left.
         let _ended = child.start_kill();
         let _reaped = child.wait().await;
         let outcome = match outcome {
             Some(outcome) => outcome,
             None if timeout(GRACE, fed).await.is_ok() => Err(LoadFault::CompileTimeout(task.timeout)),
-            // It was not the process that took so long: the file is still being read.
+            // The process was not slow: the file is still being read.
             None => Err(LoadFault::late(task.timeout)),
         };
         drop(compiling);
-        // It fails only if nobody waits.
+        // Fails only if nobody waits.
         let _gave_up = sender.send(outcome);
     });
     receiver.await.unwrap_or(Err(LoadFault::CutOff))
@@ -134,7 +134,7 @@ async fn talk(
         lines: task.traces == Traces::Lines,
     };
     let mut stdin = fs::File::from(stdin.into_owned_fd().map_err(lost)?);
-    // Ends when the process does, since nobody reads then.
+    // Ends with the process: then the pipe has no reader.
     let feed = move || {
         let _feeding = feeding;
         let mut line =
@@ -143,23 +143,23 @@ async fn talk(
         io::Write::write_all(&mut stdin, &line).map_err(lost)?;
         input.copy_to(&mut stdin)
     };
-    // With the permit, which ends with it.
+    // Holds the permit until it ends.
     let feed = async move { permit.read(feed).await };
     let said = async {
         let mut said = Vec::new();
-        // What it says beyond that, nobody hears.
+        // The rest of its stderr is not read.
         let _lost = stderr.take(MAX_STDERR).read_to_end(&mut said).await;
         String::from_utf8_lossy(&said).into_owned()
     };
     let (fed, answer, said) = tokio::join!(feed, answer(stdout, task), said);
     match answer? {
-        // Only with all of it fed is it known that what it got is what was hashed.
+        // Only a complete feed proves that the process got the hashed bytes.
         Some(answer) => answer.and_then(|code| fed.map(|()| code)),
         None => Err(died(child.wait().await.map_err(lost)?, &said, task)),
     }
 }
 
-/// What the process answers, or nothing if it died over it. Lets go of its output, so that it ends.
+/// The process's answer; none if it died first. Drops its output, so that the process ends.
 async fn answer(
     mut stdout: impl AsyncRead + Unpin,
     task: &CompileTask,
@@ -167,7 +167,7 @@ async fn answer(
     let Ok(byte) = stdout.read_u8().await else { return Ok(None) };
     let Ok(bytes) = stdout.read_u64_le().await else { return Ok(None) };
     let answer = CompileAnswer::of(byte)
-        .ok_or_else(|| LoadFault::Compiler("it answers what nobody asked".to_owned()))?;
+        .ok_or_else(|| LoadFault::Compiler("its answer is of no known kind".to_owned()))?;
     let mut body = Vec::new();
     if answer == CompileAnswer::Compiled {
         code::check(bytes.saturating_sub(FOOTPRINT as u64), task.code_size)?;
@@ -175,7 +175,7 @@ async fn answer(
         code::check(footprint, task.code_size)?;
         body.extend(footprint.to_le_bytes());
     } else if bytes > MAX_MESSAGE {
-        return Err(LoadFault::Compiler("it says more than anybody wants to hear".to_owned()));
+        return Err(LoadFault::Compiler("its message is too long".to_owned()));
     }
     let left = bytes.saturating_sub(body.len() as u64);
     body.try_reserve_exact(usize::try_from(left).unwrap_or(usize::MAX))
@@ -191,9 +191,8 @@ async fn answer(
     }))
 }
 
-/// Why the process ended without an answer.
 fn died(status: ExitStatus, said: &str, task: &CompileTask) -> LoadFault {
-    // Rust's own message where an allocation fails; the process aborts then.
+    // Rust's own message for a failed allocation; the process then aborts.
     if said.contains("memory allocation of ") {
         return LoadFault::CompileMemory(task.memory);
     }

@@ -1,4 +1,4 @@
-//! Who compiles: a process of its own, Main itself, or nobody.
+//! Where components are compiled: in a process of their own, in Main, or not at all.
 
 #[cfg(feature = "compiler")]
 use std::{ffi::OsString, path::PathBuf, time::Duration};
@@ -11,35 +11,35 @@ use super::{child, code::Code, error::LoadFault, helper, input::ComponentInput, 
 #[cfg(feature = "compiler")]
 use crate::exit::said;
 
-/// Who turns components into machine code for a Main.
+/// Where a Main has components compiled to machine code.
 ///
-/// A valid component can be made so that it takes hours or all memory to compile. Whoever runs components of
-/// others chooses a child process, in which that has an end.
+/// A valid component can be made so that compiling it takes hours or all memory. To run components of others, choose a
+/// child process, which bounds both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Compilation {
-    /// Nobody: only artifacts run, which somebody compiled elsewhere and signed with one of
-    /// [`MainConfig::trusted_keys`](weir_config::MainConfig::trusted_keys). Without the feature `compiler` there is
-    /// nothing else.
+    /// Nowhere: only artifacts run, compiled elsewhere and signed with one of
+    /// [`MainConfig::trusted_keys`](weir_config::MainConfig::trusted_keys). The only choice without the feature
+    /// `compiler`.
     PrecompiledOnly,
-    /// Main itself, each on a thread of its own. [`Limits::file_size`](weir_config::Limits::file_size) and
-    /// [`Limits::code_size`](weir_config::Limits::code_size) hold; nothing limits the time and memory that it takes.
+    /// In Main, each on a thread of its own. [`Limits::file_size`](weir_config::Limits::file_size) and
+    /// [`Limits::code_size`](weir_config::Limits::code_size) hold; nothing limits time and memory.
     #[cfg(feature = "compiler")]
     InProcess,
-    /// A process of its own for each component, with all limits.
+    /// In a process for each component, with all limits.
     #[cfg(feature = "compiler")]
     Child {
-        /// The absolute path of a program that does nothing with these arguments but call
-        /// [`compile_helper`](crate::compile_helper), of this same version of Weir. `weir-compile-helper`, which
-        /// is built with this library, is such a program, and needs no arguments.
+        /// The absolute path of a program that with these arguments only calls
+        /// [`compile_helper`](crate::compile_helper), of this same version of Weir. `weir-compile-helper`, built with
+        /// this library, is one and needs no arguments.
         program: PathBuf,
-        /// What it is started with.
+        /// Its arguments.
         arguments: Vec<OsString>,
     },
 }
 
 impl Default for Compilation {
-    /// What needs no other program: [`InProcess`](Self::InProcess) with the feature `compiler`, else
+    /// Needs no other program: [`InProcess`](Self::InProcess) with the feature `compiler`, else
     /// [`PrecompiledOnly`](Self::PrecompiledOnly).
     fn default() -> Self {
         #[cfg(feature = "compiler")]
@@ -77,11 +77,11 @@ impl Compilation {
     }
 }
 
-/// What one compilation may take, and for which processor it is.
+/// The limits and the target of one compilation.
 #[cfg(feature = "compiler")]
 #[derive(Clone, Debug)]
 pub(super) struct CompileTask {
-    /// None: this machine's.
+    /// None: this machine.
     pub(super) target: Option<String>,
     pub(super) traces: Traces,
     pub(super) code_size: u64,

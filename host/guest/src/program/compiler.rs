@@ -1,4 +1,4 @@
-//! From a component to its code: what the cache has, or else the compiler makes.
+//! From a component to its code: from the cache, or else from the compiler.
 
 #[cfg(feature = "compiler")]
 pub(super) use with::{Compiler, cache_is_ours};
@@ -38,7 +38,7 @@ mod with {
     }
 
     impl Compiler {
-        /// None: only what was compiled elsewhere is to run.
+        /// None: only artifacts run.
         pub(in super::super) fn new(
             config: &MainConfig,
             compilation: Compilation,
@@ -54,7 +54,7 @@ mod with {
             })
         }
 
-        /// The code of a component, and the permit to load it. What goes wrong with the cache costs a warning.
+        /// The code of a component, and the permit to load it. Cache failures cost a warning.
         pub(in super::super) async fn code(
             &self,
             input: ComponentInput,
@@ -72,12 +72,12 @@ mod with {
                 return Ok((code, permit));
             }
             let permit = permit.for_compiling().await?;
-            // Somebody else may have compiled it meanwhile.
+            // Another load may have compiled it meanwhile.
             match permit.read(get).await? {
                 Ok(Some(code)) => return Ok((code, permit)),
                 Ok(None) => {}
                 Err(error) => {
-                    self.warn(wanted.name, "compiled afresh, since what is cached cannot be used", &error);
+                    self.warn(wanted.name, "compiled again, because the cached code cannot be used", &error);
                 }
             }
             let (code, permit) = self.compile(input, wanted, permit).await?;
@@ -88,7 +88,7 @@ mod with {
                 })
                 .await?;
             if let Err(error) = kept {
-                self.warn(wanted.name, "what was compiled is not kept for the next start", &error);
+                self.warn(wanted.name, "the compiled code is not kept for the next start", &error);
             }
             Ok((code, permit))
         }

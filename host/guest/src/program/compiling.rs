@@ -1,4 +1,4 @@
-//! What is being compiled at the moment, and for whom.
+//! The compilations under way, and what asked for them.
 
 use std::{
     collections::HashMap,
@@ -9,7 +9,7 @@ use std::{
 use serde::Serialize;
 use weir_logs::rfc3339;
 
-/// The compilations under way, by the name of what asks for each.
+/// The compilations under way, by the name of what asked for each.
 #[derive(Debug, Default)]
 pub struct Compilations(Mutex<HashMap<String, BeingCompiled>>);
 
@@ -18,7 +18,7 @@ pub struct Compilations(Mutex<HashMap<String, BeingCompiled>>);
 pub struct BeingCompiled {
     /// Bytes of the component.
     pub bytes: u64,
-    /// When that began.
+    /// When compiling began.
     #[serde(serialize_with = "rfc3339")]
     pub since: SystemTime,
 }
@@ -31,7 +31,7 @@ pub(super) struct UnderWay {
 }
 
 impl Compilations {
-    /// What is compiled for an extension or a hook.
+    /// The compilation for an extension or a hook.
     pub fn of(&self, name: &str) -> Option<BeingCompiled> {
         self.all().get(name).copied()
     }

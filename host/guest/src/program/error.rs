@@ -17,7 +17,7 @@ use crate::openings::may_come;
 pub struct LoadError {
     /// Which component it is.
     pub origin: ComponentOrigin,
-    /// Its hash, where it was read so far.
+    /// Its hash, if it was read that far.
     pub hash: Option<ArtifactHash>,
     /// What is wrong with it.
     pub fault: LoadFault,
@@ -35,12 +35,12 @@ impl std::error::Error for LoadError {
     }
 }
 
-/// Which component was to be loaded, as the begin of a sentence.
+/// Which component was to be loaded, as the start of a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ComponentOrigin {
-    /// That in a file.
+    /// In this file.
     File(PathBuf),
-    /// That which the embedding program gave for the extension of this id.
+    /// Given by the embedding program for the extension of this id.
     Memory(String),
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for ComponentOrigin {
     }
 }
 
-/// What is wrong with a component, as the end of a sentence that begins with its origin.
+/// What is wrong with a component, as the rest of a sentence that begins with its origin.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadFault {
@@ -72,10 +72,10 @@ pub enum LoadFault {
     /// It is not below the plugin directory.
     #[error("is not inside the plugin directory")]
     Outside,
-    /// What stands between the plugin directory and the file is not a directory.
+    /// A part of the path below the plugin directory is not a directory.
     #[error("is reached through `{}`, which is a symlink or no directory", .0.display())]
     Detour(PathBuf),
-    /// Over the size that is read at all.
+    /// Larger than the limit for reading.
     #[error("has {bytes} bytes, and `file-size` allows {}: make sure of the file before you raise that limit", self::bytes(*.allowed))]
     TooLarge {
         /// Its size.
@@ -83,13 +83,13 @@ pub enum LoadFault {
         /// What the limit allows.
         allowed: u64,
     },
-    /// Somebody wrote to it while it was read.
+    /// It was written to while it was read.
     #[error("changed while it was read: try again when it is whole")]
     Changed,
-    /// Another file than the operator has pinned.
+    /// Another file than the pinned one.
     #[error("has the SHA-256 `{0}`, which is not the one that `sha256` pins")]
     Pinned(ArtifactHash),
-    /// Neither a component nor anything like one.
+    /// Not WebAssembly.
     #[error("is not a WebAssembly component")]
     NotWasm,
     /// A core module.
@@ -98,41 +98,40 @@ pub enum LoadFault {
          `wasm-tools component new`"
     )]
     CoreModule,
-    /// Machine code that nobody has signed.
+    /// Machine code without a signature.
     #[error("is compiled code without a signature: `weir compile` signs what it compiles")]
     NotSigned,
-    /// An artifact of which a part is missing.
+    /// An artifact with a missing part.
     #[error("is an artifact that was cut off, or made by another version of Weir")]
     DamagedArtifact,
-    /// An artifact of somebody unknown.
+    /// An artifact signed with an unknown key.
     #[error("is signed with `{0}`, which `main.trusted-keys` does not list")]
     Untrusted(TrustedKey),
-    /// An artifact that is not what was signed.
+    /// An artifact that differs from what was signed.
     #[error("does not match its signature")]
     Forged,
-    /// Its code is for another processor, of another version, or of other settings, or cannot be made
-    /// executable.
+    /// Its code is for another processor, version or settings, or cannot be made executable.
     #[error("has compiled code that this Main cannot run: {0}")]
     Unusable(String),
     /// It is a component, and nothing here compiles.
     #[error("must be compiled, and this Main runs only artifacts: `weir compile` makes them")]
     NotCompiled,
-    /// It is no valid component, or uses what is turned off.
+    /// It is no valid component, or uses a feature that is turned off.
     #[error("does not compile: {0}")]
     Compile(String),
-    /// To compile it takes more memory than is allowed.
+    /// Compiling takes more memory than allowed.
     #[error("takes more than the {} of `compile-memory` to compile: make sure of the file before you raise that limit", bytes(*.0))]
     CompileMemory(u64),
-    /// To compile it takes more time than is allowed.
+    /// Compiling takes more time than allowed.
     #[error(
         "takes longer than the {} of `compile-timeout` to compile: make sure of the file before you raise that limit",
         humantime::format_duration(*.0)
     )]
     CompileTimeout(Duration),
-    /// What it compiles to is larger than is allowed.
+    /// The compiled code is larger than allowed.
     #[error("takes {bytes} bytes when it is compiled, and `code-size` allows {}: make sure of the file before you raise that limit", self::bytes(*.allowed))]
     CodeTooLarge {
-        /// Bytes of compiled code, and what goes with it: see [`Limits::code_size`](weir_config::Limits::code_size).
+        /// Bytes of compiled code and its data: see [`Limits::code_size`](weir_config::Limits::code_size).
         bytes: u64,
         /// What the limit allows.
         allowed: u64,
@@ -143,21 +142,21 @@ pub enum LoadFault {
     /// This machine has no room for an engine with a stack of that size.
     #[error("has no engine to run in: {0}")]
     Engine(String),
-    /// It imports what there is not, or does not export `wasi:cli/run`.
+    /// It has an import that is not offered, or does not export `wasi:cli/run`.
     #[error("does not fit the world `{world}`: {reason}")]
     World {
         /// The world that it must fit.
         world: &'static str,
-        /// What does not.
+        /// The misfit.
         reason: String,
     },
-    /// The work on it was cut off, as Main ended or by a fault in it.
-    #[error("was not loaded: that was cut off")]
+    /// Loading was cut off, because Main ends or by a fault in Main.
+    #[error("was not loaded: loading was cut off")]
     CutOff,
 }
 
 impl LoadFault {
-    /// The same of this component.
+    /// The error of this component.
     pub fn of(self, origin: ComponentOrigin, hash: Option<ArtifactHash>) -> LoadError {
         LoadError { origin, hash, fault: self }
     }
@@ -176,7 +175,7 @@ impl LoadFault {
         matches!(self, Self::Read(error) if may_come(error))
     }
 
-    /// Whether a file system hangs, this one's or those of others.
+    /// Whether any file system hangs.
     #[cfg(test)]
     pub(super) fn hangs(&self) -> bool {
         matches!(self, Self::Read(error) if error.kind() == io::ErrorKind::TimedOut)
@@ -187,7 +186,7 @@ impl LoadFault {
         matches!(self, Self::Read(_) | Self::Changed | Self::Compiler(_) | Self::Engine(_) | Self::CutOff)
     }
 
-    /// The limit that it hit, where that is why.
+    /// The limit that stopped it, if one did.
     pub fn limit(&self) -> Option<LimitHit> {
         let hit = |key: LimitKey, used, allowed| Some(LimitHit::new(key, used, allowed));
         match *self {

@@ -1,4 +1,4 @@
-//! Opening a file that may be an extension, where nothing leads astray.
+//! Opening a file that may be an extension, without being led astray.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use super::error::LoadFault;
 
 /// Opens a file to read it. Below `plugin_dir`, if there is one, no symlink is followed.
 pub(super) fn open(path: &Path, plugin_dir: Option<&Path>) -> Result<fs::File, LoadFault> {
-    // What follows no symlink and waits for no writer cannot be led elsewhere, or hang.
+    // It must not lead elsewhere by a symlink, or hang as a FIFO without a writer.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file_in = |dir: Option<&OwnedFd>, name: &Path| {
         let opened = match dir {
@@ -30,7 +30,7 @@ pub(super) fn open(path: &Path, plugin_dir: Option<&Path>) -> Result<fs::File, L
     let Some(plugin_dir) = plugin_dir else { return file_in(None, path) };
     let inside = path.strip_prefix(plugin_dir).map_err(|_| LoadFault::Outside)?;
     let mut at = plugin_dir.to_owned();
-    // The operator's own directory may be a symlink; what is in it is not the operator's alone.
+    // The operator's directory may be a symlink itself; others may write inside it.
     let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut dir =
         openat(CWD, plugin_dir, directory, Mode::empty()).map_err(|error| LoadFault::Read(error.into()))?;

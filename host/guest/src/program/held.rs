@@ -1,5 +1,4 @@
-//! The programs that somebody holds, as others find them: by the bytes of their file, or by the file, as long as that
-//! has not changed.
+//! Finds programs in use, by the bytes of their file, or by the file while it is unchanged.
 //!
 //! Holds no program itself.
 
@@ -18,10 +17,10 @@ use weir_config::ArtifactHash;
 use super::{LoadRequest, Program, stamp::FileStamp};
 use crate::{engine::EngineKind, instance_state::InstanceState};
 
-/// Files that are known at once.
+/// Files known at once.
 const FILES: usize = 4096;
 
-/// A program, and what keeps it for others who load the same bytes.
+/// A program, and what keeps it for other loads of the same bytes.
 #[derive(Debug)]
 pub struct Loaded<G: 'static = InstanceState> {
     /// The program, which others may share.
@@ -35,10 +34,10 @@ impl<G> Clone for Loaded<G> {
     }
 }
 
-/// Where the first who loads some bytes leaves the program for the others.
+/// Where the first load of some bytes leaves the program for others.
 pub(super) type ProgramSlot<G> = OnceCell<Arc<Program<G>>>;
 
-/// Of a file, and of the engine that runs it.
+/// The file's hash, and the engine.
 type ProgramKey = (ArtifactHash, EngineKind);
 
 #[derive(Debug)]
@@ -50,7 +49,7 @@ struct Index<G: 'static> {
     by_path: HashMap<PathBuf, KnownFile<G>>,
 }
 
-/// What was loaded of a file when it had this stamp, and how.
+/// A file with this stamp was loaded in this way.
 #[derive(Debug)]
 struct KnownFile<G: 'static> {
     stamp: FileStamp,
@@ -67,7 +66,7 @@ impl<G> Default for HeldPrograms<G> {
 }
 
 impl<G> HeldPrograms<G> {
-    /// What others have loaded of these bytes, or where they find what is loaded of them now.
+    /// The slot for these bytes: with the program, or for the load under way.
     pub(super) fn slot(&self, hash: ArtifactHash, engine: EngineKind) -> Arc<ProgramSlot<G>> {
         let by_bytes = &mut self.index().by_bytes;
         by_bytes.retain(|_, slot| slot.strong_count() > 0);
@@ -79,8 +78,8 @@ impl<G> HeldPrograms<G> {
         slot
     }
 
-    /// What others have loaded of the file, if it was loaded as it is wanted and has not changed since: what would be
-    /// wrong with it would have been wrong then, but for its hash and the size of its code.
+    /// The loaded program of the file, if it was loaded as wanted now and has not changed. Its faults would have shown
+    /// then, except for the hash and the code size.
     pub(super) fn unchanged(&self, wanted: LoadRequest<'_>) -> Option<Loaded<G>> {
         let LoadRequest { component, plugin_dir, limits, sha256, .. } = wanted;
         let path = component.path()?;
@@ -98,7 +97,7 @@ impl<G> HeldPrograms<G> {
             .then_some(Loaded { program, for_others: slot })
     }
 
-    /// Remembers what was loaded of a file, if that cannot change without a trace.
+    /// Remembers the program of a file, if the file cannot change without a trace.
     pub(super) fn remember(&self, wanted: LoadRequest<'_>, stamp: Option<FileStamp>, loaded: &Loaded<G>) {
         let (Some(stamp), Some(path)) = (stamp, wanted.component.path()) else { return };
         let by_path = &mut self.index().by_path;
@@ -115,7 +114,6 @@ impl<G> HeldPrograms<G> {
         }
     }
 
-    /// The file is to be read the next time.
     pub(super) fn forget(&self, path: &Path) {
         self.index().by_path.remove(path);
     }

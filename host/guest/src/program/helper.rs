@@ -1,4 +1,4 @@
-//! The process that compiles one component, as it sees itself.
+//! The process that compiles one component, from inside.
 
 use std::{
     fs,
@@ -22,21 +22,20 @@ use super::{
 };
 use crate::engine::EngineKind;
 
-/// Bytes of the first line of what it is told.
+/// Bytes of its first input line.
 const MAX_REQUEST: u64 = 4096;
 
 /// Compiles one component under limits, for a Main that started this program to do so: see
-/// [`Compilation::Child`](crate::Compilation::Child). Reads standard input and writes standard output. Return
-/// what it returns from `main`, and do nothing before it.
+/// [`Compilation::Child`](crate::Compilation::Child). Reads standard input and writes standard output. Return its
+/// result from `main`, and do nothing before it.
 ///
-/// The process lives no longer than the thread that started it, writes no file, and gets no more address space
-/// and processor time than it is told.
+/// The process lives no longer than the thread that started it, writes no file, and gets only the address space and
+/// processor time it was told.
 #[must_use]
 pub fn compile_helper() -> ExitCode {
     match work() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // There is nobody else to tell.
             let _nobody = writeln!(io::stderr(), "{error}");
             ExitCode::FAILURE
         }
@@ -45,13 +44,13 @@ pub fn compile_helper() -> ExitCode {
 
 fn work() -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // What it is given may be nobody else's business.
+    // Its input may be confidential.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let mut stdin = io::stdin().lock();
     let mut line = Vec::new();
     stdin.by_ref().take(MAX_REQUEST).read_until(b'\n', &mut line)?;
     let request: CompileRequest = serde_json::from_slice(&line)?;
-    // Should the machine run out of memory, this is what it can do without.
+    // If the machine runs out of memory, this process should go first.
     let _unasked = fs::write("/proc/self/oom_score_adj", "1000");
     limit(Resource::Core, 0)?;
     limit(Resource::Fsize, 0)?;
@@ -81,7 +80,7 @@ fn limit(resource: Resource, value: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// The code that an engine of Weir runs, on this machine or a target, as [`Code`](super::code::Code) has it.
+/// The code for an engine of Weir, on this machine or a target, in the form of [`Code`](super::code::Code).
 pub(super) fn compile(component: &[u8], target: Option<&str>, traces: Traces) -> wasmtime::Result<Vec<u8>> {
     let mut config = EngineKind::of(&Limits::default(), traces).config();
     if let Some(target) = target {
@@ -94,16 +93,16 @@ pub(super) fn compile(component: &[u8], target: Option<&str>, traces: Traces) ->
     Ok(code)
 }
 
-/// Bytes of Main's memory for each byte of a component that declares something, such as a type or a name: a
-/// name that is exported takes 7 bytes of the file and 169 of Main.
+/// Bytes of Main's memory for each byte of declarations, such as types and names. An exported name takes 7 bytes of the
+/// file and 169 of Main.
 const FOR_DECLARED: u64 = 32;
 
-/// Bytes of a component that are neither functions nor data nor for people to read.
+/// Bytes of a component other than functions, data and custom sections.
 fn declared(component: &[u8]) -> wasmtime::Result<u64> {
     let mut bytes = 0;
     for payload in Parser::new(0).parse_all(component) {
         let section = match payload? {
-            // What is inside comes after it.
+            // Its content follows.
             Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => None,
             Payload::CodeSectionStart { .. } | Payload::DataSection(_) | Payload::CustomSection(_) => None,
             payload => payload.as_section(),

@@ -1,6 +1,6 @@
-//! What may be an extension, in a file or in memory: sized up and hashed.
+//! A possible extension, in a file or in memory: measured and hashed.
 //!
-//! Holds none of a file's content. Who reads it again is told if that has changed.
+//! Keeps none of a file's content. Reading it again fails if it has changed.
 
 use std::{
     fs,
@@ -20,23 +20,22 @@ use super::{
     stamp::{self, FileStamp},
 };
 
-/// What it claims to be by its first bytes.
+/// The kind that its first bytes claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InputKind {
     /// A component.
     Component,
-    /// A component that was compiled and signed.
+    /// A compiled and signed component.
     Artifact,
 }
 
-/// What may be an extension.
 #[derive(Debug)]
 pub(super) struct ComponentInput {
     content: Content,
     pub(super) kind: InputKind,
     pub(super) bytes: u64,
     pub(super) hash: ArtifactHash,
-    /// Of a file, before it was read. None: what is done to it meanwhile, or later, might not show.
+    /// The stamp of a file, from before it was read. None: a change might not show.
     pub(super) stamp: Option<FileStamp>,
 }
 
@@ -46,7 +45,7 @@ enum Content {
     Memory(Bytes),
 }
 
-/// Bytes of a component, and bytes of an artifact's code, that are read at most.
+/// The most bytes read of a component, and of an artifact's code.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InputLimits {
     pub(super) file_size: u64,
@@ -60,8 +59,8 @@ impl From<&Limits> for InputLimits {
 }
 
 impl ComponentInput {
-    /// Opens a component or an artifact within these limits, and reads through it once. A file must be in
-    /// `plugin_dir`, if there is one.
+    /// Opens a component or an artifact within these limits, and reads it once. A file must be in `plugin_dir`, if
+    /// given.
     pub(super) fn open(
         source: &ComponentSource,
         plugin_dir: Option<&Path>,
@@ -73,7 +72,6 @@ impl ComponentInput {
         }
     }
 
-    /// The same of a file.
     pub(super) fn in_file(
         path: &Path,
         plugin_dir: Option<&Path>,
@@ -115,14 +113,14 @@ impl ComponentInput {
         Ok(start)
     }
 
-    /// Writes its content, which is what was hashed, or fails at its end.
+    /// Writes its content. Fails at the end if that is not what was hashed.
     pub(super) fn copy_to(&mut self, to: &mut impl Write) -> Result<(), LoadFault> {
         let copied = match &mut self.content {
             Content::File(file) => {
                 file.rewind().map_err(LoadFault::Read)?;
                 copy(file, self.bytes, to)?
             }
-            // The memory of an embedder may be that of a file, mapped.
+            // An embedder's memory may be a mapped file.
             Content::Memory(content) => copy(&mut &**content, self.bytes, to)?,
         };
         if copied == self.hash { Ok(()) } else { Err(LoadFault::Changed) }
@@ -139,7 +137,7 @@ impl ComponentInput {
     }
 }
 
-/// What begins so and has this many bytes, if it is within the limits.
+/// The kind of content that begins like this, if its size is within the limits.
 fn kind(start: impl Read, bytes: u64, limits: InputLimits) -> Result<InputKind, LoadFault> {
     let InputLimits { file_size, code_size } = limits;
     let too_large = || LoadFault::TooLarge { bytes, allowed: file_size };
@@ -162,14 +160,14 @@ fn claimed(start: impl Read) -> Result<InputKind, LoadFault> {
     match &*first {
         b"\0asm\x0d\0\x01\0" => Ok(InputKind::Component),
         b"\0asm\x01\0\0\0" => Err(LoadFault::CoreModule),
-        // Whatever the version of its format.
+        // Any version of the format.
         first if first.get(..7) == artifact::MAGIC.get(..7) => Ok(InputKind::Artifact),
         elf if elf.starts_with(b"\x7fELF") => Err(LoadFault::NotSigned),
         _ => Err(LoadFault::NotWasm),
     }
 }
 
-/// Copies and hashes what must have this many bytes.
+/// Copies and hashes exactly this many bytes.
 fn copy(from: &mut impl Read, bytes: u64, to: &mut impl Write) -> Result<ArtifactHash, LoadFault> {
     let mut hashing = Hashing { hash: Sha256::new(), to };
     let copied = io::copy(&mut from.take(bytes.saturating_add(1)), &mut hashing).map_err(LoadFault::Read)?;

@@ -1,8 +1,8 @@
-//! Permits to load: so many files are read, verified and looked up in the cache at once, and as many are compiled. Who
-//! waits for a compilation has no permit to load, so that nobody waits for it who need not be compiled.
+//! Permits to load: they bound how many files are read, verified and looked up in the cache at once, and as many that
+//! are compiled. A load that waits to compile holds no permit to load, so it delays no load that needs no compiling.
 //!
-//! A file system that hangs holds the permits of those who read from it, whether or not somebody still waits for them.
-//! What is late is given up, and nobody waits for permits that are all held so.
+//! A file system that hangs holds the permits of its readers, even when nobody waits for them. A late read is given up.
+//! When hanging reads hold all permits, nobody waits for one.
 
 use std::{
     path::{Path, PathBuf},
@@ -18,31 +18,28 @@ use tokio::{
 
 use super::{LoadRequest, error::LoadFault};
 
-/// Time to open a file and read it, beside what it takes by its size: more than any has that is not on a file system
-/// that hangs.
+/// Time to open and read a file, besides the time for its size: more than any file system needs unless it hangs.
 pub(super) const READ: Duration = Duration::from_secs(60);
 
-/// Bytes that are read in a second of the slowest storage.
+/// Bytes a second of the slowest storage.
 const SLOWEST: u64 = 4 << 20;
 
-/// How often those who wait for a permit look whether one will come.
+/// How often a waiting load checks whether a permit can still come.
 pub(super) const LOOK: Duration = Duration::from_secs(5);
 
-/// The permits that there are.
 #[derive(Debug)]
 pub(super) struct LoadPermits {
     pub(super) free: Arc<Semaphore>,
     pub(super) at_once: u32,
-    /// As many, for what is compiled.
+    /// As many, to compile.
     pub(super) compiling: Arc<Semaphore>,
-    /// Those under way, each in a permit.
+    /// Reads under way, each in a permit.
     reads: Mutex<Vec<Reading>>,
 }
 
-/// A file that is being read.
 #[derive(Debug)]
 struct Reading {
-    /// None: what is read is in memory, and only what is kept of it in a file.
+    /// None: the component is in memory, and only its cache entry is a file.
     path: Option<PathBuf>,
     late: Instant,
     /// Gone when the thread is back.
@@ -59,32 +56,32 @@ impl LoadPermits {
         }
     }
 
-    /// Waits until nobody has one.
+    /// Waits until none is taken.
     pub(super) async fn all(&self) {
-        // They fail only where the semaphores are closed, which nobody does.
+        // They fail only if the semaphores are closed, which never happens.
         let (_loading, _compiling) =
             tokio::join!(self.free.acquire_many(self.at_once), self.compiling.acquire_many(self.at_once));
     }
 
-    /// As long as a file hangs, no other thread is sent after it; and where as many hang as there are permits, none will
-    /// come.
+    /// Fails while this file hangs, so no other thread follows; and when as many files hang as there are permits,
+    /// because none will come.
     fn check(&self, path: Option<&Path>) -> Result<(), LoadFault> {
         let (now, mut hanging) = (Instant::now(), 0);
         for reading in &*self.reads() {
             if reading.late <= now {
                 hanging += 1;
                 if path.is_some() && reading.path.as_deref() == path {
-                    return Err(LoadFault::hanging("an earlier try to read it hangs".to_owned()));
+                    return Err(LoadFault::hanging("an earlier read of it hangs".to_owned()));
                 }
             }
         }
         if hanging < self.at_once {
             return Ok(());
         }
-        Err(LoadFault::hanging("as many others hang as are read at once".to_owned()))
+        Err(LoadFault::hanging("all reads that may run at once hang".to_owned()))
     }
 
-    /// Those of which the threads are not back.
+    /// Reads with a busy thread.
     fn reads(&self) -> MutexGuard<'_, Vec<Reading>> {
         let mut reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
         reads.retain(|reading| reading.thread.strong_count() > 0);
@@ -92,37 +89,36 @@ impl LoadPermits {
     }
 }
 
-/// The right to work on a file, which whatever works on it holds: also a thread or a process that goes on when
-/// nobody waits for it any more.
+/// The right to work on a file. The work itself holds it, so a thread or process that goes on unawaited does, too.
 #[derive(Clone, Debug)]
 pub(super) struct LoadPermit {
-    /// None: of somebody who shares with nobody, or who waits for a compilation.
+    /// None: alone, or waiting for a compilation.
     _turn: Option<Arc<OwnedSemaphorePermit>>,
-    /// To compile it, too.
+    /// The right to compile, too.
     _compiling: Option<Arc<OwnedSemaphorePermit>>,
     permits: Arc<LoadPermits>,
     threads: Threads,
-    /// Of the file, if it is one.
+    /// The path, if it is a file.
     path: Option<Arc<Path>>,
-    /// In which it must be read.
+    /// Time in which it must be read.
     time: Duration,
 }
 
-/// Which threads do what blocks.
+/// Which threads do blocking work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Threads {
-    /// Those of the pool.
+    /// The pool's.
     Pool,
-    /// That of whoever waits: it needs none of the pool, which can be used up by others who wait.
+    /// The waiting thread: waiting loads could use up the pool.
     Waiting,
-    /// One for each piece of work.
+    /// A new one for each piece of work.
     #[cfg(feature = "compiler")]
     Own,
 }
 
 impl LoadPermit {
-    /// Waits for one, as long as one can come; if whoever waits may block, it does what blocks, and sets its own
-    /// deadline.
+    /// Waits for a permit, as long as one can come. If the caller may block, its thread does the blocking work, and it
+    /// sets its own deadline.
     pub(super) async fn take(permits: &Arc<LoadPermits>, wanted: LoadRequest<'_>) -> Result<Self, LoadFault> {
         let permit = Self {
             _turn: None,
@@ -154,13 +150,13 @@ impl LoadPermit {
         Ok(self)
     }
 
-    /// The same without the turn to load, which others have meanwhile.
+    /// The same without the turn to load, which goes to others meanwhile.
     #[cfg(feature = "compiler")]
     pub(super) fn meanwhile(&self) -> Self {
         Self { _turn: None, ..self.clone() }
     }
 
-    /// Lets others load until it can be compiled, and then has its turn again.
+    /// Lets others load until it may compile; then it gets its turn again.
     #[cfg(feature = "compiler")]
     pub(super) async fn for_compiling(mut self) -> Result<Self, LoadFault> {
         self._turn = None;
@@ -169,21 +165,21 @@ impl LoadPermit {
         self.again().await
     }
 
-    /// The same permit for what takes long: it takes a thread of its own, not of the pool.
+    /// The same for long work: on a thread of its own, not of the pool.
     #[cfg(feature = "compiler")]
     pub(super) fn for_long(self) -> Self {
         let threads = if self.threads == Threads::Pool { Threads::Own } else { self.threads };
         Self { threads, ..self }
     }
 
-    /// The same permit for a task of the runtime's, which must not block.
+    /// The same for a task of the runtime's, which must not block.
     #[cfg(feature = "compiler")]
     pub(super) fn for_task(self) -> Self {
         let threads = if self.threads == Threads::Waiting { Threads::Own } else { self.threads };
         Self { threads, ..self }
     }
 
-    /// Of somebody who shares with nobody.
+    /// A permit that shares with nobody.
     #[cfg(feature = "compiler")]
     pub(super) fn alone(path: &Path) -> Self {
         let permits = Arc::new(LoadPermits::new(1));
@@ -197,8 +193,8 @@ impl LoadPermit {
         }
     }
 
-    /// Does work that reads the file, or what is kept of it, or keeps that. Gives up what is late; that keeps its
-    /// thread, and with it the permit.
+    /// Does work that reads the file or its cache entry, or writes that. Gives up late work, which keeps its thread and
+    /// so the permit.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, LoadFault> + Send + 'static,
@@ -216,7 +212,7 @@ impl LoadPermit {
         timeout(self.time, read).await.unwrap_or_else(|_| Err(LoadFault::late(self.time)))
     }
 
-    /// Does work that blocks.
+    /// Does blocking work.
     pub(super) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, LoadFault> + Send + 'static,

@@ -1,4 +1,4 @@
-//! What shows that a file has changed, without reading it.
+//! Shows that a file has changed, without reading it.
 
 use std::{
     fs::{self, Metadata},
@@ -10,17 +10,16 @@ use std::{
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, fstatfs, makedev, openat2, statx};
 
-/// Age at which a change of a file shows in its times, whatever the file system counts them in (two seconds, of FAT) and
-/// however late its clock ticks.
+/// A change this old shows in the file's times, whatever their unit (two seconds on FAT) and however coarse the clock.
 const SETTLED: Duration = Duration::from_secs(3);
 
-/// File systems that tell the time of each change themselves, by the kernel's clock, and have it in memory: ext2 to ext4,
-/// XFS, Btrfs, F2FS, UBIFS, tmpfs, and overlays, of which it is not looked at what they lie over (`linux/magic.h`). What
-/// a server says may be old, FAT lets anybody set the time of a change, and in an image whoever makes it does.
+/// File systems that stamp each change by the kernel's clock and keep that in memory: ext2 to ext4, XFS, Btrfs, F2FS,
+/// UBIFS, tmpfs, and overlays, whatever lies below (`linux/magic.h`). A server's times may be old, FAT lets anybody set
+/// the time of a change, and an image has the times that its maker chose.
 const EXACT: [u32; 7] =
     [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x2405_1905, 0x0102_1994, 0x794C_7630];
 
-/// What changes with a file's content. A write through a mapping may not show.
+/// Changes with a file's content. A write through a mapping may not show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileStamp {
     file: (u64, u64),
@@ -30,17 +29,17 @@ pub struct FileStamp {
 }
 
 impl FileStamp {
-    /// That of the file, or of the symlink, at this path.
+    /// The stamp of the file or symlink at this path.
     ///
     /// # Errors
     ///
-    /// Fails if nothing there can be looked at.
+    /// Fails if its metadata cannot be read.
     pub fn of(path: &Path) -> io::Result<Self> {
         fs::symlink_metadata(path).map(|metadata| Self::from(&metadata))
     }
 
-    /// That of a file below the plugin directory, if there is one, and through no symlink there, as the kernel has it in
-    /// memory: this waits for no disk and no server. None: there is no file, or nobody knows without waiting.
+    /// The stamp from the kernel's memory, without waiting for a disk or server. Follows no symlink below the plugin
+    /// directory, if given. None: no file, or unknown without waiting.
     pub(super) fn in_memory(path: &Path, plugin_dir: Option<&Path>) -> Option<Self> {
         let (flags, mode) = (OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
         let file = match plugin_dir {
@@ -62,8 +61,7 @@ impl FileStamp {
         })
     }
 
-    /// Whether a further change would make another one of it, since the last was a while before `now`. When that was,
-    /// nobody can set.
+    /// Whether a further change would show: the last one is well before `now`. Nobody can set that time.
     pub fn is_settled(&self, now: SystemTime) -> bool {
         let since = now.duration_since(UNIX_EPOCH).unwrap_or_default().checked_sub(SETTLED);
         since
@@ -83,7 +81,7 @@ impl From<&Metadata> for FileStamp {
     }
 }
 
-/// Whether what the kernel has in memory of this file's times is how they are.
+/// Whether the kernel's memory of this file's times is right.
 pub(super) fn is_exact(file: impl AsFd) -> bool {
     fstatfs(file).is_ok_and(|system| u32::try_from(system.f_type).is_ok_and(|kind| EXACT.contains(&kind)))
 }

@@ -1,37 +1,37 @@
-//! Leaves the ELF symbols out of what wasmtime has compiled.
+//! Removes the ELF symbols from wasmtime's output.
 //!
-//! They are a ninth of it, and nothing reads them: traces have names from a section of wasmtime's own. Knows
-//! of the format only what it takes to cut two sections out of a file (System V ABI, 64 bits, little-endian).
+//! They are a ninth of it and nothing reads them: traces take names from a section of wasmtime's own. Knows of the
+//! format only what it needs to cut two sections out (System V ABI, 64 bits, little-endian).
 
 use std::ops::Range;
 
-/// How a file begins that has 64 bits and is little-endian.
+/// The start of a 64-bit little-endian file.
 const MAGIC: &[u8] = b"\x7fELF\x02\x01";
 
-/// Bytes of an entry in the table of sections. What follows the symbols stays aligned to `ALIGNMENT`.
+/// Bytes of an entry in the section table. Parts after the symbols stay aligned to `ALIGNMENT`.
 const ENTRY: usize = 64;
 const ALIGNMENT: usize = 8;
 
-/// The type of a section that holds symbols.
+/// The type of a section of symbols.
 const SYMBOLS: usize = 2;
 
-/// Where the file's header says where the table is, and how many entries it has.
+/// In the file header: the place of the table, and its number of entries.
 const TABLE: Range<usize> = 40..48;
 const ENTRIES: Range<usize> = 60..62;
 
-/// Which section has the names of sections.
+/// In the file header: the section with the names of sections.
 const NAMES: Range<usize> = 62..64;
 
-/// Where an entry of the table has what.
+/// Fields of an entry of the table.
 const TYPE: Range<usize> = 4..8;
 const OFFSET: Range<usize> = 24..32;
 const SIZE: Range<usize> = 32..40;
-/// Of symbols: the number of the section that has their names.
+/// Of symbols: the number of the section with their names.
 const LINK: Range<usize> = 40..44;
 const ALIGN: Range<usize> = 48..56;
 
-/// Cuts symbols and their names out of a file. One that is laid out otherwise than wasmtime does stays as it
-/// is: symbols, their names, and after these the table, and nothing that is aligned to more than it.
+/// Cuts symbols and their names out of a file. Expects wasmtime's layout: symbols, their names, then the table, and
+/// nothing aligned more strictly than that. Leaves any other file as it is.
 pub(super) fn remove(file: &mut Vec<u8>) {
     if let Some(smaller) = without(file) {
         *file = smaller;
@@ -61,7 +61,7 @@ fn without(file: &[u8]) -> Option<Vec<u8>> {
     for (place, entry) in table.chunks_exact_mut(ENTRY).enumerate() {
         let bytes = bytes(entry)?;
         if place == symbols || place == names {
-            // Of no type, and without a name: there is no such section.
+            // No type and no name: an unused entry.
             entry.fill(0);
         } else if bytes.end > cut {
             if number(entry, ALIGN)? > ALIGNMENT {
@@ -73,7 +73,7 @@ fn without(file: &[u8]) -> Option<Vec<u8>> {
     Some(smaller)
 }
 
-/// Where an entry's section is in the file.
+/// The section of an entry, as a range of the file.
 fn bytes(entry: &[u8]) -> Option<Range<usize>> {
     let start = number(entry, OFFSET)?;
     Some(start..start.checked_add(number(entry, SIZE)?)?)
@@ -110,7 +110,7 @@ mod tests {
         engine.precompile_component(&wat::parse_str(COMPONENT).unwrap()).unwrap()
     }
 
-    /// The types of its sections, and what is in them.
+    /// The type and content of each section.
     fn sections(file: &[u8]) -> Vec<(usize, &[u8])> {
         let table = &file[number(file, TABLE).unwrap()..];
         let entries = table.chunks_exact(ENTRY).take(number(file, ENTRIES).unwrap());
@@ -143,7 +143,7 @@ mod tests {
             remove(&mut file);
             assert!(file == whole[..length], "{length}");
         }
-        // Something after the symbols is aligned to a page.
+        // A part after the symbols is aligned to a page.
         let mut file = whole.clone();
         let names = number(&whole, TABLE).unwrap() + (number(&whole, ENTRIES).unwrap() - 1) * ENTRY;
         set(&mut file[names..], ALIGN, 4096).unwrap();

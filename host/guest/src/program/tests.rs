@@ -9,7 +9,7 @@ use super::{
     *,
 };
 
-/// So many threads for what blocks, and a clock that moves only when the test moves it, or nothing else is to be done.
+/// A runtime with so many blocking threads. Its clock moves only by the test, or when nothing else is to do.
 fn runtime(threads: usize) -> tokio::runtime::Runtime {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime.enable_all().start_paused(true).max_blocking_threads(threads).build().unwrap()
@@ -24,7 +24,7 @@ fn at(path: impl Into<PathBuf>) -> ComponentSource {
     ComponentSource::Path(path.into())
 }
 
-/// A file to load, as it is asked for most plainly.
+/// The plainest request for a file.
 pub(super) fn wanted<'w>(component: &'w ComponentSource, limits: &'w Limits) -> LoadRequest<'w> {
     LoadRequest {
         name: "it",
@@ -37,7 +37,7 @@ pub(super) fn wanted<'w>(component: &'w ComponentSource, limits: &'w Limits) -> 
     }
 }
 
-/// What hangs until it is let go, or the test ends.
+/// Hangs until released, or the test ends.
 fn hanging<T>(value: T) -> (mpsc::Sender<()>, impl FnOnce() -> Result<T, LoadFault>) {
     let (release, released) = mpsc::channel::<()>();
     (release, move || {
@@ -46,7 +46,7 @@ fn hanging<T>(value: T) -> (mpsc::Sender<()>, impl FnOnce() -> Result<T, LoadFau
     })
 }
 
-/// Past the time in which any of them is read.
+/// Passes the time in which any file is read.
 async fn pass(limits: &Limits) {
     tokio::time::advance(READ + Duration::from_secs(limits.file_size)).await;
 }
@@ -56,7 +56,7 @@ fn a_file_that_is_not_read_in_time_is_given_up_and_takes_one_thread_however_ofte
     runtime(1).block_on(async {
         let (programs, component, limits) = (programs(2), at(test_guests::path("worker")), Limits::default());
         let wanted = wanted(&component, &limits);
-        // The only thread is taken: what it is to read comes to no end.
+        // The only thread is taken, so reads on it never end.
         let (release, hang) = hanging(());
         let _holding = tokio::task::spawn_blocking(hang);
 
@@ -84,7 +84,7 @@ fn nobody_waits_for_turns_that_all_hang_and_all_is_well_when_one_is_back() {
         for dead in ["/dead/1", "/dead/2"] {
             let permit = LoadPermit::take(&programs.permits, wanted(&at(dead), &limits)).await.unwrap();
             let (release, hang) = hanging(());
-            // Whoever waited has given up: nobody is there to see that it is late.
+            // The caller has given up, so nobody sees that it is late.
             assert!(permit.read(hang).now_or_never().is_none());
             releases.push(release);
         }
@@ -95,10 +95,7 @@ fn nobody_waits_for_turns_that_all_hang_and_all_is_well_when_one_is_back() {
         pass(&limits).await;
         assert!(waiting.await.unwrap_err().fault.hangs());
         let refused = programs.load(wanted(&component, &limits)).now_or_never().unwrap();
-        assert_eq!(
-            chain(&refused.unwrap_err().fault),
-            "cannot be read: as many others hang as are read at once"
-        );
+        assert_eq!(chain(&refused.unwrap_err().fault), "cannot be read: all reads that may run at once hang");
         let hooks = programs.in_pools::<crate::Sandbox>(1);
         let hook = LoadRequest { may_block: true, ..wanted(&component, &limits) };
         assert!(hooks.load(hook).now_or_never().unwrap().unwrap_err().fault.hangs());
@@ -109,7 +106,7 @@ fn nobody_waits_for_turns_that_all_hang_and_all_is_well_when_one_is_back() {
         }
         programs.load(wanted(&component, &limits)).await.unwrap();
         let dead = programs.load(wanted(&at("/dead/1"), &limits)).now_or_never().unwrap();
-        assert_eq!(chain(&dead.unwrap_err().fault), "cannot be read: an earlier try to read it hangs");
+        assert_eq!(chain(&dead.unwrap_err().fault), "cannot be read: an earlier read of it hangs");
     });
 }
 
@@ -198,7 +195,7 @@ fn while_one_is_compiled_others_load_and_no_more_are_compiled_than_may_be_at_onc
         load().now_or_never().unwrap().unwrap();
         drop(compiling);
         let next = next.now_or_never().unwrap().unwrap();
-        // It is compiled by now, and loads again.
+        // It has been compiled, and loads again.
         assert!(load().now_or_never().is_none());
         drop(next);
         load().now_or_never().unwrap().unwrap();

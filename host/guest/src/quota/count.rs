@@ -1,4 +1,4 @@
-//! What is in a directory and all directories in it.
+//! Counts a directory and all directories in it.
 
 use std::{
     ffi::CStr,
@@ -17,28 +17,26 @@ use weir_metrics::DirUsage;
 
 use super::{Found, Inode, inode};
 
-/// Each entry counts as so many bytes, or a multiple: what file systems commonly take for it.
+/// Each entry counts as a multiple of this, which file systems commonly take for it.
 pub(crate) const BLOCK: u64 = 4096;
 
-/// Directories within each other that are counted: each keeps a file open meanwhile.
+/// Depth of nested directories counted: each keeps a file open meanwhile.
 const DEPTH: u32 = 64;
 
 /// The shortest time from one count to the next.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// So many times what a count took passes before the next one.
+/// The next count waits so many times the duration of the last.
 const REST: u32 = 10;
 
-/// What is in a directory.
 #[derive(Debug)]
 pub(super) struct Count {
     pub(super) usage: Arc<DirUsage>,
     root: File,
-    /// From when on it may be counted again; none before the first time.
+    /// When it may be counted again; none before the first time.
     next: Option<Instant>,
-    /// Files that guests have open.
     open: Vec<Weak<File>>,
-    /// Files that have no name any more, and are there as long as a guest has them open.
+    /// Open files without a name: their bytes stay until they are closed.
     unlinked: Vec<Unlinked>,
 }
 
@@ -49,7 +47,7 @@ struct Unlinked {
     open: Vec<Weak<File>>,
 }
 
-/// What an entry of so many bytes counts as.
+/// What an entry of so many bytes counts.
 pub(crate) fn blocks(bytes: u64) -> u64 {
     bytes.max(1).div_ceil(BLOCK).saturating_mul(BLOCK)
 }
@@ -63,12 +61,12 @@ impl Count {
         Found { files: self.usage.files.now(), bytes: self.usage.bytes.now() }
     }
 
-    /// Counts what is there, if nobody has.
+    /// Counts the contents, unless that is done.
     pub(super) fn first(&mut self) -> io::Result<()> {
         if self.next.is_none() { self.count() } else { Ok(()) }
     }
 
-    /// Counts what is there again, unless that was done just now; says whether it was not.
+    /// Counts the contents again; false if that was done just now.
     pub(super) fn again(&mut self) -> io::Result<bool> {
         if self.next.is_some_and(|next| Instant::now() < next) {
             return Ok(false);
@@ -90,7 +88,7 @@ impl Count {
         Ok(())
     }
 
-    /// Takes note of a change to what is found under some names.
+    /// Counts a change of the contents under some names.
     pub(super) fn change(&mut self, before: Found, after: Found) {
         let Found { files, bytes } = self.total();
         self.set(Found {
@@ -99,7 +97,7 @@ impl Count {
         });
     }
 
-    /// Takes note of what a file's length was.
+    /// Counts a change of a file's length, which was `before`.
     pub(super) fn resized(&mut self, file: &Arc<File>, before: u64) {
         let Ok(data) = file.metadata() else { return };
         let [before, after] = [before, data.len()].map(|bytes| Found { files: 0, bytes: blocks(bytes) });
@@ -120,7 +118,7 @@ impl Count {
         !self.open.is_empty()
     }
 
-    /// Looks which of the files that are open have lost their names: their bytes are there still.
+    /// Finds open files that have lost their names: their bytes are still there.
     pub(super) fn find_unlinked(&mut self) {
         let (mut open, mut bytes) = (std::mem::take(&mut self.open), 0);
         open.retain(|weak| {
@@ -143,7 +141,7 @@ impl Count {
         self.change(Found::default(), Found { files: 0, bytes });
     }
 
-    /// Gives back what files took that are not there any more.
+    /// Gives back the bytes of files that are gone.
     pub(super) fn release(&mut self) {
         self.open.retain(|file| file.strong_count() > 0);
         let mut bytes = 0;
@@ -162,7 +160,7 @@ impl Count {
     }
 }
 
-/// Adds what is in a directory, and follows no symlink.
+/// Adds the contents of a directory. Follows no symlink.
 fn add(parent: &File, name: &CStr, depth: u32, found: &mut Found) -> io::Result<()> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
     let dir = match openat(parent, name, flags, Mode::empty()) {

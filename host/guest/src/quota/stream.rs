@@ -1,4 +1,4 @@
-//! A stream into a file of a directory that is counted.
+//! A stream into a file of a counted directory.
 
 use std::{fs::File, io, mem, sync::Arc};
 
@@ -8,10 +8,10 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
 use super::Quota;
 
-/// As many bytes as are written at once: those of other streams into files.
+/// Bytes written at once, as in WASI's other file streams.
 const PERMIT: usize = 64 * 1024;
 
-/// Writes to a file what there is room for.
+/// Writes to a file as long as there is room.
 pub(crate) struct CountedStream {
     quota: Quota,
     file: Arc<File>,
@@ -33,7 +33,7 @@ impl CountedStream {
         Self { quota, file, at, state: State::Idle }
     }
 
-    /// Fails once where writing has failed, and says that the stream is closed from then on.
+    /// Fails once with the error of a write; after that the stream is closed.
     fn check(&mut self) -> StreamResult<()> {
         match self.state {
             State::Idle | State::Writing(_) => Ok(()),
@@ -88,7 +88,7 @@ impl OutputStream for CountedStream {
     }
 
     async fn cancel(&mut self) {
-        // What was taken is written.
+        // Bytes already accepted are written.
         self.ready().await;
         self.state = State::Closed;
     }

@@ -105,7 +105,7 @@ async fn a_gigabyte_of_randomness_is_a_trap() {
             let record = stage.status("hostile").failures.pop().unwrap();
             assert_eq!(
                 record.cause,
-                format!("trapped: asked for {bytes} of `random-bytes`, of which 4096 are allowed")
+                format!("trapped: asked for {bytes} of `random-bytes`, but 4096 are allowed")
             );
             let hit = record.limit.unwrap();
             assert_eq!((hit.name.as_str(), hit.used, hit.allowed), ("random-bytes", bytes, 4096));

@@ -35,7 +35,7 @@ async fn pollables_used_wrongly_are_a_trap() {
     for (command, fault) in [
         (
             "poll-repeated 513",
-            Fault::new("trapped: asked for 513 of `resources`, of which 512 are allowed").limit(
+            Fault::new("trapped: asked for 513 of `resources`, but 512 are allowed").limit(
                 "resources",
                 513,
                 512,

@@ -193,7 +193,7 @@ async fn what_it_does_is_dropped_with_the_task_though_somebody_keeps_its_waker()
     hand_to_the_last(&shared);
 }
 
-/// In turn, and what it used; it calls the one that waits last, as a guest.
+/// A guest in turn, and its usage; it calls the task that waits last.
 fn caller(shared: &Arc<Shared>) -> (JoinHandle<()>, Arc<Usage>) {
     let (shared, usage) = (shared.clone(), Arc::<Usage>::default());
     let share = Arc::new(SharedShare::new("100%".parse().unwrap()));
@@ -228,7 +228,7 @@ async fn whom_a_guest_calls_runs_before_the_call_returns_and_not_at_its_cost() {
     caller.await.unwrap();
     assert_eq!(*shared.order.lock().unwrap(), ["caller", "callee", "caller again"]);
     assert!(callee_used.cpu() >= WORK, "{callee_used:?}");
-    // All else that it did is over in a moment, of which the callee's time is no part.
+    // The rest of its work is over in a moment; the callee's time is not in it.
     assert!(caller_used.cpu() < WORK, "{caller_used:?}");
 }
 
@@ -290,7 +290,7 @@ async fn one_that_is_woken_by_whom_it_calls_is_polled_once_more() {
     });
     yield_now().await;
     let caller = spawn(async move {
-        // The waker that is left here is that of the task itself, which a guest's is not.
+        // Leaves the waker of the task itself, not of a guest.
         poll_fn(|context| {
             of_caller.wakers.lock().unwrap().push(context.waker().clone());
             Poll::Ready(())
@@ -331,7 +331,7 @@ async fn on_the_thread_of_another_main_nobody_is_run() {
 #[test]
 fn one_that_ran_outside_of_a_call_is_nobodys_caller() {
     let chained = |within| CHAIN.with(|chain| chain.during(within, || begin().1));
-    // It is not permitted to run after all, and so does not end.
+    // It gets no permission to run, so it does not end.
     begin();
     assert_eq!(chained(Within::Own), Duration::ZERO);
     begin();

@@ -1,4 +1,4 @@
-//! Whose turn it is, with guests that are futures.
+//! Turns, with guests that are futures.
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
@@ -17,7 +17,7 @@ fn share(text: &str) -> Arc<SharedShare> {
     Arc::new(SharedShare::new(text.parse().unwrap()))
 }
 
-/// A guest that uses up a slice each time that it runs, `slices` times.
+/// A guest that uses up `slices` slices.
 async fn busy(name: &str, slices: u32, log: Log) {
     for _ in 0..slices {
         log.borrow_mut().push(name.to_owned());
@@ -75,7 +75,7 @@ async fn a_guest_that_is_woken_waits_for_a_turn_or_two_however_many_are_busy() {
     let after = log.split(|entry| entry == "wake").skip(1).filter(|rest| rest.len() > 1);
     let turns_before = |rest: &[String]| rest.iter().position(|entry| entry == "woken").unwrap();
     let turns: Vec<_> = after.map(turns_before).collect();
-    // One more where a look at timers and sockets is due, for which it waits, too: every 100 µs, which is many turns.
+    // One more when a look at timers and sockets is due, every 100 µs: that is many turns.
     assert!(turns.iter().all(|turns| *turns <= 2), "{log:?}");
     assert!(turns.iter().filter(|turns| **turns <= 1).count() > turns.len() / 2, "{log:?}");
 }
@@ -123,7 +123,7 @@ async fn whoever_is_over_its_share_keeps_no_turn_from_others() {
     assert!(greedy.delay.is_some());
 }
 
-/// Works without looking up for about as long as a slice.
+/// Works for about as long as a slice.
 fn work() {
     let began = Instant::now();
     while began.elapsed() < Duration::from_micros(250) {}
@@ -167,7 +167,7 @@ async fn delays_that_end_together_are_followed_by_turns() {
             let guest = busy_for_ever(number.to_string(), log.clone());
             let guest =
                 InTurn::new(guest, turns.clone(), share("50%"), Arc::new(Activity::new()), Arc::default());
-            // What they used before they came here.
+            // Spent before this test.
             let mut guest = Box::pin(guest);
             guest.share.spend(260_000_000);
             guest
@@ -251,7 +251,7 @@ async fn being_woken_again_brings_no_guest_past_a_look_that_is_due() {
         assert!(!runs(&mut guest));
     }
     assert!(turns.look.is_due());
-    // Comes back after the look.
+    // Returns after the look.
     tokio::task::yield_now().await;
     assert!(runs(&mut guest));
     assert!(!turns.look.is_due());
@@ -336,7 +336,7 @@ async fn a_turn_that_waits_for_a_look_is_passed_on_by_whoever_leaves() {
         }
         let [mut a, b] = guests;
         turns.look.ran(u64::MAX);
-        // It has the turn, and passes it on: from then on `b` has it, and waits for the look.
+        // `a` has the turn and passes it to `b`, which then waits for the look.
         assert!(!runs(&mut a));
         for _ in 0..looks_before {
             tokio::task::yield_now().await;
@@ -356,7 +356,7 @@ async fn long(hold: fn(Duration)) {
     end_slice().await;
 }
 
-/// Whether it is over its share then.
+/// Whether a guest is over its share after `hold`.
 fn is_delayed_after(hold: fn(Duration)) -> bool {
     let turns = Arc::new(Turns::default());
     // A look, as on a worker that has run for long.

@@ -1,4 +1,4 @@
-//! What becomes of an event that finds no room: it waits, is refused, is lost, or others are lost for it.
+//! What happens to an event that finds no room: it waits, is refused, is lost, or others are lost for it.
 
 use std::sync::Arc;
 
@@ -15,7 +15,6 @@ use crate::{
 };
 
 impl EventLanes {
-    /// Whether an event of this subscription would have to wait for room.
     pub(crate) fn blocks(&self, number: u32, bytes: u64, limits: InboxLimits) -> bool {
         let lane = self.place(number).ok().and_then(|place| self.lanes.get(place));
         lane.is_some_and(|lane| {
@@ -24,7 +23,6 @@ impl EventLanes {
         })
     }
 
-    /// Adds an event, as the policy of its subscription has it where there is no room.
     pub(crate) fn push(
         &mut self,
         number: u32,
@@ -33,7 +31,6 @@ impl EventLanes {
         limits: InboxLimits,
         is_down: bool,
     ) -> PushOutcome {
-        // It has ended.
         let Ok(place) = self.place(number) else { return PushOutcome::default() };
         let bytes = published.bytes();
         let gives_way = |lane: &EventLane| may_go(lane.delivery.policy);
@@ -41,7 +38,7 @@ impl EventLanes {
             && self.lanes.get(place).is_some_and(gives_way)
             && !self.can_make_room(bytes, limits)
         {
-            // Nothing is lost for what finds no room all the same.
+            // It fits nowhere, so no other event may be lost for it.
             self.lose(number);
             return PushOutcome { delivered: false, shed: 1, refused: false };
         }
@@ -84,7 +81,7 @@ impl EventLanes {
         }
     }
 
-    /// The oldest of all gives way, of those that may give way first; whether there was one.
+    /// Drops the oldest event, first of those that may give way; whether there was one.
     pub(crate) fn drop_oldest(&mut self) -> bool {
         let oldest = self.heads.values().next().and_then(|number| self.place(*number).ok());
         match self.oldest_that_may_go().or(oldest) {
@@ -96,7 +93,7 @@ impl EventLanes {
         }
     }
 
-    /// Lets in what waits for room, as far as there is some; whether anything did.
+    /// Lets in events that wait for room, as far as they fit; whether any got in.
     pub(crate) fn admit(&mut self, limits: InboxLimits) -> bool {
         let (mut place, mut has_admitted) = (0, false);
         while self.blocked > 0 {
@@ -119,7 +116,6 @@ impl EventLanes {
         has_admitted
     }
 
-    /// Its publisher waits no longer; how many it had here.
     pub(crate) fn withdraw(&mut self, number: u32, room: &Arc<Room>) -> u32 {
         let Some(lane) = self.lane(number) else { return 0 };
         let lost = lane.lose_blocked(|ticket| ticket.is_of(room));
@@ -127,7 +123,7 @@ impl EventLanes {
         u32::try_from(lost).unwrap_or(u32::MAX)
     }
 
-    /// Whether there is room if all that may give way does.
+    /// Whether there is room once all that may give way does.
     fn can_make_room(&self, bytes: u64, limits: InboxLimits) -> bool {
         let stays = self.lanes.iter().filter(|lane| !may_go(lane.delivery.policy));
         let (messages, kept) =
@@ -138,13 +134,12 @@ impl EventLanes {
     }
 
     fn has_room(&self, bytes: u64, limits: InboxLimits) -> bool {
-        // An empty inbox takes any event: what is larger was refused as too large.
+        // An empty inbox takes any event: a larger one was refused as too large.
         self.messages == 0
             || (u32::try_from(self.messages).is_ok_and(|count| count < limits.messages)
                 && self.bytes + bytes <= limits.bytes)
     }
 
-    /// The lane of the oldest event that gives way to others.
     fn oldest_that_may_go(&self) -> Option<usize> {
         self.heads
             .values()
@@ -160,7 +155,7 @@ impl EventLanes {
         }
     }
 
-    /// Under [`Policy::Latest`], the event of this topic that waits is lost; how many that are.
+    /// Under [`Policy::Latest`], drops the waiting event of this topic; returns how many.
     fn drop_topic(&mut self, place: usize, topic: &Topic) -> u32 {
         let Some(lane) = self.lanes.get_mut(place) else { return 0 };
         let Some(arrival) = lane.latest.get(topic) else { return 0 };

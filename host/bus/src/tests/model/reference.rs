@@ -1,4 +1,4 @@
-//! A bus in a few lines: what waits where, and how each request ends.
+//! A small model of the bus: what waits where, and how each request ends.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,6 @@ use super::*;
 
 type Outcome = Result<Bytes, Error>;
 
-/// What must come of it.
 #[derive(Default)]
 pub(super) struct Model {
     pub(super) now_ms: u64,
@@ -18,7 +17,7 @@ pub(super) struct Modelled {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) deadline_ms: u64,
-    /// A caller that waits for just this; else the answer goes to the caller's inbox.
+    /// A caller waits for just this; else the answer goes to the caller's inbox.
     pub(super) slot: bool,
     pub(super) ended: bool,
     pub(super) outcome: Option<Outcome>,
@@ -28,11 +27,11 @@ pub(super) struct Modelled {
 pub(super) struct ModelPeer {
     pub(super) life: Life,
     pub(super) told: bool,
-    /// Requests that wait, by number.
+    /// Waiting requests, by number.
     pub(super) waiting: VecDeque<usize>,
     pub(super) in_hand: Vec<usize>,
     pub(super) replies: VecDeque<usize>,
-    /// Replies that are still to come or to be taken.
+    /// Replies still to come or to be taken.
     pub(super) expected: usize,
 }
 
@@ -44,7 +43,6 @@ pub(super) enum Life {
     Draining,
 }
 
-/// What a look into an inbox must find.
 #[derive(Debug, PartialEq)]
 pub(super) enum Found {
     Stop,

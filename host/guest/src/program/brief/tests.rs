@@ -1,4 +1,4 @@
-//! Which instances come from pools, and what is kept for them.
+//! Which instances come from pools, and which programs are kept for them.
 
 use weir_config::{Limits, MainConfig};
 
@@ -61,7 +61,7 @@ async fn a_program_is_kept_for_the_next_start_until_others_take_its_place() {
     brief.keep(&of_bytes(KEPT - again.program.footprint));
     brief.keep(&again);
     assert_eq!(brief.kept.lock().unwrap().len(), 2);
-    // The one that was not used for longest goes.
+    // The least recently used one goes.
     brief.keep(&of_bytes(1));
     let kept: Vec<_> = brief.kept.lock().unwrap().iter().map(|it| it.program.footprint).collect();
     assert_eq!(kept, [again.program.footprint, 1]);

@@ -1,4 +1,4 @@
-//! When a file that was loaded is read again.
+//! When a loaded file is read again.
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf, time::SystemTime};
 
@@ -13,7 +13,7 @@ fn programs() -> Programs {
     Programs::new(Runtime::new().unwrap(), sources, 1)
 }
 
-/// A directory with a directory in it, with a program in it.
+/// A program in a directory in a directory.
 fn new() -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("in/it.wasm");
@@ -22,10 +22,10 @@ fn new() -> (TempDir, PathBuf) {
     (dir, path)
 }
 
-/// One that has been there for a while.
+/// The same, some time after its last change.
 async fn old() -> (TempDir, PathBuf) {
     let (dir, path) = new();
-    // What the kernel notes down of a change cannot be set back.
+    // The kernel's time of a change cannot be set back.
     while !FileStamp::of(&path).unwrap().is_settled(SystemTime::now()) {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }

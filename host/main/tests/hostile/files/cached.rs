@@ -59,7 +59,7 @@ impl Cached {
     /// Sees that the component is compiled afresh, with this warning, and that what comes of it serves.
     async fn heals(&self, why: &str) {
         let warnings = self.run(child()).await;
-        assert_eq!(warnings, [format!("compiled afresh, since what is cached cannot be used: {why}")]);
+        assert_eq!(warnings, [format!("compiled again, because the cached code cannot be used: {why}")]);
         self.serves().await;
     }
 
@@ -165,8 +165,8 @@ async fn without_a_usable_cache_extensions_run_and_main_says_why() {
     fs::write(&file, "").unwrap();
     let unused = |read: &str, kept: &str| {
         [
-            format!("compiled afresh, since what is cached cannot be used: {read}"),
-            format!("what was compiled is not kept for the next start: {kept}"),
+            format!("compiled again, because the cached code cannot be used: {read}"),
+            format!("the compiled code is not kept for the next start: {kept}"),
         ]
     };
     // A file is in the way.
