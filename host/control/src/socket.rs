@@ -152,7 +152,7 @@ fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), SocketError
     }
     match new_socket().and_then(|socket| connect(&socket, address)) {
         Err(Errno::CONNREFUSED) => {
-            tracing::info!("taking over `{}`, which a Main that is gone has left behind", path.display());
+            tracing::info!("taking over `{}`, left behind by a Main that has ended", path.display());
             fs::remove_file(path).map_err(failed("remove"))
         }
         // `EAGAIN` means a full backlog: somebody listens.

@@ -80,8 +80,8 @@ impl Attachments {
         self.closing.send_replace(true);
         if tokio::time::timeout(GRACE, self.closing.closed()).await.is_err() {
             tracing::warn!(
-                "cut off work that a program attached and that did not end within {} s, such as answers to clients of \
-                 the control socket that do not read them",
+                "attached work did not end within {} s and was cut off, such as answers that a client of the control \
+                 socket does not read",
                 GRACE.as_secs()
             );
         }
@@ -90,7 +90,7 @@ impl Attachments {
             if let Err(error) = ended
                 && error.is_panic()
             {
-                tracing::error!("work that a program attached has panicked: {error}");
+                tracing::error!("attached work has panicked: {error}");
             }
         }
     }

@@ -46,7 +46,8 @@ pub(crate) fn service(hooks: &Hooks, roster: &Arc<Roster>) -> Result<Service, Na
             let permit = requests.clone().try_acquire_owned();
             async move {
                 let _permit = permit.map_err(|_| {
-                    let message = format!("{REQUESTS} requests to run hooks are being served");
+                    let message =
+                        format!("{REQUESTS} requests to run hooks are being served: try again later");
                     HandlerError::new("busy", message)
                 })?;
                 run(&hooks, &roster, request).await

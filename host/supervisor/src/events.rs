@@ -11,6 +11,7 @@ use weir_names::ExtensionId;
 
 use crate::roster::{ExtensionState, FailureRecord};
 
+/// Events that a slow listener may lag behind.
 pub const KEPT_EVENTS: usize = 1024;
 
 /// An event of an extension or of Main.
