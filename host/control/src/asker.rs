@@ -1,4 +1,4 @@
-//! Who asks: the process at the other end of a connection.
+//! The asker: the process at the other end of a connection.
 
 use std::{convert::Infallible, fmt, sync::Arc};
 
@@ -8,7 +8,7 @@ use weir_host::Control;
 
 use crate::routes::Served;
 
-/// Who made the connection: its user and process, as the kernel knows them.
+/// User and process, as the kernel knows them.
 #[derive(Clone, Debug)]
 pub(super) struct Asker(Arc<str>);
 
@@ -37,7 +37,7 @@ impl FromRequestParts<Served> for Asker {
     }
 }
 
-/// [`Control`] for what the asker wants changed.
+/// [`Control`] in the asker's name.
 pub(super) struct AskedControl(pub(super) Control);
 
 impl FromRequestParts<Served> for AskedControl {

@@ -1,4 +1,4 @@
-//! Bodies of requests and answers, and the memory that they may take all together.
+//! Bodies of requests and answers, within a common bound of memory.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,20 +16,19 @@ use weir_host::Error;
 
 use super::error::Refusal;
 
-/// Bytes of a payload: the largest that a limits class can allow.
+/// The largest payload of any limits class.
 const MAX_BODY: usize = 64 * 1024 * 1024;
 
-/// What a body has for itself, so that small ones find room beside the largest.
+/// Bytes free of charge for each body, so that small ones fit beside the largest.
 const OWN: usize = 64 * 1024;
 
-/// Time for the body of a request to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Room for bodies: for one of the largest, or for more that come to as much.
+/// Room for one of the largest bodies, or for smaller ones of the same sum.
 #[derive(Clone, Debug)]
 pub(super) struct Room(Arc<Semaphore>);
 
-/// A body in memory, and the room that it takes until it is dropped.
+/// A body in memory, with its room.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) bytes: Bytes,
@@ -41,7 +40,7 @@ impl Room {
         Self(Arc::new(Semaphore::new(MAX_BODY)))
     }
 
-    /// The whole body of a request, of at most `max` bytes. Of one that is refused nothing is kept.
+    /// Reads a request's whole body, up to `max` bytes. A refused body is discarded.
     pub(super) async fn read(&self, mut body: Body, max: Result<u64, Error>) -> Result<Held, Refusal> {
         let announced = body.size_hint().lower();
         if announced > MAX_BODY as u64 {
@@ -53,7 +52,7 @@ impl Room {
                 Err(error) => Err(error.into()),
             };
             if read.is_err() {
-                // Who sends it hears why it was refused once it is sent.
+                // The sender hears the refusal only after it has sent the body.
                 let mut left = MAX_BODY;
                 while let Some(Ok(frame)) = body.frame().await {
                     let Some(rest) = left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else { break };
@@ -88,14 +87,14 @@ impl Room {
         Ok(Held { bytes: bytes.freeze(), _room: room })
     }
 
-    /// An answer, which takes its room until it was sent.
+    /// An answer, which holds its room until sent.
     pub(super) fn hold(&self, answer: Bytes) -> Result<Body, Refusal> {
         let mut room = None;
         self.grow(&mut room, answer.len())?;
         Ok(Body::from(Bytes::from_owner(Held { bytes: answer, _room: room })))
     }
 
-    /// Has a body take the room that one of this length takes.
+    /// Extends the room of a body to this length.
     fn grow(&self, room: &mut Option<OwnedSemaphorePermit>, length: usize) -> Result<(), Refusal> {
         let taken = room.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let more = length.saturating_sub(OWN).saturating_sub(taken);

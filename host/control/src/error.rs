@@ -1,5 +1,4 @@
-//! What the control interface answers when something went wrong:
-//! `{"error":{"code":"…","message":"…"}}` and an HTTP status that fits.
+//! Error answers: `{"error":{"code":"…","message":"…"}}` with a fitting HTTP status.
 
 use axum::{
     Json,
@@ -10,13 +9,12 @@ use axum::{
 use serde_json::json;
 use weir_host::{Error, HandlerError, control::ControlError};
 
-/// Why a request of a client's was not fulfilled.
 #[derive(Debug)]
 pub(super) struct Refusal {
     status: StatusCode,
     code: &'static str,
     message: String,
-    /// The provider's own error, if it is one.
+    /// The provider's own error, if any.
     handler: Option<HandlerError>,
 }
 

@@ -1,9 +1,8 @@
-//! The control interface: HTTP/1 on a Unix socket, for the `weir` command, for `curl` and for any program of the
-//! operator's.
+//! The control interface: HTTP/1 on a Unix socket, for `weir`, `curl` and the operator's programs.
 //!
-//! Owns the socket, the routes and what they look like in JSON. All that they do is done by Main's public handles, so it
-//! knows nothing of the inside of the host. Runs on the worker thread beside the extensions, and ends after the last of
-//! them: a client that waits for an answer or follows a log gets it to its end.
+//! Owns the socket, the routes and their JSON. Knows nothing of the host's inside: Main's public handles do the work.
+//! Runs on the worker thread, and ends after the last extension, so that clients get their answers and logs to the
+//! end.
 //!
 //! ```no_run
 //! # async fn embed() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,7 +1,7 @@
-//! Answers that can have megabytes.
+//! Answers of megabytes, such as limits and topics.
 //!
-//! They are put together and written on a thread of their own: on the worker thread every extension would
-//! wait for them, and the blocking pool may be busy with files that hang.
+//! Each is made on a thread of its own: it would delay every extension on the worker thread, and the blocking pool
+//! may hang on files.
 
 use std::{io, sync::Arc, thread};
 
@@ -16,7 +16,7 @@ use weir_host::Control;
 
 use super::{error::Refusal, routes::Served};
 
-/// What `make` says, as JSON, in turn with other reports.
+/// Sends the result of `make` as JSON; one report at a time.
 pub(super) async fn report<T: Serialize>(
     served: Served,
     make: impl FnOnce(&Control) -> T + Send + 'static,
@@ -25,7 +25,7 @@ pub(super) async fn report<T: Serialize>(
     apart(turns, move || json(&make(&control))).await
 }
 
-/// What a reload would do. It reads files, which may hang: so it holds up no report, only other plans.
+/// What a reload would do. It reads files, which may hang, so it delays no reports, only other plans.
 pub(super) async fn plan(served: Served, id: Option<String>) -> Result<Response, Refusal> {
     let (control, turns) = (served.control, served.plans);
     apart(turns, move || json(&control.plan(id.as_deref())?)).await
@@ -35,7 +35,7 @@ fn json(value: &impl Serialize) -> Result<Vec<u8>, Refusal> {
     serde_json::to_vec(value).map_err(|error| refusal(error.into()))
 }
 
-/// What some work on a thread of its own comes to, as JSON, once it is its turn.
+/// Runs `work` on its own thread, in turn, and sends its JSON.
 async fn apart(
     turns: Arc<Semaphore>,
     work: impl FnOnce() -> Result<Vec<u8>, Refusal> + Send + 'static,
@@ -43,7 +43,7 @@ async fn apart(
     let turn = turns.acquire_owned().await.map_err(|error| refusal(io::Error::other(error)))?;
     let (sender, done) = oneshot::channel();
     let work = move || {
-        // The client may have left meanwhile.
+        // Fails only if the client has left.
         drop(sender.send(work()));
         drop(turn);
     };
@@ -52,7 +52,7 @@ async fn apart(
     Ok(([(header::CONTENT_TYPE, "application/json")], Body::from(json)).into_response())
 }
 
-/// Only where the machine has no thread left.
+/// The machine has no thread left.
 fn refusal(error: io::Error) -> Refusal {
     let message = format!("overloaded: cannot put the report together: {error}");
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", message)

@@ -1,4 +1,4 @@
-//! The routes of the control interface. `docs/control-interface.md` describes each.
+//! The routes of the control interface, described in `docs/control-interface.md`.
 
 use std::sync::Arc;
 
@@ -30,33 +30,29 @@ use super::{
     limits, report, streams, traffic,
 };
 
-/// Streams at once, so that they leave connections to all else.
+/// Few enough to leave connections for the rest.
 const MAX_STREAMS: usize = 64;
 
-/// Reports of limits at once: each has a thread while it is put together.
+/// Each takes a thread.
 const MAX_REPORTS: usize = 1;
 
-/// Bytes of an answer up to which it is looked at whether it is JSON: a longer one would keep the
-/// worker thread, and with it every extension, waiting for a millisecond or more.
+/// Bytes of the longest answer tested for JSON. A test of more would hold the worker thread for a millisecond.
 pub(super) const MAX_LOOKED_AT: usize = 256 * 1024;
 
-/// Bytes of what a line says of a message.
+/// Bytes of a message's line in the log.
 const MAX_SAID: usize = 1024;
 
-/// What every route has at hand.
 #[derive(Clone, Debug)]
 pub(super) struct Served {
     pub(super) client: Client,
     pub(super) control: Control,
     pub(super) closed: Closed,
     pub(super) streams: Arc<Semaphore>,
-    /// Reports of limits that are being put together.
     pub(super) reports: Arc<Semaphore>,
-    /// Plans of a reload that are being made.
     pub(super) plans: Arc<Semaphore>,
-    /// For the payloads of requests.
+    /// Payloads of requests.
     pub(super) requests: Room,
-    /// For the answers of providers that are not read yet.
+    /// Answers that clients have not read yet.
     answers: Room,
 }
 
@@ -101,7 +97,7 @@ pub(super) fn router(client: Client, control: Control, closed: Closed) -> Router
         })
 }
 
-/// Answers every request with the same: that all of so many connections are in use.
+/// Refuses every request because all connections are in use.
 pub(super) fn busy(connections: usize) -> Router {
     let message = format!("Main is busy: all of its {connections} connections are in use");
     Router::new().fallback(move || async {
@@ -223,7 +219,7 @@ async fn publish(
     Ok(Json(receipt?))
 }
 
-/// Logs a message that somebody sent, for whoever looks closely.
+/// Logs a sent message, at the debug level.
 pub(super) fn said<T>(asker: &Asker, result: &Result<T, Error>, what: impl FnOnce() -> String) {
     if tracing::enabled!(tracing::Level::DEBUG) {
         let outcome = result.as_ref().map_or_else(ToString::to_string, |_| "done".to_owned());

@@ -1,4 +1,4 @@
-//! Accepts connections and serves each, until Main has stopped everything else.
+//! Accepts and serves connections until Main has stopped everything else.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,25 +21,22 @@ use weir_host::attached::{Attached, Closed};
 
 use crate::{asker::Asker, routes, socket::ControlSocket};
 
-/// Connections at once. More than one operator and a few scripts need, and few enough to leave file
-/// descriptors to the extensions.
+/// More than operators need, and few enough to leave file descriptors to the extensions.
 const MAX_CONNECTIONS: usize = 128;
 
-/// Further connections at once, which are told that Main is busy. All others wait in the socket's backlog.
+/// Further connections, answered with `busy`. Others wait in the backlog.
 const MAX_REFUSED: usize = 16;
 
-/// Time for the head of a request, and as long as a connection may wait between two requests.
+/// Time for a request's head, and between two requests.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Bytes of the head of a request.
 const MAX_HEAD: usize = 16 * 1024;
 
-/// After a failed `accept`, as when file descriptors have run out: without a pause the next one would
-/// fail as well, and the one after it.
+/// Without a pause, `accept` fails again and again, as when file descriptors have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 impl ControlSocket {
-    /// Serves the control interface until Main has stopped everything else. To be given to
+    /// Serves the control interface until Main has stopped everything else. For
     /// [`Builder::attach`](weir_host::Builder::attach).
     pub async fn serve(self, attached: Attached) {
         let (listener, _in_place) = match self.listen() {
@@ -62,7 +59,6 @@ impl ControlSocket {
     }
 }
 
-/// So many connections, and what answers them.
 struct Places {
     router: Router,
     free: Arc<Semaphore>,
@@ -89,7 +85,6 @@ async fn accept(
     }
 }
 
-/// Answers the requests of one connection.
 async fn converse(stream: UnixStream, router: Router, mut closed: Closed, _permit: OwnedSemaphorePermit) {
     let (asker, router) = (Asker::of(&stream), TowerToHyperService::new(router));
     let named = service_fn(move |mut request: Request<Incoming>| {

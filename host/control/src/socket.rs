@@ -1,4 +1,4 @@
-//! The Unix socket of the control interface: who may have it, and that nobody else can open it.
+//! The Unix socket of the control interface. Only its owner can open it, and only one Main has it.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
@@ -14,26 +14,25 @@ use rustix::{
 };
 use tokio::net::UnixListener;
 
-/// Connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
 
-/// Why the control socket cannot be had.
+/// Why the control socket cannot be bound.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SocketError {
     /// Another Main has it.
     #[error("`{}` is in use: another Main answers there; stop it, or choose another socket", .0.display())]
     InUse(PathBuf),
-    /// Something that is no socket is in its place.
+    /// The path is taken by something else than a socket.
     #[error("`{}` is there and is not a socket; remove it, or choose another path", .0.display())]
     NotASocket(PathBuf),
-    /// The path is empty, has a NUL or is longer than the system can take.
+    /// The path is empty, has a NUL or is too long.
     #[error("`{}` is not the path of a socket: it must have 1 to 107 bytes", .0.display())]
     Path(PathBuf),
-    /// The system refused it.
+    /// The system refused an operation.
     #[error("cannot {doing} `{}`", path.display())]
     Io {
-        /// What was refused.
+        /// The operation.
         doing: &'static str,
         /// The file or directory.
         path: PathBuf,
@@ -42,29 +41,29 @@ pub enum SocketError {
     },
 }
 
-/// A socket that listens and is answered by nobody yet.
+/// A socket that listens; nobody answers yet.
 #[derive(Debug)]
 pub struct ControlSocket {
     listener: std::os::unix::net::UnixListener,
     held: Held,
 }
 
-/// The socket's place in the file system. Dropped, it is given up: the file goes, then the lock.
+/// The socket's file and lock. Dropping it removes the file, then the lock.
 #[derive(Debug)]
 pub(crate) struct Held {
     path: PathBuf,
     lock_path: PathBuf,
-    /// Locked as long as the socket is in use, so that two that start at once cannot both take over
-    /// what a third left behind.
+    /// Otherwise two starting Mains could both take over a stale socket.
     _lock: File,
 }
 
 impl ControlSocket {
-    /// Binds the socket, so that only its owner can open it. Takes it over from a Main that has ended without giving it up.
+    /// Binds the socket, so that only its owner can open it. Takes over the socket of a Main that ended without
+    /// removing it.
     ///
     /// # Errors
     ///
-    /// [`SocketError::InUse`] if another Main answers there, and otherwise if the system refuses it.
+    /// [`SocketError::InUse`] if another Main answers there; otherwise the system's refusal.
     pub fn bind(path: &Path) -> Result<Self, SocketError> {
         let address = SocketAddrUnix::new(path).map_err(|_| SocketError::Path(path.to_owned()))?;
         if path.as_os_str().is_empty() {
@@ -76,8 +75,8 @@ impl ControlSocket {
 
         let failed = |errno: Errno| failed("listen on", path)(errno.into());
         let socket = new_socket().map_err(failed)?;
-        // On Linux the file is made with the mode that the socket has, so at no time can others open
-        // it. Elsewhere this may fail, and the mode is set below.
+        // On Linux the file takes the socket's mode, so that others can never open it. Elsewhere this may fail, and
+        // the mode is set below.
         let _elsewhere = rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR);
         bind(&socket, &address).map_err(failed)?;
         let held = Held { path: path.to_owned(), lock_path, _lock: lock };
@@ -86,7 +85,7 @@ impl ControlSocket {
         Ok(Self { listener: socket.into(), held })
     }
 
-    /// Begins to accept; to be called on the runtime that serves.
+    /// Begins to accept. Call it on the runtime that serves.
     pub(crate) fn listen(self) -> io::Result<(UnixListener, Held)> {
         Ok((UnixListener::from_std(self.listener)?, self.held))
     }
@@ -111,7 +110,7 @@ fn create_parent(path: &Path) -> Result<(), SocketError> {
         .map_err(failed("create the directory", parent))
 }
 
-/// The lock of this socket, or who has it is alive. A lock goes with its process, however that ends.
+/// Locks this socket, unless its holder is alive: a lock ends with its process.
 fn lock(path: &Path) -> Result<(PathBuf, File), SocketError> {
     let mut lock_path = path.as_os_str().to_owned();
     lock_path.push(".lock");
@@ -130,7 +129,7 @@ fn lock(path: &Path) -> Result<(PathBuf, File), SocketError> {
             Err(TryLockError::WouldBlock) => return Err(SocketError::InUse(path.to_owned())),
             Err(TryLockError::Error(error)) => return Err(failed()(error)),
         }
-        // Whoever had it may have removed the file in between: then this is a lock on nothing.
+        // The holder may have removed the file in between, which leaves a lock on nothing.
         let locked = file.metadata().map_err(failed())?;
         if fs::metadata(&lock_path)
             .is_ok_and(|there| (there.dev(), there.ino()) == (locked.dev(), locked.ino()))
@@ -140,7 +139,7 @@ fn lock(path: &Path) -> Result<(PathBuf, File), SocketError> {
     }
 }
 
-/// Removes a socket that nobody answers.
+/// Removes a socket without a listener.
 fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), SocketError> {
     let failed = |doing| failed(doing, path);
     match fs::symlink_metadata(path) {
@@ -153,10 +152,10 @@ fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), SocketError
     }
     match new_socket().and_then(|socket| connect(&socket, address)) {
         Err(Errno::CONNREFUSED) => {
-            tracing::info!("taking over `{}`, which a Main that is gone has left behind", path.display());
+            tracing::info!("taking over `{}`, left behind by a Main that has ended", path.display());
             fs::remove_file(path).map_err(failed("remove"))
         }
-        // With `EAGAIN` the backlog is full: somebody listens.
+        // `EAGAIN` means a full backlog: somebody listens.
         Ok(()) | Err(Errno::AGAIN) => Err(SocketError::InUse(path.to_owned())),
         Err(errno) => Err(failed("connect to")(errno.into())),
     }
@@ -202,7 +201,7 @@ mod tests {
         let _socket = ControlSocket::bind(&path).unwrap();
         assert!(matches!(ControlSocket::bind(&path), Err(SocketError::InUse(at)) if at == path));
 
-        // One of a program that knows nothing of the lock.
+        // From a program that does not use the lock.
         let other = path.with_file_name("other.sock");
         let _listener = std::os::unix::net::UnixListener::bind(&other).unwrap();
         assert!(matches!(ControlSocket::bind(&other), Err(SocketError::InUse(_))));

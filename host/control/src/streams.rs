@@ -1,5 +1,4 @@
-//! Answers without an end: one JSON object a line, as things happen, until the client leaves or Main
-//! has stopped everything else.
+//! Endless answers: one JSON object a line, until the client leaves or Main has stopped everything else.
 
 use std::{collections::VecDeque, convert::Infallible, future::Future, sync::Arc};
 
@@ -32,7 +31,6 @@ pub(super) struct EventsQuery {
     pattern: String,
 }
 
-/// Every event that matches a pattern, from now on.
 pub(super) async fn events(
     State(served): State<Served>,
     query: QueryOf<EventsQuery>,
@@ -47,13 +45,12 @@ pub(super) async fn events(
 #[serde(deny_unknown_fields)]
 pub(super) struct LogsQuery {
     extension: Option<String>,
-    /// At most as many of the lines so far, the last ones.
+    /// At most this many past lines, the last ones.
     lines: Option<usize>,
     #[serde(default)]
     follow: bool,
 }
 
-/// What extensions have logged, and with `follow` what they log from now on.
 pub(super) async fn logs(
     State(served): State<Served>,
     query: QueryOf<LogsQuery>,
@@ -71,7 +68,6 @@ pub(super) async fn logs(
     Ok(lines(source, served.closed, permit))
 }
 
-/// What happens to extensions, from now on.
 pub(super) async fn main_events(State(served): State<Served>) -> Result<Response, Refusal> {
     let permit = permit(&served)?;
     Ok(lines(served.control.events(), served.closed, permit))
@@ -84,16 +80,15 @@ fn permit(served: &Served) -> Result<OwnedSemaphorePermit, Refusal> {
     })
 }
 
-/// Where lines come from.
 trait Source: Send + 'static {
-    /// The next line, without its end; none after the last.
+    /// Without a line end; none after the last.
     fn next_line(&mut self) -> impl Future<Output = Option<String>> + Send;
 }
 
 fn lines(source: impl Source, closed: Closed, permit: OwnedSemaphorePermit) -> Response {
     let body = stream::unfold((source, closed, permit), |(mut source, mut closed, permit)| async move {
         let mut line = tokio::select! {
-            // What there is to say is said before the end.
+            // Pending lines go out before the end.
             biased;
             line = source.next_line() => line?,
             () = closed.wait() => return None,
@@ -107,7 +102,7 @@ fn lines(source: impl Source, closed: Closed, permit: OwnedSemaphorePermit) -> R
 impl Source for Subscriber {
     async fn next_line(&mut self) -> Option<String> {
         let event = self.next().await?;
-        // Subscriptions know nothing of tokio's budget.
+        // Subscriptions ignore tokio's budget.
         tokio::task::coop::consume_budget().await;
         Some(to_json(&EventLine::new(&event)))
     }
@@ -143,7 +138,7 @@ impl Source for MainEvents {
     }
 }
 
-/// A payload as it travels: of the three forms it has one.
+/// A payload in one of three forms.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct PayloadFields<'a> {
@@ -167,7 +162,6 @@ impl<'a> PayloadFields<'a> {
     }
 }
 
-/// An event as it travels.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct EventLine<'a> {
@@ -194,14 +188,13 @@ impl<'a> EventLine<'a> {
     }
 }
 
-/// The text, if it is JSON, on one line and otherwise as it was written. Line ends are outside of
-/// JSON's strings, where any white space is as good.
+/// JSON on one line, otherwise unchanged. Line ends are outside JSON's strings, where any white space will do.
 fn on_one_line(text: &str) -> Option<Box<RawValue>> {
     (text.len() <= MAX_LOOKED_AT).then(|| RawValue::from_string(text.replace(['\n', '\r'], " ")).ok())?
 }
 
 fn to_json<T: Serialize + ?Sized>(value: &T) -> String {
-    // Nothing that is streamed has keys or numbers that JSON cannot hold.
+    // Everything streamed fits into JSON.
     serde_json::to_string(value).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! `GET /v1/topics`, `GET /v1/queues`, and what is done with the jobs of one queue.
+//! `GET /v1/topics`, `GET /v1/queues`, and the jobs of one queue.
 
 use axum::{
     Json,
@@ -21,11 +21,10 @@ use super::{
     streams::PayloadFields,
 };
 
-/// Jobs that are listed where nobody says how many.
+/// Listed jobs by default.
 const JOBS: usize = 20;
-/// Jobs that are listed at most.
 const MAX_JOBS: usize = 1000;
-/// Bytes of a payload up to which it is listed.
+/// Bytes of the largest listed payload.
 const MAX_SHOWN: usize = 4096;
 
 pub(super) async fn topics(State(served): State<Served>) -> Result<Response, Refusal> {
@@ -48,7 +47,6 @@ struct Jobs {
     jobs: Vec<JobStatus>,
 }
 
-/// A job as it travels.
 #[derive(Serialize)]
 struct JobLine<'a> {
     #[serde(flatten)]
@@ -57,7 +55,6 @@ struct JobLine<'a> {
     payload: Option<PayloadFields<'a>>,
 }
 
-/// The first jobs that wait in a queue.
 pub(super) async fn jobs(
     State(served): State<Served>,
     queue: PathOf<String>,
@@ -69,7 +66,6 @@ pub(super) async fn jobs(
     report(served, move |_| Jobs { jobs }).await
 }
 
-/// Puts a job, with the body as its payload.
 pub(super) async fn put(
     State(served): State<Served>,
     asker: Asker,
@@ -91,7 +87,6 @@ pub(super) struct RequeueQuery {
     id: Option<MessageId>,
 }
 
-/// Puts dead letters back where they died: one, or all.
 pub(super) async fn requeue(
     AskedControl(control): AskedControl,
     queue: PathOf<String>,

@@ -1,7 +1,7 @@
 //! Hosts extensions from async code: `cargo run -p weir-host --example embed -- device.toml`.
 //!
-//! Serves a contract of its own beside them, listens to what happens, and calls the first operation
-//! that the command line names: `… -- device.toml device.info@1 memory '{}'`.
+//! Serves a contract, listens to events, and makes the call on the command line:
+//! `… -- device.toml device.info@1 memory '{}'`.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ async fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let file = arguments.next().unwrap_or_else(|| "examples/device.toml".to_owned());
 
-    // A contract that extensions can call, answered by this program.
+    // A contract for extensions, answered by this program.
     let platform =
         Service::new("platform.info@1".parse()?).on("model".parse()?, async |_request| Ok("weir-box".into()));
 
@@ -22,7 +22,7 @@ async fn main() -> anyhow::Result<()> {
         tracing::info!("{} is {:?} {}", extension.id, extension.state, extension.reason.unwrap_or_default());
     }
 
-    // What happens from here on, until Main has ended.
+    // Events from here on, until Main has ended.
     let mut events = main.control().events();
     let listener = tokio::spawn(async move {
         while let Some(event) = events.next().await {

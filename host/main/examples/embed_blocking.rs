@@ -1,4 +1,4 @@
-//! Hosts extensions from a program without async code:
+//! Hosts extensions without async code:
 //! `cargo run -p weir-host --example embed_blocking -- device.toml device.info@1 memory`.
 
 use std::path::Path;
@@ -10,7 +10,7 @@ fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let file = arguments.next().unwrap_or_else(|| "examples/device.toml".to_owned());
 
-    // This handler may block: it runs on a pool of its own.
+    // This handler may block: it runs on a thread pool.
     let platform = Service::new("platform.info@1".parse()?)
         .on_blocking("model".parse()?, |_request| Ok("weir-box".into()));
 

@@ -1,4 +1,4 @@
-//! The least program that embeds Weir: one extension in memory, one call. `cargo run -p weir-host --example first`
+//! The shortest embedding: one extension in memory, one call. `cargo run -p weir-host --example first`
 
 use std::{error::Error, io::Write};
 

@@ -1,4 +1,4 @@
-//! What a program runs on the worker thread beside the extensions, as the control interface does, and when that ends.
+//! Work of the embedding program on the worker thread, beside the extensions.
 
 use std::{fmt, pin::Pin, time::Duration};
 
@@ -9,31 +9,30 @@ use crate::{client::Client, control::Control};
 /// Time for answers and streams to reach clients that do not read.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What work that is attached to Main gets: see [`Builder::attach`](crate::Builder::attach).
+/// The handles of attached work: see [`Builder::attach`](crate::Builder::attach).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Attached {
     /// Sends requests and events as Main, and subscribes.
     pub client: Client,
-    /// Starts and stops extensions and says how they are.
+    /// Starts, stops and inspects extensions.
     pub control: Control,
-    /// Says when to end.
+    /// Tells the work when to end.
     pub closed: Closed,
 }
 
-/// Says that Main has stopped everything else. Main waits for up to a second until every clone is dropped.
+/// The signal that Main has stopped everything else. Main then waits up to a second for every clone to be dropped.
 #[derive(Clone, Debug)]
 pub struct Closed(watch::Receiver<bool>);
 
 impl Closed {
-    /// Ends when Main has stopped everything else.
+    /// Waits until Main has stopped everything else.
     pub async fn wait(&mut self) {
-        // Nobody left to say so is the same.
+        // A dropped sender means the same.
         let _gone = self.0.wait_for(|closing| *closing).await;
     }
 }
 
-/// Work that begins with Main.
 pub(crate) struct Attachment(Box<dyn FnOnce(Attached) -> Work + Send>);
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -53,7 +52,6 @@ impl fmt::Debug for Attachment {
     }
 }
 
-/// Everything that is attached to one Main.
 #[derive(Debug)]
 pub(crate) struct Attachments {
     attachments: Vec<Attachment>,
@@ -68,23 +66,22 @@ impl Attachments {
         Self { attachments, client, control, closing: watch::Sender::new(false), running: JoinSet::new() }
     }
 
-    /// Begins all of it, on the runtime that polls this.
     pub(crate) fn begin(&mut self) {
         for Attachment(work) in self.attachments.drain(..) {
             let closed = Closed(self.closing.subscribe());
             let attached = Attached { client: self.client.clone(), control: self.control.clone(), closed };
-            // Called in its task, too: if it panics, it ends alone.
+            // Inside the task, so that a panic ends this work alone.
             self.running.spawn(async move { work(attached).await });
         }
     }
 
-    /// Ends when all of it has ended, or after a grace time.
+    /// Waits until all of it has ended, for at most [`GRACE`].
     pub(crate) async fn close(mut self) {
         self.closing.send_replace(true);
         if tokio::time::timeout(GRACE, self.closing.closed()).await.is_err() {
             tracing::warn!(
-                "cut off work that a program attached and that did not end within {} s, such as answers to clients of \
-                 the control socket that do not read them",
+                "attached work did not end within {} s and was cut off, such as answers that a client of the control \
+                 socket does not read",
                 GRACE.as_secs()
             );
         }
@@ -93,7 +90,7 @@ impl Attachments {
             if let Err(error) = ended
                 && error.is_panic()
             {
-                tracing::error!("work that a program attached has panicked: {error}");
+                tracing::error!("attached work has panicked: {error}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Main as a peer: requests, events and subscriptions of the embedding program.
+//! Main as a peer: calls, events, subscriptions and queues of the embedding program.
 
 mod operation;
 mod options;
@@ -23,8 +23,8 @@ pub use self::{
     subscriber::{ReceivedEvent, Subscriber},
 };
 
-/// Sends requests and events as Main, and subscribes. Cheap to clone; usable from any thread and
-/// any async runtime, or none with [`blocking`](crate::blocking).
+/// Calls, publishes and subscribes as Main. Cheap to clone. Works on any thread and any async runtime, or without
+/// one: see [`blocking`](crate::blocking).
 #[derive(Clone, Debug)]
 pub struct Client {
     bus: Arc<Bus>,
@@ -37,7 +37,7 @@ impl Client {
 
     /// Calls an operation of a contract and waits for the answer.
     ///
-    /// Dropping the future gives up: the receiver's answer is then discarded.
+    /// Dropping the future gives up the call; a later answer is discarded.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl Client {
         answer(|| send(&self.bus, &mut target, payload.into(), options.timeout)).await
     }
 
-    /// Bytes of the largest payload that a call with these options could have, by who would answer it now.
+    /// Bytes of the largest payload that the present provider accepts.
     ///
     /// # Errors
     ///
@@ -77,7 +77,7 @@ impl Client {
         Ok(target.max_request())
     }
 
-    /// Calls an operation that a crate of contracts declares, with its arguments and result as Rust values.
+    /// Calls an operation declared in a crate of contracts, with Rust values.
     ///
     /// ```no_run
     /// use serde::{Deserialize, Serialize};
@@ -103,8 +103,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`call`](Self::call), and [`Error::Invalid`] if the arguments have no encoding or the answer does not fit
-    /// the type of the result.
+    /// As [`call`](Self::call), and [`Error::Invalid`] if the arguments cannot be encoded or the answer cannot be
+    /// decoded.
     pub async fn call_typed<A, R, C>(&self, operation: Operation<A, R, C>, arguments: &A) -> Result<R, Error>
     where
         C: Encode<A> + Decode<R>,
@@ -145,11 +145,11 @@ impl Client {
         Ok(ClientOperation::new(self.bus.clone(), target))
     }
 
-    /// Publishes an event; says who got it. Where a subscriber has its publishers wait for room, it waits
-    /// for at most `[main] request-timeout`; all others get it as soon as the future is polled.
+    /// Publishes an event, and returns how many subscriptions got it.
     ///
-    /// What waits for room is in memory for as long as its future: how many of those there are is the
-    /// caller's to bound.
+    /// Subscriptions with room get the event on the first poll. If one is full and its policy is `block`, the future
+    /// waits for room, up to `[main] request-timeout`, and holds the payload in memory: bound how many such futures
+    /// you run.
     ///
     /// # Errors
     ///
@@ -158,7 +158,7 @@ impl Client {
         self.publish_before(None, None, topic, payload.into()).await
     }
 
-    /// [`publish`](Self::publish), waiting for room for at most so long.
+    /// [`publish`](Self::publish), waiting at most `timeout` for room.
     ///
     /// # Errors
     ///
@@ -187,18 +187,17 @@ impl Client {
         self.publish_before(None, Some(extension), topic, payload.into()).await
     }
 
-    /// Subscribes to every topic that matches `pattern`. Up to 256 events or 2 MiB wait unread; then
-    /// the oldest are lost, and counted. Of retained topics the last value comes first.
+    /// Subscribes to every topic that matches `pattern`. Retained values come first. Up to 256 events or 2 MiB wait
+    /// unread; after that the oldest are lost, and counted.
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`] if the pattern is not well formed, [`Error::LimitExceeded`] for the 257th
-    /// subscription.
+    /// [`Error::Invalid`] if the pattern is not well formed, [`Error::LimitExceeded`] for the 257th subscription.
     pub fn subscribe(&self, pattern: &str) -> Result<Subscriber, Error> {
         self.subscribe_with(pattern, SubscribeOptions::default())
     }
 
-    /// [`subscribe`](Self::subscribe), with a capacity and a policy of its own.
+    /// [`subscribe`](Self::subscribe) with another capacity or policy.
     ///
     /// # Errors
     ///
@@ -207,7 +206,7 @@ impl Client {
         Subscriber::new(self.bus.clone(), pattern, options)
     }
 
-    /// A shared queue, to put into and to take from.
+    /// Opens a shared queue, to put and take jobs.
     ///
     /// # Errors
     ///
@@ -216,7 +215,7 @@ impl Client {
         Ok(Queue::new(self.bus.clone(), self.bus.queue(name)?))
     }
 
-    /// Requests that somebody, extension or not, waits for at this moment.
+    /// Requests waiting for an answer now, from all peers.
     #[must_use]
     pub fn waiters(&self) -> usize {
         self.bus.waiters()

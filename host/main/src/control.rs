@@ -1,4 +1,4 @@
-//! The embedder's and operator's hand on extensions: start, stop, states, failures and log lines.
+//! Control of extensions: start, stop, reload, state, failures and log lines.
 
 mod audit;
 
@@ -27,7 +27,7 @@ use crate::{
     traffic::{self, JobStatus, QueueStatus, TopicsReport},
 };
 
-/// Starts, stops and reloads extensions and says how they are. Cheap to clone; usable from any thread.
+/// Starts, stops, reloads and inspects extensions. Cheap to clone; works on any thread.
 #[derive(Clone, Debug)]
 pub struct Control {
     bus: Arc<Bus>,
@@ -36,9 +36,9 @@ pub struct Control {
     events: broadcast::Sender<Arc<MainEvent>>,
     logs: Arc<Logs>,
     compilations: Arc<Compilations>,
-    /// Who is named for what is asked through it.
+    /// The asker that the log and the history name.
     by: Arc<str>,
-    /// Closed when the worker thread has ended. Nothing is ever sent.
+    /// Closes when the worker thread has ended. Nothing is ever sent.
     ended: async_channel::Receiver<()>,
 }
 
@@ -55,8 +55,7 @@ impl Control {
         Self { bus, roster, commands, events, logs, compilations, by: "main".into(), ended }
     }
 
-    /// The same for what somebody else asks for: the log and [`history`](Self::history) name them. Without it, they
-    /// name `main`.
+    /// The same control, for another asker: the log and [`history`](Self::history) name `asker` instead of `main`.
     #[must_use]
     pub fn by(&self, asker: impl Into<Arc<str>>) -> Self {
         Self { by: asker.into(), ..self.clone() }
@@ -68,8 +67,8 @@ impl Control {
         self.roster.listed().iter().map(|unit| self.status_of(unit)).collect()
     }
 
-    /// Whether the configuration is being reloaded, as between [`MainEvent::Reloading`](MainEvent) and
-    /// `Reloaded`: for whoever has missed events.
+    /// Whether the configuration is being reloaded, as between [`MainEvent::Reloading`](MainEvent) and `Reloaded`.
+    /// For listeners that missed events.
     #[must_use]
     pub fn is_reloading(&self) -> bool {
         self.roster.is_reloading()
@@ -92,7 +91,7 @@ impl Control {
         status
     }
 
-    /// What happened to an extension, oldest first: the last 100 events.
+    /// The last 100 events of an extension, oldest first.
     ///
     /// # Errors
     ///
@@ -101,14 +100,13 @@ impl Control {
         self.unit(id).map(|unit| unit.history())
     }
 
-    /// The limits of every extension, in the order of the configuration, with where each comes from and
-    /// what is used of it. The first time this measures what fuel takes in time on this machine, for
-    /// some ten milliseconds on a thread of its own.
+    /// The limits of every extension, in the order of the configuration, with the source and use of each. The first
+    /// call measures fuel against time, for some ten milliseconds on a thread of its own.
     pub async fn limits(&self) -> LimitsReport {
         self.limits_now(fuel_per_ms().await, None)
     }
 
-    /// [`limits`](Self::limits) of one extension alone.
+    /// [`limits`](Self::limits) of one extension.
     ///
     /// # Errors
     ///
@@ -118,8 +116,8 @@ impl Control {
         Ok(self.limits_now(fuel_per_ms().await, Some(id)))
     }
 
-    /// The limits of all extensions or one, at once, with what [`fuel_per_ms`] has measured. With
-    /// thousands of extensions this takes milliseconds: call it off the worker thread.
+    /// The limits of all extensions or one, without waiting for the measure of [`fuel_per_ms`]. For thousands of
+    /// extensions this takes milliseconds: call it off the worker thread.
     #[must_use]
     pub fn limits_now(&self, fuel_per_ms: Option<u64>, id: Option<&str>) -> LimitsReport {
         let wanted = |other: &ExtensionId| id.is_none_or(|id| other.as_str() == id);
@@ -127,17 +125,16 @@ impl Control {
         LimitsReport::running(&self.roster.listed(), &self.roster.main(), fuel_per_ms, beside, wanted)
     }
 
-    /// Starts an extension, after what it requires; ends when it is ready. One that runs already is
-    /// left as it is.
+    /// Starts an extension and what it requires, and waits until it is ready. A running one is left as it is.
     ///
     /// # Errors
     ///
-    /// [`ControlError::NotStarted`] with the reason if it does not become ready, or is quarantined.
+    /// [`ControlError::NotStarted`] with the reason if it is quarantined or does not become ready.
     pub async fn start(&self, id: &str) -> Result<(), ControlError> {
         self.command(id, "start", Order::Start).await
     }
 
-    /// Asks an extension to stop; ends when it has ended, its stop deadline included.
+    /// Stops an extension, and waits until it has ended, at the latest at its stop deadline.
     ///
     /// # Errors
     ///
@@ -146,8 +143,8 @@ impl Control {
         self.command(id, "stop", Order::Stop).await
     }
 
-    /// Stops an extension if it runs, and starts it with its component read anew and nothing held
-    /// against it: neither its failures nor that it is quarantined; ends when it is ready.
+    /// Stops an extension if it runs, reads its component anew, and starts it; waits until it is ready. Forgets its
+    /// failures and lifts its quarantine.
     ///
     /// # Errors
     ///
@@ -156,51 +153,48 @@ impl Control {
         self.command(id, "restart", Order::Restart).await
     }
 
-    /// Loads an extension's component anew while it serves, and exchanges its instance in the way of its
-    /// [`ReloadMode`](crate::config::ReloadMode); ends when the new one is ready, and with
-    /// [`Overlap`](crate::config::ReloadMode::Overlap) the old one has ended. Requests wait meanwhile. One that
-    /// does not run is started with the new component the next time; one that waits for its restart, or
-    /// has failed, is started now. What is held against it stays: one that is quarantined is not started.
-    /// To say that it is interrupted is not to be ready, where the version before was. One that never was is ended
-    /// first in either mode, since it serves nobody.
+    /// Loads an extension's component anew while it serves, then replaces the instance as its
+    /// [`ReloadMode`](crate::config::ReloadMode) says. Waits until the new instance is ready and, with
+    /// [`Overlap`](crate::config::ReloadMode::Overlap), the old one has ended. Requests wait meanwhile.
+    ///
+    /// An extension that backs off or has failed starts now. One that is stopped or quarantined gets the new
+    /// component at its next start. Failures still count. An instance that was never ready is ended first in either
+    /// mode. After a version that was ready, the new one must become ready too: interrupted does not count.
     ///
     /// # Errors
     ///
-    /// [`ControlError::NotReloaded`] with the reason if the new one does not come up: then the version
-    /// before serves on, or is started again if it was ready before, also if it waited for its restart;
-    /// after one that never was, or has failed for good, the new one stays. [`ControlError::Reloading`]
-    /// if it is being reloaded already.
+    /// [`ControlError::NotReloaded`] with the reason if the new version does not come up. A version that was ready
+    /// before serves on or starts again, even if it was backing off. If it was never ready or had failed for good,
+    /// the new version stays. [`ControlError::Reloading`] if a reload of it is under way.
     pub async fn reload_extension(&self, id: &str) -> Result<(), ControlError> {
         self.command(id, "reload", Order::Reload).await
     }
 
-    /// Reads the configuration again from the file that Main was started with, and applies what has
-    /// changed, in it or in the components that it names, and nothing else. First ends what it no longer
-    /// names, then starts what is new, then exchanges what has changed as
-    /// [`reload_extension`](Self::reload_extension) does; ends when all that is done.
+    /// Reads the configuration file of Main again, and applies only what changed in it or in the components it names.
+    /// First stops removed extensions, then starts new ones, then replaces changed ones as
+    /// [`reload_extension`](Self::reload_extension) does; waits until all is done.
     ///
     /// # Errors
     ///
-    /// [`ControlError::NotConfigured`] if something is wrong with what was read: nothing is applied then.
-    /// [`ControlError::NoFile`] if the configuration was made in Rust: see
-    /// [`reload_with`](Self::reload_with). That an extension does not come up is no error: the report
-    /// says so.
+    /// [`ControlError::NotConfigured`] if the file has a mistake; nothing is applied then. [`ControlError::NoFile`]
+    /// if the configuration was made in Rust: see [`reload_with`](Self::reload_with). An extension that does not come
+    /// up is no error: the report names it.
     pub async fn reload(&self) -> Result<ReloadReport, ControlError> {
         self.configure(None).await
     }
 
-    /// What [`reload`](Self::reload) would do now, of all extensions or of this one, and touches nothing. That a
-    /// component compiles is not known before. Reads files: call it off the worker thread.
+    /// What [`reload`](Self::reload) would do now, for all extensions or one. Changes nothing, and does not try to
+    /// compile. Reads files: call it off the worker thread.
     ///
     /// # Errors
     ///
-    /// [`ControlError::NoFile`] if the configuration was made in Rust, and [`ControlError::Unknown`] if no extension
-    /// has this id, neither in Main nor in the file. That something is wrong with the file is no error: the plan says so.
+    /// [`ControlError::NoFile`] if the configuration was made in Rust, and [`ControlError::Unknown`] if neither Main
+    /// nor the file has an extension with this id. A mistake in the file is no error: the plan says it.
     pub fn plan(&self, id: Option<&str>) -> Result<ReloadPlan, ControlError> {
         plan::plan(&self.roster, id)
     }
 
-    /// [`reload`](Self::reload) with a configuration at hand.
+    /// [`reload`](Self::reload) with the given configuration.
     ///
     /// # Errors
     ///
@@ -222,8 +216,7 @@ impl Control {
         report
     }
 
-    /// Ends when the supervisor, on the worker thread, has answered: as long as extensions are looked
-    /// after, be it to stop them. So it says whether Main is live, to a watchdog for one.
+    /// Waits for an answer of the supervisor: a sign of life, for a watchdog. It comes even while Main shuts down.
     ///
     /// # Errors
     ///
@@ -232,7 +225,7 @@ impl Control {
         self.ask(Order::Ping).await
     }
 
-    /// Every topic that is known and every subscription, with rates, lags and losses.
+    /// All known topics and all subscriptions, with rates, lags and losses.
     #[must_use]
     pub fn topics(&self) -> TopicsReport {
         traffic::topics(&self.bus)
@@ -244,7 +237,7 @@ impl Control {
         traffic::queues(&self.bus)
     }
 
-    /// The jobs that wait in a queue, first to last, at most so many.
+    /// The first `max` jobs waiting in a queue.
     ///
     /// # Errors
     ///
@@ -253,15 +246,14 @@ impl Control {
         traffic::jobs(&self.bus, queue, max)
     }
 
-    /// Puts dead letters that wait in this queue back into the queues where they died, to be delivered as
-    /// if they were new: the one with this id, or all. Says how many those were.
+    /// Puts dead letters of this queue, all or the one with this id, back into the queues where they died, as new
+    /// jobs. Returns how many.
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`] if there is no such queue, or no such dead letter in it. [`Error::Overloaded`]
-    /// if there is no room for one, and [`Error::NoProvider`] if the queue where it died is no longer
-    /// configured: those that cannot go back stay, and all others are back. Of several reasons, the first
-    /// is given.
+    /// [`Error::Invalid`] if there is no such queue or dead letter, [`Error::Overloaded`] if a queue has no room,
+    /// [`Error::NoProvider`] if a queue is no longer configured. Dead letters without a way back stay, all others are
+    /// back; the first error is returned.
     pub fn requeue(&self, queue: &str, id: Option<MessageId>) -> Result<u64, Error> {
         let queue = self.bus.queue(queue)?;
         let requeued = self.bus.requeue(&queue, id);
@@ -270,28 +262,27 @@ impl Control {
         requeued
     }
 
-    /// What happens from now on.
+    /// A stream of events from now on.
     #[must_use]
     pub fn events(&self) -> MainEvents {
         MainEvents(UntilEnded::new(self.events.subscribe(), self.ended.clone()))
     }
 
-    /// The last log lines of all extensions, oldest first: up to 256 KiB of them. When there would be
-    /// more, the extension that has most of it loses its oldest line first; what Main says about an
-    /// extension is counted apart from what the extension says itself.
+    /// The last log lines of all extensions, oldest first, up to 256 KiB. Beyond that, the extension with the most
+    /// text loses its oldest line first. Lines of Main about an extension count apart from its own.
     #[must_use]
     pub fn logs(&self) -> Vec<Arc<LogLine>> {
         self.logs.follow().0
     }
 
-    /// The last log lines, and those that follow them, with none missed between.
+    /// The last log lines, and a stream of those that follow, without a gap.
     #[must_use]
     pub fn follow_logs(&self) -> (Vec<Arc<LogLine>>, LogLines) {
         let (kept, next) = self.logs.follow();
         (kept, LogLines::new(UntilEnded::new(next, self.ended.clone())))
     }
 
-    /// Asks Main to stop every extension and end; ends when it was asked, not when it has ended.
+    /// Asks Main to stop every extension and end. Returns when Main was asked, before it ends.
     pub async fn begin_shutdown(&self) {
         let asked = self.shut_down().await;
         Audit::new(&self.by, "shutdown").end(&asked, |()| "begun".to_owned());
@@ -303,12 +294,12 @@ impl Control {
 
     /// Waits until Main has ended.
     pub async fn ended(&self) {
-        // Nothing is sent: it fails when the worker lets go of its end.
+        // Nothing is sent: this fails when the worker drops its end.
         let _ended = self.ended.recv().await;
     }
 
     pub(crate) fn begin_shutdown_now(&self) {
-        // With the queue closed, the supervisor reads what is left and then shuts down.
+        // The supervisor reads the orders left in the closed channel, then shuts down.
         self.commands.close();
     }
 
@@ -324,7 +315,7 @@ impl Control {
     ) -> Result<(), ControlError> {
         let unit = self.unit(id)?;
         let mut audit = Audit::of(&self.by, order, &self.logs, unit.id());
-        // Those that are several take turns, so that some serve at any moment.
+        // Instances of one extension take turns, so that some serve at any moment.
         let mut outcome = Ok(());
         for unit in self.roster.instances(id) {
             unit.asked(order, &self.by);
@@ -341,7 +332,7 @@ impl Control {
         let answer = tokio::select! {
             biased;
             answer = &mut answer => answer.ok(),
-            // A command that came as the supervisor ended is read by nobody, and dropped by nobody.
+            // An order that arrives as the supervisor ends is neither read nor dropped.
             () = self.ended() => answer.try_recv().ok(),
         };
         answer.ok_or(ControlError::ShuttingDown)

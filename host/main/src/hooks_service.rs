@@ -1,4 +1,4 @@
-//! The contract `hooks@1`, through which extensions run hooks that they are granted.
+//! The contract `hooks@1`: extensions run the hooks granted to them.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -14,12 +14,12 @@ use weir_supervisor::Roster;
 
 use crate::service::{Answer, ServedRequest, Service};
 
-/// Requests to run hooks that are served at once, more than can run: `list` finds room beside them.
+/// Requests served at once, more than can run, so that `list` finds room beside `run`.
 const REQUESTS: usize = 128;
 
 const MARGIN: Duration = Duration::from_millis(20);
 
-/// What `run` takes.
+/// Arguments of `run`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct RunRequest {
@@ -35,8 +35,8 @@ struct RunRequest {
     timeout_ms: Option<u64>,
 }
 
-/// Serves `hooks@1`: `run` runs a directory and answers with the report, `list` with the names of those that
-/// the sender may run.
+/// Serves `hooks@1`: `run` runs a directory and answers with the report, `list` names the directories that the sender
+/// may run.
 pub(crate) fn service(hooks: &Hooks, roster: &Arc<Roster>) -> Result<Service, NameError> {
     let (to_run, to_list) = ((hooks.clone(), roster.clone()), (hooks.clone(), roster.clone()));
     let requests = Arc::new(Semaphore::new(REQUESTS));
@@ -46,7 +46,8 @@ pub(crate) fn service(hooks: &Hooks, roster: &Arc<Roster>) -> Result<Service, Na
             let permit = requests.clone().try_acquire_owned();
             async move {
                 let _permit = permit.map_err(|_| {
-                    let message = format!("{REQUESTS} requests to run hooks are being served");
+                    let message =
+                        format!("{REQUESTS} requests to run hooks are being served: try again later");
                     HandlerError::new("busy", message)
                 })?;
                 run(&hooks, &roster, request).await
@@ -61,7 +62,7 @@ pub(crate) fn service(hooks: &Hooks, roster: &Arc<Roster>) -> Result<Service, Na
 }
 
 async fn run(hooks: &Hooks, roster: &Roster, request: ServedRequest) -> Answer {
-    // Time for the report to reach whoever asked.
+    // The margin leaves time for the report to reach the caller.
     let remaining = request.remaining().saturating_sub(MARGIN);
     let asked: RunRequest = serde_json::from_slice(&request.payload)
         .map_err(|error| HandlerError::new("invalid", format!("`run` takes a JSON object: {error}")))?;
@@ -87,7 +88,7 @@ async fn run(hooks: &Hooks, roster: &Roster, request: ServedRequest) -> Answer {
     answer(report, limits.unwrap_or(u64::MAX))
 }
 
-/// The report, with as much of what hooks wrote as fits into a message of so many bytes.
+/// The report, with the hooks' output cut to fit into a message of `allowed` bytes.
 fn answer(mut report: HookReport, allowed: u64) -> Answer {
     let longest = |run: &HookRun| run.stdout.len().max(run.stderr.len());
     let mut kept = report.runs.iter().map(longest).max().unwrap_or_default();
@@ -109,7 +110,7 @@ fn answer(mut report: HookReport, allowed: u64) -> Answer {
     }
 }
 
-/// Main may run all, an extension those that its operator granted.
+/// Main may run all hooks, an extension those granted to it.
 fn may_run(roster: &Roster, sender: &str, hooks: &str) -> bool {
     let is_granted = |runs: &[HookDirName]| runs.iter().any(|name| name.as_str() == hooks);
     sender == MAIN || roster.find(sender).is_some_and(|unit| is_granted(&unit.version().config.runs))

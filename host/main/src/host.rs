@@ -1,4 +1,4 @@
-//! Main: the worker thread, all that runs on it, and the handles that the embedding program holds.
+//! Main: the worker thread, and the handles of the embedding program.
 
 mod worker;
 
@@ -31,13 +31,11 @@ use crate::{
     service::{Service, Services},
 };
 
-/// What may wait for Main's own services.
 const MAIN_INBOX: InboxLimits = InboxLimits { messages: 1024, bytes: 16 * 1024 * 1024 };
 
-/// Subscriptions of all clients together.
 const MAIN_SUBSCRIPTIONS: u64 = 256;
 
-/// Commands that may wait for the supervisor; whoever gives one more waits for room.
+/// Orders that may wait for the supervisor. Further senders wait for room.
 const COMMANDS: usize = 64;
 
 /// Why Main did not start.
@@ -47,30 +45,30 @@ pub enum StartError {
     /// The configuration contradicts itself.
     #[error(transparent)]
     Config(#[from] ConfigErrors),
-    /// `[main] serves` or a section names a contract that the embedding program does not serve.
+    /// `[main] serves` or a section names a contract that this program does not serve.
     #[error(
         "`[main] serves` or a section of the configuration names `{0}`, and this program does not serve it"
     )]
     NotServed(ContractName),
-    /// A contract of the embedding program has no operations.
+    /// A contract of this program has no operations.
     #[error("a service of this program cannot be served")]
     Service(#[source] weir_bus::Error),
-    /// There are more extensions than the kernel has memory mappings for.
+    /// The kernel has too few memory mappings for so many extensions.
     #[error(transparent)]
     Mappings(#[from] TooFewMappings),
-    /// The machine does not have what Main needs.
+    /// The machine lacks what Main needs.
     #[error("cannot start the worker thread")]
     Thread(#[source] std::io::Error),
-    /// WebAssembly cannot be run here.
+    /// WebAssembly cannot run here.
     #[error("cannot start the WebAssembly engine: {0}")]
     Engine(String),
 }
 
-/// The process that hosts extensions: one worker thread, and every extension on it.
+/// Hosts extensions on one worker thread.
 ///
-/// Dropped, it shuts down and waits until all has ended, which the stop deadlines bound. In async code
-/// that blocks the thread for as long: call [`shutdown`](Self::shutdown) there. Dropped on its own
-/// worker thread, as by a handler of a [`Service`], it does not wait.
+/// Dropping it shuts Main down and blocks until all has ended, bounded by the stop deadlines. In async code, call
+/// [`shutdown`](Self::shutdown) instead. A drop on the worker thread itself, as in a handler of a [`Service`], does
+/// not wait.
 #[derive(Debug)]
 pub struct Main {
     client: Client,
@@ -79,7 +77,7 @@ pub struct Main {
     worker: Worker,
 }
 
-/// Gathers what Main is started with.
+/// Configures and starts a Main.
 #[derive(Debug)]
 #[must_use = "nothing runs until `start`"]
 pub struct Builder {
@@ -95,15 +93,15 @@ pub struct Builder {
 pub struct Started(oneshot::Receiver<()>);
 
 impl Started {
-    /// Waits until then.
+    /// Waits for that.
     pub async fn wait(self) {
-        // It fails only if the worker ended at once, which `shutdown` reports.
+        // Fails only if the worker ended at once; `shutdown` reports that.
         let _ended = self.0.await;
     }
 }
 
 impl Main {
-    /// Begins to set up a Main with this configuration.
+    /// Begins to set up a Main.
     pub fn builder(config: Config) -> Builder {
         Builder {
             config,
@@ -114,13 +112,13 @@ impl Main {
         }
     }
 
-    /// Sends requests and events, and subscribes.
+    /// Calls, publishes and subscribes.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Starts and stops extensions and says how they are.
+    /// Starts, stops and inspects extensions.
     #[must_use]
     pub fn control(&self) -> &Control {
         &self.control
@@ -132,24 +130,24 @@ impl Main {
         &self.hooks
     }
 
-    /// Stops every extension, dependents first, and ends when the last has ended.
+    /// Stops every extension, dependents first, and waits for the last.
     ///
     /// # Errors
     ///
-    /// [`WorkerPanicked`] if Main has ended before, by a fault of its own.
+    /// [`WorkerPanicked`] if Main had ended by its own fault.
     pub async fn shutdown(mut self) -> Result<(), WorkerPanicked> {
-        // It fails only if Main has ended already.
+        // Fails only if Main has ended already.
         let _ended = self.control.shut_down().await;
         self.control.ended().await;
         self.worker.join()
     }
 
-    /// The same for blocking code, on this thread.
+    /// [`shutdown`](Self::shutdown) for blocking code.
     ///
     /// # Errors
     ///
-    /// [`BlockingError::InAsync`] inside an async task, where it cannot wait: Main then shuts down by
-    /// itself. Otherwise as [`shutdown`](Self::shutdown).
+    /// [`BlockingError::InAsync`] inside an async task, which must not wait: Main then shuts down in the background.
+    /// Otherwise as [`shutdown`](Self::shutdown).
     pub fn shutdown_blocking(mut self) -> Result<(), BlockingError<WorkerPanicked>> {
         let refused = refuse_in_async();
         if refused.is_err() {
@@ -171,14 +169,13 @@ impl Drop for Main {
 }
 
 impl Builder {
-    /// Says who compiles components. At first that is [`Compilation::InProcess`], if this build can.
+    /// Sets where components are compiled; by default [`Compilation::InProcess`], if this build has the compiler.
     pub fn compilation(mut self, compilation: Compilation) -> Self {
         self.compilation = compilation;
         self
     }
 
-    /// Serves a contract from Rust code. Extensions call it as any other; one that owns the same
-    /// contract comes first.
+    /// Serves a contract from Rust code. An extension that fulfills the same contract takes precedence.
     pub fn serve(mut self, service: Service) -> Self {
         self.config.main.serves.retain(|contract| contract != service.contract());
         self.config.main.serves.push(service.contract().clone());
@@ -186,9 +183,9 @@ impl Builder {
         self
     }
 
-    /// Runs `work` on the worker thread beside the extensions, as the control interface is. It begins before the first
-    /// extension starts, and should end once [`Closed::wait`](crate::attached::Closed::wait) does, after the last has ended.
-    /// It must not block: everything that Main does waits for it.
+    /// Runs `work` on the worker thread beside the extensions; it must not block. It begins before the first
+    /// extension starts. It should end when [`Closed::wait`](crate::attached::Closed::wait) does, after the last
+    /// extension has ended.
     pub fn attach<W>(mut self, work: impl FnOnce(Attached) -> W + Send + 'static) -> Self
     where
         W: Future<Output = ()> + Send + 'static,
@@ -197,26 +194,26 @@ impl Builder {
         self
     }
 
-    /// Hands a new configuration to `act` when a reload has checked it: a section that the program has registered is in
-    /// it. It runs on the worker thread and must not block.
+    /// Calls `act` with each reloaded configuration once it is checked, for instance to read the program's own
+    /// sections. It runs on the worker thread and must not block.
     pub fn on_reload(mut self, act: impl Fn(&Config) + Send + 'static) -> Self {
         self.on_reload.push(Reconfigure(Box::new(act)));
         self
     }
 
-    /// Starts Main and the extensions that start with it, and ends when each of those is ready or
-    /// has failed: see [`Control::extensions`].
+    /// Starts Main, and waits until each extension that starts with it is ready or has failed: see
+    /// [`Control::extensions`].
     ///
     /// # Errors
     ///
-    /// Fails if Main itself cannot run. That an extension fails is no error of Main's.
+    /// Fails if Main itself cannot run. A failed extension is no error.
     pub async fn start(self) -> Result<Main, StartError> {
         let (main, started) = self.launch()?;
         started.wait().await;
         Ok(main)
     }
 
-    /// Starts Main, and returns while the extensions that start with it are still on their way.
+    /// Starts Main, and returns while its extensions still start.
     ///
     /// # Errors
     ///
@@ -301,7 +298,7 @@ impl Builder {
             attachments.begin();
             let deadlines = tokio::spawn(bus.run_deadlines());
             let served = tokio::spawn(services.run());
-            // As a task: whenever what the runtime itself runs is woken, it looks at timers and sockets first.
+            // A task, because the runtime polls timers and sockets before its own future whenever that is woken.
             if let Err(error) = tokio::spawn(supervisor.run(started_sender)).await
                 && error.is_panic()
             {
@@ -323,13 +320,13 @@ fn hook_dirs(config: &Config) -> BTreeMap<HookDirName, HookDirConfig> {
     config.section::<HooksConfig>().cloned().unwrap_or_default().0
 }
 
-/// How many threads of the blocking pool one kind of work may take, so that others find some left.
+/// Threads of the blocking pool for one kind of work, so that others find some left.
 fn part_of(blocking_threads: u16) -> usize {
     usize::from(blocking_threads / 2).max(1)
 }
 
-/// Threads for the blocking handlers of each contract, and how many the pool has more for it: each contract has
-/// one at least, and those that never return leave the other half of the pool.
+/// Threads for the blocking handlers of each contract, at least one, and how many the pool needs beyond its size.
+/// Handlers that never return leave the other half of the pool.
 fn threads_of_services(blocking_threads: u16, services: &[Service]) -> (usize, usize) {
     let all = part_of(blocking_threads);
     let contracts = services.iter().filter(|service| service.blocks()).count();
@@ -346,10 +343,9 @@ fn main_limits(config: &MainConfig) -> PeerLimits {
     }
 }
 
-/// Tells listeners of messages that found no room.
 fn losses(events: broadcast::Sender<Arc<MainEvent>>) -> OnLoss {
     Box::new(move |receiver, total| {
-        // An error says only that nobody listens.
+        // Fails only if nobody listens.
         let _nobody = events.send(MainEvent::Shed { receiver: receiver.to_owned(), total }.into());
     })
 }

@@ -1,8 +1,7 @@
 //! Embed Weir: sandboxed WebAssembly extensions that talk to each other and to your program.
 //!
-//! A [`Main`] hosts extensions, each one a WebAssembly component, on one worker thread. They reach
-//! each other and your program through contracts (requests that are answered once) and topics
-//! (events for all that have subscribed), and nothing that its operator did not grant.
+//! A [`Main`] hosts extensions, each one a WebAssembly component, on one worker thread. Extensions call contracts and
+//! publish events, among themselves and with your program. They reach only what the operator granted.
 //!
 //! ```no_run
 //! # async fn embed() -> Result<(), Box<dyn std::error::Error>> {
@@ -19,14 +18,14 @@
 //! | to | see |
 //! | --- | --- |
 //! | start and end Main | [`host`] |
-//! | say what runs, with which grants and limits | [`config`], [`names`] |
+//! | configure extensions, grants and limits | [`config`], [`names`] |
 //! | call, publish, subscribe, put and take | [`client`] |
 //! | answer extensions from Rust | [`service`] |
-//! | start, stop and reload extensions, and learn how they are | [`control`], [`events`], [`logs`] |
-//! | see what limits are used, and what goes through topics and queues | [`limits`], [`traffic`] |
+//! | start, stop, reload and watch extensions | [`control`], [`events`], [`logs`] |
+//! | see use of limits, topics and queues | [`limits`], [`traffic`] |
 //! | run directories of hooks | [`hooks`] |
 //! | inspect, check, compile and sign components | [`component`] |
-//! | run work of your own beside the extensions | [`attached`] |
+//! | run your own work beside the extensions | [`attached`] |
 //! | do all that without async code | [`blocking`] |
 
 pub mod attached;
@@ -42,11 +41,11 @@ mod hooks_service;
 mod load;
 mod plan;
 
-/// Waiting for any of the futures of this crate on the caller's own thread, for programs without async code.
+/// Waits for any future of this crate on the caller's own thread, for programs without async code.
 ///
-/// The futures need no runtime. A wait from inside an async task would stop that task's whole thread, so it fails with
-/// [`BlockingError::InAsync`](blocking::BlockingError::InAsync) instead. It may be called any number of times from a
-/// plain loop, and from `spawn_blocking`.
+/// The futures need no runtime. Call [`wait`](blocking::wait) from a plain loop or from `spawn_blocking`. Inside an
+/// async task it would stop the whole thread, so it fails with
+/// [`BlockingError::InAsync`](blocking::BlockingError::InAsync).
 ///
 /// ```no_run
 /// use weir_host::{Main, blocking::wait};
@@ -63,7 +62,7 @@ pub mod blocking {
     pub use weir_schedule::{BlockingError, wait, wait_for};
 }
 
-/// Components, before they run: what is in them, and compiling and signing them.
+/// Components before they run: inspect, check, compile and sign them.
 pub mod component {
     pub use weir_guest::{
         Compilation, DirNeed, InspectError, Inspection, LoadError, LoadFault, Manifest, Needs, cache_is_ours,
@@ -73,7 +72,7 @@ pub mod component {
     pub use weir_guest::{NotAKey, SigningKey, compile, compile_helper};
 }
 
-/// What an operator can configure, from a file or from Rust.
+/// The configuration, from a file or from Rust.
 pub mod config {
     pub use weir_config::{
         ArtifactHash, ArtifactTextError, ComponentSource, Config, ConfigError, ConfigErrors, Difference,
@@ -84,7 +83,7 @@ pub mod config {
     pub use weir_names::{CpuShare, CpuShareError, Policy, QueuePolicy, RequestPolicy};
 }
 
-/// What happens to extensions, as it happens: see [`Control::events`].
+/// Events of Main and its extensions: see [`Control::events`].
 pub mod events {
     pub use weir_supervisor::{MainEvent, MainEvents};
 }
@@ -97,7 +96,7 @@ pub mod hooks {
     };
 }
 
-/// Names, checked when they are made, and how contracts are written down as constants.
+/// Checked names, and typed contracts.
 pub mod names {
     pub use weir_names::{
         ContractName, ExtensionId, HookDirName, NameError, OperationName, QueueName, Topic, TopicPattern,

@@ -1,6 +1,6 @@
-//! What limits extensions have, where each comes from, and what is used of it: for whoever asks.
+//! The limits of extensions, the source of each, and its use.
 //!
-//! Only reads: the limits are the configuration's, the use is written by the extension and the bus.
+//! Only reads: the configuration owns the limits; the extension and the bus write the use.
 
 #[cfg(test)]
 mod tests;
@@ -16,19 +16,19 @@ use weir_supervisor::Unit;
 pub use weir_config::{FixedLimits, LimitHit, LimitName, LimitSource, LimitValue};
 pub use weir_guest::fuel_per_ms;
 
-/// The limits of extensions, and what they are measured against.
+/// The limits of extensions, with what they are measured against.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct LimitsReport {
-    /// Bytes that the limits of all extensions, the queues and what other sections hold may come to, if that is bounded.
+    /// Bytes allowed for the limits of all extensions, the queues and other sections, if bounded.
     pub memory_budget: Option<u64>,
-    /// Bytes that they come to, whether they run or not.
+    /// Bytes of all these limits, whether the extensions run or not.
     pub memory_sum: u64,
-    /// Units of fuel that this machine burns in a millisecond of plain arithmetic, as measured when it
-    /// was first asked for. None: this build has no compiler, or it could not be measured.
+    /// Units of fuel that this machine burns in a millisecond of plain arithmetic, measured on first use. None: this
+    /// build has no compiler, or the measurement failed.
     pub fuel_per_ms: Option<u64>,
-    /// The extensions that were asked for, in the order of the configuration.
+    /// The requested extensions, in the order of the configuration.
     pub extensions: Vec<ExtensionLimits>,
 }
 
@@ -39,24 +39,23 @@ pub struct LimitsReport {
 pub struct ExtensionLimits {
     /// Its id.
     pub id: ExtensionId,
-    /// The class that they come from.
+    /// Its limits class.
     pub class: String,
-    /// Bytes that it counts against the memory budget: [`ExtensionConfig::memory_sum`].
+    /// Bytes it counts against the memory budget: [`ExtensionConfig::memory_sum`].
     pub memory_sum: u64,
-    /// How long it could have run and was delayed, being over its `cpu-share`, since Main started. None:
-    /// no Main was asked.
+    /// How long it was delayed for being over its `cpu-share`, since Main started. None in a report of
+    /// [`LimitsReport::configured`].
     #[serde(rename = "delayed-seconds", serialize_with = "seconds")]
     pub delayed: Option<Duration>,
-    /// Lines over its `log-rate`, which are lost, since Main started. None: no Main was asked.
+    /// Log lines lost to its `log-rate`, since Main started. None in a report of [`LimitsReport::configured`].
     pub log_dropped: Option<u64>,
-    /// What operators set, each with what is used of it.
+    /// Limits that operators set, each with its use.
     pub limits: Vec<EffectiveLimit>,
-    /// Granted directories whose size is bounded.
+    /// Granted directories of bounded size.
     pub dirs: Vec<DirLimits>,
-    /// What comes with the class and nobody sets.
+    /// Limits fixed by the class.
     pub fixed: FixedLimits,
-    /// Bytes that it can hand over to the host in one call:
-    /// [`Limits::transfer`](crate::config::Limits::transfer).
+    /// Most bytes it can pass to the host in one call: [`Limits::transfer`](crate::config::Limits::transfer).
     pub transfer: u64,
 }
 
@@ -65,54 +64,52 @@ pub struct ExtensionLimits {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct EffectiveLimit {
-    /// Its key, as in `inbox.messages`.
+    /// Its key, such as `inbox.messages`.
     pub key: &'static str,
-    /// What its values count, by the name that JSON has for it.
+    /// The unit of its values, as JSON names it.
     pub unit: &'static str,
-    /// What is allowed.
+    /// The allowed value.
     pub allowed: LimitValue,
-    /// The same as a file would write it.
+    /// The same as a file writes it.
     pub text: String,
-    /// What is used now; for `ready-timeout` and `stop-timeout`, what the last start and stop took. None:
-    /// it is not measured, as before the first start and stop, or no Main was asked.
+    /// The present use; for `ready-timeout` and `stop-timeout`, the duration of the last start and stop. None: not
+    /// measured, as before the first start and stop.
     pub used: Option<LimitValue>,
-    /// The most that was used since Main started.
+    /// The most used since Main started.
     pub peak: Option<LimitValue>,
-    /// Where what is allowed comes from.
+    /// The source of the allowed value.
     #[serde(serialize_with = "source")]
     pub source: LimitSource,
 }
 
-/// What may be in one granted directory, with all directories in it, and what is. Where other extensions have the same
-/// one, what they write is counted, too. What is there is not known where no Main was asked, or the extension has not
-/// started yet.
+/// The limits and use of one granted directory, with its subdirectories. Writes of other extensions with the same
+/// grant count, too. The use is none before the extension's first start.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct DirLimits {
-    /// Where the extension finds it.
+    /// Its path in the extension.
     pub guest: String,
-    /// Where it is on the host.
+    /// Its path on the host.
     pub host: PathBuf,
-    /// Bytes that may be there, if they are bounded: those of each entry are rounded up to blocks of 4 KiB.
+    /// Most bytes, if bounded. Each entry counts in blocks of 4 KiB.
     pub max_bytes: Option<u64>,
-    /// Files, directories and symlinks that may be there, if they are bounded.
+    /// Most files, directories and symlinks, if bounded.
     pub max_files: Option<u64>,
-    /// Bytes that are there.
+    /// Bytes present.
     pub used_bytes: Option<u64>,
-    /// Files, directories and symlinks that are there.
+    /// Files, directories and symlinks present.
     pub used_files: Option<u64>,
     /// The most bytes since Main started.
     pub peak_bytes: Option<u64>,
     /// The most files, directories and symlinks since Main started.
     pub peak_files: Option<u64>,
-    /// Bytes that were written since Main started, as they are: flash memory wears by them.
+    /// Bytes written since Main started, not rounded: the wear of flash memory.
     pub written_bytes: Option<u64>,
 }
 
 impl LimitsReport {
-    /// The limits that extensions would have under this configuration; used is nothing of them. Not what
-    /// a Main that runs has, whose configuration may be another: that is
+    /// The limits of this configuration, without use. For a running Main, see
     /// [`Control::limits`](crate::Control::limits).
     pub async fn configured(config: &Config) -> Self {
         let fuel_per_ms = fuel_per_ms().await;
@@ -120,8 +117,7 @@ impl LimitsReport {
         Self::of(extensions, &config.main, fuel_per_ms, config.memory_beside_extensions(), |_| true)
     }
 
-    /// The limits of those of `units` that are `wanted`, and what is used of them; and the bytes that
-    /// count `beside` the extensions.
+    /// The limits and use of the `wanted` among `units`; `beside` is the bytes counted beside the extensions.
     pub(crate) fn running(
         units: &[impl AsRef<Unit>],
         main: &MainConfig,
@@ -152,7 +148,6 @@ impl LimitsReport {
     }
 }
 
-/// One extension, and where what it uses is to be seen, if it is one of a Main that runs.
 #[derive(Clone, Copy)]
 struct Asked<'a> {
     extension: &'a ExtensionConfig,
@@ -198,7 +193,7 @@ impl Asked<'_> {
         let limits = &self.extension.limits;
         let (allowed, source) = match (key.get)(limits) {
             Some(allowed) => (allowed, limits.source(key)),
-            // The only limit that can be left out.
+            // The only optional limit.
             None => (nanoseconds(main.request_timeout), LimitSource::Main("request-timeout")),
         };
         let used = self.unit.and_then(|unit| used(key.used, unit));
@@ -215,10 +210,9 @@ impl Asked<'_> {
     }
 }
 
-/// What is used of a limit, in the unit in which it is kept.
 #[derive(Clone, Copy)]
 struct Used {
-    /// None: it is of single moments, such as that of a message's arrival.
+    /// None for single moments, such as a message's arrival.
     now: Option<u64>,
     peak: u64,
 }
@@ -228,7 +222,7 @@ impl Used {
         Self { now: Some(gauge.now()), peak: gauge.peak() }
     }
 
-    /// None as long as nothing has been measured, which takes some time itself.
+    /// None until something is measured; nothing takes no time.
     fn of_measured(gauge: &Gauge) -> Option<Self> {
         (gauge.peak() > 0).then(|| Self::of(gauge))
     }
@@ -237,19 +231,18 @@ impl Used {
         Self { now: Some(counter.now()), peak: counter.peak() }
     }
 
-    /// Nanoseconds in a second as hundredths of a percent.
+    /// Nanoseconds in a second, as hundredths of a percent.
     fn scaled_to_share(self) -> Self {
         const NANOSECONDS: u64 = 100_000;
         Self { now: self.now.map(|now| now / NANOSECONDS), peak: self.peak / NANOSECONDS }
     }
 
-    /// The fuller of two that the limit holds for each.
+    /// The fuller of two uses under the same limit.
     fn or(self, other: Self) -> Self {
         Self { now: self.now.max(other.now), peak: self.peak.max(other.peak) }
     }
 }
 
-/// What an extension uses, if it is measured.
 fn used(measured: MeasuredUse, unit: &Unit) -> Option<Used> {
     let usage = &unit.usage;
     match measured {

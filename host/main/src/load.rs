@@ -1,20 +1,20 @@
-//! Reads configurations with all sections that Weir's own crates bring.
+//! Reads configurations with the sections of Weir's own crates.
 
 use std::path::Path;
 
 use weir_config::{Config, ConfigErrors, Loader};
 use weir_hooks::HooksConfig;
 
-/// Reads a file of the operator's, and those that it includes: see [`Loader::load`].
+/// Reads a configuration file and the files it includes: see [`Loader::load`].
 ///
 /// # Errors
 ///
-/// Fails with all that is wrong with them.
+/// All mistakes in them.
 pub fn load(path: &Path) -> Result<Config, ConfigErrors> {
     loader().load(path)
 }
 
-/// Reads a text as [`load`] reads a file: see [`Loader::parse`].
+/// Reads a configuration from text: see [`Loader::parse`].
 ///
 /// # Errors
 ///
@@ -23,13 +23,13 @@ pub fn parse(text: &str, name: &str, base_dir: &Path) -> Result<Config, ConfigEr
     loader().parse(text, name, base_dir)
 }
 
-/// Knows all tables of Weir. A program that has sections of its own registers them with it.
+/// A loader for all of Weir's tables. Register your program's own sections with it.
 #[must_use]
 pub fn loader() -> Loader {
     Loader::new().section::<HooksConfig>()
 }
 
-/// Has every section of Weir's, as if an empty file was read: what they serve does not depend on a file.
+/// Adds the default of each section of Weir's, so that a configuration made in Rust serves the same.
 pub(crate) fn complete(config: &mut Config) {
     if config.section::<HooksConfig>().is_none() {
         config.set_section(HooksConfig::default());

@@ -7,16 +7,16 @@ use weir_supervisor::UntilEnded;
 
 pub use weir_logs::{Level, LogLine, Source};
 
-/// Log lines as they come.
+/// A stream of log lines.
 #[derive(Debug)]
 pub struct LogLines(UntilEnded<Arc<LogLine>>);
 
-/// What a follower of log lines gets.
+/// The next item of a followed log.
 #[derive(Clone, Debug)]
 pub enum NextLine {
     /// A line.
     Line(Arc<LogLine>),
-    /// The follower was too slow: as many lines passed unseen.
+    /// The follower was too slow and missed this many lines.
     Missed(u64),
 }
 
@@ -25,8 +25,8 @@ impl LogLines {
         Self(lines)
     }
 
-    /// The next line; none once Main has ended and all that came before has been read. Dropping the
-    /// future loses none.
+    /// Waits for the next line. None once Main has ended and all earlier lines are read. Dropping the future loses no
+    /// line.
     pub async fn next(&mut self) -> Option<NextLine> {
         Some(self.0.next().await?.map_or_else(NextLine::Missed, NextLine::Line))
     }

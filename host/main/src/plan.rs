@@ -1,4 +1,4 @@
-//! What a reload of the configuration would do: read from the file and the roster, and nothing is touched.
+//! What a reload of the configuration would do. Reads the file and the roster, changes nothing.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,65 +11,64 @@ use weir_guest::{chain, component_hash};
 use weir_names::ExtensionId;
 use weir_supervisor::{ControlError, ExtensionState, Roster, Unit, check_mappings, needs_restart};
 
-/// What a reload of the configuration would do now. Whoever is not in it would stay as it is.
+/// What a reload of the configuration would do now. All other extensions would stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct ReloadPlan {
-    /// Why the reload would be refused, and apply nothing: what is wrong with the file.
+    /// The mistake in the file for which the whole reload would be refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// Extensions that are new.
+    /// New extensions.
     pub added: Vec<ExtensionId>,
-    /// Extensions that are no longer configured, and would be stopped.
+    /// Extensions no longer configured, which would stop.
     pub removed: Vec<ExtensionId>,
-    /// Extensions whose configuration or component has changed.
+    /// Extensions with a changed configuration or component.
     pub changed: Vec<PlannedChange>,
-    /// Keys of `[main]` that have changed.
+    /// Changed keys of `[main]`.
     pub main: Vec<Difference>,
-    /// Those of them that take effect only when Main is started anew.
+    /// Those that take effect only when Main is restarted.
     pub needs_restart: Vec<&'static str>,
-    /// Other tables that have changed, as in `queue.uploads`.
+    /// Other changed tables, such as `queue.uploads`.
     pub tables: Vec<String>,
-    /// What need not be wrong: [`Config::warnings`].
+    /// Possible mistakes: [`Config::warnings`].
     pub warnings: Vec<String>,
 }
 
-/// What a reload would change of one extension.
+/// What a reload would change in one extension.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct PlannedChange {
     /// The extension.
     pub extension: ExtensionId,
-    /// Its keys that have changed.
+    /// Its changed keys.
     pub keys: Vec<Difference>,
-    /// The SHA-256 of its component as it is in the file, if that is not the one that runs, in hexadecimal.
+    /// SHA-256 of the component in the file, in hexadecimal, if another one runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub component: Option<String>,
-    /// Why it could not be loaded, as far as that shows before it is compiled.
+    /// Why the component cannot be loaded, as far as that shows before compiling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
-    /// How the change would take effect.
+    /// When the change would take effect.
     pub takes_effect: TakesEffect,
 }
 
-/// How a change of an extension takes effect.
+/// When a change of an extension takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum TakesEffect {
-    /// At once, and nothing is started anew.
+    /// At once; nothing restarts.
     AtOnce,
-    /// It is stopped, and started again.
+    /// The instance is stopped, and another started.
     StopFirst,
     /// Another instance is started, and then this one is stopped.
     Overlap,
-    /// When it is started.
+    /// At its next start.
     NextStart,
 }
 
-/// Reads the file again, and the components that it names: of all extensions, or of that one alone.
 pub(crate) fn plan(roster: &Roster, only: Option<&str>) -> Result<ReloadPlan, ControlError> {
     let file = roster.file().ok_or(ControlError::NoFile)?;
     let running = roster.main();
@@ -123,7 +122,6 @@ fn compare(roster: &Roster, config: Config, only: Option<&str>) -> ReloadPlan {
     plan
 }
 
-/// What of this extension would be changed, if anything.
 fn change(
     unit: &Unit,
     config: &ExtensionConfig,
@@ -140,7 +138,7 @@ fn change(
     let loaded = version.program().map(|loaded| loaded.program.hash);
     let (component, fault) = match hash {
         Ok(hash) => (loaded.filter(|loaded| *loaded != hash).map(|_| hash.to_string()), None),
-        // One that does not run is loaded when it is started.
+        // An extension that does not run loads its component when it starts.
         Err(fault) => (None, loaded.map(|_| fault)),
     };
     let runs_as_before = config.runs_as(before) && component.is_none() && fault.is_none();

@@ -1,4 +1,4 @@
-//! Contracts that Main itself serves, from Rust code.
+//! Contracts served from Rust code.
 
 use std::{collections::HashMap, fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -11,23 +11,22 @@ use tokio::{
 use weir_bus::{Bus, Error, HandlerError, Incoming, MessageId, Request, Responder, Taken, Waiter};
 use weir_names::{ContractName, MAIN, OperationName};
 
-/// Handlers of one contract that may run at once, or wait for a thread; further requests wait for them.
+/// Handlers that run, or wait for a thread, at once for each contract.
 const MAX_HANDLERS: usize = 256;
 
-/// What a handler answers.
+/// A handler's answer.
 pub type Answer = Result<Bytes, HandlerError>;
 
-/// A request to a contract that Main serves.
+/// A request to a served contract.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServedRequest {
     /// The message's id.
     pub id: MessageId,
-    /// Who sent it: an extension's id, or `main`.
+    /// The sending extension's id, or `main`.
     pub sender: String,
     /// The arguments.
     pub payload: Bytes,
-    /// When the sender stops waiting.
     deadline: Instant,
     waiter: Arc<Waiter>,
 }
@@ -39,8 +38,8 @@ impl ServedRequest {
         self.deadline.saturating_duration_since(Instant::now())
     }
 
-    /// Ends when nobody waits for the answer any more: for what a handler has begun elsewhere, since a
-    /// future of its own is dropped then.
+    /// Waits until the caller gives up or the deadline passes, so that a handler can stop work it began elsewhere.
+    /// The handler's own future is dropped then.
     pub async fn given_up(&self) {
         self.waiter.ended().await;
     }
@@ -83,18 +82,17 @@ impl fmt::Debug for Service {
 }
 
 impl Service {
-    /// A contract without operations yet.
+    /// A contract without operations.
     #[must_use]
     pub fn new(contract: ContractName) -> Self {
         Self { contract, handlers: HashMap::new() }
     }
 
-    /// Adds an operation whose handler runs on the worker thread. It must not block: everything
-    /// that Main does waits for it.
+    /// Adds an operation with an async handler. It runs on the worker thread and must not block, because all of Main
+    /// waits.
     ///
-    /// Its future is dropped, at an await, at the deadline or when the caller gives up. What must be done
-    /// to its end belongs into a task of its own. 256 run at once for each contract; further requests wait,
-    /// as many as would wait for an extension, and are then refused as `overloaded`.
+    /// At the deadline, or when the caller gives up, its future is dropped: spawn a task for work that must finish. A
+    /// contract runs 256 handlers at once. Up to 1024 more requests or 16 MiB wait; others get `overloaded`.
     #[must_use]
     pub fn on<F, R>(mut self, operation: OperationName, handler: F) -> Self
     where
@@ -106,13 +104,11 @@ impl Service {
         self
     }
 
-    /// Adds an operation whose handler may block: it runs on the blocking pool, of which `[main]
-    /// blocking-threads` is the size.
+    /// Adds an operation with a blocking handler, which runs on the pool of `[main] blocking-threads`.
     ///
-    /// Half of these threads are for handlers, in equal parts for each contract with such. The pool has more
-    /// where that would be less than one for each. A request that nobody waits for any more gets no thread.
-    /// A handler that runs has its thread until it returns: nothing can stop it.
-    /// [`remaining`](ServedRequest::remaining) says how long it may take.
+    /// Half of the pool is for handlers, shared equally between contracts, and grows to give each contract at least
+    /// one thread. Abandoned requests get no thread. A running handler keeps its thread until it returns, because
+    /// nothing can stop it: heed [`remaining`](ServedRequest::remaining).
     #[must_use]
     pub fn on_blocking<F>(mut self, operation: OperationName, handler: F) -> Self
     where
@@ -122,39 +118,38 @@ impl Service {
         self
     }
 
-    /// The contract that it serves.
+    /// The served contract.
     #[must_use]
     pub fn contract(&self) -> &ContractName {
         &self.contract
     }
 
-    /// Whether any of its handlers takes a thread.
     pub(crate) fn blocks(&self) -> bool {
         self.handlers.values().any(|handler| matches!(handler, Handler::Blocking(_)))
     }
 }
 
-/// Serves requests to Main until dropped; handlers still at work are then dropped, too.
+/// Serves Main's contracts. Dropping it drops its handlers.
 #[derive(Debug)]
 pub(crate) struct Services {
     bus: Arc<Bus>,
     by_contract: HashMap<ContractName, Served>,
-    /// Bytes that a request counts at least where it waits for a handler.
+    /// Fewest bytes that a waiting request counts.
     least_waiting: usize,
 }
 
-/// A contract, and what is its own so that no other can take it all.
+/// A contract with limits of its own, so that no contract starves another.
 #[derive(Debug)]
 struct Served {
     service: Service,
     handlers: Arc<Semaphore>,
-    /// Bytes of requests that wait for one of these.
+    /// Bytes of requests waiting for a handler.
     waiting: Arc<Semaphore>,
     threads: Arc<Semaphore>,
 }
 
 impl Services {
-    /// Declares what Main serves; the blocking handlers of each contract take at most so many threads.
+    /// Declares the served contracts; the handlers of each take at most `threads` threads.
     pub(crate) fn new(bus: Arc<Bus>, services: Vec<Service>, threads: usize) -> Result<Self, Error> {
         for service in &services {
             let operations: Vec<String> = service.handlers.keys().map(ToString::to_string).collect();
@@ -183,10 +178,10 @@ impl Services {
                     if let Taken::Message(Incoming::Request(request)) = main.take() {
                         self.handle(request, &mut handlers);
                     }
-                    // The bus knows nothing of tokio's budget.
+                    // The bus ignores tokio's budget.
                     tokio::task::coop::consume_budget().await;
                 }
-                // A handler that panicked has dropped its duty to answer, which answers.
+                // A handler that panicked dropped its responder, which answers.
                 Some(_ended) = handlers.join_next() => {}
             }
         }
@@ -219,16 +214,14 @@ impl Services {
     }
 }
 
-/// Where a request is on its way to a handler.
 enum Place {
-    /// It has one.
+    /// It may run.
     Slot(OwnedSemaphorePermit),
-    /// It has room to wait for one of these.
+    /// It waits for one of these slots, and holds room meanwhile.
     Waits(OwnedSemaphorePermit, Arc<Semaphore>),
 }
 
-/// Has a handler answer a request, unless nobody waits for that any more first: a blocking one that runs goes on, of
-/// all else nothing is left.
+/// Runs the handler until the caller stops waiting. Only a running blocking handler outlives that.
 fn answer(
     handler: Handler,
     served: ServedRequest,
@@ -256,19 +249,19 @@ fn answer(
                 let Some(Ok(thread)) = unless_ended(&waiter, threads.acquire_owned()).await else { return };
                 let work = tokio::task::spawn_blocking(move || {
                     let _thread = thread;
-                    // It may have waited behind other work of the pool.
+                    // The caller may have given up while this waited for a thread.
                     if !responder.is_done() {
                         responder.give(handler(served).map_err(Error::from));
                     }
                 });
-                // A handler that panicked has dropped its duty to answer, which answers.
+                // A handler that panicked dropped its responder, which answers.
                 let _panicked = unless_ended(&waiter, work).await;
             }
         }
     }
 }
 
-/// What comes of it, unless nobody waits for the answer any more first. Most is there at once: the order spares that the rest.
+/// The result, or none once the caller stops waiting. Biased, because most work is done on its first poll.
 async fn unless_ended<T>(waiter: &Waiter, work: impl Future<Output = T>) -> Option<T> {
     if waiter.is_done() {
         return None;

@@ -1,4 +1,4 @@
-//! Topics, subscriptions and queues as they are at one moment, for whoever asks.
+//! Topics, subscriptions and queues at one moment.
 
 use std::time::{Instant, SystemTime};
 
@@ -8,12 +8,11 @@ use weir_bus::{Bus, Error, MessageId, QueueStats, QueuedJob, SubscriptionStats, 
 use weir_logs::rfc3339;
 use weir_names::{Policy, QueueName, QueuePolicy, Topic, TopicPattern};
 
-/// Every topic that is known, and every subscription.
+/// All known topics and all subscriptions.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct TopicsReport {
-    /// By name: topics that Main retains, and of all others the 4096 to which was published last while
-    /// somebody had subscribed to them.
+    /// By name: all retained topics, and the 4096 others last published to while they had a subscription.
     pub topics: Vec<TopicStatus>,
     /// By subscriber and pattern.
     pub subscriptions: Vec<SubscriptionStatus>,
@@ -26,7 +25,7 @@ pub struct TopicsReport {
 pub struct TopicStatus {
     /// Its name.
     pub topic: Topic,
-    /// The number of its last event.
+    /// Sequence number of its last event.
     pub sequence: u64,
     /// Events in the last full second.
     pub rate: u64,
@@ -34,13 +33,13 @@ pub struct TopicStatus {
     pub subscriptions: usize,
     /// Deliveries to subscribers so far.
     pub delivered: u64,
-    /// Events that were lost for want of room, in whichever inbox.
+    /// Events lost in any inbox for want of room.
     pub shed: u64,
-    /// Deliveries that were refused for want of room.
+    /// Deliveries refused for want of room.
     pub refused: u64,
     /// Whether its last value is retained.
     pub retain: bool,
-    /// Bytes of that value, if there is one.
+    /// Bytes of the retained value, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retained_bytes: Option<u64>,
 }
@@ -50,29 +49,29 @@ pub struct TopicStatus {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct SubscriptionStatus {
-    /// Who has subscribed: an extension's id, or `main`.
+    /// The subscribing extension's id, or `main`.
     pub subscriber: String,
-    /// To what.
+    /// The pattern of its topics.
     pub pattern: TopicPattern,
-    /// What becomes of an event that finds no room.
+    /// What happens to an event without room.
     pub policy: Policy,
-    /// Events that wait: how far the subscriber lags behind.
+    /// Waiting events: the subscriber's lag.
     pub waiting: u64,
-    /// Bytes of the events that wait.
+    /// Bytes of the waiting events.
     pub bytes: u64,
-    /// Events that may wait; none: as many as the inbox holds.
+    /// Most events that may wait; none: as many as the inbox holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages_limit: Option<u32>,
-    /// Bytes of events that may wait; none: as many as the inbox holds.
+    /// Most bytes that may wait; none: as many as the inbox holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_limit: Option<u64>,
-    /// Publishers that wait for room.
+    /// Publishers waiting for room.
     pub blocked: u64,
-    /// Events that the subscriber received.
+    /// Events received by the subscriber.
     pub received: u64,
-    /// Events that were lost for want of room.
+    /// Events lost for want of room.
     pub shed: u64,
-    /// Events that were refused for want of room.
+    /// Events refused for want of room.
     pub refused: u64,
 }
 
@@ -83,28 +82,28 @@ pub struct SubscriptionStatus {
 pub struct QueueStatus {
     /// Its name.
     pub queue: QueueName,
-    /// Whether it is still configured. One that is not takes no jobs, and stays while it holds some.
+    /// False if a reload removed it: it takes no more jobs, and stays until it is empty.
     pub configured: bool,
-    /// Jobs that wait for a reader.
+    /// Jobs waiting for a reader.
     pub waiting: u64,
-    /// Jobs that a reader has in hand.
+    /// Jobs in the hands of readers.
     pub in_hand: u64,
-    /// Jobs that may wait and be in hand.
+    /// Most jobs, waiting and in hand.
     pub messages_limit: u32,
-    /// Bytes of the jobs that wait and are in hand, each with 128 for its envelope.
+    /// Bytes of jobs waiting and in hand, with 128 for each envelope.
     pub bytes: u64,
-    /// Bytes that there may be.
+    /// Most bytes.
     pub bytes_limit: u64,
-    /// What becomes of a job that finds no room.
+    /// What happens to a job without room.
     pub when_full: QueuePolicy,
-    /// Deliveries after which a job goes to the dead letters.
+    /// Deliveries before a job becomes a dead letter.
     pub max_deliveries: u32,
-    /// The queue to which it goes then; none: it is dropped.
+    /// The queue for dead letters; none: they are dropped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dead_letter: Option<QueueName>,
-    /// Readers that wait for a job.
+    /// Readers waiting for a job.
     pub idle_readers: u64,
-    /// Senders that wait for room.
+    /// Senders waiting for room.
     pub blocked: u64,
     /// Jobs put in the last full second.
     pub put_rate: u64,
@@ -116,34 +115,34 @@ pub struct QueueStatus {
     pub delivered: u64,
     /// Jobs done so far.
     pub done: u64,
-    /// Deliveries that came back undone.
+    /// Deliveries returned undone.
     pub returned: u64,
-    /// Jobs that were delivered too often.
+    /// Jobs that ran out of deliveries.
     pub dead: u64,
-    /// Jobs that were lost for want of room.
+    /// Jobs lost for want of room.
     pub shed: u64,
-    /// Jobs that were refused for want of room.
+    /// Jobs refused for want of room.
     pub refused: u64,
 }
 
-/// A job that waits in a queue.
+/// One waiting job.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct JobStatus {
     /// The same at each delivery.
     pub id: MessageId,
-    /// Who put it: an extension's id, or `main`.
+    /// The sending extension's id, or `main`.
     pub sender: String,
     /// When it was put.
     #[serde(serialize_with = "rfc3339")]
     pub put: SystemTime,
-    /// How often it was delivered from this queue.
+    /// Deliveries from this queue so far.
     pub deliveries: u32,
-    /// Of a dead letter: the queue in which it died.
+    /// For a dead letter: the queue where it died.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub died_in: Option<QueueName>,
-    /// Of a dead letter: how often it was delivered there.
+    /// For a dead letter: its deliveries there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub died_after: Option<u32>,
     /// Bytes of its payload.
@@ -164,7 +163,6 @@ pub(crate) fn queues(bus: &Bus) -> Vec<QueueStatus> {
     bus.queue_stats().into_iter().map(QueueStatus::new).collect()
 }
 
-/// The first jobs that wait in a queue.
 pub(crate) fn jobs(bus: &Bus, queue: &str, max: usize) -> Result<Vec<JobStatus>, Error> {
     let jobs = bus.queue(queue)?.jobs(max);
     Ok(jobs.into_iter().map(|job| JobStatus::new(bus, job)).collect())

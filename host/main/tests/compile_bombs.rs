@@ -1,4 +1,4 @@
-//! What a component takes to compile, Main does not. Alone in its process, since it measures it.
+//! Compiling a component costs Main no memory. Alone in its process, which it measures.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,7 +13,7 @@ use weir_host::{
     control::ExtensionState,
 };
 
-/// Bytes that Main's resident memory may grow by, at its highest.
+/// Growth of Main's peak resident memory, in bytes.
 const ALLOWED: u64 = 5 << 20;
 
 #[tokio::test]
@@ -38,7 +38,7 @@ async fn no_bomb_moves_the_memory_of_main() {
         let mut extension = ExtensionConfig::new(name.parse().unwrap(), dir.path().join(name));
         extension.autostart = false;
         extension.restart.policy = RestartPolicy::Never;
-        // What takes long takes memory, too: each has but one of the two.
+        // Slow ones need memory, too: each has only one of the two.
         let (seconds, memory) = if name == "time" { (2, 1 << 36) } else { (120, 512 << 20) };
         extension.limits.compile_timeout = Duration::from_secs(seconds);
         extension.limits.compile_memory = memory;
@@ -68,14 +68,13 @@ async fn no_bomb_moves_the_memory_of_main() {
     }
 }
 
-/// Bytes in a line of `/proc/self/status`.
 fn resident(name: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with(name)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
 }
 
-/// Processes that this one has started and that are still there, dead or alive.
+/// Child processes, dead or alive.
 fn children() -> usize {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
     let of = |task: &Path| {

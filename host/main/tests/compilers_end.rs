@@ -1,5 +1,5 @@
-//! What becomes of the process that compiles when nobody waits for it any more, and of Main when that
-//! does not do what it is there for. Alone in its process, since it counts its children.
+//! An abandoned compiler process ends, and Main survives one that misbehaves. Alone in its process, because it counts
+//! its children.
 
 #![expect(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test fails by panicking")]
 
@@ -22,7 +22,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The tests count the children of their process.
 static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
-/// One that neither reads nor answers.
 fn deaf() -> Compilation {
     Compilation::Child { program: "/bin/sleep".into(), arguments: vec!["1000".into()] }
 }
@@ -42,7 +41,7 @@ async fn main_with(extension: ExtensionConfig) -> Main {
     Main::builder(config).compilation(deaf()).start().await.unwrap()
 }
 
-/// Processes that this one has started and that are still there, dead or alive.
+/// Child processes, dead or alive.
 fn children() -> Vec<String> {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
     let of = |task: &Path| fs::read_to_string(task.join("children")).unwrap_or_default();
@@ -96,7 +95,7 @@ fn a_main_that_has_shut_down_leaves_no_compiler_dead_or_alive() {
     let mut extension = extension(&dir);
     extension.autostart = true;
     let config = Config::new(MainConfig::default(), vec![extension]);
-    // By a program that has nothing else to do with tokio.
+    // From a program without tokio.
     let (main, _started) = Main::builder(config).compilation(deaf()).launch().unwrap();
     while children().is_empty() {
         std::thread::yield_now();
@@ -115,7 +114,7 @@ async fn what_takes_as_long_to_compile_as_failures_count_is_not_compiled_for_eve
     let dir = tempfile::tempdir().unwrap();
     let mut bomb = extension(&dir);
     bomb.autostart = true;
-    // In the proportion of the defaults: `compile-timeout` and `restart.window` are a minute each.
+    // In proportion to the defaults: `compile-timeout` and `restart.window` are a minute each.
     bomb.limits.compile_timeout = Duration::from_millis(100);
     bomb.restart.policy = RestartPolicy::OnFailure;
     bomb.restart.window = Duration::from_millis(100);
@@ -133,7 +132,7 @@ fn a_file_that_has_no_room_in_the_compiler_is_refused_for_its_memory() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("padded.wasm");
     let mut component = wat::parse_str("(component)").unwrap();
-    // A custom section of 60 MiB, as interpreters carry their libraries in one.
+    // A custom section of 60 MiB, as interpreters carry for their libraries.
     let bytes: u32 = 60 << 20;
     component.push(0);
     component

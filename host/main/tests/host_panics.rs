@@ -1,6 +1,5 @@
-//! A panic in a function of the host costs the extension that called it, not Main. Alone in its
-//! process: what panics there is the program's own `tracing` subscriber, through which each line goes
-//! that an extension logs.
+//! A panic in a host function costs the calling extension, not Main. Alone in its process, because its `tracing`
+//! subscriber, which gets every log line, panics.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -23,10 +22,9 @@ use weir_host::{
 
 use self::support::{puppet, puppet_with, reached, set, start, tell};
 
-/// What a line begins with at which the subscriber panics.
+/// Lines that begin so panic the subscriber.
 const FATAL: &str = "panic here";
 
-/// A subscriber with a fault.
 struct Faulty;
 
 impl Subscriber for Faulty {
@@ -65,7 +63,7 @@ async fn a_panic_in_a_host_function_costs_the_extension_that_called_it_and_not_m
     let _set_by_another_test = tracing::subscriber::set_global_default(Faulty);
     let caller = puppet_with("caller", |c| c.wants = vec!["faulty@1".parse().unwrap()]);
     let main = start(vec![puppet("faulty"), caller, puppet("other")]).await;
-    // By each way on which a line gets there: `weir:iec/log` and WASI's streams.
+    // By each path of a line: `weir:iec/log` and WASI's streams.
     for command in ["log panic here", "print panic here\n", "eprint panic here\n"] {
         let others = async {
             for number in 0..100 {
@@ -119,7 +117,7 @@ async fn a_panic_while_it_starts_is_the_end_of_that_start() {
 async fn a_panic_over_the_last_words_of_one_that_ends_is_not_mains_end() {
     let _set_by_another_test = tracing::subscriber::set_global_default(Faulty);
     let main = start(vec![puppet("terse"), puppet("other")]).await;
-    // Without a line feed: it is a line when the extension ends.
+    // Without a line feed: a line when the extension ends.
     assert_eq!(tell(&main, "terse", "print panic here").await.unwrap(), "");
     main.control().stop("terse").await.unwrap();
     let status = main.control().status("terse").unwrap();

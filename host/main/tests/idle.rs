@@ -1,5 +1,5 @@
-//! An extension that waits for its inbox, a socket and a far timer costs nothing until one of them
-//! wakes it. Alone in its process, since it watches the worker thread.
+//! An extension waiting for its inbox, a socket and a far timer costs nothing. Alone in its process, because it
+//! watches the worker thread.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -20,7 +20,7 @@ fn tasks() -> impl Iterator<Item = (String, PathBuf)> {
     })
 }
 
-/// What the kernel has counted of a thread: context switches and ticks of processor time.
+/// Context switches and ticks of processor time of a thread.
 fn activity(task: &Path) -> Vec<String> {
     let status = fs::read_to_string(task.join("status")).unwrap();
     let stat = fs::read_to_string(task.join("stat")).unwrap();
@@ -44,7 +44,7 @@ async fn message_socket_and_stop_each_wake_a_poll_that_else_makes_no_wakeup() {
     let (mut connection, _) = listener.accept().unwrap();
     let mut woken = main.client().subscribe("woken.>").unwrap();
 
-    // The pool's threads, which compiled, go after 10 s; each takes the worker's attention.
+    // Idle pool threads end after 10 s; each end wakes the worker.
     let mut tick = tokio::time::interval(Duration::from_millis(250));
     while tasks().any(|(name, _)| name == "weir-blocking") {
         tick.tick().await;

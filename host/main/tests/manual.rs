@@ -1,4 +1,4 @@
-//! The manual of the operator's file, against the keys that Weir reads with all its sections.
+//! The manual of the operator's file against the keys that Weir reads.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,5 +1,4 @@
-//! One topic and 1024 subscribers, and a subscriber that never reads. Alone in its process, since it
-//! measures its memory.
+//! One topic, 1024 subscribers, and one that never reads. Alone in its process, because it measures its memory.
 
 #![expect(
     clippy::unwrap_used,
@@ -24,21 +23,20 @@ use weir_host::{
 const SUBSCRIBERS: usize = 1024;
 const DELIVERIES: usize = 1_000_000;
 
-/// What a packet has.
+/// Bytes.
 const PACKET: usize = 1024;
 
-/// A day's worth of events.
 const DAY: usize = 10_000_000;
 
 /// Events that may wait for each.
 const INBOX: u64 = 50;
 
-/// What is published event by event.
+/// Events published one by one.
 const STEPS: usize = 200;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// One that stalls, the others, and one that does not read: all in one process, one after the other.
+/// A stalled one, the others, and one that never reads, one after the other in one process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_million_deliveries_arrive_in_order_and_what_is_not_read_stays_within_its_bounds() {
     let main = start().await;
@@ -55,16 +53,16 @@ async fn a_million_deliveries_arrive_in_order_and_what_is_not_read_stays_within_
     }
     let grown = curve.iter().max().unwrap() - curve[0];
     eprintln!("resident KiB, ten times over {} deliveries: {:?}", rounds * SUBSCRIBERS, kib(&curve));
-    // What inboxes hold are references: a copy for each would take up to 50 MiB.
+    // Inboxes hold references: copies would take up to 50 MiB.
     assert!(grown <= 8 * 1024 * 1024, "{grown} bytes more than at first");
 
-    // One that stalls changes nothing for the others: they have each event before the next comes.
+    // A stalled one changes nothing for the others: they get each event before the next.
     let before = in_step(&main, 0, STEPS).await;
     assert!(ask(&client, 0, "stall").await.starts_with(&(rounds + STEPS).to_string()));
     let memory = resident();
     let beside = in_step(&main, 1, STEPS).await;
     eprintln!("a step takes {before:?}, and {beside:?} with one that stalls");
-    // Other work of the machine may fall on one of the two.
+    // Other load may fall on one of the two.
     assert!(beside < 20 * before, "{beside:?} for a step that took {before:?}");
     let grown = resident().saturating_sub(memory);
     assert!(grown <= 8 * 1024 * 1024, "{grown} bytes more with one that stalls");
@@ -82,7 +80,7 @@ async fn a_million_deliveries_arrive_in_order_and_what_is_not_read_stays_within_
     main.shutdown().await.unwrap();
 }
 
-/// Publishes so many packets, each when all but the first `stalled` have had the one before; the median time for one.
+/// Publishes `steps` packets, each after all but the first `stalled` got the one before; returns the median time.
 async fn in_step(main: &Main, stalled: usize, steps: usize) -> Duration {
     let packet = vec![b'x'; PACKET];
     let mut took = Vec::new();
@@ -104,7 +102,7 @@ async fn in_step(main: &Main, stalled: usize, steps: usize) -> Duration {
     took[took.len() / 2]
 }
 
-/// With nobody who reads, as many events wait for each as it has room for: memory holds each of them once.
+/// With no reader, each inbox fills up, and memory holds each event once.
 async fn stored_once(main: &Main) {
     for subscriber in 1..SUBSCRIBERS {
         ask(main.client(), subscriber, "stall").await;
@@ -119,11 +117,9 @@ async fn stored_once(main: &Main) {
     let waiting = waiting(main);
     assert_eq!(waiting, SUBSCRIBERS as u64 * INBOX);
     eprintln!("{waiting} events of {PACKET} bytes wait, each with {SUBSCRIBERS}: {} KiB more", grown / 1024);
-    // A copy for each would take 50 MiB.
     assert!(grown <= 8 * 1024 * 1024, "{grown} bytes more");
 }
 
-/// Ten million events to one that never reads.
 async fn never_reads(main: &Main) {
     let client = main.client();
     let before = resident();
@@ -143,8 +139,7 @@ async fn never_reads(main: &Main) {
     assert_eq!(status.shed + status.inbox_messages, DAY as u64);
 }
 
-/// Publishes so many packets, never more ahead of any subscriber than an inbox holds; and the resident memory,
-/// ten times.
+/// Publishes packets, at most an inbox ahead of any subscriber; returns ten samples of resident memory.
 async fn broadcast(main: &Main, rounds: usize) -> Vec<u64> {
     let client = main.client();
     let mut curve = vec![resident()];
@@ -152,7 +147,7 @@ async fn broadcast(main: &Main, rounds: usize) -> Vec<u64> {
     for round in 1..=rounds {
         let Receipt { delivered, shed, refused, .. } = client.publish("flood", packet.clone()).await.unwrap();
         assert_eq!((delivered as usize, shed, refused), (SUBSCRIBERS, 0, 0));
-        // All others have the publisher wait.
+        // The others make the publisher wait.
         if round % 32 == 0 {
             heard(client, 0, round).await;
         }
@@ -168,13 +163,12 @@ fn subscription(main: &Main, subscriber: &str) -> SubscriptionStatus {
     all.find(|subscription| subscription.subscriber == subscriber).unwrap()
 }
 
-/// Events of the flood that wait, with all subscribers.
 fn waiting(main: &Main) -> u64 {
     let all = main.control().topics().subscriptions.into_iter();
     all.filter(|subscription| subscription.subscriber != "deaf").map(|own| own.waiting).sum()
 }
 
-/// What a subscriber has to tell once it has heard so many events.
+/// A subscriber's report after this many events.
 async fn heard(client: &Client, subscriber: usize, events: usize) -> String {
     let began = Instant::now();
     loop {
@@ -227,7 +221,6 @@ fn kib(curve: &[u64]) -> Vec<u64> {
     curve.iter().map(|bytes| bytes / 1024).collect()
 }
 
-/// Bytes of this process in memory.
 fn resident() -> u64 {
     let statm = fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = statm.split(' ').nth(1).unwrap().parse().unwrap();

@@ -1,5 +1,4 @@
-//! What an instance took is given back when it dies, however often. Alone in its process, since it
-//! measures it.
+//! A dead instance leaves nothing behind, however often. Alone in its process, because it measures its memory.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -23,15 +22,15 @@ use weir_host::{
 const WARM_UP: usize = 1_000;
 const CYCLES: usize = 10_000;
 
-/// Bytes of resident memory that all cycles together may add: 39 for each. They add 4 to 8 KiB as a rule; a leak of 100
-/// bytes in each adds 616 KiB, of which the heap had the rest free before.
+/// Resident bytes that all cycles may add: 39 each. Usually they add 4 to 8 KiB; a leak of 100 bytes a cycle adds 616
+/// KiB, the rest of it out of the heap's free memory.
 const ALLOWED: u64 = 384 * 1024;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What ends an instance, and what becomes of the request that it had in hand.
+/// Ends of an instance, and the outcome of its request in hand.
 const KILLS: [(&str, Error); 5] = [
-    // With a file open and a request of its own under way.
+    // With a file open and a request under way.
     ("all open /data/file; send neighbour@1 run echo x; trap", Error::Trapped),
     ("exit 1", Error::PeerGone),
     ("spin", Error::Trapped),
@@ -68,7 +67,6 @@ async fn ten_thousand_restarts_leave_memory_files_threads_tasks_and_waiters_as_t
     assert!(grown <= ALLOWED, "{grown} bytes more: {before:?}, {after:?}");
 }
 
-/// Two puppets, of which one is always started again.
 async fn start(directory: &std::path::Path) -> Main {
     let mut victim = puppet("victim");
     victim.wants = vec!["neighbour@1".parse().unwrap()];
@@ -80,17 +78,17 @@ async fn start(directory: &std::path::Path) -> Main {
     victim.restart.max_backoff = Duration::from_millis(1);
     victim.restart.failures = 1000;
     victim.restart.window = Duration::from_millis(10);
-    // What is spun through is soon used up.
+    // Soon used up by a spin.
     victim.limits.message_size = 64 * 1024;
     victim.limits.fuel_per_message = 1_000_000;
     victim.limits.cpu_share = "100%".parse().unwrap();
 
     let mut main = MainConfig::default();
     main.request_timeout = PATIENCE;
-    // Always the same one, since it never rests for long.
+    // Always the same thread, because it never rests for long.
     main.blocking_threads = 1;
     let tasks = Service::new("tasks@1".parse().unwrap()).on("count".parse().unwrap(), async |_| {
-        // Of the runtime that this runs on, which is Main's.
+        // Of Main's runtime, where this runs.
         Ok(Handle::current().metrics().num_alive_tasks().to_string().into())
     });
     let config = Config::new(main, vec![victim, puppet("neighbour")]);
@@ -105,7 +103,7 @@ fn puppet(id: &str) -> ExtensionConfig {
     puppet
 }
 
-/// Ends the instance, with another request behind the one that does; returns when the next one serves.
+/// Ends the instance with another request waiting; returns when the next one serves.
 async fn kill(main: &Main, events: &mut MainEvents, cycle: usize) {
     let (command, outcome) = &KILLS[cycle % KILLS.len()];
     let client = main.client();
@@ -114,7 +112,6 @@ async fn kill(main: &Main, events: &mut MainEvents, cycle: usize) {
     assert_eq!(killed.as_ref(), Err(outcome), "cycle {cycle}: {command}");
     match behind {
         Ok(answer) => assert_eq!(answer, "next"),
-        // It had died before that was sent.
         Err(error) => assert!(matches!(error, Error::NoProvider(_)), "cycle {cycle}: {error}"),
     }
     loop {
@@ -130,7 +127,7 @@ async fn kill(main: &Main, events: &mut MainEvents, cycle: usize) {
     }
 }
 
-/// Calls the neighbour for as long as `goes_on` says; returns how often.
+/// Calls the neighbour while `goes_on`; returns how often.
 async fn use_neighbour(client: Client, goes_on: Arc<AtomicBool>) -> usize {
     let mut calls = 0;
     while goes_on.load(Ordering::Relaxed) {
@@ -167,7 +164,6 @@ impl Footprint {
     }
 }
 
-/// Bytes of this process that are in memory.
 fn resident() -> u64 {
     let rollup = fs::read_to_string("/proc/self/smaps_rollup").unwrap();
     let line = rollup.lines().find_map(|line| line.strip_prefix("Rss:")).unwrap();

@@ -1,5 +1,4 @@
-//! `cpu-share`: what a guest takes of the worker thread over time. Alone in its process, so that no
-//! other test takes the processors away.
+//! `cpu-share` over time. Alone in its process, so that no other test takes the processors.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -27,7 +26,7 @@ use self::{
 
 const TEN_SECONDS: Duration = Duration::from_secs(10);
 
-/// Runs the guest `hostile` with that share, and with fuel that only a message renews.
+/// The guest `hostile` with this share, and fuel that only messages renew.
 fn sharing(id: &str, share: &str, fuel: u64) -> ExtensionConfig {
     let mut sharing = extension(id, "hostile");
     sharing.fulfills = vec![format!("{id}@1").parse().unwrap()];
@@ -35,17 +34,16 @@ fn sharing(id: &str, share: &str, fuel: u64) -> ExtensionConfig {
     sharing.publishes = vec![id.parse().unwrap()];
     sharing.limits.cpu_share = share.parse().unwrap();
     sharing.limits.fuel_per_message = fuel;
-    // None of them listens.
     sharing.limits.stop_timeout = Duration::from_millis(200);
     set(&mut sharing, "contract", &format!("{id}@1"));
     sharing
 }
 
-/// Case 52 of the hostile ones.
+/// Case 52 of `hostile`.
 #[tokio::test]
 async fn a_spin_on_receive_and_one_just_under_its_fuel_stay_within_their_share() {
     const ENDLESS: u64 = 1_000_000_000_000_000;
-    // What `work-and-receive` is told to do takes nine tenths of this.
+    // Nine tenths of it are used by `work-and-receive`.
     const FUEL: u64 = 2_000_000;
     let kinds = [
         ("spin-5", "5%", ENDLESS, "storm receive", 0.05),
@@ -57,7 +55,7 @@ async fn a_spin_on_receive_and_one_just_under_its_fuel_stay_within_their_share()
     let worker = Worker::find();
     let (began, ran) = (Instant::now(), worker.times());
     let before = kinds.map(|(id, ..)| stage.status(id).cpu);
-    // None of them answers: the deadline is the clock.
+    // None answers: the deadline is the clock.
     let calls = kinds.map(|(id, _, _, command, _)| {
         let (contract, patience) = (format!("{id}@1"), CallOptions::default().timeout(TEN_SECONDS));
         let client = stage.main.client().clone();
@@ -66,8 +64,7 @@ async fn a_spin_on_receive_and_one_just_under_its_fuel_stay_within_their_share()
     let outcomes = join_all(calls).await;
     let cpu = kinds.map(|(id, ..)| stage.status(id).cpu);
     let (took, ran) = (began.elapsed(), worker.times() - ran);
-    // A thread that was never idle could not give each of them its share, nor can it be told from the
-    // outside how it should have divided what it had.
+    // On a thread that was never idle the shares could not all be met, nor can a test tell the right division.
     let was_idle = took.saturating_sub(ran.on_a_processor + ran.waiting_for_one) > took / 20;
     for (kind, outcome) in outcomes.into_iter().enumerate() {
         let (id, .., share) = kinds[kind];
@@ -83,10 +80,9 @@ async fn a_spin_on_receive_and_one_just_under_its_fuel_stay_within_their_share()
     stage.stands().await;
 }
 
-/// The worker thread as the kernel sees it.
 struct Worker(PathBuf);
 
-/// For how long a thread has run, and for how long it could have run and had no processor.
+/// Time on a processor, and time waiting for one.
 #[derive(Clone, Copy, Debug)]
 struct Times {
     on_a_processor: Duration,

@@ -1,6 +1,5 @@
-//! One shared queue with 24 readers and 8 writers, half of each native threads and half extensions, while
-//! extensions that read are killed at random, from within and from outside: every job is done, none is lost,
-//! each delivery goes to one reader, and deliveries are counted.
+//! A shared queue with 24 readers and 8 writers, half threads and half extensions, while reading extensions are
+//! killed at random: every job is done, none lost, each delivery goes to one reader, and deliveries are counted.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -28,28 +27,28 @@ const JOBS: u32 = 60_000;
 const WRITERS: u32 = 8;
 const READERS: u32 = 24;
 
-/// One job in so many ends the extension that takes it, somewhere on the way.
+/// One job in this many kills the extension that takes it.
 const DEADLY: u32 = 20;
 
-/// One in so many is done by nobody else either, and ends as a dead letter.
+/// One in this many is never done, and ends as a dead letter.
 const POISON: u32 = 500;
 
 const MAX_DELIVERIES: u32 = 5;
 
-/// Jobs by which the threads that read may be ahead of the extensions that do.
+/// Jobs by which reading threads may be ahead of extensions.
 const AHEAD: u32 = 500;
 
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Where an extension ends, and how; at `done`, one that takes job after job has finished it before.
+/// Where and how an extension ends; at `done`, a reader of one job after the other has already finished it.
 const POINTS: [&str; 4] = ["first", "midway", "published", "done"];
 const HOWS: [&str; 4] = ["trap", "exit", "finish", "fuel"];
 
-/// What is in the causes of deaths, of which each must have happened with a job in hand.
+/// Parts of causes, each of which must occur with a job in hand.
 const CAUSES: [&str; 5] =
     ["trapped", "exited with code", "finished", "fuel-per-message", "did not stop within"];
 
-/// Who was seen with which delivery of which job.
+/// The reader of each delivery of each job.
 #[derive(Default)]
 struct Book {
     seen: Mutex<BTreeMap<(u32, u32), String>>,
@@ -66,7 +65,7 @@ impl Book {
         by.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether threads are so far ahead that it is for the extensions to take.
+    /// Whether it is the extensions' turn to take.
     fn is_ahead(&self) -> bool {
         let [threads, extensions] =
             [&self.by_threads, &self.by_extensions].map(|by| by.load(Ordering::Relaxed));
@@ -74,7 +73,7 @@ impl Book {
     }
 }
 
-/// Ends all that loops or waits once somebody panics, so that the test fails instead of waiting for ever.
+/// Ends all loops and waits after a panic, so that the test fails instead of hanging.
 struct Alarm<'t>(&'t AtomicBool, Control);
 
 impl Drop for Alarm<'_> {
@@ -118,7 +117,6 @@ fn every_job_is_done_and_none_is_lost_while_readers_are_killed() {
                     if writer % 2 == 0 {
                         wait(queue.put_within(PATIENCE, payload)).unwrap();
                     } else {
-                        // An extension puts it.
                         let contract = format!("w{writer}@1");
                         wait(client.call(&contract, "run", format!("put jobs {payload}"))).unwrap();
                     }
@@ -140,7 +138,7 @@ fn every_job_is_done_and_none_is_lost_while_readers_are_killed() {
                     };
                     let number = number_of(&job.payload);
                     book.enter(&format!("thread {reader}"), number, job.deliveries);
-                    // A thread does not die of what kills an extension, but of poison neither is it done.
+                    // Deadly jobs do not kill threads, but they do not finish poison either.
                     if number.is_multiple_of(POISON) {
                         dropped.fetch_add(1, Ordering::Relaxed);
                     } else {
@@ -203,7 +201,7 @@ fn every_job_is_done_and_none_is_lost_while_readers_are_killed() {
     };
     assert!(letters.iter().all(|job| is_from_here(&job.died_in) && job.died_after == Some(MAX_DELIVERIES)));
 
-    // What is done was seen with whom it was delivered to last: nobody dies between that and the end of it unseen.
+    // The last delivery of a job is the one that finished it, because no reader dies unseen between the two.
     let seen = book.seen.lock().unwrap();
     let mut last: BTreeMap<u32, (u32, &str)> =
         seen.iter().map(|((number, delivery), reader)| (*number, (*delivery, &**reader))).collect();
@@ -215,7 +213,7 @@ fn every_job_is_done_and_none_is_lost_while_readers_are_killed() {
     let deliveries: u64 = last.values().map(|(delivery, _)| u64::from(*delivery)).sum();
     assert_eq!(delivered, deliveries + dead * u64::from(MAX_DELIVERIES));
 
-    // Each that came back came from one who died with it or as it was stopped, or from a thread that dropped it.
+    // Each return came from a reader that died or was stopped, or from a thread that dropped it.
     let died: u64 = CAUSES.iter().map(|cause| deaths.of(cause)).sum();
     let others = dropped.into_inner() + stopped.into_inner();
     assert!(returned <= died + u64::from(others) + deaths.missed, "{returned} returned, {others} others");
@@ -232,16 +230,14 @@ fn every_job_is_done_and_none_is_lost_while_readers_are_killed() {
     assert!(extensions().map(|(_, done)| *done).sum::<u32>() >= JOBS / 3, "{by:?}");
 }
 
-/// Deaths with a job in hand, by cause.
 #[derive(Debug, Default)]
 struct Deaths {
     by_cause: HashMap<String, u64>,
-    /// Events that were not seen, each of which may have been one.
+    /// Missed events, each possibly a death.
     missed: u64,
 }
 
 impl Deaths {
-    /// Counts until Main has ended.
     async fn count(mut events: MainEvents) -> Self {
         let mut deaths = Self::default();
         while let Some(event) = events.next().await {
@@ -261,18 +257,17 @@ impl Deaths {
     }
 }
 
-/// What a job says, its number last: mostly nothing, or what becomes of the extension that takes it.
+/// A job's payload, its number last: usually nothing else, or how its extension should end.
 fn job(seed: u64, number: u32) -> String {
     let mut chance = Rng::with_seed(seed.wrapping_add(number.into()));
     let is_poison = number.is_multiple_of(POISON);
     if is_poison || chance.u32(0..DEADLY) == 0 {
-        // Poison is never done.
         let points = if is_poison { 0..POINTS.len() - 1 } else { 0..POINTS.len() };
         let (point, how) = (POINTS[chance.usize(points)], HOWS[chance.usize(0..HOWS.len())]);
         return format!("end {point} {how} {number}");
     }
     match chance.u32(0..50) {
-        // Longer than one that is stopped has to end.
+        // Longer than the stop deadline.
         0 => format!("wait 3 {number}"),
         _ => format!("job {number}"),
     }
@@ -292,7 +287,7 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// Loses nothing, and so holds extensions back where the test does not keep up.
+/// Loses nothing, so it holds extensions back if the test is slow.
 fn listening() -> weir_host::client::SubscribeOptions {
     weir_host::client::SubscribeOptions::default().policy(Policy::Block)
 }
@@ -304,7 +299,7 @@ fn config() -> Config {
         reader.publishes = vec!["worked.>".parse().unwrap()];
         let mode = if n % 2 == 0 { "one-by-one" } else { "next" };
         reader.config.extend([("queue".to_owned(), "jobs".to_owned()), ("mode".to_owned(), mode.to_owned())]);
-        // What is used up in a few milliseconds, and time to stop in which not all do.
+        // Fuel for a few milliseconds, and a stop deadline that some miss.
         reader.limits.message_size = 64 * 1024;
         reader.limits.fuel_per_message = 2_000_000;
         reader.limits.stop_timeout = Duration::from_millis(1);
@@ -327,7 +322,7 @@ fn config() -> Config {
     jobs.dead_letter = Some("dead".parse().unwrap());
     config.queues.insert("jobs".parse().unwrap(), jobs);
     let mut dead = QueueConfig::default();
-    // Room for all: how many die so often is for chance to say.
+    // Room for all, because the number of dead ones is random.
     dead.messages = JOBS;
     dead.bytes = u64::from(JOBS) * 256;
     config.queues.insert("dead".parse().unwrap(), dead);

@@ -1,5 +1,4 @@
-//! Storage reloaded again and again while it is written to: what it had answered is there, and nobody
-//! who writes notices more than a pause.
+//! Storage reloaded again and again under writes: answered writes are there, and writers notice only a pause.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -21,10 +20,9 @@ use weir_host::{
 
 const RELOADS: u64 = 20;
 
-/// Who writes, each one key after the other.
+/// Writers, each writing one key after the other.
 const WRITERS: usize = 64;
 
-/// Answers between the end of one reload and the next.
 const BETWEEN: u64 = 300;
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -39,7 +37,6 @@ async fn what_storage_answered_during_twenty_reloads_is_all_there() {
     for writer in 0..WRITERS {
         writers.spawn(write(main.client().clone(), writer, goes_on.clone(), count.clone()));
     }
-    // With the last writer, all waiting ends.
     drop(count);
 
     let mut during = 0;
@@ -82,7 +79,7 @@ async fn start(directory: &std::path::Path) -> Main {
     Main::builder(Config::new(main, vec![storage])).start().await.unwrap()
 }
 
-/// Sets one key after the other, for as long as `goes_on` says; returns how many.
+/// Sets one key after the other while `goes_on`; returns how many.
 async fn write(
     client: Client,
     writer: usize,

@@ -1,6 +1,6 @@
-//! `kill -9` of Main at any moment: what storage had answered is there when it starts again.
+//! `kill -9` of Main at any moment: answered writes are there after the restart.
 //!
-//! The Main that is killed is a process of its own: this test once more, told by its environment.
+//! The killed Main is another process: this test again, told by its environment.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "the process that is killed tells what it has done")]
@@ -19,10 +19,10 @@ use weir_host::{Client, Config, ExtensionConfig, Main, MainConfig, config::DirGr
 
 const ROUNDS: usize = 20;
 
-/// Calls that are under way at any time: one for each key, which makes its value larger by one.
+/// Calls under way: one for each key, incrementing its value.
 const IN_FLIGHT: usize = 1000;
 
-/// In the environment of the process that is killed: the directory of its storage.
+/// Environment variable with the killed process's storage directory.
 const VICTIM: &str = "WEIR_TEST_VICTIM";
 
 #[tokio::test]
@@ -33,13 +33,13 @@ async fn after_a_kill_at_any_moment_all_that_storage_answered_is_there() {
     let directory = tempfile::tempdir().unwrap();
     let mut stored = BTreeMap::new();
     for round in 0..ROUNDS {
-        // From before the first answer of all to after each key had several.
+        // From before the first answer to several answers for each key.
         let acknowledged = kill_after(round * 311, directory.path());
         let main = start(directory.path()).await;
         for key in 0..IN_FLIGHT {
             let value = get(main.client(), key).await;
             let least = acknowledged.get(&key).or(stored.get(&key)).copied().unwrap_or(0);
-            // The next one may have been written and not answered.
+            // The next value may be written without an answer.
             assert!((least..=least + 1).contains(&value), "round {round}, key {key}: {value}, not {least}");
             stored.insert(key, value);
         }
@@ -48,7 +48,7 @@ async fn after_a_kill_at_any_moment_all_that_storage_answered_is_there() {
     assert!(stored.values().sum::<u64>() > 10_000, "{stored:?}");
 }
 
-/// Starts a Main and kills it when it has said so many answers; returns the last answer for each key.
+/// Starts a Main and kills it after this many answers; returns the last answer for each key.
 fn kill_after(answers: usize, directory: &Path) -> BTreeMap<usize, u64> {
     let name = std::thread::current().name().unwrap().to_owned();
     let mut victim = Command::new(env::current_exe().unwrap())
@@ -61,7 +61,7 @@ fn kill_after(answers: usize, directory: &Path) -> BTreeMap<usize, u64> {
     let mut acknowledged = BTreeMap::new();
     let mut seen = 0;
     for line in lines {
-        // The first one stands behind what the test harness prints.
+        // The first one follows output of the test harness.
         let line = line.unwrap();
         let Some((_, answer)) = line.split_once("set ") else { continue };
         if let Some((key, value)) = answer.split_once(' ') {
@@ -77,7 +77,6 @@ fn kill_after(answers: usize, directory: &Path) -> BTreeMap<usize, u64> {
     acknowledged
 }
 
-/// Counts up the value of each key, and says so after each answer.
 async fn count_until_killed(directory: &Path) {
     let main = start(directory).await;
     let mut counters = JoinSet::new();

@@ -1,4 +1,4 @@
-//! Extensions cost no threads. Alone in its process, since it counts them.
+//! Extensions cost no threads. Alone in its process, because it counts them.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -8,7 +8,7 @@ use weir_host::{Config, ExtensionConfig, Main, MainConfig, control::ExtensionSta
 
 const BLOCKING_THREADS: u16 = 2;
 
-/// Threads of this process by what they are: those of the blocking pool, which come and go, and others.
+/// Threads of the blocking pool, which come and go, and others.
 fn threads() -> (usize, usize) {
     let names = fs::read_dir("/proc/self/task")
         .unwrap()

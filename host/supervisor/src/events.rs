@@ -1,4 +1,4 @@
-//! What happens to extensions, as a stream for whoever embeds Main.
+//! Events of Main and its extensions, as a stream.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::roster::{ExtensionState, FailureRecord};
 /// Events that a slow listener may lag behind.
 pub const KEPT_EVENTS: usize = 1024;
 
-/// Something that happened to an extension, or to Main.
+/// An event of an extension or of Main.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum MainEvent {
-    /// It came into another state.
+    /// An extension changed its state.
     State {
         /// The extension.
         extension: ExtensionId,
@@ -27,40 +27,40 @@ pub enum MainEvent {
         from: ExtensionState,
         /// The state now.
         to: ExtensionState,
-        /// Why, where there is more to say.
+        /// Why, if there is more to say.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// It failed.
+    /// An extension failed.
     Failed(Box<FailureRecord>),
-    /// Messages found no room in an inbox, or jobs in a queue. Said at 1, 2, 4, 8 and so on of them, so that
-    /// a flood of messages is no flood of these.
+    /// An inbox or queue had no room for messages. Sent at the 1st, 2nd, 4th, 8th and so on, so that a flood of
+    /// messages is no flood of events.
     Shed {
-        /// The extension, or `main`; of a queue, as in `queue uploads`.
+        /// The extension, `main`, or a queue, as in `queue uploads`.
         receiver: String,
         /// Messages that found no room since Main started.
         total: u64,
     },
-    /// Main has begun to stop every extension, and ends when they have ended.
+    /// Main has begun to stop every extension, and will end.
     Stopping,
-    /// Main reads its configuration anew and applies it.
+    /// Main reloads its configuration.
     Reloading,
-    /// That is done, or was refused.
+    /// The reload is done, or was refused.
     Reloaded,
-    /// This listener was too slow: events passed unseen.
+    /// This listener was too slow and missed events.
     Lagged {
         /// How many.
         missed: u64,
     },
 }
 
-/// A stream of [`MainEvent`]s from the moment it was asked for.
+/// A stream of [`MainEvent`]s, from the call that made it.
 #[derive(Debug)]
 pub struct MainEvents(pub UntilEnded<Arc<MainEvent>>);
 
 impl MainEvents {
-    /// The next event; none once Main has ended and all that came before has been read. Dropping the
-    /// future loses none.
+    /// Waits for the next event. None once Main has ended and all earlier events are read. Dropping the future loses
+    /// no event.
     pub async fn next(&mut self) -> Option<MainEvent> {
         Some(match self.0.next().await? {
             Ok(event) => Arc::unwrap_or_clone(event),
@@ -69,7 +69,7 @@ impl MainEvents {
     }
 }
 
-/// What Main says, for as long as it lives: handles that outlive it keep the channel itself open.
+/// A broadcast that ends with Main, although handles that outlive Main keep its channel open.
 #[derive(Debug)]
 pub struct UntilEnded<T> {
     said: broadcast::Receiver<T>,
@@ -82,7 +82,7 @@ impl<T: Clone> UntilEnded<T> {
         Self { said, ended }
     }
 
-    /// The next that was said, or how many passed unseen.
+    /// The next item, or how many this receiver missed.
     pub async fn next(&mut self) -> Option<Result<T, u64>> {
         tokio::select! {
             biased;
@@ -91,7 +91,7 @@ impl<T: Clone> UntilEnded<T> {
                 Err(RecvError::Lagged(missed)) => Some(Err(missed)),
                 Err(RecvError::Closed) => None,
             },
-            // The last words may have come just before the end, and after the look above.
+            // The last items may have come after the look above and before the end.
             _ended = self.ended.recv() => match self.said.try_recv() {
                 Ok(said) => Some(Ok(said)),
                 Err(TryRecvError::Lagged(missed)) => Some(Err(missed)),

@@ -1,7 +1,6 @@
 //! The lifecycles of extensions: start order, stops, restarts, reloads, failure records.
 //!
-//! Owns the roster, in which every extension's state stands. Holds handles only: it knows neither what messages say
-//! nor what a Store holds.
+//! Owns the roster with the state of every extension. Knows neither the content of messages nor of Stores.
 
 mod events;
 mod mappings;

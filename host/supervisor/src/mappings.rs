@@ -1,54 +1,52 @@
-//! How many extensions the kernel lets one process have room for.
+//! How many extensions fit into the memory mappings that the kernel allows one process.
 //!
-//! Beyond its bound on memory mappings, the heap of Main cannot grow either. Both figures are of idle
-//! extensions, each with one linear memory; what others take more, and Main itself, comes out of the
-//! reserve.
+//! Beyond that bound not even Main's heap can grow. The figures are of idle extensions with one linear memory each;
+//! the reserve is for Main and larger ones.
 
 use std::{collections::BTreeSet, fs};
 
 use weir_config::{Config, ExtensionConfig};
 
-/// There are more extensions than the kernel has memory mappings for.
+/// The kernel has too few memory mappings for the extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{extensions} extensions are configured, and only {fit} fit: each takes memory mappings, of which \
+    "{extensions} extensions are configured, and only {fit} fit: each takes memory mappings, and \
      `vm.max_map_count` allows this process {allowed}; raise it with `sysctl -w vm.max_map_count={needed}`"
 )]
 pub struct TooFewMappings {
-    /// Extensions that are configured.
+    /// Configured extensions.
     pub extensions: u64,
     /// Extensions that fit.
     pub fit: u64,
-    /// Mappings that this process may have.
+    /// Mappings allowed to this process.
     pub allowed: u64,
-    /// Mappings that would be enough.
+    /// Mappings that suffice.
     pub needed: u64,
 }
 
-/// Memory mappings of one running extension: its stack, its memory and its tables, with their guards.
+/// Mappings of one running extension: its stack, memory and tables, with guards.
 const OF_AN_EXTENSION: u64 = 7;
 
-/// Of the code of one component, for one size of stack and kind of traces; extensions that run the same share it.
+/// Mappings of one component's code, for one stack size and kind of traces; extensions share it.
 const OF_A_PROGRAM: u64 = 3;
 
-/// Left for all else: libraries, threads, the heap.
+/// Mappings for libraries, threads and the heap.
 const RESERVE: u64 = 2_000;
 
-/// Whether this machine has memory mappings for the extensions of this configuration.
+/// Checks that the kernel allows enough memory mappings for these extensions.
 ///
 /// # Errors
 ///
-/// Fails if it has not.
+/// Fails if it does not.
 pub fn check_mappings(config: &Config) -> Result<(), TooFewMappings> {
     check(&config.extensions, allowed())
 }
 
-/// Mappings that this process may have: `vm.max_map_count`. None where there is no such bound to read.
+/// `vm.max_map_count`, or none if it cannot be read.
 fn allowed() -> Option<u64> {
     fs::read_to_string("/proc/sys/vm/max_map_count").ok()?.trim().parse().ok()
 }
 
-/// Refuses more extensions than fit.
 fn check(extensions: &[ExtensionConfig], allowed: Option<u64>) -> Result<(), TooFewMappings> {
     let programs: BTreeSet<_> = extensions
         .iter()
@@ -71,7 +69,7 @@ fn fits(extensions: u64, programs: u64, allowed: u64) -> Result<(), TooFewMappin
     if taken <= free {
         return Ok(());
     }
-    // Of others like them.
+    // For the same mix of programs.
     let fit = u128::from(extensions) * u128::from(free) / u128::from(taken);
     let fit = u64::try_from(fit).unwrap_or(u64::MAX);
     Err(TooFewMappings { extensions, fit, allowed, needed: taken.saturating_add(RESERVE) })
@@ -88,7 +86,7 @@ mod tests {
         fits(9_075, 1, 65_530).unwrap();
         assert_eq!(
             fits(10_000, 1, 65_530).unwrap_err().to_string(),
-            "10000 extensions are configured, and only 9075 fit: each takes memory mappings, of which \
+            "10000 extensions are configured, and only 9075 fit: each takes memory mappings, and \
              `vm.max_map_count` allows this process 65530; raise it with `sysctl -w vm.max_map_count=72003`"
         );
     }

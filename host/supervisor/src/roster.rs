@@ -1,6 +1,6 @@
-//! What is known of every extension at any moment, for whoever asks: states, use, failures.
+//! The present state, use and failures of every extension.
 //!
-//! The supervisor writes here; everybody else reads, from any thread.
+//! The supervisor writes here; others only read, from any thread.
 
 mod failure;
 mod history;
@@ -24,30 +24,29 @@ pub use self::{
     unit::{Unit, Version, configure_traffic, on_the_bus, queues_on_the_bus},
 };
 
-/// Where an extension is in its life.
+/// The state of an extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ExtensionState {
-    /// Configured, and not started yet: it waits to be, or for what it requires.
+    /// Configured, and not started: it waits for a start or for what it requires.
     Loaded,
-    /// Its program is loaded, compiled or at work before it is ready.
+    /// Its program is loading, compiling or running, and not ready yet.
     Starting,
     /// It serves.
     Ready,
     /// It runs, and says that it cannot serve for now.
     Interrupted,
-    /// It was asked to stop and finishes what it has in hand.
+    /// It was told to stop, and finishes what it has in hand.
     Draining,
-    /// It has ended as it should.
+    /// It ended as it should.
     Stopped,
-    /// It has ended as it should not, or what it requires does not run. It is not restarted by itself,
-    /// but for the latter, when that runs.
+    /// It ended as it should not, or what it requires does not run. It starts by itself only when that requirement
+    /// runs.
     Failed,
-    /// It has failed, and is started again after a delay.
+    /// It failed, and restarts after a delay.
     BackingOff,
-    /// It has failed too often, and is not started before
-    /// a restart by the operator.
+    /// It failed too often, and waits for a restart by the operator.
     Quarantined,
 }
 
@@ -74,80 +73,76 @@ impl fmt::Display for ExtensionState {
 pub struct ExtensionStatus {
     /// Its id.
     pub id: ExtensionId,
-    /// Where it is in its life.
+    /// Its state.
     pub state: ExtensionState,
-    /// Why, where there is more to say.
+    /// Why, if there is more to say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// When it came into this state.
+    /// When it entered this state.
     #[serde(serialize_with = "rfc3339")]
     pub since: SystemTime,
-    /// What of it is being compiled, while it starts.
+    /// What is compiled while it starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compiling: Option<BeingCompiled>,
-    /// SHA-256 of the component that it runs, or that it is started again with, in hexadecimal.
+    /// SHA-256, in hexadecimal, of the component that it runs or restarts with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
-    /// How often it was started after the first time.
+    /// Starts after the first.
     pub restarts: u64,
-    /// Time for which it ran on the worker thread, by the clock, over all its instances.
+    /// Wall-clock time on the worker thread, over all its instances.
     #[serde(rename = "cpu-seconds", serialize_with = "seconds")]
     pub cpu: Duration,
-    /// Which part of the last second it ran, from 0 to 1.
+    /// Its part of the last second on the worker thread, from 0 to 1.
     pub cpu_share: f64,
-    /// Bytes of linear memory that it has.
+    /// Bytes of its linear memory.
     pub memory: u64,
-    /// Bytes of linear memory that it may have.
+    /// Bytes that its linear memory may have.
     pub memory_limit: u64,
-    /// Messages that wait for it.
+    /// Waiting messages.
     pub inbox_messages: u64,
-    /// Bytes of the messages that wait for it.
+    /// Bytes of the waiting messages.
     pub inbox_bytes: u64,
-    /// Messages that it received.
+    /// Messages received.
     pub received: u64,
-    /// Requests and events that it sent.
+    /// Requests and events sent.
     pub sent: u64,
-    /// Messages for it that found no room.
+    /// Messages to it that found no room.
     pub shed: u64,
-    /// Answers of its that came after the deadline.
+    /// Its answers after the deadline.
     pub late: u64,
-    /// The limits class that its limits come from.
+    /// Its limits class.
     pub class: String,
-    /// Contracts that it owns.
+    /// Contracts it owns.
     pub fulfills: Vec<weir_names::ContractName>,
     /// Its last failures, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<FailureRecord>,
 }
 
-/// Every extension that there is or was, and what is configured of Main.
+/// Every extension since Main started, and the configuration.
 #[derive(Debug)]
 pub struct Roster(RwLock<Table>);
 
 #[derive(Debug)]
 struct Table {
     main: Arc<MainConfig>,
-    /// By the number of their peer; those that are no longer configured stay.
+    /// By peer number; includes those no longer configured.
     units: Vec<Arc<Unit>>,
-    /// Those that are configured, in the order of the configuration.
     listed: Vec<Arc<Unit>>,
-    /// What is configured beside Main and its extensions.
     rest: Arc<Config>,
-    /// The file that Main was started with.
     file: Option<ConfigFile>,
-    /// Another configuration is being applied.
     is_reloading: bool,
 }
 
 impl Roster {
-    /// A roster of these extensions; `rest` is what is configured beside them, and `file` what all that was read from.
+    /// A roster of these extensions; `rest` is the configuration beside them.
     pub fn new(
         main: Arc<MainConfig>,
         mut units: Vec<Arc<Unit>>,
         rest: Config,
         file: Option<ConfigFile>,
     ) -> Self {
-        // Gathered from configurations, it has the memory of as many of those.
+        // Collecting reused an allocation of the configurations' size.
         units.shrink_to_fit();
         Self(RwLock::new(Table {
             main,
@@ -159,22 +154,22 @@ impl Roster {
         }))
     }
 
-    /// Whether another configuration is being applied.
+    /// Whether the configuration is being reloaded.
     pub fn is_reloading(&self) -> bool {
         self.0.read().unwrap_or_else(PoisonError::into_inner).is_reloading
     }
 
-    /// Says whether another configuration is being applied.
+    /// Sets whether the configuration is being reloaded.
     pub fn set_reloading(&self, is_reloading: bool) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).is_reloading = is_reloading;
     }
 
-    /// What is configured of Main itself.
+    /// The configuration of Main.
     pub fn main(&self) -> Arc<MainConfig> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).main.clone()
     }
 
-    /// Bytes of the queues and sections that are configured, as they count against the memory budget.
+    /// Bytes of the queues and sections that count against the memory budget.
     pub fn memory_beside_extensions(&self) -> u64 {
         self.rest().memory_beside_extensions()
     }
@@ -184,7 +179,7 @@ impl Roster {
         self.0.read().unwrap_or_else(PoisonError::into_inner).file.clone()
     }
 
-    /// What is configured beside Main and its extensions.
+    /// The configuration beside Main and its extensions.
     pub fn rest(&self) -> Arc<Config> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).rest.clone()
     }
@@ -200,7 +195,7 @@ impl Roster {
         table.listed.iter().find(|unit| unit.id().as_str() == id).cloned()
     }
 
-    /// A configured extension and those that serve its inbox beside it, which can also be named alone.
+    /// An extension and its copies. Each copy also has an id of its own.
     pub fn instances(&self, id: &str) -> Vec<Arc<Unit>> {
         let table = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let is_one = |unit: &&Arc<Unit>| {
@@ -210,12 +205,12 @@ impl Roster {
         table.listed.iter().filter(is_one).cloned().collect()
     }
 
-    /// All that there ever were, by the number of their peer, from 1.
+    /// Every extension since Main started, by peer number, from 1.
     pub fn all(&self) -> Vec<Arc<Unit>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).units.clone()
     }
 
-    /// Another configuration: these are the extensions from now on, some of them new.
+    /// Replaces the configuration; `new` are the extensions that never were.
     pub fn configure(
         &self,
         main: Arc<MainConfig>,

@@ -1,8 +1,8 @@
-//! The supervisor: when extensions start and stop, in which order, and what becomes of their ends.
+//! The supervisor: when extensions start and stop, in which order, and what follows their ends.
 //!
-//! Owns every extension's task and the record of its state. It turns what happens (a command, a
-//! notice, an end) into an event and then decides; it never waits for an extension. What an event means
-//! for one extension is decided by its [`Lifecycle`](lifecycle::Lifecycle); who waits for whom, here.
+//! Owns every extension's task and state. It turns commands, notices and ends into events and decides; it never waits
+//! for an extension. [`Lifecycle`](lifecycle::Lifecycle) decides for one extension; dependencies between extensions
+//! are decided here.
 
 mod apply;
 mod commands;
@@ -47,7 +47,7 @@ pub enum ControlError {
     /// No extension has this id.
     #[error("no extension `{0}` is configured")]
     Unknown(String),
-    /// It did not come up.
+    /// The extension did not become ready.
     #[error("`{id}` did not start: {reason}")]
     NotStarted {
         /// The extension.
@@ -63,13 +63,13 @@ pub enum ControlError {
         /// Why.
         reason: String,
     },
-    /// Another reload of the same has not ended.
+    /// Another reload of the same is under way.
     #[error("{0} is being reloaded already: try again when that is done")]
     Reloading(String),
-    /// What was read anew is wrong. Nothing of it was applied.
+    /// The new configuration has a mistake. Nothing of it was applied.
     #[error("the configuration was not reloaded: {0}")]
     NotConfigured(String),
-    /// Main was not started with a configuration that it could read again.
+    /// Main was not started from a file.
     #[error("this Main was not started from a file: there is nothing to read again")]
     NoFile,
     /// Main is shutting down, or has shut down.
@@ -77,31 +77,29 @@ pub enum ControlError {
     ShuttingDown,
 }
 
-/// What the supervisor is asked to do.
+/// An order to the supervisor.
 #[derive(Debug)]
 pub enum Order {
-    /// Start an extension, and what it requires; answered when it is ready or has failed.
+    /// Start an extension and what it requires; answered when it is ready or has failed.
     Start(ExtensionId, OrderReply),
     /// Stop an extension; answered when it has ended.
     Stop(ExtensionId, OrderReply),
-    /// Stop an extension and start it with nothing held against it; answered as `Start` is.
+    /// Restart an extension and forget its failures; answered as `Start` is.
     Restart(ExtensionId, OrderReply),
-    /// Load an extension's component anew and exchange its instance; answered when that is done.
+    /// Load an extension's component anew and replace its instance; answered when done.
     Reload(ExtensionId, OrderReply),
-    /// Apply another configuration, or the file as it is now, as this asker wants; answered when that is done.
+    /// Apply this configuration, or else the file as it is now, for this asker; answered when done.
     Configure(Option<Box<Config>>, Arc<str>, OrderReplyTo<ReloadReport>),
-    /// Say that somebody listens.
+    /// Answer, as a sign of life.
     Ping(oneshot::Sender<()>),
-    /// Stop all, dependents first, and return.
+    /// Stop all extensions, dependents first, and end.
     Shutdown,
 }
 
 /// Where the answer to an order goes.
 pub type OrderReplyTo<T> = oneshot::Sender<Result<T, ControlError>>;
-/// The same of an order without a result.
 type OrderReply = OrderReplyTo<()>;
 
-/// What happens.
 #[derive(Debug)]
 enum SupervisorEvent {
     Order(Order),
@@ -112,7 +110,7 @@ enum SupervisorEvent {
     Due,
 }
 
-/// What a task of the supervisor's ends with. Small, since there is room for it in each task for as long as that runs.
+/// What a task of the supervisor returns. Small, because each task reserves room for it.
 #[derive(Debug)]
 enum Done {
     Ran(Box<Ended>),
@@ -120,26 +118,26 @@ enum Done {
     Read(Box<Result<Config, ConfigErrors>>),
 }
 
-/// What a supervisor is given.
+/// The parts of a supervisor.
 #[derive(Debug)]
 pub struct SupervisorParts {
     /// The message bus.
     pub bus: Arc<Bus>,
-    /// Where the state of every extension is kept.
+    /// The state of every extension.
     pub roster: Arc<Roster>,
     /// Loads and keeps programs.
     pub programs: Arc<Programs>,
-    /// Whose turn on the worker thread it is.
+    /// Turns on the worker thread.
     pub turns: Arc<Turns>,
     /// Opens granted directories.
     pub openings: Arc<Openings>,
-    /// Has what other crates configured of their sections hold from a reload on.
+    /// Apply the sections of other crates after a reload.
     pub sections: Vec<Reconfigure>,
     /// The log lines.
     pub logs: Arc<Logs>,
-    /// Where listeners hear what happens.
+    /// Where listeners hear events.
     pub events: broadcast::Sender<Arc<MainEvent>>,
-    /// Where orders come from; once it is closed, the supervisor shuts down.
+    /// Orders; the supervisor shuts down once this is closed.
     pub commands: async_channel::Receiver<Order>,
     /// The file that the configuration was read from.
     pub file: Option<ConfigFile>,
@@ -149,7 +147,7 @@ pub struct SupervisorParts {
     pub own: Vec<ContractName>,
 }
 
-/// Hands the sections of a new configuration to the crates that brought them.
+/// Hands a new configuration to the crates that own sections of it.
 pub struct Reconfigure(pub Box<dyn Fn(&Config) + Send>);
 
 impl fmt::Debug for Reconfigure {
@@ -177,18 +175,18 @@ pub struct Supervisor {
     serves: Vec<ContractName>,
     applying: Option<Applying>,
     shutting_down: bool,
-    /// Nobody is left who could command: Main was dropped.
+    /// Main was dropped, so no more orders come.
     abandoned: bool,
     /// Runs begun so far, of all extensions.
     runs: u64,
     began: Instant,
 }
 
-/// Notices that may wait for the supervisor; an extension that has one to give waits for room.
+/// Notices that may wait; further extensions wait for room.
 const NOTICES: usize = 64;
 
 impl Supervisor {
-    /// A supervisor that has started nothing yet.
+    /// A supervisor that has started nothing.
     pub fn new(parts: SupervisorParts) -> Self {
         let SupervisorParts {
             bus,
@@ -228,8 +226,8 @@ impl Supervisor {
         }
     }
 
-    /// Starts what is to be started, says so when all of it is ready or has failed, and goes on until
-    /// it is asked to shut down and everything has ended.
+    /// Starts the extensions of the configuration, sends `started` when each is ready or has failed, and runs until
+    /// all has ended after a shutdown.
     pub async fn run(mut self, started: oneshot::Sender<()>) {
         let autostart: Vec<usize> =
             self.slots.iter().filter(|(_, slot)| slot.config.autostart).map(|(index, _)| index).collect();
@@ -243,7 +241,7 @@ impl Supervisor {
                 && !self.slots.iter().any(|(_, slot)| slot.life.is_coming())
                 && let Some(started) = started.take()
             {
-                // It fails only if whoever started Main has given up.
+                // Fails only if nobody waits for the start.
                 let _gave_up = started.send(());
             }
             if self.shutting_down && self.tasks.is_empty() {
@@ -261,13 +259,13 @@ impl Supervisor {
         loop {
             tokio::select! {
                 biased;
-                // Before its end: what an extension said was said while it ran.
+                // Before the end of the extension that sent it.
                 Ok(noted) = self.notices.1.recv() => return SupervisorEvent::Noted(noted),
                 Some(done) = self.tasks.join_next() => match done {
                     Ok(Done::Ran(ended)) => return SupervisorEvent::Ended(ended),
                     Ok(Done::Loaded(loaded)) => return SupervisorEvent::Loaded(loaded),
                     Ok(Done::Read(read)) => return SupervisorEvent::Read(read),
-                    // Tasks catch their panics and nobody aborts them.
+                    // Tasks catch their panics, and nothing aborts them.
                     Err(error) => tracing::error!("a task of the supervisor was lost: {error}"),
                 },
                 command = self.commands.recv(), if !self.abandoned => {
@@ -308,7 +306,7 @@ impl Supervisor {
             }
             Order::Configure(config, by, reply) => self.configure(config, by, reply),
             Order::Ping(reply) => {
-                // It fails only if whoever asked has given up.
+                // Fails only if the asker has given up.
                 let _gave_up = reply.send(());
             }
             Order::Shutdown => self.shut_down(),
@@ -338,7 +336,7 @@ impl Supervisor {
         match part {
             InstanceRole::Predecessor => {}
             InstanceRole::Successor if happening == LifecycleEvent::Ready => self.take_over(index),
-            // The one that serves is to serve on.
+            // The current instance serves on.
             InstanceRole::Successor => {}
             InstanceRole::Current => {
                 let Some(slot) = self.slots.get_mut(index) else { return };
@@ -347,7 +345,7 @@ impl Supervisor {
                     run.version.note_served();
                 }
                 if slot.predecessor.is_some() {
-                    // It may have said so before it had taken over.
+                    // It may have changed its phase before it took over.
                     slot.unit.version().peer.set_phase_if_up(phase);
                 }
                 if slot.life.is_there() {
@@ -364,12 +362,12 @@ impl Supervisor {
     fn launch(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.apply(LifecycleEvent::Launched);
-        // Whoever waited for the end of the instance before has seen it.
+        // The end of the instance before is over.
         answer(std::mem::take(&mut slot.stoppers), || Ok(()));
         let version = slot.unit.version();
         slot.unit.count_start();
         version.peer.begin_instance();
-        // Whoever sees it start can send to it.
+        // Listeners that see it start can send to it.
         self.set_state(index, ExtensionState::Starting, None);
         let is_on_trial = self.slots.get(index).is_some_and(|slot| slot.life.is_on_trial());
         let run = self.spawn(index, version, is_on_trial);
@@ -378,7 +376,6 @@ impl Supervisor {
         }
     }
 
-    /// A task for a new instance.
     fn spawn(&mut self, index: usize, version: Arc<Version>, is_on_trial: bool) -> Option<Run> {
         self.runs += 1;
         let signals = Signals::new(version.peer.id(), self.runs, self.notices.0.clone(), is_on_trial);
@@ -411,7 +408,7 @@ impl Supervisor {
         self.set_state(index, ExtensionState::Draining, None);
     }
 
-    /// Those who wait for it to be ready wait no longer.
+    /// Answers those waiting for it to be ready.
     fn settle_starters(&mut self, index: usize, reason: &str) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         let id = slot.unit.id().clone();
@@ -420,7 +417,7 @@ impl Supervisor {
         });
     }
 
-    /// Those who wait for its end hear it, once nothing of it runs.
+    /// Answers those waiting for its end, once none of its instances runs.
     fn settle_stoppers(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         if slot.runs().next().is_none() {
@@ -435,7 +432,7 @@ impl Supervisor {
             let id = slot.unit.id();
             tracing::debug!(target: "weir", extension = %id, %from, to = %state, "state");
             let event = MainEvent::State { extension: id.clone(), from, to: state, reason };
-            // An error says only that nobody listens.
+            // Fails only if nobody listens.
             let _nobody = self.events.send(event.into());
         }
     }
@@ -446,7 +443,7 @@ fn answer<T>(
     result: impl Fn() -> Result<T, ControlError>,
 ) {
     for reply in replies {
-        // It fails only if whoever asked has given up.
+        // Fails only if the asker has given up.
         let _gave_up = reply.send(result());
     }
 }

@@ -1,4 +1,4 @@
-//! The program that a Main starts to compile one component: see `Compilation::Child`.
+//! The child process that compiles one component for Main: see `Compilation::Child`.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Requests of the embedding program, and operations that it has looked up.
+//! Requests of the embedding program.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -10,12 +10,11 @@ use tokio::task::coop::cooperative;
 use weir_bus::{Bus, Error, PendingCall, Target};
 use weir_schedule::{note_wait, switch};
 
-/// An operation that was looked up once. Tasks and threads may share it; those that call it all the time are better off
-/// with a clone each.
+/// An operation, looked up once. Threads may share it; those that call often should each clone it.
 #[derive(Debug)]
 pub struct ClientOperation {
     bus: Arc<Bus>,
-    /// Held while a request is put into an inbox, never while its answer is waited for.
+    /// Locked while a request is sent, never while waiting for the answer.
     target: Mutex<Target>,
 }
 
@@ -39,7 +38,7 @@ impl ClientOperation {
         answer(|| send(&self.bus, &mut self.target(), payload.into(), None)).await
     }
 
-    /// [`call`](Self::call) with so much time for the answer.
+    /// [`call`](Self::call), waiting at most `timeout` for the answer.
     ///
     /// # Errors
     ///
@@ -53,7 +52,6 @@ impl ClientOperation {
     }
 }
 
-/// Sends a request of Main's.
 pub(super) fn send(
     bus: &Bus,
     target: &mut Target,
@@ -65,9 +63,9 @@ pub(super) fn send(
     bus.call(bus.main(), target, payload, term, false)
 }
 
-/// Sends by `send`, lets the extension that is called run, and waits for the answer.
+/// Sends, lets the called extension run, and waits for its answer.
 pub(super) async fn answer(send: impl FnOnce() -> Result<PendingCall, Error>) -> Result<Bytes, Error> {
     let (pending, _) = switch(send);
-    // An answer that is there at once must not keep others from the thread for ever.
+    // Answers that come at once must not keep the thread.
     cooperative(pending?.answer()).await
 }

@@ -1,16 +1,16 @@
-//! How requests are sent and subscriptions kept.
+//! Options of calls and subscriptions.
 
 use std::time::Duration;
 
 use weir_names::Policy;
 
-/// How a request is to be sent.
+/// How to send a request.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CallOptions {
-    /// Time for the answer; none is the default of the contract's owner. At most 7 days.
+    /// Time for the answer, at most 7 days; none: the default of the contract's owner.
     pub timeout: Option<Duration>,
-    /// The peer that is to answer: an extension's id, or `main`; none is whoever owns the contract.
+    /// The answering peer: an extension's id, or `main`; none: the contract's owner.
     pub provider: Option<String>,
 }
 
@@ -22,7 +22,7 @@ impl CallOptions {
         self
     }
 
-    /// Names the peer that is to answer.
+    /// Names the answering peer.
     #[must_use]
     pub fn provider(mut self, provider: impl Into<String>) -> Self {
         self.provider = Some(provider.into());
@@ -30,15 +30,15 @@ impl CallOptions {
     }
 }
 
-/// How many events of a subscription may wait, and what becomes of one that finds no room.
+/// How much of a subscription may wait, and what happens to events without room.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct SubscribeOptions {
-    /// What becomes of one that finds no room. At first [`Policy::DropOldest`].
+    /// What happens to an event without room; by default [`Policy::DropOldest`].
     pub policy: Policy,
-    /// Events that may wait; at first 256.
+    /// Most events that may wait; by default 256.
     pub messages: u32,
-    /// Bytes of the events that may wait; at first 2 MiB.
+    /// Most bytes that may wait; by default 2 MiB.
     pub bytes: u64,
 }
 
@@ -49,21 +49,21 @@ impl Default for SubscribeOptions {
 }
 
 impl SubscribeOptions {
-    /// Sets what becomes of an event that finds no room.
+    /// Sets what happens to an event without room.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Sets how many events may wait; one always can.
+    /// Sets how many events may wait, at least one.
     #[must_use]
     pub fn messages(mut self, messages: u32) -> Self {
         self.messages = messages;
         self
     }
 
-    /// Sets how many bytes of events may wait; one event always can.
+    /// Sets how many bytes may wait; a single event always may.
     #[must_use]
     pub fn bytes(mut self, bytes: u64) -> Self {
         self.bytes = bytes;

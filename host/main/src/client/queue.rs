@@ -1,4 +1,4 @@
-//! Shared queues, for the embedding program: it puts and takes beside the extensions.
+//! Shared queues of the embedding program.
 
 use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
@@ -7,40 +7,40 @@ use futures_util::task::AtomicWaker;
 use weir_bus::{Bus, Error, JobReader, MessageId, PeerId, TakenJob};
 use weir_names::QueueName;
 
-/// A shared queue. A clone is another reader: each takes one job after the other, and of those who wait for
-/// one it goes to the one that has had fewest, and of equals to the one that has waited longest. Where extensions
-/// may take, too, a job is at most as large as the largest `message-size` among them.
+/// A shared queue. Each clone is a reader of its own, with one job at a time.
 ///
-/// Queues are in Main's memory: what waits ends with it.
+/// A job goes to the waiting reader that has had fewest jobs, then to the one that has waited longest. If extensions
+/// take from the queue, the largest `message-size` among them bounds a job. Waiting jobs are in memory and end with
+/// Main.
 #[derive(Debug)]
 pub struct Queue {
     bus: Arc<Bus>,
     queue: Arc<weir_bus::SharedQueue>,
     reader: Arc<JobReader>,
     waker: Arc<AtomicWaker>,
-    /// Whether it has taken, and so counts among those who may end a wait for room.
+    /// Set by the first take: then it counts as a reader.
     takes: bool,
 }
 
-/// A job in hand. Dropped before it is [`done`](Self::done), it goes back to its queue, and to another
-/// reader; after as many deliveries as the operator allows, to the dead letters.
+/// A job in hand. Dropped before [`done`](Self::done), it returns to the queue for another reader, or, after
+/// `max-deliveries`, becomes a dead letter.
 #[derive(Debug)]
 #[must_use = "dropped, it goes back to the queue"]
 #[non_exhaustive]
 pub struct Job {
     /// The same at each delivery.
     pub id: MessageId,
-    /// Who put it: an extension's id, or `main`.
+    /// The sending extension's id, or `main`.
     pub sender: String,
-    /// How often it was delivered, this time included.
+    /// Deliveries so far, this one included.
     pub deliveries: u32,
-    /// What was put.
+    /// The payload.
     pub payload: Bytes,
     taken: TakenJob,
 }
 
 impl Job {
-    /// It is done, and goes to nobody else.
+    /// Finishes the job: it is not delivered again.
     pub fn done(self) {
         self.taken.done();
     }
@@ -66,25 +66,25 @@ impl Queue {
         self.queue.name()
     }
 
-    /// Bytes of the largest job that can be put, as the configuration is now.
+    /// Bytes of the largest job that the queue accepts at present.
     #[must_use]
     pub fn max_job(&self) -> u64 {
         self.queue.max_payload()
     }
 
-    /// Puts a job at the end. Where there is no room, what the operator set for the queue happens; it
-    /// waits for room for at most `[main] request-timeout`.
+    /// Puts a job at the end. A full queue applies its policy; under `block` the future waits up to
+    /// `[main] request-timeout`.
     ///
     /// # Errors
     ///
-    /// [`Error::Overloaded`] if it was refused, [`Error::Timeout`] if it waited in vain,
-    /// [`Error::TooLarge`] if the queue could never hold it or nobody takes so much, [`Error::NoProvider`] if the queue is no
-    /// longer configured or Main has ended.
+    /// [`Error::Overloaded`] if the queue refused it, [`Error::Timeout`] if no room came in time, [`Error::TooLarge`]
+    /// if the queue or its readers cannot hold it, [`Error::NoProvider`] if the queue is no longer configured or Main
+    /// has ended.
     pub async fn put(&self, payload: impl Into<Bytes>) -> Result<MessageId, Error> {
         self.put_before(None, payload.into()).await
     }
 
-    /// [`put`](Self::put), waiting for room for at most so long.
+    /// [`put`](Self::put), waiting at most `timeout` for room.
     ///
     /// # Errors
     ///
@@ -93,8 +93,8 @@ impl Queue {
         self.put_before(Some(timeout), payload.into()).await
     }
 
-    /// Waits for a job; none once the queue is empty and no longer configured, or Main has ended.
-    /// Dropping the future loses none.
+    /// Waits for a job. None once Main has ended, or the queue is empty and no longer configured. Dropping the future
+    /// loses no job.
     pub async fn take(&mut self) -> Option<Job> {
         self.join();
         let Self { queue, reader, waker, .. } = &*self;
@@ -115,7 +115,7 @@ impl Queue {
         self.job(taken)
     }
 
-    /// A job, if one waits.
+    /// Takes a job if one waits.
     pub fn try_take(&mut self) -> Option<Job> {
         self.join();
         let taken = self.queue.take(&self.reader)?;
@@ -153,7 +153,7 @@ impl Drop for Queue {
     }
 }
 
-/// Waits for no job any more once it is dropped.
+/// Leaves the line of readers when dropped.
 struct Leaves<'q> {
     queue: &'q weir_bus::SharedQueue,
     reader: &'q Arc<JobReader>,

@@ -11,26 +11,26 @@ use weir_names::Topic;
 
 use super::options::SubscribeOptions;
 
-/// An event, as a subscriber of Main's gets it.
+/// A received event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ReceivedEvent {
-    /// What it was published under.
+    /// Its topic.
     pub topic: Topic,
-    /// Who published it: an extension's id, or `main`.
+    /// The publishing extension's id, or `main`.
     pub sender: String,
-    /// Its place among the events of its topic: greater than that of the one before.
+    /// Its number in the topic, greater than the one before.
     pub sequence: u64,
-    /// How many of this subscription were lost just before it.
+    /// Events of this subscription lost just before it.
     pub lost: u64,
-    /// Whether it was published before the subscription began: the last value of a retained topic.
+    /// Whether it is a retained value, published before the subscription began.
     pub retained: bool,
-    /// What was published.
+    /// The payload.
     #[serde(skip)]
     pub payload: Bytes,
 }
 
-/// A subscription of Main's. Dropped, it ends.
+/// A subscription of Main, until dropped.
 #[derive(Debug)]
 pub struct Subscriber {
     bus: Arc<Bus>,
@@ -47,7 +47,7 @@ impl Subscriber {
         Ok(Self { bus, inbox, subscription })
     }
 
-    /// Waits for the next event; none once Main has ended. Dropping the future loses none.
+    /// Waits for the next event. None once Main has ended. Dropping the future loses no event.
     pub async fn next(&mut self) -> Option<ReceivedEvent> {
         loop {
             match self.inbox.take(ReaderId::FIRST) {
@@ -73,7 +73,7 @@ impl Subscriber {
 
 impl Drop for Subscriber {
     fn drop(&mut self) {
-        // It fails only if the subscription has ended already.
+        // Fails only if the subscription has ended already.
         let _ended = self.bus.unsubscribe(self.bus.main(), self.subscription.number());
     }
 }

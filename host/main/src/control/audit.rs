@@ -1,4 +1,4 @@
-//! The line that the log has of each change that somebody asks for.
+//! One log line for each requested change.
 
 use std::{fmt::Display, sync::Arc};
 
@@ -8,35 +8,32 @@ use weir_names::{ExtensionId, harmless};
 /// Bytes of an outcome.
 const MAX_OUTCOME: usize = 1024;
 
-/// Something that somebody asked for. Its line is written when it is dropped.
+/// A requested change. Its line is written on drop.
 #[derive(Debug)]
 pub(super) struct Audit<'a> {
     by: &'a str,
     order: String,
-    /// The log that the line is written to, where an extension is changed.
+    /// The log for the line, if one extension is changed.
     extension: Option<(&'a Logs, Arc<str>)>,
     outcome: Result<String, String>,
 }
 
 impl<'a> Audit<'a> {
-    /// Of a change of one extension.
     pub(super) fn of(by: &'a str, order: &str, logs: &'a Logs, extension: &ExtensionId) -> Self {
         let mut audit = Self::new(by, order);
         audit.extension = Some((logs, extension.as_str().into()));
         audit
     }
 
-    /// Of another change.
     pub(super) fn new(by: &'a str, order: impl Into<String>) -> Self {
-        let outcome = Err("whoever asked did not wait for the end".to_owned());
+        let outcome = Err("the caller left before the end".to_owned());
         Self { by, order: order.into(), extension: None, outcome }
     }
 
-    /// Says what came of it.
     pub(super) fn end<T, E: Display>(&mut self, result: &Result<T, E>, done: impl FnOnce(&T) -> String) {
         self.outcome = match result {
             Ok(value) => Ok(done(value)),
-            // An error of the configuration has lines, which whoever asked gets.
+            // An error of the configuration has many lines; the asker gets them all.
             Err(error) => Err(harmless(error.to_string().lines().next().unwrap_or_default(), MAX_OUTCOME)),
         };
     }

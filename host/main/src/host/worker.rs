@@ -1,4 +1,4 @@
-//! The worker thread: its runtime, and how all that waits for it hears of its end, by a panic too.
+//! The worker thread. Everything that waits for it learns of its end, even by a panic.
 
 use std::{
     future::Future,
@@ -11,24 +11,23 @@ use std::{
 use tokio::runtime::{Handle, Runtime};
 use weir_bus::Bus;
 
-/// The name of the worker thread, as `ps -L` shows it.
+/// As `ps -L` shows it.
 const THREAD_NAME: &str = "weir-main";
 
-/// Time that blocking work, such as a file operation, may go on after all else has ended.
+/// Time for blocking work, such as file operations, after all else has ended.
 const BLOCKING_GRACE: Duration = Duration::from_millis(100);
 
-/// Main has ended before it was asked to, by a fault of its own: a panic on its worker thread, which is
-/// said on stderr. Nothing of it runs any more.
+/// Main ended by its own fault: its worker thread panicked. The panic is on stderr, and nothing of Main runs any
+/// more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("main has ended by a fault of its own: its worker thread panicked")]
 pub struct WorkerPanicked;
 
-/// The thread that does everything that Main does.
 #[derive(Debug)]
 pub(super) struct Worker(Option<JoinHandle<()>>);
 
 impl Worker {
-    /// Does `work` on a thread of its own; lets go of `ending` when all has ended.
+    /// Runs `work` on its own thread; drops `ending` when all has ended.
     pub(super) fn start(
         runtime: WorkerRuntime,
         work: impl Future<Output = ()> + Send + 'static,
@@ -43,7 +42,7 @@ impl Worker {
         thread::Builder::new().name(THREAD_NAME.to_owned()).spawn(body).map(|thread| Self(Some(thread)))
     }
 
-    /// Waits until the thread has ended; on a worker thread, that would be for itself, it does not.
+    /// Waits for the thread's end, except on the worker thread itself.
     pub(super) fn join(&mut self) -> Result<(), WorkerPanicked> {
         match self.0.take() {
             Some(thread) if !weir_schedule::is_worker_thread() => thread.join().map_err(|_| WorkerPanicked),
@@ -51,13 +50,13 @@ impl Worker {
         }
     }
 
-    /// Lets the thread end by itself.
+    /// Lets the thread end without waiting for it.
     pub(super) fn detach(&mut self) {
         self.0 = None;
     }
 }
 
-/// Closes the bus when dropped: whoever waits for an answer hears that Main has ended.
+/// Closes the bus when dropped, so that every wait ends.
 #[derive(Debug)]
 pub(super) struct OpenBus(pub(super) Arc<Bus>);
 
@@ -67,11 +66,9 @@ impl Drop for OpenBus {
     }
 }
 
-/// A runtime that is never waited for where that cannot be: it is dropped in the embedder's async
-/// code if there is no thread to be had for it, and with work that hangs if the worker panics.
+/// A runtime that never waits when dropped, in async code or with hanging blocking work.
 #[derive(Debug)]
 pub(super) struct WorkerRuntime {
-    /// What runs things on it from other threads.
     pub(super) handle: Handle,
     runtime: Option<Runtime>,
 }
@@ -82,8 +79,7 @@ impl WorkerRuntime {
             .enable_all()
             .thread_name("weir-blocking")
             .max_blocking_threads(blocking_threads)
-            // Extensions that keep each other busy would hold up a wake-up from another thread for as
-            // many polls as this.
+            // Otherwise extensions that keep each other busy delay a wake-up from another thread by more polls.
             .global_queue_interval(2)
             .build()
             .map(|runtime| Self { handle: runtime.handle().clone(), runtime: Some(runtime) })

@@ -96,7 +96,7 @@ fn use_is_shown_of_each_limit_but_those_that_nothing_measures() {
     let unmeasured = || -> Vec<&str> {
         LIMIT_KEYS.iter().filter(|key| used(key.used, &unit).is_none()).map(|key| key.name).collect()
     };
-    // Of what has not happened yet there is no time that it took.
+    // A start or stop that has not happened has no duration.
     let never = ["file-size", "code-size", "compile-memory", "compile-timeout"];
     let at_first = ["stack", "ready-timeout", "request-timeout", "stop-timeout"];
     assert_eq!(unmeasured(), [at_first, never].concat());

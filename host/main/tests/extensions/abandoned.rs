@@ -1,4 +1,4 @@
-//! Handlers of Main's own contracts that do not end, and what becomes of all others.
+//! Handlers of Main's contracts that never end leave the others alone.
 
 use std::{
     future::pending,
@@ -17,10 +17,8 @@ use weir_host::{CallOptions, Error, Main, Service};
 
 use super::support::{PATIENCE, builder, until};
 
-/// More calls than handlers of one contract run at once.
 const CALLS: usize = 300;
 
-/// One more as long as it lives.
 struct Living(Arc<AtomicUsize>);
 
 impl Living {
@@ -36,7 +34,7 @@ impl Drop for Living {
     }
 }
 
-/// `hang@1`, whose `on` never answers and counts how often it is at work; its `off` answers.
+/// `hang@1`: `on` never answers and counts its runs; `off` answers.
 fn hang(at_work: &Arc<AtomicUsize>) -> Service {
     let at_work = at_work.clone();
     let on = move |_| {
@@ -65,7 +63,6 @@ fn within(timeout: Duration) -> CallOptions {
 
 async fn call(main: &Main, contract: &str, operation: &str) -> Result<Bytes, Error> {
     let answer = main.client().call_with(contract, operation, "", within(PATIENCE));
-    // Long before the callers of those that hang give up.
     timeout(PATIENCE / 2, answer).await.unwrap()
 }
 

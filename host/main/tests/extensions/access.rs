@@ -1,4 +1,4 @@
-//! What was not granted is refused by Main, by name.
+//! Main refuses what was not granted, by name.
 
 use weir_host::Service;
 
@@ -24,7 +24,7 @@ async fn another_extensions_request_cannot_be_answered() {
     let timeout = weir_host::CallOptions::default().timeout(std::time::Duration::from_secs(1));
     let call = main.client().call_with("a@1", "run", "forget", timeout);
     let theft = async {
-        // The first message of all is that one, and it is in hand when this one has been answered.
+        // That message is the first of all, and still in hand.
         tell(&main, "a", "echo").await.unwrap();
         tell(&main, "b", "respond 1").await
     };

@@ -1,10 +1,10 @@
-//! What becomes of a batch when the extension dies in the middle of it.
+//! An extension dies in the middle of a batch.
 
 use weir_host::{Client, Error, ExtensionConfig, Main, config::RestartConfig, control::ExtensionState};
 
 use super::support::{Gate, builder, puppet_with, reached, set, taken, tell};
 
-/// A puppet that takes batches, and does so only when the gate lets it.
+/// A puppet that takes batches when the gate opens.
 fn batcher(order: &str) -> ExtensionConfig {
     puppet_with("a", |a| {
         a.wants = vec!["gate@1".parse().unwrap()];
@@ -14,7 +14,6 @@ fn batcher(order: &str) -> ExtensionConfig {
     })
 }
 
-/// Sends all at once, so that they are one batch when the gate opens.
 fn send(
     client: &Client,
     commands: &[&'static str],
@@ -28,7 +27,7 @@ fn send(
         .collect()
 }
 
-/// Starts the puppet, lets `commands` wait for it, and opens the gate; the answers of the first `ended`.
+/// Starts the puppet with `commands` waiting, and opens the gate; returns the first `ended` answers.
 async fn run_batch(
     main: &Main,
     gate: &Gate,

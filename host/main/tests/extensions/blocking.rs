@@ -1,4 +1,4 @@
-//! Main for programs without async code: from plain loops, beside async code, and never inside it.
+//! Main without async code: in plain loops, beside async code, never inside it.
 
 use std::{
     sync::{Arc, Mutex, OnceLock},

@@ -1,4 +1,4 @@
-//! A request to a real extension that is given up at any moment of its life leaves nothing behind.
+//! A request given up at any moment leaves nothing behind.
 
 use std::{
     future::Future,
@@ -17,7 +17,7 @@ use weir_host::{Error, Main, limits::LimitValue};
 
 use super::support::{Gate, PATIENCE, builder, puppet, puppet_with, set, start, tell};
 
-/// What a puppet is told, counted as long as anybody holds it.
+/// A payload, counted while it is held.
 struct Counted(&'static str, Arc<AtomicUsize>);
 
 impl AsRef<[u8]> for Counted {
@@ -32,10 +32,8 @@ impl Drop for Counted {
     }
 }
 
-/// A request under way.
 type Life = Pin<Box<dyn Future<Output = Result<Bytes, Error>>>>;
 
-/// Main with `a`, which may call `b` and a gate that the test opens, and what is held of requests.
 struct Stepped {
     main: Main,
     gate: Gate,
@@ -47,7 +45,7 @@ impl Stepped {
         let gate = Gate::new();
         let a = puppet_with("a", |a| {
             a.wants = vec!["b@1".parse().unwrap(), "gate@1".parse().unwrap()];
-            // All that waits, it takes in hand at once.
+            // Takes all waiting requests at once.
             set(a, "receive", "any-order");
         });
         let b = puppet_with("b", |b| b.wants = vec!["gate@1".parse().unwrap()]);
@@ -55,7 +53,6 @@ impl Stepped {
         Self { main, gate, held: Arc::default() }
     }
 
-    /// Sends a request to `a`, and looks no further after it.
     fn send(&self, told: &'static str) -> Life {
         self.held.fetch_add(1, Ordering::Relaxed);
         let (client, payload) = (self.main.client().clone(), Counted(told, self.held.clone()));
@@ -65,8 +62,7 @@ impl Stepped {
         life
     }
 
-    /// Waits, but not for ever, until so many wait for an answer and `a` and `b` have so many requests
-    /// in their inboxes and in hand.
+    /// Waits for this many waiters, and these requests of `a` and `b` in inboxes and in hand.
     async fn comes_to(&self, waiters: usize, inboxes: [u64; 2], in_hand: [u64; 2]) {
         let reached = async {
             loop {
@@ -91,7 +87,6 @@ impl Stepped {
         [in_flight(&self.main, "a").await, in_flight(&self.main, "b").await]
     }
 
-    /// Nothing is left, and both go on.
     async fn is_as_new(&self) {
         self.comes_to(0, [0, 0], [0, 0]).await;
         settled(&self.main, &self.held).await;
@@ -109,7 +104,6 @@ async fn in_flight(main: &Main, id: &str) -> u64 {
     }
 }
 
-/// Waits, but not for ever, until nobody waits for an answer and nobody holds a payload.
 async fn settled(main: &Main, held: &AtomicUsize) {
     let left = || (main.client().waiters(), held.load(Ordering::Relaxed));
     let settles = async {
@@ -128,7 +122,7 @@ async fn a_request_given_up_in_the_inbox_of_a_busy_extension_leaves_nothing() {
     let waiting = stepped.send("echo never");
     stepped.comes_to(3, [1, 0], [1, 0]).await;
     drop(waiting);
-    // At once: the extension, which is busy, has nothing to do with it.
+    // At once, although the extension is busy.
     assert_eq!(stepped.main.client().waiters(), 2);
     stepped.gate.open(1);
     assert_eq!(busy.await.unwrap(), "");
@@ -144,7 +138,7 @@ async fn a_request_given_up_in_hand_and_not_begun_leaves_nothing() {
     stepped.comes_to(2, [0, 0], [1, 0]).await;
     let (begun, next) = (stepped.send("call gate@1 pass"), stepped.send("echo late"));
     stepped.comes_to(4, [2, 0], [1, 0]).await;
-    // It takes both of them in one batch, and waits for the gate with the first.
+    // It takes both in one batch, and waits for the gate with the first.
     stepped.gate.open(1);
     assert_eq!(busy.await.unwrap(), "");
     stepped.comes_to(3, [0, 0], [2, 0]).await;
@@ -162,7 +156,7 @@ async fn a_request_given_up_while_its_handler_calls_another_leaves_nothing() {
     let asked = stepped.send("call b@1 run call gate@1 pass");
     stepped.comes_to(3, [0, 0], [1, 1]).await;
     drop(asked);
-    // What `a` and `b` themselves wait for goes on.
+    // What `a` and `b` wait for goes on.
     assert_eq!(stepped.main.client().waiters(), 2);
     stepped.comes_to(2, [0, 0], [1, 1]).await;
     stepped.gate.open(1);
@@ -191,7 +185,7 @@ async fn a_request_never_sent_leaves_nothing() {
     assert_eq!(stepped.main.control().status("a").unwrap().received, 1);
 }
 
-/// Polls `life` again and again, `polls` times, while the worker goes on; whether it ended.
+/// Polls `life` `polls` times while the worker goes on; returns whether it ended.
 async fn poll(life: impl Future, polls: usize) -> bool {
     let mut life = pin!(life);
     let mut context = Context::from_waker(Waker::noop());
@@ -204,8 +198,7 @@ async fn poll(life: impl Future, polls: usize) -> bool {
     false
 }
 
-/// The number of polls grows until the request has ended by itself a few times: in between, it was
-/// dropped wherever the worker happened to be with it.
+/// Polls ever more often until the request ends by itself a few times. In between it is dropped anywhere.
 async fn given_up_after_any_number_of_polls(main: &Main, told: &'static str) {
     let held = Arc::new(AtomicUsize::new(0));
     let (mut polls, mut ended) = (0, 0);

@@ -1,4 +1,4 @@
-//! Many requests at once: each is answered once, by the right answer, and none waits for another.
+//! Many concurrent requests: each gets its one right answer, and none waits for another.
 
 use std::sync::{
     Arc,
@@ -10,7 +10,7 @@ use weir_host::ExtensionConfig;
 use super::support::{Gate, builder, extension, start};
 
 const REQUESTS: usize = 100_000;
-/// Each request from outside makes three more on its way.
+/// Each makes three more on its way.
 const FROM_OUTSIDE: usize = REQUESTS / 4;
 const AT_ONCE: usize = 48;
 
@@ -36,7 +36,7 @@ async fn three_extensions_in_a_circle_answer_100_000_requests_each_rightly() {
                     if number >= FROM_OUTSIDE {
                         return;
                     }
-                    // Three times on, all the way round: the last one to add its name is the first.
+                    // Three times on, all the way round: the last to add its name is the first.
                     let (contract, round) = [("a@1", "acba"), ("b@1", "bacb"), ("c@1", "cbac")][number % 3];
                     let payload = format!("\u{3}request {number}:");
                     let answer = client.call(contract, "pass", payload).await.unwrap();
@@ -50,7 +50,7 @@ async fn three_extensions_in_a_circle_answer_100_000_requests_each_rightly() {
     }
     let statuses = main.control().extensions();
     let received: u64 = statuses.iter().map(|status| status.received).sum();
-    // Beside the requests, the three responses of each that was passed on.
+    // With the three responses of each relayed request.
     assert_eq!(received, (FROM_OUTSIDE * 7) as u64);
     assert_eq!(main.client().waiters(), 0);
     assert!(statuses.iter().all(|status| status.inbox_messages == 0 && status.late == 0));

@@ -1,6 +1,5 @@
-//! Who reads a shared queue gets its share of the jobs: of 24 equals the busiest gets at most twice as many
-//! as the laziest, where readers wait for jobs, and where jobs wait for extensions. Where jobs wait for threads, it is
-//! the kernel that says who of them comes to take.
+//! Readers of a shared queue share its jobs: of 24 equals the busiest gets at most twice as many as the laziest, if
+//! readers wait for jobs or jobs for extensions. If jobs wait for threads, the kernel decides.
 
 use std::{
     sync::Barrier,
@@ -19,7 +18,6 @@ use super::support::{PATIENCE, config, extension, set};
 
 const READERS: usize = 24;
 
-/// A Main with the queue `q`, which has room for all.
 fn main_with(extensions: Vec<ExtensionConfig>) -> Main {
     let mut config = config(extensions);
     let mut queue = QueueConfig::default();
@@ -40,7 +38,7 @@ fn until(main: &Main, holds: impl Fn(&QueueStatus) -> bool) {
     }
 }
 
-/// All at once, so that from then on no reader has to wait.
+/// All at once, so that no reader has to wait.
 fn put_all(main: &Main, jobs: u64) {
     let queue = main.client().queue("q").unwrap();
     for _ in 0..jobs {
@@ -49,7 +47,7 @@ fn put_all(main: &Main, jobs: u64) {
     until(main, |status| status.done == jobs);
 }
 
-/// Each job when the one before is done, so that readers wait for it.
+/// One by one, so that readers wait.
 fn put_one_by_one(main: &Main, jobs: u64) {
     let queue = main.client().queue("q").unwrap();
     for job in 1..=jobs {
@@ -63,7 +61,6 @@ fn assert_fair(each: &[u64]) {
     assert!(*least > 0 && *most <= 2 * least, "{each:?}");
 }
 
-/// Each of 24 threads takes until Main has ended; how many each got.
 fn by_threads(put: impl FnOnce(&Main)) -> Vec<u64> {
     let main = main_with(Vec::new());
     let all_wait = Barrier::new(READERS + 1);
@@ -90,7 +87,6 @@ fn by_threads(put: impl FnOnce(&Main)) -> Vec<u64> {
     })
 }
 
-/// How many each of 24 extensions got.
 fn by_extensions(mode: &str, put: impl FnOnce(&Main)) -> Vec<u64> {
     let readers = (0..READERS).map(|n| {
         let mut reader = extension(&format!("r{n}"), "worker");
@@ -105,7 +101,7 @@ fn by_extensions(mode: &str, put: impl FnOnce(&Main)) -> Vec<u64> {
     put(&main);
     let each = main.control().extensions();
     main.shutdown_blocking().unwrap();
-    // It publishes once for each job.
+    // It publishes once a job.
     each.iter().map(|status| status.sent).collect()
 }
 

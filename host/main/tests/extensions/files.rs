@@ -1,4 +1,4 @@
-//! What an extension sees of the machine: what was granted, and nothing else.
+//! An extension sees what was granted of the machine, and nothing else.
 
 use std::{
     fs,
@@ -91,7 +91,7 @@ async fn only_the_granted_variables_and_addresses_are_there() {
     assert!(tell(&main, "a", &format!("connect {other}")).await.is_err());
 }
 
-/// As when they are on a file system that hangs: here, no thread is left to open them.
+/// As on a file system that hangs: no thread is left to open them.
 #[tokio::test]
 async fn directories_that_are_not_opened_end_with_the_ready_deadline_and_hold_up_no_stop() {
     let dir = tempfile::tempdir().unwrap();
@@ -101,7 +101,7 @@ async fn directories_that_are_not_opened_end_with_the_ready_deadline_and_hold_up
             granted.restart.policy = RestartPolicy::OnFailure;
             (granted.restart.backoff, granted.restart.max_backoff) =
                 (Duration::from_millis(1), Duration::from_millis(1));
-            // The one that each of them traps with: that it could not start does not count.
+            // The failed start must not count, only the trap.
             granted.restart.failures = 2;
         })
     };
@@ -126,7 +126,7 @@ async fn directories_that_are_not_opened_end_with_the_ready_deadline_and_hold_up
     let held = tokio::spawn(async move { client.call("hold@1", "on", "").await });
     takes.recv().await.unwrap();
 
-    // What they run is at hand: the next instances need no thread but for their directories.
+    // With the program loaded, the next instances need a thread only for directories.
     for id in ["late", "patient"] {
         assert_eq!(tell(&main, id, "trap").await, Err("Trapped".to_owned()));
     }

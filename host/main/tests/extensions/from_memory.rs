@@ -1,4 +1,4 @@
-//! Extensions whose component the embedding program has in memory.
+//! Components from memory.
 
 use std::fs;
 
@@ -15,15 +15,13 @@ use super::{
     support::{builder, config, puppet_with, reached, start, tell},
 };
 
-/// The component of a puppet, with something in it that makes it another one.
 fn component(version: u8) -> Vec<u8> {
     let mut bytes = fs::read(test_guests::path("puppet")).unwrap();
-    // A custom section: its name is `v`.
+    // A custom section named `v`.
     bytes.extend([0, 3, 1, b'v', version]);
     bytes
 }
 
-/// A puppet of this component.
 fn puppet(id: &str, component: Vec<u8>) -> ExtensionConfig {
     let in_memory = ExtensionConfig::from_bytes(id.parse().unwrap(), component).component;
     assert!(matches!(in_memory, ComponentSource::Bytes(_)));
@@ -40,7 +38,7 @@ async fn a_component_in_memory_is_compiled_in_a_process_of_its_own_and_answers()
     let sha256 = ArtifactHash::from_bytes(Sha256::digest(&bytes).into());
     let mut pinned = puppet("a", bytes.clone());
     pinned.sha256 = Some(sha256);
-    // A file must be in the plugin directory; what is in memory is nowhere.
+    // A file must be in the plugin directory; bytes need not.
     let mut main = MainConfig::default();
     main.plugin_dir = Some("/nonexistent".into());
     let config = Config::new(main, vec![pinned, puppet("b", bytes)]);

@@ -1,4 +1,4 @@
-//! What becomes of a job that an extension is handed while something else comes first.
+//! An extension gets a job while something else comes first.
 
 use std::time::Duration;
 
@@ -10,7 +10,6 @@ use weir_host::{ExtensionConfig, Main, config::QueueConfig};
 
 use super::support::{Gate, PATIENCE, config, puppet_with, tell};
 
-/// A puppet that takes jobs and may call everybody.
 fn user(id: &str) -> ExtensionConfig {
     puppet_with(id, |puppet| {
         (puppet.puts, puppet.takes) = (vec!["q".parse().unwrap()], vec!["q".parse().unwrap()]);
@@ -26,12 +25,12 @@ async fn one_that_is_handed_a_job_and_gets_a_request_first_leaves_the_job_to_ano
     config.main.serves = vec!["gate@1".parse().unwrap()];
     config.queues.insert("q".parse().unwrap(), QueueConfig::default());
     let main = Main::builder(config).serve(gate.service()).start().await.unwrap();
-    // They wait in the order in which they are told.
+    // They wait in this order.
     for (id, waiting) in [("b", 1), ("c", 2)] {
         tell(&main, id, "take q one-by-one").await.unwrap();
         until(|| main.control().queues()[0].idle_readers == waiting).await;
     }
-    // Both wait for `b` when it runs again: the request comes first, and takes until the gate opens.
+    // Both wait for `b`: the request comes first, and lasts until the gate opens.
     tell(&main, "a", "all send b@1 run call gate@1 pass x; put q job").await.unwrap();
     let done_by_c = async {
         while !tell(&main, "c", "heard").await.unwrap().contains("job:") {

@@ -1,5 +1,4 @@
-//! Extensions with several instances: each message goes to one of them, and those that live serve for
-//! those that do not.
+//! Extensions with several instances: one gets each message, and the live ones serve for the others.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -21,7 +20,7 @@ fn threefold(id: &str) -> ExtensionConfig {
     })
 }
 
-/// Who answers, of so many calls at once, each of which takes a while.
+/// Answers by instance, for concurrent calls that take a while.
 async fn answered_by(main: &Main, calls: usize) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     let call = |_| tell(main, "a", "all call other@1 run echo; own-name");
@@ -64,7 +63,7 @@ async fn those_that_live_serve_for_one_that_does_not() {
     assert!(!answered_by(&main, 60).await.contains_key("a.2"));
     main.control().stop("a.3").await.unwrap();
     assert_eq!(answered_by(&main, 20).await, [("a".to_owned(), 20)].into());
-    // The one whose name all bear has no other part in it.
+    // The one with the common name has no special role.
     main.control().start("a.3").await.unwrap();
     let trapped = tell(&main, "a", "trap").await.unwrap_err();
     assert_eq!(trapped, "Trapped");
@@ -132,7 +131,7 @@ async fn another_number_of_instances_starts_and_stops_only_those_that_differ() {
 async fn an_instance_that_waits_for_its_own_extension_is_served_by_another() {
     let main = start(vec![threefold("a"), puppet("other")]).await;
     assert_eq!(tell(&main, "a", "call a@1 run echo by another").await.unwrap(), "by another");
-    // With nobody else it would never end.
+    // Alone, it would wait for ever.
     main.control().stop("a.2").await.unwrap();
     main.control().stop("a.3").await.unwrap();
     let refused = tell(&main, "a", "call a@1 run echo").await.unwrap_err();
@@ -161,7 +160,7 @@ async fn quarantine_is_of_one_instance() {
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// Two instances, of which one that fails comes back in half an hour at the earliest.
+/// Two instances with a restart delay of at least half an hour.
 fn twofold() -> ExtensionConfig {
     puppet_with("a", |a| {
         a.instances = 2;
@@ -174,7 +173,7 @@ fn twofold() -> ExtensionConfig {
     })
 }
 
-/// The first instance dies alone, and waits for its restart; the other serves.
+/// The first instance dies and waits for its restart; the other serves.
 async fn first_backs_off(main: &Main) {
     main.control().stop("a.2").await.unwrap();
     assert_eq!(tell(main, "a", "trap").await.unwrap_err(), "Trapped");
@@ -206,7 +205,7 @@ async fn what_is_subscribed_to_stays_for_an_instance_that_waits_for_its_restart(
         assert_eq!(main.client().publish("t", "kept").await.unwrap().delivered, 1, "{last}");
         main.control().start("a").await.unwrap();
         while !tell(&main, "a", "heard").await.unwrap().contains("kept") {}
-        // With the last of them it ends.
+        // It ends with the last of them.
         main.control().stop("a").await.unwrap();
         assert_eq!(main.client().publish("t", "for nobody").await.unwrap().delivered, 0, "{last}");
     }
@@ -224,7 +223,7 @@ async fn requests_wait_for_whichever_instance_comes_back_first() {
         assert_eq!(status("a.2").failures.len(), failures);
         main.control().start("a.2").await.unwrap();
     }
-    // The first comes back within an hour; the other in two at the earliest, and then not at all.
+    // The first restarts within an hour; the other in two at the earliest, and then not at all.
     for (then, starts) in [(ExtensionState::BackingOff, "a.2"), (ExtensionState::Quarantined, "a")] {
         let (client, received) = (main.client().clone(), status("a.2").received);
         let dies = tokio::spawn(async move { client.call("a@1", "run", "all call gate@1 pass; trap").await });
@@ -243,7 +242,7 @@ async fn requests_wait_for_whichever_instance_comes_back_first() {
             gate.open(1);
             reached(&main, "a.2", then).await;
             assert_eq!(status("a").inbox_messages, 1, "{then}");
-            // The other is quarantined then, and commanded with it.
+            // The other is quarantined by then.
             let _started = main.control().start(starts).await;
         };
         let (died, served, ()) = tokio::join!(dies, waits, rest);

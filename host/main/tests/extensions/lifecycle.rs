@@ -1,4 +1,4 @@
-//! Stop and start again: what ends with an instance, and what outlives it.
+//! Stop and restart: what ends with an instance, and what outlives it.
 
 use std::fs;
 
@@ -131,7 +131,7 @@ async fn an_extension_that_says_why_it_fails_is_quoted_harmlessly() {
     assert_eq!(status.reason.as_deref(), Some("no\\n\\u{1b}[31mdata"));
 }
 
-/// What its start gives it to do ends it before it is ready.
+/// Ends, by its task, before it is ready.
 fn brief(data: &TempDir, task: &str) -> ExtensionConfig {
     let mut brief = extension("a", "hook");
     brief.autostart = false;
@@ -140,7 +140,6 @@ fn brief(data: &TempDir, task: &str) -> ExtensionConfig {
     brief
 }
 
-/// Starts it and sees it end.
 async fn run_brief(main: &Main) -> ExtensionStatus {
     let started = main.control().start("a").await;
     assert!(matches!(started, Err(ControlError::NotStarted { .. })), "{started:?}");
@@ -157,7 +156,7 @@ async fn one_that_ends_by_itself_each_time_is_held_to_its_limits_each_time() {
     for _ in 0..5 {
         assert_eq!(run_brief(&main).await.state, ExtensionState::Stopped);
     }
-    // The next instance is most likely as brief, and is not.
+    // Expected to be as brief, and it is not.
     file.set_len(memory).unwrap();
     for _ in 0..2 {
         let status = run_brief(&main).await;

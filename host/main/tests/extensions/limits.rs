@@ -1,5 +1,4 @@
-//! Every limit that can be set is enforced: a guest trips it when it is small, and the same guest
-//! passes under the default class.
+//! Every configurable limit is enforced: a guest trips it when small, and passes under the default class.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -14,34 +13,28 @@ use weir_host::{
 
 use super::support::{Gate, tell};
 
-/// One limit, and the guest that shows that it holds.
 struct Case {
-    /// What stands in the extension's `limits`: for the key of that name, and what must go with it.
+    /// The small limit of `key`, with what it needs beside.
     small: &'static str,
     key: &'static str,
-    /// What the puppet reads from its `config`.
     config: &'static str,
-    /// What is done with it.
     act: Act,
-    /// What comes of that under the small limit, and under the default class.
+    /// The outcomes under the small limit, and under the default class.
     trips: &'static str,
     passes: &'static str,
 }
 
 enum Act {
-    /// Tells the puppet something.
     Tell(&'static str),
-    /// Tells it to wait, and then so many times the same without waiting for it.
+    /// Tells it to wait, then sends this many commands without waiting.
     Queue(u32, &'static str),
-    /// Says which limit its file hit before there was anything to start.
+    /// Returns the limit that loading hit.
     Load,
-    /// Says what became of its start.
     Start,
-    /// Stops it.
     Stop,
-    /// Tells it to work, and asks whether it was delayed.
+    /// Returns whether its work was delayed.
     Work(&'static str),
-    /// Has it write lines, and asks whether any was dropped.
+    /// Returns whether any of its lines was dropped.
     Log(&'static str),
 }
 
@@ -176,7 +169,7 @@ const CASES: [Case; 16] = [
     },
 ];
 
-/// What no guest takes enough of to trip even the least of it: a component in `hostile/files/compilers.rs` does.
+/// No guest trips the least of it; a component in `hostile/files/compilers.rs` does.
 const BY_A_BOMB: [&str; 1] = ["compile-memory"];
 
 #[tokio::test]
@@ -197,11 +190,10 @@ async fn every_limit_trips_its_guest_when_it_is_small_and_lets_it_pass_by_defaul
 }
 
 impl Case {
-    /// What comes of the act under these limits.
     async fn outcome(&self, limits: &str) -> String {
         let gate = Gate::new();
         let mut config = weir_host::parse(&file(limits, self.config), "weir.toml", &guests()).unwrap();
-        // That of whoever runs the tests.
+        // Not the cache of the developer.
         config.main.cache_dir = None;
         let compilation = Compilation::Child {
             program: env!("CARGO_BIN_EXE_weir-compile-helper").into(),
@@ -210,7 +202,6 @@ impl Case {
         let builder = Main::builder(config).compilation(compilation).serve(gate.service());
         let main = builder.start().await.unwrap();
         let outcome = self.act.on(&main, &gate).await;
-        // Whatever became of it, Main goes on.
         assert!(main.control().status("a").is_ok());
         outcome
     }
@@ -236,7 +227,7 @@ impl Act {
             }
             Self::Work(command) => {
                 told(main, command).await;
-                // A delay is counted when it is over.
+                // A delay counts when it is over.
                 told(main, "echo").await;
                 let delayed = report(main).await.delayed.unwrap();
                 let text = if delayed > Duration::ZERO { "delayed" } else { "not delayed" };
@@ -252,7 +243,7 @@ impl Act {
     }
 }
 
-/// What the puppet answers, without what differs from run to run.
+/// The puppet's answer, without what differs between runs.
 async fn told(main: &Main, command: &str) -> String {
     let answer = tell(main, "a", command).await.unwrap_or_else(|error| error);
     match command.split(' ').next() {
@@ -263,7 +254,7 @@ async fn told(main: &Main, command: &str) -> String {
     }
 }
 
-/// What becomes of requests that come while the puppet waits for a gate.
+/// Outcomes of requests while the puppet waits for a gate.
 async fn queued(main: &Main, gate: &Gate, times: u32, command: &str) -> String {
     let busy = tell(main, "a", "call gate@1 pass");
     let flood = async {
@@ -298,7 +289,6 @@ fn shown(state: ExtensionState) -> String {
     format!("{state:?}").to_lowercase()
 }
 
-/// A puppet with these limits of its own.
 fn file(limits: &str, config: &str) -> String {
     let path = test_guests::path("puppet");
     let name = path.file_name().unwrap().to_str().unwrap();

@@ -1,4 +1,4 @@
-//! Main with real extensions, from the outside: what an embedder and an operator can rely on.
+//! Main with real extensions, from the outside.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,4 +1,4 @@
-//! Requests and events between extensions, Main and its client, where they go wrong or are given up.
+//! Requests and events between extensions, Main and its client that fail or are given up.
 
 use std::{
     sync::{
@@ -61,7 +61,7 @@ async fn a_handler_that_calls_without_end_lets_others_run() {
     assert_eq!((&mut going).now_or_never(), None);
     until(|| main.control().status("a").unwrap().received > 1000).await;
     let told = tokio::time::timeout(Duration::from_secs(60), main.client().call("loop@1", "end", "")).await;
-    // Else its end would be waited for without end.
+    // Otherwise the test would wait for ever.
     is_over.store(true, Ordering::Relaxed);
     assert_eq!(told, Ok(Ok("told".into())));
     assert!(going.await.unwrap() != "0");
@@ -72,7 +72,7 @@ async fn more_unanswered_requests_than_can_be_in_hand_keep_no_later_one_out() {
     let main = start(vec![puppet("a")]).await;
     let forgotten = CallOptions::default().timeout(Duration::from_secs(3));
     let mut calls = Vec::new();
-    // 1024 can be in hand; the others stay in the inbox.
+    // 1024 can be in hand; the rest stays in the inbox.
     for _ in 0..12 {
         for _ in 0..100 {
             let mut call = Box::pin(main.client().call_with("a@1", "run", "forget", forgotten.clone()));
@@ -96,7 +96,7 @@ async fn giving_up_on_requests_makes_no_room_for_replies_without_end() {
     let forgetful = puppet_with("b", |b| b.limits.inbox_messages = 2048);
     let main = start(vec![hoarder, forgetful]).await;
     assert_eq!(tell(&main, "a", "hoard b@1 run forget").await.unwrap(), "1024");
-    // The puppet has received what was there since.
+    // The puppet has received all since then.
     taken(&main, "a").await;
     assert_eq!(tell(&main, "a", "echo on").await.unwrap(), "on");
 }
@@ -124,7 +124,7 @@ async fn two_full_block_topics_that_face_each_other_are_an_error_that_names_the_
         })
     });
     let main = builder(peers.to_vec()).serve(gate.service()).start().await.unwrap();
-    // Each waits for the gate, and so takes nothing from its inbox, which is full then.
+    // Each waits for the gate, so that its inbox fills.
     let publish = |id, other| {
         let command = format!("all call gate@1 pass; publish to.{other} more");
         let main = &main;
@@ -138,7 +138,7 @@ async fn two_full_block_topics_that_face_each_other_are_an_error_that_names_the_
         assert_eq!(receipt.delivered, 1);
     }
     gate.open(2);
-    // The first waits until the second, which would wait for it and is refused at once, takes from its inbox again.
+    // The first waits until the second, refused at once because it closes the circle, takes from its inbox again.
     let (a, b) = (a.await, b.await);
     let (who, refused, other) = if a.is_err() { (["a", "b", "a"], a, b) } else { (["b", "a", "b"], b, a) };
     assert_eq!(refused, Err(format!("Error::WouldDeadlock({who:?})")));
@@ -195,7 +195,6 @@ async fn a_response_comes_through_the_inbox_of_whoever_sent_without_waiting() {
     tell(&main, "a", "send b@1 run echo hello").await.unwrap();
     tell(&main, "a", "send b@1 run trap").await.unwrap();
     reached(&main, "b", ExtensionState::Failed).await;
-    // Both responses came before this request.
     let heard = tell(&main, "a", "heard").await.unwrap();
     assert_eq!(heard, "response: Ok(\"hello\")\nresponse: Err(Error::Trapped)");
     assert_eq!(main.client().waiters(), 0);

@@ -1,5 +1,4 @@
-//! The network as it was granted: by name or by address, with the port, and names alone that were
-//! granted are looked up.
+//! The network as granted: by name or address, with the port. Only granted names are looked up.
 
 use std::net::TcpListener;
 

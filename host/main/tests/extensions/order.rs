@@ -7,7 +7,7 @@ use weir_host::{
 
 use super::support::{Gate, builder, puppet, puppet_with, reached, set, start, states, tell};
 
-/// `a` requires `b`, which requires `c`; nothing starts by itself.
+/// `a` requires `b`, which requires `c`; none starts by itself.
 fn chain(change: impl FnOnce(&mut ExtensionConfig)) -> Vec<ExtensionConfig> {
     let requires = |id: &str, contract: &str| {
         puppet_with(id, |p| {

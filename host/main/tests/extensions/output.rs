@@ -1,4 +1,4 @@
-//! What an extension writes comes out as log lines under its own id, and can forge nothing.
+//! Output becomes log lines under the extension's own id, and cannot forge others.
 
 use std::{
     io,
@@ -46,7 +46,7 @@ async fn a_line_without_end_is_cut_and_a_follower_misses_nothing_unsaid() {
     }
 }
 
-/// What `tracing` events come to, with a subscriber as a binary would set one.
+/// `tracing` output with a binary's subscriber.
 #[derive(Clone, Default)]
 struct Captured(Arc<Mutex<Vec<u8>>>);
 

@@ -1,5 +1,4 @@
-//! Shared queues between extensions and Main's client: who gets a job, when it is done, and what becomes
-//! of it if not.
+//! Shared queues between extensions and Main's client: delivery, completion and failure of jobs.
 
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use weir_host::{
 
 use super::support::{PATIENCE, config, extension, puppet_with, reached, tell};
 
-/// With one queue, `q`, whose dead letters go to `dead`.
+/// With a queue `q` and its dead letters in `dead`.
 async fn start(extensions: Vec<ExtensionConfig>, change: impl FnOnce(&mut QueueConfig)) -> Main {
     Main::builder(with_queue(extensions, change)).start().await.unwrap()
 }
@@ -27,7 +26,6 @@ fn with_queue(extensions: Vec<ExtensionConfig>, change: impl FnOnce(&mut QueueCo
     config
 }
 
-/// A puppet that may put and take.
 fn user(id: &str) -> ExtensionConfig {
     puppet_with(id, |puppet| {
         puppet.puts = vec!["q".parse().unwrap()];
@@ -35,7 +33,7 @@ fn user(id: &str) -> ExtensionConfig {
     })
 }
 
-/// Works through the queue, and says so under `worked.ID`; always started again.
+/// Works through the queue, and publishes under `worked.ID`; always restarted.
 fn worker(id: &str, mode: &str) -> ExtensionConfig {
     let mut worker = extension(id, "worker");
     worker.takes = vec!["q".parse().unwrap()];

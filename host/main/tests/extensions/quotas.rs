@@ -1,4 +1,4 @@
-//! How much an extension may write to a directory that is granted.
+//! How much an extension may write into a granted directory.
 
 use std::{fs, path::Path};
 
@@ -29,13 +29,12 @@ async fn usage(main: &Main, id: &str) -> DirLimits {
     report.extensions.first().and_then(|extension| extension.dirs.first()).unwrap().clone()
 }
 
-/// Blocks, files, and most blocks.
+/// Blocks, files, peak of blocks.
 async fn used(main: &Main, id: &str) -> (u64, u64, u64) {
     let dir = usage(main, id).await;
     (dir.used_bytes.unwrap() / BLOCK, dir.used_files.unwrap(), dir.peak_bytes.unwrap() / BLOCK)
 }
 
-/// What is in a directory, as the host sees it.
 fn there(path: &Path) -> (u64, u64) {
     let mut found = (0, 0);
     for entry in fs::read_dir(path).unwrap() {
@@ -68,17 +67,17 @@ async fn nothing_makes_a_directory_larger_than_its_bound() {
     ] {
         assert_eq!(tell(&main, "a", command).await.unwrap_err(), "StorageFull", "{command}");
     }
-    // The last of them is there, and empty.
+    // The last one exists, and is empty.
     assert_eq!(there(dir.path()), (8, 5));
     for command in ["write /data/other x", "make-dir /data/e", "fill /data/other 1"] {
         assert_eq!(tell(&main, "a", command).await.unwrap_err(), "StorageFull", "{command}");
     }
-    // The C library makes another error of it where the stream says it.
+    // The C library turns a stream's error into another one.
     tell(&main, "a", "remove /data/new").await.unwrap();
     tell(&main, "a", &format!("write /data/new {}", "x".repeat(5000))).await.unwrap_err();
     assert_eq!((used(&main, "a").await, there(dir.path())), ((8, 5, 8), (8, 5)));
 
-    // What becomes free can be used again, and what is there can be written over.
+    // Freed room can be used again, and files be overwritten.
     tell(&main, "a", "fill /data/h 2288").await.unwrap();
     tell(&main, "a", "write /data/h short").await.unwrap();
     assert_eq!(used(&main, "a").await.0, 6);
@@ -110,7 +109,7 @@ async fn entries_are_bounded_by_their_number() {
     tell(&main, "a", "remove /data/d/b").await.unwrap();
     tell(&main, "a", "symlink d/a /data/c").await.unwrap();
     assert_eq!(used(&main, "a").await.1, 3);
-    // Under which of its names a file counts would be open.
+    // A file with two names could count under either.
     assert_eq!(tell(&main, "a", "link /data/d/a /data/d/b").await.unwrap_err(), "PermissionDenied");
 }
 
@@ -122,7 +121,7 @@ async fn a_file_without_a_name_counts_as_long_as_it_is_open() {
     assert_eq!((used(&main, "a").await, there(dir.path())), ((2, 0, 2), (0, 0)));
     assert_eq!(tell(&main, "a", "unlinked /data/x 12288").await.unwrap_err(), "StorageFull");
     assert_eq!(used(&main, "a").await.0, 3);
-    // A file that another takes the place of is such a one, too.
+    // A replaced file has no name either.
     tell(&main, "a", "write /data/old x").await.unwrap();
     tell(&main, "a", "open /data/old").await.unwrap();
     assert_eq!(tell(&main, "a", "write /data/new x").await.unwrap_err(), "StorageFull");
@@ -144,7 +143,7 @@ async fn what_others_write_and_remove_counts() {
     tell(&main, "a", "write /data/a x").await.unwrap();
     assert_eq!(used(&main, "b").await, (4, 2, 4));
     fs::remove_file(dir.path().join("before")).unwrap();
-    // It is counted again before it is refused, once a second at most.
+    // Recounted before a refusal, at most once a second.
     while tell(&main, "b", "fill /data/b 8192").await.is_err() {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
@@ -167,7 +166,6 @@ async fn what_lies_outside_is_not_moved_in_uncounted() {
     let refused = tell(&main, "a", "link /free/large /data/large").await.unwrap_err();
     assert_eq!(refused, "PermissionDenied");
     assert_eq!(there(&dir.path().join("bounded")), (0, 0));
-    // Nothing bounds the other one.
     tell(&main, "a", "fill /free/large 100000").await.unwrap();
     tell(&main, "a", "link /free/large /free/again").await.unwrap();
 }

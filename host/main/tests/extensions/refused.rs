@@ -1,4 +1,4 @@
-//! Files that are no extension are refused before anything runs, with what to do.
+//! Files that are no extension are refused before anything runs, with advice.
 
 use std::{fs, path::Path};
 
@@ -6,7 +6,7 @@ use weir_host::{ExtensionConfig, config::RestartPolicy, control::ExtensionState}
 
 use super::support::start;
 
-/// A program that imports an interface and nothing of it.
+/// Imports an interface, but no function of it.
 const IMPORTS_NO_FUNCTION: &str = r#"(component
     (import "wasi:http/types@0.2.3" (instance))
     (core module $module (func (export "run") (result i32) i32.const 0))
@@ -15,7 +15,7 @@ const IMPORTS_NO_FUNCTION: &str = r#"(component
     (instance $run (export "run" (func $run)))
     (export "wasi:cli/run@0.2.0" (instance $run)))"#;
 
-/// A real component in which a name is exchanged for one of the same length.
+/// A real component with a name of the same length exchanged.
 fn renamed(from: &str, to: &str) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
     let mut bytes = fs::read(test_guests::path("echo-raw")).unwrap();

@@ -1,4 +1,4 @@
-//! A new version of an extension takes the place of the old one, or does not.
+//! A new version replaces the old one, or does not.
 
 use std::{
     fs,
@@ -16,7 +16,6 @@ use weir_host::{
 
 use super::support::{Gate, builder, config, puppet, puppet_with, reached, set, start, taken, tell, until};
 
-/// Components that tests exchange.
 pub(crate) struct Components(TempDir);
 
 impl Components {
@@ -28,7 +27,6 @@ impl Components {
         self.0.path().join("a.wasm")
     }
 
-    /// A puppet whose component can be exchanged.
     pub(crate) fn puppet(&self, change: impl FnOnce(&mut ExtensionConfig)) -> ExtensionConfig {
         self.put(1);
         let mut puppet = puppet_with("a", change);
@@ -36,10 +34,9 @@ impl Components {
         puppet
     }
 
-    /// The puppet, with something in it that makes it another component.
     pub(crate) fn put(&self, version: u8) {
         let mut bytes = fs::read(test_guests::path("puppet")).unwrap();
-        // A custom section: its name is `v`.
+        // A custom section named `v`.
         bytes.extend([0, 3, 1, b'v', version]);
         write(&self.path(), &bytes);
     }
@@ -49,7 +46,7 @@ impl Components {
     }
 }
 
-/// As a package manager does: whoever reads sees the old file or the new one.
+/// As a package manager does: readers see the old file or the new one.
 pub(crate) fn write(path: &Path, bytes: &[u8]) {
     let new = path.with_extension("new");
     fs::write(&new, bytes).unwrap();
@@ -107,7 +104,7 @@ async fn a_component_that_does_not_come_up_leaves_the_old_one_serving() {
             a.restart.policy = RestartPolicy::OnFailure;
             a.restart.failures = 2;
         });
-        // Only one that is never ready is waited for as long as that.
+        // Only one that is never ready takes that long.
         let mut hasty = good.clone();
         hasty.limits.ready_timeout = Duration::from_millis(500);
         let main = start(vec![good]).await;
@@ -136,14 +133,14 @@ async fn a_component_that_does_not_come_up_leaves_the_old_one_serving() {
             assert!(reloaded.to_string().contains("` cannot be read: "), "{reloaded}");
 
             assert_eq!((hash(&main), tell(&main, "a", "echo on").await), (old.clone(), Ok("on".to_owned())));
-            // They are on record, and do not count: the extension itself has not failed.
+            // On record, but not counted: the extension itself has not failed.
             let status = main.control().status("a").unwrap();
             assert_eq!(
                 (status.state, status.failures.len()),
                 (ExtensionState::Ready, (5 * (round + 1)).min(16))
             );
         }
-        // What restarts it after a failure of its own is what served, not what lies there.
+        // A restart after its own failure takes the version that served, not the file.
         components.put_text(TRAPS);
         let restarts = || main.control().status("a").unwrap().restarts;
         let before = restarts();
@@ -176,7 +173,7 @@ async fn what_waits_while_an_extension_is_exchanged_is_served_in_order_by_the_ne
                 let commands: Vec<_> = (0..20).map(|number| format!("echo {number}")).collect();
                 let told: Vec<_> = commands.iter().map(|command| tell(&main, "a", command)).collect();
                 let opened = async {
-                    // All of them are sent, and the old instance has been told to stop.
+                    // All are sent, and the old instance was told to stop.
                     match mode {
                         ReloadMode::Overlap => {
                             while main.control().status("a").unwrap().restarts == 0 {
@@ -216,7 +213,6 @@ async fn a_stop_during_a_reload_ends_both_versions() {
         components.put(2);
         let control = main.control();
         let stop = async {
-            // Its successor waits at the gate.
             while control.status("a").unwrap().restarts == 0 {
                 tokio::task::yield_now().await;
             }
@@ -349,7 +345,7 @@ async fn a_configuration_applies_what_changed_and_nothing_else() {
     for id in ["new", "other", "a", "same"] {
         assert_eq!(tell(&main, id, "echo on").await.unwrap(), "on");
     }
-    // Somebody else is to fulfil it now, and does not serve it.
+    // Another extension should fulfil it now, and does not serve it.
     assert!(matches!(main.client().call("gone@1", "run", "").await, Err(Error::Invalid(_))));
     assert!(matches!(control.stop("gone").await, Err(ControlError::Unknown(_))));
     let mut said = Vec::new();
@@ -365,11 +361,11 @@ async fn a_configuration_applies_what_changed_and_nothing_else() {
             _ => {}
         }
     }
-    // First ends what is gone, then starts what is new, then changes what has changed.
+    // Removed first, then new, then changed.
     assert_eq!(&said[..3], ["reloading", "gone", "new"]);
     assert!(!said.contains(&"same".to_owned()), "{said:?}");
 
-    // One that comes back is as new, but for what is held against it.
+    // It comes back as new, with its failures.
     let back = config(vec![puppet("gone"), puppet("same")]);
     let report = control.reload_with(back).await.unwrap();
     assert_eq!((names(&report.added), report.removed.len()), (vec!["gone".into()], 3));

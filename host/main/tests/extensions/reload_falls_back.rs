@@ -1,5 +1,4 @@
-//! What has served is what a new version that does not become ready leaves behind, whatever it did when the new
-//! one came.
+//! The version that served comes back if a new one does not become ready, whatever its state.
 
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ fn state(control: &Control, id: &str) -> ExtensionState {
     control.status(id).unwrap().state
 }
 
-/// One that waits long for its restart, and is put aside by its second failure.
+/// Waits long for its restart; quarantined by its second failure.
 fn backs_off(a: &mut ExtensionConfig) {
     a.restart.policy = RestartPolicy::OnFailure;
     (a.restart.backoff, a.restart.max_backoff) = (HOUR, HOUR);
@@ -36,7 +35,6 @@ async fn serves(main: &Main) {
     assert_eq!(tell(main, "a", "echo on").await, Ok("on".to_owned()));
 }
 
-/// Of a reload of the configuration that had `a` to exchange: why it failed.
 fn failure(report: &weir_host::control::ReloadReport) -> &str {
     assert_eq!((report.changed.len(), report.failed.len()), (0, 1), "{report:?}");
     &report.failed.first().unwrap().reason
@@ -54,7 +52,7 @@ async fn one_that_backs_off_is_what_a_bad_version_leaves_behind() {
     assert_eq!(main.control().reload_extension("a").await, not_reloaded(&again));
     serves(&main).await;
     assert_eq!(hash(&main), old);
-    // The first failure counts as before, and that of the new version does not.
+    // The first failure counts, that of the new version does not.
     traps(&main).await;
     reached(&main, "a", ExtensionState::Quarantined).await;
 }
@@ -96,7 +94,7 @@ async fn one_that_never_served_is_exchanged_for_good() {
     assert_ne!(hash(&main), first);
 }
 
-/// As where what it needs is not reachable: no version of it can say more.
+/// As with an unreachable dependency: no version can be more than interrupted.
 #[tokio::test]
 async fn one_that_was_only_ever_interrupted_is_exchanged_for_one_that_is_interrupted() {
     for mode in BOTH {
@@ -181,7 +179,6 @@ async fn a_restart_that_a_bad_version_meets_starts_what_has_served() {
         reached(&main, "a", ExtensionState::Draining).await;
         components.put_text(TRAPS);
         let open = async {
-            // The new version is up next.
             until(|| control.status("a").unwrap().hash.is_some_and(|hash| hash != old)).await;
             gate.open(100);
         };
@@ -289,7 +286,7 @@ async fn a_reload_is_done_when_the_new_version_is_ready_and_no_sooner() {
             async move { control.reload_with(new).await }
         });
         until(|| gate.is_used_up()).await;
-        // What it said before has been heard.
+        // Its earlier notices have been heard.
         control.ping().await.unwrap();
         match mode {
             ReloadMode::Overlap => serves(&main).await,
@@ -370,7 +367,7 @@ async fn a_version_that_may_subscribe_to_less_ends_subscriptions_when_it_is_read
     }
 }
 
-/// The successor takes over from one that dies, and dies itself.
+/// The successor takes over from a dying one, and dies itself.
 #[tokio::test]
 async fn what_served_comes_back_where_both_versions_die_though_its_file_has_changed() {
     let gate = Gate::new();

@@ -1,5 +1,4 @@
-//! Reloads that meet a stop, a start, a restart, a death or a shutdown, and configurations whose versions
-//! require each other.
+//! Reloads during a stop, start, restart, death or shutdown, and versions that require each other.
 
 use std::{future::Future, time::Duration};
 
@@ -31,7 +30,7 @@ fn restarts(main: &Main, id: &str) -> u64 {
     main.control().status(id).unwrap().restarts
 }
 
-/// Main ends; what hangs is stopped by hand, so that the test ends.
+/// Ends Main, stopping what hangs by hand.
 async fn shuts_down(main: Main, ids: &[&str]) -> bool {
     let control = main.control().clone();
     control.begin_shutdown().await;
@@ -133,7 +132,6 @@ async fn a_reload_ends_though_its_extension_is_restarted_while_the_successor_sta
         until(|| restarts(&main, "a") == 1).await;
         let open = async {
             until(|| restarts(&main, "a") == 2).await;
-            // The successor is first.
             gate.open(1);
             for _ in 0..1000 {
                 tokio::task::yield_now().await;
@@ -276,7 +274,7 @@ async fn what_waits_is_served_by_the_successor_that_is_there_when_an_instance_di
             reached(&main, "a", ExtensionState::Starting).await;
             gate.open(1);
         };
-        // What it does first gives the second the time to come.
+        // Its work gives the second time to come.
         tokio::join!(tell(&main, "a", "all burn 3000000; trap"), tell(&main, "a", "echo waited"), open)
     };
     let (reloaded, (_, waited, ())) = tokio::join!(main.control().reload_extension("a"), die);
@@ -465,7 +463,7 @@ async fn a_version_that_is_being_loaded_when_the_one_before_dies_is_started_at_o
         (a.restart.backoff, a.restart.max_backoff) = (HOUR, HOUR);
     })])
     .await;
-    // It has to be compiled, which takes longer than to die.
+    // Compiling takes longer than dying.
     components.put(2);
     let reload = within(main.control().reload_extension("a"));
     let (reloaded, told) = tokio::join!(reload, tell(&main, "a", "trap"));

@@ -1,4 +1,4 @@
-//! Reloads under steady requests: each is answered once, and rightly.
+//! Reloads under steady requests: each gets one right answer.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use super::{
 const RELOADS: u8 = 50;
 const BROKEN: usize = 20;
 
-/// Time between two requests: a thousand of them come in a second.
+/// A thousand requests a second.
 const BETWEEN: Duration = Duration::from_millis(1);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -31,7 +31,7 @@ async fn reload_under_load(mode: ReloadMode) {
     let provider = components.puppet(|a| {
         a.reload = mode;
         a.limits.ready_timeout = Duration::from_secs(5);
-        // A machine that is busy with other things may stall for longer than this many milliseconds.
+        // A busy machine may stall for longer than this many milliseconds.
         (a.limits.inbox_messages, a.limits.inbox_bytes) = (20_000, 16 << 20);
     });
     let caller = puppet_with("caller", |c| c.wants = vec!["a@1".parse().unwrap()]);
@@ -58,7 +58,7 @@ async fn reload_under_load(mode: ReloadMode) {
             (sent, took)
         }
     });
-    // Beside it an extension that asks as soon as it is answered.
+    // Beside it, an extension that asks as soon as it is answered.
     let chained = async {
         let mut asked = 0_u32;
         while !*stopped.borrow() {

@@ -1,4 +1,4 @@
-//! A program with a section of its own in the operator's file: it serves what the section says, and hears of reloads.
+//! A program with its own section of the operator's file, which hears of reloads.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! What the tests have in common: extensions from guests, and waiting for what happens.
+//! Extensions from guests, and waiting for events.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,10 +8,10 @@ use weir_host::{
     control::ExtensionState, events::MainEvent,
 };
 
-/// Time enough for everything on a machine that is busy with other things.
+/// Enough on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// An extension that runs this guest, has time enough, is not started again and may reach nothing.
+/// An extension with this guest, enough time, no restarts and no grants.
 pub(crate) fn extension(id: &str, guest: &str) -> ExtensionConfig {
     let mut extension = ExtensionConfig::new(id.parse().unwrap(), test_guests::path(guest));
     extension.limits.ready_timeout = PATIENCE;
@@ -20,7 +20,6 @@ pub(crate) fn extension(id: &str, guest: &str) -> ExtensionConfig {
     extension
 }
 
-/// A puppet that serves the contract `ID@1`.
 pub(crate) fn puppet(id: &str) -> ExtensionConfig {
     let mut puppet = extension(id, "puppet");
     puppet.fulfills = vec![format!("{id}@1").parse().unwrap()];
@@ -28,7 +27,6 @@ pub(crate) fn puppet(id: &str) -> ExtensionConfig {
     puppet
 }
 
-/// A puppet with more to say about it.
 pub(crate) fn puppet_with(id: &str, change: impl FnOnce(&mut ExtensionConfig)) -> ExtensionConfig {
     let mut puppet = puppet(id);
     change(&mut puppet);
@@ -53,7 +51,7 @@ pub(crate) async fn start(extensions: Vec<ExtensionConfig>) -> Main {
     builder(extensions).start().await.unwrap()
 }
 
-/// Tells a puppet what to do; what came of it, in words.
+/// Gives a puppet a command; returns the outcome in words.
 pub(crate) async fn tell(main: &Main, id: &str, command: &str) -> Result<String, String> {
     match main.client().call(&format!("{id}@1"), "run", command.to_owned()).await {
         Ok(answer) => Ok(String::from_utf8(answer.to_vec()).unwrap()),
@@ -62,7 +60,7 @@ pub(crate) async fn tell(main: &Main, id: &str, command: &str) -> Result<String,
     }
 }
 
-/// Waits until an extension is in that state; the reason that it gives.
+/// Waits for a state; returns its reason.
 pub(crate) async fn reached(main: &Main, id: &str, state: ExtensionState) -> Option<String> {
     let mut events = main.control().events();
     loop {
@@ -74,19 +72,17 @@ pub(crate) async fn reached(main: &Main, id: &str, state: ExtensionState) -> Opt
     }
 }
 
-/// Waits until that holds.
 pub(crate) async fn until(is: impl Fn() -> bool) {
     while !is() {
         tokio::task::yield_now().await;
     }
 }
 
-/// Waits until an extension has taken all that waits for it.
 pub(crate) async fn taken(main: &Main, id: &str) {
     until(|| main.control().status(id).unwrap().inbox_messages == 0).await;
 }
 
-/// The states that extensions come into, in order, until there is no more.
+/// All states of extensions, in order, until Main ends.
 pub(crate) async fn states(mut events: weir_host::events::MainEvents) -> Vec<(String, ExtensionState)> {
     let mut states = Vec::new();
     while let Some(event) = events.next().await {
@@ -97,7 +93,7 @@ pub(crate) async fn states(mut events: weir_host::events::MainEvents) -> Vec<(St
     states
 }
 
-/// `gate@1`, a contract of Main's whose only operation, `pass`, answers when the test lets it.
+/// `gate@1`: its only operation, `pass`, answers when the test allows.
 pub(crate) struct Gate(Arc<Semaphore>);
 
 impl Gate {
@@ -116,12 +112,10 @@ impl Gate {
         })
     }
 
-    /// Lets as many pass.
     pub(crate) fn open(&self, passes: usize) {
         self.0.add_permits(passes);
     }
 
-    /// As many have passed as it let.
     pub(crate) fn is_used_up(&self) -> bool {
         self.0.available_permits() == 0
     }

@@ -1,4 +1,4 @@
-//! A faulty extension costs what it had in hand and its own instance, and nobody else anything.
+//! A faulty extension costs its messages in hand and its own instance, and others nothing.
 
 use std::time::Duration;
 
@@ -45,7 +45,6 @@ async fn a_trap_is_told_to_its_caller_and_the_others_answers_go_on() {
     assert!(line.fields.contains(&("message".to_owned(), handling.message.unwrap().to_string())), "{line:?}");
 }
 
-/// What the record of a failure, and the line that tells of it, say that it was handling.
 async fn handled(main: &Main, id: &str) -> [Option<String>; 4] {
     let handling = last_failure(main, id).await.handling.unwrap();
     let lines = main.control().logs();
@@ -112,7 +111,6 @@ async fn of_several_requests_in_hand_a_failure_names_the_first_of_those_that_cam
                 tokio::task::yield_now().await;
             }
         }
-        // These come together, where it takes batches.
         call("echo before");
         while status().inbox_messages < 1 {
             tokio::task::yield_now().await;
@@ -156,7 +154,7 @@ async fn memory_beyond_the_limit_is_refused_and_the_extension_goes_on() {
     assert_eq!(status.state, ExtensionState::Ready);
 }
 
-/// The host call at the deepest point needs stack of the host's own, most of it in unoptimised builds.
+/// The host call at the deepest point needs host stack, most in unoptimised builds.
 #[tokio::test]
 async fn endless_recursion_that_calls_the_host_at_every_depth_is_a_trap() {
     let main = start(vec![puppet("deep"), puppet("other")]).await;
@@ -167,7 +165,7 @@ async fn endless_recursion_that_calls_the_host_at_every_depth_is_a_trap() {
     assert_eq!(tell(&main, "deep", "echo 1").await.unwrap(), "1");
 }
 
-/// Who is called runs on top of the caller's stack, and so does all that its end takes.
+/// The called extension runs, and ends, on top of the caller's stack.
 #[tokio::test]
 async fn whom_an_extension_calls_at_the_end_of_its_stack_can_run_and_trap_there() {
     let callers = ["deep", "flat"].map(|id| puppet_with(id, |p| p.wants = vec!["other@1".parse().unwrap()]));
@@ -242,7 +240,7 @@ async fn a_loop_after_stop_is_killed_at_the_stop_deadline() {
         super::support::set(p, "stop", "spin");
     });
     let main = start(vec![stubborn]).await;
-    // Without a message there is only the budget of the start.
+    // Without a message there is only the start's budget.
     main.control().stop("stubborn").await.unwrap();
     let status = main.control().status("stubborn").unwrap();
     assert_eq!(status.state, ExtensionState::Stopped);

@@ -1,4 +1,4 @@
-//! Extensions that take jobs from more than one side at once.
+//! Extensions that take jobs from two queues at once.
 
 use std::time::Duration;
 
@@ -9,7 +9,6 @@ use weir_host::{
 
 use super::support::*;
 
-/// A puppet that may put into and take from both queues.
 fn worker(id: &str, in_flight: u32) -> ExtensionConfig {
     puppet_with(id, |puppet| {
         puppet.limits.in_flight = in_flight;
@@ -31,7 +30,6 @@ async fn put(main: &Main, queue: &str, payload: &'static str) {
     main.client().queue(queue).unwrap().put(payload).await.unwrap();
 }
 
-/// Waits until so many jobs of some queues are in hand.
 async fn in_hand(main: &Main, queues: &[&str], jobs: u64) {
     let held = || {
         let status = main.control().queues();
@@ -52,7 +50,7 @@ async fn with_a_job_in_hand_that_came_one_by_one_a_pollable_says_that_another_wa
     put(&main, "q1", "poll").await;
     put(&main, "q1", "second").await;
     tell(&main, "a", "take q1 one-by-one").await.unwrap();
-    // The receive that brings this request comes after the first job.
+    // The receive of this request comes after the first job.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     let heard = tell(&main, "a", "heard").await.unwrap();
     assert!(heard.contains("poll, and there is more"), "a receive would not have waited: {heard}");
@@ -62,7 +60,7 @@ async fn with_a_job_in_hand_that_came_one_by_one_a_pollable_says_that_another_wa
 async fn no_more_jobs_are_in_hand_than_in_flight_whatever_queues_they_come_from() {
     let main = start_with(vec![worker("a", 2)], &QueueConfig::default()).await;
     for queue in ["q1", "q2"] {
-        // Either it is refused, or what comes is bounded.
+        // It is refused, or the jobs are bounded.
         drop(tell(&main, "a", &format!("take {queue} 2")).await);
         for _ in 0..2 {
             put(&main, queue, "job").await;
@@ -86,7 +84,7 @@ async fn two_full_block_queues_that_face_each_other_are_an_error_that_names_the_
         put(&main, own, "job").await;
         in_hand(&main, &[own], 1).await;
     }
-    // The first waits, and the second, which would wait for it, is refused at once.
+    // The first waits; the second closes the circle and is refused at once.
     let (who, outcome) = tokio::select! {
         outcome = tell(&main, "a", "put q2 more") => (["a", "b", "a"], outcome),
         outcome = tell(&main, "b", "put q1 more") => (["b", "a", "b"], outcome),

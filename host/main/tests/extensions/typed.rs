@@ -1,4 +1,4 @@
-//! Typed calls and operations that are looked up once.
+//! Typed calls, and operations looked up once.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -36,7 +36,7 @@ async fn a_typed_call_takes_and_gives_values() {
 
 #[tokio::test]
 async fn values_that_do_not_fit_are_refused_with_the_name_of_the_operation() {
-    /// Says of itself that it cannot be written.
+    /// A value that cannot be encoded.
     struct Unspeakable;
 
     impl Serialize for Unspeakable {
@@ -64,7 +64,7 @@ async fn values_that_do_not_fit_are_refused_with_the_name_of_the_operation() {
     main.shutdown().await.unwrap();
 }
 
-/// The handler answers none before both are there: neither call waits for the other.
+/// The handler answers only when both are there, so neither call waits for the other.
 #[tokio::test]
 async fn tasks_share_an_operation_that_was_looked_up_once() {
     let both = Arc::new(Barrier::new(2));

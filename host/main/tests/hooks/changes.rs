@@ -1,4 +1,4 @@
-//! What of a change in the directory the next run sees, and what a run that is under way.
+//! What runs see of changes in the directory, the next run and the present one.
 
 use std::{fs, os::unix::fs::symlink, time::Duration};
 
@@ -21,7 +21,7 @@ async fn what_is_added_changed_and_removed_is_seen_by_the_next_run() {
     assert_eq!(names(&run(&dir, "ok").await), ["20-b.wasm"]);
 }
 
-/// Two programs of the same length, in the same file, with the same time of modification.
+/// Two programs of equal length, file and modification time.
 #[tokio::test]
 async fn a_file_that_is_rewritten_within_one_tick_of_its_clock_is_not_taken_for_the_one_before() {
     let (main, files) = (main().await, dir(&[]));
@@ -45,7 +45,7 @@ async fn an_old_file_is_loaded_once_and_again_when_it_has_changed() {
     let (main, files) = (main().await, dir(&["10-a"]));
     let path = files.path().join("10-a.wasm");
     let dir = main.hooks().open(config(&files)).unwrap();
-    // What the kernel notes down of a change cannot be set back.
+    // The kernel's change time cannot be set back.
     tokio::time::sleep(Duration::from_secs(5)).await;
     for _ in 0..3 {
         assert_eq!(run(&dir, "ok").await.runs[0].outcome, HookOutcome::Ok);
@@ -126,7 +126,7 @@ async fn what_is_said_of_a_hook_is_one_harmless_line_whatever_its_name() {
     assert!(!reason.contains(char::is_control), "{reason:?}");
 }
 
-/// It can be listed, but not looked at: as in a directory that Main may read and not search.
+/// As in a directory that Main may read and not search.
 #[tokio::test]
 async fn a_hook_that_cannot_be_looked_at_is_not_left_out_in_silence() {
     let (main, files) = (main().await, dir(&[]));
@@ -145,7 +145,7 @@ async fn a_hook_that_cannot_be_looked_at_is_not_left_out_in_silence() {
     assert!(!report.as_ref().is_ok_and(|report| report.runs.is_empty()), "{report:?}");
 }
 
-/// Two components of as many bytes: one that ends well, one that ends with code 7.
+/// Components of equal length: one succeeds, one exits with 7.
 fn same_length() -> (Vec<u8>, Vec<u8>) {
     let component = |body: &str| {
         wat::parse_str(format!(

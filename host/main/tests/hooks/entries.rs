@@ -1,4 +1,4 @@
-//! Where hooks are run from: async code, plain threads, inside a runtime, as Main ends.
+//! Runs from async code, plain threads, inside a runtime, and as Main ends.
 
 use std::{
     sync::{
@@ -143,7 +143,7 @@ async fn handlers_of_main_run_hooks_and_a_blocking_one_refuses_on_the_worker() {
         });
     let mut config = Config::default();
     config.main.request_timeout = PATIENCE;
-    // One thread: whoever took it and waited for another would wait for ever.
+    // With one thread, a handler that waits for another would wait for ever.
     config.main.blocking_threads = 2;
     let main = Main::builder(config).serve(service).start().await.unwrap();
     slot.set(main.hooks().open(super::support::config(&files)).unwrap()).unwrap();

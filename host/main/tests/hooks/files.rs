@@ -1,4 +1,4 @@
-//! What hooks reach beside their environment: what is granted, and nothing that holds up whoever runs them.
+//! Hooks reach only what is granted, and nothing there can hold up their runner.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -65,7 +65,7 @@ async fn a_run_works_in_the_directory_that_lies_at_the_granted_path_when_it_begi
     assert!(path.join("a").exists() && !moved.join("a").exists());
 }
 
-/// Opening one waits for whoever opens its other end.
+/// To open it is to wait for its other end.
 #[test]
 fn a_fifo_in_a_granted_directory_holds_up_nobody() {
     let data = tempfile::tempdir().unwrap();
@@ -102,7 +102,7 @@ fn hooks_write_no_more_than_their_directory_may_hold() {
         [("write /data/a x", HookOutcome::Ok), (&large, failed()), ("write /data/b x", HookOutcome::Ok)];
     for (task, outcome) in tasks.into_iter().chain([("write /data/c x", failed())]) {
         assert_eq!(dir.run_blocking(call(task)).unwrap().runs[0].outcome, outcome, "{task}");
-        // On the worker, with what the first run has left.
+        // On the worker, with the first run's files.
         assert_eq!(runtime.block_on(run(&dir, task)).runs[0].outcome, outcome, "{task}");
     }
     let bytes = |name| fs::metadata(data.path().join(name)).unwrap().len();

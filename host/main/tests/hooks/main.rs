@@ -1,5 +1,4 @@
-//! Directories of hooks, run by real components: how each can end, from wherever it is run, and what of one
-//! run is left for the next.
+//! Directories of hooks with real components: how they end, from everywhere, and what one run leaves for the next.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,4 +1,4 @@
-//! How a hook can end, and what of it is in the report.
+//! How hooks end, and what the report says.
 
 use std::{fs, time::Duration};
 
@@ -202,7 +202,7 @@ async fn a_directory_that_is_not_there_is_an_error_with_its_path() {
     assert_eq!(error, format!("cannot read the directory `{}`", gone.path().display()));
 }
 
-/// To be refused memory once is not to fail for want of it.
+/// A refused allocation is not the failure.
 #[tokio::test]
 async fn a_trap_long_after_memory_was_refused_says_what_trapped() {
     let run = of_wat(
@@ -214,7 +214,7 @@ async fn a_trap_long_after_memory_was_refused_says_what_trapped() {
     assert!(reason.contains("divide by zero"), "{reason}");
 }
 
-/// An extension with as many runs: `medium` allows 128.
+/// As for extensions: `medium` allows 128.
 #[tokio::test]
 async fn a_hook_has_as_many_memories_as_its_class_allows_or_is_told_the_limit() {
     let run = of_wat(&"(memory 1)".repeat(5), "(i32.const 0)").await;
@@ -233,7 +233,6 @@ async fn a_program_with_two_memories_or_two_tables_runs() {
     }
 }
 
-/// What came of a component of one core module.
 async fn of_wat(fields: &str, body: &str) -> HookRun {
     let component = wat::parse_str(format!(
         r#"(component

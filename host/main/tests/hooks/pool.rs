@@ -1,5 +1,4 @@
-//! Blocking runs do their blocking work on the caller's thread: they need nothing of Main's pool, which may
-//! be used up.
+//! Blocking runs work on the caller's thread, even with Main's pool used up.
 
 use std::{
     fs,
@@ -18,7 +17,7 @@ use weir_host::{
 
 use super::support::*;
 
-/// Time for what takes none when it does not wait for a thread.
+/// Ample without waiting for a thread.
 const SHORT: Duration = Duration::from_secs(15);
 
 fn builder_with_threads(threads: u16) -> weir_host::Builder {
@@ -46,7 +45,7 @@ fn files_of_a_blocking_run_are_read_on_the_thread_of_its_caller() {
     let gone = Mutex::new(gone);
     let service = Service::new("test@1".parse().unwrap()).on_blocking("hold".parse().unwrap(), move |_| {
         taken.send(()).unwrap();
-        // It ends when the sender is dropped.
+        // Ends when the sender is dropped.
         let _dropped = gone.lock().unwrap().recv_timeout(PATIENCE);
         Ok("".into())
     });
@@ -54,7 +53,7 @@ fn files_of_a_blocking_run_are_read_on_the_thread_of_its_caller() {
     let mut config = config(&files);
     config.grants.dirs.push(grant(data.path()));
     let dir = main.hooks().open(config).unwrap();
-    // Until it is old enough to be known the next time, and needs no loading.
+    // Until it is old enough to be known, and needs no loading.
     pause(Duration::from_secs(5));
     assert!(dir.run_blocking(call("open /data/a").timeout(PATIENCE)).unwrap().is_success());
     let report = thread::scope(|scope| {
@@ -86,7 +85,7 @@ async fn a_blocking_handler_runs_hooks_on_the_only_thread_of_the_pool() {
     main.shutdown().await.unwrap();
 }
 
-/// To set the times of a file, the host opens it first, for writing.
+/// The host opens a file for writing to set its times.
 #[test]
 fn setting_the_times_of_a_fifo_holds_up_nobody() {
     let data = tempfile::tempdir().unwrap();

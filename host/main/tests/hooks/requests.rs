@@ -1,4 +1,4 @@
-//! Requests for hooks that take long, that nobody waits for any more, or whose answers are large.
+//! Requests for hooks that take long, are abandoned, or get large answers.
 
 use std::time::Duration;
 
@@ -11,10 +11,9 @@ use weir_host::{
 
 use super::support::*;
 
-/// Time for what takes none when there is room for it.
 const SHORT: Duration = Duration::from_secs(15);
 
-/// More than Main has handlers.
+/// More than Main's handlers.
 const MANY: usize = 300;
 
 async fn main_with(dir: HookDirConfig) -> Main {
@@ -32,7 +31,7 @@ fn ask(client: &Client, task: &str) -> impl Future<Output = Result<bytes::Bytes,
     async move { client.call("hooks@1", "run", payload).await }
 }
 
-/// As an extension does that cancels what it sent, or dies.
+/// As an extension that cancels or dies.
 #[tokio::test]
 async fn a_hook_ends_with_the_request_that_asked_for_it() {
     let files = dir(&["10-a"]);
@@ -63,7 +62,6 @@ async fn main_serves_other_contracts_while_many_wait_for_their_hooks() {
     main.shutdown().await.unwrap();
 }
 
-/// The hooks have run, and what they did is done.
 #[tokio::test]
 async fn an_asker_that_takes_small_messages_hears_how_the_hooks_ended() {
     let files = dir(&["10-a"]);

@@ -1,4 +1,4 @@
-//! Directories of hooks that do what they are told, and the Main that runs them.
+//! Directories of hooks that follow commands, and their Main.
 
 use std::{fs, path::Path, sync::LazyLock, time::Duration};
 
@@ -8,19 +8,17 @@ use weir_host::{
     hooks::{HookCall, HookDir, HookDirConfig, HookOutcome, HookReport, HookRun},
 };
 
-/// Time enough for everything on a machine that is busy with other things.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) async fn main() -> Main {
     builder().start().await.unwrap()
 }
 
-/// A Main that compiles each component once for all tests.
 pub(crate) fn builder() -> Builder {
     Main::builder(Config::new(main_config(), Vec::new()))
 }
 
-/// With the cache that all tests share.
+/// With a cache for all tests, so that each component is compiled once.
 pub(crate) fn main_config() -> MainConfig {
     static CACHE: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
     let mut config = MainConfig::default();
@@ -28,7 +26,6 @@ pub(crate) fn main_config() -> MainConfig {
     config
 }
 
-/// A directory with copies of the hook that does what it is told, under these names.
 pub(crate) fn dir(names: &[&str]) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     for name in names {
@@ -37,7 +34,7 @@ pub(crate) fn dir(names: &[&str]) -> TempDir {
     dir
 }
 
-/// Puts a guest into a directory, in the place of what has its name.
+/// Copies a guest into a directory, replacing the file of that name.
 pub(crate) fn put(dir: &Path, name: &str, guest: &str) {
     let new = dir.join(".new");
     fs::copy(test_guests::path(guest), &new).unwrap();
@@ -51,12 +48,11 @@ pub(crate) fn config(dir: &TempDir) -> HookDirConfig {
     config
 }
 
-/// A run of a directory that is told the same for each of its hooks.
 pub(crate) async fn run(dir: &HookDir, task: &str) -> HookReport {
     tokio::time::timeout(PATIENCE, dir.run(HookCall::new().param("DO", task))).await.unwrap().unwrap()
 }
 
-/// What came of the one hook of a directory that is configured so.
+/// The run of a single hook with this configuration.
 pub(crate) async fn one(change: impl FnOnce(&mut HookDirConfig), call: HookCall) -> HookRun {
     let (main, files) = (main().await, dir(&["10-it"]));
     let mut config = config(&files);
@@ -68,7 +64,6 @@ pub(crate) async fn one(change: impl FnOnce(&mut HookDirConfig), call: HookCall)
     report.runs.remove(0)
 }
 
-/// The same of one that is told to do something.
 pub(crate) async fn told(task: &str) -> HookOutcome {
     one(|_| {}, HookCall::new().param("DO", task)).await.outcome
 }
@@ -81,7 +76,7 @@ pub(crate) fn names(report: &HookReport) -> Vec<&str> {
     report.runs.iter().map(|run| run.hook.as_str()).collect()
 }
 
-/// Blocks the thread for what shows no event outside: a hook that has begun, a file that grows old.
+/// Blocks the thread where no event shows: for a hook to begin, a file to age.
 #[expect(clippy::disallowed_methods, reason = "there is no event to wait for")]
 pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);

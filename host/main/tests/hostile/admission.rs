@@ -1,4 +1,4 @@
-//! What all extensions may take together.
+//! Memory of all extensions together.
 
 use std::{fs, path::Path};
 
@@ -11,8 +11,7 @@ use super::{
 
 const IDS: [&str; 4] = ["p0", "p1", "p2", "p3"];
 
-/// Four instances, each with the limits of `medium`: 16 MiB of memory, 1 of stack, 2 of inbox. Each
-/// leaves a file behind as soon as it runs.
+/// Four instances as in `medium`: 16 MiB of memory, 1 of stack, 2 of inbox. A running one leaves a file.
 fn instances(memory_budget: u64, traces: &Path) -> Config {
     let leaves_trace = |id: &str| {
         let mut instance = puppet(id);

@@ -1,6 +1,6 @@
-//! Small, valid components that are made to take hours, all memory, or all room to compile.
+//! Small, valid components that take hours, all memory or all room to compile.
 
-/// Loops within each other that all carry all variables: time grows with the product. 16 KB.
+/// Nested loops that carry all variables: the product takes time. 16 KB.
 pub(crate) fn time() -> Vec<u8> {
     let (loops, variables) = (1000, 1000);
     let changes: String =
@@ -13,12 +13,12 @@ pub(crate) fn time() -> Vec<u8> {
     ))
 }
 
-/// Calls that take and give a thousand values, each in two bytes. Some gigabytes for 13 KB.
+/// Calls with a thousand values, each in two bytes. Some gigabytes for 13 KB.
 pub(crate) fn memory() -> Vec<u8> {
     calls(4000)
 }
 
-/// The same, but fewer: megabytes of code for 5 KB.
+/// The same with fewer calls: megabytes of code for 5 KB.
 pub(crate) fn code() -> Vec<u8> {
     calls(200)
 }
@@ -34,27 +34,25 @@ fn component(function: &str) -> Vec<u8> {
     wat::parse_str(format!("(component (core module {function}))")).unwrap()
 }
 
-/// Components within each other, of which each is read by all that are around it: 240 KB.
+/// Nested components, each read by all around it: 240 KB.
 pub(crate) fn nested(depth: usize) -> Vec<u8> {
     (0..depth).fold(HEADER.to_vec(), |inner, _| [HEADER, &[4], &length(inner.len()), &inner].concat())
 }
 
-/// Options of options.
 pub(crate) fn deep_types(depth: usize) -> Vec<u8> {
     let options = (0..depth).flat_map(|inner| [vec![0x6b], index(inner)].concat());
     let types: Vec<u8> = length(depth + 1).into_iter().chain([0x7d]).chain(options).collect();
     [HEADER, &[7], &length(types.len()), &types].concat()
 }
 
-/// The first bytes of a component.
 const HEADER: &[u8] = b"\0asm\x0d\0\x01\0";
 
-/// A number as unsigned LEB128.
+/// Unsigned LEB128.
 fn length(number: usize) -> Vec<u8> {
     leb128(number, 0x80)
 }
 
-/// A number as signed LEB128.
+/// Signed LEB128.
 fn index(number: usize) -> Vec<u8> {
     leb128(number, 0x40)
 }
@@ -69,7 +67,7 @@ fn leb128(mut number: usize, end: usize) -> Vec<u8> {
     bytes
 }
 
-/// Names: of each, Main holds many times what it has in the file. 7 bytes each.
+/// Names, which take Main many times their 7 bytes in the file.
 pub(crate) fn names(number: usize) -> Vec<u8> {
     let exports: String = (0..number).map(|name| format!("(export \"{name:04x}\" (func 0))")).collect();
     component(&format!("(func) {exports}"))

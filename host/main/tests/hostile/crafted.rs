@@ -1,11 +1,10 @@
-//! Components in text form, for what no compiler makes.
+//! Components in text form that no compiler makes.
 
 use std::{fs, path::Path};
 
 use tempfile::TempDir;
 use weir_host::{ExtensionConfig, config::RestartPolicy};
 
-/// Where crafted components lie until the test ends.
 pub(crate) struct Crafted(TempDir);
 
 impl Crafted {
@@ -13,7 +12,6 @@ impl Crafted {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// An extension that runs the component of this text, and is not started again.
     pub(crate) fn extension(&self, id: &str, text: &str) -> ExtensionConfig {
         let path = self.0.path().join(format!("{id}.wasm"));
         fs::write(&path, wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))).unwrap();
@@ -25,15 +23,14 @@ impl Crafted {
     }
 }
 
-/// Time enough on a machine that is busy with other things.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
 
-/// A program of one core module, of which this is the inside. It exports `run`.
+/// A program of one core module with this body. It exports `run`.
 pub(crate) fn program(module: &str) -> String {
     component("", &format!("(core module $main {module}) (core instance $main (instantiate $main))"))
 }
 
-/// A program with imports and core instances, of which `$main` exports `run`.
+/// A program with a core instance `$main` that exports `run`.
 pub(crate) fn component(imports: &str, cores: &str) -> String {
     format!(
         r#"(component {imports} {cores}
@@ -43,7 +40,7 @@ pub(crate) fn component(imports: &str, cores: &str) -> String {
     )
 }
 
-/// The text of a file beside the tests, with words exchanged.
+/// A file of `wat/` with words replaced.
 pub(crate) fn text(name: &str, words: &[(&str, &str)]) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hostile/wat").join(name);
     let text = fs::read_to_string(path).unwrap();

@@ -1,4 +1,4 @@
-//! What a file can do before anything of it runs. `extensions/refused.rs` has those that no compiler sees.
+//! Attacks by a file before anything of it runs. Those that no compiler sees are in `extensions/refused.rs`.
 
 mod cached;
 mod compilers;
@@ -21,17 +21,16 @@ use super::{
     support::{self, PATIENCE},
 };
 
-/// The process that compiles, as `weir run` has one.
+/// As in `weir run`.
 fn child() -> Compilation {
     Compilation::Child { program: env!("CARGO_BIN_EXE_weir-compile-helper").into(), arguments: Vec::new() }
 }
 
-/// Nobody compiles, although a helper is named.
+/// A helper that does not exist.
 fn no_compiler() -> Compilation {
     Compilation::Child { program: "/nonexistent/compile-helper".into(), arguments: Vec::new() }
 }
 
-/// A directory with plugins, and how Main is to treat it.
 struct Files {
     dir: TempDir,
     main: MainConfig,
@@ -50,17 +49,14 @@ impl Files {
         self.dir.path()
     }
 
-    /// A file of this content.
     fn write(&self, name: &str, content: &[u8]) {
         fs::write(self.path().join(name), content).unwrap();
     }
 
-    /// A file of this component, in text form.
     fn write_text(&self, name: &str, text: &str) {
         self.write(name, &wat::parse_str(text).unwrap_or_else(|error| panic!("{error}")));
     }
 
-    /// An extension of such a file, which is not started again.
     fn extension(&self, name: &str) -> ExtensionConfig {
         let mut extension = ExtensionConfig::new("hostile".parse().unwrap(), self.path().join(name));
         extension.restart.policy = RestartPolicy::Never;
@@ -69,7 +65,6 @@ impl Files {
         extension
     }
 
-    /// A Main with this extension and a good one.
     async fn start(&self, hostile: ExtensionConfig) -> Stage {
         let mut good = support::puppet("good");
         if let Some(dir) = &self.main.plugin_dir {
@@ -82,20 +77,19 @@ impl Files {
         Stage { main }
     }
 
-    /// Sees that an extension is refused, for this cause in which `DIR` stands for the directory.
+    /// Expects a refusal for `cause`, with `DIR` for the directory.
     async fn refused(&self, hostile: ExtensionConfig, cause: &str) {
         let cause = format!("cannot start: {}", cause.replace("DIR", &self.path().to_string_lossy()));
         self.start(hostile).await.failed("hostile", &Fault::new(&cause)).await;
     }
 
-    /// The same of a file that was not read.
+    /// Expects a refusal without reading the file.
     async fn refused_unread(&self, hostile: ExtensionConfig, cause: &str) {
         let cause = format!("cannot start: {}", cause.replace("DIR", &self.path().to_string_lossy()));
         self.start(hostile).await.failed("hostile", &Fault::new(&cause).unread()).await;
     }
 }
 
-/// A program that is ready and ends at once.
 fn good() -> String {
     program(r#"(func (export "run") (result i32) i32.const 0)"#)
 }
@@ -103,7 +97,7 @@ fn good() -> String {
 #[tokio::test]
 async fn a_file_over_its_limit_is_refused_unread() {
     let files = Files::new();
-    // It has no content on any disk: to read it would take all of the limit's memory.
+    // Sparse: to read it would take the whole memory limit.
     fs::File::create(files.path().join("huge.wasm")).unwrap().set_len(100 << 20).unwrap();
     let cause = "`DIR/huge.wasm` has 104857600 bytes, and `file-size` allows 16 MiB: make sure of the file before you raise that limit";
     let cause = format!("cannot start: {}", cause.replace("DIR", &files.path().to_string_lossy()));
@@ -156,7 +150,7 @@ async fn what_is_no_file_or_is_reached_through_a_link_is_refused() {
              directory",
         )
         .await;
-    // And a link to the plugin directory itself is the operator's.
+    // A link to the plugin directory itself is the operator's.
     symlink(&plugins, files.path().join("current")).unwrap();
     files.main.plugin_dir = Some(files.path().join("current"));
     files.start(files.extension("current/good.wasm")).await.finished("hostile").await;

@@ -1,4 +1,4 @@
-//! Too many messages: bounded by the receiver's inbox, and by what the sender may have under way.
+//! Too many messages: bounded by the receiver's inbox and the sender's messages under way.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn a_flood_to_one_that_never_receives_is_bounded_by_count_and_by_bytes() {
         let status = stage.status("sleeper");
         (status.inbox_messages, status.inbox_bytes)
     };
-    // Events: the oldest are lost for the newest. An envelope counts 128 bytes, and the topic one.
+    // Events: the oldest are lost. An envelope counts 128 bytes, and the topic one.
     assert_eq!(stage.tell("publish 10000 0 t").await.unwrap(), "delivered 10000, shed 9744");
     assert_eq!(waits(), (256, 256 * 129));
     assert_eq!(stage.tell("publish 100 99871 t").await.unwrap(), "delivered 100, shed 346");
@@ -34,7 +34,7 @@ async fn a_flood_to_one_that_never_receives_is_bounded_by_count_and_by_bytes() {
     let refused = stage.main.client().call("sleeper@1", "run", "").await;
     assert_eq!(refused, Err(Error::Overloaded("sleeper".to_owned())));
     assert_eq!(stage.status("sleeper").shed, 9744 + 346 + 3);
-    // None of it outlives the stop; each sender hears.
+    // Nothing outlives the stop; each sender hears.
     stage.main.control().stop("sleeper").await.unwrap();
     assert_eq!(waits(), (0, 0));
     assert_eq!(stage.main.client().waiters(), 0);
@@ -76,7 +76,7 @@ async fn an_endless_exchange_of_two_costs_each_of_them_and_nobody_else() {
     }
 }
 
-/// Case 22, of the one that does not answer.
+/// Case 22, for the receiver.
 #[tokio::test]
 async fn no_more_than_in_flight_requests_are_in_hand_and_every_requester_hears() {
     let forgetful = puppet_with("forgetful", |f| f.limits.in_flight = 8);
@@ -104,7 +104,7 @@ async fn no_more_than_in_flight_requests_are_in_hand_and_every_requester_hears()
     assert_eq!(stage.main.client().waiters(), 0);
 }
 
-/// Case 22, of the one that asks.
+/// Case 22, for the sender.
 #[tokio::test]
 async fn no_more_than_in_flight_requests_are_under_way() {
     let mut sender = sender();
@@ -113,7 +113,7 @@ async fn no_more_than_in_flight_requests_are_under_way() {
     let limit = r#"8, then Error::LimitExceeded(Limit { name: "in-flight", used: 9, allowed: 8 })"#;
     assert_eq!(stage.tell("send 0 sleeper@1").await.unwrap(), limit);
     stage.main.control().stop("sleeper").await.unwrap();
-    // The responses that say so make room again.
+    // The error responses make room again.
     taken(&stage.main, "hostile").await;
     assert_eq!(
         stage.tell("send 0 sleeper@1").await.unwrap(),
@@ -121,7 +121,7 @@ async fn no_more_than_in_flight_requests_are_under_way() {
     );
 }
 
-/// Case 54: it goes on for as long as it has messages, and others have their turn after each slice.
+/// Case 54: it goes on while it has messages, and others run after each slice.
 #[tokio::test]
 async fn one_that_publishes_to_itself_without_end_delays_nobody_and_stops() {
     let turns = Turns::default();

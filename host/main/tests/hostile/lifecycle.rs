@@ -1,4 +1,4 @@
-//! Extensions that die, that will not start, will not stop, and that forge handles.
+//! Extensions that die, do not start, do not stop, or forge handles.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -16,7 +16,7 @@ use super::{
 
 const SOON: Duration = Duration::from_millis(1);
 
-/// A puppet that ends with this command whenever it is started, and is started again.
+/// A puppet that ends with this command at each start, and restarts.
 fn mortal(start: &str, policy: RestartPolicy) -> ExtensionConfig {
     puppet_with("hostile", |h| {
         set(h, "start", start);
@@ -25,7 +25,7 @@ fn mortal(start: &str, policy: RestartPolicy) -> ExtensionConfig {
     })
 }
 
-/// Sees that it is started five times, each time after a longer delay, and then no more.
+/// Expects five starts with growing delays, and then quarantine.
 async fn is_quarantined(stage: &Stage, cause: &str) -> Vec<FailureRecord> {
     let reason = reached(&stage.main, "hostile", ExtensionState::Quarantined).await.unwrap();
     assert_eq!(
@@ -36,7 +36,7 @@ async fn is_quarantined(stage: &Stage, cause: &str) -> Vec<FailureRecord> {
     assert_eq!((status.restarts, status.failures.len()), (4, 5));
     for (failure, longest) in status.failures.iter().zip([1, 2, 4, 4]) {
         assert_eq!((&*failure.cause, failure.then), (cause, ExtensionState::BackingOff));
-        // The delay is counted from when the supervisor heard of it.
+        // Delays count from when the supervisor heard.
         assert!(failure.next_restart.unwrap() >= failure.time + SOON * longest / 2, "{failure:?}");
     }
     let last = status.failures.last().unwrap();
@@ -44,7 +44,7 @@ async fn is_quarantined(stage: &Stage, cause: &str) -> Vec<FailureRecord> {
     let failed = |message: &str| message == format!("failed: {cause}");
     assert_eq!(stage.said_by_main("hostile").iter().filter(|line| failed(&line.message)).count(), 5);
 
-    // A start does not lift it, a stop neither.
+    // Neither start nor stop lifts it.
     let refused = Err(ControlError::NotStarted { id: "hostile".parse().unwrap(), reason });
     assert_eq!(stage.main.control().start("hostile").await, refused);
     stage.main.control().stop("hostile").await.unwrap();
@@ -61,7 +61,7 @@ async fn one_that_traps_whenever_it_starts_is_quarantined_after_five_times() {
     let cause = "trapped: wasm `unreachable` instruction executed";
     let failures = is_quarantined(&stage, cause).await;
     assert!(failures.iter().all(|failure| failure.trace.iter().any(|name| name.contains("trap"))));
-    // It is lifted by that alone, and counts from the beginning.
+    // Only a restart lifts it, and counts from zero.
     assert!(stage.main.control().restart("hostile").await.is_err());
     reached(&stage.main, "hostile", ExtensionState::Quarantined).await;
     assert_eq!((stage.status("hostile").restarts, stage.status("hostile").failures.len()), (9, 10));
@@ -74,7 +74,7 @@ async fn one_that_exits_whenever_it_starts_is_quarantined_by_the_same_counter() 
     is_quarantined(&stage, "finished").await;
 }
 
-/// Case 24: without a policy that says so it is done, and not started again.
+/// Case 24: with `on-failure` it stays ended.
 #[tokio::test]
 async fn one_that_exits_as_it_should_is_not_restarted() {
     let stage = Stage::start(vec![mortal("exit 0", RestartPolicy::OnFailure)]).await;
@@ -129,12 +129,11 @@ async fn one_that_is_never_ready_is_ended_at_its_deadline_and_tried_again() {
     stage.stands().await;
 }
 
-/// Case 27: one that waits for messages stops by itself; one that sleeps elsewhere cannot be told and is ended at its
-/// `stop-timeout`, wherever that is. That it is within 100 ms of it, the scenario `kill` of the benchmarks measures.
+/// Case 27: one that waits for messages stops by itself; one asleep elsewhere is ended at its `stop-timeout`. The
+/// benchmark `kill` measures that this takes 100 ms at most.
 #[tokio::test]
 async fn one_that_is_asleep_in_the_host_is_stopped() {
     const SHORT: Duration = Duration::from_millis(20);
-    /// For a machine that is busy with other things.
     const SLACK: Duration = Duration::from_secs(5);
     let gate = Gate::new();
     let waiting = |id: &str| {
@@ -213,7 +212,7 @@ async fn a_handle_that_is_forged_or_was_dropped_is_a_trap() {
     }
 }
 
-/// Case 29: as many as there may be, time and again.
+/// Case 29: as many as allowed, again and again.
 #[tokio::test]
 async fn pollables_without_end_are_bounded_and_gone_with_the_instance() {
     let hoarder = hostile_with(|h| {
@@ -226,13 +225,12 @@ async fn pollables_without_end_are_bounded_and_gone_with_the_instance() {
     while died < 20 {
         match stage.tell("hoard-pollables").await {
             Err(told) if told == "Trapped" => died += 1,
-            // It is on its way.
             Err(told) => assert!(told.starts_with("NoProvider"), "{told}"),
             Ok(told) => panic!("{told}"),
         }
         tokio::task::yield_now().await;
     }
-    // It may be shown as ready until the supervisor hears of its last death.
+    // Shown as ready until the supervisor hears of its last death.
     while stage.status("hostile").restarts < 20 {
         tokio::task::yield_now().await;
     }
@@ -248,7 +246,7 @@ async fn pollables_without_end_are_bounded_and_gone_with_the_instance() {
     assert_eq!(stage.main.client().waiters(), 0);
 }
 
-/// A storm of restarts there is not: what requires one that fails waits for it, and dies of nothing.
+/// Dependents of a failing extension wait, without a storm of restarts.
 #[tokio::test]
 async fn dependents_of_one_that_fails_hear_it_at_once_and_recover_with_it() {
     let provider = puppet_with("hostile", |h| {
@@ -278,7 +276,7 @@ async fn dependents_of_one_that_fails_hear_it_at_once_and_recover_with_it() {
         |id: &str| Err(ControlError::NotStarted { id: id.parse().unwrap(), reason: reason.to_owned() });
     assert_eq!(control.start("idle").await, refused("idle"));
     assert_eq!(stage.status("idle").state, ExtensionState::Failed);
-    // Those that run go on; one that dies meanwhile waits for what it requires.
+    // Running ones go on; one that dies waits for its requirement.
     assert_eq!(tell(&stage.main, "second", "trap").await, Err("Trapped".to_owned()));
     assert_eq!(reached(&stage.main, "second", ExtensionState::Failed).await.as_deref(), Some(reason));
     assert_eq!(stage.status("second").failures.len(), 1);

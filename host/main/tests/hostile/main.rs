@@ -1,12 +1,11 @@
-//! Hostile and faulty extensions: each has a guest or a crafted component of its own, and an exact
-//! outcome. In each of them Main stays up, the neighbour is served, and one line and one record of the
-//! failure say what happened (`stage.rs`).
+//! Hostile and faulty extensions, each with its own guest or crafted component and an exact outcome. Main stays up, the
+//! neighbour is served, and one line and one record tell of the failure (`stage.rs`).
 //!
-//! The cases by their numbers; those in `extensions/` are in that test, beside this one.
+//! Tests in `extensions/` are in that binary.
 //!
 //! | case | tests |
 //! | --- | --- |
-//! | 1 infinite loop | `processor.rs`: `an_endless_loop_…`, `whoever_asked_for_an_endless_loop_…`; `extensions/traps.rs` |
+//! | 1 infinite loop | `processor.rs`: `an_endless_loop_…`, `…_for_an_endless_loop_…`; `extensions/traps.rs` |
 //! | 2 loop before the first `receive` | `processor.rs`: `a_start_function_that_loops_…`; `extensions/traps.rs`: `a_loop_before_ready_…` |
 //! | 3 loop after stop | `processor.rs`: `a_storm_of_host_calls_…`; `extensions/traps.rs`: `a_loop_after_stop_…` |
 //! | 4 loop in `cabi_realloc` | `processor.rs`: `a_loop_in_cabi_realloc_…`, `a_cabi_realloc_that_recurses_…` |
@@ -23,7 +22,7 @@
 //! | 16 `receive` for ever | `messages.rs`: `one_that_waits_for_ever_…` |
 //! | 17 endless exchange | `floods.rs`: `an_endless_exchange_of_two_…` |
 //! | 18 circles | `messages.rs`: `a_circle_of_three_…`; `extensions/messages.rs`: `a_circle_of_blocking_calls_…`, `two_full_block_topics_…`; `extensions/two_queues.rs`: `two_full_block_queues_…` |
-//! | 19 the target dies | `messages.rs`: `whoever_waits_for_one_that_dies_…`, `whoever_waits_unread_…`; `extensions/traps.rs`, `batches.rs` |
+//! | 19 the target dies | `messages.rs`: `…_waits_for_one_that_dies_…`, `…_waits_unread_…`; `extensions/traps.rs`, `batches.rs` |
 //! | 20 wrong answers | `messages.rs`: `a_second_answer_…`; `extensions/access.rs`: `another_extensions_request_…` |
 //! | 21 a late answer | `messages.rs`: `a_late_answer_…` |
 //! | 22 unanswered requests | `floods.rs`: `no_more_than_in_flight_requests_…`; `extensions/messages.rs`: `more_unanswered_requests_…`, `giving_up_on_requests_…` |
@@ -36,7 +35,7 @@
 //! | 33 too large | `files.rs`: `a_file_over_its_limit_…` |
 //! | 34 made to be slow or huge to compile | `files/compilers.rs`; `../compile_bombs.rs` |
 //! | 35 types that nest or multiply | `files.rs`: `types_that_multiply_…` |
-//! | 36 compiled by whoever | `files/signed.rs` |
+//! | 36 compiled elsewhere | `files/signed.rs` |
 //! | 37 the wrong thing in the cache, 38 no cache | `files/cached.rs`; a full disk in the tests of `weir` |
 //! | 39 no file | `files.rs`: `what_is_no_file_…`; `extensions/refused.rs` |
 //! | 40 paths that lead elsewhere | `files.rs`: `what_is_no_file_…`; golden files of the configuration |

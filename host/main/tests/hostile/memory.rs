@@ -1,4 +1,4 @@
-//! Memory, tables and instances: capped by their sums.
+//! Memory, tables and instances: their sums are capped.
 
 use weir_host::{config::Limits, control::ExtensionState};
 
@@ -14,7 +14,7 @@ const MIB: u64 = 1 << 20;
 #[tokio::test]
 async fn growth_beyond_the_cap_fails_in_the_guest_which_goes_on() {
     let crafted = Crafted::new();
-    // Grows page by page, then returns without error if it got just as many as it should.
+    // Grows page by page; succeeds if it got exactly its pages.
     let grow = |pages: u32| {
         program(&format!(
             r#"(memory 1) (func (export "run") (result i32)
@@ -41,7 +41,7 @@ async fn growth_beyond_the_cap_fails_in_the_guest_which_goes_on() {
     stage.stands().await;
 }
 
-/// Case 6: as they are declared.
+/// Case 6: as declared.
 #[tokio::test]
 async fn the_cap_is_on_the_sum_of_all_memories() {
     let crafted = Crafted::new();
@@ -74,7 +74,7 @@ async fn the_cap_is_on_the_sum_of_all_memories() {
     stage.finished("at").await;
 }
 
-/// Case 6: as they grow, across instances.
+/// Case 6: by growth, across instances.
 #[tokio::test]
 async fn the_cap_is_on_the_sum_of_all_memories_that_grow() {
     let crafted = Crafted::new();
@@ -83,7 +83,7 @@ async fn the_cap_is_on_the_sum_of_all_memories_that_grow() {
     let instances: String = (0..40).map(|n| format!("(core instance $p{n} (instantiate $part))")).collect();
     let imports: String =
         (0..40).map(|n| format!(r#"(import "p{n}" "grow" (func $g{n} (param i32) (result i32)))"#)).collect();
-    // 1 MiB each; the first 16 get it, and of the others none does.
+    // 1 MiB each; only the first 16 get it.
     let grows: String = (0..40)
         .map(|n| {
             let expected = if n < 16 { 0 } else { -1 };
@@ -153,7 +153,7 @@ async fn tables_grow_to_their_cap_and_larger_ones_are_refused() {
     }
 }
 
-/// Case 10: of the instances inside one component.
+/// Case 10: instances inside one component.
 #[tokio::test]
 async fn core_instances_are_counted() {
     let crafted = Crafted::new();
@@ -179,7 +179,7 @@ async fn core_instances_are_counted() {
     }
 }
 
-/// It did not start, and its record says at which limit.
+/// Expects no start, and the limit in the record.
 async fn assert_refused(stage: &Stage, id: &str, why: &str, (name, used, allowed): (&str, u64, u64)) {
     let cause = format!("cannot start: cannot be instantiated: {why}");
     stage.failed(id, &Fault::new(&cause).limit(name, used, allowed)).await;

@@ -1,4 +1,4 @@
-//! Messages: what is wrong with them costs whoever sends them, and nobody else.
+//! Faulty messages cost their sender, and nobody else.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::{
     support::{self, Gate, extension, puppet_with, set, tell},
 };
 
-/// One that subscribes to `t`, serves `sleeper@1`, and never receives.
+/// Subscribes to `t`, serves `sleeper@1`, and never receives.
 pub(crate) fn sleeper() -> ExtensionConfig {
     let mut sleeper = extension("sleeper", "hostile");
     sleeper.fulfills = vec!["sleeper@1".parse().unwrap()];
@@ -24,7 +24,6 @@ pub(crate) fn sleeper() -> ExtensionConfig {
     sleeper
 }
 
-/// One that may say everything to everybody here.
 pub(crate) fn sender() -> ExtensionConfig {
     hostile_with(|h| {
         h.wants =
@@ -52,7 +51,7 @@ async fn lists_and_strings_that_are_not_in_memory_are_a_trap() {
     ];
     let extensions = cases.map(|(id, arguments, _)| {
         let arguments: String = arguments.iter().map(|number| format!("(i32.const {number})")).collect();
-        // Neither a timeout nor a parent; then where the result goes.
+        // No timeout, no parent, then the address of the result.
         let options = "(i32.const 0) (i32.const 0) (i32.const 0) (i64.const 0) (i32.const 1024)";
         let arguments = format!("{arguments} {options}");
         crafted.extension(id, &text("publish.wat", &[("@ARGUMENTS@", &arguments)]))
@@ -79,7 +78,7 @@ async fn one_byte_over_the_message_limit_is_an_error_and_far_over_it_a_trap() {
     stage.failed("hostile", &Fault::new(cause).limit("transfer", TRANSFER, TRANSFER).asked()).await;
 }
 
-/// Case 12: an error is a message, too, and what is too long of it is cut off.
+/// Case 12: errors are messages, too.
 #[tokio::test]
 async fn the_text_of_an_error_is_cut_off() {
     let stage = Stage::start(vec![hostile()]).await;
@@ -124,20 +123,19 @@ async fn to_nobody_to_oneself_and_to_one_that_is_stopped_are_errors_of_their_own
 async fn one_that_waits_for_ever_is_idle_and_stops_at_once() {
     let stage = Stage::start(vec![hostile()]).await;
     assert_eq!(stage.tell("echo 1").await.unwrap(), "1");
-    // By then it waits again.
     stage.stands().await;
     let cpu = stage.status("hostile").cpu;
     for _ in 0..100 {
         stage.stands().await;
     }
     assert_eq!(stage.status("hostile").cpu, cpu);
-    // At once: it is the stop that ends it, not `stop-timeout`, which would be a failure.
+    // By the stop, not by `stop-timeout`, which would be a failure.
     stage.main.control().stop("hostile").await.unwrap();
     let status = stage.status("hostile");
     assert_eq!((status.state, status.reason, status.failures), (ExtensionState::Stopped, None, Vec::new()));
 }
 
-/// Case 18; for two see `a_circle_of_blocking_calls_is_refused_and_names_who_waits`.
+/// Case 18; for two see `a_circle_of_blocking_calls_…`.
 #[tokio::test]
 async fn a_circle_of_three_is_refused_and_names_all_of_them() {
     let wants = |id: &str, contract: &str| puppet_with(id, |p| p.wants = vec![contract.parse().unwrap()]);
@@ -179,8 +177,7 @@ async fn whoever_waits_for_one_that_dies_hears_it_before_the_deadline() {
     assert_eq!(stage.main.client().waiters(), 0);
 }
 
-/// Case 19: what waits unread is served by the next instance. Where none comes, or none in time, its
-/// sender hears that at once.
+/// Case 19: the next instance serves unread messages. If none comes in time, the sender hears at once.
 #[tokio::test]
 async fn whoever_waits_unread_for_one_that_died_is_served_by_the_next_or_hears_at_once() {
     const MINUTE: Duration = Duration::from_secs(60);
@@ -223,7 +220,7 @@ async fn whoever_waits_unread_for_one_that_died_is_served_by_the_next_or_hears_a
     }
 }
 
-/// Case 20; for one that was never received see `another_extensions_request_cannot_be_answered`.
+/// Case 20; for a request never received see `another_extensions_request_cannot_be_answered`.
 #[tokio::test]
 async fn a_second_answer_is_an_error_and_the_first_stands() {
     let stage = Stage::start(vec![hostile()]).await;

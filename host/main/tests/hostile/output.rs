@@ -1,4 +1,4 @@
-//! Output: bounded, cut, escaped, and never anybody else's.
+//! Output: bounded, cut, escaped, and never under another name.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn a_flood_of_lines_is_kept_to_its_rate_and_the_rest_is_counted() {
         let began = std::time::Instant::now();
         stage.beside(stage.tell(&format!("lines 50000 {to}"))).await.0.unwrap();
         let most = 100 + 10 * (began.elapsed().as_secs() + 1);
-        // What was dropped since the last report is said at the end.
+        // Drops since the last report are reported at the end.
         stage.main.control().stop("hostile").await.unwrap();
         let written = stage.written_by("hostile", source);
         let kept = written.len() as u64;
@@ -30,7 +30,6 @@ async fn a_flood_of_lines_is_kept_to_its_rate_and_the_rest_is_counted() {
             dropped += number.strip_suffix(" dropped").unwrap().parse::<u64>().unwrap();
         }
         assert_eq!(kept + dropped, 50_000);
-        // The neighbour's line is not crowded out.
         assert_eq!(stage.written_by("good", Source::Log), ["before"]);
         stage.stands().await;
     }
@@ -41,13 +40,13 @@ async fn a_flood_of_lines_is_kept_to_its_rate_and_the_rest_is_counted() {
 async fn whatever_bytes_are_written_no_character_moves_the_cursor_or_turns_text_round() {
     let stage = Stage::start(vec![hostile_with(|h| h.limits.log_rate = 1000)]).await;
     for (bytes, line) in [
-        // C1: a control sequence introducer of one character, and a next line.
+        // C1: a one-character control sequence introducer, and a next line.
         ("c29b324a 0a", "\\u{9b}2J"),
         ("c285 0a", "\\u{85}"),
         ("0b 0c 0d 41 0a", "\\u{b}\\u{c}\\rA"),
         ("7f 08 0a", "\\u{7f}\\u{8}"),
         ("e280a8 e280a9 0a", "\\u{2028}\\u{2029}"),
-        // Overrides, isolates and marks of direction.
+        // Direction overrides, isolates and marks.
         ("e280ae e281a7 d89c 0a", "\\u{202e}\\u{2067}\\u{61c}"),
         ("ff fe 41 0a", "\u{fffd}\u{fffd}A"),
         ("c3 0a", "\u{fffd}"),
@@ -62,11 +61,10 @@ async fn whatever_bytes_are_written_no_character_moves_the_cursor_or_turns_text_
     assert!(written.all(|line| &*line.extension == "hostile"));
 }
 
-/// Case 46: a line that is cut is cut between characters.
 #[tokio::test]
 async fn a_long_line_is_cut_between_characters() {
     let stage = Stage::start(vec![hostile()]).await;
-    // 4095 bytes, then a character of three.
+    // 4095 bytes, then a three-byte character.
     stage.tell(&format!("bytes {} e282ac e282ac 0a", "41".repeat(4095))).await.unwrap();
     let written = stage.written_by("hostile", Source::Stdout);
     assert_eq!(written, [format!("{}…", "A".repeat(4095))]);
@@ -137,7 +135,7 @@ async fn a_write_beyond_what_the_stream_permits_is_a_trap_that_takes_no_memory()
     }
 }
 
-/// Case 45: what is left of it.
+/// Case 45: the permitted rest.
 #[tokio::test]
 async fn what_the_stream_permits_is_written_and_there_is_nothing_to_read() {
     let stage = Stage::start(vec![hostile()]).await;
@@ -148,6 +146,6 @@ async fn what_the_stream_permits_is_written_and_there_is_nothing_to_read() {
     stage.main.control().stop("hostile").await.unwrap();
     let written = stage.written_by("hostile", Source::Stdout);
     assert_eq!(written, [format!("{}…", "x".repeat(4096))]);
-    // One that has stopped in time has not been held up by its output.
+    // It stopped in time: output did not hold it up.
     assert!(stage.status("hostile").cpu < Duration::from_secs(10));
 }

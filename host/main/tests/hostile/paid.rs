@@ -1,4 +1,4 @@
-//! What a sender has the host do is the sender's: its fuel by the byte, its `cpu-share` by the delivery.
+//! The sender pays for the host's work: fuel by the byte, `cpu-share` by the delivery.
 
 use std::time::Duration;
 
@@ -13,15 +13,13 @@ use super::{
     support::{extension, puppet_with, set, tell},
 };
 
-/// Of what a message carries, as much is copied for one unit of fuel.
+/// Payload bytes copied for one unit of fuel.
 const BYTES_PER_FUEL: u64 = 16;
 
-/// A contract of Main's that takes everything.
 fn sink() -> Service {
     Service::new("sink@1".parse().unwrap()).on("take".parse().unwrap(), async |_| Ok("".into()))
 }
 
-/// The guest `hostile` under another name.
 fn another(id: &str) -> ExtensionConfig {
     let mut another = extension(id, "hostile");
     another.fulfills = vec![format!("{id}@1").parse().unwrap()];
@@ -54,14 +52,14 @@ async fn each_way_of_sending_costs_fuel_by_the_byte() {
                 let id = id(way, times, bytes);
                 let told = tell(&stage.main, &id, &format!("pay {way} {times} {bytes}")).await;
                 assert_eq!(told.unwrap().len() as u64, if way == "respond" { bytes } else { 0 }, "{id}");
-                // What a message took is counted when it comes back for the next.
+                // A message's use counts when its receiver comes back for the next.
                 assert_eq!(tell(&stage.main, &id, "echo on").await.unwrap(), "on");
                 let report = limits(&stage, &id).await;
                 let shown = report.limits.iter().find(|limit| limit.key == "fuel-per-message").unwrap();
                 let Some(LimitValue::Count(peak)) = shown.peak else { panic!("{shown:?}") };
                 fuel.push(peak);
             }
-            // Without what it takes the guest to make the payload.
+            // Without making the payload.
             costs.push((fuel[1] - fuel[0]) / (MANY - FEW));
         }
         for (bytes, cost) in SIZES.into_iter().zip(&costs) {
@@ -74,11 +72,11 @@ async fn each_way_of_sending_costs_fuel_by_the_byte() {
 
 #[tokio::test]
 async fn what_a_publish_costs_in_fan_out_is_of_the_publishers_share_and_never_a_trap() {
-    // Less than a hundredth of what the deliveries would cost in fuel.
+    // Less than a hundredth of the deliveries' cost in fuel.
     const FUEL: u64 = 2_000_000;
     const TOPIC: &str = "a.b.c.d.e.f.g.h";
     const SHARE: f64 = 0.05;
-    /// Time whose share may be used before anything is delayed.
+    /// Seconds of its share that are free of delays.
     const BURST: f64 = 0.5;
     let mut publisher = another("loud");
     publisher.limits.fuel_per_message = FUEL;
@@ -95,9 +93,8 @@ async fn what_a_publish_costs_in_fan_out_is_of_the_publishers_share_and_never_a_
     let stage = Stage::with(extensions.collect(), Some(sink())).await;
     let cpu = subscribers.map(|id| stage.status(id).cpu);
     let (told, _) = stage.beside(tell(&stage.main, "loud", &format!("publish 1000 0 {TOPIC}"))).await;
-    // Of each subscriber's, 256 wait.
+    // 256 wait for each subscriber.
     assert_eq!(told.unwrap(), format!("delivered 1000000, shed {}", 1_000_000 - 4 * 256));
-    // A delay is counted when it is over.
     assert_eq!(tell(&stage.main, "loud", "echo on").await.unwrap(), "on");
     let delayed = async |id: &str| limits(&stage, id).await.delayed.unwrap();
     let (loud, took) = (delayed("loud").await.as_secs_f64(), stage.status("loud").cpu.as_secs_f64());
@@ -109,8 +106,7 @@ async fn what_a_publish_costs_in_fan_out_is_of_the_publishers_share_and_never_a_
     stage.stands().await;
 }
 
-/// What nobody sets is enforced, too; for tables, instances and memories see `memory.rs`, for
-/// randomness `output.rs`.
+/// Fixed limits are enforced, too; tables, instances and memories in `memory.rs`, randomness in `output.rs`.
 #[tokio::test]
 async fn subscriptions_open_operations_and_resources_end_at_what_the_class_has() {
     for (limits, subscriptions, operations, resources) in
@@ -124,7 +120,7 @@ async fn subscriptions_open_operations_and_resources_end_at_what_the_class_has()
             h.subscribes = vec![">".parse().unwrap()];
             h.wants = vec!["down@1".parse().unwrap()];
         });
-        // One that is not ready has every operation, as far as anybody knows.
+        // An extension that is down may have any operation.
         let down = puppet_with("down", |down| down.autostart = false);
         let stage = Stage::start(vec![hostile, down]).await;
         let refused = |name: &str, allowed: u64| {
@@ -143,7 +139,7 @@ async fn subscriptions_open_operations_and_resources_end_at_what_the_class_has()
         assert_eq!(stage.tell("hoard-pollables").await, Err("Trapped".to_owned()));
         let fault = Fault::new("trapped: resource table has no free keys");
         stage.failed("hostile", &fault.limit("resources", resources, resources).asked()).await;
-        // The subscriptions are the extension's, and go with its stop; the rest is the instance's.
+        // Subscriptions go with the extension's stop; the rest with the instance.
         stage.main.control().stop("hostile").await.unwrap();
         let receipt = stage.main.client().publish("own.n0", "").await.unwrap();
         assert_eq!((receipt.delivered, receipt.shed), (0, 0));

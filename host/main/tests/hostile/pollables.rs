@@ -1,4 +1,4 @@
-//! Pollables: kept, repeated, dropped in the wrong order, and far too many.
+//! Pollables: kept, repeated, dropped in the wrong order, and too many.
 
 use super::stage::{Fault, Stage, hostile_with};
 
@@ -18,18 +18,18 @@ async fn a_pollable_of_the_inbox_outlives_its_subscription_and_says_what_is() {
     assert_eq!(stage.tell("echo on").await.unwrap(), "on");
 }
 
-/// Case 53: many at once, the same one and different ones.
+/// Case 53: many at once, equal and different ones.
 #[tokio::test]
 async fn as_many_as_one_may_hold_can_be_polled_at_once() {
     let stage = Stage::start(vec![poller()]).await;
     assert_eq!(stage.tell("poll-repeated 512").await.unwrap(), "512");
     assert_eq!(stage.tell("poll-distinct 200").await.unwrap(), "[199]");
-    // A handle for a list of handles is 16 bytes in the host: these are more than may be handed over.
+    // A handle in a list takes the host 16 bytes: these exceed the transfer limit.
     assert_eq!(stage.tell("poll-repeated 1000000").await, Err("Trapped".to_owned()));
     stage.stands().await;
 }
 
-/// Case 53: each is a trap of the guest, and of nobody else.
+/// Case 53: each is a trap of the guest alone.
 #[tokio::test]
 async fn pollables_used_wrongly_are_a_trap() {
     for (command, fault) in [
@@ -56,7 +56,6 @@ async fn pollables_used_wrongly_are_a_trap() {
         let (told, _) = stage.beside(stage.tell(command)).await;
         assert_eq!(told, Err("Trapped".to_owned()), "{command}");
         stage.failed("hostile", &fault.asked()).await;
-        // Nothing is left of it.
         stage.main.control().start("hostile").await.unwrap();
         assert_eq!(stage.tell("poll-distinct 200").await.unwrap(), "[199]");
     }

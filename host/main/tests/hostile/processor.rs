@@ -1,4 +1,4 @@
-//! Endless work: it costs the extension its instance, and the neighbour nothing.
+//! Endless work costs the extension its instance, and the neighbour nothing.
 
 use std::time::Duration;
 
@@ -11,8 +11,7 @@ use super::{
 };
 
 const FUEL: u64 = 50_000_000;
-/// Slices of that fuel, but for one in ten: a message that comes meanwhile may have an extension run
-/// twice between two turns.
+/// Slices of that fuel, less a tenth: a message may make an extension run twice between two turns.
 const SLICES: u32 = 450;
 /// Stack of the class `medium`.
 const STACK: u64 = 1 << 20;
@@ -36,7 +35,7 @@ async fn an_endless_loop_is_ended_at_its_fuel_and_the_record_says_all() {
         .await;
 }
 
-/// Case 1: whoever asked hears at the deadline, while the loop goes on to its own end.
+/// Case 1: the caller hears at the deadline; the loop goes on to its own end.
 #[tokio::test]
 async fn whoever_asked_for_an_endless_loop_hears_at_the_deadline() {
     let stage = Stage::start(vec![hostile_with(|h| {
@@ -78,12 +77,12 @@ async fn a_start_function_that_loops_is_ended_at_the_fuel_or_the_deadline_of_the
     stage.failed("slow", &overdue()).await;
 }
 
-/// Of a start that took longer than its 300 ms.
+/// A start of over 300 ms.
 fn overdue() -> Fault<'static> {
     Fault::new("not ready within `ready-timeout` of 300ms").limit("ready-timeout", 300_000_000, 300_000_000)
 }
 
-/// Case 4: the host waits for the guest to make room for an answer.
+/// Case 4: the host waits for room for an answer.
 #[tokio::test]
 async fn a_loop_in_cabi_realloc_is_a_trap() {
     let crafted = Crafted::new();
@@ -122,12 +121,12 @@ async fn a_cabi_realloc_that_recurses_calls_the_host_or_returns_nonsense_is_a_tr
     }
 }
 
-/// A program that makes a call whose result needs room, and makes room in its own way.
+/// Calls for a result that needs room, with its own `realloc`.
 fn realloc(body: &str, call: &str) -> String {
     text("realloc.wat", &[("@BODY@", body), ("@CALL@", call)])
 }
 
-/// Case 8: recursion in a start function, and with frames of thousands of variables.
+/// Case 8: in a start function, and with frames of thousands of variables.
 #[tokio::test]
 async fn recursion_of_every_kind_is_a_trap() {
     let crafted = Crafted::new();
@@ -172,7 +171,7 @@ async fn filling_the_whole_memory_again_and_again_is_ended_at_the_fuel() {
     stage.failed("hostile", &fault).await;
 }
 
-/// Case 9: the bulk operations of tables and of data segments are paid for, too.
+/// Case 9: table and data segment operations cost fuel, too.
 #[tokio::test]
 async fn every_bulk_operation_in_a_loop_is_ended_at_the_fuel() {
     let crafted = Crafted::new();
@@ -209,8 +208,7 @@ async fn every_bulk_operation_in_a_loop_is_ended_at_the_fuel() {
     }
 }
 
-/// Case 3, with calls of the host; for a plain loop see
-/// `a_loop_after_stop_is_killed_at_the_stop_deadline`.
+/// Case 3, with host calls; for a plain loop see `a_loop_after_stop_is_killed_at_the_stop_deadline`.
 #[tokio::test]
 async fn a_storm_of_host_calls_is_killed_at_the_stop_deadline() {
     for storm in ["receive", "clock", "log"] {
@@ -235,7 +233,6 @@ async fn a_storm_of_host_calls_is_killed_at_the_stop_deadline() {
     }
 }
 
-/// A program without imports needs none.
 #[tokio::test]
 async fn a_component_of_nothing_but_run_finishes() {
     let crafted = Crafted::new();

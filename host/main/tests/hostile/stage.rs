@@ -1,5 +1,4 @@
-//! The general promise, in one place: Main stays up, the neighbour is served, one line and one record
-//! say what happened.
+//! The general promise: Main stays up, the neighbour is served, and one line and one record tell what happened.
 
 use std::{pin::pin, sync::Arc};
 
@@ -12,7 +11,7 @@ use weir_host::{
 
 use super::support::{self, puppet};
 
-/// Main with extensions that misbehave, and a good one beside them.
+/// Main with hostile extensions and a good one.
 pub(crate) struct Stage {
     pub(crate) main: Main,
 }
@@ -22,7 +21,6 @@ impl Stage {
         Self::with(extensions, None).await
     }
 
-    /// With a contract of Main's own beside.
     pub(crate) async fn with(mut extensions: Vec<ExtensionConfig>, service: Option<Service>) -> Self {
         extensions.push(puppet("good"));
         let builder = support::builder(extensions);
@@ -30,13 +28,12 @@ impl Stage {
         Self { main }
     }
 
-    /// Tells the extension `hostile` what to do; what came of it.
+    /// Gives `hostile` a command; returns the outcome.
     pub(crate) async fn tell(&self, command: &str) -> Result<String, String> {
         support::tell(&self.main, "hostile", command).await
     }
 
-    /// Has the neighbour work while something happens; what came of that, and how much the neighbour
-    /// did until then.
+    /// Has the neighbour work meanwhile; returns the result and the neighbour's answers.
     pub(crate) async fn beside<T>(&self, happens: impl Future<Output = T>) -> (T, u32) {
         let mut answers = 0;
         let mut happens = pin!(happens);
@@ -56,7 +53,7 @@ impl Stage {
         }
     }
 
-    /// Waits until an extension has failed, and sees that all is said of it that should be.
+    /// Waits for a failure, and checks all reports of it.
     pub(crate) async fn failed(&self, id: &str, fault: &Fault<'_>) -> FailureRecord {
         support::reached(&self.main, id, ExtensionState::Failed).await;
         let status = self.main.control().status(id).unwrap();
@@ -90,7 +87,6 @@ impl Stage {
         record
     }
 
-    /// Waits until an extension has finished as it should.
     pub(crate) async fn finished(&self, id: &str) {
         let mut events = self.main.control().events();
         loop {
@@ -103,18 +99,15 @@ impl Stage {
         }
     }
 
-    /// Main answers, and so does the neighbour.
     pub(crate) async fn stands(&self) {
         assert_eq!(support::tell(&self.main, "good", "echo still here").await.unwrap(), "still here");
         assert_eq!(self.main.control().status("good").unwrap().failures, []);
     }
 
-    /// What Main has said of an extension.
     pub(crate) fn said_by_main(&self, id: &str) -> Vec<Arc<LogLine>> {
         self.lines(id, Source::Main)
     }
 
-    /// What an extension has written.
     pub(crate) fn written_by(&self, id: &str, source: Source) -> Vec<String> {
         self.lines(id, source).iter().map(|line| line.message.clone()).collect()
     }
@@ -130,7 +123,7 @@ impl Stage {
     }
 }
 
-/// What must be said of a failure.
+/// What must be reported of a failure.
 #[derive(Default)]
 pub(crate) struct Fault<'a> {
     cause: &'a str,
@@ -145,7 +138,7 @@ impl<'a> Fault<'a> {
         Self { cause, ..Self::default() }
     }
 
-    /// Of a file that was not read.
+    /// The file was not read.
     pub(crate) fn unread(self) -> Self {
         Self { unread: true, ..self }
     }
@@ -155,18 +148,16 @@ impl<'a> Fault<'a> {
         Self { handling: Some(("hostile@1 run", "main")), ..self }
     }
 
-    /// At a limit, with so much used of so much.
     pub(crate) fn limit(self, name: &'a str, used: u64, allowed: u64) -> Self {
         Self { limit: Some((name, used, allowed)), ..self }
     }
 
-    /// In a function of such a name.
+    /// In a function of this name.
     pub(crate) fn within(self, function: &'a str) -> Self {
         Self { within: Some(function), ..self }
     }
 }
 
-/// The guest `hostile`, under that name.
 pub(crate) fn hostile() -> ExtensionConfig {
     let mut hostile = support::extension("hostile", "hostile");
     hostile.fulfills = vec!["hostile@1".parse().unwrap()];
@@ -174,7 +165,6 @@ pub(crate) fn hostile() -> ExtensionConfig {
     hostile
 }
 
-/// The same with more to say about it.
 pub(crate) fn hostile_with(change: impl FnOnce(&mut ExtensionConfig)) -> ExtensionConfig {
     let mut hostile = hostile();
     change(&mut hostile);

@@ -1,4 +1,4 @@
-//! One cheap call without end: it yields every slice like any other loop, and is paid for.
+//! One cheap call without end yields every slice, and costs fuel.
 
 use futures_util::{FutureExt, future::join_all};
 use weir_host::{Error, ExtensionConfig, config::CpuShare, control::ExtensionState};
@@ -11,7 +11,7 @@ use super::{
 
 const FUEL: u64 = 50_000_000;
 
-/// Every storm that the guest `hostile` knows: calls of `weir:iec`, of WASI, and no call at all.
+/// Storms of the guest `hostile`: calls of `weir:iec`, of WASI, and none.
 const STORMS: [&str; 43] = [
     "nothing",
     "receive",
@@ -58,7 +58,7 @@ const STORMS: [&str; 43] = [
     "insecure-seed",
 ];
 
-/// An extension that may do all that the storms do, and has the worker thread to itself.
+/// May do all storms, alone on the worker thread.
 fn stormy() -> Vec<ExtensionConfig> {
     let hostile = hostile_with(|h| {
         h.limits.fuel_per_message = FUEL;
@@ -70,8 +70,7 @@ fn stormy() -> Vec<ExtensionConfig> {
     vec![hostile, puppet_with("down", |down| down.autostart = false)]
 }
 
-/// Cases 52 and 54: nobody waits long for a turn, whatever is called without end, and it ends with the
-/// fuel.
+/// Cases 52 and 54: nobody waits long for a turn, and the storm ends with its fuel.
 #[tokio::test]
 async fn a_storm_of_any_call_yields_every_slice_and_ends_at_its_fuel() {
     let turns = Turns::default();
@@ -106,10 +105,9 @@ async fn a_storm_of_any_call_yields_every_slice_and_ends_at_its_fuel() {
 /// Case 54.
 #[tokio::test]
 async fn a_spin_over_a_full_inbox_yields_every_slice_and_ends_at_its_fuel() {
-    // Of the fuel that it has; now and then a message has it run twice between two turns.
+    // Of its fuel; a message may make it run twice between two turns.
     const SLICES: u32 = 5000;
     let turns = Turns::default();
-    // With one in hand, the others wait.
     let spinner = hostile_with(|h| {
         h.limits.in_flight = 1;
         h.limits.fuel_per_message = 10 * FUEL;
@@ -140,7 +138,6 @@ async fn a_spin_over_a_full_inbox_yields_every_slice_and_ends_at_its_fuel() {
     let fault = Fault::new("`fuel-per-message` of 500000000 used up");
     let fault = fault.limit("fuel-per-message", 10 * FUEL, 10 * FUEL);
     stage.failed("hostile", &fault.asked().within("storms")).await;
-    // No instance comes after it for what waited.
     assert_eq!((calls.len(), stage.status("hostile").inbox_messages), (256, 0));
     for outcome in join_all(calls).await {
         assert_eq!(outcome, Err(Error::PeerGone));

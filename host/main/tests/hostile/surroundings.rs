@@ -1,4 +1,4 @@
-//! The machine as an extension finds it: what was granted, by whatever call it asks.
+//! An extension finds only what was granted of the machine, by every call.
 
 use std::{fs, net::TcpListener, os::unix::fs::symlink, path::Path, time::SystemTime};
 
@@ -29,7 +29,7 @@ async fn one_to_which_nothing_was_granted_finds_its_name_and_nothing_else() {
     }
 }
 
-/// Case 49: with an address granted.
+/// Case 49: with one granted address.
 #[tokio::test]
 async fn one_to_which_an_address_was_granted_connects_to_it_and_does_nothing_else() {
     let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
@@ -57,7 +57,7 @@ async fn one_to_which_an_address_was_granted_connects_to_it_and_does_nothing_els
     }
 }
 
-/// A directory with what is granted, and beside it what is not.
+/// A granted directory beside one that is not.
 struct Place(tempfile::TempDir);
 
 impl Place {
@@ -76,7 +76,7 @@ impl Place {
         self.0.path()
     }
 
-    /// The read-only directory comes first, then the other.
+    /// The read-only directory, then the writable one.
     fn guest(&self) -> ExtensionConfig {
         let grant = |name: &str| self.path().join(name);
         hostile_with(|h| {
@@ -87,7 +87,6 @@ impl Place {
         })
     }
 
-    /// Everything below, with contents and times.
     fn state(&self, dir: &str) -> Vec<(String, String, SystemTime)> {
         let mut entries: Vec<_> = fs::read_dir(self.path().join(dir))
             .unwrap()
@@ -114,7 +113,7 @@ async fn no_path_climbs_out_whoever_made_it() {
     let before = place.state("other");
     let stage = Stage::start(vec![place.guest()]).await;
     assert_eq!(stage.tell("file read 1:file").await.unwrap(), "rw");
-    // Links of its own that lead out cannot be made, or not be followed.
+    // Its own links that lead out cannot be made or followed.
     let own = stage.tell("file symlink 1:own ../other/file").await;
     assert_eq!(own.as_deref(), Ok("done"));
     let absolute =
@@ -183,7 +182,7 @@ async fn nothing_changes_in_a_directory_granted_read_only() {
         "rename 0:file 1:new",
         "rename 1:file 0:file",
         "rename 1:file 0:new",
-        // A second name in the other directory would be a way to write it.
+        // A second name in the writable directory would be a way to write.
         "link 0:file 1:new",
         "link 0:file 0:new",
         "link 1:file 0:new",
@@ -194,7 +193,7 @@ async fn nothing_changes_in_a_directory_granted_read_only() {
     }
     assert_eq!(place.state("ro"), before);
     assert_eq!(fs::read_dir(place.path().join("rw")).unwrap().count(), 1);
-    // What is granted for writing is written by the same calls.
+    // The same calls write where it may.
     for command in ["overwrite 1:file", "make-dir 1:new", "link 1:file 1:second", "rename 1:second 1:third"] {
         assert_eq!(stage.tell(&format!("file {command}")).await.unwrap(), "done", "{command}");
     }

@@ -1,7 +1,7 @@
-//! How often others have their turn while an extension works, and how long they wait for it.
+//! How often others run while an extension works, and how long they wait.
 //!
-//! Measured on the worker thread itself, in that thread's processor time: what else the machine is
-//! busy with hardly shows. What is long is told by what native code takes there, just before.
+//! Measured in the worker's own processor time, so that other load hardly shows. "Long" is relative to native code on
+//! that thread just before.
 
 use std::{
     future::poll_fn,
@@ -17,11 +17,10 @@ use std::{
 use rustix::time::{ClockId, clock_gettime};
 use weir_host::{Control, Main, Service};
 
-/// Times that something is tried whose waits are too long: the machine holds up one of them, a fault
-/// all.
+/// A busy machine spoils one attempt, a fault all.
 pub(crate) const ATTEMPTS: usize = 3;
 
-/// `turns@1`: a handler on the worker that takes every turn that it gets, as others would.
+/// `turns@1`: a handler on the worker that takes every turn it gets.
 #[derive(Clone, Default)]
 pub(crate) struct Turns {
     enough: Arc<AtomicBool>,
@@ -29,7 +28,6 @@ pub(crate) struct Turns {
     measured: Arc<Mutex<Option<Waits>>>,
 }
 
-/// The extension whose work is watched.
 #[derive(Clone)]
 struct Watched {
     control: Control,
@@ -37,36 +35,32 @@ struct Watched {
 }
 
 impl Watched {
-    /// What it has used of the thread. It grows each time that it runs, however fast it is.
+    /// Grows with each run, however fast the extension is.
     fn cpu(&self) -> Duration {
         self.control.status(&self.id).unwrap().cpu
     }
 }
 
-/// What somebody waited for turns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waits {
-    /// Turns before which the extension had run.
+    /// Turns that the extension ran before.
     pub(crate) turns: u32,
-    /// Waits of any kind that were longer than `short`.
+    /// Waits longer than `short`.
     late: u32,
-    /// The longest of them.
     longest: Duration,
-    /// What nobody waits longer for, where no bulk operation is: a slice is less than a millisecond, and
-    /// so is the end of an instance.
+    /// The bound without bulk operations: slices and the ends of instances take under a millisecond.
     short: Duration,
-    /// What nobody waits longer for at all: what is carried out in one piece, such as a fill of 16 MiB,
-    /// takes less.
+    /// The bound of all waits: longer than one uninterrupted piece, such as a fill of 16 MiB.
     piece: Duration,
 }
 
 impl Waits {
-    /// Whether 19 in 20 were short. Without yields, or with a yield in so many slices, none would be.
+    /// Whether 19 in 20 were short. Without yields none would be.
     pub(crate) fn are_short(&self) -> bool {
         self.late.saturating_mul(20) <= self.turns
     }
 
-    /// Whether nobody waited longer than for what a guest of 16 MiB can have done in one piece.
+    /// Whether none exceeded a single piece of a guest of 16 MiB.
     pub(crate) fn are_of_single_pieces(&self) -> bool {
         self.longest < self.piece
     }
@@ -85,7 +79,7 @@ impl Turns {
         })
     }
 
-    /// How it is to wait for turns while something happens in which the extension `id` works.
+    /// Measures waits for turns while the extension `id` works.
     pub(crate) async fn during<T>(
         &self,
         main: &Main,
@@ -123,8 +117,7 @@ impl Turns {
     }
 }
 
-/// How long eight million additions take when nothing comes between: 2 ms or so, and more on a slow
-/// machine, on which all else takes longer, too.
+/// Time for eight million additions: about 2 ms, more on slow machines, where everything takes longer.
 fn pace() -> Duration {
     let times = (0..5).map(|_| {
         let before = processor_time();
@@ -134,7 +127,7 @@ fn pace() -> Duration {
     times.min().unwrap_or_default()
 }
 
-/// Goes to the end of the worker's queue: `yield_now` would wait until the worker looks at timers.
+/// Goes to the end of the worker's queue: `yield_now` would wait for its look at timers.
 async fn next_turn() {
     let mut is_next = false;
     poll_fn(|context| {
@@ -147,7 +140,6 @@ async fn next_turn() {
     .await;
 }
 
-/// Of the thread that asks.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(u64::try_from(time.tv_sec).unwrap(), u32::try_from(time.tv_nsec).unwrap())

@@ -1,4 +1,4 @@
-//! What a guest can have the host do in one piece: however much it is, others wait for one piece alone.
+//! Uninterrupted work of the host for a guest: others wait for one piece at most.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use super::{
     turns::{ATTEMPTS, Turns, Waits},
 };
 
-/// Runs what is made as its start, with 50 million units of fuel, to its end; what others waited. It is
-/// run again while those waits are too long, but not more often than a machine may hold them up.
+/// Runs the module's start to its end with 50 million units of fuel; returns others' waits. Retries long waits, which
+/// the machine may have caused.
 async fn run(
     mut extension: ExtensionConfig,
     are_fine: fn(&Waits) -> bool,
@@ -50,7 +50,7 @@ async fn run_once(extension: ExtensionConfig) -> (Option<String>, Duration, Wait
 
 const USED_UP: &str = "`fuel-to-start` of 50000000 used up";
 
-/// Case 9: instructions that the host carries out, but that are no calls for the compiled code.
+/// Case 9: instructions that the host executes, but compiled code does not call.
 #[tokio::test]
 async fn no_instruction_brings_fuel_back() {
     let crafted = Crafted::new();
@@ -68,7 +68,7 @@ async fn no_instruction_brings_fuel_back() {
         "(memory.init $d (i32.const 0) (i32.const 0) (i32.const 0))",
         "(memory.copy (i32.const 0) (i32.const 0) (i32.const 0))",
     ] {
-        // With a call between, at which the guest and the host tell each other what is left.
+        // With a call between, where guest and host exchange the fuel count.
         for between in ["", "(call $f)"] {
             let module = format!(
                 r#"(memory 1) (table $t 1 funcref) (data $d "x") (elem $e func $f) (func $f)
@@ -85,7 +85,7 @@ async fn no_instruction_brings_fuel_back() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Case 54: strings that one component inside an extension passes to another are converted by the host.
+/// Case 54: the host converts strings between inner components.
 #[tokio::test]
 async fn what_components_inside_pass_to_each_other_holds_up_nobody() {
     let crafted = Crafted::new();
@@ -107,18 +107,18 @@ async fn what_components_inside_pass_to_each_other_holds_up_nobody() {
     }
 }
 
-/// Case 9: without a loop, in which wasmtime would look at the fuel.
+/// Case 9: without a loop, where wasmtime would check the fuel.
 #[tokio::test]
 async fn bulk_operations_one_after_the_other_let_others_run_after_each() {
     let fills = "(memory.fill (i32.const 0) (i32.const 1) (i32.const 12582912))".repeat(200);
     let module = format!(r#"(memory 192) (func (export "run") (result i32) {fills} i32.const 0)"#);
     let (_, cpu, waits) =
         run(Crafted::new().extension("filler", &program(&module)), Waits::are_of_single_pieces).await;
-    // Fuel for three of them, and one for which there is none.
+    // Fuel for three, and one more without.
     assert!(waits.turns >= 3 && waits.are_of_single_pieces(), "{cpu:?} {waits:?}");
 }
 
-/// Cases 1 and 54: code without a loop or a function, in which wasmtime would yield.
+/// Cases 1 and 54: code without a loop or function, where wasmtime would yield.
 #[tokio::test]
 async fn host_calls_without_a_loop_between_let_others_run_or_are_a_trap() {
     let imports = r#"(import "weir:iec/lifecycle@0.1.0" (instance $lifecycle (export "ready" (func))))"#;
@@ -137,7 +137,7 @@ async fn host_calls_without_a_loop_between_let_others_run_or_are_a_trap() {
     assert!(waits.are_of_single_pieces(), "{reason:?} {cpu:?} {waits:?}");
 }
 
-/// Cases 1 and 54: with as much in each call as one may hand over.
+/// Cases 1 and 54: with the largest transfer in each call.
 #[tokio::test]
 async fn large_calls_without_a_loop_between_hold_up_nobody() {
     let crafted = Crafted::new();
@@ -159,7 +159,7 @@ async fn large_calls_without_a_loop_between_hold_up_nobody() {
     assert!(waits.are_of_single_pieces(), "{cpu:?} {waits:?}");
 }
 
-/// Case 7: each core instance writes a table of all that one may hold.
+/// Case 7: each core instance fills the largest table.
 #[tokio::test]
 async fn instances_that_fill_one_table_again_and_again_hold_up_nobody() {
     let crafted = Crafted::new();

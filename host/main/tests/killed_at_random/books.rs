@@ -1,5 +1,4 @@
-//! What each end of a request says of it, and what subscribers say of events: kept, and compared with
-//! what is promised.
+//! The books: what both ends of each request and the subscribers of events say, compared with the promises.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -7,48 +6,43 @@ use test_guests::churn::{Ask, BATCH, Deed, Ended, Handled, Heard, Manner, Outcom
 
 use crate::deaths::Deaths;
 
-/// The requests and the events of all instances.
 #[derive(Debug, Default)]
 pub(crate) struct Books {
     streams: HashMap<(u32, usize), Stream>,
     feeds: HashMap<(String, u32), Feed>,
-    /// The last event that a subscriber heard of an instance.
+    /// The last event of an instance that a subscriber heard.
     heard: HashMap<(String, u32), u32>,
-    /// Requests that ended `trapped` and that the receiver had not got round to say it has, by receiver.
+    /// Requests `trapped` before their receiver reported them in hand, by receiver.
     unseen: [u64; RECEIVERS.len()],
-    /// How often what could happen did.
     tally: BTreeMap<&'static str, u64>,
 }
 
-/// The requests of one instance to one receiver.
 #[derive(Debug, Default)]
 struct Stream {
-    /// The last one that the receiver had in hand.
+    /// The last one in the receiver's hands.
     last: u32,
     entries: Vec<Entry>,
 }
 
-/// What is known of one request.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     handled_by: Option<u32>,
     outcome: Option<Outcome>,
 }
 
-/// What a subscription has brought.
 #[derive(Debug, Default)]
 struct Feed {
     /// The last event, the instance that heard it, and whether it died of that.
     sequence: u64,
     by: u32,
     was_deadly: bool,
-    /// The events that this instance may have in hand, by the last one before each that was not lost.
+    /// Events that this instance may have in hand, each by the last event before it that was not lost.
     before: VecDeque<u64>,
 }
 
 impl Books {
-    /// A receiver has a request in hand: for the first time, after all that were sent before it, and while
-    /// its sender waits or has reason not to.
+    /// A request is in hand for the first time, after all sent before it, and while its sender waits or has a reason
+    /// not to.
     pub(crate) fn handled(&mut self, to: usize, Handled { by, ask }: Handled) -> Result<(), String> {
         let Ask { from, number, .. } = ask;
         let stream = self.streams.entry((from, to)).or_default();
@@ -70,7 +64,7 @@ impl Books {
         Ok(())
     }
 
-    /// A request has ended, as its sender says: once, and as it could.
+    /// A request ended once, in a possible way.
     pub(crate) fn ended(&mut self, from: u32, ended: Ended) -> Result<(), String> {
         let Ended { to, number, deed, hurried, outcome } = ended;
         let entry = self.streams.entry((from, to)).or_default().entry(number);
@@ -88,7 +82,7 @@ impl Books {
             Outcome::TimedOut if !hurried => wrong("too early"),
             // The receiver does not leave, and the next instance comes in time.
             Outcome::PeerGone if !hurried && !receiver.may_leave => wrong("which was to wait"),
-            // Of several in hand, it may have died of another.
+            // Of several in hand, another may have killed it.
             Outcome::PeerGone if handled_by.is_some() && kills(deed) && receiver.manner == Manner::Single => {
                 wrong("which it died of")
             }
@@ -100,7 +94,7 @@ impl Books {
         }
     }
 
-    /// An instance has sent no more than up to these numbers, and all of it has ended.
+    /// An instance sent up to these numbers, and all have ended.
     pub(crate) fn complete(&mut self, from: u32, last: &[u32]) -> Result<(), String> {
         for (to, &last) in last.iter().enumerate() {
             let entries = &self.streams.entry((from, to)).or_default().entries;
@@ -112,7 +106,7 @@ impl Books {
         Ok(())
     }
 
-    /// A subscriber has an event in hand: a new one, and it hears of all that it missed.
+    /// An event is in hand: a new one, with all losses reported.
     pub(crate) fn heard(&mut self, subscriber: &str, heard: Heard) -> Result<(), String> {
         let Heard { by, subscription, sequence, lost, ask } = heard;
         let feed = self.feeds.entry((subscriber.to_owned(), subscription)).or_default();
@@ -120,11 +114,10 @@ impl Books {
         if sequence <= feed.sequence {
             return wrong("came again after", feed);
         }
-        // The instance before may have died with the last events: then nobody has heard them, nor of what
-        // was lost before them.
+        // The instance before may have died with the last events, unheard with the losses before them.
         let has_died = by != feed.by;
         let is_heard = |last: u64| sequence.checked_sub(lost + 1) == Some(last);
-        // Others subscribed before, and their topic was counted from then on.
+        // Others subscribed before, and their topic counted from then on.
         let is_first = feed.sequence == 0;
         let is_told = is_first
             || (is_heard(feed.sequence) && !feed.was_deadly)
@@ -157,12 +150,13 @@ impl Books {
         &self.tally
     }
 
-    /// All that could happen did. Who was killed from outside may have got no further than to take what it had in hand then.
+    /// All possible outcomes happened. A receiver killed from outside may have reported nothing of what it had in
+    /// hand.
     pub(crate) fn assert_accounted(&self, deaths: &Deaths) {
         let often = self.tally.values().filter(|times| **times >= 20).count();
         assert_eq!(often, OUTCOMES + LOSSES, "{:?}", self.tally);
         for (receiver, unseen) in RECEIVERS.iter().zip(self.unseen) {
-            // Before it says so of the first, an answer is due to all that it took at once.
+            // Until it reports the first, it owes an answer to all it took at once.
             let at_once = if receiver.manner == Manner::AnyOrder { u64::from(BATCH) } else { 1 };
             let overdue = deaths.overdue(receiver.id);
             assert!(
@@ -173,7 +167,6 @@ impl Books {
     }
 }
 
-/// How many events a subscriber may have in hand.
 fn at_once(subscriber: &str) -> usize {
     match RECEIVERS.iter().find(|receiver| receiver.id == subscriber).map(|receiver| receiver.manner) {
         Some(Manner::InOrder | Manner::AnyOrder) => BATCH as usize,
@@ -181,7 +174,7 @@ fn at_once(subscriber: &str) -> usize {
     }
 }
 
-/// Ways in which a request can end, and in which an event can be lost or not.
+/// Possible ends of a request, and possible losses of an event.
 const OUTCOMES: usize = 6;
 const LOSSES: usize = 3;
 
@@ -196,7 +189,6 @@ fn name(outcome: Outcome) -> &'static str {
     }
 }
 
-/// Whether whoever does so is said to have trapped.
 fn kills(deed: Deed) -> bool {
     matches!(deed, Deed::Trap | Deed::Spin | Deed::Hold)
 }

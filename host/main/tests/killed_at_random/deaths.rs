@@ -1,4 +1,4 @@
-//! Deaths: those from outside, and the count of all.
+//! Deaths from outside, and the count of all.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use weir_host::{
     events::{MainEvent, MainEvents},
 };
 
-/// Ends extensions as they come, in a way that chance draws, until no more will come.
+/// Kills extensions as they come, in random ways, until the channel closes.
 pub(crate) async fn kill(control: Control, victims: async_channel::Receiver<String>, seed: u64) {
     let mut rng = Rng::with_seed(seed);
     while let Ok(victim) = victims.recv().await {
@@ -31,16 +31,15 @@ pub(crate) async fn kill(control: Control, victims: async_channel::Receiver<Stri
     }
 }
 
-/// How often extensions died, by why.
 #[derive(Debug, Default)]
 pub(crate) struct Deaths {
     by_cause: HashMap<String, u64>,
     overdue: HashMap<String, u64>,
-    /// Events that were not seen, each of which may have been a death.
+    /// Missed events, each possibly a death.
     missed: u64,
 }
 
-/// What is in the causes of deaths, of which each must have happened.
+/// Parts of causes, each of which must occur.
 const TRAPPED: &str = "trapped";
 const OUT_OF_FUEL: &str = "fuel-per-message";
 const OVERDUE: &str = "did not stop within";
@@ -49,7 +48,6 @@ const EXITED: &str = "exited with code";
 const KINDS: [&str; 5] = [TRAPPED, OUT_OF_FUEL, OVERDUE, FINISHED, EXITED];
 
 impl Deaths {
-    /// Counts until Main has ended.
     pub(crate) async fn count(mut events: MainEvents) -> Self {
         let mut deaths = Self::default();
         while let Some(event) = events.next().await {
@@ -67,7 +65,7 @@ impl Deaths {
         deaths
     }
 
-    /// How often an extension was killed because it did not stop, at most.
+    /// How often an extension was killed at its stop deadline, at most.
     pub(crate) fn overdue(&self, extension: &str) -> u64 {
         self.missed + self.overdue.get(extension).copied().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! The contract by which extensions say what they send, get and hear, before they do anything about it.
+//! The contract through which extensions report what they send, get and hear, before they act on it.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,16 +14,16 @@ use weir_host::{HandlerError, Service, service::ServedRequest};
 
 use crate::{books::Books, deaths::Deaths};
 
-/// Of how many instances one dies before it is ready.
+/// One instance in this many dies before it is ready.
 const STILLBORN: u32 = 16;
 
-/// Messages between two kills that nobody asked for, at most.
+/// Most messages between two unrequested kills.
 const BETWEEN_KILLS: u64 = 2000;
 
-/// Who is to be killed waits for whoever is killed just then.
+/// Victims that may wait for the present kill.
 const KILLS: usize = 16;
 
-/// What all say, and who is to be killed from outside.
+/// All reports, and the victims of kills from outside.
 pub(crate) struct Ledger {
     pages: Mutex<Pages>,
     changed: Notify,
@@ -39,11 +39,8 @@ struct Pages {
     heard: u64,
     next_kill: u64,
     instances: u32,
-    /// The present instance of each extension.
     present: HashMap<String, u32>,
-    /// Those all of whose requests have ended.
     complete: HashSet<u32>,
-    /// Those who wait to be killed.
     held: HashMap<String, Vec<oneshot::Sender<()>>>,
     heard_from_main: usize,
     faults: Vec<String>,
@@ -58,7 +55,7 @@ impl fmt::Debug for Ledger {
 }
 
 impl Ledger {
-    /// With the extensions that are to be killed, as they come.
+    /// Returns the channel of victims, too.
     pub(crate) fn new(seed: u64, wanted: u64) -> (Self, async_channel::Receiver<String>) {
         let (kills, killed) = async_channel::bounded(KILLS);
         let pages = Pages {
@@ -93,7 +90,7 @@ impl Ledger {
                 let ledger = held.clone();
                 async move {
                     let killed = ledger.pages().hold(&request.sender);
-                    // It fails when all is over.
+                    // Fails when all is over.
                     let _closed = ledger.kills.send(request.sender).await;
                     killed_at_last(killed).await
                 }
@@ -101,7 +98,6 @@ impl Ledger {
             .on("stay".parse().unwrap(), move |request| killed_at_last(stays.pages().hold(&request.sender)))
     }
 
-    /// Adds an operation that writes into the ledger.
     fn on<T: DeserializeOwned + 'static, A: Serialize + 'static>(
         self: &Arc<Self>,
         service: Service,
@@ -114,7 +110,7 @@ impl Ledger {
             let before = pages.news();
             let answer = write(&mut pages, &sender, serde_json::from_slice(&payload).unwrap());
             if let Some(victim) = pages.victim() {
-                // If many wait to be killed, that is enough.
+                // With many victims waiting, that is enough.
                 let _enough = ledger.kills.try_send(victim);
             }
             if pages.news() != before {
@@ -124,8 +120,7 @@ impl Ledger {
         })
     }
 
-    /// Waits until there are enough messages and none of the senders waits for an answer, or something is
-    /// wrong.
+    /// Waits for enough messages and no sender waiting, or for a fault.
     pub(crate) async fn settled(&self, senders: &[&str]) {
         self.until(|pages| {
             let is_complete =
@@ -135,7 +130,7 @@ impl Ledger {
         .await;
     }
 
-    /// Waits until as many subscribers have heard an event of Main's.
+    /// Waits until this many subscribers have heard an event of Main's.
     pub(crate) async fn heard_from_main(&self, subscribers: usize) {
         self.until(|pages| pages.heard_from_main == subscribers).await;
     }
@@ -155,7 +150,7 @@ impl Ledger {
         is_so(&pages) || !pages.faults.is_empty()
     }
 
-    /// No further kills from outside; those that wait come yet.
+    /// No further kills from outside, beside those that wait.
     pub(crate) fn close(&self) {
         self.kills.close();
     }
@@ -174,7 +169,7 @@ impl Ledger {
     }
 }
 
-/// Ends when whoever asks has long been killed, and hears it no more.
+/// Ends long after the caller's death.
 async fn killed_at_last(killed: oneshot::Receiver<()>) -> Result<bytes::Bytes, HandlerError> {
     // Nothing is sent.
     let _dropped = killed.await;
@@ -210,7 +205,6 @@ impl Pages {
         self.faults.extend(outcome.err());
     }
 
-    /// Whether the sender is to go on.
     fn report(&mut self, name: &str, Report { by, ended, last }: Report) -> bool {
         self.check_present(name, by);
         for ended in ended {
@@ -231,7 +225,7 @@ impl Pages {
         killed
     }
 
-    /// What whoever waits for something waits for.
+    /// Changes that waiters look for.
     fn news(&self) -> (usize, usize, usize) {
         (self.complete.len(), self.heard_from_main, self.faults.len())
     }
@@ -240,7 +234,7 @@ impl Pages {
         self.handled + self.heard < self.wanted && self.faults.is_empty()
     }
 
-    /// Of one extension there is one instance at a time.
+    /// Each extension has one instance at a time.
     fn check_present(&mut self, name: &str, by: u32) {
         let present = self.present.get(name);
         if present != Some(&by) {
@@ -248,7 +242,6 @@ impl Pages {
         }
     }
 
-    /// Who is killed now, for no reason.
     fn victim(&mut self) -> Option<String> {
         let messages = self.handled + self.heard;
         if messages < self.next_kill || !self.goes_on() {
@@ -256,7 +249,7 @@ impl Pages {
         }
         self.next_kill = messages + self.rng.u64(1..BETWEEN_KILLS);
         let place = self.rng.usize(..self.present.len());
-        // In an order that is the same for the same seed.
+        // In the same order for the same seed.
         let mut names: Vec<_> = self.present.keys().cloned().collect();
         names.sort_unstable();
         names.into_iter().nth(place)

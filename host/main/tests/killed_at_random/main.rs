@@ -1,8 +1,7 @@
-//! A million messages between extensions that are killed at random, from within and from outside: what
-//! design.md promises of each kind of message, seen from both of its ends. `ledger.rs` judges.
+//! A million messages between extensions killed at random, from within and outside, against the promises for each
+//! kind of message, at both ends. `ledger.rs` judges.
 //!
-//! Chance comes from a seed, which is said when the test fails; `WEIR_TEST_SEED` sets it. What runs
-//! when is the machine's to decide all the same.
+//! Randomness comes from a seed, printed on failure and set by `WEIR_TEST_SEED`; scheduling stays the machine's.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -18,18 +17,16 @@ use weir_host::{Config, ExtensionConfig, Main, MainConfig, config::RestartPolicy
 
 use self::{deaths::Deaths, ledger::Ledger};
 
-/// Requests and events that extensions have in hand, of extensions.
 const MESSAGES: u64 = 1_000_000;
 
-/// Those who send, and the requests that each has under way; 0: it waits for each.
+/// Senders, with their requests under way; 0: it waits for each.
 const SENDERS: [(&str, &str); 4] = [("caller", "0"), ("few", "16"), ("many", "64"), ("more", "64")];
 
-/// It only hears events.
 const LISTENER: &str = "listener";
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What hangs, hangs for longer; a slow machine does not take as long.
+/// Hangs outlast this; slow machines do not.
 const FOR_EVER: Duration = Duration::from_secs(15 * 60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -67,8 +64,7 @@ fn states(main: &Main) -> Vec<(String, ExtensionState)> {
     statuses.map(|status| (status.id.to_string(), status.state)).collect()
 }
 
-/// Whoever sent has ended, but a request that was given up may kill its receiver yet: until one that
-/// comes behind it has been answered.
+/// All senders have ended, but an abandoned request may still kill its receiver, until a later one is answered.
 async fn last_deaths(main: &Main) {
     for receiver in RECEIVERS {
         while ask(main, receiver.id).await.is_err() {
@@ -77,7 +73,6 @@ async fn last_deaths(main: &Main) {
     }
 }
 
-/// Each receiver answers, and each subscriber hears.
 async fn all_serve(main: &Main, ledger: &Ledger) {
     let mut events = main.control().events();
     while states(main).iter().any(|(_, state)| *state != ExtensionState::Ready) {
@@ -92,14 +87,13 @@ async fn all_serve(main: &Main, ledger: &Ledger) {
     ledger.heard_from_main(receipt.delivered as usize).await;
 }
 
-/// Waits until all that was said last has been answered, too.
+/// Waits until the last reports are answered.
 async fn nobody_waits(main: &Main) {
     while main.client().waiters() > 0 {
         tokio::task::yield_now().await;
     }
 }
 
-/// As Main, whose requests are not in the books.
 async fn ask(main: &Main, receiver: &str) -> Result<bytes::Bytes, weir_host::Error> {
     let ask = Ask { from: 0, number: 0, deed: Deed::Answer };
     main.client().call(&format!("{receiver}@1"), "ask", serde_json::to_vec(&ask).unwrap()).await
@@ -111,7 +105,7 @@ fn config() -> Config {
         sender.publishes = vec![TOPIC.parse().unwrap()];
         sender.wants.extend(RECEIVERS.map(|receiver| format!("{}@1", receiver.id).parse().unwrap()));
         sender.config.insert("window".to_owned(), window.to_owned());
-        // One that waits for each answer gets no messages, which would bring it more.
+        // A sender that waits for each answer gets no messages, which would renew its fuel.
         sender.limits.fuel_to_start = 200_000_000;
         sender.limits.fuel_per_message = 20_000_000;
         sender.limits.stop_timeout = Duration::from_millis(50);
@@ -121,7 +115,6 @@ fn config() -> Config {
         let mut receives = listening(receiver.id);
         receives.fulfills = vec![format!("{}@1", receiver.id).parse().unwrap()];
         receives.config.insert("receiver".to_owned(), receiver.id.to_owned());
-        // So that it is full now and then.
         receives.limits.inbox_messages = 48;
         receives
     });
@@ -135,17 +128,17 @@ fn listening(id: &str) -> ExtensionConfig {
     listening.subscribes = vec![TOPIC.parse().unwrap()];
     listening.config.insert("listener".to_owned(), "yes".to_owned());
     listening.limits.message_size = 64 * 1024;
-    // What is spun through is soon used up.
+    // Soon used up by a spin.
     listening.limits.fuel_per_message = 500_000;
     listening.limits.stop_timeout = Duration::from_millis(5);
     listening
 }
 
-/// The guest `churn`, which is always started again, and soon.
+/// The guest `churn`, always restarted, and soon.
 fn churn(id: &str) -> ExtensionConfig {
     let mut churn = ExtensionConfig::new(id.parse().unwrap(), test_guests::path("churn"));
     churn.wants = vec![test_guests::churn::LEDGER.parse().unwrap()];
-    // One that holds before it is ready waits for the killer, who may wait for it to be ready.
+    // One that holds before it is ready waits for the killer, which may wait for it to be ready.
     churn.limits.ready_timeout = Duration::from_millis(300);
     churn.limits.cpu_share = "100%".parse().unwrap();
     churn.restart.policy = RestartPolicy::Always;

@@ -1,4 +1,4 @@
-//! What is kept of a failure.
+//! Failure records.
 
 use std::time::SystemTime;
 
@@ -10,7 +10,7 @@ use weir_names::ExtensionId;
 
 use super::ExtensionState;
 
-/// What is known of one failure.
+/// One failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -22,38 +22,39 @@ pub struct FailureRecord {
     pub time: SystemTime,
     /// Why.
     pub cause: String,
-    /// SHA-256 of the component, in hexadecimal, where it came so far.
+    /// SHA-256 of the component, in hexadecimal, if it was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
-    /// What it was handling, as far as Main can tell: the first message of those that it was given last and has not
-    /// answered, else the oldest that it had in hand.
+    /// What it was handling, as far as Main can tell: the first unanswered message of those delivered last, else the
+    /// oldest in hand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handling: Option<HandledMessage>,
-    /// The limit that it hit, where that is why.
+    /// The limit that caused it, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitHit>,
-    /// Names of the functions that were running, innermost first.
+    /// Names of the running functions, innermost first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trace: Vec<String>,
-    /// What came of it: the state that the extension is in since.
+    /// The state of the extension after it.
     pub then: ExtensionState,
-    /// When it is started again, where that is [`ExtensionState::BackingOff`].
+    /// When it restarts, if that state is [`ExtensionState::BackingOff`].
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rfc3339_if_any")]
     pub next_restart: Option<SystemTime>,
 }
 
-/// A message that an extension was handling when it failed.
+/// A message in hand at a failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct HandledMessage {
-    /// The message's id; of a response, that of the request. None of an event, which has none.
+    /// The message's id; for a response, the id of its request. Events have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<MessageId>,
-    /// Of an event, its sequence number in its topic. None of one that was published to this extension alone.
+    /// For an event: its number in its topic. None if it was published to this extension alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
-    /// Who sent it.
+    /// The sender's name.
     pub sender: String,
-    /// Of a request, its contract and operation; `event` and the topic, `queue` and the queue's name, or `response`.
+    /// For a request its contract and operation; otherwise `event` and the topic, `queue` and its name, or
+    /// `response`.
     pub operation: String,
 }

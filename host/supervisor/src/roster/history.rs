@@ -1,4 +1,4 @@
-//! What happened to one extension, in order, and who asked for it.
+//! The history of one extension, with the asker of each change.
 
 use std::{collections::VecDeque, sync::Arc, time::SystemTime};
 
@@ -7,10 +7,9 @@ use weir_logs::rfc3339;
 
 use super::ExtensionState;
 
-/// Entries that are kept of each extension.
 const KEPT: usize = 100;
 
-/// Something that happened to an extension.
+/// One entry of an extension's history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct HistoryEntry {
@@ -22,23 +21,24 @@ pub struct HistoryEntry {
     pub event: HistoryEvent,
 }
 
-/// What happened to an extension.
+/// An event in an extension's history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum HistoryEvent {
-    /// Somebody asked for a change.
+    /// A change was requested.
     Asked {
-        /// For what: `start`, `stop`, `restart` or `reload`.
+        /// `start`, `stop`, `restart` or `reload`.
         order: &'static str,
-        /// Who: a process on the control socket, as in `uid 0, pid 4212`; a signal; or `main`, the program itself.
+        /// The asker: a process on the control socket, as in `uid 0, pid 4212`; a signal; or `main`, the program
+        /// itself.
         by: Arc<str>,
     },
-    /// It came into a state, or another version of it did.
+    /// The state changed, or another version entered it.
     State {
         /// The state.
         state: ExtensionState,
-        /// SHA-256 of the component that serves, in hexadecimal.
+        /// SHA-256 of the serving component, in hexadecimal.
         #[serde(skip_serializing_if = "Option::is_none")]
         hash: Option<String>,
         /// Why, unless the failure before it says so.
@@ -49,13 +49,12 @@ pub enum HistoryEvent {
     Failed {
         /// Why.
         cause: String,
-        /// SHA-256 of the component, in hexadecimal, where it came so far.
+        /// SHA-256 of the component, in hexadecimal, if it was read.
         #[serde(skip_serializing_if = "Option::is_none")]
         hash: Option<String>,
     },
 }
 
-/// The last events of one extension, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct History(VecDeque<HistoryEntry>);
 

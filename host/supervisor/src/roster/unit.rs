@@ -1,4 +1,4 @@
-//! One extension: what it is made of, its place on the bus, and what it has used.
+//! One extension: its versions, its place on the bus, and its use.
 
 use std::{
     collections::VecDeque,
@@ -16,48 +16,45 @@ use weir_schedule::SharedShare;
 
 use super::{ExtensionState, ExtensionStatus, FailureRecord, HistoryEntry, HistoryEvent, history::History};
 
-/// Failure records that are kept of each extension.
 const KEPT_FAILURES: usize = 16;
 
 /// One extension, for as long as Main runs.
 #[derive(Debug)]
 pub struct Unit {
     id: ExtensionId,
-    /// What it uses of its limits, over all its instances.
+    /// Its use of limits, over all its instances.
     pub usage: Arc<Usage>,
     logs: Arc<Logs>,
     version: Mutex<Arc<Version>>,
     record: Mutex<Record>,
 }
 
-/// What instances of an extension are made from. Another configuration or another component is another
-/// version.
+/// What an extension's instances are made from. A changed configuration or component makes another version.
 #[derive(Debug)]
 pub struct Version {
-    /// What is configured of it.
+    /// Its configuration.
     pub config: Arc<ExtensionConfig>,
-    /// Its place on the bus, with the limits and grants of this version.
+    /// Its place on the bus, with this version's limits and grants.
     pub peer: Arc<Peer>,
     /// Its share of the worker thread.
     pub share: Arc<SharedShare>,
-    /// Where its lines go, over all its instances.
+    /// Where its log lines go, over all its instances.
     pub output: Output,
-    /// What its instances run. Shared with versions of the same instances.
+    /// Shared with versions of the same instances.
     program: Arc<Mutex<Program>>,
 }
 
 #[derive(Debug, Default)]
 struct Program {
-    /// Once it is loaded.
     loaded: Option<Loaded>,
-    /// An instance that ran it was ready.
+    /// An instance of it became ready.
     has_served: bool,
-    /// The last instance ended as it should, and was never ready.
+    /// The last instance ended as it should before it was ready.
     is_brief: bool,
 }
 
 impl Version {
-    /// What its instances run, once that is loaded.
+    /// The program of its instances, once loaded.
     pub fn program(&self) -> Option<Loaded> {
         self.slot().loaded.clone()
     }
@@ -67,29 +64,29 @@ impl Version {
         self.slot().loaded = Some(program);
     }
 
-    /// An instance of it is ready.
+    /// Notes that an instance became ready.
     pub fn note_served(&self) {
         self.slot().has_served = true;
     }
 
-    /// Whether it can be started as it was when it served.
+    /// Whether it can restart as it was when it served.
     pub fn is_proven(&self) -> bool {
         let program = self.slot();
         program.has_served && program.loaded.is_some()
     }
 
-    /// How its last instance ended tells how the next most likely will.
+    /// Notes how its last instance ended; the next most likely ends the same way.
     pub fn note_end(&self, was_brief: bool) {
         let mut program = self.slot();
         program.is_brief = was_brief && program.loaded.as_ref().is_some_and(|it| it.program.can_be_kept());
     }
 
-    /// Whether its next instance will most likely end before it is ready, as it should.
+    /// Whether its next instance will most likely end, as it should, before it is ready.
     pub fn is_brief(&self) -> bool {
         self.slot().is_brief
     }
 
-    /// The next instance is to be loaded anew.
+    /// Makes the next instance load anew.
     pub fn forget_program(&self) {
         let mut program = self.slot();
         *program = Program { is_brief: program.is_brief, ..Program::default() };
@@ -108,7 +105,7 @@ struct Record {
     starts: u64,
     failures: VecDeque<FailureRecord>,
     history: History,
-    /// The component whose service is in the history.
+    /// The serving component in the last history entry.
     served: Option<String>,
 }
 
@@ -150,13 +147,12 @@ impl Unit {
         self.version.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Makes this the version that its next instance is made from.
+    /// Sets what its next instance is made from.
     pub fn set_version(&self, version: Arc<Version>) {
         *self.version.lock().unwrap_or_else(PoisonError::into_inner) = version;
     }
 
-    /// Another version, which is not in use yet. What counts over time goes on where it is: a reload
-    /// renews neither the share nor the lines that may be logged.
+    /// Another version, not in use yet. Its CPU share and log rate are not refilled by a reload.
     pub fn next_version(
         &self,
         config: Arc<ExtensionConfig>,
@@ -177,7 +173,7 @@ impl Unit {
         Arc::new(Version { config, peer, share, output, program })
     }
 
-    /// The present version under another configuration of the same instances.
+    /// The present version with another configuration of the same instances.
     pub fn same_version(&self, config: Arc<ExtensionConfig>) -> Arc<Version> {
         let now = self.version();
         let Version { peer, share, output, program, .. } = &*now;
@@ -185,13 +181,13 @@ impl Unit {
         Arc::new(Version { config, peer: peer.clone(), share, output, program })
     }
 
-    /// The present version, to be loaded anew. What runs of it keeps its program.
+    /// The present version, to be loaded anew. Running instances keep their program.
     pub fn version_anew(&self) -> Arc<Version> {
         let now = self.version();
         self.next_version(now.config.clone(), now.peer.clone(), None)
     }
 
-    /// Changes the state; returns the one before.
+    /// Sets the state; returns the one before.
     pub fn set_state(&self, state: ExtensionState, reason: Option<String>) -> ExtensionState {
         let serves = matches!(state, ExtensionState::Ready | ExtensionState::Interrupted);
         let hash = self.version().program().filter(|_| serves).map(|loaded| loaded.program.hash.to_string());
@@ -205,12 +201,12 @@ impl Unit {
         std::mem::replace(&mut record.state, state)
     }
 
-    /// Notes down that somebody asked for a change.
+    /// Notes a requested change.
     pub fn asked(&self, order: &'static str, by: &Arc<str>) {
         self.record().history.add(HistoryEvent::Asked { order, by: by.clone() });
     }
 
-    /// What happened to it, oldest first: the last 100 events.
+    /// The last 100 events, oldest first.
     pub fn history(&self) -> Vec<HistoryEntry> {
         self.record().history.entries()
     }
@@ -220,7 +216,7 @@ impl Unit {
         self.record().starts += 1;
     }
 
-    /// Keeps a failure, and forgets the oldest beyond 16.
+    /// Keeps a failure; of more than 16 the oldest goes.
     pub fn add_failure(&self, failure: FailureRecord) {
         let mut record = self.record();
         let (cause, hash) = (failure.cause.clone(), failure.hash.clone());
@@ -231,7 +227,7 @@ impl Unit {
         record.failures.push_back(failure);
     }
 
-    /// How it is at this moment.
+    /// Its present status.
     pub fn status(&self) -> ExtensionStatus {
         let version = self.version();
         let Version { config, peer, .. } = &*version;
@@ -267,7 +263,7 @@ impl Unit {
     }
 }
 
-/// What an extension may send, hold and reach, as the bus heeds it.
+/// The limits and grants of an extension, as the bus takes them.
 pub fn on_the_bus(extension: &ExtensionConfig, main: &MainConfig) -> (PeerLimits, Access) {
     let limits = &extension.limits;
     let inbox = InboxLimits { messages: limits.inbox_messages, bytes: limits.inbox_bytes };
@@ -278,7 +274,7 @@ pub fn on_the_bus(extension: &ExtensionConfig, main: &MainConfig) -> (PeerLimits
         request_timeout: limits.request_timeout.unwrap_or(main.request_timeout),
         subscriptions: limits.fixed().subscriptions,
     };
-    // What it may run, it may ask for.
+    // Hooks to run imply the contract to ask for them.
     let hooks = (!extension.runs.is_empty()).then(|| HOOKS_CONTRACT.parse().ok()).flatten();
     let access = Access {
         fulfills: extension.fulfills.clone(),
@@ -291,11 +287,11 @@ pub fn on_the_bus(extension: &ExtensionConfig, main: &MainConfig) -> (PeerLimits
     (limits, access)
 }
 
-/// The shared queues, as the bus heeds them.
+/// The shared queues, as the bus takes them.
 pub fn queues_on_the_bus(config: &Config) -> Vec<QueueOnTheBus> {
     let queue = |(name, queue): (QueueName, QueueConfig)| {
         let takers = config.extensions.iter().filter(|extension| extension.takes.contains(&name));
-        // Where no extension takes, programs do.
+        // If no extension takes jobs, programs do.
         let max_payload = takers.map(|taker| taker.limits.message_size).max().unwrap_or(u64::MAX);
         let QueueConfig { messages, bytes, when_full, max_deliveries, dead_letter, .. } = queue;
         (name, QueueSettings { messages, bytes, when_full, max_deliveries, max_payload }, dead_letter)
@@ -303,16 +299,16 @@ pub fn queues_on_the_bus(config: &Config) -> Vec<QueueOnTheBus> {
     config.all_queues().into_iter().map(queue).collect()
 }
 
-/// A queue, and where its dead jobs go.
+/// A queue, its settings and its dead-letter queue.
 type QueueOnTheBus = (QueueName, QueueSettings, Option<QueueName>);
 
-/// Tells the bus of the shared queues and of the topics whose last value is kept.
+/// Configures the queues and retained topics of the bus.
 pub fn configure_traffic(bus: &Bus, queues: Vec<QueueOnTheBus>, retained: Vec<Topic>) {
     bus.configure_queues(queues);
     bus.retain(retained);
 }
 
-/// What the inbox has is the default.
+/// Without bounds of its own, a subscription has those of the inbox.
 fn subscription(grant: &SubscribeGrant) -> (TopicPattern, LaneSettings) {
     let delivery = LaneSettings {
         policy: grant.policy,

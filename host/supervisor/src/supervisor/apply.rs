@@ -1,5 +1,5 @@
-//! The reload of the whole configuration: what it no longer names is stopped, what is new in it is
-//! started, what it changes is exchanged, and nothing else is touched.
+//! The reload of the whole configuration: stops removed extensions, starts new ones, replaces changed ones, and
+//! leaves the rest alone.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -19,27 +19,26 @@ use crate::{
     roster::{ExtensionState, Unit, configure_traffic, on_the_bus, queues_on_the_bus},
 };
 
-/// What came of a reload of the configuration. Whoever is not in it is as it was.
+/// The outcome of a configuration reload. All other extensions are as they were.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct ReloadReport {
-    /// Extensions that are new.
+    /// New extensions.
     pub added: Vec<ExtensionId>,
-    /// Extensions that are no longer configured, and have ended.
+    /// Extensions no longer configured, which have ended.
     pub removed: Vec<ExtensionId>,
-    /// Extensions whose configuration or component has changed, and that run with it; those that do not
-    /// run will, when they are started.
+    /// Changed extensions. Those that run do so with the change; the others start with it.
     pub changed: Vec<ExtensionId>,
-    /// New and changed ones that did not come up.
+    /// New and changed extensions that did not come up.
     pub failed: Vec<NotReloaded>,
-    /// What need not be wrong: [`Config::warnings`].
+    /// Possible mistakes: [`Config::warnings`].
     pub warnings: Vec<String>,
-    /// Keys of `[main]` that have changed and take effect when Main is started anew.
+    /// Changed keys of `[main]` that take effect when Main is restarted.
     pub needs_restart: Vec<&'static str>,
 }
 
-/// An extension that did not come up as it is configured now.
+/// An extension that did not come up as configured now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct NotReloaded {
@@ -49,7 +48,6 @@ pub struct NotReloaded {
     pub reason: String,
 }
 
-/// A reload of the configuration under way.
 #[derive(Debug)]
 pub(super) struct Applying {
     by: Arc<str>,
@@ -58,22 +56,20 @@ pub(super) struct Applying {
     removed: Vec<usize>,
     added: Vec<usize>,
     kept: Vec<(usize, Arc<ExtensionConfig>)>,
-    /// Those that are being exchanged.
+    /// Extensions being replaced.
     pending: BTreeSet<usize>,
     report: ReloadReport,
 }
 
-/// How far it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Reading,
-    /// Before anything starts: what is new may be what is removed, under another id and on the same
-    /// files.
+    /// Before anything starts: a new extension may use the files of a removed one.
     Removing,
-    /// Before anything is changed, which may require what is new.
+    /// Before anything changes: a changed extension may require a new one.
     Adding,
     Changing,
-    /// What is new may require what was changed.
+    /// A new extension may require a changed one.
     Settling,
 }
 
@@ -104,10 +100,10 @@ impl Supervisor {
             pending: BTreeSet::new(),
             report: ReloadReport::default(),
         });
-        // Before it is said: whoever has missed that asks.
+        // Before the event, so that a listener that missed the event can ask.
         self.roster.set_reloading(true);
         let _nobody = self.events.send(MainEvent::Reloading.into());
-        // Files may be slow, and the checks have work to do.
+        // Files may be slow, and checks take time.
         self.tasks.spawn_blocking(move || {
             let read = match (config, file) {
                 (Some(mut config), _) => {
@@ -208,7 +204,7 @@ impl Supervisor {
             let Some(slot) = self.slots.get(*index) else { continue };
             slot.unit.asked("reload", &applying.by);
             if slot.config.autostart && slot.life.state() != ExtensionState::Quarantined {
-                // What is asked of them waits for them.
+                // Requests to them wait.
                 slot.unit.version().peer.set_phase(Phase::Starting);
             }
         }
@@ -216,14 +212,12 @@ impl Supervisor {
         self.applying = Some(applying);
     }
 
-    /// Notes down who has changed the configuration of an extension.
     pub(super) fn note_configured(&self, index: usize) {
         if let (Some(applying), Some(slot)) = (&self.applying, self.slots.get(index)) {
             slot.unit.asked("reload", &applying.by);
         }
     }
 
-    /// Another version of an extension that does not run.
     fn exchange(&mut self, index: usize, config: Arc<ExtensionConfig>, main: &MainConfig) {
         let Some(slot) = self.slots.get(index) else { return };
         let (limits, access) = on_the_bus(&config, main);
@@ -232,7 +226,7 @@ impl Supervisor {
         self.install(index, &next, Place::ForGood);
     }
 
-    /// Goes on to the next stage, as soon as the one before is done.
+    /// Goes on to the next stage once this one is done.
     pub(super) fn go_on_applying(&mut self) {
         loop {
             let Some(applying) = &self.applying else { return };
@@ -324,7 +318,7 @@ impl Supervisor {
         let is_same = config.runs_as(&slot.unit.version().config);
         let id = slot.unit.id().clone();
         if slot.reload.is_some() && is_same {
-            // It gets what is in the file already.
+            // That reload loads the same file.
         } else if slot.reload.is_some() {
             let reason = "it is being reloaded already".to_owned();
             let failed = NotReloaded { extension: id, reason };
@@ -349,7 +343,6 @@ impl Supervisor {
         }
     }
 
-    /// What came of the exchange of one.
     pub(super) fn reloaded(&mut self, index: usize, result: Result<bool, String>) {
         let (Some(applying), Some(slot)) = (&mut self.applying, self.slots.get(index)) else { return };
         applying.pending.remove(&index);
@@ -372,7 +365,7 @@ impl Supervisor {
     }
 }
 
-/// Keys that differ and that Main cannot change while it runs.
+/// Changed keys that a running Main cannot change.
 #[must_use]
 pub fn needs_restart(before: &MainConfig, after: &MainConfig) -> Vec<&'static str> {
     let differs = [

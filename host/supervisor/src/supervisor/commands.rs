@@ -1,4 +1,4 @@
-//! What operators and embedders tell the supervisor to do with one extension, or with all.
+//! Orders of operators and embedders for one extension, or for all.
 
 use weir_bus::Phase;
 use weir_guest::Loaded;
@@ -21,7 +21,7 @@ impl Supervisor {
             return self.settle_starters(index, &reason);
         }
         if slot.life.state() == ExtensionState::BackingOff {
-            // Whoever starts it means what is in the file now.
+            // A start means the file as it is now.
             slot.unit.version().forget_program();
         }
         self.want(index);
@@ -34,7 +34,7 @@ impl Supervisor {
         let was = slot.life.state();
         let step = slot.apply(LifecycleEvent::Stop);
         if slot.life.is_running() {
-            // One that was to come again is on its way out for good.
+            // A replacement becomes an end for good.
             slot.unit.version().peer.set_phase(Phase::Draining);
         }
         match step {
@@ -49,7 +49,7 @@ impl Supervisor {
             _ => {}
         }
         if self.slots.get(index).is_some_and(|slot| slot.life.is_running()) {
-            // It will take none of what waits, however long its end takes.
+            // It takes nothing more, however long its end takes.
             self.turn_away(index);
         }
         self.settle_starters(index, "it was stopped");
@@ -61,24 +61,24 @@ impl Supervisor {
         if self.shutting_down {
             return answer([reply], || Err(ControlError::ShuttingDown));
         }
-        // What is in the file now may be another program than when they asked.
+        // The file may have changed since the earlier request.
         let mut replies = self.take_restart(index).unwrap_or_default();
         replies.push(reply);
         let Some(slot) = self.slots.get(index) else { return };
         if slot.life.state() == ExtensionState::Ready && slot.reload.is_none() {
-            // It serves until the other can start, which may have to be compiled.
+            // It serves while the new program loads, which may have to be compiled.
             let config = slot.unit.version().config.clone();
             return self.load(index, config, Asker::Restart(replies), true);
         }
         self.begin_restart(index, replies, None);
     }
 
-    /// Restarts it with the program that is loaded, or else with what is in the file by then.
+    /// Restarts with the loaded program, else with the file as it is then.
     pub(super) fn begin_restart(&mut self, index: usize, replies: Vec<OrderReply>, loaded: Option<Loaded>) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.starters.extend(replies);
         slot.due = None;
-        // A reload meanwhile can fall back to what runs.
+        // A reload meanwhile can fall back to the running version.
         let version = slot.unit.version_anew();
         match loaded {
             Some(loaded) => version.keep(loaded),
@@ -91,7 +91,7 @@ impl Supervisor {
         self.want(index);
     }
 
-    /// It drains if it runs, and waits to be started otherwise.
+    /// Drains a running extension; otherwise it waits for a start.
     pub(super) fn come_again(&mut self, index: usize, step: Step) {
         if step == Step::Drain {
             return self.drain(index);
@@ -103,7 +103,7 @@ impl Supervisor {
         }
     }
 
-    /// Wants an extension to run, and what it requires. A delay of one that it requires goes on.
+    /// Starts an extension and what it requires. The restart delay of a requirement goes on.
     pub(super) fn want(&mut self, index: usize) {
         for needed in self.slots.with_required(index) {
             let Some(slot) = self.slots.get_mut(needed) else { continue };
@@ -112,7 +112,7 @@ impl Supervisor {
             }
             slot.due = None;
             let was = slot.life.state();
-            // That one is quarantined is seen by whoever waits for it.
+            // Those that wait for it learn of a quarantine.
             let _quarantined = slot.apply(LifecycleEvent::Start);
             let state = slot.life.state();
             if state == ExtensionState::Draining {

@@ -1,4 +1,4 @@
-//! What becomes of an extension whose instance has ended, and of what waits for it.
+//! What follows the end of an instance, for its extension and for waiting requests.
 
 use std::time::SystemTime;
 
@@ -40,7 +40,7 @@ impl Supervisor {
         let state = slot.life.state();
         let as_it_should = match (was, &ended.end.exit) {
             (ExtensionState::Draining, Exit::Failed(_)) => true,
-            // What counts against it, or is why the version before comes back, is on record.
+            // An end that counts as failure, or causes a fallback, is on record.
             (_, Exit::Finished) => {
                 matches!(state, ExtensionState::Stopped | ExtensionState::Loaded) && step != Step::FallBack
             }
@@ -51,7 +51,7 @@ impl Supervisor {
         let version = unit.version();
         ended.run.version.note_end(clean && was == ExtensionState::Starting);
         let mut next_restart = None;
-        // Decided once: what comes in between must neither be refused nor wait for nobody.
+        // Decided once, so that requests in between are neither refused nor left waiting.
         let is_succeeded =
             slot.is_succeeded() && matches!(state, ExtensionState::BackingOff | ExtensionState::Failed);
         let comes_again = is_succeeded || state == ExtensionState::Loaded;
@@ -69,7 +69,7 @@ impl Supervisor {
             _ => self.turn_away(index),
         }
         if !matches!(state, ExtensionState::Loaded | ExtensionState::BackingOff) && !is_succeeded {
-            // Whoever starts it next means what is in the file then.
+            // The next start means the file as it is then.
             version.forget_program();
         }
         if !as_it_should {
@@ -95,8 +95,8 @@ impl Supervisor {
         self.settle_stoppers(index);
     }
 
-    /// An extension has stopped, or is no longer configured. What it has subscribed to ends with the last of its
-    /// instances: one that has failed comes again, by itself or by the operator.
+    /// Ends the subscriptions of a stopped or removed extension with its last instance. A failed one keeps them,
+    /// because it comes again.
     pub(super) fn forget(&self, index: usize) {
         let Some(slot) = self.slots.get(index) else { return };
         let comes = |slot: &Slot| {
@@ -114,8 +114,7 @@ impl Supervisor {
         }
     }
 
-    /// Nobody takes the requests that wait for an extension, or not before one of its instances is started again:
-    /// those whose deadlines would pass meanwhile are answered now.
+    /// Answers waiting requests now if their deadlines pass before an instance can start.
     pub(super) fn turn_away(&self, index: usize) {
         let Some(slot) = self.slots.get(index) else { return };
         let due = self.slots.sharing(index).iter().filter_map(|slot| slot.due).min();

@@ -1,7 +1,7 @@
-//! The life of one extension as a state machine: what happens goes in, what is to be done comes out.
+//! The life of one extension as a state machine from events to steps.
 //!
-//! Has no clock and no chance of its own: the time and the draw of a delay come with the event. Knows
-//! of no other extension: whoever drives it says when what the extension requires is there.
+//! Has neither clock nor randomness: events carry the time and the draw for a delay. Knows no other extension: its
+//! caller says when requirements are there.
 
 mod failures;
 #[cfg(test)]
@@ -14,80 +14,64 @@ use weir_config::{RestartConfig, RestartPolicy};
 use self::failures::Failures;
 use crate::roster::ExtensionState;
 
-/// What happens to an extension.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum LifecycleEvent {
-    /// It is to run. Does not lift a quarantine.
+    /// It should run. Does not lift a quarantine.
     Start,
-    /// An instance of it has been started.
     Launched,
-    /// What it requires does not come: it waits in vain, until it does.
+    /// What it requires does not come.
     Blocked,
-    /// The instance says that it serves.
     Ready,
-    /// The instance runs, and says that it cannot serve for now.
     Interrupted,
-    /// It is to end, and not to run again.
     Stop,
-    /// It is to end, and to start again with nothing held against it.
+    /// It should end and start again, its failures forgotten.
     Restart,
-    /// It is to end, and to start again as another version.
+    /// It should end and start again as another version.
     Replace {
-        /// Whether the present one is kept until that is ready.
+        /// Whether the present version is kept until that is ready.
         is_kept: bool,
     },
-    /// An instance of another version that started beside it is the extension from now on.
+    /// An instance of another version, started beside it, takes its place.
     TakenOver {
-        /// Whether that serves already.
+        /// Whether that one serves already.
         is_ready: bool,
     },
-    /// The instance has ended.
     Ended {
-        /// Whether as it should, by itself.
+        /// By itself, as it should.
         clean: bool,
-        /// Whether another would end as it did: it could not even be started.
+        /// It could not start, and another start would fail the same way.
         hopeless: bool,
-        /// Whether it could not be started through no fault of its own, which may last.
+        /// It could not start through no fault of its own, which may last.
         hindered: bool,
-        /// When, on a clock that never goes back.
         at: Duration,
-        /// What is drawn for the delay, from 0 to 1.
+        /// For the delay, from 0 to 1.
         draw: f64,
     },
-    /// The delay before its restart is over.
     Due,
 }
 
-/// What is to be done about it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Step {
-    /// Nothing more.
     None,
-    /// The instance is to be told to stop.
     Drain,
-    /// `Due` is to be said after this time.
+    /// Send `Due` after this time.
     Delay(Duration),
-    /// The version before is to be started again.
     FallBack,
-    /// It has failed too often to be started.
     Refuse,
 }
 
-/// Where one extension is in its life.
 #[derive(Clone, Debug)]
 pub(super) struct Lifecycle {
     state: ExtensionState,
-    /// It is to run as soon as what it requires is ready, unless it does.
+    /// Run it as soon as what it requires is ready.
     is_wanted: bool,
-    /// It starts again when it has drained.
     is_replaced: bool,
-    /// Another version is kept, until this one is ready.
+    /// The version before is kept until this one is ready.
     is_on_trial: bool,
     failures: Failures,
 }
 
 impl Lifecycle {
-    /// One that has not been started.
     pub(super) fn new() -> Self {
         Self {
             state: ExtensionState::Loaded,
@@ -102,7 +86,6 @@ impl Lifecycle {
         self.state
     }
 
-    /// Whether an instance of it runs.
     pub(super) fn is_running(&self) -> bool {
         matches!(
             self.state,
@@ -113,35 +96,32 @@ impl Lifecycle {
         )
     }
 
-    /// Whether it would be started now, if what it requires is ready.
+    /// Whether it starts as soon as what it requires is ready.
     pub(super) fn is_waiting(&self) -> bool {
         self.is_wanted && !self.is_running() && self.state != ExtensionState::BackingOff
     }
 
-    /// Whether it serves or has said that it cannot for now: what requires it can start.
+    /// Whether extensions that require it can start.
     pub(super) fn is_there(&self) -> bool {
         matches!(self.state, ExtensionState::Ready | ExtensionState::Interrupted)
     }
 
-    /// Whether it is on its way to be there.
     pub(super) fn is_coming(&self) -> bool {
         self.state == ExtensionState::Starting
             || (self.state == ExtensionState::Draining && self.is_replaced)
             || (self.is_waiting() && self.state != ExtensionState::Failed)
     }
 
-    /// Whether another version is kept until this one is ready.
     pub(super) fn is_on_trial(&self) -> bool {
         self.is_on_trial
     }
 
-    /// How many failures count against it.
     pub(super) fn failures(&self) -> usize {
         self.failures.len()
     }
 
-    /// What comes of an event, under the operator's policy. An event that makes no sense in the present
-    /// state changes nothing.
+    /// The step after an event, under the operator's restart policy. An event without meaning in the present state
+    /// changes nothing.
     pub(super) fn apply(&mut self, event: LifecycleEvent, restart: &RestartConfig) -> Step {
         match event {
             LifecycleEvent::Start => self.start(),
@@ -152,7 +132,7 @@ impl Lifecycle {
                 self.is_on_trial = false;
                 self.enter(ExtensionState::Ready)
             }
-            // It says nothing of whether it can serve: its trial goes on.
+            // Not known to serve: its trial goes on.
             LifecycleEvent::Interrupted if self.is_up() => self.enter(ExtensionState::Interrupted),
             LifecycleEvent::Stop => self.stop(),
             LifecycleEvent::Restart => {
@@ -209,7 +189,7 @@ impl Lifecycle {
         if self.is_running() {
             return self.drain();
         }
-        // What it has against it stays: a stop does not lift a quarantine.
+        // Failures stay: a stop does not lift a quarantine.
         if matches!(self.state, ExtensionState::BackingOff | ExtensionState::Failed) {
             self.state = ExtensionState::Stopped;
         }
@@ -237,7 +217,7 @@ impl Lifecycle {
         Step::FallBack
     }
 
-    /// None: it is to be started again.
+    /// None: restart it.
     fn end(&mut self, clean: bool, hopeless: bool, restart: &RestartConfig) -> Option<Step> {
         if self.state == ExtensionState::Draining {
             let again = std::mem::take(&mut self.is_replaced);

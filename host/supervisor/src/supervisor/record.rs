@@ -1,4 +1,4 @@
-//! What is said and kept of a failure.
+//! What is logged and kept of a failure.
 
 use std::time::SystemTime;
 
@@ -12,8 +12,7 @@ use crate::{
 };
 
 impl Supervisor {
-    /// Keeps a record of a failure, says it in one line, and tells whoever listens. `then` is the state
-    /// that the extension is in therefore.
+    /// `then` is the state that follows.
     pub(super) fn record_failure(
         &self,
         unit: &Unit,
@@ -51,7 +50,6 @@ impl Supervisor {
     }
 }
 
-/// What a line says of a failure beside the cause.
 fn fields(failure: &FailureRecord) -> Vec<(String, String)> {
     let FailureRecord { hash, handling, limit, trace, then, next_restart, .. } = failure;
     let mut fields = Vec::new();

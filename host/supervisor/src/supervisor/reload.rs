@@ -1,5 +1,5 @@
-//! The reload of one extension: the new version is loaded while the old one serves, then takes its
-//! place, and gives it back if it does not come up.
+//! The reload of one extension: the new version loads while the old one serves, takes its place, and gives it back if
+//! it does not come up.
 
 use std::sync::Arc;
 
@@ -15,70 +15,59 @@ use super::{
 };
 use crate::roster::{ExtensionState, Version, on_the_bus};
 
-/// A reload under way.
 #[derive(Debug)]
 pub(super) struct Reload {
-    /// Which one of this Main's it is.
     number: u64,
     stage: Stage,
     asker: Asker,
-    /// Loading ends with it.
+    /// Dropping it ends the loading.
     _wanted: oneshot::Receiver<()>,
 }
 
-/// How far it is.
 #[derive(Debug)]
 enum Stage {
-    /// The new version is loaded, and the old one serves.
     Loading,
-    /// The old one finishes; this comes after it.
+    /// The old one drains; this one comes next.
     Next(Arc<Version>),
-    /// The new one starts, beside the old one.
     Beside,
-    /// The new one was to start beside the old one, and ends because of this.
+    /// The new one started beside the old one, and ends for this reason.
     GivenUp(&'static str),
-    /// The new one starts in the place of this one, if there was one.
+    /// The new one starts; this old one, if any, can come back.
     Trial(Option<Arc<Version>>),
-    /// The old one starts again, because of this.
+    /// The old one starts again, for this reason.
     Back(String),
-    /// The new one serves, and the old one finishes.
     Retiring,
 }
 
-/// Who wants to know what comes of it.
 #[derive(Debug)]
 pub(super) enum Asker {
     One(OrderReply),
-    /// The reload of the whole configuration.
     Configuration,
-    /// A restart: it is stopped once what is to start is loaded, or cannot be.
+    /// A restart: the extension stops once loading has succeeded or failed.
     Restart(Vec<OrderReply>),
 }
 
-/// How a version gets its place.
+/// How a version becomes current.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place {
     ForGood,
-    /// Until it is ready, the one before may come back.
+    /// The one before may come back until this one is ready.
     OnTrial,
-    /// It had it before. What another extension has come to own since then it does not get.
+    /// It was current before. What it lost to other extensions since then stays lost.
     Back,
 }
 
-/// What came of loading a new version.
 #[derive(Debug)]
 pub(super) struct LoadedAnew {
-    /// For which reload.
     number: u64,
     index: usize,
     config: Arc<ExtensionConfig>,
-    /// It is to be exchanged even if nothing of it has changed.
+    /// Replace even what has not changed.
     always: bool,
     loaded: Result<Loaded, LoadError>,
 }
 
 impl Reload {
-    /// Whether both versions run, and the old one serves.
     pub(super) fn is_beside(&self) -> bool {
         matches!(self.stage, Stage::Beside)
     }
@@ -97,7 +86,7 @@ impl Supervisor {
         self.load(index, config, Asker::One(reply), true);
     }
 
-    /// Loads what the configuration names, for an extension that is not being reloaded.
+    /// Loads what the configuration names, if no other reload is under way.
     pub(super) fn load(&mut self, index: usize, config: Arc<ExtensionConfig>, asker: Asker, always: bool) {
         self.runs += 1;
         let number = self.runs;
@@ -118,7 +107,7 @@ impl Supervisor {
     pub(super) fn loaded(&mut self, LoadedAnew { number, index, config, always, loaded }: LoadedAnew) {
         let Some(slot) = self.slots.get(index) else { return };
         if slot.reload.as_ref().is_none_or(|reload| reload.number != number) {
-            // It was given up meanwhile.
+            // Given up meanwhile.
             return;
         }
         if self.shutting_down {
@@ -143,7 +132,7 @@ impl Supervisor {
                 return self.finish(index, Err(format!("{}{serves}", end.exit)));
             }
         };
-        // One that is still being loaded is loaded from the same file.
+        // A version that is still loading loads the same file.
         let is_same = |kept: Loaded| kept.program.hash == loaded.program.hash;
         if !always && config.runs_as(&now.config) && now.program().is_none_or(is_same) {
             self.retune(index, config);
@@ -164,7 +153,7 @@ impl Supervisor {
                 let reason = missing.unwrap_or_default();
                 self.finish(index, Err(format!("{reason}; the version before serves on")));
             }
-            // One that has never been ready serves nobody meanwhile.
+            // A version that was never ready serves nobody meanwhile.
             ExtensionState::Ready | ExtensionState::Interrupted if mode == ReloadMode::Overlap && is_kept => {
                 next.peer.begin_beside();
                 unit.count_start();
@@ -183,7 +172,7 @@ impl Supervisor {
                 self.replace(index, is_kept);
             }
             _ => {
-                // It starts with what is in the file by then.
+                // Its start reads the file again.
                 next.forget_program();
                 self.install(index, &next, Place::ForGood);
                 self.finish(index, Ok(true));
@@ -191,7 +180,7 @@ impl Supervisor {
         }
     }
 
-    /// Ends the loading for a restart, if that is under way, and says who waits for it.
+    /// Ends the loading for a restart, if under way, and returns those that wait for it.
     pub(super) fn take_restart(&mut self, index: usize) -> Option<Vec<OrderReply>> {
         let slot = self.slots.get_mut(index)?;
         match slot.reload.take() {
@@ -203,8 +192,7 @@ impl Supervisor {
         }
     }
 
-    /// Why an extension that is configured like this could not be started, if what it requires does not
-    /// come.
+    /// Why an extension with this configuration could not start, if what it requires does not come.
     fn missing(&self, config: &ExtensionConfig) -> Option<String> {
         let coming = self.slots.coming();
         let is_coming = |owner: &Option<usize>| owner.is_some_and(|owner| coming.contains(&owner));
@@ -219,14 +207,13 @@ impl Supervisor {
         self.come_again(index, step);
     }
 
-    /// Another configuration of the same instances.
     pub(super) fn retune(&mut self, index: usize, config: Arc<ExtensionConfig>) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.config = config.clone();
         slot.unit.set_version(slot.unit.same_version(config));
     }
 
-    /// The next instance is of this version, and on the bus it is the extension.
+    /// Makes this the next instance's version and the extension on the bus.
     pub(super) fn install(&mut self, index: usize, version: &Arc<Version>, place: Place) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         let before = std::mem::replace(&mut slot.config, version.config.clone());
@@ -241,7 +228,7 @@ impl Supervisor {
         }
     }
 
-    /// The instance has drained: the next version is up, if there is one.
+    /// The instance has drained: installs the next version, if there is one.
     pub(super) fn put_next(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         if let Some(Reload { stage: stage @ Stage::Next(_), .. }) = &mut slot.reload {
@@ -253,7 +240,7 @@ impl Supervisor {
         }
     }
 
-    /// The new version did not come up: the one before is to start again.
+    /// The new version did not come up: the one before starts again.
     pub(super) fn fall_back(&mut self, index: usize, reason: &str) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         if let Some(Reload { stage: stage @ Stage::Trial(Some(_)), .. }) = &mut slot.reload
@@ -264,7 +251,6 @@ impl Supervisor {
         }
     }
 
-    /// The extension serves, or has said that it cannot for now.
     pub(super) fn came_up(&mut self, index: usize) {
         let Some(slot) = self.slots.get(index) else { return };
         match slot.reload.as_ref().map(|reload| &reload.stage) {
@@ -278,20 +264,19 @@ impl Supervisor {
         }
     }
 
-    /// The extension does not come up, or is not to.
     pub(super) fn gave_up(&mut self, index: usize, reason: &str) {
         let Some(slot) = self.slots.get(index) else { return };
         match slot.reload.as_ref().map(|reload| &reload.stage) {
             Some(Stage::Next(_) | Stage::Trial(_)) => self.finish(index, Err(reason.to_owned())),
             Some(Stage::Back(first)) => {
-                let reason = format!("{first}; nor did the version before start again: {reason}");
+                let reason = format!("{first}; the version before did not start again either: {reason}");
                 self.finish(index, Err(reason));
             }
             _ => {}
         }
     }
 
-    /// Somebody has decided otherwise while it was under way.
+    /// Another order ended the reload.
     pub(super) fn give_up_reload(&mut self, index: usize, reason: &'static str) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         match slot.reload.as_mut().map(|reload| &mut reload.stage) {
@@ -304,7 +289,7 @@ impl Supervisor {
         }
     }
 
-    /// The successor serves: it is the extension from now on, and the one before finishes.
+    /// The successor is ready: it becomes current, and the one before finishes.
     pub(super) fn take_over(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         if !slot.is_succeeded() {
@@ -322,7 +307,7 @@ impl Supervisor {
         self.set_stage(index, Stage::Retiring);
     }
 
-    /// The instance has failed while its successor starts: that is the extension now, ready or not.
+    /// The instance has failed while its successor starts: that becomes current, ready or not.
     pub(super) fn adopt(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         if !slot.is_succeeded() {
@@ -377,13 +362,13 @@ impl Supervisor {
         }
     }
 
-    /// Says what came of it; of a new version, whether it is another than before.
+    /// Answers the asker; `Ok` says whether the version changed.
     fn finish(&mut self, index: usize, result: Result<bool, String>) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         let Some(Reload { asker, stage, .. }) = slot.reload.take() else { return };
         let id = slot.unit.id().clone();
         if matches!(stage, Stage::Trial(Some(_))) {
-            // Nobody comes back: it is ready, or was told to end.
+            // The version before no longer comes back.
             self.bus.renew_subscriptions(&slot.unit.version().peer);
         }
         if result == Ok(true) {

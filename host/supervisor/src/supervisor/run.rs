@@ -1,4 +1,4 @@
-//! One run of one extension: the task of its instance, and how the supervisor knows it.
+//! One run of one extension: the task of its instance, and the supervisor's view of it.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::SystemTime};
 
@@ -7,7 +7,6 @@ use weir_guest::{Exit, Handling, Instance, LoadError, Loaded, Programs, Signals,
 
 use crate::roster::Version;
 
-/// An instance that runs.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     pub(super) version: Arc<Version>,
@@ -15,42 +14,37 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Tells the instance to finish, within its stop deadline.
+    /// Tells the instance to finish within its stop deadline.
     pub(super) fn stop(&self) {
         self.version.peer.stop();
         self.signals.stop();
     }
 }
 
-/// An instance that has ended.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) run: Run,
     pub(super) end: End,
 }
 
-/// How an instance ended, or could not begin.
 #[derive(Debug)]
 pub(super) struct End {
     pub(super) exit: Exit,
     pub(super) handling: Option<Handling>,
-    /// Of the component, in hexadecimal.
     pub(super) hash: Option<String>,
-    /// Another start could not do better.
+    /// Another start would fail the same way.
     pub(super) is_hopeless: bool,
-    /// When that was.
     pub(super) time: SystemTime,
 }
 
-/// One instance, from its file or the program that its version keeps to its end. A panic under it is its
-/// end, not Main's.
+/// Runs one instance from load to end. A panic ends the instance, not Main.
 pub(super) async fn run(run: Run, programs: Arc<Programs>, instance: Box<Instance>) -> Ended {
     // Held until nothing is left of the instance.
     let (loaded, _place) = match run.version.program().and_then(Loaded::for_one) {
         Some(loaded) => loaded,
         None => {
             let (wanted, is_brief) = ((&*run.version.config).into(), run.version.is_brief());
-            // Boxed, or what a load takes would be kept for as long as the instance runs.
+            // Boxed, because the task would keep the space of a load for as long as the instance runs.
             let load = Box::pin(AssertUnwindSafe(programs.load_for_one(wanted, is_brief)).catch_unwind());
             let loaded = tokio::select! {
                 loaded = load => loaded,
@@ -75,7 +69,6 @@ pub(super) async fn run(run: Run, programs: Arc<Programs>, instance: Box<Instanc
 }
 
 impl End {
-    /// Now, and nothing more is known of it.
     fn of(exit: Exit) -> Self {
         Self { exit, handling: None, hash: None, is_hopeless: false, time: SystemTime::now() }
     }

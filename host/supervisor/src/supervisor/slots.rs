@@ -1,5 +1,4 @@
-//! The extensions of one Main as the supervisor sees them: in which part of its life each is, which of
-//! its instances run, and who requires whom. Starts and stops nothing.
+//! The supervisor's table of extensions: lives, running instances and requirements. Starts and stops nothing.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -19,31 +18,26 @@ use super::{
 };
 use crate::roster::{Unit, Version};
 
-/// One extension.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) unit: Arc<Unit>,
     /// Of the version that runs next.
     pub(super) config: Arc<ExtensionConfig>,
     pub(super) life: Lifecycle,
-    /// The instance that is the extension.
     pub(super) current: Option<Run>,
-    /// One of another version that is to be, once it is ready.
+    /// An instance of another version, current once it is ready.
     pub(super) successor: Option<Run>,
-    /// One that was, and finishes.
+    /// The former current instance, which finishes.
     pub(super) predecessor: Option<Run>,
     pub(super) reload: Option<Reload>,
-    /// When it is started again.
     pub(super) due: Option<Instant>,
-    /// Who waits for it to be ready.
+    /// Answered when it is ready.
     pub(super) starters: Vec<OrderReply>,
-    /// Who waits for it to have ended.
+    /// Answered when it has ended.
     pub(super) stoppers: Vec<OrderReply>,
-    /// It is configured.
     pub(super) is_listed: bool,
 }
 
-/// Which of an extension's instances a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InstanceRole {
     Current,
@@ -72,19 +66,19 @@ impl Slot {
         self.life.apply(event, &self.config.restart)
     }
 
-    /// Whether another version starts beside it, which takes its place if it ends.
+    /// Whether another version starts beside it and replaces it if it ends.
     pub(super) fn is_succeeded(&self) -> bool {
         self.successor.is_some() && self.reload.as_ref().is_some_and(Reload::is_beside)
     }
 
-    /// The version that has served and can be started as it was: the one that is to start next, or what
-    /// runs, where that is to be read anew.
+    /// A version that has served, with its program still loaded: the next one, or the running one if the next is read
+    /// anew.
     pub(super) fn proven(&self) -> Option<Arc<Version>> {
         let runs = self.current.iter().map(|run| run.version.clone());
         std::iter::once(self.unit.version()).chain(runs).find(|version| version.is_proven())
     }
 
-    /// The extension whose inbox it serves.
+    /// The owner of the inbox it serves.
     fn original(&self) -> &ExtensionId {
         self.config.copy_of.as_ref().unwrap_or(self.unit.id())
     }
@@ -105,14 +99,13 @@ impl Slot {
     }
 }
 
-/// Every extension that there is or was; the number of each is that of its peer, less one.
+/// Every extension since Main started, at its peer number less one.
 #[derive(Debug)]
 pub(super) struct Slots {
     all: Vec<Slot>,
     by_id: HashMap<ExtensionId, usize>,
-    /// Contracts that the embedding program serves.
     serves: Vec<ContractName>,
-    /// Who fulfills which contract, by the version that runs next.
+    /// By the version that runs next.
     owners: HashMap<ContractName, usize>,
 }
 
@@ -133,7 +126,7 @@ impl Slots {
         index
     }
 
-    /// To be said when what extensions fulfill has changed.
+    /// Call this when an extension's contracts change.
     pub(super) fn find_owners(&mut self) {
         let owns = |slot: &Slot| slot.is_listed && slot.config.copy_of.is_none();
         let listed = self.all.iter().enumerate().filter(|(_, slot)| owns(slot));
@@ -156,24 +149,22 @@ impl Slots {
         self.all.iter().enumerate()
     }
 
-    /// A configured extension.
     pub(super) fn find(&self, id: &ExtensionId) -> Option<usize> {
         self.find_ever(id).filter(|index| self.get(*index).is_some_and(|slot| slot.is_listed))
     }
 
-    /// One that is configured, or was.
     pub(super) fn find_ever(&self, id: &ExtensionId) -> Option<usize> {
         self.by_id.get(id).copied()
     }
 
-    /// The extension of a run, if that goes on.
+    /// The extension of a run, unless the run is over.
     pub(super) fn of_run(&self, peer: PeerId, run: u64) -> Option<(usize, InstanceRole)> {
         // Main is peer 0; extensions follow in order.
         let index = usize::try_from(peer.0.checked_sub(1)?).ok()?;
         Some((index, self.get(index)?.part(run)?))
     }
 
-    /// An extension, and all that are configured to serve the same inbox.
+    /// An extension and all that serve the same inbox.
     pub(super) fn sharing(&self, index: usize) -> Vec<&Slot> {
         let Some(own) = self.get(index) else { return Vec::new() };
         if own.config.instances == 1 && own.config.copy_of.is_none() {
@@ -183,18 +174,18 @@ impl Slots {
         self.all.iter().filter(|slot| std::ptr::eq(*slot, own) || shares(slot)).collect()
     }
 
-    /// Those who would be started now, if what they require is ready.
+    /// Those that start as soon as what they require is ready.
     pub(super) fn waiting(&self) -> Vec<usize> {
         self.iter().filter(|(_, slot)| slot.life.is_waiting()).map(|(index, _)| index).collect()
     }
 
-    /// The owners of what an extension requires; contracts that Main serves have none.
+    /// Owners of what an extension requires. Contracts served by Main have none.
     pub(super) fn required_by(&self, index: usize) -> impl Iterator<Item = usize> {
         let requires = self.get(index).map(|slot| &slot.config.requires).into_iter().flatten();
         requires.filter_map(|contract| self.owners.get(contract).copied())
     }
 
-    /// What of that which is required is not there; and its owner, if it has one.
+    /// Requirements that are not there, each with its owner, if any.
     pub(super) fn unmet<'a>(
         &'a self,
         config: &'a ExtensionConfig,
@@ -207,8 +198,7 @@ impl Slots {
         })
     }
 
-    /// Those that are on their way to be there: that start, and those that wait for them alone. Not those
-    /// that wait for each other.
+    /// Extensions that start, and those that wait for these alone. Not those that wait for each other.
     pub(super) fn coming(&self) -> BTreeSet<usize> {
         let is_moving = |slot: &Slot| slot.life.is_coming() && !slot.life.is_waiting();
         let mut coming: BTreeSet<usize> =
@@ -231,7 +221,6 @@ impl Slots {
         }
     }
 
-    /// An extension, and all that it cannot do without.
     pub(super) fn with_required(&self, index: usize) -> BTreeSet<usize> {
         let (mut all, mut open) = (BTreeSet::new(), vec![index]);
         while let Some(index) = open.pop() {
@@ -242,8 +231,8 @@ impl Slots {
         all
     }
 
-    /// Those of which instances run, and whom nobody who runs requires; all that run, if they require each
-    /// other, as two versions of a configuration can.
+    /// Running extensions that no running one requires. If all require each other, as two versions of a configuration
+    /// can, all of them.
     pub(super) fn stoppable(&self) -> Vec<usize> {
         let runs = |(_, slot): &(usize, &Slot)| slot.runs().next().is_some();
         let required: BTreeSet<usize> =

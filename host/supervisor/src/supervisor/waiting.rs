@@ -1,4 +1,4 @@
-//! Who waits for whom: extensions are started when what they require is there.
+//! Starts extensions when what they require is there.
 
 use weir_bus::Phase;
 use weir_names::ContractName;
@@ -7,8 +7,8 @@ use super::{LifecycleEvent, Step, Supervisor};
 use crate::roster::ExtensionState;
 
 impl Supervisor {
-    /// Starts every extension that waits and whose requirements are met. One whose requirement does not
-    /// come has failed, until that does.
+    /// Starts waiting extensions with all requirements met. If a requirement does not come, the extension fails until
+    /// it does.
     pub(super) fn settle(&mut self) {
         let waiting = self.slots.waiting();
         if waiting.is_empty() {
@@ -19,7 +19,7 @@ impl Supervisor {
         for index in waiting {
             let Some(slot) = self.slots.get(index) else { continue };
             if !slot.life.is_waiting() {
-                // What was decided of another before has started it.
+                // An earlier decision of this loop has started it.
                 continue;
             }
             let is_failed = slot.life.state() == ExtensionState::Failed;
@@ -35,8 +35,7 @@ impl Supervisor {
         self.block(&blocked);
     }
 
-    /// What these extensions require does not come: whoever waits for them hears that, once all of them
-    /// are seen to have failed.
+    /// Fails extensions that miss a requirement for good. Answers follow once all of them have failed.
     pub(super) fn block(&mut self, blocked: &[(usize, String)]) {
         let mut given_up = Vec::new();
         let mut fell_back = false;

@@ -1,4 +1,4 @@
-//! What is found in the cache, and where there is none.
+//! The wrong thing in the cache, or no cache.
 
 use std::{
     os::unix::fs::{MetadataExt, PermissionsExt},
@@ -9,7 +9,6 @@ use weir_host::{MainConfig, logs::Level};
 
 use super::*;
 
-/// A component, a cache, and what becomes of both.
 struct Cached {
     files: Files,
 }
@@ -26,7 +25,6 @@ impl Cached {
         self.files.path().join("cache")
     }
 
-    /// All files but the key.
     fn entries(&self) -> Vec<PathBuf> {
         let mut entries: Vec<_> =
             fs::read_dir(self.dir()).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -41,7 +39,7 @@ impl Cached {
         entry.clone()
     }
 
-    /// Runs the component; what Main warned of.
+    /// Runs the component; returns Main's warnings.
     async fn run(&self, compilation: Compilation) -> Vec<String> {
         let mut hostile = self.files.extension("good.wasm");
         hostile.id = "good".parse().unwrap();
@@ -56,14 +54,14 @@ impl Cached {
         warnings.map(|line| line.message.replace(&dir, "DIR")).collect()
     }
 
-    /// Sees that the component is compiled afresh, with this warning, and that what comes of it serves.
+    /// Expects a fresh compilation with this warning, which then serves.
     async fn heals(&self, why: &str) {
         let warnings = self.run(child()).await;
         assert_eq!(warnings, [format!("compiled again, because the cached code cannot be used: {why}")]);
         self.serves().await;
     }
 
-    /// Sees that the component is not compiled.
+    /// Expects no compilation.
     async fn serves(&self) {
         assert_eq!(self.run(no_compiler()).await, [""; 0]);
     }
@@ -77,7 +75,7 @@ async fn what_was_compiled_is_kept_for_this_user_alone_and_serves_the_next_start
     assert_eq!(mode(&cached.dir()), 0o700);
     assert_eq!((mode(&cached.entry()), mode(&cached.dir().join("weir-cache.key"))), (0o600, 0o600));
     cached.serves().await;
-    // Also what Main itself compiled.
+    // Also after compiling in Main.
     let other = Cached::new();
     assert_eq!(other.run(Compilation::InProcess).await, [""; 0]);
     other.serves().await;
@@ -101,12 +99,12 @@ async fn an_entry_that_was_changed_is_compiled_afresh() {
         fs::write(&entry, &good[..length]).unwrap();
         cached.heals(&why).await;
     }
-    // What another device has made of the same component.
+    // From another device, for the same component.
     let other = Cached::new();
     other.run(child()).await;
     fs::copy(other.entry(), &entry).unwrap();
     cached.heals(&why).await;
-    // What this device has made of another component.
+    // From this device, for another component.
     cached.files.write_text("good.wasm", &program(r#"(func (export "run") (result i32) i32.const 1)"#));
     let mut failing = cached.files.extension("good.wasm");
     failing.id = "good".parse().unwrap();
@@ -130,7 +128,7 @@ async fn an_entry_of_another_version_processor_or_configuration_is_compiled_afre
         format!("{component}-{}", engine.chars().rev().filter(char::is_ascii_hexdigit).collect::<String>());
     fs::rename(&entry, entry.with_file_name(other)).unwrap();
     cached.heals("it was compiled by another version, for another processor or with other settings").await;
-    // Both may stay: another Main may be of that version.
+    // Both stay: another Main may use the other version.
     assert_eq!(cached.entries().len(), 2);
 }
 
@@ -169,25 +167,25 @@ async fn without_a_usable_cache_extensions_run_and_main_says_why() {
             format!("the compiled code is not kept for the next start: {kept}"),
         ]
     };
-    // A file is in the way.
+    // A file in the way.
     cached.files.main.cache_dir = Some(file.join("cache"));
     let why = "`DIR/file/cache` cannot be used: Not a directory (os error 20)";
     assert_eq!(cached.run(child()).await, unused(why, why));
     cached.files.main.cache_dir = Some(file);
     let why = "`DIR/file` must be a directory that this user owns and nobody else can write to";
     assert_eq!(cached.run(child()).await, unused(why, why));
-    // Missing, where none can be made by anybody.
+    // Missing, where nobody can make one.
     cached.files.main.cache_dir = Some("/proc/weir-cache".into());
     let why = "`/proc/weir-cache` cannot be used: No such file or directory (os error 2)";
     assert_eq!(cached.run(child()).await, unused("", why)[1..]);
-    // Others may write to it.
+    // Writable by others.
     let shared = cached.files.path().join("shared");
     fs::create_dir(&shared).unwrap();
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o777)).unwrap();
     cached.files.main.cache_dir = Some(shared);
     let why = "`DIR/shared` must be a directory that this user owns and nobody else can write to";
     assert_eq!(cached.run(child()).await, unused(why, why));
-    // A directory where the entry should be, and a FIFO where the key should.
+    // A directory instead of the entry, and a FIFO instead of the key.
     cached.files.main.cache_dir = Some(cached.dir());
     cached.run(child()).await;
     let (entry, key) = (cached.entry(), cached.dir().join("weir-cache.key"));
@@ -205,7 +203,7 @@ async fn without_a_usable_cache_extensions_run_and_main_says_why() {
 async fn what_was_not_used_for_longest_makes_room() {
     let cached = Cached::new();
     cached.run(child()).await;
-    // Older, so the first to go: among them what a Main left that was killed while it wrote.
+    // Older, so removed first; one is left by a Main killed while writing.
     for name in ["weir-cache-0", "weir-cache-1", ".weir-cache-2"] {
         fs::write(cached.dir().join(name), vec![0; 400_000]).unwrap();
         let file = fs::File::options().write(true).open(cached.dir().join(name)).unwrap();

@@ -1,5 +1,4 @@
-//! Valid components that are made to take hours, or all memory, to compile: what becomes of their
-//! compilers.
+//! Valid components that take hours or all memory to compile, and their compilers.
 
 use std::{
     io::Write,
@@ -77,11 +76,11 @@ fn the_process_that_compiles_ends_with_whoever_started_it() {
         stdin
             .write_all(b"{\"memory\":1000000000,\"seconds\":100,\"target\":null,\"lines\":false}\n")
             .unwrap();
-        // More than a pipe holds: it has begun to read the component.
+        // More than a pipe holds: it has begun to read.
         stdin.write_all(&[0; 1 << 18]).unwrap();
         (helper, stdin)
     };
-    // It waits for more, until its starter is gone.
+    // It waits for more until its starter is gone.
     let (mut helper, _open) = std::thread::spawn(start).join().unwrap();
     assert_eq!(helper.wait().unwrap().signal(), Some(9));
 }

@@ -1,4 +1,4 @@
-//! What was compiled elsewhere, offered as a plugin.
+//! Precompiled artifacts as plugins.
 
 use weir_host::{
     component::{self, LoadFault, SigningKey},
@@ -124,7 +124,7 @@ fn an_artifact_for_another_processor_is_refused_by_name() {
     };
     let Err(error) = compiled("toaster-unknown-none") else { panic!() };
     assert!(matches!(error.fault, LoadFault::Compile(_)), "{error}");
-    // Of those that a build for this machine's processors alone can make.
+    // A target that builds for one architecture can make.
     let other = if cfg!(target_arch = "x86_64") { "x86_64-apple-darwin" } else { "aarch64-apple-darwin" };
     files.write("other.cwasm", &compiled(other).unwrap());
     let error = component::check(&files.main, &files.extension("other.cwasm"), &child()).unwrap_err();

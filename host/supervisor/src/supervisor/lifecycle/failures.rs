@@ -1,10 +1,10 @@
-//! How often an extension has failed of late.
+//! The recent failures of one extension.
 
 use std::{collections::VecDeque, time::Duration};
 
 use weir_config::RestartConfig;
 
-/// When an extension has failed: only as far back as the window reaches, and no more than are allowed.
+/// Their times, within the window and no more than allowed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Failures(VecDeque<Duration>);
 
@@ -13,10 +13,10 @@ impl Failures {
         self.0.len()
     }
 
-    /// Counts a failure; which one in the window it is, from 1. None: it is one too many.
+    /// Counts a failure; returns its number in the window, from 1. None: one too many.
     pub(super) fn add(&mut self, at: Duration, restart: &RestartConfig) -> Option<u32> {
         self.0.push_back(at);
-        // A smaller window or number may have been configured since the last.
+        // The window or the number may have been made smaller since.
         while self.0.front().is_some_and(|first| at.saturating_sub(*first) >= restart.window) {
             self.0.pop_front();
         }

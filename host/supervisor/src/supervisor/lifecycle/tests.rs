@@ -1,4 +1,4 @@
-//! The machine against a plain model of it, over random lives.
+//! The state machine against a plain model, over random lives.
 
 use proptest::prelude::*;
 
@@ -6,15 +6,15 @@ use super::*;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// What the manual says, each situation by its own name.
+/// The states of the manual.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Situation {
-    /// Nothing of it runs, and nothing will by itself.
+    /// Nothing runs, and nothing starts by itself.
     Rest(ExtensionState),
     /// It starts when what it requires is there.
     Waits(ExtensionState),
     Up(ExtensionState),
-    /// It ends, and then starts again, or not.
+    /// Starts again afterwards, or not.
     Ends {
         again: bool,
     },
@@ -25,7 +25,7 @@ enum Situation {
 struct Model {
     situation: Situation,
     on_trial: bool,
-    /// All that ever failed and counts, since it was last forgiven.
+    /// Failures since the last restart by the operator.
     failed_at: Vec<Duration>,
 }
 
