@@ -1,8 +1,8 @@
-//! Fails for a node that is to have no more hooks: one whose `$NODE_STATE` is `retired`.
+//! Stops the run for a retired node: `$NODE_STATE` is `retired`.
 
 use std::{env, process::ExitCode};
 
-/// The exit code: an error.
+/// An error: no further hook runs.
 const RETIRED: u8 = 7;
 
 fn main() -> ExitCode {

@@ -1,8 +1,8 @@
-//! Warns if there are more than `$MAX_FILES` files, or else 1000, in the directory in which the hooks work.
+//! Warns if the hooks' directory has more than `$MAX_FILES` files, by default 1000.
 
 use std::{env, fs, process::ExitCode};
 
-/// The exit code: a warning, after which the next hook runs.
+/// A warning: the next hook still runs.
 const TOO_MANY_FILES: u8 = 33;
 
 fn main() -> ExitCode {

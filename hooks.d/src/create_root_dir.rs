@@ -1,4 +1,4 @@
-//! Makes the directory in which the hooks after this one work.
+//! Makes the directory for the hooks that follow.
 
 use std::{fs, io::ErrorKind, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! `docs/hooks.md` shows some of the hooks.
+//! `docs/hooks.md` shows three of the hooks.
 
 #[test]
 fn the_guide_shows_the_hooks_as_they_are() {
