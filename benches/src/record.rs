@@ -126,7 +126,8 @@ mod tests {
     #[test]
     fn a_run_on_another_processor_replaces_nothing_and_comes_first() {
         let mut record = Record { entries: Vec::new() };
-        for (processor, value) in [("Intel(R) Xeon(R) Processor", 1.0), ("AMD EPYC", 2.0), ("AMD EPYC", 3.0)] {
+        for (processor, value) in [("Intel(R) Xeon(R) Processor", 1.0), ("AMD EPYC", 2.0), ("AMD EPYC", 3.0)]
+        {
             record.replace(on(processor, "hooks", value));
         }
         let values: Vec<_> = record.entries.iter().map(|entry| entry.figures[0].value).collect();

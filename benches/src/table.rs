@@ -55,7 +55,11 @@ pub(crate) fn summary(record: &Record) -> String {
     let row = |(figure, cells): (&Figure, Vec<String>)| {
         let bound = |bound: Option<f64>| bound.map(|bound| at_most(figure, bound)).unwrap_or_default();
         let names = [&figure.scenario, &figure.case, &figure.metric].map(String::clone);
-        names.into_iter().chain([bound(figure.target), bound(figure.stretch)]).chain(cells).collect::<Vec<_>>()
+        names
+            .into_iter()
+            .chain([bound(figure.target), bound(figure.stretch)])
+            .chain(cells)
+            .collect::<Vec<_>>()
     };
     piped(&header, WORDS + 1, rows.into_iter().map(row))
 }

@@ -1,9 +1,13 @@
 //! The types of `wit/iec.wit` as wasmtime lowers and lifts them.
 
+mod one_piece;
+
 use std::time::Duration;
 
 use bytes::Bytes;
 use wasmtime::component::{ComponentType, Lift, Lower};
+
+pub(super) use self::one_piece::OnePiece;
 
 #[derive(ComponentType, Lower, Debug)]
 #[component(variant)]

@@ -96,14 +96,14 @@ impl Delivery {
         meter: &Meter,
         max: usize,
         order: abi::BatchOrder,
-    ) -> Option<Vec<abi::Message>> {
+    ) -> Option<Vec<abi::OnePiece<abi::Message>>> {
         self.begin_receive(order == abi::BatchOrder::InOrder);
         let mut batch = Vec::new();
         let mut is_stop = false;
         // A stop ends a batch; the next receive says it.
         while batch.len() < max && (batch.is_empty() || !self.peer.is_stopping()) {
             match self.take_one(task.filter(|_| batch.is_empty()), meter) {
-                Found::Message(message) => batch.push(message),
+                Found::Message(message) => batch.push(abi::OnePiece(message)),
                 end => {
                     is_stop = matches!(end, Found::Stop);
                     break;

@@ -112,6 +112,11 @@ fn outcome<T>(result: Result<T, weir_bus::Error>) -> wasmtime::Result<(Fallible<
     Ok((result.map_err(Into::into),))
 }
 
+/// The same, written into the guest's memory in one piece.
+fn in_one_piece<T>(result: Result<T, weir_bus::Error>) -> wasmtime::Result<(abi::OnePiece<Fallible<T>>,)> {
+    Ok((abi::OnePiece(result.map_err(Into::into)),))
+}
+
 fn done<T>(result: FsResult<T>) -> wasmtime::Result<(Result<T, ErrorCode>,)> {
     match result {
         Ok(value) => Ok((Ok(value),)),

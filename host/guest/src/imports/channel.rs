@@ -12,8 +12,8 @@ use wasmtime::component::{LinkerInstance, Resource};
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 use weir_bus::Error;
 
-use super::{Async, Fallible, Payload, Store, abi, meter, outcome, take};
-use crate::{delivery::TakenQueues, instance_state::InstanceState};
+use super::{Async, Fallible, Payload, Store, abi, in_one_piece, meter, outcome, take};
+use crate::{abi::OnePiece, delivery::TakenQueues, instance_state::InstanceState};
 
 /// Messages that one receive may take.
 const MAX_BATCH: u32 = 1024;
@@ -23,8 +23,8 @@ type Received = Option<abi::Message>;
 
 pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result<()> {
     linker.func_wrap("serve", serve)?;
-    linker.func_wrap_async("receive", |mut store, ()| -> Async<'_, Received> {
-        Box::new(async move { Ok((receive(&mut store).await?,)) })
+    linker.func_wrap_async("receive", |mut store, ()| -> Async<'_, OnePiece<Received>> {
+        Box::new(async move { Ok((OnePiece(receive(&mut store).await?),)) })
     })?;
     linker.func_wrap_async("receive-within", |store, (timeout_ms,)| receive_within(store, timeout_ms))?;
     linker.func_wrap_async("receive-batch", |store, (max, order, timeout_ms)| {
@@ -104,12 +104,12 @@ async fn receive(store: &mut Store<'_>) -> wasmtime::Result<Received> {
     Ok(next)
 }
 
-fn receive_within(mut store: Store<'_>, timeout_ms: u32) -> Async<'_, Fallible<Received>> {
+fn receive_within(mut store: Store<'_>, timeout_ms: u32) -> Async<'_, OnePiece<Fallible<Received>>> {
     Box::new(async move {
         let mut next = None;
         let take = |state: &mut InstanceState, task: Option<&Waker>| take_next(state, task, &mut next);
         let is_in_time = wait_for(&mut store, Some(timeout_ms), take).await?;
-        outcome(if is_in_time { Ok(next) } else { Err(Error::Timeout) })
+        in_one_piece(if is_in_time { Ok(next) } else { Err(Error::Timeout) })
     })
 }
 
@@ -118,7 +118,7 @@ fn receive_batch(
     max: u32,
     order: abi::BatchOrder,
     timeout_ms: Option<u32>,
-) -> Async<'_, Fallible<Vec<abi::Message>>> {
+) -> Async<'_, Fallible<Vec<OnePiece<abi::Message>>>> {
     Box::new(async move {
         if !(1..=MAX_BATCH).contains(&max) {
             meter::charge(&mut store, 0)?;
@@ -148,11 +148,15 @@ fn respond(store: &mut Store<'_>, id: u64, answer: GuestAnswer) -> wasmtime::Res
     Ok(store.data_mut().delivery.respond(id, answer))
 }
 
-fn respond_and_receive(mut store: Store<'_>, id: u64, answer: GuestAnswer) -> Async<'_, Fallible<Received>> {
+fn respond_and_receive(
+    mut store: Store<'_>,
+    id: u64,
+    answer: GuestAnswer,
+) -> Async<'_, OnePiece<Fallible<Received>>> {
     Box::new(async move {
         match respond(&mut store, id, answer)? {
-            Ok(()) => outcome(Ok(receive(&mut store).await?)),
-            Err(error) => outcome(Err(error)),
+            Ok(()) => in_one_piece(Ok(receive(&mut store).await?)),
+            Err(error) => in_one_piece(Err(error)),
         }
     })
 }

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use wasmtime::component::LinkerInstance;
 use weir_schedule::switch;
 
-use super::{Async, Fallible, Payload, Store, abi, meter, outcome, take};
-use crate::instance_state::InstanceState;
+use super::{Async, Fallible, Payload, Store, abi, in_one_piece, meter, outcome, take};
+use crate::{abi::OnePiece, instance_state::InstanceState};
 
 pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result<()> {
     linker.func_wrap("open", open)?;
@@ -34,7 +34,7 @@ fn call(
     target: u32,
     payload: Payload,
     options: abi::Options,
-) -> Async<'_, Fallible<Bytes>> {
+) -> Async<'_, OnePiece<Fallible<Bytes>>> {
     Box::new(async move {
         let payload = take(&mut store, &payload, 0)?;
         let (pending, others_ran) = switch(|| store.data_mut().call(target, payload, &options));
@@ -49,7 +49,7 @@ fn call(
             store.data().peer.note_size(payload);
             meter::charge_more(&mut store, payload.len())?;
         }
-        outcome(answer)
+        in_one_piece(answer)
     })
 }
 

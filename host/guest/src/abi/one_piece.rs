@@ -1,0 +1,174 @@
+//! Messages and answers, written into a guest's memory in one piece.
+//!
+//! wasmtime looks up the guest's memory again for each field of a record, and a request has nine with the variants
+//! around it. Here the payload is copied first, then all fields at once. Rare values take wasmtime's own way.
+//!
+//! Every type here is aligned to 8 bytes, so a value is a row of 64-bit words: the canonical ABI's `alignment`,
+//! `elem_size` and `store` say which field is where.
+
+#[cfg(test)]
+mod tests;
+
+use std::mem::MaybeUninit;
+
+use bytes::Bytes;
+use wasmtime::{
+    Result,
+    component::{
+        __internal::{CanonicalAbiInfo, InstanceType, InterfaceType, LowerContext},
+        ComponentType, Lower,
+    },
+    format_err,
+};
+
+use super::{Error, Event, Job, Message, Request, Response};
+
+/// Words of the largest row: an event in an `option` in a `result`.
+const MOST: usize = 9;
+
+const WORD: usize = size_of::<u64>();
+
+/// A value that goes into a guest's memory in one piece where that is possible.
+#[derive(Debug)]
+pub(crate) struct OnePiece<T>(pub(crate) T);
+
+/// A type of which the usual values are written as a row of words.
+pub(crate) trait Words: Lower {
+    /// Appends this value and copies its payload into the guest; false if it is to be written field by field.
+    fn append<S>(&self, row: &mut Row, cx: &mut LowerContext<'_, S>) -> Result<bool>;
+}
+
+/// The words of one value, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Row {
+    words: [u64; MOST],
+    length: usize,
+}
+
+impl Row {
+    fn extend<const N: usize>(&mut self, words: [u64; N]) {
+        for (place, word) in self.words.iter_mut().skip(self.length).zip(words) {
+            *place = word;
+        }
+        self.length += N;
+    }
+
+    fn write<S>(&self, cx: &mut LowerContext<'_, S>, offset: usize) -> Result<()> {
+        let place = slice(cx.as_slice_mut(), offset, self.length * WORD)?;
+        for (place, word) in place.chunks_exact_mut(WORD).zip(self.words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        Ok(())
+    }
+}
+
+impl<T: Words> Words for Option<T> {
+    fn append<S>(&self, row: &mut Row, cx: &mut LowerContext<'_, S>) -> Result<bool> {
+        match self {
+            None => row.extend([0]),
+            Some(value) => {
+                row.extend([1]);
+                return value.append(row, cx);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl<T: Words> Words for Result<T, Error> {
+    fn append<S>(&self, row: &mut Row, cx: &mut LowerContext<'_, S>) -> Result<bool> {
+        let Ok(value) = self else { return Ok(false) };
+        row.extend([0]);
+        value.append(row, cx)
+    }
+}
+
+impl Words for Bytes {
+    fn append<S>(&self, row: &mut Row, cx: &mut LowerContext<'_, S>) -> Result<bool> {
+        row.extend([copy(cx, self)?]);
+        Ok(true)
+    }
+}
+
+impl Words for Message {
+    fn append<S>(&self, row: &mut Row, cx: &mut LowerContext<'_, S>) -> Result<bool> {
+        match self {
+            Self::Request(Request { id, sender, operation, remaining_ms, waited_us, payload }) => {
+                let times = pair(*remaining_ms, *waited_us);
+                row.extend([0, *id, pair(*sender, *operation), times, copy(cx, payload)?]);
+            }
+            Self::Response(Response { id, outcome: Ok(payload) }) => {
+                row.extend([1, *id, 0, copy(cx, payload)?]);
+            }
+            Self::Event(event) if event.topic.is_none() => {
+                let Event { sender, subscription, sequence, lost, retained, waited_us, payload, .. } = event;
+                let (names, kept) = (pair(*sender, *subscription), pair((*retained).into(), *waited_us));
+                row.extend([2, names, 0, 0, *sequence, *lost, kept, copy(cx, payload)?]);
+            }
+            Self::Job(Job { id, queue, sender, deliveries, waited_us, payload }) => {
+                let counts = pair(*deliveries, *waited_us);
+                row.extend([3, *id, pair(*queue, *sender), counts, copy(cx, payload)?]);
+            }
+            Self::Response(_) | Self::Event(_) => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// Copies bytes into memory that the guest makes room for: its pointer and length.
+fn copy<S>(cx: &mut LowerContext<'_, S>, bytes: &[u8]) -> Result<u64> {
+    let pointer = cx.realloc(0, 0, 1, bytes.len())?;
+    slice(cx.as_slice_mut(), pointer, bytes.len())?.copy_from_slice(bytes);
+    Ok(pair(u32::try_from(pointer)?, u32::try_from(bytes.len())?))
+}
+
+fn slice(memory: &mut [u8], offset: usize, length: usize) -> Result<&mut [u8]> {
+    let place = memory.get_mut(offset..).and_then(|rest| rest.get_mut(..length));
+    place.ok_or_else(|| format_err!("{length} bytes at {offset} are not in the guest's memory"))
+}
+
+/// Two fields of four bytes, the first one first in memory.
+fn pair(first: u32, second: u32) -> u64 {
+    u64::from(first) | u64::from(second) << u32::BITS
+}
+
+#[expect(unsafe_code, reason = "it says of itself what `T` says")]
+// SAFETY: it is checked, laid out and flattened as `T`, whose implementation is wasmtime's.
+unsafe impl<T: ComponentType> ComponentType for OnePiece<T> {
+    type Lower = T::Lower;
+
+    const ABI: CanonicalAbiInfo = T::ABI;
+    const MAY_REQUIRE_REALLOC: bool = T::MAY_REQUIRE_REALLOC;
+
+    fn typecheck(ty: &InterfaceType, types: &InstanceType<'_>) -> Result<()> {
+        T::typecheck(ty, types)
+    }
+}
+
+#[expect(unsafe_code, reason = "a record is written in one piece")]
+// SAFETY: `T` fills what is flat. What goes into memory is written through checked slices, inside the value's own
+// bytes: the test beside this compares them with wasmtime's for each kind of value.
+unsafe impl<T: Words> Lower for OnePiece<T> {
+    fn linear_lower_to_flat<S>(
+        &self,
+        cx: &mut LowerContext<'_, S>,
+        ty: InterfaceType,
+        to: &mut MaybeUninit<T::Lower>,
+    ) -> Result<()> {
+        self.0.linear_lower_to_flat(cx, ty, to)
+    }
+
+    fn linear_lower_to_memory<S>(
+        &self,
+        cx: &mut LowerContext<'_, S>,
+        ty: InterfaceType,
+        offset: usize,
+    ) -> Result<()> {
+        const { assert!(T::ALIGN32 as usize == WORD && T::SIZE32 <= WORD * (MOST + 1)) };
+        let mut row = Row::default();
+        match self.0.append(&mut row, cx)? {
+            true => row.write(cx, offset),
+            false => self.0.linear_lower_to_memory(cx, ty, offset),
+        }
+    }
+}
