@@ -51,7 +51,6 @@ pub(crate) struct Unreachable {
 #[error("Main did not answer within {}; it may be stopped, or have too much to do", humantime::format_duration(*.0))]
 pub(crate) struct Unanswered(Duration);
 
-/// Main refused the request.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Refused {
@@ -111,13 +110,11 @@ impl Client {
         }
     }
 
-    /// Gets an answer that Main gives at once.
     pub(crate) async fn get<T: DeserializeOwned>(&mut self, route: &Route) -> anyhow::Result<T> {
         let body = self.ask(Method::GET, route, Bytes::new(), Patience::Query).await?;
         serde_json::from_slice(&body).context("cannot read the answer of Main; is it of another version?")
     }
 
-    /// Opens a stream.
     pub(crate) async fn stream(&mut self, route: &Route) -> anyhow::Result<Lines> {
         let response = within(QUERY_TIMEOUT, self.send(Method::GET, route, Bytes::new())).await?;
         Ok(Lines { body: response.into_body(), buffer: BytesMut::new(), searched: 0 })
@@ -169,7 +166,7 @@ pub(crate) async fn while_main_answers<T>(
                 let mut client = Client::connect_to(path).await?;
                 whole(client.send(Method::GET, &Route::new(&["version"]), Bytes::new()).await?).await
             };
-            // Only silence counts: busy is an answer, and a gone Main ends `wanted` itself.
+            // Only silence counts: busy is an answer, and a gone Main ends `answer` itself.
             if let Err(error) = within(QUERY_TIMEOUT, look).await
                 && error.is::<Unanswered>()
             {
@@ -187,7 +184,6 @@ async fn whole(response: Response<Incoming>) -> anyhow::Result<Bytes> {
     Ok(response.into_body().collect().await.context("Main hung up in the middle of an answer")?.to_bytes())
 }
 
-/// Everything but the unreserved characters of a URL.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
 
 /// A route with its arguments, URL-encoded.

@@ -28,7 +28,6 @@ pub(crate) fn compilation() -> Compilation {
     Compilation::Child { program: "/proc/self/exe".into(), arguments: vec![HELPER.into()] }
 }
 
-/// Whether this process is such a child.
 pub(crate) fn is_helper() -> bool {
     std::env::args_os().nth(1).is_some_and(|first| first == HELPER)
 }
@@ -54,7 +53,6 @@ pub(crate) fn compile(args: &CompileArgs) -> anyhow::Result<()> {
     write(&output, &artifact).with_context(|| format!("cannot write `{}`", output.display()))
 }
 
-/// Writes a new key to a new file.
 fn make_key(file: &Path) -> anyhow::Result<SigningKey> {
     let failed = || format!("cannot make the key `{}`", file.display());
     let key = SigningKey::generate().with_context(failed)?;

@@ -25,7 +25,6 @@ const GONE_TIMEOUT: Duration = Duration::from_secs(5);
 
 const WATCH_PAUSE: Duration = Duration::from_secs(2);
 
-/// Clears the terminal.
 const CLEAR: &str = "\x1b[2J\x1b[H";
 
 pub(crate) async fn ps(args: PsArgs) -> anyhow::Result<()> {
@@ -107,7 +106,6 @@ pub(crate) async fn reload(ReloadArgs { id, json, target }: ReloadArgs) -> anyho
     }
 }
 
-/// Has Main reload its configuration.
 async fn apply(target: &Target, json: bool) -> anyhow::Result<()> {
     let mut client = Client::connect(target).await?;
     let route = Route::new(&["reload"]);
@@ -167,7 +165,6 @@ async fn orders(OrderArgs { ids, all, json, target }: OrderArgs, verb: &str) -> 
     refused.map_or(Ok(()), Err)
 }
 
-/// The ids of all extensions, in the order of the configuration.
 async fn configured(client: &mut Client) -> anyhow::Result<Vec<String>> {
     let model::Extensions { extensions } = client.get(&Route::new(&["extensions"])).await?;
     Ok(extensions.into_iter().map(|extension| extension.id).collect())

@@ -19,7 +19,6 @@ use crate::{
 #[error("{0}")]
 pub(crate) struct Usage(pub(crate) String);
 
-/// A failure that was already printed.
 #[derive(Debug, thiserror::Error)]
 #[error("failed")]
 pub(crate) struct Said;
@@ -29,7 +28,6 @@ pub(crate) struct Said;
 #[error("a hook has failed")]
 pub(crate) struct HookFailed(pub(crate) HookOutcome);
 
-/// Prints the error and picks the exit code.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     // The reader of the output needed no more.
     if error.is::<OutputClosed>() {

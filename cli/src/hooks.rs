@@ -88,7 +88,6 @@ fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
     path::absolute(path).with_context(|| format!("cannot find the directory `{}`", path.display()))
 }
 
-/// A configuration with these hooks alone.
 fn alone(mut main: MainConfig, name: HookDirName, dir: HookDirConfig) -> Config {
     main.serves.clear();
     let mut config = Config::new(main, Vec::new());

@@ -103,7 +103,6 @@ impl Write for LogWriter {
     }
 }
 
-/// The line in place of lost lines.
 fn lost_line(format: LogFormat, lost: u64) -> String {
     let message = format!("{} lost: stderr was not read fast enough", counted(lost, "line"));
     let mut time = String::new();

@@ -323,7 +323,6 @@ pub(crate) struct Jobs {
 pub(crate) struct Job {
     pub(crate) id: u64,
     pub(crate) sender: String,
-    /// Time of the put.
     pub(crate) put: String,
     pub(crate) deliveries: u32,
     pub(crate) died_in: Option<String>,

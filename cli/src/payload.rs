@@ -16,7 +16,6 @@ pub(crate) fn names_source(text: &str) -> bool {
     text == "-" || text.starts_with('@')
 }
 
-/// The payload for an argument.
 pub(crate) fn payload(argument: Option<&str>) -> anyhow::Result<Bytes> {
     match argument {
         None => Ok(Bytes::new()),
@@ -28,7 +27,6 @@ pub(crate) fn payload(argument: Option<&str>) -> anyhow::Result<Bytes> {
     }
 }
 
-/// The whole content of a file.
 pub(crate) fn file(path: &str) -> anyhow::Result<Bytes> {
     File::open(path).map_err(Into::into).and_then(read).with_context(|| format!("cannot read `{path}`"))
 }

@@ -19,7 +19,6 @@ pub(crate) fn during<T>(what: &str, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// A line that is drawn when it changes.
 pub(crate) fn line() -> ProgressBar {
     let style = ProgressStyle::with_template("{elapsed:>4} {wide_msg}");
     ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))

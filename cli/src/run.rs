@@ -188,7 +188,6 @@ fn readiness(extensions: &[ExtensionStatus]) -> String {
     format!("{ready} of {} extensions are ready", extensions.len())
 }
 
-/// The progress of the start.
 fn progress(extensions: &[ExtensionStatus]) -> String {
     let compiled = extensions.iter().filter(|extension| extension.compiling.is_some());
     let compiled: Vec<_> = compiled.map(|extension| format!("`{}`", extension.id)).collect();
@@ -198,7 +197,6 @@ fn progress(extensions: &[ExtensionStatus]) -> String {
     }
 }
 
-/// SIGTERM and SIGINT.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,

@@ -53,14 +53,12 @@ pub(crate) fn symbolise(args: &SymboliseArgs) -> anyhow::Result<()> {
 
 #[derive(Debug, Serialize)]
 struct Function<'a> {
-    /// As in the trace.
     #[serde(rename = "function")]
     text: &'a str,
     /// Inlined functions first, the function itself last. Empty if nothing is known.
     lines: Vec<Line>,
 }
 
-/// A line of the source and its function.
 #[derive(Debug, Serialize)]
 struct Line {
     function: Option<String>,
@@ -101,7 +99,6 @@ struct Module<'a> {
     imported: u32,
     /// Offset of the code section's contents in the file.
     code: usize,
-    /// The functions that it defines.
     bodies: Vec<Range<usize>>,
     debug: Vec<(&'a str, &'a [u8])>,
 }
@@ -170,7 +167,6 @@ impl<'a> Module<'a> {
         lines
     }
 
-    /// The address of an instruction in the debug information.
     fn address(&self, function: u32, offset: u64) -> Option<u64> {
         let own = usize::try_from(function.checked_sub(self.imported)?).ok()?;
         let body = self.bodies.get(own)?;

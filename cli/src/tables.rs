@@ -159,7 +159,6 @@ fn restarts(extension: &Extension) -> String {
     }
 }
 
-/// The state after a failure.
 fn then(Failure { then, next_restart, .. }: &Failure) -> String {
     next_restart.as_ref().map_or_else(|| then.clone(), |time| format!("{then} until {time}"))
 }
@@ -169,7 +168,6 @@ fn limit_hit(hit: &LimitHit) -> String {
     format!("{}: {used} used of {allowed}", hit.name)
 }
 
-/// A number with a limit's unit.
 fn amount(unit: &str, number: &Number) -> String {
     match (unit, number.as_u64(), number.as_f64()) {
         ("bytes", Some(bytes), _) => size(bytes),

@@ -15,7 +15,6 @@ pub(super) async fn reload(control: &Control, hang_up: Option<Signal>) -> Infall
         tracing::info!("SIGHUP: reading the configuration again");
         match control.reload().await {
             Ok(report) => say(&report),
-            // An error of the configuration has several lines.
             Err(error) => error.to_string().lines().for_each(|line| tracing::warn!("{line}")),
         }
     }

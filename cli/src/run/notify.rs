@@ -58,7 +58,6 @@ impl ServiceManager {
         self.tell(&Vec::from_iter([NotifyState::Reloading].into_iter().chain(time)));
     }
 
-    /// Main is ending.
     pub(super) fn stopping(&self) {
         self.tell(&[NotifyState::Stopping]);
     }

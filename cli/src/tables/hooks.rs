@@ -29,7 +29,6 @@ pub(crate) fn hooks(report: &HookReport) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The message for a directory without hooks.
 pub(crate) fn no_hooks(which: &Path, suffixes: &[String]) -> String {
     let suffixes: Vec<_> = suffixes.iter().map(|suffix| format!("`{}`", printable(suffix))).collect();
     let which = printable(&which.display().to_string());
@@ -52,7 +51,6 @@ fn outcome(outcome: &HookOutcome) -> String {
     }
 }
 
-/// The reasons for an outcome.
 fn facts(outcome: &HookOutcome) -> anyhow::Result<Vec<(&'static str, String)>> {
     Ok(match outcome {
         HookOutcome::TimedOut { limit, allowed } => {

@@ -53,7 +53,6 @@ fn of_one(extension: &ExtensionLimits, fuel_per_ms: Option<u64>) -> String {
     format!("{}: class `{}`\n\n{}\n", printable(&extension.id), printable(&extension.class), finish(&table))
 }
 
-/// The limits and usage of a directory.
 fn directory(dir: &DirLimits) -> [[String; 5]; 2] {
     let shown =
         |number: Option<u64>, show: &dyn Fn(u64) -> String| number.map_or_else(|| NOTHING.to_owned(), show);
@@ -81,7 +80,6 @@ fn allowed(limit: &Limit, fuel_per_ms: Option<u64>) -> String {
     }
 }
 
-/// The consequence of exceeding a limit.
 fn consequence(extension: &ExtensionLimits, limit: &Limit) -> String {
     match limit.key.as_str() {
         "cpu-share" => match extension.delayed_seconds {
@@ -96,7 +94,6 @@ fn consequence(extension: &ExtensionLimits, limit: &Limit) -> String {
     }
 }
 
-/// The memory of all extensions, and the budget.
 fn memory(report: &Limits) -> String {
     let mut table = table(["ID", "MEMORY, STACK AND INBOX"]);
     for extension in &report.extensions {

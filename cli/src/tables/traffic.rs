@@ -128,7 +128,6 @@ pub(crate) fn jobs(queue: &str, jobs: &[Job], now: SystemTime) -> String {
     finish(&table)
 }
 
-/// The usage, and the limit if there is one.
 fn of(used: String, limit: Option<String>) -> String {
     match limit {
         Some(limit) => format!("{used} / {limit}"),

@@ -88,7 +88,6 @@ fn answers_that_nobody_reads_take_no_more_than_the_largest() {
         write!(stream, "{head}content-length: {}\r\n\r\n{command}", command.len()).unwrap();
         stream
     };
-    // The extension's own memory for them.
     ask().read_to_end(&mut Vec::new()).unwrap();
     let before = resident(&main);
     let unread: Vec<_> = (0..12).map(|_| ask()).collect();

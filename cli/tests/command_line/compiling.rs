@@ -12,10 +12,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::support::{Done, PUPPET, Running, until, with_own_component};
 
-/// The compile timeout must outlast the test.
 const SLOWLY: &str = "limits.compile-timeout = '1h'\n";
 
-/// Number of slow components: many more than compile at once.
 const SLOW: u8 = 16;
 
 /// The compiling children of a Main. A child before its `exec` still has Main's arguments, and stopping it would

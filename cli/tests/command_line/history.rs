@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::support::{PUPPETS, Running, with_own_component};
 
-/// The history of an extension in short form, without times.
 fn history(main: &Running, id: &str) -> Vec<String> {
     let json = main.json(&["history", "--json", id]);
     let words = |entry: &Value| {

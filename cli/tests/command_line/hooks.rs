@@ -14,7 +14,6 @@ use tempfile::TempDir;
 
 use super::support::{Done, Running, done, weir};
 
-/// A directory with puppet hooks of these names.
 fn hooks(names: &[&str]) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let hooks = dir.path().join("hooks.d");

@@ -23,7 +23,6 @@ path = "puppet.wasm"
 autostart = false
 "#;
 
-/// The columns of the row that starts with `key`.
 fn row<'a>(table: &'a str, key: &str) -> Vec<&'a str> {
     let is_it = |line: &&str| line.split_whitespace().next() == Some(key);
     let line = table.lines().find(is_it).unwrap_or_else(|| panic!("no `{key}` in:\n{table}"));

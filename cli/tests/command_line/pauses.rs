@@ -6,7 +6,6 @@ use rustix::process::Signal;
 
 use super::support::{PUPPET, Running, configured};
 
-/// Stops Main for this long.
 fn pause(main: &Running, time: Duration) {
     main.signal(Signal::STOP);
     park_timeout(time);
@@ -16,7 +15,6 @@ fn pause(main: &Running, time: Duration) {
 /// Ticks per second in `/proc`.
 const TICKS: f64 = 100.0;
 
-/// Main's processor time, in seconds.
 fn processor_time(main: &Running) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{}/stat", main.pid())).unwrap();
     // The name is in parentheses. The third field comes after it.

@@ -14,7 +14,6 @@ use super::{
     support::{PUPPET, weir, with_own_component},
 };
 
-/// Removes the progress line.
 const CLEAR: &str = "\r\x1b[2K";
 
 /// A command with a terminal as its stderr.
@@ -49,7 +48,6 @@ impl OnTerminal {
         }
     }
 
-    /// All output of a successful command.
     fn end(mut self) -> String {
         while self.read() {}
         assert!(self.child.wait().unwrap().success(), "{:?}", self.seen);
@@ -83,7 +81,6 @@ fn a_command_that_takes_long_says_what_it_does_and_for_how_long_already() {
         let seen = OnTerminal::start(command(args)).end();
         let first = seen.trim_start_matches(CLEAR);
         assert!(first.starts_with(&format!("  0s {what}")), "{seen:?}");
-        // The line is removed at the end.
         assert!(seen.ends_with(CLEAR) && !seen.contains('\n'), "{seen:?}");
     }
 }
@@ -97,7 +94,6 @@ fn main_says_below_its_log_how_far_the_start_is() {
     main.until("[puppet] is being compiled");
     let compiler = stop_compiling(main.child.id(), 1);
     main.until("0 of 1 extensions are ready; compiling `puppet`");
-    // The time advances while nothing else happens.
     main.until("  3s 0 of 1 extensions are ready; compiling `puppet`");
     for process in compiler {
         kill_process(process, Signal::CONT).unwrap();

@@ -85,7 +85,6 @@ fn a_restart_is_of_an_extension_that_there_is_and_ends_when_it_is_ready() {
     assert_eq!((unknown.code, unknown.stderr.as_str()), (4, "error: no extension `nobody` is configured\n"));
 }
 
-/// The fields of a failure's log line, in order.
 const FACTS: [&str; 11] = [
     "handling=\"puppet@1 run\"",
     "sender=\"main\"",

@@ -13,7 +13,6 @@ fn configure(main: &Running, extensions: &str) {
     fs::write(main.path().join("weir.toml"), extensions).unwrap();
 }
 
-/// An extension that serves `ID@1`, with more keys.
 fn serving(id: &str, keys: &str) -> String {
     format!(
         r#"

@@ -43,7 +43,6 @@ limits.memory = "4 MiB"
 /// Duration unless `WEIR_SOAK_SECONDS` is set.
 const SECONDS: u64 = 30 * 60;
 
-/// Resources of Main at one moment.
 #[derive(Clone, Debug)]
 struct Sample {
     at: Duration,
@@ -123,7 +122,6 @@ fn stalled(main: &Running) -> UnixStream {
     stream
 }
 
-/// Status and body of an answer.
 fn ask(main: &Running, route: &str, payload: &[u8]) -> (u16, String) {
     let mut stream = UnixStream::connect(main.socket()).unwrap();
     let length = payload.len();

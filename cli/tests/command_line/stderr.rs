@@ -38,7 +38,6 @@ fn main_ends_though_nobody_reads_its_stderr() {
     main.signal(Signal::TERM);
     let status = main.wait_unread().expect("Main has not ended within a minute");
     assert!(status.success(), "{status}");
-    // The lines before the gap are in order.
     let (_, log) = main.wait();
     let whole: Vec<_> = log.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();
     assert!(!whole.is_empty() && whole.iter().all(|line| line.contains(" [puppet] xxx")), "{log}");

@@ -81,7 +81,6 @@ pub(super) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// The result of a command.
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) code: i32,
@@ -97,7 +96,6 @@ impl Done {
     }
 }
 
-/// `weir` as for a user without a configuration.
 pub(super) fn weir(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
     command.current_dir(dir).env_clear().envs(places(dir)).stdin(Stdio::null());
@@ -218,7 +216,6 @@ impl Running {
         }
     }
 
-    /// The parsed output of a command with `--json`.
     pub(super) fn json(&self, args: &[&str]) -> serde_json::Value {
         serde_json::from_str(&self.weir(args).good()).unwrap()
     }

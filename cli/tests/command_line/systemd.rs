@@ -30,7 +30,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The watchdog's period. Main pings twice in it.
 const WATCHDOG: Duration = Duration::from_millis(200);
 
-/// The service manager's end of the socket.
 struct Systemd {
     socket: UnixDatagram,
     /// The value of `NOTIFY_SOCKET`.
@@ -51,7 +50,6 @@ impl Systemd {
         Self { socket: UnixDatagram::bind_addr(&address).unwrap(), name: format!("@{name}") }
     }
 
-    /// Runs `weir run` as the service.
     fn run(&self, dir: TempDir) -> Running {
         let mut command = weir(dir.path());
         command.args(["run", "weir.toml"]).env("NOTIFY_SOCKET", &self.name);

@@ -104,7 +104,6 @@ fn compile_panicking(dir: &Path, name: &str, options: &[&str]) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The failure of an extension with this component and these keys.
 fn failure(dir: TempDir, path: &str, keys: &str) -> (Running, String) {
     let text = format!("[[extension]]\nid = 'it'\npath = '{path}'\nrestart.policy = 'never'\n{keys}");
     fs::write(dir.path().join("weir.toml"), text).unwrap();

@@ -53,7 +53,6 @@ autostart = false
 restart = { backoff = "1ms", max-backoff = "1ms" }
 "#;
 
-/// The cells of the row that starts with `name`.
 fn row<'a>(table: &'a str, name: &str) -> Vec<&'a str> {
     let mut rows = table.lines().map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()));
     let row = rows.find(|row| row.clone().next() == Some(name));
@@ -65,7 +64,6 @@ fn queue(main: &Running, name: &str) -> Value {
     queues.as_array().unwrap().iter().find(|queue| queue["queue"] == name).unwrap().clone()
 }
 
-/// Waits for this number of dead letters.
 fn buried(main: &Running, count: usize) {
     while main.json(&["queues", "show", "--json", "dead"])["jobs"].as_array().unwrap().len() < count {}
 }

@@ -37,7 +37,6 @@ fn a_second_main_on_the_same_file_is_refused_also_after_a_reload_of_another() {
     };
     refusal();
 
-    // Replaces the file, as an editor does.
     let file = main.path().join("weir.toml");
     fs::write(file.with_extension("new"), format!("# edited\n{WRITER}")).unwrap();
     fs::rename(file.with_extension("new"), &file).unwrap();
