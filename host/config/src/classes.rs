@@ -1,4 +1,4 @@
-//! The operator's own classes of limits: who inherits from whom, and what comes of it.
+//! The operator's classes of limits and their inheritance.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use super::{
     section::{Located, nearest},
 };
 
-/// The class of whoever names none.
+/// The default class.
 const DEFAULT: &str = "medium";
 
-/// A class as the operator wrote it.
+/// A class as written.
 #[derive(Debug)]
 pub(super) struct Class {
     pub(super) name: Located<String>,
@@ -24,15 +24,15 @@ pub(super) struct Class {
     pub(super) changes: LimitChanges,
 }
 
-/// The limits of every class, by name, and what is wrong with the operator's own.
+/// The limits of every class by name, and the faults in the operator's classes.
 #[derive(Debug)]
 pub(super) struct Classes {
     limits: BTreeMap<String, Limits>,
 }
 
 impl Classes {
-    /// The classes as the files have them and the variables change them. Unless those of the files are
-    /// `complete`, variables for others are not reported.
+    /// Resolves classes with their variables. If the files' classes are not `complete`, variables for unknown classes
+    /// are not reported.
     pub(super) fn new(
         classes: Vec<Class>,
         environment: &Environment,
@@ -68,7 +68,7 @@ impl Classes {
             errors.extend(changes.contradictions(&format!("limits.{name}"), &limits));
             resolved.limits.insert(name.to_owned(), limits);
         }
-        // Until their turn comes, and where it never does, classes count as known and unchanged.
+        // Until they are resolved, and always in a cycle, classes count as known and unchanged.
         resolved.limits.extend(classes.iter().map(|class| (class.name.value.clone(), Limits::default())));
         for class in sorted.into_iter().filter_map(|index| classes.get(index)) {
             let path = format!("limits.{}", class.name.value);
@@ -81,7 +81,7 @@ impl Classes {
         resolved
     }
 
-    /// The limits of a class, changed; what contradicts itself in them is reported.
+    /// The limits of a class with changes. Reports contradictions.
     pub(super) fn limits(
         &self,
         class: Option<&Located<String>>,
@@ -94,7 +94,7 @@ impl Classes {
         limits
     }
 
-    /// The same where all that could contradict itself has no meaning.
+    /// The same, but reports no contradictions: the limits in question mean nothing to hooks.
     pub(super) fn limits_without_messages(
         &self,
         class: Option<&Located<String>>,
@@ -107,7 +107,7 @@ impl Classes {
         limits
     }
 
-    /// The class, or the default one, or after an error that, too.
+    /// The class. The default one if `name` is missing or wrong.
     fn find(&self, name: Option<&Located<String>>, key: &str, errors: &mut Vec<ConfigError>) -> Limits {
         let default = || self.limits.get(DEFAULT).cloned().unwrap_or_default();
         let Some(name) = name else {
@@ -115,7 +115,7 @@ impl Classes {
         };
         self.limits.get(&name.value).cloned().unwrap_or_else(|| {
             let mut message = format!("in `{key}`: there is no class `{}`", name.value);
-            // Each with each would take minutes in a file full of them, for messages that nobody sees.
+            // Comparing all pairs would take minutes in a hostile file, for messages that are never shown.
             if errors.len() < ERRORS_MAX {
                 let known = self.limits.keys().map(String::as_str);
                 message += &match nearest(&name.value, known.clone()) {
@@ -129,7 +129,7 @@ impl Classes {
     }
 }
 
-/// A name that a class can have: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter.
+/// Checks a class name: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter.
 pub(super) fn class_name(text: &str) -> Result<String, String> {
     let well_formed = text.len() <= 64
         && text.starts_with(|c: char| c.is_ascii_lowercase())
@@ -144,7 +144,7 @@ pub(super) fn class_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// A name that an operator's own class can have.
+/// Checks the name of an operator's class.
 pub(super) fn own_class_name(text: &str) -> Result<String, String> {
     if BUILT_IN.contains(&text) {
         return Err(format!(

@@ -1,4 +1,4 @@
-//! A section that a crate outside of this one brings: read, checked, reported and listed as all others are.
+//! A section of another crate is read, checked, reported and listed like any other.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -12,7 +12,7 @@ use weir_config::{
 const CONNECTIONS: RangeInclusive<u32> = 1..=1000;
 const BUFFER: Shape = Shape::Size(1024..=1 << 30);
 
-/// What a crate that lets devices in might have an operator set.
+/// The configuration that a gateway crate might have.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct GatewayConfig {
     connections: u32,

@@ -1,4 +1,4 @@
-//! Rounds of extensions that each require the next.
+//! Cycles in `requires`.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ impl Parts<'_> {
     }
 }
 
-/// One extension that cannot start before another.
+/// An extension that cannot start before another.
 struct Wait<'c> {
     from: &'c ExtensionId,
     to: &'c ExtensionId,

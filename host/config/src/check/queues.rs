@@ -1,4 +1,4 @@
-//! Queues that are named and not there, and rounds of dead letters.
+//! Unknown queues, and cycles of dead letters.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ impl Parts<'_> {
         let mut look_up =
             |id, index, key, does, names: &[QueueName], locations: fn(&ExtensionLocations) -> &[Location]| {
                 for (item, name) in names.iter().enumerate().filter(|(_, name)| !known.contains_key(*name)) {
-                    // Each with each would take minutes in a file full of them, for messages that nobody sees.
+                    // Comparing all pairs would take minutes in a hostile file, for messages that are never shown.
                     let near = (errors.len() < ERRORS_MAX)
                         .then(|| nearest(name.as_str(), known.keys().map(QueueName::as_str)));
                     let help = near.flatten().map_or_else(

@@ -1,4 +1,4 @@
-//! The keys under `grants`, of extensions and of hooks.
+//! The keys under `grants`, of extensions and hooks.
 
 use std::ops::RangeInclusive;
 

@@ -1,4 +1,4 @@
-//! Queues, topics, subscriptions and instances: defaults, what they come to, and dead letters.
+//! Queues, topics, subscriptions and instances: defaults, memory and dead letters.
 
 use weir_names::{Policy, QueuePolicy, TopicPattern};
 
