@@ -67,12 +67,10 @@ pub(super) fn memory_budget(config: &Config, locations: &Locations) -> Option<Co
     Parts { config, locations }.memory_budget()
 }
 
-/// Directories of grants and hooks that cannot be opened here.
 pub(super) fn absent_dirs(config: &Config, locations: &Locations) -> Vec<ConfigError> {
     Parts { config, locations }.absent_dirs()
 }
 
-/// A configuration and the places of its parts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts<'c> {
     pub(super) config: &'c Config,
@@ -111,7 +109,6 @@ impl Parts<'_> {
         }
     }
 
-    /// Reports repeated items in lists.
     fn doubles(&self, errors: &mut Vec<ConfigError>) {
         let (main, locations) = (&self.config.main, self.locations);
         errors.extend(doubles("main.serves", &main.serves, |item| locations.serves.get(item).cloned()));
@@ -209,7 +206,6 @@ pub(super) fn provided(config: &Config) -> BTreeSet<String> {
     configured.chain(of_main).collect()
 }
 
-/// Contracts in `wants` without a provider.
 pub(super) fn unmet_wants(config: &Config) -> Vec<String> {
     let provided = provided(config);
     let wants = config

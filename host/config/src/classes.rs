@@ -13,10 +13,8 @@ use super::{
     section::{Located, nearest},
 };
 
-/// The default class.
 const DEFAULT: &str = "medium";
 
-/// A class as written.
 #[derive(Debug)]
 pub(super) struct Class {
     pub(super) name: Located<String>,
@@ -144,7 +142,6 @@ pub(super) fn class_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// Checks the name of an operator's class.
 pub(super) fn own_class_name(text: &str) -> Result<String, String> {
     if BUILT_IN.contains(&text) {
         return Err(format!(

@@ -133,8 +133,7 @@ impl Config {
         warnings
     }
 
-    /// Granted or hook directories that are absent on this machine now. This is no error: a file system may be
-    /// mounted
+    /// Granted or hook directories that are absent on this machine now. This is no error: a file system may be mounted
     /// later, or the configuration may be for another machine.
     #[must_use]
     pub fn absent_dirs(&self) -> Vec<ConfigError> {

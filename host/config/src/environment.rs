@@ -19,7 +19,6 @@ const PREFIX: &str = "WEIR_LIMITS_";
 /// Also catches misspelt prefixes. No other variable of Weir starts like this.
 const CLAIMED: &str = "WEIR_LIMIT";
 
-/// The variables of a process.
 #[derive(Default)]
 pub(super) struct Environment(Vec<(OsString, OsString)>);
 
@@ -32,7 +31,6 @@ impl Environment {
         self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_os_str())
     }
 
-    /// The variables that are meant for limits.
     fn limits(&self) -> impl Iterator<Item = &(OsString, OsString)> {
         self.0.iter().filter(|(name, _)| name.as_encoded_bytes().starts_with(CLAIMED.as_bytes()))
     }
@@ -44,13 +42,11 @@ impl FromIterator<(OsString, OsString)> for Environment {
     }
 }
 
-/// The changes by class.
 #[derive(Debug, Default)]
 pub(super) struct Overrides(BTreeMap<String, LimitChanges>);
 
 impl Overrides {
-    /// Reads the variables. If the `classes` are not `complete`, a missing one may follow from another error, so it
-    /// is
+    /// Reads the variables. If the `classes` are not `complete`, a missing one may follow from another error, so it is
     /// not reported.
     pub(super) fn read<'c>(
         environment: &Environment,

@@ -71,7 +71,6 @@ pub struct ConfigError {
     message: String,
     location: Option<Location>,
     notes: Vec<(Option<Location>, String)>,
-    /// Number of omitted notes.
     more: usize,
 }
 
@@ -133,7 +132,6 @@ impl ConfigError {
         self.location.as_ref().map(Location::line_and_column)
     }
 
-    /// The place, for sorting.
     pub(super) fn order(&self) -> Option<(usize, usize)> {
         self.location.as_ref().map(Location::order)
     }
@@ -154,13 +152,10 @@ impl ConfigError {
     }
 }
 
-/// A file of a configuration.
 #[derive(Debug)]
 pub(super) struct Source {
-    /// The name in messages.
     pub(super) name: String,
     pub(super) text: String,
-    /// The base of relative paths.
     pub(super) dir: PathBuf,
     /// Position among the files, from 0.
     pub(super) order: usize,
@@ -193,7 +188,6 @@ impl Location {
         (self.source.order, self.span.start)
     }
 
-    /// The line, from 1.
     pub(super) fn line(&self) -> usize {
         self.source.line(self.span.start)
     }

@@ -114,8 +114,7 @@ impl ExtensionConfig {
     /// [`ReloadMode::Overlap`], which runs two versions for a while.
     ///
     /// A running extension may take more memory, which does not count: host stack up to
-    /// [`FixedLimits::host_stack`](super::FixedLimits::host_stack), in pages as they are used; 8 bytes for each of
-    /// the
+    /// [`FixedLimits::host_stack`](super::FixedLimits::host_stack), in pages as they are used; 8 bytes for each of the
     /// [`FixedLimits::table_elements`](super::FixedLimits::table_elements); the data of a call, up to
     /// [`Limits::transfer`]; and compiled code, which all users of a component share.
     #[must_use]

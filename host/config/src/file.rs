@@ -56,7 +56,6 @@ pub(super) fn load(path: &Path, loader: &Loader, environment: &Environment) -> R
     Ok(Config { file: Some(ConfigFile::new(path, loader.clone())), ..config })
 }
 
-/// Every key that the readers ask for.
 pub(super) fn keys(loader: &Loader) -> Vec<KnownKey> {
     let mut reader = Reader::new(Arc::new(Source::new("", String::new(), Path::new(""), 0)));
     reader.keys = Some(Vec::new());
@@ -64,7 +63,6 @@ pub(super) fn keys(loader: &Loader) -> Vec<KnownKey> {
     reader.keys.unwrap_or_default()
 }
 
-/// Opens the main file.
 pub(super) fn open(path: &Path) -> Result<Arc<Source>, ConfigErrors> {
     let (text, name, path) = main_file(path)?;
     Ok(Arc::new(Source::new(&name, text, dir_of(&path), 0)))

@@ -67,8 +67,7 @@ pub struct GuestPath(String);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct NetGrant {
-    /// An IP address without brackets, or a lowercase name: dotted labels of up to 63 letters, digits and `-`, at
-    /// most
+    /// An IP address without brackets, or a lowercase name: dotted labels of up to 63 letters, digits and `-`, at most
     /// 253 bytes.
     pub host: String,
     /// The port, not zero.
@@ -185,7 +184,6 @@ impl fmt::Display for NetGrant {
     }
 }
 
-/// Checks a variable.
 pub(super) fn check_variable(name: &str, value: &str) -> Result<(), String> {
     if name.is_empty() || name.contains(['=', '\0']) {
         return Err(format!(

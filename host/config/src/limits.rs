@@ -37,8 +37,7 @@ pub struct Limits {
     /// Stack in bytes: 64 KiB to 16 MiB. Host functions have [`FixedLimits::host_stack`] on top.
     pub stack: u64,
     /// Fuel for each delivered message: 1,000 to 10^15, and at least `message_size`. An instruction and a byte of a
-    /// bulk
-    /// operation each take about one unit.
+    /// bulk operation each take about one unit.
     pub fuel_per_message: u64,
     /// Fuel from the start to the first message: 1,000 to 10^15.
     pub fuel_to_start: u64,
@@ -181,7 +180,6 @@ impl Limits {
         self.message_size.saturating_add(64 * KIB)
     }
 
-    /// Sets a limit and its source.
     pub(super) fn set(&mut self, key: &'static LimitKey, value: u64, source: LimitSource) {
         (key.set)(self, value);
         self.sources.note(key, value, source);
@@ -207,7 +205,6 @@ impl Limits {
         LIMIT_KEYS.iter().filter(is_wrong).map(|key| (key, key.shape.to_string())).collect()
     }
 
-    /// Pairs of contradicting values.
     pub(super) fn contradictions(&self) -> Vec<Contradiction> {
         let (message, memory, inbox) = (self.message_size, self.memory, self.inbox_bytes);
         let mut found = Vec::new();

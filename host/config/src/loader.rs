@@ -35,8 +35,7 @@ impl Loader {
     ///
     /// Environment variables that start with `WEIR_LIMITS_` override the classes of the files:
     /// `WEIR_LIMITS_MEDIUM_STACK="2 MiB"` means `stack = "2 MiB"` in the class `medium`, built in or not. Variables
-    /// for
-    /// the machine's caches set the default of [`MainConfig::cache_dir`](super::MainConfig::cache_dir).
+    /// for the machine's caches set the default of [`MainConfig::cache_dir`](super::MainConfig::cache_dir).
     ///
     /// # Errors
     ///
@@ -45,8 +44,7 @@ impl Loader {
         file::load(path, self, &Environment::of_process())
     }
 
-    /// Reads a text like [`load`](Self::load). Messages call it `name`; its paths are relative to `base_dir`. The
-    /// same
+    /// Reads a text like [`load`](Self::load). Messages call it `name`; its paths are relative to `base_dir`. The same
     /// variables apply.
     ///
     /// # Errors

@@ -25,8 +25,7 @@ pub struct MainConfig {
     /// Contracts that the embedding program serves, unless an extension fulfills them.
     pub serves: Vec<ContractName>,
     /// The Unix socket for the `weir` command, at most 107 bytes. Default: `weir/weir.sock` in `XDG_RUNTIME_DIR`, or
-    /// in
-    /// `/run` without it.
+    /// in `/run` without it.
     pub control_socket: PathBuf,
     /// The directory that contains every component. `None`: components may be anywhere. A configuration from a file
     /// has one.
@@ -50,8 +49,8 @@ pub struct MainConfig {
 
 impl MainConfig {
     /// The control socket of the Main that runs with this file. Ignores other keys, included files, and the
-    /// environment
-    /// except for the default. So it answers even if [`Loader::load`](super::Loader::load) cannot read the file.
+    /// environment except for the default. So it answers even if [`Loader::load`](super::Loader::load) cannot read the
+    /// file.
     ///
     /// # Errors
     ///
@@ -60,7 +59,6 @@ impl MainConfig {
         control_socket::of_file(file)
     }
 
-    /// Keys with faulty values and their faults.
     pub(super) fn out_of_range(&self) -> Vec<(String, String)> {
         let budget = self.memory_budget.is_none_or(|budget| MEMORY_BUDGET.has(budget));
         [

@@ -40,7 +40,6 @@ pub(super) fn order(dependencies: &[Vec<usize>]) -> Order {
     Order { sorted, cycles: cycles(dependencies, stuck) }
 }
 
-/// For each extension, the owners of the contracts that it requires.
 pub(super) fn dependencies(extensions: &[ExtensionConfig]) -> Vec<Vec<usize>> {
     let owners: BTreeMap<_, usize> = extensions
         .iter()

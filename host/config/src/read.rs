@@ -28,9 +28,7 @@ pub(super) struct Reader {
     pub(super) source: Arc<Source>,
     /// Faults in the content.
     errors: Vec<ConfigError>,
-    /// Missing content.
     missing: Vec<ConfigError>,
-    /// Number of omitted errors.
     more: usize,
     /// Collects every key that is asked for, if wanted.
     pub(super) keys: Option<Vec<KnownKey>>,
@@ -66,7 +64,6 @@ impl Reader {
         self.more += cut(&mut self.missing);
     }
 
-    /// Faults in the content so far.
     pub(super) fn error_count(&self) -> usize {
         self.errors.len().saturating_add(self.more)
     }
@@ -75,8 +72,7 @@ impl Reader {
         Location { source: Arc::clone(&self.source), span }
     }
 
-    /// Adds the first syntax error of each line. Drops missing content, and other errors on those lines: they
-    /// probably
+    /// Adds the first syntax error of each line. Drops missing content, and other errors on those lines: they probably
     /// follow from it.
     fn add_syntax_errors(&mut self, mut syntax: Vec<toml::de::Error>, table: &DeTable<'_>) {
         if syntax.is_empty() {

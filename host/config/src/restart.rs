@@ -22,9 +22,8 @@ pub(super) const WINDOW: RangeInclusive<Duration> =
 pub struct RestartConfig {
     /// The ends after which it restarts.
     pub policy: RestartPolicy,
-    /// Longest delay of the first restart; it doubles with each further one: 1 ms to 1 day. Default: 100 ms. The
-    /// delay is
-    /// drawn evenly between half of that and all of it.
+    /// Longest delay of the first restart; it doubles with each further one: 1 ms to 1 day. Default: 100 ms. The delay
+    /// is drawn evenly between half of that and all of it.
     pub backoff: Duration,
     /// Longest delay of any restart: 1 ms to 1 day, at least `backoff`. Default: 1 minute.
     pub max_backoff: Duration,
@@ -70,8 +69,7 @@ impl Default for RestartConfig {
 
 impl RestartConfig {
     /// The delay after failure `number` (from 1) within `window`. `draw`, from 0 to 1, picks a point between half of
-    /// the
-    /// longest delay and all of it, so that extensions that failed together restart apart.
+    /// the longest delay and all of it, so that extensions that failed together restart apart.
     ///
     /// This is "equal jitter" of Marc Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
     pub fn delay(&self, number: u32, draw: f64) -> Duration {
@@ -115,7 +113,6 @@ impl RestartConfig {
         ))
     }
 
-    /// The contradiction between the delays.
     pub(super) fn contradiction(&self) -> Option<String> {
         (self.max_backoff < self.backoff).then(|| {
             format!(
@@ -141,7 +138,6 @@ impl RestartConfig {
 }
 
 impl RestartPolicy {
-    /// The name in a file.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Never => "never",

@@ -38,8 +38,7 @@ pub trait ConfigSection: Clone + Debug + Default + PartialEq + Send + Sync + 'st
     /// Places of values that are checked together with others. Empty for a configuration made in Rust.
     type Locations: Debug + Default + Send + Sync + 'static;
 
-    /// Reads the table in a file, with [`Section::table`] or [`Section::named`] of the top level `file`. The main
-    /// file
+    /// Reads the table in a file, with [`Section::table`] or [`Section::named`] of the top level `file`. The main file
     /// comes first.
     fn read(draft: &mut Self::Draft, file: &mut Section<'_, '_>);
 
@@ -131,8 +130,7 @@ impl Settling<'_> {
     }
 
     /// The limits of a class, or of the default class, with changes. Reports an unknown class at `class` of the table
-    /// at
-    /// `path`. Does not check limits on messages, which only extensions have.
+    /// at `path`. Does not check limits on messages, which only extensions have.
     pub fn limits(&mut self, class: Option<&Located<String>>, changes: &LimitChanges, path: &str) -> Limits {
         self.classes.limits_without_messages(class, changes, path, self.errors)
     }
@@ -207,7 +205,6 @@ impl fmt::Debug for Sections {
     }
 }
 
-/// A [`ConfigSection`] without its type.
 pub(super) trait Held: Any + Debug + Send + Sync {
     fn table(&self) -> &'static str;
     fn in_budget(&self) -> &'static str;
@@ -307,7 +304,6 @@ pub(super) trait Registered: Debug + Send + Sync {
     fn begin(&self) -> Box<dyn Drafted>;
 }
 
-/// A section of type `S`.
 pub(super) struct Of<S>(pub(super) PhantomData<fn() -> S>);
 
 impl<S: ConfigSection> fmt::Debug for Of<S> {

@@ -80,7 +80,6 @@ impl Section<'_, '_> {
         result
     }
 
-    /// The full path of a key.
     fn path_of(&self, key: &str) -> String {
         child(&self.path, key)
     }
@@ -264,7 +263,6 @@ impl<'t> Section<'_, 't> {
     }
 }
 
-/// The path of `key` in the table at `path`.
 pub(super) fn child(path: &str, key: &str) -> String {
     let bare = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
     let key = if bare { shorten(key, 64) } else { format!("\"{}\"", shorten(key, 64)) };

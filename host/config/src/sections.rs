@@ -42,7 +42,6 @@ const TRUSTED_KEY: &str = "a public key, as `weir keygen` shows it";
 /// Bytes of a socket's path without the closing NUL: `sun_path` of unix(7).
 const SOCKET_PATH_MAX: usize = 107;
 
-/// The combined content of the files.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) main: MainConfig,
@@ -55,7 +54,6 @@ pub(super) struct Draft {
     pub(super) locations: Locations,
 }
 
-/// An extension with an unresolved class.
 #[derive(Debug)]
 pub(super) struct ExtensionDraft {
     pub(super) config: ExtensionConfig,
@@ -68,7 +66,6 @@ impl Draft {
         Self { sections: loader.begin(), ..Self::default() }
     }
 
-    /// Reads the main file.
     pub(super) fn main_file(&mut self, file: &mut Section<'_, '_>) {
         self.include =
             file.texts("include", "a path in which `*` stands for any name, as in `conf.d/*.toml`", |text| {
@@ -78,7 +75,6 @@ impl Draft {
         self.shared(file);
     }
 
-    /// Reads an included file.
     pub(super) fn included_file(&mut self, file: &mut Section<'_, '_>) {
         file.refuse("include", "belongs in the main file: an included file includes nothing itself");
         file.refuse("main", "belongs in the main file, not in one that it includes");
@@ -149,7 +145,6 @@ pub(super) fn control_socket(main: &mut Section<'_, '_>) -> Option<Located<PathB
     })
 }
 
-/// Reads the limits of a class or an extension.
 fn changes(section: &mut Section<'_, '_>) -> LimitChanges {
     let errors = section.error_count();
     let mut changes = LimitChanges::default();

@@ -159,7 +159,6 @@ impl fmt::Display for Found {
 }
 
 impl Found {
-    /// A value of a wrong type.
     pub(super) fn kind(value: &DeValue<'_>) -> Self {
         let kind = value.type_str();
         let article = if kind.starts_with(['a', 'i']) { "an" } else { "a" };

@@ -24,8 +24,7 @@ pub struct SubscribeGrant {
     /// Waiting events of a subscription: 1 to 1,000,000, and at most
     /// [`Limits::inbox_messages`](super::Limits::inbox_messages), the value of `None`.
     pub messages: Option<u32>,
-    /// Their size in bytes: 1 KiB to 1 GiB, and at most [`Limits::inbox_bytes`](super::Limits::inbox_bytes), the
-    /// value
+    /// Their size in bytes: 1 KiB to 1 GiB, and at most [`Limits::inbox_bytes`](super::Limits::inbox_bytes), the value
     /// of `None`.
     pub bytes: Option<u64>,
 }

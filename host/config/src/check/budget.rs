@@ -100,7 +100,6 @@ impl Part<'_> {
     }
 }
 
-/// Shows the sum and its factors.
 impl fmt::Display for Part<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sum = shown(self.bytes().into());

@@ -40,7 +40,6 @@ impl Parts<'_> {
         }
     }
 
-    /// The first contract of `to` that `from` requires.
     fn wait(&self, from: usize, to: usize) -> Option<Wait<'_>> {
         let (waiting, owner) = (self.config.extensions.get(from)?, self.config.extensions.get(to)?);
         let fulfilled: BTreeSet<&ContractName> = owner.fulfills.iter().collect();
@@ -51,7 +50,6 @@ impl Parts<'_> {
     }
 }
 
-/// An extension that cannot start before another.
 struct Wait<'c> {
     from: &'c ExtensionId,
     to: &'c ExtensionId,

@@ -134,7 +134,6 @@ impl Granted<'_> {
     }
 }
 
-/// Why a directory cannot be opened.
 fn absent(key: &str, dir: &Path, location: Option<Location>) -> Option<ConfigError> {
     let fault = match dir.metadata() {
         Ok(found) if found.is_dir() => return None,

@@ -51,7 +51,6 @@ pub(crate) struct QueueLocations {
     pub(crate) dead_letter: Option<Location>,
 }
 
-/// Places of an extension's items.
 #[derive(Debug)]
 pub(crate) struct ExtensionLocations {
     pub(crate) id: Location,
@@ -74,7 +73,6 @@ pub struct GrantLocations {
     pub(crate) guests: Vec<Location>,
 }
 
-/// Places of a subscription's bounds.
 #[derive(Debug, Default)]
 pub(crate) struct SubscribeLocations {
     pub(crate) messages: Option<Location>,

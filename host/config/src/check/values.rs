@@ -35,7 +35,6 @@ fn errors(faults: Faults) -> Vec<ConfigError> {
     faults.into_iter().map(|(key, message)| ConfigError::new(key, message, None)).collect()
 }
 
-/// Keys and their faults.
 type Faults = Vec<(String, String)>;
 
 fn limits(extension: &ExtensionConfig, path: &str, faults: &mut Faults) {

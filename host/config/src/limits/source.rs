@@ -37,7 +37,6 @@ impl fmt::Display for LimitSource {
     }
 }
 
-/// The sources of values that differ from the built-in class.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Sources {
     /// By limit, with the value that the source set.

@@ -11,7 +11,6 @@ use crate::{
     section::{Located, Section},
 };
 
-/// A queue, and the place of its `dead-letter`.
 #[derive(Debug)]
 pub(crate) struct QueueDraft {
     pub(crate) config: QueueConfig,
