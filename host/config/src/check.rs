@@ -242,7 +242,7 @@ pub(super) fn jobs_for_nobody(config: &Config) -> impl Iterator<Item = String> {
         let (put, taken) = (puts.limits.message_size.min(queue.bytes), takes.limits.message_size);
         (put > taken).then(|| {
             format!(
-                "`{}` can put larger jobs into `{name}` than `message-size` lets anybody take: those are refused",
+                "`{}` can put larger jobs into `{name}` than the `message-size` of any reader: those are refused",
                 puts.id
             )
         })

@@ -156,7 +156,7 @@ fn cycle_error(classes: &[Class], cycle: &[usize]) -> ConfigError {
     let names = round.iter().chain(round.first()).map(|class| class.name.value.as_str());
     let location = |class: &Class| class.inherits.as_ref().map(|name| name.location.clone());
     let key = round.first().map(|class| format!("limits.{}.inherits", class.name.value)).unwrap_or_default();
-    let message = format!("`inherits` goes round: {}", listed(names, " -> "));
+    let message = format!("`inherits` forms a cycle: {}", listed(names, " -> "));
     round.iter().skip(1).fold(
         ConfigError::new(key, message, round.first().and_then(|class| location(class))),
         |error, class| error.note(location(class), format!("{} inherits here", quote(&class.name.value))),

@@ -158,10 +158,10 @@ impl<'c> Names<'c> {
             },
         };
         match unknown {
-            Unknown::Class => format!("is for a class that there is not: {help}"),
-            Unknown::Limit(limit) => format!("is for a limit that there is not, {}: {help}", quote(limit)),
-            Unknown::Both => format!("is for no class and no limit that there is: {help}"),
-            Unknown::Prefix => format!("is no variable of Weir's, but looks like a limit: {help}"),
+            Unknown::Class => format!("names an unknown class: {help}"),
+            Unknown::Limit(limit) => format!("names an unknown limit, {}: {help}", quote(limit)),
+            Unknown::Both => format!("names an unknown class and limit: {help}"),
+            Unknown::Prefix => format!("is not a variable of Weir, but looks like a limit: {help}"),
             Unknown::Which(which) => {
                 let which = which.iter().map(|(class, key)| format!("`{}` of the class `{class}`", key.name));
                 format!("could be {}: {help}", which.collect::<Vec<_>>().join(" or "))

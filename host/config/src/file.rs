@@ -228,7 +228,7 @@ fn find_included(
                     return found;
                 }
                 Ok(path) => found.push((path, location.clone())),
-                Err(error) => report(format!("cannot be looked for: {}", error.error())),
+                Err(error) => report(format!("cannot be searched: {}", error.error())),
             }
         }
         if !is_wild(&pattern.as_str()) && !matched {

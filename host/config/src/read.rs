@@ -21,7 +21,7 @@ const DUPLICATE: &str = "duplicate key";
 const SEARCHES_MAX: usize = 4;
 const FIRSTS_MAX: usize = 16;
 
-const NESTED: &str = "this nests too deep: 80 levels are the most";
+const NESTED: &str = "this nests too deep: at most 80 levels are allowed";
 
 #[derive(Debug)]
 pub(super) struct Reader {

@@ -86,7 +86,7 @@ impl ConfigSection for GatewayConfig {
             key: "gateway.store".to_owned(),
             dir: self.store.clone().into(),
             location: at.store.clone(),
-            why: "who writes there gets in",
+            why: "a guest that writes there gets in",
             note: "the store is set here",
         };
         if self.store.is_empty() { Vec::new() } else { vec![dir] }
@@ -193,7 +193,7 @@ fn nobody_is_granted_to_write_where_it_says() {
     assert!(
         refused.contains(
             "in `extension[a].grants.dirs.host`: `/var` is granted for writing and overlaps with \
-             `gateway.store`, `/var/gateway`: who writes there gets in"
+             `gateway.store`, `/var/gateway`: a guest that writes there gets in"
         ) && refused.contains("weir.toml:2:9: the store is set here"),
         "{refused}"
     );

@@ -27,7 +27,7 @@ impl Parts<'_> {
             } else {
                 let names = round.iter().filter_map(|index| self.config.extensions.get(*index));
                 let names = listed(names.map(|extension| extension.id.as_str()), " -> ");
-                format!("`requires` goes round: {names}: move one of them to `wants`")
+                format!("`requires` forms a cycle: {names}: move one of them to `wants`")
             };
             let error =
                 ConfigError::new(format!("extension[{}].requires", first.from), message, first.location);

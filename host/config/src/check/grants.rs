@@ -103,7 +103,7 @@ impl Granted<'_> {
         let overlapping = self.written().filter(|(_, host)| is_inside(cache, host) || is_inside(host, cache));
         overlapping.map(|(item, host)| {
             let cache = format!("`main.cache-dir`, {}", shown(cache));
-            self.overlap(item, host, &cache, "who writes there gets out of the sandbox")
+            self.overlap(item, host, &cache, "a guest that writes there can leave the sandbox")
         })
     }
 

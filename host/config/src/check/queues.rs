@@ -57,7 +57,7 @@ impl Parts<'_> {
                 format!("`{key}` is the queue itself: name another, or leave it out")
             } else {
                 let names = listed(round.iter().chain([first]).map(|name| name.as_str()), " -> ");
-                format!("`dead-letter` goes round: {names}: leave it out of one of them")
+                format!("`dead-letter` forms a cycle: {names}: leave it out of one of them")
             };
             let error = ConfigError::new(key, message, location(first));
             let next = round.iter().skip(1).chain([first]);

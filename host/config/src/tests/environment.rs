@@ -241,5 +241,5 @@ fn a_class_that_a_broken_file_may_define_is_not_reported_missing() {
     assert!(!errors.to_string().contains("WEIR_LIMITS_"), "{errors}");
 
     let errors = parse_with("[", &[("WEIR_LIMIT_SMALL_MEMORY", "1 MiB")]).unwrap_err();
-    assert!(errors.to_string().contains("`WEIR_LIMIT_SMALL_MEMORY` is no variable of Weir's"), "{errors}");
+    assert!(errors.to_string().contains("`WEIR_LIMIT_SMALL_MEMORY` is not a variable of Weir"), "{errors}");
 }

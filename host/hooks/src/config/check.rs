@@ -100,7 +100,7 @@ pub(super) fn protected(key: String, config: &HookDirConfig, location: Option<Lo
         key,
         dir: config.dir.clone(),
         location,
-        why: "who writes there says what runs as a hook",
+        why: "a guest that writes there can change the hooks",
         note: "the directory of hooks is set here",
     }
 }

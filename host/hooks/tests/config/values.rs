@@ -59,7 +59,7 @@ fn main_serves_the_contract_of_hooks_unless_somebody_else_is_configured_to() {
                  [hooks.a]\ndir = 'hooks.d'\n";
     assert_eq!(parse(&format!("{calls}{owner}")).unwrap().warnings(), [""; 0]);
     let round = format!("{calls}fulfills = ['b@1']\n{owner}").replace("runs", "requires = ['b@1']\nruns");
-    assert!(parse_error(&round).contains("`requires` goes round"), "an owner is waited for");
+    assert!(parse_error(&round).contains("`requires` forms a cycle"), "an owner is waited for");
 }
 
 #[test]
