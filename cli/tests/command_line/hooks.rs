@@ -192,7 +192,7 @@ fn a_configuration_says_how_its_hooks_run() {
     assert_eq!((others.code, others.stdout.as_str()), (1, ""));
     assert!(others.stderr.starts_with("error: cannot read the directory `"), "{}", others.stderr);
     let unknown = run(dir.path(), &["--config", "weir.toml", "node"]);
-    let expected = "error: there are no hooks `node`: `[hooks.node]` would configure them\n";
+    let expected = "error: no hooks `node` are configured: add `[hooks.node]`\n";
     assert_eq!((unknown.code, unknown.stderr.as_str()), (4, expected));
 }
 
@@ -207,7 +207,7 @@ fn a_main_that_runs_has_its_hooks_run_by_a_call() {
     assert_eq!((&report["outcome"], &report["hooks"][0]["code"]), (&"warning".into(), &33.into()));
     let unknown = called(r#"{"hooks":"node"}"#);
     assert_eq!(unknown.code, 7, "{}", unknown.stderr);
-    assert!(unknown.stderr.contains("there are no hooks `node`"), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("no hooks `node` are configured"), "{}", unknown.stderr);
 }
 
 #[test]
