@@ -1,4 +1,4 @@
-//! The rules for names: `const`, so that a wrong name in an extension's source does not compile.
+//! Rules for names. They are `const`, so that a wrong name in an extension's source does not compile.
 
 use std::str;
 
@@ -59,7 +59,7 @@ pub const fn is_topic_pattern(text: &str) -> bool {
     is_dotted(text, true)
 }
 
-/// Whether all that `narrow` (a topic or a pattern) stands for is covered by the pattern `wide`.
+/// Whether the pattern `wide` matches all that the topic or pattern `narrow` matches.
 #[must_use]
 pub fn covers(wide: &str, narrow: &str) -> bool {
     let mut narrow = narrow.split('.');
