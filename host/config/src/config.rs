@@ -98,7 +98,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Returns, in this order:
+    /// Returns all faults:
     ///
     /// - values out of range, and limits or delays that contradict each other;
     /// - repeated ids, and contracts with two owners;
