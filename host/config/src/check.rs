@@ -223,7 +223,6 @@ pub(super) fn unmet_wants(config: &Config) -> Vec<String> {
         .collect()
 }
 
-/// Warns of extensions that restart forever without quarantine.
 pub(super) fn without_quarantine(config: &Config) -> impl Iterator<Item = String> {
     config.extensions.iter().filter_map(|extension| {
         let why = extension.restart.without_quarantine()?;
@@ -231,7 +230,6 @@ pub(super) fn without_quarantine(config: &Config) -> impl Iterator<Item = String
     })
 }
 
-/// Warns of queues that accept larger jobs than any reader can take.
 pub(super) fn jobs_for_nobody(config: &Config) -> impl Iterator<Item = String> {
     let largest = |names: fn(&ExtensionConfig) -> &[QueueName], queue: &QueueName| {
         let those = config.extensions.iter().filter(|extension| names(extension).contains(queue));

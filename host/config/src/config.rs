@@ -28,9 +28,7 @@ pub struct Config {
     pub queues: BTreeMap<QueueName, QueueConfig>,
     /// Topics with settings.
     pub topics: BTreeMap<Topic, TopicConfig>,
-    /// Sections of other crates.
     pub(super) sections: Sections,
-    /// The main file.
     pub(super) file: Option<ConfigFile>,
     /// Places of the parts in the files.
     pub(super) read_from: check::ReadFrom,

@@ -190,7 +190,6 @@ fn quoted(text: impl Display) -> String {
     format!("\"{}\"", harmless(text, usize::MAX))
 }
 
-/// `None` if the list is empty.
 fn list(items: impl Iterator<Item = String>) -> Option<String> {
     let items: Vec<String> = items.collect();
     (!items.is_empty()).then(|| format!("[{}]", items.join(", ")))

@@ -106,7 +106,6 @@ impl Overrides {
 /// Classes by the form of their names in variables.
 struct Names<'c>(BTreeMap<String, &'c str>);
 
-/// The fault in a variable's name.
 enum Unknown<'c> {
     /// The class is unknown, the limit is known.
     Class,
@@ -140,7 +139,6 @@ impl<'c> Names<'c> {
         }
     }
 
-    /// Continues a sentence that starts with the variable.
     fn explain(&self, variable: &str, unknown: &Unknown<'_>, suggest: bool) -> String {
         let is_slip = !matches!(unknown, Unknown::Which(_));
         let near = if suggest && is_slip { self.nearest(variable) } else { None };
@@ -169,7 +167,6 @@ impl<'c> Names<'c> {
         }
     }
 
-    /// The most likely intended variable.
     fn nearest(&self, variable: &str) -> Option<String> {
         let claimed = || variable.strip_prefix(CLAIMED).map(|rest| rest.trim_start_matches('_'));
         let rest = part(variable.strip_prefix(PREFIX).or_else(claimed)?);

@@ -192,7 +192,6 @@ impl Location {
         self.source.line(self.span.start)
     }
 
-    /// The span as the source of a limit.
     pub(super) fn source(&self) -> LimitSource {
         LimitSource::File { file: self.source.name.clone(), line: self.line() }
     }

@@ -143,7 +143,6 @@ impl ExtensionConfig {
         std::iter::once(first).chain((2..=instances).map(copy))
     }
 
-    /// Its own keys with faulty values, and what they must be.
     pub(super) fn out_of_range(&self) -> Vec<(&'static str, String)> {
         let instances = Shape::counts(INSTANCES);
         let has = instances.has(self.instances.into());

@@ -49,7 +49,7 @@ pub struct Limits {
     pub inbox_messages: u32,
     /// Waiting bytes, once for requests and once for replies and events: 1 KiB to 1 GiB.
     pub inbox_bytes: u64,
-    /// Received requests without an answer, and asynchronous requests whose reply was not received: each 1 to 65,536.
+    /// Received requests without an answer, and asynchronous requests without a received reply: each 1 to 65,536.
     pub in_flight: u32,
     /// Log lines per second, with bursts of ten times as many: 1 to 100,000.
     pub log_rate: u32,

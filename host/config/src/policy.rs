@@ -4,19 +4,16 @@ use weir_names::{Policy, QueuePolicy, RequestPolicy};
 
 use super::error::quote;
 
-/// Policies of a subscription: all.
 pub(super) const OF_EVENTS: &str = "`block`, `reject`, `drop-oldest`, `drop-newest` or `latest`";
 
 pub(super) const OF_JOBS: &str = "`reject`, `block`, `drop-oldest` or `drop-newest`";
 
 pub(super) const OF_REQUESTS: &str = "`reject` or `block`";
 
-/// A subscription's policy by name.
 pub(super) fn of_events(text: &str) -> Result<Policy, String> {
     known(text).ok_or_else(|| unknown(text, OF_EVENTS))
 }
 
-/// A queue's policy by name.
 pub(super) fn of_jobs(text: &str) -> Result<QueuePolicy, String> {
     let found = QueuePolicy::ALL.into_iter().find(|policy| policy.name() == text);
     found.ok_or_else(|| match known(text) {
@@ -25,7 +22,6 @@ pub(super) fn of_jobs(text: &str) -> Result<QueuePolicy, String> {
     })
 }
 
-/// An inbox's policy for requests by name.
 pub(super) fn of_requests(text: &str) -> Result<RequestPolicy, String> {
     let found = RequestPolicy::ALL.into_iter().find(|policy| policy.name() == text);
     found.ok_or_else(|| match known(text) {

@@ -65,7 +65,6 @@ pub struct TopicConfig {
     pub retain: bool,
 }
 
-/// The queues, and the queues for their dead letters.
 pub(super) fn with_dead_letters(
     queues: &BTreeMap<QueueName, QueueConfig>,
 ) -> BTreeMap<QueueName, QueueConfig> {

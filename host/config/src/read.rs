@@ -14,7 +14,6 @@ const ERRORS_KEPT: usize = 1000;
 
 /// Levels of brackets, and names of a dotted key before its last: a bound of the parser.
 const LEVELS_MAX: usize = 80;
-/// The parser's message for a repeated key.
 const DUPLICATE: &str = "duplicate key";
 
 /// Searches for the first of duplicate keys, and candidates for each. A search costs reading the file.
@@ -26,7 +25,6 @@ const NESTED: &str = "this nests too deep: at most 80 levels are allowed";
 #[derive(Debug)]
 pub(super) struct Reader {
     pub(super) source: Arc<Source>,
-    /// Faults in the content.
     errors: Vec<ConfigError>,
     missing: Vec<ConfigError>,
     more: usize,
@@ -48,7 +46,6 @@ impl Reader {
         result
     }
 
-    /// All errors, and the number of omitted ones.
     pub(super) fn finish(mut self) -> (Vec<ConfigError>, usize) {
         self.errors.append(&mut self.missing);
         (self.errors, self.more)
@@ -141,7 +138,6 @@ fn first_of(text: &str, table: &DeTable<'_>, duplicate: &Range<usize>) -> Option
     })
 }
 
-/// The places of all keys of that name, at any level.
 fn keys_of(table: &DeTable<'_>, name: &str, spans: &mut Vec<Range<usize>>) {
     for (key, value) in table {
         if key.get_ref() == name {

@@ -8,7 +8,6 @@ use super::{error::quote, shape::Shape};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Range of `backoff` and `max-backoff`.
 pub(super) const BACKOFF: RangeInclusive<Duration> = Duration::from_millis(1)..=DAY;
 
 pub(super) const FAILURES: RangeInclusive<u32> = 1..=1000;
@@ -123,7 +122,6 @@ impl RestartConfig {
         })
     }
 
-    /// Keys with faulty values, and what they must be.
     pub(super) fn out_of_range(&self) -> Vec<(&'static str, String)> {
         [
             ("backoff", BACKOFF.contains(&self.backoff), Shape::Time(BACKOFF)),

@@ -279,12 +279,10 @@ impl<S: ConfigSection> Held for S {
     }
 }
 
-/// Places of sections' values, by table.
 #[derive(Debug, Default)]
 pub(super) struct SectionLocations(BTreeMap<&'static str, Box<dyn AnyDebug>>);
 
 impl SectionLocations {
-    /// For sections made in Rust.
     pub(super) fn nowhere(sections: &Sections) -> Self {
         Self(sections.all().map(|held| (held.table(), held.nowhere())).collect())
     }
@@ -298,7 +296,6 @@ pub(super) trait AnyDebug: Any + Debug + Send + Sync {}
 
 impl<T: Any + Debug + Send + Sync> AnyDebug for T {}
 
-/// A section that a loader knows.
 pub(super) trait Registered: Debug + Send + Sync {
     fn table(&self) -> &'static str;
     fn begin(&self) -> Box<dyn Drafted>;
@@ -322,7 +319,6 @@ impl<S: ConfigSection> Registered for Of<S> {
     }
 }
 
-/// A section while it is read.
 pub(super) trait Drafted: Debug {
     fn read(&mut self, file: &mut Section<'_, '_>);
     fn settle(

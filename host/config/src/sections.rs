@@ -180,7 +180,6 @@ fn named<N, E: Display>(
     }
 }
 
-/// Reads a path relative to its file.
 fn plain_path(
     section: &mut Section<'_, '_>,
     key: &'static str,

@@ -178,7 +178,6 @@ pub(super) fn flag(value: &DeValue<'_>) -> Result<bool, Found> {
     value.as_bool().ok_or_else(|| Found::kind(value))
 }
 
-/// Reads a whole number in the range.
 pub(super) fn count(value: &DeValue<'_>, range: &RangeInclusive<u64>) -> Result<u64, Found> {
     let integer = value.as_integer().ok_or_else(|| Found::kind(value))?;
     u64::from_str_radix(integer.as_str(), integer.radix())

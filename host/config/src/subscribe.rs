@@ -44,7 +44,6 @@ impl FromStr for SubscribeGrant {
 }
 
 impl SubscribeGrant {
-    /// Keys with faulty values, and what they must be.
     pub(super) fn out_of_range(&self) -> Vec<(&'static str, String)> {
         let messages = Shape::counts(MESSAGES);
         let is_wrong = |shape: &Shape, value: Option<u64>| value.is_some_and(|value| !shape.has(value));

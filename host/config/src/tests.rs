@@ -33,7 +33,6 @@ fn load(path: &Path) -> Result<Config, ConfigErrors> {
     file::load(path, &Loader::new(), &Environment::default())
 }
 
-/// A size in the notation of files and variables, whatever its range.
 fn written(size: u64) -> String {
     let shape = Shape::Size(0..=u64::MAX);
     let text = shape.text(size);

@@ -88,7 +88,6 @@ impl HookDirConfig {
         ConfigErrors::none_of(check::alone(self))
     }
 
-    /// Keys with faulty values, and what they must be.
     pub(super) fn out_of_range(&self) -> Vec<(&'static str, String)> {
         let is_path =
             !self.dir.as_os_str().is_empty() && !self.dir.as_os_str().as_encoded_bytes().contains(&0);

@@ -37,7 +37,6 @@ impl ExitCodes {
             .collect()
     }
 
-    /// The outcome for an exit code.
     pub(crate) fn meaning(&self, code: u8) -> HookOutcome {
         if self.ok.contains(&code) {
             HookOutcome::Ok
@@ -79,7 +78,6 @@ impl ExitCodes {
     }
 }
 
-/// The notation of exit codes in a file.
 fn exit_codes_in(text: &str) -> Result<RangeInclusive<u8>, String> {
     let code = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?;
     let parse = || {

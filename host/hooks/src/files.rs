@@ -51,7 +51,6 @@ fn is_hook(name: &OsStr, suffixes: &[String]) -> bool {
 }
 
 impl KnownHooks {
-    /// The loaded component of an unchanged file.
     pub(super) fn get(&self, file: &HookFile) -> Option<Loaded<Sandbox>> {
         self.0
             .get(&file.name)

@@ -53,7 +53,6 @@ impl Run {
         Ok(Self { dir, gate, args, env, stdin, began, deadline: began + limit.1, limit })
     }
 
-    /// Runs the hooks in turn.
     pub(super) async fn run(self, runs_on: RunsOn) -> Result<HookReport, HookError> {
         let dir = self.dir.clone();
         let places = async { (dir.at_once.acquire().await, dir.hooks.0.places.acquire().await) };
@@ -161,7 +160,6 @@ impl Run {
         Ok(command.run(&loaded.program, limits, runs_on, by, closing).await)
     }
 
-    /// Opens the granted directories.
     async fn open(&self, runs_on: &RunsOn) -> Result<Dirs, String> {
         if self.dir.config.grants.dirs.is_empty() {
             return Ok(Dirs::default());

@@ -83,10 +83,8 @@ impl Parts<'_> {
 }
 
 enum Part<'c> {
-    /// With its index in the configuration.
     Extension(usize, &'c ExtensionConfig),
     Queue(&'c QueueName, &'c QueueConfig),
-    /// From another crate's section.
     Section(MemoryUse),
 }
 
@@ -132,7 +130,6 @@ fn sum(bytes: impl Iterator<Item = u64>) -> u128 {
     bytes.map(u128::from).sum()
 }
 
-/// The format of `weir limits`.
 fn shown(total: u128) -> String {
     u64::try_from(total)
         .map_or_else(|_| format!("{total} B"), |total| ByteSize::b(total).display().iec().to_string())

@@ -116,7 +116,6 @@ impl Granted<'_> {
         })
     }
 
-    /// The directories granted for writing, with their indices.
     fn written(&self) -> impl Iterator<Item = (usize, &Path)> {
         let dirs = self.dirs.iter().enumerate().filter(|(_, dir)| dir.mode == DirMode::Rw);
         dirs.map(|(item, dir)| (item, &*dir.host))

@@ -65,7 +65,6 @@ impl Parts<'_> {
     }
 }
 
-/// Why a plugin cannot have this path.
 fn path_fault(path: &Path, main: &MainConfig) -> Option<String> {
     if path.as_os_str().is_empty() || path.as_os_str().as_encoded_bytes().contains(&0) {
         return Some("is empty or contains a NUL".to_owned());

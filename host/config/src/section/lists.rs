@@ -84,7 +84,6 @@ impl Section<'_, '_> {
         Section::read(self.reader, table, path, span, read)
     }
 
-    /// Collects the keys of a list's tables, if wanted.
     fn note_keys(&mut self, key: &'static str, read: impl FnOnce(&mut Section<'_, '_>)) {
         if self.reader.keys.is_some() {
             let path = self.path_of(key);

@@ -211,7 +211,6 @@ proptest! {
     }
 }
 
-/// Reads a text without included files and reports its errors.
 fn report(text: &str) {
     if let Err(errors) = parse_in(text, Path::new("/nonexistent")) {
         assert!(errors.iter().count() > 0);

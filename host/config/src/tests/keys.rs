@@ -120,7 +120,6 @@ fn every_field_of_the_configuration_has_a_key() {
             "extensions" | "queues" | "topics" => field.trim_end_matches('s').to_owned(),
             // A component from a file is a path.
             "component" => "path".to_owned(),
-            // A part of an address, which is one string in a file.
             "port" => "net".to_owned(),
             _ => field.replace("inbox_", "inbox.").replace('_', "-"),
         };
@@ -177,7 +176,6 @@ fn keys() -> Vec<KnownKey> {
     keys
 }
 
-/// The errors for these values of each key.
 fn report(values: impl Fn(&KnownKey) -> Vec<String>) -> String {
     let mut report = String::new();
     for key in keys() {
@@ -274,7 +272,6 @@ fn document(path: &str, name: &str, value: &str) -> String {
     }
 }
 
-/// The table's path, and the key's name.
 fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('.').unwrap_or(("", path))
 }

@@ -13,7 +13,6 @@ use weir_names::HookDirName;
 
 use super::{HookDirConfig, HooksConfig, section::HookDirLocations, suffix};
 
-/// All faults of a directory outside a configuration.
 pub(super) fn alone(config: &HookDirConfig) -> Vec<ConfigError> {
     let path = format!("hooks[{}]", shorten(&config.dir.display().to_string(), 100));
     let mut errors = values(config, &path);
@@ -74,7 +73,6 @@ pub(super) fn dirs(
     }
 }
 
-/// Unknown hooks in `runs` of extensions.
 pub(super) fn runs(hooks: &HooksConfig, judged: &Judged<'_>, errors: &mut Vec<ConfigError>) {
     let known = &hooks.0;
     for (index, extension) in judged.config().extensions.iter().enumerate() {

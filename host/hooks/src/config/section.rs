@@ -151,7 +151,6 @@ fn hook_dir(
     Some((name, HookDirDraft { config, class, changes, locations }))
 }
 
-/// Reads the limits that apply to hooks.
 fn limits(section: &mut Section<'_, '_>) -> LimitChanges {
     let mut changes = LimitChanges::default();
     for key in LIMIT_KEYS.iter().filter(|key| !key.name.contains('.')) {

@@ -101,7 +101,6 @@ fn keys() -> Vec<KnownKey> {
     keys
 }
 
-/// The errors for these values of each key.
 fn report(values: impl Fn(&KnownKey) -> Vec<String>) -> String {
     let mut report = String::new();
     for key in keys() {
@@ -167,7 +166,6 @@ fn document(path: &str, name: &str, value: &str) -> String {
     format!("{parent}{header}{entries}")
 }
 
-/// The table's path, and the key's name.
 fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('.').unwrap_or(("", path))
 }

@@ -11,7 +11,6 @@ fn dir_of(config: &Config) -> HookDirConfig {
     config.section::<HooksConfig>().unwrap().0.get("a").cloned().unwrap()
 }
 
-/// The directory of hooks in a file with these entries.
 fn hooks(entries: &str) -> HookDirConfig {
     dir_of(&parse(&format!("[hooks.a]\ndir = 'hooks.d'\n{entries}")).unwrap())
 }
@@ -96,7 +95,6 @@ fn a_directory_of_hooks_beside_one_that_is_granted_is_no_reason_to_refuse_it() {
     }
 }
 
-/// A directory with every possible fault.
 fn broken() -> HookDirConfig {
     let mut hooks = HookDirConfig::new("hooks.d");
     hooks.suffixes = vec![".wasm".to_owned(), "a/b".to_owned(), ".wasm".to_owned()];

@@ -32,7 +32,6 @@ pub(super) struct Kept {
     added: u64,
 }
 
-/// The lines of a writer, by number.
 #[derive(Debug, Default)]
 struct Lines {
     lines: BTreeMap<u64, Arc<LogLine>>,
@@ -120,7 +119,6 @@ mod tests {
         }
     }
 
-    /// Number of kept lines of an extension.
     fn count(kept: &Kept, extension: &str) -> usize {
         kept.in_order().iter().filter(|line| &*line.extension == extension).count()
     }
