@@ -186,7 +186,6 @@ async fn whole(response: Response<Incoming>) -> anyhow::Result<Bytes> {
 
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
 
-/// A route with its arguments, URL-encoded.
 #[derive(Debug)]
 pub(crate) struct Route(String);
 

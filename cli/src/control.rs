@@ -17,7 +17,6 @@ use crate::{
     plan, tables,
 };
 
-/// Between two checks for the end of Main.
 const GONE_PAUSE: Duration = Duration::from_millis(10);
 
 /// From Main's last event to the end of its process.

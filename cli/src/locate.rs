@@ -9,7 +9,6 @@ use weir_host::MainConfig;
 
 use crate::args::Target;
 
-/// Overrides the configuration.
 const VARIABLE: &str = "WEIR_SOCKET";
 
 /// The socket for a command: from its arguments, else the environment, else the default. Of a configuration
@@ -22,7 +21,6 @@ pub(crate) fn socket(target: &Target) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// The socket that overrides the configuration.
 pub(crate) fn overridden(argument: Option<&Path>) -> Option<PathBuf> {
     let variable = || env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
     argument.map(Path::to_owned).or_else(variable)

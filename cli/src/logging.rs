@@ -82,7 +82,6 @@ pub(crate) fn flush() {
     }
 }
 
-/// Passes lines from the subscriber to the queue.
 struct LogWriter {
     lines: &'static Lines,
     format: LogFormat,

@@ -9,7 +9,6 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Interval at which the time is drawn.
 pub(crate) const TICK: Duration = Duration::from_secs(1);
 
-/// Shows the line while `work` runs.
 pub(crate) fn during<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let line = line();
     line.set_message(what.to_owned());

@@ -149,7 +149,6 @@ fn failure(failure: &Failure) -> String {
     text
 }
 
-/// The number of restarts, and the time of the next one.
 fn restarts(extension: &Extension) -> String {
     // A failure during the wait, such as a failed reload, has no next restart.
     let next = extension.failures.iter().rev().find_map(|failure| failure.next_restart.as_ref());

@@ -97,7 +97,6 @@ fn summary(report: &HookReport) -> String {
     text
 }
 
-/// The time that a hook took, with the loading time if it was long.
 fn took(run: &HookRun) -> String {
     let took = seconds(run.duration);
     match run.loading {

@@ -141,7 +141,6 @@ fn age(put: &str, now: SystemTime) -> String {
     put.map_or(NOTHING.to_owned(), |put| time(now.duration_since(put).unwrap_or_default().as_secs_f64()))
 }
 
-/// The beginning of a payload, if Main sent it.
 fn shortened(job: &Job) -> String {
     let Job { payload, payload_text, payload_base64, .. } = job;
     let shown = payload::shown(payload.as_deref(), payload_text.as_deref(), payload_base64.as_deref());

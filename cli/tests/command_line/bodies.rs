@@ -23,7 +23,6 @@ limits.memory = "256 MiB"
 
 const MIB: usize = 1024 * 1024;
 
-/// Anonymous memory of Main.
 fn resident(main: &Running) -> usize {
     let status = fs::read_to_string(format!("/proc/{}/status", main.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();

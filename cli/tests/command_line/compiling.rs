@@ -39,7 +39,6 @@ fn has_component(child: Pid) -> bool {
     read >= Some(fs::metadata(test_guests::path("puppet")).unwrap().len())
 }
 
-/// Stops this many compilations of puppets before they end.
 pub(super) fn stop_compiling(main: u32, number: usize) -> Vec<Pid> {
     until("it is compiled", || {
         let compiling: Vec<_> = children(main).into_iter().filter(|child| has_component(*child)).collect();
@@ -48,7 +47,6 @@ pub(super) fn stop_compiling(main: u32, number: usize) -> Vec<Pid> {
     })
 }
 
-/// Writes a variant of the puppet with its own hash.
 fn write_puppet(path: &Path, mark: u8) {
     let mut component = fs::read(test_guests::path("puppet")).unwrap();
     // A custom section of 2 bytes, with the name `m`.

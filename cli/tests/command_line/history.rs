@@ -16,7 +16,6 @@ fn history(main: &Running, id: &str) -> Vec<String> {
     json["history"].as_array().unwrap().iter().map(words).collect()
 }
 
-/// Runs a command, and returns Main's name for its sender.
 fn asked(main: &Running, args: &[&str]) -> String {
     let mut command: Command = main.command(args);
     let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();

@@ -28,14 +28,12 @@ fn run(dir: &Path, args: &[&str]) -> Done {
     done(weir(dir).args(["hooks", "run"]).args(args))
 }
 
-/// Runs the only hook of a new directory with `task`.
 fn told(task: &str, args: &[&str]) -> Done {
     let dir = hooks(&["10-hook.wasm"]);
     let task = format!("DO={task}");
     run(dir.path(), &[&["hooks.d", "--param", &task], args].concat())
 }
 
-/// The output with all durations as `TIME`.
 fn timeless(text: &str) -> String {
     let is_number = |word: &str| word.parse::<f64>().is_ok();
     let unit = |word: &str| word.trim_end().trim_end_matches([',', ';']).to_owned();

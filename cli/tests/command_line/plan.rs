@@ -118,7 +118,6 @@ fn a_plan_knows_a_component_that_was_replaced_or_has_gone() {
     fs::remove_file(&file).unwrap();
     let plan = main.weir(&["plan", "puppet"]).good();
     assert!(plan.contains("  it would not come up: `"), "{plan}");
-    // A stopped extension is loaded at its start.
     assert_eq!(main.weir(&["plan", "leaver"]).good(), NOTHING);
 }
 

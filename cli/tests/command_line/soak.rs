@@ -46,7 +46,6 @@ const SECONDS: u64 = 30 * 60;
 #[derive(Clone, Debug)]
 struct Sample {
     at: Duration,
-    /// KiB of resident memory.
     resident: u64,
     threads: u64,
     files: BTreeSet<String>,

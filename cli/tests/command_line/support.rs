@@ -89,7 +89,6 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// Stdout of a successful command.
     pub(super) fn good(self) -> String {
         assert_eq!((self.code, self.stderr.as_str()), (0, ""), "{}", self.stdout);
         self.stdout
@@ -116,7 +115,6 @@ pub(super) fn done(command: &mut Command) -> Done {
     }
 }
 
-/// A configuration in a new directory.
 pub(super) fn configured(extensions: &str) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let plugins = test_guests::path("puppet");
@@ -154,7 +152,6 @@ impl Running {
         running
     }
 
-    /// Starts Main without waiting.
     pub(super) fn begin(dir: TempDir) -> Self {
         let mut command = weir(dir.path());
         command.args(["run", "weir.toml"]);
@@ -192,7 +189,6 @@ impl Running {
         self.child.id()
     }
 
-    /// A command that finds this Main by itself.
     pub(super) fn command(&self, args: &[&str]) -> Command {
         let mut command = weir(self.path());
         command.args(args);
@@ -252,7 +248,6 @@ impl Running {
         None
     }
 
-    /// Waits for Main's end and returns its directory.
     pub(super) fn into_dir(mut self) -> TempDir {
         self.wait();
         std::mem::replace(&mut self.dir, tempfile::tempdir().unwrap())

@@ -87,7 +87,6 @@ fn main() {
 }
 "#;
 
-/// Compiles `PANICKING` with debug information and more options.
 fn compile_panicking(dir: &Path, name: &str, options: &[&str]) {
     fs::write(dir.join("panicking.rs"), PANICKING).unwrap();
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()));
