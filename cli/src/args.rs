@@ -30,15 +30,15 @@ pub(crate) struct Args {
 
 const EXIT_CODES: &str = "\
 Examples:
-  weir check weir.toml                      see whether a configuration is right
+  weir check weir.toml                      check a configuration
   weir run weir.toml                        run it
-  weir ps                                   how its extensions are
-  weir call device.info@1 memory            call one of them
+  weir ps                                   list its extensions
+  weir call device.info@1 memory            call an extension
 
 Exit codes:
   0  done                          5  refused: not permitted, too large, over a limit
   1  failed                        6  no answer in time; a hook took too long
-  2  arguments that make no sense  7  the extension or hook ended with an error of its own
+  2  wrong arguments               7  the extension or hook ended with an error of its own
   3  Main cannot be reached        8  the extension cannot answer: stopped, starting,
   4  no such extension, contract      overloaded, or failed with the request in hand;
      or hooks                         or Main is busy or shutting down";
@@ -49,26 +49,26 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Check a configuration and the components that it names, without running them
     Check(CheckArgs),
-    /// List the extensions: state, processor time, memory, what waits for them
+    /// List the extensions: state, processor time, memory, waiting messages
     Ps(PsArgs),
-    /// Show all that is known of one extension, with its last failures
+    /// Show the details of one extension and its last failures
     #[command(after_help = "\
 Examples:
   weir status storage
   weir status --json storage | jq '.failures[-1].trace'")]
     Status(IdArgs),
-    /// Show what happened to an extension, and who asked for it
+    /// Show the latest events of an extension and their causes
     #[command(after_help = "\
-The last 100 events, oldest first: what was asked for and by whom, states with the version that serves,
+The last 100 events, oldest first: commands and their senders, states with the version that serves,
 failures.
 
 Examples:
   weir history storage
   weir history --json storage | jq '.history[] | select(.event == \"asked\")'")]
     History(IdArgs),
-    /// Show the limits of extensions: where each comes from, and what is used of it
+    /// Show the limits of extensions: value, usage, and where each is set
     Limits(LimitsArgs),
-    /// Show what extensions have logged
+    /// Show the log lines of extensions
     Logs(LogsArgs),
     /// Call an operation of a contract and print the answer
     Call(CallArgs),
@@ -76,57 +76,57 @@ Examples:
     Publish(PublishArgs),
     /// Show events as they are published
     Tail(TailArgs),
-    /// Show topics and who has subscribed: rates, lags, what was lost
+    /// Show topics and their subscribers: rates, lags, losses
     Topics(TopicsArgs),
-    /// Show shared queues: what waits, rates, what was lost; show, put and requeue their jobs
+    /// Show shared queues: waiting jobs, rates, losses; show, put and requeue jobs
     Queues(QueuesArgs),
-    /// Run directories of hooks: commands that run to their end, one after the other
+    /// Run directories of hooks: commands that run one after another, each to its end
     #[command(subcommand)]
     Hooks(HooksCommand),
-    /// Start extensions, each after what it requires; ends when they are ready
+    /// Start extensions, each after its dependencies, and wait until they are ready
     #[command(after_help = "\
-Several are started one after the other; where one does not start, the others do.
+Starts several extensions one after another; if one does not start, the others still do.
 
 Examples:
   weir start uploader
   weir start --all")]
     Start(OrderArgs),
-    /// Stop extensions; ends when they have ended
+    /// Stop extensions and wait until they have ended
     #[command(after_help = "\
-What requires one is not stopped, and gets `no-provider` until it runs again. Several are stopped one after
-the other, with --all the last of the configuration first.
+Extensions that require a stopped one go on, and get `no-provider` until it runs again. Stops several
+extensions one after another; with --all, the last of the configuration first.
 
 Examples:
   weir stop uploader
   weir stop uploader telemetry")]
     Stop(OrderArgs),
-    /// Stop extensions that run, and start them with nothing held against them; ends when they are ready
+    /// Stop and start extensions, forget their failures, and wait until they are ready
     #[command(after_help = "\
-Their components are read anew. This is what lifts a quarantine; failures no longer count. Several are
-restarted one after the other; where one does not start, the others do.
+Reads the components again, forgets earlier failures and lifts a quarantine. Restarts several extensions
+one after another; if one does not start, the others still do.
 
 Examples:
   weir restart uploader
   weir restart --all")]
     Restart(OrderArgs),
-    /// Replace extensions while Main runs: one, or all that the configuration has changed
+    /// Replace extensions while Main runs: one, or all that have changed in the configuration
     Reload(ReloadArgs),
-    /// Show what a reload would do: the keys, limits, grants and components that differ from what runs
+    /// Show what a reload would do: the keys, limits, grants and components that would change
     Plan(PlanArgs),
-    /// Stop all extensions and Main; ends when they have ended
+    /// Stop all extensions and Main, and wait until they have ended
     #[command(after_help = "\
 Examples:
   weir shutdown
   weir shutdown --config /etc/weir/weir.toml")]
     Shutdown(ShutdownArgs),
-    /// Show what a component imports, exports and says it needs, as TOML to paste
+    /// Show the imports, exports and needs of a component, as TOML to paste
     Inspect(InspectArgs),
-    /// Compile a component and sign what comes of it, for devices that run only what was compiled elsewhere
+    /// Compile a component to a signed artifact, for devices that run only artifacts
     Compile(CompileArgs),
-    /// Show in which lines of the source the functions of a trace were
+    /// Show the source lines of the functions in a trace
     #[command(visible_alias = "symbolize")]
     Symbolise(SymboliseArgs),
-    /// Make a key that `weir compile` signs with, and print what devices must trust
+    /// Make a signing key for `weir compile`, and print the public key that devices must trust
     Keygen(KeygenArgs),
     /// Print a script that completes `weir` in a shell
     #[command(after_help = "\
@@ -141,8 +141,8 @@ Examples:
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-Lines on stderr say what happens; RUST_LOG chooses which, as in RUST_LOG=debug. SIGTERM and Ctrl-C let
-extensions finish what they have in hand, within their stop-timeout; a second one ends all at once.
+The log goes to stderr; RUST_LOG chooses its lines, as in RUST_LOG=debug. SIGTERM and Ctrl-C let extensions
+finish what they have in hand, within their stop-timeout. A second signal ends the process at once.
 
 Examples:
   weir run weir.toml
@@ -151,10 +151,10 @@ pub(crate) struct RunArgs {
     /// The configuration
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
-    /// Serve the control interface here and not at `main.control-socket`; also WEIR_SOCKET
+    /// Serve the control interface here instead of at `main.control-socket`; also WEIR_SOCKET
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) socket: Option<PathBuf>,
-    /// How lines on stderr look
+    /// Format of the log on stderr
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(crate) log_format: LogFormat,
 }
@@ -169,7 +169,7 @@ pub(crate) enum LogFormat {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-Every component is compiled, and its imports are resolved. Exit code 1: something is wrong.
+Compiles every component and resolves its imports. Exit code 1: something is wrong.
 
 Examples:
   weir check weir.toml
@@ -185,10 +185,10 @@ pub(crate) struct CheckArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-CPU is the time that it ran, CPU% its share of the last second. MEMORY is used and allowed, INBOX is
-messages and bytes that wait, SHED is messages that found no room. --watch lists them anew every two
-seconds, until Main ends. Of a failure, `weir status ID` and --json also show the component's hash and
-the functions that were running.
+CPU is the processor time of the extension, CPU% its share of the last second. MEMORY is used and allowed
+memory, INBOX is waiting messages and bytes, SHED is messages that found no room. --watch lists the
+extensions again every two seconds, until Main ends. For a failure, `weir status ID` and --json also show
+the component's hash and the functions that were running.
 
 Examples:
   weir ps
@@ -199,10 +199,10 @@ pub(crate) struct PsArgs {
     /// List the last failures instead
     #[arg(long, conflicts_with = "sort")]
     pub(crate) failures: bool,
-    /// The one with most of it first; else in the order of the configuration
+    /// Sort by this, largest first; by default, in the order of the configuration
     #[arg(long, value_name = "WHAT", conflicts_with = "json")]
     pub(crate) sort: Option<PsSort>,
-    /// Go on as things change, until Main ends
+    /// List again every two seconds, until Main ends
     #[arg(short, long, conflicts_with = "json")]
     pub(crate) watch: bool,
     /// Print JSON
@@ -214,13 +214,13 @@ pub(crate) struct PsArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum PsSort {
-    /// Share of the last second
+    /// Share of processor time in the last second
     Cpu,
     /// Bytes of memory in use
     Memory,
-    /// Messages that wait
+    /// Waiting messages
     Inbox,
-    /// How often it was restarted
+    /// Number of restarts
     Restarts,
 }
 
@@ -229,7 +229,7 @@ pub(crate) struct OrderArgs {
     /// The extensions
     #[arg(value_name = "ID", required_unless_present = "all")]
     pub(crate) ids: Vec<String>,
-    /// All that are configured
+    /// All configured extensions
     #[arg(long, conflicts_with = "ids")]
     pub(crate) all: bool,
     /// Print JSON, one object a line
@@ -253,18 +253,18 @@ pub(crate) struct IdArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-With an ID its component is loaded anew and takes the place of the one that runs, in the way that its
-`reload` says. Without an ID Main reads its configuration again and applies what has changed: it stops
-what is no longer there, starts what is new, replaces what has changed, and leaves all else alone. Where
-the configuration is wrong, nothing is applied. If a new version does not come up, the one before goes
-on, and the exit code is not 0.
+With an ID, Main loads the extension's component again and replaces the running version, as its `reload`
+says. Without an ID, Main reads its configuration again and applies the changes: it stops removed
+extensions, starts new ones, replaces changed ones and leaves the others alone. If the configuration is
+wrong, nothing is applied. If a new version does not come up, the previous version goes on, and the exit
+code is not 0.
 
 Examples:
   weir reload uploader
   weir reload
   weir reload --json | jq .failed")]
 pub(crate) struct ReloadArgs {
-    /// Only this extension, as it is configured by now in Main
+    /// Only this extension, with the configuration that Main has now
     #[arg(value_name = "ID")]
     pub(crate) id: Option<String>,
     /// Print JSON
@@ -276,17 +276,16 @@ pub(crate) struct ReloadArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-Main reads its configuration and components again and touches nothing. Lines with - are what runs, lines
-with + what a reload would have. Values of grants.env are not shown. Exit code 1: the configuration is
-wrong, and a reload would be refused. That a component compiles is known when it is loaded; `weir check`
-says so before.
+Main reads its configuration and components again and changes nothing. Lines with - show what runs, lines
+with + what a reload would run. Values of grants.env are not shown. Exit code 1: the configuration is
+wrong, and a reload would be refused. The components are not compiled; `weir check` compiles them.
 
 Examples:
   weir plan
   weir plan uploader
   weir plan --json | jq '.changed[].keys'")]
 pub(crate) struct PlanArgs {
-    /// Only of this extension
+    /// Only this extension
     #[arg(value_name = "ID")]
     pub(crate) id: Option<String>,
     /// Print JSON
@@ -298,9 +297,9 @@ pub(crate) struct PlanArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-USED is now and PEAK the most since Main started, over all instances; of ready-timeout and stop-timeout,
-what the last start and stop took. FROM is where the limit is set. The time beside fuel is what plain
-arithmetic takes on this machine; other code takes up to ten times as long.
+USED is now, and PEAK the highest since Main started, over all instances. For ready-timeout and stop-timeout,
+USED is the time of the last start and stop. FROM is where the limit is set. The time beside fuel is for plain
+arithmetic on this machine; other code takes up to ten times as long.
 
 Examples:
   weir limits
@@ -308,10 +307,10 @@ Examples:
   weir limits --file weir.toml
   weir limits --json | jq -r '.extensions[] | [.id, .\"memory-sum\"] | @tsv'")]
 pub(crate) struct LimitsArgs {
-    /// Only of this extension
+    /// Only this extension
     #[arg(value_name = "ID")]
     pub(crate) id: Option<String>,
-    /// Show what this configuration sets, and ask no Main
+    /// Show the limits that this configuration sets; needs no Main
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["socket", "config"])]
     pub(crate) file: Option<PathBuf>,
@@ -332,8 +331,8 @@ fn moment(text: &str) -> Result<SystemTime, String> {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-Main keeps 256 KiB of lines. When there would be more, the extension that has most of it loses its
-oldest line first.
+Main keeps 256 KiB of lines. When they are full, the extension with the most bytes loses its oldest line
+first.
 
 Examples:
   weir logs -n 50
@@ -341,16 +340,16 @@ Examples:
   weir logs --since 10min
   weir logs --json | jq 'select(.level == \"error\")'")]
 pub(crate) struct LogsArgs {
-    /// Only what this extension has logged
+    /// Only the lines of this extension
     #[arg(value_name = "ID")]
     pub(crate) id: Option<String>,
-    /// Go on as lines come, until Main ends
+    /// Print new lines as they come, until Main ends
     #[arg(short, long)]
     pub(crate) follow: bool,
-    /// Only the last N of the lines so far
+    /// Only the last N lines so far
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) lines: Option<usize>,
-    /// Only lines since then: a time, as in `2026-11-20T19:47:32Z`, or how long ago, as in `10min`
+    /// Only lines since this time, as in `2026-11-20T19:47:32Z`, or from so long ago, as in `10min`
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub(crate) since: Option<SystemTime>,
     /// Print JSON, one object a line
@@ -362,7 +361,7 @@ pub(crate) struct LogsArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-On a terminal the answer is laid out, if it is JSON; else its bytes are printed as they are.
+On a terminal, an answer in JSON is indented; otherwise its bytes are printed as they are.
 
 Examples:
   weir call device.info@1 memory
@@ -376,16 +375,16 @@ pub(crate) struct CallArgs {
     /// The operation, as in `memory`
     #[arg(value_name = "OPERATION")]
     pub(crate) operation: String,
-    /// The arguments: JSON, `-` for all of stdin, or `@file`; without them, none
+    /// The arguments: JSON, `-` for all of stdin, or `@file`; none by default
     #[arg(value_name = "JSON|-|@FILE", allow_hyphen_values = true)]
     pub(crate) payload: Option<String>,
     /// Send the arguments as they are, JSON or not
     #[arg(long)]
     pub(crate) raw: bool,
-    /// Time for the answer, as in `2s`; without it, what the configuration says
+    /// Time limit for the answer, as in `2s`; by default, that of the configuration
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<humantime::Duration>,
-    /// Who is to answer, if not the contract's owner: the id of an extension, or `main`
+    /// The provider to call: the id of an extension, or `main`; by default, the contract's owner
     #[arg(long, value_name = "ID")]
     pub(crate) provider: Option<String>,
     #[command(flatten)]
@@ -402,7 +401,7 @@ pub(crate) struct PublishArgs {
     /// The topic, as in `settings.changed.volume`
     #[arg(value_name = "TOPIC")]
     pub(crate) topic: String,
-    /// What to publish: as it is, `-` for all of stdin, or `@file`; without it, nothing
+    /// The payload: text, `-` for all of stdin, or `@file`; empty by default
     #[arg(value_name = "PAYLOAD|-|@FILE", allow_hyphen_values = true)]
     pub(crate) payload: Option<String>,
     /// Only to this extension
@@ -417,15 +416,15 @@ pub(crate) struct PublishArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-In a pattern `*` stands for one segment of a topic and `>`, at the end, for the rest. Of topics that Main
-retains, the last value comes first. The number before an event is its place in its topic.
+In a pattern, `*` stands for one segment of a topic, and `>` at the end for the rest. Retained values come
+first. The number before an event is its place in its topic.
 
 Examples:
   weir tail '>'
   weir tail 'settings.changed.*'
   weir tail --json 'sensors.>' | jq .payload")]
 pub(crate) struct TailArgs {
-    /// Which topics
+    /// The pattern that topics must match
     #[arg(value_name = "PATTERN")]
     pub(crate) pattern: String,
     /// Print JSON, one object a line

@@ -32,7 +32,7 @@ pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     if components.failures() == 0 { Ok(()) } else { Err(Said.into()) }
 }
 
-/// What need not be wrong: also that they do not fit here, since they may be for another machine.
+/// Problems that are no errors. Too few mappings are one: the file may be for another machine.
 fn warnings(config: &Config, mappings: Result<(), TooFewMappings>) -> Vec<String> {
     let mut warnings = config.warnings();
     if !config.main.serves.is_empty() {
@@ -50,11 +50,11 @@ fn warnings(config: &Config, mappings: Result<(), TooFewMappings>) -> Vec<String
     warnings
 }
 
-/// What is wrong with the component of each extension, and where that is set.
+/// The fault in each extension's component, with its place in the file.
 struct Components(Vec<Option<ConfigError>>);
 
 impl Components {
-    /// Checks none twice that is compiled the same, under the same limits.
+    /// Checks each component once per set of compile limits.
     fn check(config: &Config) -> Self {
         let mut faults: Vec<Option<(bool, String)>> = Vec::new();
         let compilation = compilation();
@@ -78,7 +78,6 @@ impl Components {
         Self(faults.into_iter().enumerate().map(placed).collect())
     }
 
-    /// Beside the extension that it is of.
     fn of<'a>(
         &'a self,
         config: &'a Config,

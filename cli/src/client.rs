@@ -21,25 +21,24 @@ use weir_control::SocketError;
 
 use crate::{args::Target, exit::Usage, locate, output};
 
-/// Time for what Main answers out of its own head.
+/// For answers that Main gives at once.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Beyond the time that Main is asked to answer within.
+/// Added to the time that Main is asked to answer within.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Between two looks whether Main still answers, while it does what may take long.
+/// Between two checks that Main still answers during a long operation.
 const LOOK_PAUSE: Duration = Duration::from_secs(5);
 
-/// Time in which a Main that is busy must have room for one more connection.
+/// A busy Main must accept a connection within this time.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Between two attempts to connect to a Main that is busy.
+/// Between two attempts to connect to a busy Main.
 const CONNECT_PAUSE: Duration = Duration::from_millis(10);
 
-/// Bytes of one line of a stream: a payload of the largest size, in base64, and its envelope.
+/// A line of a stream: the largest payload in base64, and its envelope.
 const MAX_LINE: usize = 96 * 1024 * 1024;
 
-/// Main cannot be reached.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot reach Main at `{}`: {hint}", path.display())]
 pub(crate) struct Unreachable {
@@ -48,21 +47,18 @@ pub(crate) struct Unreachable {
     source: io::Error,
 }
 
-/// Main did not answer in time.
 #[derive(Debug, thiserror::Error)]
 #[error("Main did not answer within {}; it may be stopped, or have too much to do", humantime::format_duration(*.0))]
 pub(crate) struct Unanswered(Duration);
 
-/// Main answered that it did not do it.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Refused {
-    /// Tells the cases apart: `docs/control-interface.md` lists them.
+    /// One of the codes in `docs/control-interface.md`.
     pub(crate) code: String,
     message: String,
 }
 
-/// Runs a command that talks to Main.
 pub(crate) fn block_on(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -72,18 +68,16 @@ pub(crate) fn block_on(command: impl Future<Output = anyhow::Result<()>>) -> any
         .block_on(command)
 }
 
-/// How long a command waits for an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Patience {
-    /// For what Main answers out of its own head.
+    /// For answers that Main gives at once.
     Query,
-    /// A little longer than Main was asked to take.
+    /// This time and a little longer.
     Asked(Duration),
-    /// For what has its deadlines in Main: as long as Main answers others.
+    /// As long as Main answers other requests: its own deadlines end the operation.
     WhileMainAnswers,
 }
 
-/// One connection to Main.
 pub(crate) struct Client {
     path: PathBuf,
     requests: SendRequest<Full<Bytes>>,
@@ -99,7 +93,7 @@ impl Client {
         Ok(Self { path: path.to_owned(), requests })
     }
 
-    /// Sends a request and waits for all of a good answer.
+    /// Sends a request and waits for the whole answer. An error response is `Refused`.
     pub(crate) async fn ask(
         &mut self,
         method: Method,
@@ -116,20 +110,17 @@ impl Client {
         }
     }
 
-    /// Asks what Main answers out of its own head.
     pub(crate) async fn get<T: DeserializeOwned>(&mut self, route: &Route) -> anyhow::Result<T> {
         let body = self.ask(Method::GET, route, Bytes::new(), Patience::Query).await?;
         serde_json::from_slice(&body).context("cannot read the answer of Main; is it of another version?")
     }
 
-    /// Asks for a stream; ends when it has begun.
     pub(crate) async fn stream(&mut self, route: &Route) -> anyhow::Result<Lines> {
         let response = within(QUERY_TIMEOUT, self.send(Method::GET, route, Bytes::new())).await?;
         Ok(Lines { body: response.into_body(), buffer: BytesMut::new(), searched: 0 })
     }
 
-    /// Sends a request and waits for the head of a good answer. A Main that is busy has not looked at it, and gets
-    /// it once more.
+    /// Sends a request and waits for the head of the answer. Retries while Main is busy: it has not read the request.
     async fn send(
         &mut self,
         method: Method,
@@ -163,7 +154,7 @@ async fn within<T>(time: Duration, answer: impl Future<Output = anyhow::Result<T
     tokio::time::timeout(time, answer).await.map_err(|_| Unanswered(time))?
 }
 
-/// Waits for what takes Main as long as it takes, and asks it now and then whether it is there.
+/// Waits for a long operation, and checks now and then that Main still answers.
 pub(crate) async fn while_main_answers<T>(
     path: &Path,
     answer: impl Future<Output = anyhow::Result<T>>,
@@ -175,7 +166,7 @@ pub(crate) async fn while_main_answers<T>(
                 let mut client = Client::connect_to(path).await?;
                 whole(client.send(Method::GET, &Route::new(&["version"]), Bytes::new()).await?).await
             };
-            // That it is busy is an answer, and that it has gone the answer itself will say.
+            // Only silence counts: busy is an answer, and a gone Main ends `answer` itself.
             if let Err(error) = within(QUERY_TIMEOUT, look).await
                 && error.is::<Unanswered>()
             {
@@ -189,20 +180,17 @@ pub(crate) async fn while_main_answers<T>(
     }
 }
 
-/// Everything of an answer's body.
 async fn whole(response: Response<Incoming>) -> anyhow::Result<Bytes> {
     Ok(response.into_body().collect().await.context("Main hung up in the middle of an answer")?.to_bytes())
 }
 
-/// All but what stands for itself everywhere in a URL.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
 
-/// A route with its arguments, each encoded as it must be.
 #[derive(Debug)]
 pub(crate) struct Route(String);
 
 impl Route {
-    /// `/v1` and these segments.
+    /// `/v1/` and the segments.
     pub(crate) fn new(segments: &[&str]) -> Self {
         let mut route = String::from("/v1");
         for segment in segments {
@@ -212,7 +200,6 @@ impl Route {
         Self(route)
     }
 
-    /// Adds an argument, if it has a value.
     pub(crate) fn with(mut self, name: &str, value: Option<&str>) -> Self {
         if let Some(value) = value {
             self.0.push(if self.0.contains('?') { '&' } else { '?' });
@@ -223,7 +210,7 @@ impl Route {
         self
     }
 
-    /// An empty segment would be another route, or none.
+    /// Refuses empty segments: they would name another route.
     pub(crate) fn named(segments: &[&str]) -> anyhow::Result<Self> {
         if segments.contains(&"") {
             return Err(Usage("a name cannot be empty".to_owned()).into());
@@ -232,17 +219,15 @@ impl Route {
     }
 }
 
-/// The lines of a stream.
 pub(crate) struct Lines {
     body: Incoming,
     buffer: BytesMut,
-    /// Bytes of the buffer in which there is no end of a line.
+    /// Bytes at the start of the buffer without a line feed.
     searched: usize,
 }
 
 impl Lines {
-    /// Hands each line, without its end, to `print`, until Main ends the stream or whoever reads
-    /// what is printed has gone.
+    /// Passes each line, without its end, to `print`, until Main ends the stream or the reader of stdout leaves.
     pub(crate) async fn print(mut self, print: impl Fn(&[u8]) -> anyhow::Result<()>) -> anyhow::Result<()> {
         let mut reader_left = std::pin::pin!(output::reader_left());
         loop {
@@ -256,7 +241,7 @@ impl Lines {
         }
     }
 
-    /// The next line, without its end; none when Main has ended the stream.
+    /// The next line, without its end. `None` when Main has ended the stream.
     pub(crate) async fn next(&mut self) -> anyhow::Result<Option<Bytes>> {
         loop {
             let unseen = self.buffer.get(self.searched..).unwrap_or_default();
@@ -282,7 +267,7 @@ impl Lines {
 async fn handshake(path: &Path) -> anyhow::Result<SendRequest<Full<Bytes>>> {
     let stream = connect(path).await.map_err(|source| {
         let hint = match source.kind() {
-            // Somebody listens, and has not taken any connection for as long.
+            // Main listens, and accepted no connection in that time.
             io::ErrorKind::WouldBlock => return anyhow::Error::from(Unanswered(CONNECT_TIMEOUT)),
             io::ErrorKind::InvalidInput => {
                 return Usage(SocketError::Path(path.to_owned()).to_string()).into();
@@ -295,7 +280,7 @@ async fn handshake(path: &Path) -> anyhow::Result<SendRequest<Full<Bytes>>> {
         Unreachable { path: path.to_owned(), hint, source }.into()
     })?;
     let (requests, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    // Ends with this command, or when Main hangs up, which the request in hand is told.
+    // The task ends with the command or when Main hangs up. The pending request gets that error.
     tokio::spawn(async move { drop(connection.await) });
     Ok(requests)
 }
@@ -304,7 +289,7 @@ async fn connect(path: &Path) -> io::Result<UnixStream> {
     let started = Instant::now();
     loop {
         match UnixStream::connect(path).await {
-            // The backlog is full, and a Unix socket does not wait for room in it.
+            // The backlog is full. A Unix socket does not wait for room in it.
             Err(error)
                 if error.kind() == io::ErrorKind::WouldBlock && started.elapsed() < CONNECT_TIMEOUT =>
             {

@@ -1,5 +1,5 @@
-//! `weir keygen` and `weir compile`: artifacts for devices that do not compile themselves. And the process
-//! in which `weir` compiles whatever it compiles.
+//! `weir keygen` and `weir compile`: artifacts for devices that do not compile. Also the child process in which
+//! every `weir` command compiles.
 
 use std::{
     fs::{self, OpenOptions},
@@ -20,15 +20,14 @@ use crate::{
     progress,
 };
 
-/// What this program starts itself with, and nobody else does.
+/// The argument with which this program starts itself to compile.
 const HELPER: &str = "compile-helper";
 
-/// In a process of this same program, even if its file was replaced since it was started.
+/// Compiles in a child process of this program, even if its file was replaced since.
 pub(crate) fn compilation() -> Compilation {
     Compilation::Child { program: "/proc/self/exe".into(), arguments: vec![HELPER.into()] }
 }
 
-/// Whether this process is there to compile one component, and for nothing else.
 pub(crate) fn is_helper() -> bool {
     std::env::args_os().nth(1).is_some_and(|first| first == HELPER)
 }
@@ -48,13 +47,12 @@ pub(crate) fn compile(args: &CompileArgs) -> anyhow::Result<()> {
     let output = args.output.clone().unwrap_or_else(|| args.file.with_extension("cwasm"));
     anyhow::ensure!(
         output != args.file,
-        "the artifact would take the place of `{}`: name another",
+        "the artifact would overwrite `{}`: choose another `--output`",
         output.display()
     );
     write(&output, &artifact).with_context(|| format!("cannot write `{}`", output.display()))
 }
 
-/// Writes a key that is nobody's yet where nothing is yet.
 fn make_key(file: &Path) -> anyhow::Result<SigningKey> {
     let failed = || format!("cannot make the key `{}`", file.display());
     let key = SigningKey::generate().with_context(failed)?;
@@ -70,7 +68,7 @@ fn read_key(file: &Path) -> anyhow::Result<SigningKey> {
     SigningKey::from_pem(&fs::read_to_string(file).with_context(failed)?).with_context(failed)
 }
 
-/// Writes all of a file, or leaves what was there.
+/// Writes the whole file, or leaves the old one.
 fn write(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let permissions = fs::Permissions::from_mode(0o644);

@@ -17,16 +17,13 @@ use crate::{
     plan, tables,
 };
 
-/// Between two looks whether Main has gone, once it said that it goes.
 const GONE_PAUSE: Duration = Duration::from_millis(10);
 
-/// Time for Main to go once it has stopped everything and said so.
+/// From Main's last event to the end of its process.
 const GONE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Between two tables of `weir ps --watch`.
 const WATCH_PAUSE: Duration = Duration::from_secs(2);
 
-/// Clears a terminal.
 const CLEAR: &str = "\x1b[2J\x1b[H";
 
 pub(crate) async fn ps(args: PsArgs) -> anyhow::Result<()> {
@@ -108,7 +105,6 @@ pub(crate) async fn reload(ReloadArgs { id, json, target }: ReloadArgs) -> anyho
     }
 }
 
-/// Has Main apply its configuration as it is now.
 async fn apply(target: &Target, json: bool) -> anyhow::Result<()> {
     let mut client = Client::connect(target).await?;
     let route = Route::new(&["reload"]);
@@ -148,11 +144,11 @@ fn say(report: &model::Reloaded) -> anyhow::Result<()> {
     if report.is_empty() { output::line("nothing to add, to remove or to change") } else { Ok(()) }
 }
 
-/// Has Main do something to each of these; what is refused of one says nothing of the others.
+/// Sends the order to each extension. A refusal does not stop the others.
 async fn orders(OrderArgs { ids, all, json, target }: OrderArgs, verb: &str) -> anyhow::Result<()> {
     let mut client = Client::connect(&target).await?;
     let ids = if all { configured(&mut client).await? } else { ids };
-    // The other way round: most stand after what they require.
+    // In reverse: most extensions come after those that they require.
     let ids: Vec<String> = if all && verb == "stop" { ids.into_iter().rev().collect() } else { ids };
     let mut refused = None;
     for id in ids {
@@ -168,13 +164,12 @@ async fn orders(OrderArgs { ids, all, json, target }: OrderArgs, verb: &str) -> 
     refused.map_or(Ok(()), Err)
 }
 
-/// The ids of all extensions that are configured, in their order.
 async fn configured(client: &mut Client) -> anyhow::Result<Vec<String>> {
     let model::Extensions { extensions } = client.get(&Route::new(&["extensions"])).await?;
     Ok(extensions.into_iter().map(|extension| extension.id).collect())
 }
 
-/// Has Main do something to an extension; its deadlines bound how long that takes.
+/// Sends an order to one extension. Main's deadlines bound the time that it takes.
 async fn order(client: &mut Client, id: &str, verb: &str, json: bool) -> anyhow::Result<()> {
     let route = Route::named(&["extensions", id, verb])?;
     let body = client.ask(Method::POST, &route, Bytes::new(), Patience::WhileMainAnswers).await?;
@@ -190,7 +185,7 @@ pub(crate) async fn shutdown(args: ShutdownArgs) -> anyhow::Result<()> {
     let mut events = Client::connect_to(&socket).await?.stream(&Route::new(&["main-events"])).await?;
     let mut client = Client::connect_to(&socket).await?;
     client.ask(Method::POST, &Route::new(&["shutdown"]), Bytes::new(), Patience::Query).await?;
-    // This stream ends when all extensions have ended, which their deadlines bound.
+    // The stream ends when all extensions have ended.
     let ended = async {
         while let Ok(Some(_event)) = events.next().await {}
         Ok(())
@@ -208,7 +203,6 @@ pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> anyhow::Result<T> {
     serde_json::from_slice(body).context("cannot read the answer of Main; is it of another version?")
 }
 
-/// The failures of all extensions, from what Main says of them.
 fn failures(all: &Value) -> Vec<&Value> {
     let extensions = all.get("extensions").and_then(Value::as_array).into_iter().flatten();
     extensions.filter_map(|extension| extension.get("failures")?.as_array()).flatten().collect()

@@ -1,5 +1,4 @@
-//! How a failure ends the process: what is printed, and the exit code, which `docs/command-line.md`
-//! promises.
+//! How a failure is printed, and the exit code that `docs/command-line.md` promises for it.
 
 use std::process::ExitCode;
 
@@ -15,24 +14,22 @@ use crate::{
     output::{self, OutputClosed, printable},
 };
 
-/// Arguments that make no sense, found only after clap was content with them.
+/// Wrong arguments that clap cannot find.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Usage(pub(crate) String);
 
-/// What was wrong has been said already.
 #[derive(Debug, thiserror::Error)]
 #[error("failed")]
 pub(crate) struct Said;
 
-/// A hook ended a run, which has been said already.
+/// A hook ended the run. This was already printed.
 #[derive(Debug, thiserror::Error)]
 #[error("a hook has failed")]
 pub(crate) struct HookFailed(pub(crate) HookOutcome);
 
-/// Says what went wrong and picks the exit code.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
-    // Whoever read the output has seen enough.
+    // The reader of the output needed no more.
     if error.is::<OutputClosed>() {
         return ExitCode::SUCCESS;
     }
@@ -42,12 +39,11 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(code(error))
 }
 
-/// Says what went wrong.
 pub(crate) fn say(error: &anyhow::Error) {
     output::complain(&format!("error: {}", chain(error)));
 }
 
-/// An error and its causes, safe for a terminal: on one line, but for what is wrong with a configuration.
+/// The error and its causes, safe for a terminal. On one line, except for errors of a configuration.
 pub(crate) fn chain(error: &anyhow::Error) -> String {
     let text = format!("{error:#}");
     if has_lines(error) {
@@ -57,7 +53,7 @@ pub(crate) fn chain(error: &anyhow::Error) -> String {
     }
 }
 
-/// Whether an error shows lines of a configuration. Others may have lines that a stranger wrote.
+/// Whether the error shows lines of a configuration. Lines in other errors may be a third party's.
 fn has_lines(error: &anyhow::Error) -> bool {
     error.is::<ConfigErrors>()
         || error.is::<Usage>()

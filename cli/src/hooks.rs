@@ -1,6 +1,6 @@
-//! `weir hooks`: directories of hooks, run in this process.
+//! `weir hooks`: runs a directory of hooks in this process.
 //!
-//! A signal ends it as it would any other: what runs is sandboxed, and leaves nothing to clean up.
+//! A signal ends the process: the hooks are sandboxed and leave nothing to clean up.
 
 use std::{
     error::Error,
@@ -50,7 +50,6 @@ pub(crate) fn run(args: &HooksRunArgs) -> anyhow::Result<()> {
     if report.is_success() { Ok(()) } else { Err(HookFailed(report.outcome().clone()).into()) }
 }
 
-/// The hooks that a file configures under this name.
 fn configured(file: &Path, name: &Path) -> anyhow::Result<(HookDirName, Config)> {
     let config = weir_host::load(file)?;
     let hooks = config.section::<HooksConfig>().cloned().unwrap_or_default().0;
@@ -59,7 +58,7 @@ fn configured(file: &Path, name: &Path) -> anyhow::Result<(HookDirName, Config)>
     Ok((name.clone(), alone(config.main, name, dir)))
 }
 
-/// The hooks of a directory that no file configures, in a class as it would be in a file.
+/// The hooks of a directory without a configuration. They have the class as a file would set it.
 fn asked_for(args: &HooksRunArgs) -> anyhow::Result<(HookDirName, Config)> {
     let text = format!("hooks.run = {{ dir = \".\", class = \"{}\" }}", args.class);
     let config = weir_host::parse(&text, "weir hooks run", Path::new("."))?;
@@ -84,12 +83,11 @@ fn asked_for(args: &HooksRunArgs) -> anyhow::Result<(HookDirName, Config)> {
     Ok((name, config))
 }
 
-/// As paths of files are: those that overlap are found by their texts.
+/// Makes paths absolute, as those of files are. Overlaps are found by comparing text.
 fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
     path::absolute(path).with_context(|| format!("cannot find the directory `{}`", path.display()))
 }
 
-/// A Main with nothing but these hooks.
 fn alone(mut main: MainConfig, name: HookDirName, dir: HookDirConfig) -> Config {
     main.serves.clear();
     let mut config = Config::new(main, Vec::new());
@@ -110,7 +108,7 @@ fn call(args: &HooksRunArgs) -> anyhow::Result<HookCall> {
     Ok(call)
 }
 
-/// What has failed, and not that it did in a blocking call.
+/// Removes the layer that says the call was blocking.
 fn of_call<E: Error + Send + Sync + 'static>(error: BlockingError<E>) -> anyhow::Error {
     match error {
         BlockingError::Call(error) => error.into(),

@@ -1,4 +1,4 @@
-//! Where the control socket of Main is.
+//! Finds the control socket of Main.
 
 use std::{
     env,
@@ -9,11 +9,10 @@ use weir_host::MainConfig;
 
 use crate::args::Target;
 
-/// Overrides what the configuration says.
 const VARIABLE: &str = "WEIR_SOCKET";
 
-/// The socket of the Main that a command is for: what its arguments say, else the environment, else
-/// the default. Of a file only this is read: it may have changed since Main did.
+/// The socket for a command: from its arguments, else the environment, else the default. Of a configuration
+/// only this key is read, since the file may have changed after Main read it.
 pub(crate) fn socket(target: &Target) -> anyhow::Result<PathBuf> {
     match target {
         Target { socket: Some(socket), .. } => Ok(socket.clone()),
@@ -22,7 +21,6 @@ pub(crate) fn socket(target: &Target) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// The socket that is to be used instead of the one of the configuration.
 pub(crate) fn overridden(argument: Option<&Path>) -> Option<PathBuf> {
     let variable = || env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
     argument.map(Path::to_owned).or_else(variable)

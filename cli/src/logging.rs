@@ -1,4 +1,4 @@
-//! Lines on stderr: what Main and its extensions have to say while they run.
+//! The log on stderr: lines of Main and its extensions.
 
 mod stderr;
 
@@ -32,10 +32,10 @@ use crate::{
     output::{counted, printable, printable_json},
 };
 
-/// What `weir run` writes to stderr; other commands write there themselves.
+/// The log of `weir run`. Other commands write to stderr directly.
 static LINES: OnceLock<Lines> = OnceLock::new();
 
-/// Sets up the process's log. `RUST_LOG` chooses what is in it; `info` and above, if not set.
+/// Sets up the log. `RUST_LOG` sets the filter; `info` by default.
 pub(crate) fn init(format: LogFormat) -> anyhow::Result<()> {
     let filter = EnvFilter::builder().with_default_directive(Level::INFO.into()).from_env()?;
     let lines = LINES.get_or_init(Lines::default);
@@ -46,7 +46,7 @@ pub(crate) fn init(format: LogFormat) -> anyhow::Result<()> {
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(move || LogWriter { lines, format })
-        // It would write to stderr itself, and panic where that has no reader.
+        // The subscriber would write to stderr itself, and panic if stderr is closed.
         .log_internal_errors(false);
     match format {
         LogFormat::Json => log.json().flatten_event(true).init(),
@@ -59,37 +59,36 @@ pub(crate) fn init(format: LogFormat) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says something in a line below those of the log, on a terminal. Empty: that line is removed.
+/// Shows a text below the log, on a terminal. An empty text removes it.
 pub(crate) fn show_below(text: String) {
     if let Some(lines) = LINES.get() {
         lines.show_below(text);
     }
 }
 
-/// Puts a text, with the end of its last line, behind the lines of the log. False if this process has no log.
+/// Appends whole lines to the log. False if this process has no log.
 pub(crate) fn append(text: &str) -> bool {
     let Some(lines) = LINES.get() else { return false };
-    // It says why the process ends: it had better not be the one that finds no room.
+    // The text says why the process ends, so it must find room.
     lines.flush();
     lines.push(text.as_bytes());
     true
 }
 
-/// Waits a short while for the lines of the log to be read.
+/// Waits briefly for the reader of the log.
 pub(crate) fn flush() {
     if let Some(lines) = LINES.get() {
         lines.flush();
     }
 }
 
-/// A line, from the subscriber's buffer to those that wait.
 struct LogWriter {
     lines: &'static Lines,
     format: LogFormat,
 }
 
 impl Write for LogWriter {
-    /// The subscriber hands over one whole line at a time.
+    /// Gets one whole line per call.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         match (self.format, str::from_utf8(line)) {
             (LogFormat::Json, Ok(json)) => self.lines.push(printable_json(json).as_bytes()),
@@ -103,7 +102,6 @@ impl Write for LogWriter {
     }
 }
 
-/// What stands where lines were lost.
 fn lost_line(format: LogFormat, lost: u64) -> String {
     let message = format!("{} lost: stderr was not read fast enough", counted(lost, "line"));
     let mut time = String::new();
@@ -117,7 +115,7 @@ fn lost_line(format: LogFormat, lost: u64) -> String {
     }
 }
 
-/// What Rust itself would write to stderr, and wait for its reader.
+/// The text that Rust's own panic hook writes. That hook would wait for the reader of stderr.
 fn panicked(panic: &panic::PanicHookInfo<'_>) -> String {
     let thread = thread::current();
     let trace = Backtrace::capture();
@@ -128,8 +126,7 @@ fn panicked(panic: &panic::PanicHookInfo<'_>) -> String {
     format!("thread '{}' {panic}\n{trace}", thread.name().unwrap_or("unnamed"))
 }
 
-/// `TIME LEVEL [extension] message key=value`: what comes of an extension starts with its id, and
-/// what does not has none.
+/// Writes `TIME LEVEL [extension] message key=value`. Only lines of an extension have an id.
 struct Human;
 
 impl<S, N> FormatEvent<S, N> for Human
@@ -178,7 +175,7 @@ impl Visit for Parts {
         match field.name() {
             "message" => self.message = printable(&format!("{value:?}")),
             "extension" => self.extension = Some(printable(&format!("{value:?}"))),
-            // Where in the extension a line was written matters to its author: `weir logs --json`.
+            // Only the extension's author needs the source line: `weir logs --json` has it.
             "source" => {}
             name => {
                 self.fields.push_str(&printable(&format!(" {name}={value:?}")));

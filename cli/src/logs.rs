@@ -31,7 +31,7 @@ pub(crate) async fn logs(args: LogsArgs) -> anyhow::Result<()> {
         .await
 }
 
-/// Whether a line was logged before that; of what is not understood that is not known.
+/// Whether the line is older than `since`. False for entries that this version does not know.
 fn is_before(line: &[u8], since: SystemTime) -> bool {
     let Ok(LogEntry::Line { time, .. }) = serde_json::from_slice(line) else { return false };
     humantime::parse_rfc3339(&time).is_ok_and(|time| time < since)

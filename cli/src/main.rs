@@ -1,8 +1,7 @@
 //! `weir`: runs extensions, and talks to the Main that runs them.
 //!
-//! Every command is a module. Those that talk to Main do so over its control socket, as any program
-//! could; only `run`, `check`, `hooks`, `inspect`, `compile`, `symbolise`, `keygen` and `limits --file` use the library for
-//! more than names.
+//! One module per command. Commands for a running Main use only its control socket. `run`, `check`, `hooks`,
+//! `inspect`, `compile`, `symbolise`, `keygen` and `limits --file` use the library itself.
 
 mod args;
 mod check;

@@ -64,13 +64,13 @@ pub(crate) async fn tail(args: TailArgs) -> anyhow::Result<()> {
         .await
 }
 
-/// Text of a provider's own, further in, so that it can look like nothing that this command says.
+/// Indents a provider's text, so that it cannot look like this command's own output.
 fn further_in(answer: &[u8]) -> String {
     let text = String::from_utf8_lossy(answer);
     text.lines().map(|line| format!("    {}\n", printable(line))).collect()
 }
 
-/// Who got an event, and who did not.
+/// The outcome of a publication.
 fn received(&model::Receipt { delivered, shed, refused }: &model::Receipt) -> String {
     let mut text = format!("delivered to {}", counted(delivered.into(), "subscription"));
     if shed > 0 {

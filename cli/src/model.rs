@@ -1,4 +1,4 @@
-//! What Main says, as far as people are shown it. What a newer Main adds is passed over.
+//! Main's answers, as far as people see them. Fields of a newer Main are ignored.
 
 use serde::Deserialize;
 use serde_json::{Map, Number, Value, value::RawValue};
@@ -85,7 +85,7 @@ pub(crate) enum HistoryEvent {
         cause: String,
         hash: Option<String>,
     },
-    /// Of a newer Main.
+    /// From a newer Main.
     #[serde(other)]
     Other,
 }
@@ -106,7 +106,6 @@ pub(crate) struct LimitHit {
     pub(crate) allowed: Number,
 }
 
-/// What came of a reload of the configuration.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Reloaded {
@@ -131,7 +130,6 @@ impl Reloaded {
     }
 }
 
-/// What a reload of the configuration would do.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Plan {
@@ -214,7 +212,6 @@ pub(crate) struct LimitSource {
     pub(crate) text: String,
 }
 
-/// A line of `logs`.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum LogEntry {
@@ -231,7 +228,6 @@ pub(crate) enum LogEntry {
     },
 }
 
-/// A line of `events`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Event<'a> {
@@ -327,7 +323,6 @@ pub(crate) struct Jobs {
 pub(crate) struct Job {
     pub(crate) id: u64,
     pub(crate) sender: String,
-    /// When it was put.
     pub(crate) put: String,
     pub(crate) deliveries: u32,
     pub(crate) died_in: Option<String>,

@@ -1,5 +1,4 @@
-//! What goes to stdout: a reader that leaves is no error, and nothing from outside can play with the
-//! terminal.
+//! Writes to stdout. A reader that leaves is no error, and no outside text can control the terminal.
 
 use std::{
     io::{self, ErrorKind, IsTerminal, Write},
@@ -11,12 +10,11 @@ use weir_host::names::{harmless, is_harmful};
 
 use crate::logging;
 
-/// Whoever read stdout has gone.
+/// The reader of stdout has left.
 #[derive(Debug, thiserror::Error)]
 #[error("the output was closed")]
 pub(crate) struct OutputClosed;
 
-/// Writes bytes as they are.
 pub(crate) fn write(bytes: &[u8]) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
@@ -25,24 +23,22 @@ pub(crate) fn write(bytes: &[u8]) -> anyhow::Result<()> {
     }
 }
 
-/// Waits until whoever reads stdout has gone, which a write would notice only when there is something
-/// to write.
+/// Waits until the reader of stdout leaves. A write would notice that only when there is something to write.
 pub(crate) async fn reader_left() -> OutputClosed {
-    // A clone, only to watch it: that it is in blocking mode does not matter.
+    // A clone just to watch. Its blocking mode does not matter.
     let stdout = io::stdout().as_fd().try_clone_to_owned().and_then(pipe::Sender::from_owned_fd_unchecked);
     match stdout {
         Ok(stdout) if stdout.ready(Interest::ERROR).await.is_ok_and(|ready| ready.is_error()) => OutputClosed,
-        // A file, which nobody reads along.
+        // Stdout is a file, which has no reader.
         _ => std::future::pending().await,
     }
 }
 
-/// Writes a line.
 pub(crate) fn line(text: &str) -> anyhow::Result<()> {
     write(format!("{text}\n").as_bytes())
 }
 
-/// Writes a line of JSON: as it is, or with its characters escaped for a person's terminal.
+/// Writes a line of JSON. On a terminal, harmful characters are escaped.
 pub(crate) fn json_line(json: &[u8]) -> anyhow::Result<()> {
     match is_terminal() {
         true => line(&printable_json(&String::from_utf8_lossy(json))),
@@ -50,19 +46,19 @@ pub(crate) fn json_line(json: &[u8]) -> anyhow::Result<()> {
     }
 }
 
-/// Says something on stderr; that nobody reads it changes nothing.
+/// Writes a line to stderr and ignores errors.
 pub(crate) fn complain(text: &str) {
     if !logging::append(&format!("{text}\n")) {
         let _nobody_reads = writeln!(io::stderr(), "{text}");
     }
 }
 
-/// Whether a person reads along.
+/// Whether a person reads stdout.
 pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Writes JSON: laid out for a person, on one line for a program.
+/// Writes JSON: indented on a terminal, else on one line.
 pub(crate) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     if is_terminal() {
         line(&printable_json(&serde_json::to_string_pretty(value)?))
@@ -71,8 +67,8 @@ pub(crate) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     }
 }
 
-/// JSON with all escaped that `printable` escapes, and still the same JSON: such characters stand only
-/// in its strings, but for the line feeds between its lines.
+/// Escapes the characters that `printable` escapes; the JSON stays equal. Outside strings such a character can
+/// only be a line feed between lines.
 pub(crate) fn printable_json(json: &str) -> String {
     let mut clean = String::with_capacity(json.len());
     for character in json.chars() {
@@ -85,12 +81,12 @@ pub(crate) fn printable_json(json: &str) -> String {
     clean
 }
 
-/// `text` with all escaped that could move the cursor, forge a line, turn text around or stand in it unseen.
+/// Escapes characters that move the cursor, forge a line, reverse text or are invisible.
 pub(crate) fn printable(text: &str) -> String {
     harmless(text, usize::MAX)
 }
 
-/// A number of things, as in `2 jobs`.
+/// A number and its noun, as in `2 jobs`.
 pub(crate) fn counted(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,4 +1,4 @@
-//! Payloads: where those that are sent come from, and how those that Main shows are shown to people.
+//! Reads payloads to send, and shows received payloads to people.
 
 use std::{fs::File, io::Read};
 
@@ -8,15 +8,14 @@ use serde_json::value::RawValue;
 
 use crate::output::printable;
 
-/// Bytes of a payload: what Main accepts.
+/// The largest payload that Main accepts, in bytes.
 const MAX_PAYLOAD: u64 = 64 * 1024 * 1024;
 
-/// Whether a payload's argument says where it is to be read, and is not the payload.
+/// Whether the argument names a source instead of being the payload.
 pub(crate) fn names_source(text: &str) -> bool {
     text == "-" || text.starts_with('@')
 }
 
-/// The payload that an argument stands for.
 pub(crate) fn payload(argument: Option<&str>) -> anyhow::Result<Bytes> {
     match argument {
         None => Ok(Bytes::new()),
@@ -28,12 +27,11 @@ pub(crate) fn payload(argument: Option<&str>) -> anyhow::Result<Bytes> {
     }
 }
 
-/// All that a file has.
 pub(crate) fn file(path: &str) -> anyhow::Result<Bytes> {
     File::open(path).map_err(Into::into).and_then(read).with_context(|| format!("cannot read `{path}`"))
 }
 
-/// A payload on one line, of the form in which Main sent it: JSON, text or base64. None if it sent none.
+/// A payload on one line, in the form that Main sent: JSON, text or base64. `None` if it sent none.
 pub(crate) fn shown(json: Option<&RawValue>, text: Option<&str>, base64: Option<&str>) -> Option<String> {
     let shown = match (json, text, base64) {
         (Some(json), ..) => json.get().to_owned(),
@@ -49,7 +47,7 @@ fn read(source: impl Read) -> anyhow::Result<Bytes> {
     source.take(MAX_PAYLOAD + 1).read_to_end(&mut bytes)?;
     anyhow::ensure!(
         bytes.len() as u64 <= MAX_PAYLOAD,
-        "it has over {MAX_PAYLOAD} bytes, as many as a payload can have"
+        "it has over {MAX_PAYLOAD} bytes, the limit of a payload"
     );
     Ok(bytes.into())
 }

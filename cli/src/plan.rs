@@ -1,4 +1,4 @@
-//! `weir plan`, and what `weir status` says of it.
+//! `weir plan`, and its summary in `weir status`.
 
 use bytes::Bytes;
 use hyper::Method;
@@ -13,7 +13,7 @@ use crate::{
     output::{self, printable},
 };
 
-/// Digits of a hash that tell versions apart.
+/// Digits of a hash that identify a version.
 const SHORT_HASH: usize = 12;
 
 pub(crate) async fn plan(PlanArgs { id, json, target }: PlanArgs) -> anyhow::Result<()> {
@@ -35,7 +35,7 @@ pub(crate) async fn plan(PlanArgs { id, json, target }: PlanArgs) -> anyhow::Res
     if json { Ok(()) } else { output::write(text(&plan).as_bytes()) }
 }
 
-/// Whether an extension runs as the file has it, in words. None: that cannot be known.
+/// Compares the running extension with the file, in words. `None` if that is impossible.
 pub(crate) async fn compared(client: &mut Client, id: &str) -> Option<&'static str> {
     let body = ask(client, Some(id), Patience::Query).await.ok()?;
     let plan: Plan = read(&body).ok()?;

@@ -1,15 +1,14 @@
-//! A line on a terminal while something takes long: what that is, and the time that it has taken.
+//! A line on a terminal during long work: what it is, and the time so far.
 //!
-//! Nothing is drawn where stderr is no terminal.
+//! Draws nothing if stderr is no terminal.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// How often the time is drawn.
+/// Interval at which the time is drawn.
 pub(crate) const TICK: Duration = Duration::from_secs(1);
 
-/// Draws what is done until it is done.
 pub(crate) fn during<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let line = line();
     line.set_message(what.to_owned());
@@ -19,7 +18,6 @@ pub(crate) fn during<T>(what: &str, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// A line that is drawn whenever it changes.
 pub(crate) fn line() -> ProgressBar {
     let style = ProgressStyle::with_template("{elapsed:>4} {wide_msg}");
     ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))

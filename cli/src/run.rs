@@ -1,7 +1,7 @@
 //! `weir run`: the process that is Main.
 //!
-//! Its own thread waits for signals and for Main to end, and tells a service manager how Main is; all else
-//! happens on Main's worker thread.
+//! The main thread waits for signals and for Main's end, and informs the service manager. All else runs on
+//! Main's worker thread.
 
 mod hang_up;
 mod notify;
@@ -28,7 +28,7 @@ use weir_host::{
 use self::{notify::ServiceManager, own_file::OwnFile};
 use crate::{args::RunArgs, compile::compilation, locate, logging, progress};
 
-/// Bytes from which on memory comes straight from the system.
+/// From this size on, in bytes, memory is mapped straight from the system.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const LARGE_BLOCK: libc::c_int = 1024 * 1024;
 
@@ -69,8 +69,8 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
         })
 }
 
-/// Raises the soft limit on open files to the hard one: all extensions share it, and many systems set
-/// it for programs that still use `select`.
+/// Raises the soft limit on open files to the hard one. All extensions share it, and many systems keep it low
+/// for programs that use `select`.
 fn allow_all_descriptors() {
     let limits = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, ..limits }) {
@@ -78,18 +78,18 @@ fn allow_all_descriptors() {
     }
 }
 
-/// Has what holds a large payload given back to the system as soon as it is freed. By itself glibc keeps blocks of up to 32 MiB
-/// once there was one.
+/// Returns the memory of large payloads to the system at once. By default glibc raises its threshold for that to
+/// up to 32 MiB after the first large block.
 fn return_large_blocks() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[expect(unsafe_code, reason = "the only way to set it")]
-    // SAFETY: it takes no pointer, and this thread is the only one that does it.
+    // SAFETY: it takes no pointer, and only this thread calls it.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BLOCK);
     }
 }
 
-/// Ends when Main has ended, which a signal asks it to.
+/// Ends with Main. A signal asks Main to end.
 async fn watch(
     control: &Control,
     started: Started,
@@ -101,15 +101,15 @@ async fn watch(
     let mut started = std::pin::pin!(started.wait());
     let (mut is_started, mut is_told_to_end, mut is_stopping) = (false, false, false);
     let (is_watched, mut tick) = (io::stderr().is_terminal(), tokio::time::interval(progress::TICK));
-    // Some may have been ready before events were listened to.
+    // Extensions may have been ready before the stream of events began.
     let mut seen_ready = HashSet::new();
     loop {
         tokio::select! {
-            // What Main said is heard before the end, and a shutdown before a start that it cut short.
+            // Main's events come before its end, and a shutdown before the start that it cut short.
             biased;
             name = signals.next() => {
                 if is_told_to_end {
-                    // Saying so first would wait for whoever reads stderr.
+                    // A log line first would wait for the reader of stderr.
                     process::exit(1);
                 }
                 is_told_to_end = true;
@@ -135,7 +135,7 @@ async fn watch(
                         manager.stopping();
                     }
                     MainEvent::Reloading if is_up => manager.reloading(),
-                    // What was missed may be that a reload has begun, or ended.
+                    // The lost events may include the beginning or the end of a reload.
                     MainEvent::Lagged { .. } if is_up && control.is_reloading() => manager.reloading(),
                     MainEvent::Reloaded | MainEvent::Lagged { .. } if is_up => {
                         manager.ready(&readiness(&control.extensions()));
@@ -158,8 +158,8 @@ async fn watch(
     }
 }
 
-/// Gives the system what was freed: a start and a reload take a few times the memory of what they load, and glibc
-/// keeps that.
+/// Returns freed memory to the system. A start or reload takes several times the memory of what it loads, and
+/// glibc keeps it.
 fn give_back_freed() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[expect(unsafe_code, reason = "the only way to ask for it")]
@@ -169,7 +169,7 @@ fn give_back_freed() {
     }
 }
 
-/// Says how each extension came up. Why one failed has been said when it did, and of some that they are ready.
+/// Logs how each extension came up, unless that was logged already. Failures log their own reason.
 fn summarize(extensions: &[ExtensionStatus], seen_ready: &HashSet<ExtensionId>) {
     for ExtensionStatus { id, state, .. } in extensions {
         match state {
@@ -188,7 +188,6 @@ fn readiness(extensions: &[ExtensionStatus]) -> String {
     format!("{ready} of {} extensions are ready", extensions.len())
 }
 
-/// How far the start is.
 fn progress(extensions: &[ExtensionStatus]) -> String {
     let compiled = extensions.iter().filter(|extension| extension.compiling.is_some());
     let compiled: Vec<_> = compiled.map(|extension| format!("`{}`", extension.id)).collect();
@@ -198,7 +197,6 @@ fn progress(extensions: &[ExtensionStatus]) -> String {
     }
 }
 
-/// The signals that end a service, and a program on a terminal.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,

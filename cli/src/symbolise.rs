@@ -1,7 +1,7 @@
-//! `weir symbolise`: from the functions of a trace, and where in them, to lines of the source.
+//! `weir symbolise`: from functions and offsets of a trace to lines of the source.
 //!
-//! The debug information is DWARF, whose addresses in WebAssembly count from the contents of the code section
-//! (<https://yurydelendik.github.io/webassembly-dwarf/>). Its author trusts the file: it is read whole.
+//! The debug information is DWARF. Its addresses count from the start of the code section's contents
+//! (<https://yurydelendik.github.io/webassembly-dwarf/>). The user trusts the file, so it is read whole.
 
 use std::{fs, ops::Range};
 
@@ -27,7 +27,7 @@ pub(crate) fn symbolise(args: &SymboliseArgs) -> anyhow::Result<()> {
         "-" => payload(Some("-"))?,
         path => payload::file(path)?,
     };
-    let failure: Value = serde_json::from_slice(&failure).context("what is to be symbolised is not JSON")?;
+    let failure: Value = serde_json::from_slice(&failure).context("the failure is not JSON")?;
     let trace = trace(&failure)?;
     ensure!(
         trace.iter().any(|text| place(text).is_some()),
@@ -51,17 +51,14 @@ pub(crate) fn symbolise(args: &SymboliseArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A function of a trace.
 #[derive(Debug, Serialize)]
 struct Function<'a> {
-    /// As it stands in the trace.
     #[serde(rename = "function")]
     text: &'a str,
-    /// Where it was: in what was inlined first, in itself last. Empty where nothing is known of it.
+    /// Inlined functions first, the function itself last. Empty if nothing is known.
     lines: Vec<Line>,
 }
 
-/// A line of the source, and the function that it is in.
 #[derive(Debug, Serialize)]
 struct Line {
     function: Option<String>,
@@ -80,7 +77,7 @@ impl std::fmt::Display for Line {
     }
 }
 
-/// The trace of a failure, or of the last of several.
+/// The trace of a failure, or of the last failure in a list.
 fn trace(json: &Value) -> anyhow::Result<Vec<&str>> {
     let failure = match json.get("failures").and_then(Value::as_array) {
         Some(failures) => failures.last().context("it has not failed")?,
@@ -90,26 +87,24 @@ fn trace(json: &Value) -> anyhow::Result<Vec<&str>> {
     Ok(trace.iter().filter_map(Value::as_str).collect())
 }
 
-/// Which function of its module stands in a trace, and the offset in it: the end of the text, which Weir writes.
+/// The function's index and the offset: the end of the text, in Weir's own format.
 fn place(text: &str) -> Option<(u32, u64)> {
     let (before, offset) = text.rsplit_once(" +0x")?;
     let (_, number) = before.rsplit_once("function ")?;
     Some((number.parse().ok()?, u64::from_str_radix(offset, 16).ok()?))
 }
 
-/// A module with debug information.
 #[derive(Default)]
 struct Module<'a> {
     imported: u32,
-    /// Where the contents of its code section begin in the file.
+    /// Offset of the code section's contents in the file.
     code: usize,
-    /// Its own functions.
     bodies: Vec<Range<usize>>,
     debug: Vec<(&'a str, &'a [u8])>,
 }
 
 impl<'a> Module<'a> {
-    /// The one module of a component that has lines.
+    /// The only module of the component with debug information.
     fn with_lines(component: &'a [u8]) -> anyhow::Result<Self> {
         let mut modules = Vec::new();
         let mut open = Vec::new();
@@ -138,9 +133,9 @@ impl<'a> Module<'a> {
         modules.retain(|module| module.debug.iter().any(|(name, _)| *name == ".debug_line"));
         match (modules.pop(), modules.is_empty()) {
             (Some(module), true) => Ok(module),
-            (Some(_), false) => bail!(
-                "several of its modules have debug information, and a trace does not say which it is of"
-            ),
+            (Some(_), false) => {
+                bail!("several of its modules have debug information, and a trace names no module")
+            }
             (None, _) => bail!("it has no debug information: build it with that, and do not strip it"),
         }
     }
@@ -172,7 +167,6 @@ impl<'a> Module<'a> {
         lines
     }
 
-    /// Where an instruction is, as the debug information counts.
     fn address(&self, function: u32, offset: u64) -> Option<u64> {
         let own = usize::try_from(function.checked_sub(self.imported)?).ok()?;
         let body = self.bodies.get(own)?;

@@ -1,4 +1,4 @@
-//! Extensions, their failures and limits, topics, queues and hooks as text for people.
+//! Text tables for people: extensions, failures, limits, topics, queues and hooks.
 
 mod hooks;
 mod limits;
@@ -20,18 +20,17 @@ use crate::{
     output::printable,
 };
 
-/// What stands where nothing is known or measured.
+/// Shown for a value that is unknown or not measured.
 const NOTHING: &str = "-";
 
 const BACKING_OFF: &str = "backing-off";
 
-/// What people see of one that is `starting` while it is compiled.
+/// Shown for an extension that is `starting` and being compiled.
 const COMPILING: &str = "compiling";
 
-/// Digits of a hash that tell versions apart.
+/// Digits of a hash that identify a version.
 const SHORT_HASH: usize = 12;
 
-/// The table of `weir ps`.
 pub(crate) fn extensions(extensions: &[Extension]) -> String {
     let mut table = table(["ID", "STATE", "CPU", "CPU%", "MEMORY", "INBOX", "SHED", "RESTARTS"]);
     table.add_rows(extensions.iter().map(|extension| {
@@ -49,7 +48,7 @@ pub(crate) fn extensions(extensions: &[Extension]) -> String {
     finish(&table)
 }
 
-/// The table of `weir ps --failures`, the oldest first.
+/// The table of `weir ps --failures`, oldest first.
 pub(crate) fn failures(extensions: &[Extension]) -> String {
     let mut failures: Vec<&Failure> = extensions.iter().flat_map(|extension| &extension.failures).collect();
     failures.sort_by(|one, other| one.time.cmp(&other.time));
@@ -77,7 +76,6 @@ pub(crate) fn failures(extensions: &[Extension]) -> String {
     finish(&table)
 }
 
-/// The table of `weir history`.
 pub(crate) fn history(entries: &[HistoryEntry]) -> String {
     let mut table = table(["TIME", "EVENT", "WHY", "SHA-256"]);
     table.add_rows(entries.iter().map(|HistoryEntry { time, event }| {
@@ -98,7 +96,7 @@ pub(crate) fn history(entries: &[HistoryEntry]) -> String {
     finish(&table)
 }
 
-/// All of `weir status`; `compared` is how its configuration compares with the file.
+/// All of `weir status`. `compared` is the comparison with the file.
 pub(crate) fn status(extension: &Extension, compared: Option<&str>) -> String {
     let reason = extension.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
     let state = match &extension.compiling {
@@ -151,9 +149,8 @@ fn failure(failure: &Failure) -> String {
     text
 }
 
-/// How often an extension was restarted, and when it will be.
 fn restarts(extension: &Extension) -> String {
-    // Failures while it waits, such as that of a reload, bring none with them.
+    // A failure during the wait, such as a failed reload, has no next restart.
     let next = extension.failures.iter().rev().find_map(|failure| failure.next_restart.as_ref());
     match next {
         Some(time) if extension.state == BACKING_OFF => format!("{}, next at {time}", extension.restarts),
@@ -161,7 +158,6 @@ fn restarts(extension: &Extension) -> String {
     }
 }
 
-/// What came of a failure.
 fn then(Failure { then, next_restart, .. }: &Failure) -> String {
     next_restart.as_ref().map_or_else(|| then.clone(), |time| format!("{then} until {time}"))
 }
@@ -171,7 +167,6 @@ fn limit_hit(hit: &LimitHit) -> String {
     format!("{}: {used} used of {allowed}", hit.name)
 }
 
-/// A number in the unit of a limit.
 fn amount(unit: &str, number: &Number) -> String {
     match (unit, number.as_u64(), number.as_f64()) {
         ("bytes", Some(bytes), _) => size(bytes),
@@ -215,7 +210,7 @@ fn size(bytes: u64) -> String {
     ByteSize::b(bytes).display().iec().to_string()
 }
 
-/// A length of time, with as many digits as mean something.
+/// A duration with its significant digits.
 fn time(seconds: f64) -> String {
     let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
     match time.as_secs() {

@@ -48,7 +48,7 @@ async fn show(ShowArgs { queue, max, json, target }: ShowArgs) -> anyhow::Result
     let route = Route::named(&["queues", &queue, "jobs"])?.with("max", Some(&max.to_string()));
     let mut client = Client::connect(&target).await?;
     if json {
-        // As Main wrote it: a number in a payload may have more digits than one of Rust's.
+        // Main's own text: numbers in payloads may have more digits than Rust's types.
         let answer: Box<RawValue> = client.get(&route).await?;
         return output::json_line(answer.get().as_bytes());
     }
@@ -88,7 +88,7 @@ fn understood<T: DeserializeOwned>(answer: Value) -> anyhow::Result<T> {
     serde_json::from_value(answer).context("cannot read the answer of Main; is it of another version?")
 }
 
-/// Leaves the topics that match a pattern, and the subscriptions that can get an event of such a topic.
+/// Keeps the topics that match a pattern, and the subscriptions that may receive an event of such a topic.
 fn narrow(report: &mut Value, pattern: &str) {
     for (list, name) in [("topics", "topic"), ("subscriptions", "pattern")] {
         if let Some(items) = report.get_mut(list).and_then(Value::as_array_mut) {
@@ -99,7 +99,7 @@ fn narrow(report: &mut Value, pattern: &str) {
     }
 }
 
-/// Whether there is a topic that both patterns stand for.
+/// Whether some topic matches both patterns.
 fn meet(one: &str, other: &str) -> bool {
     let (mut one, mut other) = (one.split('.'), other.split('.'));
     loop {

@@ -1,4 +1,4 @@
-//! The arguments of `weir hooks`.
+//! Arguments of `weir hooks`.
 
 use std::path::PathBuf;
 
@@ -7,14 +7,14 @@ use weir_host::config::{DirGrant, DirMode};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HooksCommand {
-    /// Run the hooks of a directory here, whether or not a Main runs
+    /// Run the hooks of a directory in this process; needs no running Main
     Run(Box<HooksRunArgs>),
 }
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-Hooks are components that run to their end, sorted by name: the next only if the one before ended well or
-with a warning. They find the variables and directories that are named here, and nothing else of this
+Hooks are components that run to their end, in the order of their names. A hook runs only if the one before
+ended well or with a warning. Hooks see the variables and directories named here, and nothing else of this
 machine. Exit code 7: a hook ended with an error of its own; 6: it took too long; 5: it was over a limit.
 
 Examples:
@@ -23,38 +23,38 @@ Examples:
   weir hooks run --config device.toml nodes --param NODE=n1
   weir hooks run --json hooks.d | jq -r '.hooks[] | [.hook, .outcome] | @tsv'")]
 pub(crate) struct HooksRunArgs {
-    /// The directory; with --config, the NAME of the `[hooks.NAME]` that configures it
+    /// The directory; with --config, the NAME of its `[hooks.NAME]`
     #[arg(value_name = "DIR|NAME", value_hint = ValueHint::DirPath)]
     pub(crate) which: PathBuf,
-    /// Run them as this configuration says
+    /// Run the hooks as this configuration says
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["dirs", "class", "timeout", "total_timeout", "suffixes"])]
     pub(crate) config: Option<PathBuf>,
-    /// A parameter, which hooks find as a variable; goes before one of --env. Can be repeated
+    /// A parameter: an environment variable for hooks, which overrides --env. Can be repeated
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = variable)]
     pub(crate) params: Vec<(String, String)>,
-    /// A variable of the surroundings that hooks find. Can be repeated
+    /// An environment variable for hooks. Can be repeated
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]
     pub(crate) env: Vec<(String, String)>,
     /// An argument for every hook. Can be repeated
     #[arg(long = "arg", value_name = "ARGUMENT", allow_hyphen_values = true)]
     pub(crate) args: Vec<String>,
-    /// What every hook reads from its standard input, or `-` for all of stdin; without it, nothing
+    /// The standard input of every hook: a file, or `-` for all of stdin; empty by default
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     pub(crate) stdin: Option<String>,
-    /// A directory of this machine, and where hooks find it; to read from, if not `rw`. Can be repeated
+    /// A directory of this machine, and its path for hooks; read-only unless `rw`. Can be repeated
     #[arg(long = "dir", value_name = "HOST:GUEST[:ro|rw]", value_parser = dir_grant)]
     pub(crate) dirs: Vec<DirGrant>,
     /// The limits of each hook
     #[arg(long, value_name = "CLASS", default_value = "medium", value_parser = ["min", "medium", "max"])]
     pub(crate) class: String,
-    /// Time that one hook may take, as in `2s`; without it, 30s
+    /// Time limit of one hook, as in `2s`; 30s by default
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<humantime::Duration>,
-    /// Time that all of them may take together; without it, 5min
+    /// Time limit of all hooks together; 5min by default
     #[arg(long, value_name = "TIME")]
     pub(crate) total_timeout: Option<humantime::Duration>,
-    /// How the names of hooks end; without it, `.wasm` or `.cwasm`. Can be repeated
+    /// The end of a hook's file name; `.wasm` or `.cwasm` by default. Can be repeated
     #[arg(long = "suffix", value_name = "SUFFIX")]
     pub(crate) suffixes: Vec<String>,
     /// Print JSON

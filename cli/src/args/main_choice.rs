@@ -1,4 +1,4 @@
-//! Which Main a command is for, said before or after its name.
+//! The Main that a command talks to, given before or after the command's name.
 
 use std::path::PathBuf;
 
@@ -28,7 +28,7 @@ impl Target {
 }
 
 impl Args {
-    /// The command, for the Main that was named before it or after it.
+    /// Moves the choice before the command into the command.
     pub(crate) fn into_command(self) -> anyhow::Result<Command> {
         let Self { target, mut command } = self;
         if !target.is_given() {
@@ -44,13 +44,13 @@ impl Args {
             Some(own) if !own.is_given() => *own = target,
             Some(_) => {
                 return Err(Usage(
-                    "`--socket` or `--config` stands before the command and after it: which Main?".to_owned(),
+                    "`--socket` or `--config` is given before and after the command: give it once".to_owned(),
                 )
                 .into());
             }
             None => {
                 return Err(Usage(
-                    "`--socket` and `--config` before a command are for those that talk to a running Main"
+                    "`--socket` and `--config` before the command fit only commands that talk to a running Main"
                         .to_owned(),
                 )
                 .into());

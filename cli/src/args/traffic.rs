@@ -1,4 +1,4 @@
-//! The arguments of `weir topics` and `weir queues`.
+//! Arguments of `weir topics` and `weir queues`.
 
 use clap::{ArgGroup, Args as ClapArgs, Subcommand};
 
@@ -6,9 +6,9 @@ use super::Target;
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-SEQUENCE is the number of the topic's last event, and RETAINED the size of its last value where Main
-retains that. LAG is events that wait, and how many may. SHED is events that were lost for want of room,
-REFUSED those that were refused, BLOCKED publishers that wait for room.
+SEQUENCE is the number of the topic's last event, and RETAINED the size of its retained value. LAG is waiting
+events and their limit. SHED is events lost for want of room, REFUSED is refused events, and BLOCKED is
+publishers that wait for room.
 
 Examples:
   weir topics
@@ -29,9 +29,9 @@ pub(crate) struct TopicsArgs {
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-LIMIT is jobs that may wait and be in hand. DONE is jobs that were done, RETURNED deliveries that came
-back undone, DEAD jobs that were delivered too often, SHED jobs that were lost for want of room, REFUSED
-those that were refused. IDLE is readers that wait for a job, BLOCKED senders that wait for room.
+LIMIT bounds the jobs that wait or are in hand. DONE counts finished jobs, RETURNED deliveries that came back
+undone, DEAD jobs delivered too often, SHED jobs lost for want of room, and REFUSED refused jobs. IDLE is
+readers that wait for a job, BLOCKED is senders that wait for room.
 
 Examples:
   weir queues
@@ -60,8 +60,8 @@ pub(crate) enum QueuesCommand {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-DELIVERIES is how often a job was delivered from this queue. A dead letter also has DIED: in which queue,
-and after how many deliveries. Payloads are shortened; --json has all of those of up to 4096 bytes.
+DELIVERIES counts how often a job was delivered from this queue. A dead letter also has DIED: the queue where
+it died, and after how many deliveries. Payloads are shortened; --json has payloads of up to 4096 bytes.
 
 Examples:
   weir queues show uploads
@@ -71,7 +71,7 @@ pub(crate) struct ShowArgs {
     /// The queue
     #[arg(value_name = "QUEUE")]
     pub(crate) queue: String,
-    /// At most so many jobs
+    /// Maximum number of jobs
     #[arg(long, value_name = "N", default_value_t = 20)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) max: u32,
@@ -84,8 +84,8 @@ pub(crate) struct ShowArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-Where the queue is full, what its `when-full` says happens: it may wait for room, for as long as
-`main.request-timeout` says.
+If the queue is full, its `when-full` decides: the command may wait for room, up to
+`main.request-timeout`.
 
 Examples:
   weir queues put uploads '{\"file\": \"/data/1.log\"}'
@@ -94,7 +94,7 @@ pub(crate) struct PutArgs {
     /// The queue
     #[arg(value_name = "QUEUE")]
     pub(crate) queue: String,
-    /// What to put: as it is, `-` for all of stdin, or `@file`; without it, nothing
+    /// The payload: text, `-` for all of stdin, or `@file`; empty by default
     #[arg(value_name = "PAYLOAD|-|@FILE", allow_hyphen_values = true)]
     pub(crate) payload: Option<String>,
     /// Print JSON
@@ -106,7 +106,7 @@ pub(crate) struct PutArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(group = ArgGroup::new("which").required(true), after_help = "\
-They are delivered as if they were new. Where one finds no room, it stays.
+Requeued jobs are delivered as if they were new. A dead letter that finds no room stays.
 
 Examples:
   weir queues requeue --id 4711 uploads-dead
@@ -115,7 +115,7 @@ pub(crate) struct RequeueArgs {
     /// The queue in which the dead letters wait
     #[arg(value_name = "QUEUE")]
     pub(crate) queue: String,
-    /// The dead letter with this id, as `weir queues show` says it
+    /// The dead letter with this id, from `weir queues show`
     #[arg(long, value_name = "ID", group = "which")]
     pub(crate) id: Option<u64>,
     /// Every dead letter

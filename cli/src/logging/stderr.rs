@@ -1,7 +1,6 @@
-//! Lines on their way to stderr.
+//! The queue of lines for stderr.
 //!
-//! A thread of its own writes them: a reader that stops reading holds up that thread and no other. Knows nothing of
-//! what a line says.
+//! Its own thread writes them, so a slow reader blocks no other thread. It knows nothing of what lines say.
 
 use std::{
     io::{self, Write},
@@ -15,13 +14,12 @@ use indicatif::ProgressBar;
 
 use crate::progress;
 
-/// Bytes that may wait; as many again may be about to be written. What comes while there is no room is lost.
+/// Bytes that may wait. As many again may be in the writer's hands. Further lines are lost.
 const MAX_WAITING: usize = 256 * 1024;
 
-/// How long the end of the process waits for the reader.
+/// Time that the end of the process waits for the reader.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What waits to be written.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     state: Mutex<State>,
@@ -30,17 +28,17 @@ pub(super) struct Lines {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Whole lines, each with its end.
+    /// Whole lines with their line feeds.
     waiting: Vec<u8>,
-    /// Lines that came after those and found no room.
+    /// Lines lost after `waiting`.
     lost: u64,
-    /// What the line below them is to say from now on; empty: there is to be none.
+    /// The next text below the log. Empty removes it.
     below: Option<String>,
     is_writing: bool,
 }
 
 impl Lines {
-    /// Starts the thread that writes; `lost` is the line that says how many were lost.
+    /// Starts the writer thread. `lost` makes the line that counts lost lines.
     pub(super) fn write_to_stderr(
         &'static self,
         lost: impl Fn(u64) -> String + Send + 'static,
@@ -54,10 +52,10 @@ impl Lines {
         thread::Builder::new().name("weir-log".to_owned()).spawn(write).map(|_ends_with_the_process| ())
     }
 
-    /// Puts whole lines behind what waits, or counts them as lost. Never waits for the reader.
+    /// Queues whole lines, or counts them as lost. Never waits for the reader.
     pub(super) fn push(&self, lines: &[u8]) {
         let mut state = self.state();
-        // Nothing goes before what was lost: the gap is said where it is.
+        // After a loss no line may pass, or the gap would show in the wrong place.
         if state.lost > 0 || state.waiting.len().saturating_add(lines.len()) > MAX_WAITING {
             state.lost += 1;
         } else {
@@ -67,19 +65,19 @@ impl Lines {
         self.changed.notify_all();
     }
 
-    /// Says something in a line below the others, which the next takes the place of. Empty: there is none any more.
+    /// Shows a text below the lines; the next text replaces it. An empty text removes it.
     pub(super) fn show_below(&self, text: String) {
         self.state().below = Some(text);
         self.changed.notify_all();
     }
 
-    /// Waits until all is written, or the reader has had its time.
+    /// Waits until all is written, or `FLUSH_TIMEOUT` is over.
     pub(super) fn flush(&self) {
         let is_pending = |state: &mut State| state.is_writing || state.is_waiting();
         drop(self.changed.wait_timeout_while(self.state(), FLUSH_TIMEOUT, is_pending));
     }
 
-    /// Writes what waits, once there is something, line by line: up to 4096 bytes a pipe takes whole or not at all.
+    /// Writes what waits, line by line: a pipe takes up to 4096 bytes whole or not at all.
     fn write_some(
         &self,
         mut stderr: impl Write,
@@ -97,7 +95,7 @@ impl Lines {
         }
         let mut write = || {
             for line in lines.split_inclusive(|byte| *byte == b'\n') {
-                // Where nobody can read it there is nobody to tell.
+                // Stderr is closed: there is no place for the error.
                 let _gone = stderr.write_all(line);
             }
         };
@@ -142,7 +140,7 @@ mod tests {
         lines.push(b"first\n");
         lines.push(long.as_bytes());
         lines.push(long.as_bytes());
-        // There would be room for it, but not in its place.
+        // The line would fit, but the gap comes first.
         lines.push(b"after the gap\n");
         assert_eq!(written(&lines), format!("first\n{long}2 lost\n"));
         lines.push(b"later\n");

@@ -1,13 +1,13 @@
-//! SIGHUP, by which a service is told to read its configuration anew. For a program on a terminal it means
-//! that the terminal has gone: there it ends the process, as it does without this module.
+//! SIGHUP. For a service it means: reload the configuration. For a program on a terminal it means that the
+//! terminal has gone, and ends the process as it does by default.
 
 use std::{convert::Infallible, future};
 
 use tokio::signal::unix::Signal;
 use weir_host::{Control, control::ReloadReport};
 
-/// Reloads the configuration at each signal. One that comes during a reload is heeded after it: the
-/// file may have changed since that was begun.
+/// Reloads the configuration at each signal. A signal during a reload causes another one afterwards: the file may
+/// have changed again.
 pub(super) async fn reload(control: &Control, hang_up: Option<Signal>) -> Infallible {
     let Some(mut hang_up) = hang_up else { return future::pending().await };
     let control = control.by("SIGHUP");
@@ -15,7 +15,6 @@ pub(super) async fn reload(control: &Control, hang_up: Option<Signal>) -> Infall
         tracing::info!("SIGHUP: reading the configuration again");
         match control.reload().await {
             Ok(report) => say(&report),
-            // An error of the configuration has lines.
             Err(error) => error.to_string().lines().for_each(|line| tracing::warn!("{line}")),
         }
     }

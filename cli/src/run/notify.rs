@@ -1,6 +1,6 @@
-//! systemd's side of `weir run`: what a service manager is told, as sd_notify(3) says.
+//! Notifies systemd of Main's state, as sd_notify(3) says.
 //!
-//! Without `NOTIFY_SOCKET` in the environment nothing is told, and without `WATCHDOG_USEC` nothing ticks.
+//! Does nothing without `NOTIFY_SOCKET` in the environment. Nothing ticks without `WATCHDOG_USEC`.
 
 #[cfg(target_os = "linux")]
 use std::os::linux::net::SocketAddrExt;
@@ -24,11 +24,11 @@ use super::readiness;
 
 const SOCKET: &str = "NOTIFY_SOCKET";
 
-/// How long a service manager that does not read may hold up this thread: long enough for one that is
-/// loading its units anew, since one that misses `READY=1` ends the process.
+/// Longest wait for a service manager that does not read. It outlasts a reload of systemd's units, because a
+/// lost `READY=1` would make systemd kill Main.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The service manager that runs this process, if one does that wants to be told.
+/// The service manager of this process, if it wants notifications.
 #[derive(Debug)]
 pub(super) struct ServiceManager {
     socket: Option<Socket>,
@@ -36,7 +36,6 @@ pub(super) struct ServiceManager {
 }
 
 impl ServiceManager {
-    /// The one that the environment names.
     pub(super) fn from_environment() -> Self {
         let name = env::var_os(SOCKET);
         let watchdog = sd_notify::watchdog_enabled().filter(|time| !time.is_zero());
@@ -47,25 +46,24 @@ impl ServiceManager {
         Self { socket, watchdog }
     }
 
-    /// Every extension that starts with Main is ready or has failed; or a reload has ended.
+    /// Every extension that starts with Main is ready or has failed, or a reload has ended.
     pub(super) fn ready(&self, status: &str) {
         self.tell(&[NotifyState::Ready, NotifyState::Status(status)]);
     }
 
-    /// A reload has begun, which ends when Main is ready again.
+    /// A reload has begun. `ready` ends it.
     pub(super) fn reloading(&self) {
-        // It fails only without a clock, and older versions of systemd ask for none.
+        // Without a clock there is no time to send. Older systemd needs none.
         let time = NotifyState::monotonic_usec_now().ok();
         self.tell(&Vec::from_iter([NotifyState::Reloading].into_iter().chain(time)));
     }
 
-    /// Main has begun to end.
     pub(super) fn stopping(&self) {
         self.tell(&[NotifyState::Stopping]);
     }
 
-    /// Pings the watchdog, if there is one: each time that Main has answered, so never while its worker
-    /// thread is stuck. Says with a ping what has changed since the one before.
+    /// Pings the watchdog after each answer of Main, so never while its worker thread is stuck. Sends the status with
+    /// the ping when it has changed.
     pub(super) async fn keep_alive(&self, control: &Control) -> Infallible {
         if let (Some(_), Some(time)) = (&self.socket, self.watchdog) {
             let mut ticks = interval(time / 2);
@@ -96,8 +94,8 @@ impl ServiceManager {
     }
 }
 
-/// Where a service manager listens. Unlike `sd_notify::notify` it takes names in the abstract
-/// namespace, which some containers use, and does not wait for ever.
+/// The socket of the service manager. Unlike `sd_notify::notify` it takes abstract names, which some containers
+/// use, and its writes time out.
 #[derive(Debug)]
 struct Socket {
     socket: UnixDatagram,
@@ -116,7 +114,7 @@ impl Socket {
         Ok(Self { socket, address })
     }
 
-    /// Looks for the socket anew each time: it may have been made again.
+    /// Resolves the path each time: the socket may have been replaced.
     fn send(&self, states: &[NotifyState]) -> io::Result<()> {
         let message: String = states.iter().map(|state| format!("{state}\n")).collect();
         self.socket.send_to_addr(message.as_bytes(), &self.address).map(|_sent_whole| ())

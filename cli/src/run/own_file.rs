@@ -1,4 +1,4 @@
-//! The configuration that a Main runs by, and no other Main does, wherever that listens.
+//! A lock on the configuration: no two Mains run from the same file, whatever their sockets.
 
 use std::{
     fs::File,
@@ -21,7 +21,7 @@ impl OwnFile {
         Ok(Self { path: path.to_owned(), lock })
     }
 
-    /// Locks the file that is there since a reload, where an editor has put another in its place.
+    /// Locks the current file after a reload. An editor may have replaced it.
     pub(super) fn lock_again(&mut self) {
         let Ok(file) = File::open(&self.path) else { return };
         if self.lock.is_of(&file) {

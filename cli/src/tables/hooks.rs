@@ -1,6 +1,6 @@
-//! What came of hooks, as text for people.
+//! The report on hooks as text for people.
 //!
-//! What a hook wrote is further in than what is said of it, so that it can look like nothing else.
+//! A hook's own output is indented, so that it cannot look like the report.
 
 use std::{path::Path, time::Duration};
 
@@ -9,10 +9,10 @@ use weir_host::hooks::{HookOutcome, HookReport, HookRun};
 use super::{limit_hit, time};
 use crate::output::{counted, printable};
 
-/// Time to load a hook that is shown apart: somebody waited for a compiler.
+/// Loading times from this on are shown: somebody waited for the compiler.
 const LONG: Duration = Duration::from_millis(100);
 
-/// All of `weir hooks run`: each hook with what it wrote, and a line that sums up.
+/// All of `weir hooks run`: each hook with its output, and a summary.
 pub(crate) fn hooks(report: &HookReport) -> anyhow::Result<String> {
     let names: Vec<_> = report.runs.iter().map(|run| printable(&run.hook)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
@@ -29,11 +29,10 @@ pub(crate) fn hooks(report: &HookReport) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// What is said instead of a directory without hooks.
 pub(crate) fn no_hooks(which: &Path, suffixes: &[String]) -> String {
     let suffixes: Vec<_> = suffixes.iter().map(|suffix| format!("`{}`", printable(suffix))).collect();
     let which = printable(&which.display().to_string());
-    format!("`{which}` has no hooks: no file whose name ends with {}", suffixes.join(" or "))
+    format!("`{which}` has no hooks: no file name ends with {}", suffixes.join(" or "))
 }
 
 fn outcome(outcome: &HookOutcome) -> String {
@@ -52,14 +51,13 @@ fn outcome(outcome: &HookOutcome) -> String {
     }
 }
 
-/// Why it came to that.
 fn facts(outcome: &HookOutcome) -> anyhow::Result<Vec<(&'static str, String)>> {
     Ok(match outcome {
         HookOutcome::TimedOut { limit, allowed } => {
             vec![("limit", format!("{limit}: {}", seconds(*allowed)))]
         }
         HookOutcome::LimitExceeded(hit) => {
-            // As a program would read it, since that has the unit of its numbers.
+            // Through JSON, because that has the units of the numbers.
             let hit = serde_json::from_value(serde_json::to_value(hit)?)?;
             vec![("limit", limit_hit(&hit))]
         }
@@ -72,7 +70,7 @@ fn facts(outcome: &HookOutcome) -> anyhow::Result<Vec<(&'static str, String)>> {
     })
 }
 
-/// The lines that a hook wrote, those of its standard error with a mark.
+/// The lines that a hook wrote. Lines of its standard error have a mark.
 fn written(run: &HookRun) -> String {
     let streams = [("    ", &run.stdout), ("  ! ", &run.stderr)];
     let lines = streams.into_iter().flat_map(|(mark, bytes)| {
@@ -99,7 +97,6 @@ fn summary(report: &HookReport) -> String {
     text
 }
 
-/// How long a hook took, and how much of that to be compiled if it was long.
 fn took(run: &HookRun) -> String {
     let took = seconds(run.duration);
     match run.loading {

@@ -10,7 +10,7 @@ use crate::{
     output::printable,
 };
 
-/// All of `weir limits`: a table for each extension, and what their memory comes to.
+/// All of `weir limits`: a table for each extension, and the sum of their memory.
 pub(crate) fn limits(report: &Limits) -> String {
     let mut text: String =
         report.extensions.iter().map(|extension| of_one(extension, report.fuel_per_ms)).collect();
@@ -53,7 +53,6 @@ fn of_one(extension: &ExtensionLimits, fuel_per_ms: Option<u64>) -> String {
     format!("{}: class `{}`\n\n{}\n", printable(&extension.id), printable(&extension.class), finish(&table))
 }
 
-/// What may be in a directory, and what is.
 fn directory(dir: &DirLimits) -> [[String; 5]; 2] {
     let shown =
         |number: Option<u64>, show: &dyn Fn(u64) -> String| number.map_or_else(|| NOTHING.to_owned(), show);
@@ -68,7 +67,7 @@ fn directory(dir: &DirLimits) -> [[String; 5]; 2] {
     [bytes, row("files", [dir.max_files, dir.used_files, dir.peak_files], &|number| number.to_string())]
 }
 
-/// What is allowed, of fuel with what it takes in time.
+/// The limit. Fuel also has a time.
 fn allowed(limit: &Limit, fuel_per_ms: Option<u64>) -> String {
     let text = printable(&limit.text);
     match (limit.unit.as_str(), limit.allowed.as_u64(), fuel_per_ms) {
@@ -81,7 +80,6 @@ fn allowed(limit: &Limit, fuel_per_ms: Option<u64>) -> String {
     }
 }
 
-/// What an extension's being over its limit has led to.
 fn consequence(extension: &ExtensionLimits, limit: &Limit) -> String {
     match limit.key.as_str() {
         "cpu-share" => match extension.delayed_seconds {
@@ -96,7 +94,6 @@ fn consequence(extension: &ExtensionLimits, limit: &Limit) -> String {
     }
 }
 
-/// What the limits of each extension come to, against what they may come to together.
 fn memory(report: &Limits) -> String {
     let mut table = table(["ID", "MEMORY, STACK AND INBOX"]);
     for extension in &report.extensions {
@@ -107,7 +104,7 @@ fn memory(report: &Limits) -> String {
         Some(budget) => format!("{sum} of {}, the `main.memory-budget`", size(budget)),
         None => format!("{sum}; `main.memory-budget` is not set"),
     };
-    // In brackets it is no extension's id.
+    // The brackets keep it apart from ids.
     table.add_row(["(all)".to_owned(), sum]);
     finish(&table)
 }

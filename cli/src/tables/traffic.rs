@@ -1,4 +1,4 @@
-//! Topics, subscriptions, queues and their jobs as text for people.
+//! Topics, subscriptions, queues and jobs as text for people.
 
 use std::time::SystemTime;
 
@@ -9,10 +9,9 @@ use crate::{
     payload,
 };
 
-/// Characters of a payload that are shown.
+/// Characters shown of a payload.
 const SHOWN: usize = 60;
 
-/// All of `weir topics`.
 pub(crate) fn topics(Topics { topics, subscriptions }: &Topics) -> String {
     let topics = if topics.is_empty() { "no topics\n".to_owned() } else { known(topics) };
     let subscriptions =
@@ -63,7 +62,6 @@ fn subscribed(subscriptions: &[Subscription]) -> String {
     finish(&table)
 }
 
-/// The table of `weir queues`.
 pub(crate) fn queues(Queues { queues }: &Queues) -> String {
     if queues.is_empty() {
         return "no queues are configured\n".to_owned();
@@ -108,7 +106,6 @@ pub(crate) fn queues(Queues { queues }: &Queues) -> String {
     finish(&table)
 }
 
-/// The table of `weir queues show`.
 pub(crate) fn jobs(queue: &str, jobs: &[Job], now: SystemTime) -> String {
     if jobs.is_empty() {
         return format!("no job waits in `{}`\n", printable(queue));
@@ -131,7 +128,6 @@ pub(crate) fn jobs(queue: &str, jobs: &[Job], now: SystemTime) -> String {
     finish(&table)
 }
 
-/// What there is, of what there may be at most if there is such a limit.
 fn of(used: String, limit: Option<String>) -> String {
     match limit {
         Some(limit) => format!("{used} / {limit}"),
@@ -139,13 +135,12 @@ fn of(used: String, limit: Option<String>) -> String {
     }
 }
 
-/// The time since a job was put, by the clock that Main and this command share.
+/// Time since the put. Main and this command share a clock.
 fn age(put: &str, now: SystemTime) -> String {
     let put = humantime::parse_rfc3339(put);
     put.map_or(NOTHING.to_owned(), |put| time(now.duration_since(put).unwrap_or_default().as_secs_f64()))
 }
 
-/// The beginning of a payload, where Main has sent it.
 fn shortened(job: &Job) -> String {
     let Job { payload, payload_text, payload_base64, .. } = job;
     let shown = payload::shown(payload.as_deref(), payload_text.as_deref(), payload_base64.as_deref());

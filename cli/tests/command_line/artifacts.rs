@@ -1,4 +1,4 @@
-//! `weir keygen`, `weir compile`, and what Main keeps of what it compiles.
+//! `weir keygen`, `weir compile`, and Main's cache.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ fn keygen(dir: &Path) -> String {
     done(weir(dir).args(["keygen", "release.key"])).good()
 }
 
-/// A device that trusts a key, and its extension as an artifact of that.
+/// A device that trusts a key, and an artifact signed with it.
 fn device() -> (TempDir, PathBuf) {
     let dir = with_own_component("");
     let trusted = keygen(dir.path());
@@ -66,7 +66,7 @@ fn what_is_compiled_and_signed_elsewhere_runs_on_the_device_that_trusts_the_key(
     assert_eq!(main.weir(&["shutdown"]).code, 0);
     assert!(!main.path().join("cache").exists(), "nothing was compiled");
 
-    // What it is, is what is pinned.
+    // The pin is the hash of the file, an artifact or not.
     let config = main.path().join("weir.toml");
     let text = fs::read_to_string(&config).unwrap();
     fs::write(&config, format!("{text}sha256 = {hash}\n")).unwrap();
@@ -123,7 +123,7 @@ fn what_was_compiled_serves_the_next_start() {
 fn a_disk_without_room_for_the_cache_costs_a_warning() {
     let dir = with_own_component(PUPPET);
     let path = dir.path().to_owned();
-    // No file may have more than 256 KiB: what is compiled has more, the image of a memory less.
+    // With a limit of 256 KiB per file, compiled code does not fit, but a memory image does.
     let mut command = std::process::Command::new("sh");
     let limited = "trap '' XFSZ; ulimit -f 512; exec \"$0\" run weir.toml";
     command.args(["-c", limited, env!("CARGO_BIN_EXE_weir")]).current_dir(&path).env_clear();

@@ -1,4 +1,4 @@
-//! Payloads that stall on their way to Main, and answers that nobody reads.
+//! Payloads that stall on their way to Main, and answers without a reader.
 
 use std::{
     fs,
@@ -9,7 +9,6 @@ use std::{
 
 use super::support::{PUPPET, Running, until};
 
-/// Takes payloads of the largest size.
 const LARGE: &str = r#"
 [[extension]]
 id = "large"
@@ -24,14 +23,13 @@ limits.memory = "256 MiB"
 
 const MIB: usize = 1024 * 1024;
 
-/// Memory of Main that no file has.
 fn resident(main: &Running) -> usize {
     let status = fs::read_to_string(format!("/proc/{}/status", main.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
 }
 
-/// Sends all but the last byte of a request, as far as Main takes it.
+/// Sends a request without its last byte, as far as Main takes it.
 fn stall(main: &Running, contract: &str) -> UnixStream {
     let mut stream = UnixStream::connect(main.socket()).unwrap();
     stream.set_write_timeout(Some(Duration::from_secs(5))).unwrap();
@@ -51,7 +49,7 @@ fn bodies_that_stall_take_no_more_than_the_largest_and_all_is_given_back() {
     let stalled: Vec<_> = (0..12).map(|_| stall(&main, "large@1")).collect();
     let taken = resident(&main).saturating_sub(before);
     assert!(taken < 80 * MIB, "{taken} bytes");
-    // Small ones find room still, and a large one hears that there is none.
+    // Small requests still find room. A large one is refused.
     assert_eq!(main.weir(&["call", "large@1", "run", "--raw", "own-name"]).good(), "large");
     let busy = main.weir_with_stdin(&["call", "large@1", "run", "--raw", "-"], &vec![b' '; MIB]);
     assert_eq!(busy.code, 8, "{}", busy.stderr);
@@ -89,7 +87,6 @@ fn answers_that_nobody_reads_take_no_more_than_the_largest() {
         write!(stream, "{head}content-length: {}\r\n\r\n{command}", command.len()).unwrap();
         stream
     };
-    // What the extension itself takes for them.
     ask().read_to_end(&mut Vec::new()).unwrap();
     let before = resident(&main);
     let unread: Vec<_> = (0..12).map(|_| ask()).collect();

@@ -1,6 +1,6 @@
-//! Components that take long to compile, and who does not wait for them.
+//! Slow compilations delay nothing else.
 //!
-//! The processes that compile are stopped: what waits for them would wait for ever.
+//! The test stops the compiling processes: anything that waits for them would never end.
 
 use std::{
     fs,
@@ -12,14 +12,12 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::support::{Done, PUPPET, Running, until, with_own_component};
 
-/// A compilation may take as long as the test.
 const SLOWLY: &str = "limits.compile-timeout = '1h'\n";
 
-/// Components that are compiled, many more than at once.
 const SLOW: u8 = 16;
 
-/// The processes that compile for a Main. One that has not begun its program yet has the arguments of Main still, and Main
-/// waits for it: to stop that would stop Main. One that has ended has none.
+/// The compiling children of a Main. A child before its `exec` still has Main's arguments, and stopping it would
+/// stop Main, which waits for it. A child that has ended has no arguments.
 fn children(main: u32) -> Vec<Pid> {
     let parent = |stat: &str| stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u32>().ok();
     let arguments = |process: &Path| fs::read(process.join("cmdline")).ok();
@@ -34,15 +32,13 @@ fn children(main: u32) -> Vec<Pid> {
     fs::read_dir("/proc").unwrap().filter_map(|process| child(process.unwrap())).collect()
 }
 
-/// Whether a process has read the puppet, but for what its pipe holds: until then, Main feeds it and loads nothing else in
-/// its place.
+/// Whether the child has read the puppet, except what its pipe holds. Until then Main is busy feeding it.
 fn has_component(child: Pid) -> bool {
     let io = fs::read_to_string(format!("/proc/{}/io", child.as_raw_pid())).unwrap_or_default();
     let read = io.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse::<u64>().ok());
     read >= Some(fs::metadata(test_guests::path("puppet")).unwrap().len())
 }
 
-/// Stops so many compilations of puppets before they are done.
 pub(super) fn stop_compiling(main: u32, number: usize) -> Vec<Pid> {
     until("it is compiled", || {
         let compiling: Vec<_> = children(main).into_iter().filter(|child| has_component(*child)).collect();
@@ -51,10 +47,9 @@ pub(super) fn stop_compiling(main: u32, number: usize) -> Vec<Pid> {
     })
 }
 
-/// Writes the puppet with something in it that makes it another component.
 fn write_puppet(path: &Path, mark: u8) {
     let mut component = fs::read(test_guests::path("puppet")).unwrap();
-    // A custom section of 2 bytes, the name `m` among them.
+    // A custom section of 2 bytes, with the name `m`.
     component.extend([0, 3, 1, b'm', mark]);
     let new = path.with_extension("new");
     fs::write(&new, component).unwrap();
@@ -88,7 +83,7 @@ fn what_is_in_the_cache_starts_while_others_are_compiled() {
         write_puppet(&dir.path().join(format!("slow-{number}.wasm")), number);
         format!("[[extension]]\nid = 'slow-{number}'\npath = 'slow-{number}.wasm'\n{SLOWLY}")
     };
-    // Two are compiled at once. Some may be done before any is stopped.
+    // Two compile at once. Some may end before any is stopped.
     let slow: String = (0..SLOW).map(slow).collect();
     fs::write(dir.path().join("weir.toml"), format!("{slow}{PUPPET}")).unwrap();
     let mut main = Running::begin(dir);
@@ -122,7 +117,7 @@ fn an_extension_serves_until_what_comes_after_its_restart_is_compiled() {
     let asked = restart();
     let first = stop_compiling(main.pid(), 1);
     assert_eq!(own_name(&main).good(), "puppet");
-    // One that comes later means what is in the file by then, and goes for both.
+    // A later request reads the file as it is then, and serves both.
     write_puppet(&file, 2);
     let again = restart();
     let compiling = until("the other is compiled", || {
@@ -139,7 +134,6 @@ fn an_extension_serves_until_what_comes_after_its_restart_is_compiled() {
     assert_ne!(hash(), before);
     assert_eq!(main.json(&["status", "--json", "puppet"])["restarts"], 1);
 
-    // A stop is not held up.
     write_puppet(&file, 3);
     let asked = restart();
     stop_compiling(main.pid(), 1);
@@ -147,7 +141,6 @@ fn an_extension_serves_until_what_comes_after_its_restart_is_compiled() {
     assert_eq!(end(asked).stderr, "error: `puppet` did not start: it was stopped\n");
     until("the compiler is gone", || children(main.pid()).is_empty().then_some(()));
 
-    // As before, it is stopped whatever then comes.
     main.weir(&["start", "puppet"]).good();
     fs::write(&file, "no component").unwrap();
     assert_eq!(end(restart()).code, 8);

@@ -1,4 +1,4 @@
-//! Who asked for what, in the log and in `weir history`.
+//! The origins of orders, in the log and in `weir history`.
 
 use std::{fs, process::Command};
 
@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::support::{PUPPETS, Running, with_own_component};
 
-/// What the history of an extension says, in a few words, without the times.
 fn history(main: &Running, id: &str) -> Vec<String> {
     let json = main.json(&["history", "--json", id]);
     let words = |entry: &Value| {
@@ -17,7 +16,6 @@ fn history(main: &Running, id: &str) -> Vec<String> {
     json["history"].as_array().unwrap().iter().map(words).collect()
 }
 
-/// Does a command, and says how Main names whoever did it.
 fn asked(main: &Running, args: &[&str]) -> String {
     let mut command: Command = main.command(args);
     let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
@@ -74,7 +72,7 @@ restart = { policy = "on-failure", backoff = "1ms", max-backoff = "1ms" }
     assert!(failed[0].starts_with("trapped"), "{failed:?}");
     assert_eq!(failed[1..], ["backing-off", "loaded", "starting", "ready"]);
 
-    // Another version of it: the same, under another hash.
+    // The same program with another hash.
     let component = main.path().join("puppet.wasm");
     let mut bytes = fs::read(&component).unwrap();
     bytes.extend(b"\0\x02\x01x");

@@ -14,7 +14,6 @@ use tempfile::TempDir;
 
 use super::support::{Done, Running, done, weir};
 
-/// A directory with hooks of these names that do as they are told.
 fn hooks(names: &[&str]) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let hooks = dir.path().join("hooks.d");
@@ -29,14 +28,12 @@ fn run(dir: &Path, args: &[&str]) -> Done {
     done(weir(dir).args(["hooks", "run"]).args(args))
 }
 
-/// The one hook of a new directory, told to do `task`.
 fn told(task: &str, args: &[&str]) -> Done {
     let dir = hooks(&["10-hook.wasm"]);
     let task = format!("DO={task}");
     run(dir.path(), &[&["hooks.d", "--param", &task], args].concat())
 }
 
-/// What was printed, with all lengths of time as `TIME`.
 fn timeless(text: &str) -> String {
     let is_number = |word: &str| word.parse::<f64>().is_ok();
     let unit = |word: &str| word.trim_end().trim_end_matches([',', ';']).to_owned();
@@ -48,7 +45,7 @@ fn timeless(text: &str) -> String {
             None => timeless.push_str(word),
         }
     }
-    // So long that it is shown only where the cache does not have it, and the machine is slow.
+    // Shown only on a slow machine with an empty cache.
     timeless.replace(", of which TIME to load it", "")
 }
 
@@ -62,7 +59,7 @@ fn assert_golden(name: &str, text: &str) {
 fn hooks_run_in_order_until_one_fails_and_the_report_says_how() {
     let names = ["20-warns.wasm", "10-is-well.wasm", "30-reads.wasm", "50-fails.wasm", "60-is-left-out.wasm"];
     let dir = hooks(&names);
-    // A file of another suffix, and one that is put aside.
+    // A file with another suffix, and a hook that is disabled.
     fs::write(dir.path().join("hooks.d/00-script.sh"), "exit 1").unwrap();
     fs::write(dir.path().join("hooks.d/.05-aside.wasm"), "").unwrap();
     fs::write(dir.path().join("stdin"), "one\n\x1b[2J  \u{202e}two\nthree").unwrap();
@@ -111,7 +108,7 @@ fn programs_get_the_report_as_json() {
     let Done { code, stdout, stderr } = run(dir.path(), &args);
     assert_eq!((code, stderr.as_str()), (1, ""));
     let mut report: Value = serde_json::from_str(&stdout).unwrap();
-    // Of what differs from run to run only that it is there.
+    // Values that differ between runs: only their presence counts.
     let anything = |value: &mut Value| {
         assert!(value.as_u64().is_some_and(|value| value > 0), "{value}");
         *value = Value::Null;
@@ -193,7 +190,7 @@ fn a_configuration_says_how_its_hooks_run() {
     assert_eq!((others.code, others.stdout.as_str()), (1, ""));
     assert!(others.stderr.starts_with("error: cannot read the directory `"), "{}", others.stderr);
     let unknown = run(dir.path(), &["--config", "weir.toml", "node"]);
-    let expected = "error: there are no hooks `node`: `[hooks.node]` would configure them\n";
+    let expected = "error: no hooks `node` are configured: add `[hooks.node]`\n";
     assert_eq!((unknown.code, unknown.stderr.as_str()), (4, expected));
 }
 
@@ -208,7 +205,7 @@ fn a_main_that_runs_has_its_hooks_run_by_a_call() {
     assert_eq!((&report["outcome"], &report["hooks"][0]["code"]), (&"warning".into(), &33.into()));
     let unknown = called(r#"{"hooks":"node"}"#);
     assert_eq!(unknown.code, 7, "{}", unknown.stderr);
-    assert!(unknown.stderr.contains("there are no hooks `node`"), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("no hooks `node` are configured"), "{}", unknown.stderr);
 }
 
 #[test]
@@ -237,9 +234,9 @@ fn limits_of_the_environment_are_heeded() {
 #[test]
 fn a_directory_without_hooks_says_so() {
     let dir = hooks(&[]);
-    let none = "`hooks.d` has no hooks: no file whose name ends with `.wasm` or `.cwasm`\n";
+    let none = "`hooks.d` has no hooks: no file name ends with `.wasm` or `.cwasm`\n";
     assert_eq!(run(dir.path(), &["hooks.d"]).good(), none);
-    let none = "`hooks.d` has no hooks: no file whose name ends with `.hook`\n";
+    let none = "`hooks.d` has no hooks: no file name ends with `.hook`\n";
     assert_eq!(run(dir.path(), &["hooks.d", "--suffix", ".hook"]).good(), none);
 }
 

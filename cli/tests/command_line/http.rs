@@ -1,4 +1,4 @@
-//! The control interface as it is on the wire, for whoever does not use `weir`.
+//! The control interface on the wire.
 
 use std::{
     fs,
@@ -125,7 +125,7 @@ fn a_reload_that_is_refused_says_by_its_code_what_kept_it() {
     fs::remove_file(&file).unwrap();
     refused("/v1/reload", "422", "not-configured");
 
-    // While it starts, the new one is as busy as the file says.
+    // The start of the new extension lasts until `let_go`.
     fs::write(&file, PUPPET.to_owned() + &slow("start")).unwrap();
     let mut first = UnixStream::connect(main.socket()).unwrap();
     first.write_all(b"POST /v1/reload HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n").unwrap();
@@ -195,7 +195,7 @@ fn streams_leave_connections_to_all_else() {
     assert!(body.contains(r#""code":"too-many-streams""#), "{body}");
     main.weir(&["ps"]).good();
     drop(open);
-    // Main learns of it when it looks at the connections again.
+    // Main notices at its next look at the connections.
     while !get(&main, "/v1/logs?follow=false").0.starts_with("HTTP/1.1 200 ") {}
 }
 
@@ -222,7 +222,7 @@ fn states_come_as_a_stream_until_the_last_one() {
     let main = Running::with(PUPPETS);
     let mut stream = UnixStream::connect(main.socket()).unwrap();
     stream.write_all(b"GET /v1/main-events HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n").unwrap();
-    // With the head of the answer the stream has begun.
+    // The head of the answer means that the stream has begun.
     stream.read_exact(&mut [0; 12]).unwrap();
     main.weir(&["shutdown"]).good();
     let mut rest = String::new();

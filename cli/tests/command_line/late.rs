@@ -1,4 +1,4 @@
-//! What is not there yet when Main starts: a mount that is late.
+//! Files that appear only after Main has started, such as a late mount.
 
 use std::fs;
 
@@ -18,7 +18,6 @@ fn a_directory_or_component_that_comes_late_is_waited_for_and_no_failure() {
         let status = main.json(&["status", "--json", id]);
         assert_ne!(status["state"], "quarantined", "{status}");
     }
-    // Some more attempts.
     for _ in 0..5 {
         main.until("[puppet] failed: cannot start: ");
     }

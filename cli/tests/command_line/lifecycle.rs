@@ -1,4 +1,4 @@
-//! How Main starts, is found, and ends.
+//! Start, discovery and end of Main.
 
 use std::{
     fs,
@@ -150,7 +150,7 @@ fn clients_that_say_nothing_or_read_nothing_do_not_hold_up_the_end() {
     assert_eq!(silent.read(&mut [0]).unwrap(), 0);
     let mut rest = String::new();
     stream.read_to_string(&mut rest).unwrap();
-    // The end of a stream, and not of a broken connection.
+    // The stream ended, and the connection did not break.
     assert!(rest.ends_with("0\r\n\r\n"), "{rest}");
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::support::{PUPPETS, Running, configured, done, weir};
 
-/// A budget, as the rest of `[main]`, a class of its own, and a limit of its own.
+/// A budget and the rest of `[main]`, a class, and a limit of the extension's own.
 const LIMITED: &str = r#"memory-budget = "64 MiB"
 [limits.small]
 inherits = "min"
@@ -23,7 +23,6 @@ path = "puppet.wasm"
 autostart = false
 "#;
 
-/// The words of the row of a table that starts with `key`, the columns apart.
 fn row<'a>(table: &'a str, key: &str) -> Vec<&'a str> {
     let is_it = |line: &&str| line.split_whitespace().next() == Some(key);
     let line = table.lines().find(is_it).unwrap_or_else(|| panic!("no `{key}` in:\n{table}"));

@@ -71,7 +71,7 @@ fn tail_shows_what_is_published_until_main_ends() {
         let args: Vec<_> = ["tail", "told.>"].into_iter().chain(format).collect();
         let mut tail = main.command(&args).stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(tail.stdout.take().unwrap()).lines();
-        // Only once somebody listens there is something to see.
+        // Wait for a subscriber.
         while main.json(&["publish", "--json", "told.first"])["delivered"] == 0 {}
         assert!(lines.next().unwrap().unwrap().contains("told.first"));
         call(&main, &["--raw", "publish told.you {\"n\":1}"]).good();

@@ -30,7 +30,6 @@ fn ps_puts_the_one_first_that_used_most_of_the_last_second() {
         main.weir(&["call", "spare@1", "run", "--raw", "burn 1000000"]).good();
         (share("spare") > 0.0 && share("puppet") == 0.0).then_some(())
     });
-    // In the order of the configuration, else.
     let first = |args: &[&str]| main.weir(args).good().lines().nth(1).unwrap().to_owned();
     assert!(first(&["ps"]).starts_with("puppet "));
     let busiest = first(&["ps", "--sort", "cpu"]);

@@ -1,5 +1,4 @@
-//! A Main that is stopped for a while, as by a debugger or with its machine, and what its extensions are charged and
-//! judged by.
+//! Charges and limits of extensions after a pause of Main, as by a debugger or a suspended machine.
 
 use std::{fs, process::Stdio, thread::park_timeout, time::Duration};
 
@@ -7,20 +6,18 @@ use rustix::process::Signal;
 
 use super::support::{PUPPET, Running, configured};
 
-/// Stops Main for so long.
 fn pause(main: &Running, time: Duration) {
     main.signal(Signal::STOP);
     park_timeout(time);
     main.signal(Signal::CONT);
 }
 
-/// Of a second, as Linux counts in `/proc`.
+/// Ticks per second in `/proc`.
 const TICKS: f64 = 100.0;
 
-/// Seconds for which the processor has worked for Main.
 fn processor_time(main: &Running) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{}/stat", main.pid())).unwrap();
-    // What follows the name, which is in parentheses, is the third field.
+    // The name is in parentheses. The third field comes after it.
     let fields: Vec<_> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
     fields[11..13].iter().map(|field| field.parse::<f64>().unwrap()).sum::<f64>() / TICKS
 }
@@ -34,13 +31,13 @@ fn a_pause_is_not_charged_to_the_extension_that_ran_meanwhile() {
     let mut call = call.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     for _ in 0..5 {
         let before = charged();
-        // To ask costs processor time, too.
+        // The request itself costs processor time.
         while charged() < before + 0.05 {
             park_timeout(Duration::from_millis(50));
         }
         pause(&main, Duration::from_secs(1));
     }
-    // Nearly each of them came in the middle of a slice.
+    // Nearly every pause hit the middle of a slice.
     let (charged, used) = (charged(), processor_time(&main));
     call.kill().unwrap();
     call.wait().unwrap();

@@ -1,4 +1,4 @@
-//! `weir plan`: what a reload would do, before it is done.
+//! `weir plan`: what a reload would do.
 
 use std::fs;
 
@@ -105,7 +105,7 @@ fn a_plan_knows_a_component_that_was_replaced_or_has_gone() {
     let main = Running::start(with_own_component(BEFORE));
     let file = main.path().join("puppet.wasm");
     let mut component = fs::read(&file).unwrap();
-    // A custom section, which changes nothing but the hash.
+    // A custom section: it changes only the hash.
     component.extend([0, 3, 1, b'v', 1]);
     fs::write(&file, component).unwrap();
     let plan = main.weir(&["plan", "puppet"]).good();
@@ -118,7 +118,6 @@ fn a_plan_knows_a_component_that_was_replaced_or_has_gone() {
     fs::remove_file(&file).unwrap();
     let plan = main.weir(&["plan", "puppet"]).good();
     assert!(plan.contains("  it would not come up: `"), "{plan}");
-    // One that does not run is loaded when it is started.
     assert_eq!(main.weir(&["plan", "leaver"]).good(), NOTHING);
 }
 

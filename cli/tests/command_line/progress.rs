@@ -1,4 +1,4 @@
-//! What stands on a terminal while something takes long.
+//! The progress line on a terminal.
 
 use std::{
     fs::{self, File},
@@ -14,10 +14,9 @@ use super::{
     support::{PUPPET, weir, with_own_component},
 };
 
-/// What removes a line that was drawn.
 const CLEAR: &str = "\r\x1b[2K";
 
-/// A command whose stderr is a terminal.
+/// A command with a terminal as its stderr.
 struct OnTerminal {
     child: Child,
     terminal: File,
@@ -29,15 +28,15 @@ impl OnTerminal {
         let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
         let terminal = openpty(&size, None).unwrap();
         let child = command.env("TERM", "xterm").stderr(terminal.slave).spawn().unwrap();
-        // The command has the other end, which would be open here for as long as it.
+        // Closes this process's copy of the command's end.
         drop(command);
         Self { child, terminal: terminal.master.into(), seen: String::new() }
     }
 
-    /// False: all has been read, and the command's end is closed.
+    /// False at the end: everything is read, and the command's end is closed.
     fn read(&mut self) -> bool {
         let mut bytes = [0; 4096];
-        // What is read of a terminal that nobody has open any more is an error.
+        // Reading from a terminal without a writer fails.
         let read = self.terminal.read(&mut bytes).unwrap_or(0);
         self.seen.push_str(str::from_utf8(&bytes[..read]).unwrap());
         read > 0
@@ -49,7 +48,6 @@ impl OnTerminal {
         }
     }
 
-    /// All that was drawn and written, if all went well.
     fn end(mut self) -> String {
         while self.read() {}
         assert!(self.child.wait().unwrap().success(), "{:?}", self.seen);
@@ -59,7 +57,7 @@ impl OnTerminal {
 
 impl Drop for OnTerminal {
     fn drop(&mut self) {
-        // It has ended already where the test has come so far.
+        // After a complete test the process has ended already.
         let _ended = self.child.kill();
         let _ended = self.child.wait();
     }
@@ -83,7 +81,6 @@ fn a_command_that_takes_long_says_what_it_does_and_for_how_long_already() {
         let seen = OnTerminal::start(command(args)).end();
         let first = seen.trim_start_matches(CLEAR);
         assert!(first.starts_with(&format!("  0s {what}")), "{seen:?}");
-        // And nothing is left of it.
         assert!(seen.ends_with(CLEAR) && !seen.contains('\n'), "{seen:?}");
     }
 }
@@ -97,7 +94,6 @@ fn main_says_below_its_log_how_far_the_start_is() {
     main.until("[puppet] is being compiled");
     let compiler = stop_compiling(main.child.id(), 1);
     main.until("0 of 1 extensions are ready; compiling `puppet`");
-    // The time goes on though nothing happens.
     main.until("  3s 0 of 1 extensions are ready; compiling `puppet`");
     for process in compiler {
         kill_process(process, Signal::CONT).unwrap();
@@ -105,7 +101,7 @@ fn main_says_below_its_log_how_far_the_start_is() {
     main.until("1 of 1 extensions are ready\r\n");
     kill_process(Pid::from_child(&main.child), Signal::TERM).unwrap();
     let seen = main.end();
-    // Each line of the log stands on a line of its own, and none of what was drawn is left.
+    // Every log line has its own line, without rests of the progress line.
     for line in seen.split_terminator("\r\n") {
         let (_, shown) = line.rsplit_once(CLEAR).unwrap_or(("", line));
         assert!(shown.contains("  INFO ") && !shown.contains('\x1b'), "{line:?} of {seen:?}");

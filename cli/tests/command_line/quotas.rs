@@ -26,7 +26,7 @@ fn an_extension_fills_no_more_of_a_disk_than_it_is_granted() {
     for file in 0..40 {
         tell(&format!("write /data/{file} x"));
     }
-    // 60,000 bytes are 15 blocks of 16.
+    // 60,000 bytes are 15 blocks of 4 KiB. The disk holds 16.
     assert_eq!(fs::read_dir(main.path().join("disk")).unwrap().count(), 2);
     let shown = main.weir(&["limits", "puppet"]).good();
     let row = |of: &str| shown.lines().find(|line| line.contains(of)).unwrap().to_owned();
@@ -37,7 +37,7 @@ fn an_extension_fills_no_more_of_a_disk_than_it_is_granted() {
     );
     assert_eq!(words(row("files in /data")), "files in /data 10 2 2 `grants.dirs`");
 
-    // Storage says that there is no room, keeps what it has, and goes on when there is.
+    // The extension reports the lack of room, keeps its data, and goes on once there is room.
     let set = |key: &str, bytes: usize| {
         let arguments = format!("{{\"key\":\"{key}\",\"value\":\"{}\"}}", "v".repeat(bytes));
         main.weir_with_stdin(&["call", "local.storage@1", "set", "-"], arguments.as_bytes())

@@ -1,4 +1,4 @@
-//! What an operator sees of an extension that fails, and has Main do about it.
+//! Failures of extensions and the operator's remedies.
 
 use std::{
     io::{BufRead, BufReader},
@@ -7,7 +7,7 @@ use std::{
 
 use super::support::{Running, configured, done, weir};
 
-/// It is put aside at its first failure.
+/// Quarantined at the first failure.
 const FRAGILE: &str = r#"
 [[extension]]
 id = "fragile"
@@ -16,7 +16,7 @@ fulfills = ["puppet@1"]
 restart.failures = 1
 "#;
 
-/// It waits for its restart as long as a test may take.
+/// Its restart delay outlasts the test.
 const PATIENT: &str = r#"
 [[extension]]
 id = "patient"
@@ -70,7 +70,6 @@ fn what_came_of_a_failure_is_shown_with_the_time_of_the_restart() {
     assert!(status.contains(&format!("\nrestarts  0, next at {next}\n")), "{status}");
     assert!(status.contains(&format!("\n  then      backing-off until {next}\n")), "{status}");
 
-    // It need not wait for that.
     assert_eq!(main.weir(&["restart", "patient"]).good(), "`patient` is ready\n");
     let table = main.weir(&["ps"]).good();
     assert!(table.ends_with(" 1\n"), "{table}");
@@ -86,7 +85,6 @@ fn a_restart_is_of_an_extension_that_there_is_and_ends_when_it_is_ready() {
     assert_eq!((unknown.code, unknown.stderr.as_str()), (4, "error: no extension `nobody` is configured\n"));
 }
 
-/// What the log says of a failure, in the order of the line.
 const FACTS: [&str; 11] = [
     "handling=\"puppet@1 run\"",
     "sender=\"main\"",

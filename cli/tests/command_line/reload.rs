@@ -1,10 +1,10 @@
-//! `weir reload`: a component, or a configuration, that has changed while Main runs.
+//! `weir reload` after a change of a component or the configuration.
 
 use std::{fs, process::Stdio};
 
 use super::support::{PUPPET, Running, let_go, slow, with_own_component};
 
-/// Replaces the component of all by something that is none.
+/// Overwrites the shared component with an invalid file.
 fn break_component(main: &Running) {
     fs::write(main.path().join("puppet.wasm"), "not WebAssembly").unwrap();
 }
@@ -13,7 +13,6 @@ fn configure(main: &Running, extensions: &str) {
     fs::write(main.path().join("weir.toml"), extensions).unwrap();
 }
 
-/// An extension that serves `ID@1`, with these further keys.
 fn serving(id: &str, keys: &str) -> String {
     format!(
         r#"
@@ -115,6 +114,6 @@ fn one_reload_at_a_time_is_applied_and_goes_on_when_who_asked_has_left() {
     first.wait().unwrap();
     let_go(&main);
     while !state().contains("state     ready") {}
-    // The report of the first was for nobody.
+    // The first client left before its report.
     while main.weir(&["reload"]).code != 0 {}
 }

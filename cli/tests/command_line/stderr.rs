@@ -1,10 +1,10 @@
-//! `weir run` whose stderr nobody reads.
+//! `weir run` without a reader of stderr.
 
 use rustix::process::Signal;
 
 use super::support::{PUPPET, Running};
 
-/// Has the puppet log more than a pipe takes, and more than Main keeps for its reader.
+/// Logs more than a pipe and Main's buffer hold.
 fn flood(main: &Running) {
     let line = format!("log {}", "x".repeat(3000));
     let lines = vec![line.as_str(); 300].join("; ");
@@ -23,7 +23,7 @@ fn a_stderr_that_nobody_reads_holds_up_nobody_and_what_is_lost_is_counted() {
         "{lost}"
     );
 
-    // Once somebody reads again, all is as before; and no line is torn.
+    // With a reader, the log works again. No line is torn.
     main.weir(&["call", "puppet@1", "run", "--raw", "log and again"]).good();
     main.until("[puppet] and again");
     main.signal(Signal::TERM);
@@ -38,7 +38,6 @@ fn main_ends_though_nobody_reads_its_stderr() {
     main.signal(Signal::TERM);
     let status = main.wait_unread().expect("Main has not ended within a minute");
     assert!(status.success(), "{status}");
-    // What was read up to then came in order, line by line.
     let (_, log) = main.wait();
     let whole: Vec<_> = log.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();
     assert!(!whole.is_empty() && whole.iter().all(|line| line.contains(" [puppet] xxx")), "{log}");

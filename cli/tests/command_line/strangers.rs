@@ -1,8 +1,8 @@
-//! What extensions write, where the operator reads it.
+//! Extensions' text in the operator's output.
 
 use super::support::{PUPPET, Running};
 
-/// Would turn text around, and stand in it unseen.
+/// Characters that reverse text or are invisible.
 const UNSEEN: &str = "a\u{61c}b\u{200b}c\u{e0041}d";
 const SHOWN: &str = r"a\u{61c}b\u{200b}c\u{e0041}d";
 

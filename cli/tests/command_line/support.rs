@@ -1,4 +1,4 @@
-//! A Main of its own for each test, in a directory of its own.
+//! Each test has its own Main and directory.
 
 use std::{
     fs,
@@ -12,8 +12,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// One extension that does what it is told, `puppet@1`, another that must be started, and one that
-/// cannot be.
+/// The puppet, which serves `puppet@1`, an extension that does not start by itself, and one that cannot start.
 pub(super) const PUPPETS: &str = r#"
 [[extension]]
 id = "puppet"
@@ -36,7 +35,7 @@ autostart = false
 restart = { policy = "never" }
 "#;
 
-/// One extension that does what it is told, and whose answers may take long.
+/// The puppet, with a long request timeout.
 pub(super) const PUPPET: &str = r#"
 [[extension]]
 id = "puppet"
@@ -45,8 +44,7 @@ fulfills = ["puppet@1"]
 limits.request-timeout = "1h"
 "#;
 
-/// An extension that is ready when the puppet says so, or that ends when it does: what it does then
-/// waits for an answer of the puppet's, which forgets the request.
+/// An extension that calls the puppet when it starts or ends, and waits: the puppet forgets the request.
 pub(super) fn slow(when: &str) -> String {
     format!(
         r#"
@@ -62,17 +60,17 @@ pub(super) fn slow(when: &str) -> String {
     )
 }
 
-/// Lets the slow extension go on: its request has one of the first numbers.
+/// Lets the slow extension go on. Its request has one of the first numbers.
 pub(super) fn let_go(main: &Running) {
     let answer = |id| main.weir(&["call", "puppet@1", "run", "--raw", &format!("respond {id}")]);
     while main.json(&["status", "--json", "puppet"])["received"] == 0 {}
     assert!((1..=4).any(|id| answer(id).stdout == "()"));
 }
 
-/// Time enough for everything on a machine that is busy with other things.
+/// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What there is once there is something.
+/// Waits until `look` returns a value.
 pub(super) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -83,7 +81,6 @@ pub(super) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// What a command did.
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) code: i32,
@@ -92,21 +89,19 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// What it printed, if all went well.
     pub(super) fn good(self) -> String {
         assert_eq!((self.code, self.stderr.as_str()), (0, ""), "{}", self.stdout);
         self.stdout
     }
 }
 
-/// `weir`, as a user without any configuration would call it.
 pub(super) fn weir(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
     command.current_dir(dir).env_clear().envs(places(dir)).stdin(Stdio::null());
     command
 }
 
-/// Variables that keep what a Main writes in the directory of its test.
+/// Variables that keep Main's files in the directory of the test.
 pub(super) fn places(dir: &Path) -> [(&'static str, PathBuf); 2] {
     [("XDG_RUNTIME_DIR", dir.to_owned()), ("CACHE_DIRECTORY", dir.join("cache"))]
 }
@@ -120,7 +115,6 @@ pub(super) fn done(command: &mut Command) -> Done {
     }
 }
 
-/// The configuration of a test, in a new directory.
 pub(super) fn configured(extensions: &str) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let plugins = test_guests::path("puppet");
@@ -130,7 +124,7 @@ pub(super) fn configured(extensions: &str) -> TempDir {
     dir
 }
 
-/// The configuration of a test, in a new directory with a component of its own: `puppet.wasm`.
+/// A configuration in a new directory with a copy of the component: `puppet.wasm`.
 pub(super) fn with_own_component(extensions: &str) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     fs::copy(test_guests::path("puppet"), dir.path().join("puppet.wasm")).unwrap();
@@ -138,7 +132,6 @@ pub(super) fn with_own_component(extensions: &str) -> TempDir {
     dir
 }
 
-/// A running Main.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) dir: TempDir,
@@ -152,28 +145,27 @@ impl Running {
         Self::start(configured(extensions))
     }
 
-    /// Starts Main with the configuration in a directory and waits until its extensions are up.
+    /// Starts Main in a configured directory and waits until its extensions are up.
     pub(super) fn start(dir: TempDir) -> Self {
         let mut running = Self::begin(dir);
         running.until("extensions are ready");
         running
     }
 
-    /// Starts Main and waits for nothing.
     pub(super) fn begin(dir: TempDir) -> Self {
         let mut command = weir(dir.path());
         command.args(["run", "weir.toml"]);
         Self::spawn(dir, command)
     }
 
-    /// Starts Main by this command and waits for nothing.
+    /// Starts Main with this command, without waiting.
     pub(super) fn spawn(dir: TempDir, mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let log = BufReader::new(child.stderr.take().unwrap());
         Self { dir, child, log }
     }
 
-    /// The first line of the log, from here on, that says `text`.
+    /// The next line of the log that contains `text`.
     pub(super) fn until(&mut self, text: &str) -> String {
         let mut seen = String::new();
         loop {
@@ -197,7 +189,6 @@ impl Running {
         self.child.id()
     }
 
-    /// A command for this Main, which it finds by itself.
     pub(super) fn command(&self, args: &[&str]) -> Command {
         let mut command = weir(self.path());
         command.args(args);
@@ -221,12 +212,11 @@ impl Running {
         }
     }
 
-    /// `--json` of a command, read.
     pub(super) fn json(&self, args: &[&str]) -> serde_json::Value {
         serde_json::from_str(&self.weir(args).good()).unwrap()
     }
 
-    /// What comes back for a request as it would stand on the wire: the head, and the body.
+    /// Sends a raw request. Returns the head and the body of the answer.
     pub(super) fn http(&self, request: &str) -> (String, String) {
         let mut stream = UnixStream::connect(self.socket()).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
@@ -240,14 +230,14 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for Main to end; also returns what was left of its log.
+    /// Waits for Main's end. Returns the rest of its log, too.
     pub(super) fn wait(&mut self) -> (ExitStatus, String) {
         let mut log = String::new();
         self.log.read_to_string(&mut log).unwrap();
         (self.child.wait().unwrap(), log)
     }
 
-    /// Waits for Main to end while nobody reads its log, but not for ever.
+    /// Waits for Main's end with a limit, without reading its log.
     pub(super) fn wait_unread(&mut self) -> Option<ExitStatus> {
         let began = Instant::now();
         while began.elapsed() < Duration::from_secs(60) {
@@ -258,7 +248,6 @@ impl Running {
         None
     }
 
-    /// Waits for Main to end, and hands over its directory.
     pub(super) fn into_dir(mut self) -> TempDir {
         self.wait();
         std::mem::replace(&mut self.dir, tempfile::tempdir().unwrap())
@@ -267,7 +256,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended already where the test has come so far.
+        // After a complete test Main has ended already.
         let _ended = self.child.kill();
         let _ended = self.child.wait();
     }

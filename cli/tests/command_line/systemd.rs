@@ -1,4 +1,4 @@
-//! `weir run` as a service of systemd, whose side of the notify socket is played here.
+//! `weir run` as a service of systemd. The test plays systemd's end of the notify socket.
 
 use std::{
     collections::BTreeMap,
@@ -24,16 +24,15 @@ use tempfile::TempDir;
 
 use super::support::{PUPPET, PUPPETS, Running, configured, let_go, places, slow, weir};
 
-/// Time enough for everything on a machine that is busy with other things.
+/// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The watchdog's time: Main pings at half of it.
+/// The watchdog's period. Main pings twice in it.
 const WATCHDOG: Duration = Duration::from_millis(200);
 
-/// The service manager, and what it was told.
 struct Systemd {
     socket: UnixDatagram,
-    /// What `NOTIFY_SOCKET` is.
+    /// The value of `NOTIFY_SOCKET`.
     name: String,
 }
 
@@ -51,14 +50,13 @@ impl Systemd {
         Self { socket: UnixDatagram::bind_addr(&address).unwrap(), name: format!("@{name}") }
     }
 
-    /// Runs `weir run` as its service.
     fn run(&self, dir: TempDir) -> Running {
         let mut command = weir(dir.path());
         command.args(["run", "weir.toml"]).env("NOTIFY_SOCKET", &self.name);
         Running::spawn(dir, command)
     }
 
-    /// The same with a watchdog for the process of that number, or of its own if that is `$$`.
+    /// The same with a watchdog for the process `pid`, or for itself if that is `$$`.
     fn watch(&self, dir: TempDir, pid: &str) -> Running {
         let weir = weir(dir.path());
         let mut shell = Command::new("/bin/sh");
@@ -69,13 +67,13 @@ impl Systemd {
         Running::spawn(dir, shell)
     }
 
-    /// What it is told next within that time.
+    /// The next notification within `time`.
     fn told_within(&self, time: Duration) -> Option<Told> {
         self.socket.set_read_timeout(Some(time)).unwrap();
         let mut buffer = [0; 4096];
         let received = loop {
             match self.socket.recv(&mut buffer) {
-                // So ends a wait of limited length when the process was stopped for a moment.
+                // A stopped process interrupts a wait with a timeout.
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 received => break received,
             }
@@ -100,14 +98,14 @@ impl Systemd {
         self.told_within(PATIENCE).expect("it is told nothing")
     }
 
-    /// Waits for a ping, before which nothing else is told.
+    /// Expects a ping as the next notification.
     fn pinged(&self) {
         let told = self.told();
         assert!(told.contains_key("WATCHDOG"), "{told:?}");
         assert!(told.keys().all(|name| name == "WATCHDOG" || name == "STATUS"), "{told:?}");
     }
 
-    /// What it is told, pings apart, up to where it is told `name`.
+    /// The notifications up to `name`, without pings.
     fn until(&self, name: &str) -> Vec<Told> {
         let mut all = Vec::new();
         while all.last().is_none_or(|last: &Told| !last.contains_key(name)) {
@@ -116,7 +114,7 @@ impl Systemd {
         all
     }
 
-    /// What it was told and has not read yet, pings apart.
+    /// The unread notifications, without pings.
     fn rest(&self) -> Vec<Told> {
         std::iter::from_fn(|| self.told_within(Duration::from_millis(1)))
             .filter(|told| !told.contains_key("WATCHDOG"))
@@ -195,7 +193,7 @@ fn a_start_that_a_shutdown_cuts_short_is_never_ready() {
     let systemd = Systemd::at_path(&dir);
     let mut main = systemd.run(dir);
     main.until("the control socket is");
-    // By then it is not only being loaded, which a shutdown would end at once.
+    // Wait until it runs: a shutdown ends a load at once.
     while main.json(&["status", "--json", "puppet"])["received"] == 0 {}
     let mut shutdown = main.command(&["shutdown"]).spawn().unwrap();
     assert_eq!(systemd.told(), stopping());
@@ -310,7 +308,7 @@ fn pings_stop_while_the_worker_thread_is_stuck_and_only_then() {
     }
 }
 
-/// One thread of a process, stopped while all others go on, as a debugger does it.
+/// A stopped thread of a process while its other threads run, as under a debugger.
 struct StuckThread(Pid);
 
 impl StuckThread {

@@ -1,4 +1,4 @@
-//! What traces tell, and components whose functions have names that are made to be dear to show.
+//! Contents of traces, and function names that are expensive to print.
 
 use std::{fmt::Write, fs, path::Path, process::Command};
 
@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::support::{Done, Running, done, weir, with_own_component};
 
-/// A mangled name of a hundred bytes that takes a megabyte to print in full: each tuple holds the one in it twice.
+/// A mangled name of a hundred bytes that prints as a megabyte: each tuple contains the inner one twice.
 fn growing() -> String {
     const DIGITS: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     const START: &str = "INvC1a1f";
@@ -19,7 +19,7 @@ fn growing() -> String {
     name + "E"
 }
 
-/// A program that traps below as many functions of this name as a trace shows, as it is instantiated or as it runs.
+/// A program that traps below a full trace of functions with this name, at instantiation or at run time.
 fn trapping(name: &str, instantiated: bool) -> Vec<u8> {
     let mut functions = format!("(func $f0 (@name \"{name}\") (result i32) unreachable)");
     for caller in 1..20 {
@@ -38,7 +38,7 @@ fn trapping(name: &str, instantiated: bool) -> Vec<u8> {
     wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// The processor time that Main has taken when this program has failed as often as it may, in ticks of 10 ms.
+/// Main's processor time until the program is quarantined, in ticks of 10 ms.
 fn ticks_of_failures(program: &[u8]) -> u64 {
     let dir = with_own_component(
         r#"
@@ -67,7 +67,7 @@ fn a_trap_costs_no_more_for_the_names_of_its_functions() {
     }
 }
 
-/// A program that ends by a panic in a function that is inlined into another.
+/// A program that panics in an inlined function.
 const PANICKING: &str = r#"
 #[inline(never)]
 fn outer(text: &str) -> usize {
@@ -87,7 +87,6 @@ fn main() {
 }
 "#;
 
-/// Compiles that program, with these options beside those for debug information.
 fn compile_panicking(dir: &Path, name: &str, options: &[&str]) {
     fs::write(dir.join("panicking.rs"), PANICKING).unwrap();
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()));
@@ -104,7 +103,6 @@ fn compile_panicking(dir: &Path, name: &str, options: &[&str]) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// What a failure of an extension of this component tells, with lines or without.
 fn failure(dir: TempDir, path: &str, keys: &str) -> (Running, String) {
     let text = format!("[[extension]]\nid = 'it'\npath = '{path}'\nrestart.policy = 'never'\n{keys}");
     fs::write(dir.path().join("weir.toml"), text).unwrap();
@@ -130,7 +128,7 @@ fn a_trace_with_lines_says_where_in_the_source_its_functions_were() {
     assert!(trace.contains("panicking::outer, function "), "{trace}");
 
     let text = symbolise(&main, &status, &[]).good();
-    // The call of the function that is inlined, and what that calls.
+    // The inlined call, and its callee.
     for line in ["panicking.rs:10:9 in inner", "panicking.rs:4:5 in outer", "panicking.rs:16:"] {
         assert!(text.contains(line), "`{line}` in:\n{text}");
     }
@@ -140,7 +138,7 @@ fn a_trace_with_lines_says_where_in_the_source_its_functions_were() {
     let outer = functions.iter().find(|it| it["function"].to_string().contains("outer")).unwrap();
     assert_eq!((&outer["lines"][0]["line"], &outer["lines"][1]["line"]), (&10.into(), &4.into()), "{json}");
 
-    // Without what it takes, it says what that is.
+    // Without debug information, the error says what is missing.
     let stripped = main.weir_with_stdin(&["symbolise", "--component", "stripped.wasm"], status.as_bytes());
     let nothing = main.weir_with_stdin(&["symbolise", "--component", "unstripped.wasm"], b"{}");
     let errors = format!("{}{}", stripped.stderr, nothing.stderr);

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::support::{PUPPET, PUPPETS, Running, configured, let_go};
 
-/// A topic whose last value Main retains, and an extension that hears two events and reads none: it has
-/// subscribed, and then waits for an answer that the puppet forgets.
+/// A retained topic, and an extension that subscribes and reads no event: it waits for an answer that the puppet
+/// forgets.
 const TOPICS: &str = r#"
 [topic."told.state"]
 retain = true
@@ -25,7 +25,7 @@ config = { contract = "slow@1", start = "all subscribe told.*; call puppet@1 run
 limits.ready-timeout = "1h"
 "#;
 
-/// A queue for two jobs, with dead letters, one for a single job whose senders wait, and two who take.
+/// A queue for two jobs with dead letters, a queue for one job with blocking senders, and two readers.
 const QUEUES: &str = r#"
 [queue.jobs]
 messages = 2
@@ -53,7 +53,6 @@ autostart = false
 restart = { backoff = "1ms", max-backoff = "1ms" }
 "#;
 
-/// The cells of the row that starts with `name`.
 fn row<'a>(table: &'a str, name: &str) -> Vec<&'a str> {
     let mut rows = table.lines().map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()));
     let row = rows.find(|row| row.clone().next() == Some(name));
@@ -65,7 +64,6 @@ fn queue(main: &Running, name: &str) -> Value {
     queues.as_array().unwrap().iter().find(|queue| queue["queue"] == name).unwrap().clone()
 }
 
-/// Waits until this many dead letters wait.
 fn buried(main: &Running, count: usize) {
     while main.json(&["queues", "show", "--json", "dead"])["jobs"].as_array().unwrap().len() < count {}
 }
@@ -142,7 +140,7 @@ fn a_job_that_kills_its_reader_too_often_is_shown_as_a_dead_letter_and_put_back(
         "{shown}"
     );
 
-    // It is started again by itself, and killed again.
+    // It restarts by itself, and is killed again.
     main.weir(&["start", "worker"]).good();
     buried(&main, 1);
     let shown = main.weir(&["queues", "show", "dead"]).good();

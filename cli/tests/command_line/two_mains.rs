@@ -1,4 +1,4 @@
-//! Two Mains, and what only one of them may write to.
+//! Two Mains, and the files that only one may write.
 
 use std::{fs, os::unix::fs::MetadataExt, process::Stdio};
 
@@ -10,7 +10,7 @@ const WRITER: &str = "[[extension]]\nid = 'puppet'\npath = 'puppet.wasm'\nfulfil
      restart = { backoff = '10ms', max-backoff = '100ms', failures = 1 }\n\
      grants.dirs = [{ host = 'data', guest = '/data', mode = 'rw' }]\n";
 
-/// Runs in the directory of another Main with another socket and file.
+/// A Main in the other's directory, with its own socket and file.
 fn second(first: &Running, file: &str) -> std::process::Command {
     let mut command = weir(first.path());
     command.args(["run", file, "--socket", "second.sock"]).stderr(Stdio::piped());
@@ -37,7 +37,6 @@ fn a_second_main_on_the_same_file_is_refused_also_after_a_reload_of_another() {
     };
     refusal();
 
-    // As an editor does it.
     let file = main.path().join("weir.toml");
     fs::write(file.with_extension("new"), format!("# edited\n{WRITER}")).unwrap();
     fs::rename(file.with_extension("new"), &file).unwrap();
@@ -65,7 +64,7 @@ fn a_directory_that_another_main_writes_to_is_waited_for_and_its_owner_named() {
     assert!(failure.ends_with(&owner), "{failure}");
     assert_eq!(first.weir(&["call", "puppet@1", "run", "--raw", "own-name"]).good(), "puppet");
 
-    // It takes over once the first is gone, and not before.
+    // The second takes over only after the first has ended.
     first.signal(Signal::TERM);
     until("it takes over", || {
         let answer = ask(&["call", "puppet@1", "run", "--raw", "own-name"]);

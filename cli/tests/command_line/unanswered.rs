@@ -1,4 +1,4 @@
-//! Commands whose Main does not answer, or has no room for them.
+//! Commands to a Main that does not answer or is full.
 
 use std::{io::Write, os::unix::net::UnixStream, path::Path, process::Stdio};
 
@@ -21,7 +21,7 @@ fn every_command_ends_where_main_is_stopped() {
         &["reload"],
         &["shutdown"],
     ];
-    // All at once: each waits for itself.
+    // In parallel: each waits for its own timeout.
     let began = commands.map(|args| main.command(args).stderr(Stdio::piped()).spawn().unwrap());
     for (child, args) in began.into_iter().zip(commands) {
         let ended = child.wait_with_output().unwrap();
@@ -36,7 +36,7 @@ fn every_command_ends_where_main_is_stopped() {
 #[test]
 fn a_main_with_all_connections_in_use_is_busy_and_not_out_of_reach() {
     let main = Running::with(PUPPET);
-    // Requests without their body: Main waits for that for a minute.
+    // Main waits a minute for the missing bodies.
     let taken: Vec<_> = (0..128)
         .map(|_| {
             let mut stream = UnixStream::connect(main.socket()).unwrap();

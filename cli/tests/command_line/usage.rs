@@ -1,4 +1,4 @@
-//! Help, mistakes in the arguments, and what surrounds the commands.
+//! Help, wrong arguments, and completions.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -127,7 +127,7 @@ fn a_main_that_does_not_know_a_route_may_be_of_another_version() {
     let socket = UnixListener::bind(dir.path().join("old.sock")).unwrap();
     let old = thread::spawn(move || {
         let (mut client, _) = socket.accept().unwrap();
-        // All of the request, which has no body.
+        // Read the whole request, which has no body.
         let lines = BufReader::new(&client).lines().map_while(Result::ok);
         lines.take_while(|line| !line.is_empty()).for_each(drop);
         let body = r#"{"error":{"code":"no-such-route","message":"there is no route `/v1/limits`"}}"#;

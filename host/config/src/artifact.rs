@@ -1,4 +1,4 @@
-//! What is configured of an extension's file: which one it must be, and who may have compiled it.
+//! The configured hash and trusted keys of component files.
 
 use std::{fmt, str::FromStr};
 
@@ -17,18 +17,18 @@ pub enum ArtifactTextError {
     Key,
 }
 
-/// The SHA-256 of a file, shown as 64 hexadecimal digits in lower case.
+/// The SHA-256 of a file. As text: 64 lowercase hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ArtifactHash([u8; 32]);
 
 impl ArtifactHash {
-    /// The hash that has these bytes.
+    /// A hash from its bytes.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Its bytes.
+    /// The bytes of the hash.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
@@ -57,18 +57,18 @@ impl fmt::Debug for ArtifactHash {
     }
 }
 
-/// The public half of an Ed25519 key (RFC 8032), shown as 44 characters of base64 (RFC 4648).
+/// The public half of an Ed25519 key (RFC 8032). As text: 44 characters of base64 (RFC 4648).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TrustedKey([u8; 32]);
 
 impl TrustedKey {
-    /// The key that has these bytes, as RFC 8032 encodes it.
+    /// A key from its bytes, in the encoding of RFC 8032.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Its bytes.
+    /// The bytes of the key.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
@@ -107,7 +107,7 @@ mod tests {
     fn a_hash_and_a_key_are_read_as_they_are_shown() {
         let hash = ArtifactHash::from_bytes([0xa5; 32]);
         assert_eq!(hash.to_string().parse(), Ok(hash));
-        // The first of RFC 8032, 7.1.
+        // RFC 8032, section 7.1, test 1.
         let text = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
         assert_eq!(text.parse::<TrustedKey>().unwrap().to_string(), text);
     }

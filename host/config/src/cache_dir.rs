@@ -1,12 +1,12 @@
-//! Where Main keeps what it has compiled where no file says.
+//! The default cache directory.
 
 use std::{env, path::PathBuf};
 
 use super::environment::Environment;
 
-/// The directory that systemd made for the unit (systemd.exec(5): of several the first), else `weir` among
-/// the user's caches (XDG Base Directory Specification), else among those of the machine. Paths that are not
-/// absolute are ignored, as the specification says.
+/// The first directory that systemd made for the unit (systemd.exec(5)), else `weir` in the user's cache
+/// directory (XDG Base Directory Specification), else in the machine's. As the specification says, relative
+/// paths are ignored.
 pub(super) fn default_cache_dir(environment: &Environment) -> PathBuf {
     let variable = |name| environment.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let of_unit =

@@ -1,4 +1,4 @@
-//! Limits that differ from those of a class, each with where it says so.
+//! Changes of a class's limits, with their places.
 
 use super::{
     Limits,
@@ -7,15 +7,14 @@ use super::{
     section::Located,
 };
 
-/// The limits that differ from those of a class, each with where it says so.
+/// Limits that differ from those of a class, with their places.
 #[derive(Clone, Debug, Default)]
 pub struct LimitChanges {
     set: Vec<(&'static LimitKey, u64, Origin)>,
-    /// Whether some are left out because something is wrong with them.
+    /// Whether faulty changes are left out.
     pub(super) incomplete: bool,
 }
 
-/// Where a change stands.
 #[derive(Clone, Debug)]
 enum Origin {
     File(Location),
@@ -23,17 +22,16 @@ enum Origin {
 }
 
 impl LimitChanges {
-    /// A change of a file, unless there was none or it was refused.
+    /// Adds a change from a file. `None`: the key was missing or refused.
     pub fn add(&mut self, key: &'static LimitKey, value: Option<Located<u64>>) {
         self.set.extend(value.map(|at| (key, at.value, Origin::File(at.location))));
     }
 
-    /// A change by the variable of that name.
     pub(super) fn add_variable(&mut self, key: &'static LimitKey, value: u64, variable: &str) {
         self.set.push((key, value, Origin::Variable(variable.to_owned())));
     }
 
-    /// Adds changes that go before those that are there.
+    /// Adds changes, which replace earlier ones of the same limit.
     pub(super) fn override_with(&mut self, overrides: Self) {
         self.set.retain(|(key, ..)| overrides.origin(key.name).is_none());
         self.set.extend(overrides.set);
@@ -54,7 +52,7 @@ impl LimitChanges {
         self.set.iter().find(|(key, ..)| key.name == name).map(|(.., origin)| origin)
     }
 
-    /// What contradicts itself in `limits` since these changes, which are those of the table at `path`.
+    /// The contradictions in `limits` that these changes of the table at `path` cause.
     pub(super) fn contradictions(&self, path: &str, limits: &Limits) -> Vec<ConfigError> {
         if self.incomplete {
             return Vec::new();
@@ -63,7 +61,7 @@ impl LimitChanges {
         found.filter_map(|found| self.contradiction(path, limits, found.keys, &found.message)).collect()
     }
 
-    /// None if neither limit is changed here: whoever is inherited from has reported it.
+    /// `None` if neither limit is changed here: the parent class has reported it.
     fn contradiction(
         &self,
         path: &str,
@@ -91,7 +89,7 @@ impl LimitChanges {
     }
 }
 
-/// A clause that says that a limit is as it is, here or where it is inherited from, because of a variable.
+/// Names the variable that set a limit, here or in a parent class.
 fn set_by_variable(limits: &Limits, name: &str) -> String {
     let source = LIMIT_KEYS.iter().find(|key| key.name == name).map(|key| limits.source(key));
     match source {

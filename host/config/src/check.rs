@@ -1,4 +1,4 @@
-//! What must hold between the parts of a configuration, wherever they come from: a file or Rust.
+//! Checks between the parts of a configuration, from a file or from Rust.
 
 mod budget;
 mod cycles;
@@ -33,8 +33,8 @@ use super::{
     section::nearest,
 };
 
-/// What is wrong between the parts. Unless the configuration is `complete`, that somebody is missing
-/// may be because of another error, and is not reported.
+/// The faults between the parts. If the configuration is not `complete`, a missing part may follow from another
+/// error, so it is not reported.
 pub(super) fn between_parts(config: &Config, locations: &Locations, complete: bool) -> Vec<ConfigError> {
     let parts = Parts { config, locations };
     let mut errors = Vec::new();
@@ -56,23 +56,21 @@ pub(super) fn between_parts(config: &Config, locations: &Locations, complete: bo
     errors
 }
 
-/// Subscriptions that may have more waiting than the inbox. To be asked when nothing is wrong with limits.
+/// Subscriptions with more room than the inbox. Call this only with valid limits.
 pub(super) fn subscriptions(config: &Config, locations: &Locations) -> Vec<ConfigError> {
     Parts { config, locations }.subscriptions()
 }
 
-/// Whether the limits of all extensions, the queues and the sections of other crates fit into `main.memory-budget`. To be asked
-/// when nothing else is wrong: else they may come to something else once that is right.
+/// Whether all memory limits fit into `main.memory-budget`. Call this only if nothing else is wrong: a fix might
+/// change the sum.
 pub(super) fn memory_budget(config: &Config, locations: &Locations) -> Option<ConfigError> {
     Parts { config, locations }.memory_budget()
 }
 
-/// Directories that are granted or have hooks, and that cannot be opened here.
 pub(super) fn absent_dirs(config: &Config, locations: &Locations) -> Vec<ConfigError> {
     Parts { config, locations }.absent_dirs()
 }
 
-/// A configuration, and where its parts stand.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts<'c> {
     pub(super) config: &'c Config,
@@ -84,7 +82,7 @@ impl Parts<'_> {
         self.config.extensions.iter().enumerate()
     }
 
-    /// The place of one part of an extension, if it comes from a file.
+    /// The place of a part of an extension. `None` outside files.
     fn location<'p>(
         &'p self,
         index: usize,
@@ -111,7 +109,6 @@ impl Parts<'_> {
         }
     }
 
-    /// What one list names twice.
     fn doubles(&self, errors: &mut Vec<ConfigError>) {
         let (main, locations) = (&self.config.main, self.locations);
         errors.extend(doubles("main.serves", &main.serves, |item| locations.serves.get(item).cloned()));
@@ -170,7 +167,7 @@ impl Parts<'_> {
                     continue;
                 }
                 let id = &extension.id;
-                // Each with each would take minutes in a file full of them, for messages that nobody sees.
+                // Comparing all pairs would take minutes in a hostile file, for messages that are never shown.
                 let near = (errors.len() < ERRORS_MAX)
                     .then(|| nearest(contract.as_str(), provided.iter().map(String::as_str)));
                 let help = near.flatten().map_or_else(
@@ -187,7 +184,7 @@ impl Parts<'_> {
     }
 }
 
-/// What a list names twice. `location` says where each of its items stands.
+/// Items that a list repeats. `location` gives the place of an item by its index.
 pub fn doubles<T: Display + Eq + Hash>(
     key: &str,
     items: &[T],
@@ -200,7 +197,7 @@ pub fn doubles<T: Display + Eq + Hash>(
         .collect()
 }
 
-/// All contracts that somebody is configured to serve, and those that Main serves where nobody else does.
+/// All contracts with a provider. Main serves those that no extension serves.
 pub(super) fn provided(config: &Config) -> BTreeSet<String> {
     let fulfilled = config.extensions.iter().flat_map(|extension| &extension.fulfills);
     let configured = fulfilled.chain(&config.main.serves).map(ToString::to_string);
@@ -209,7 +206,6 @@ pub(super) fn provided(config: &Config) -> BTreeSet<String> {
     configured.chain(of_main).collect()
 }
 
-/// Contracts that somebody wants and nobody serves.
 pub(super) fn unmet_wants(config: &Config) -> Vec<String> {
     let provided = provided(config);
     let wants = config
@@ -227,7 +223,6 @@ pub(super) fn unmet_wants(config: &Config) -> Vec<String> {
         .collect()
 }
 
-/// Extensions that are started again and again, and never put aside.
 pub(super) fn without_quarantine(config: &Config) -> impl Iterator<Item = String> {
     config.extensions.iter().filter_map(|extension| {
         let why = extension.restart.without_quarantine()?;
@@ -235,7 +230,6 @@ pub(super) fn without_quarantine(config: &Config) -> impl Iterator<Item = String
     })
 }
 
-/// Queues into which larger jobs can be put than any extension takes from them.
 pub(super) fn jobs_for_nobody(config: &Config) -> impl Iterator<Item = String> {
     let largest = |names: fn(&ExtensionConfig) -> &[QueueName], queue: &QueueName| {
         let those = config.extensions.iter().filter(|extension| names(extension).contains(queue));
@@ -246,7 +240,7 @@ pub(super) fn jobs_for_nobody(config: &Config) -> impl Iterator<Item = String> {
         let (put, taken) = (puts.limits.message_size.min(queue.bytes), takes.limits.message_size);
         (put > taken).then(|| {
             format!(
-                "`{}` can put larger jobs into `{name}` than `message-size` lets anybody take: those are refused",
+                "`{}` can put larger jobs into `{name}` than the `message-size` of any reader: those are refused",
                 puts.id
             )
         })

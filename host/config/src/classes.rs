@@ -1,4 +1,4 @@
-//! The operator's own classes of limits: who inherits from whom, and what comes of it.
+//! The operator's classes of limits and their inheritance.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,8 @@ use super::{
     section::{Located, nearest},
 };
 
-/// The class of whoever names none.
 const DEFAULT: &str = "medium";
 
-/// A class as the operator wrote it.
 #[derive(Debug)]
 pub(super) struct Class {
     pub(super) name: Located<String>,
@@ -24,15 +22,15 @@ pub(super) struct Class {
     pub(super) changes: LimitChanges,
 }
 
-/// The limits of every class, by name, and what is wrong with the operator's own.
+/// The limits of every class by name, and the faults in the operator's classes.
 #[derive(Debug)]
 pub(super) struct Classes {
     limits: BTreeMap<String, Limits>,
 }
 
 impl Classes {
-    /// The classes as the files have them and the variables change them. Unless those of the files are
-    /// `complete`, variables for others are not reported.
+    /// Resolves classes with their variables. If the files' classes are not `complete`, variables for unknown classes
+    /// are not reported.
     pub(super) fn new(
         classes: Vec<Class>,
         environment: &Environment,
@@ -68,7 +66,7 @@ impl Classes {
             errors.extend(changes.contradictions(&format!("limits.{name}"), &limits));
             resolved.limits.insert(name.to_owned(), limits);
         }
-        // Until their turn comes, and where it never does, classes count as known and unchanged.
+        // Until they are resolved, and always in a cycle, classes count as known and unchanged.
         resolved.limits.extend(classes.iter().map(|class| (class.name.value.clone(), Limits::default())));
         for class in sorted.into_iter().filter_map(|index| classes.get(index)) {
             let path = format!("limits.{}", class.name.value);
@@ -81,7 +79,7 @@ impl Classes {
         resolved
     }
 
-    /// The limits of a class, changed; what contradicts itself in them is reported.
+    /// The limits of a class with changes. Reports contradictions.
     pub(super) fn limits(
         &self,
         class: Option<&Located<String>>,
@@ -94,7 +92,7 @@ impl Classes {
         limits
     }
 
-    /// The same where all that could contradict itself has no meaning.
+    /// The same, but reports no contradictions: the limits in question mean nothing to hooks.
     pub(super) fn limits_without_messages(
         &self,
         class: Option<&Located<String>>,
@@ -107,7 +105,7 @@ impl Classes {
         limits
     }
 
-    /// The class, or the default one, or after an error that, too.
+    /// The class. The default one if `name` is missing or wrong.
     fn find(&self, name: Option<&Located<String>>, key: &str, errors: &mut Vec<ConfigError>) -> Limits {
         let default = || self.limits.get(DEFAULT).cloned().unwrap_or_default();
         let Some(name) = name else {
@@ -115,7 +113,7 @@ impl Classes {
         };
         self.limits.get(&name.value).cloned().unwrap_or_else(|| {
             let mut message = format!("in `{key}`: there is no class `{}`", name.value);
-            // Each with each would take minutes in a file full of them, for messages that nobody sees.
+            // Comparing all pairs would take minutes in a hostile file, for messages that are never shown.
             if errors.len() < ERRORS_MAX {
                 let known = self.limits.keys().map(String::as_str);
                 message += &match nearest(&name.value, known.clone()) {
@@ -129,7 +127,7 @@ impl Classes {
     }
 }
 
-/// A name that a class can have: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter.
+/// Checks a class name: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter.
 pub(super) fn class_name(text: &str) -> Result<String, String> {
     let well_formed = text.len() <= 64
         && text.starts_with(|c: char| c.is_ascii_lowercase())
@@ -144,7 +142,6 @@ pub(super) fn class_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// A name that an operator's own class can have.
 pub(super) fn own_class_name(text: &str) -> Result<String, String> {
     if BUILT_IN.contains(&text) {
         return Err(format!(
@@ -159,7 +156,7 @@ fn cycle_error(classes: &[Class], cycle: &[usize]) -> ConfigError {
     let names = round.iter().chain(round.first()).map(|class| class.name.value.as_str());
     let location = |class: &Class| class.inherits.as_ref().map(|name| name.location.clone());
     let key = round.first().map(|class| format!("limits.{}.inherits", class.name.value)).unwrap_or_default();
-    let message = format!("`inherits` goes round: {}", listed(names, " -> "));
+    let message = format!("`inherits` forms a cycle: {}", listed(names, " -> "));
     round.iter().skip(1).fold(
         ConfigError::new(key, message, round.first().and_then(|class| location(class))),
         |error, class| error.note(location(class), format!("{} inherits here", quote(&class.name.value))),

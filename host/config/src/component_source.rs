@@ -1,4 +1,4 @@
-//! Where the component of an extension comes from.
+//! The source of an extension's component.
 
 use std::{
     cmp::Ordering,
@@ -8,17 +8,17 @@ use std::{
 
 use bytes::Bytes;
 
-/// Where the component of an extension comes from. It may also be an artifact, which was compiled and signed.
+/// The source of an extension's component, or of a signed artifact that was compiled from one.
 #[derive(Clone)]
 pub enum ComponentSource {
-    /// A file, which may have changed by the next start.
+    /// A file. It may change before the next start.
     Path(PathBuf),
-    /// The memory of the embedding program.
+    /// Memory of the embedding program.
     Bytes(Bytes),
 }
 
 impl ComponentSource {
-    /// The file, if it is one.
+    /// The path of the file, if it is one.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
@@ -29,7 +29,7 @@ impl ComponentSource {
 }
 
 impl Ord for ComponentSource {
-    /// The same memory is not read: many extensions may share a large component.
+    /// Skips comparing bytes at the same address: many extensions may share a large component.
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Path(one), Self::Path(other)) => one.cmp(other),
@@ -58,7 +58,7 @@ impl PartialEq for ComponentSource {
 impl Eq for ComponentSource {}
 
 impl fmt::Debug for ComponentSource {
-    /// Without the bytes themselves.
+    /// Leaves out the bytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Path(path) => f.debug_tuple("Path").field(path).finish(),

@@ -13,37 +13,35 @@ use super::{
     schema::{ConfigSection, SectionLocations, Sections},
 };
 
-/// Main and its extensions, as configured.
+/// The configuration of Main and its extensions.
 ///
-/// From a file it is checked. One that is made in Rust is checked by [`Config::check`], and the
-/// environment does not change its limits.
+/// A configuration from a file is checked. [`Config::check`] checks one made in Rust; environment variables do not
+/// change its limits.
 #[derive(Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Config {
-    /// What is configured of Main itself.
+    /// Main.
     pub main: MainConfig,
-    /// The extensions, as they stand in the files.
+    /// The extensions, in the order of the files.
     pub extensions: Vec<ExtensionConfig>,
-    /// The shared queues. One that is named as a `dead_letter` need not be here.
+    /// The shared queues. A queue named only as a `dead_letter` may be absent.
     pub queues: BTreeMap<QueueName, QueueConfig>,
-    /// The topics that Main treats in a way of their own.
+    /// Topics with settings.
     pub topics: BTreeMap<Topic, TopicConfig>,
-    /// What other crates bring.
     pub(super) sections: Sections,
-    /// The main file that it was read from.
     pub(super) file: Option<ConfigFile>,
-    /// Where its parts stand in the files.
+    /// Places of the parts in the files.
     pub(super) read_from: check::ReadFrom,
 }
 
 impl Config {
-    /// Main and its extensions, without queues, not checked.
+    /// Main and its extensions without queues. Not checked.
     #[must_use]
     pub fn new(main: MainConfig, extensions: Vec<ExtensionConfig>) -> Self {
         Self { main, extensions, ..Self::default() }
     }
 
-    /// Bytes that the queues and the sections of other crates count against the memory budget.
+    /// Memory of queues and other crates' sections that counts against the budget, in bytes.
     pub fn memory_beside_extensions(&self) -> u64 {
         let queues = self.all_queues().into_values().map(|queue| queue.bytes);
         let nowhere = SectionLocations::nowhere(&self.sections);
@@ -52,61 +50,64 @@ impl Config {
         queues.chain(sections).fold(0, u64::saturating_add)
     }
 
-    /// The queues, with those that are only named as a `dead_letter`: these have the larger bounds of all whose
-    /// dead letters they get.
+    /// The queues, including those named only as a `dead_letter`. Such a queue has the largest bounds of all queues
+    /// that send dead letters to it.
     pub fn all_queues(&self) -> BTreeMap<QueueName, QueueConfig> {
         queue::with_dead_letters(&self.queues)
     }
 
-    /// Topics whose last value is kept.
+    /// Topics with a retained value.
     pub fn retained(&self) -> Vec<Topic> {
         self.topics.iter().filter(|(_, config)| config.retain).map(|(topic, _)| topic.clone()).collect()
     }
 
-    /// Main and the extensions, for a Main: each knows where its file must be, and of how many instances
-    /// which one it is.
+    /// Main and its extensions, with one entry for each instance. Each has the plugin directory.
     pub fn into_parts(self) -> (MainConfig, Vec<ExtensionConfig>) {
         let plugin_dir = self.main.plugin_dir.clone();
         let copies = |extension: ExtensionConfig| extension.in_copies(plugin_dir.clone());
         (self.main, self.extensions.into_iter().flat_map(copies).collect())
     }
 
-    /// What is configured of a section that another crate brings. None: no file was read by a loader that
-    /// has it registered, and no program has set it.
+    /// Another crate's section. `None` if neither a loader that knows the section nor the program set it.
     #[must_use]
     pub fn section<S: ConfigSection>(&self) -> Option<&S> {
         self.sections.get()
     }
 
-    /// Has this from now on as what is configured of the section.
+    /// Replaces another crate's section.
     pub fn set_section<S: ConfigSection>(&mut self, section: S) {
         self.sections.set(section);
     }
 
-    /// Contracts that Main serves because of sections that other crates bring.
+    /// Contracts that Main serves because of other crates' sections.
     #[must_use]
     pub fn contracts_of_sections(&self) -> Vec<ContractName> {
         self.sections.all().flat_map(|section| section.serves()).collect()
     }
 
-    /// The file that a [`Loader`] read. None: it was parsed from a text, or made in Rust.
+    /// The file that a [`Loader`] read. `None` for a text or a configuration made in Rust.
     #[must_use]
     pub fn file(&self) -> Option<&ConfigFile> {
         self.file.as_ref()
     }
 
-    /// Checks ranges, and what must hold between the parts. A section that nobody has set is not judged: a Main
-    /// judges those of its own crates when it starts, too.
+    /// Checks ranges, and rules between the parts. Skips sections that are not set; Main checks its own crates'
+    /// sections at its start.
     ///
     /// # Errors
     ///
-    /// Fails with every value out of its range, limits and delays that contradict each other, two
-    /// extensions with one id, two owners of one contract, required contracts that nobody serves, queues that are
-    /// granted and not there, hooks that may be run and are not there, rounds of `requires` and of dead letters,
-    /// doubled entries and guest directories, paths outside the plugin directory or inside the cache, directories
-    /// granted for writing that overlap with the cache or with those of hooks, exit codes with two meanings, if all
-    /// values are in their ranges, subscriptions that may have more waiting than the inbox, and if there is nothing
-    /// else, limits, queues and hooks that come to more than the memory budget.
+    /// Returns all faults:
+    ///
+    /// - values out of range, and limits or delays that contradict each other;
+    /// - repeated ids, and contracts with two owners;
+    /// - required contracts without a provider, and unknown queues and hooks in grants;
+    /// - cycles of `requires` and of dead letters;
+    /// - repeated list items and guest directories;
+    /// - paths outside the plugin directory or inside the cache;
+    /// - directories granted for writing that overlap with the cache or with hooks;
+    /// - exit codes with two meanings;
+    /// - if all values are in range: subscriptions with more room than the inbox;
+    /// - if nothing else is wrong: a sum of limits, queues and hooks over the memory budget.
     pub fn check(&self) -> Result<(), ConfigErrors> {
         let mut errors = check::values(self);
         let locations = check::ReadFrom::default().locations(&self.sections);
@@ -120,9 +121,8 @@ impl Config {
         if errors.is_empty() { Ok(()) } else { Err(ConfigErrors::new(errors, 0)) }
     }
 
-    /// What is likely to be a mistake and is no error: contracts that somebody wants and nobody is
-    /// configured to serve, delays of restarts that are so long that quarantine never comes, and queues into
-    /// which larger jobs can be put than any extension takes.
+    /// Likely mistakes that are no errors: wanted contracts without a provider, restart delays too long for
+    /// quarantine, and queues that accept larger jobs than any extension takes.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = check::unmet_wants(self);
@@ -131,15 +131,15 @@ impl Config {
         warnings
     }
 
-    /// Directories that are granted or have hooks and are not there, on this machine and now. That is no error: a file
-    /// system may be mounted later, and the configuration may be for another machine.
+    /// Granted or hook directories that are absent on this machine now. This is no error: a file system may be mounted
+    /// later, or the configuration may be for another machine.
     #[must_use]
     pub fn absent_dirs(&self) -> Vec<ConfigError> {
         check::absent_dirs(self, &self.read_from.locations(&self.sections))
     }
 
-    /// What is wrong with the component of the extension with this place in the list, as an error that points at its
-    /// `path`, or at `sha256` where it is not the one that is `pinned`.
+    /// An error about the component of the extension with this index. It points at `path`, or at `sha256` if
+    /// `pinned`.
     #[must_use]
     pub fn component_error(&self, extension: usize, pinned: bool, message: impl Into<String>) -> ConfigError {
         let id = self.extensions.get(extension).map(|extension| extension.id.to_string());
@@ -153,7 +153,7 @@ impl Config {
     }
 }
 
-/// Sections of other crates stand there under the names of their tables.
+/// Other crates' sections appear under the names of their tables.
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { main, extensions, queues, topics, sections, file, read_from: _ } = self;
@@ -167,7 +167,7 @@ impl fmt::Debug for Config {
     }
 }
 
-/// The file that a configuration was read from, and with what.
+/// The file of a configuration, and the loader that read it.
 #[derive(Clone)]
 pub struct ConfigFile {
     path: PathBuf,
@@ -179,13 +179,13 @@ impl ConfigFile {
         Self { path, loader }
     }
 
-    /// Where it is, absolute.
+    /// The absolute path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads it again, by a loader that knows the same sections.
+    /// Reads the file again, with a loader that knows the same sections.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Where a file says that the control socket is, and nothing else of it.
+//! Reads only the path of the control socket from a file.
 
 use std::path::{Path, PathBuf};
 
@@ -13,10 +13,10 @@ use super::{
 
 const KEY: &str = "control-socket";
 
-/// The path in `main.control-socket` of a file; the default if it has none.
+/// `main.control-socket` of a file, or the default.
 ///
-/// Fails where the file cannot be read, and where what it says of the socket is wrong or may be lost in
-/// a mistake of syntax: whoever asks may be about to stop the Main that answers there.
+/// Fails if the file is unreadable, or its socket wrong or hidden by a syntax error: the caller may be about to
+/// stop the Main at that socket.
 pub(super) fn of_file(path: &Path) -> Result<PathBuf, ConfigErrors> {
     let mut reader = Reader::new(file::open(path)?);
     let found = reader.read(|file| file.table("main", control_socket));
@@ -29,7 +29,7 @@ pub(super) fn of_file(path: &Path) -> Result<PathBuf, ConfigErrors> {
     }
 }
 
-/// Whether the error leaves open where the socket is.
+/// Whether the error makes the socket uncertain.
 fn concerns(error: &ConfigError, found: Option<&Located<PathBuf>>) -> bool {
     match error.key() {
         "" => found.is_none() || error.location().is_some_and(names_it),
@@ -38,7 +38,7 @@ fn concerns(error: &ConfigError, found: Option<&Located<PathBuf>>) -> bool {
     }
 }
 
-/// Whether the key is on the line of a mistake of syntax: broken there, or there once more.
+/// Whether the key is on the line of a syntax error: broken or repeated.
 fn names_it(location: &Location) -> bool {
     location.source.text.lines().nth(location.line() - 1).is_some_and(|line| line.contains(KEY))
 }

@@ -1,4 +1,4 @@
-//! How one configuration differs from another, key by key, for people to read.
+//! Differences between configurations, key by key, for people.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,23 +13,23 @@ use super::{
     bytes,
 };
 
-/// What stands for the value of a variable, which may be a secret.
+/// Replaces values of variables, which may be secret.
 const HIDDEN: &str = "…";
 
-/// A key that one configuration has with another value than the other. Values stand as a file would have them.
+/// A key with different values in two configurations, in the notation of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Difference {
     /// As in `limits.memory`.
     pub key: String,
-    /// What it is in the one. None: it is not set, or empty.
+    /// The value before. `None`: not set, or empty.
     pub before: Option<String>,
-    /// What it is in the other.
+    /// The value after. `None`: not set, or empty.
     pub after: Option<String>,
 }
 
 impl ExtensionConfig {
-    /// The keys, in the order of the alphabet, that have another value in the other configuration of this extension.
+    /// The keys that differ from `other`, in alphabetical order.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<Difference> {
         between(of_extension(self), of_extension(other))
@@ -37,7 +37,7 @@ impl ExtensionConfig {
 }
 
 impl MainConfig {
-    /// The keys, in the order of the alphabet, that have another value in the other configuration, but for `serves`.
+    /// The keys except `serves` that differ from `other`, in alphabetical order.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<Difference> {
         between(of_main(self), of_main(other))
@@ -45,7 +45,7 @@ impl MainConfig {
 }
 
 impl Config {
-    /// The tables beside those of Main and of extensions that are not the same in both, as in `queue.uploads`.
+    /// Other tables that differ, as in `queue.uploads`.
     #[must_use]
     pub fn other_tables(&self, other: &Self) -> Vec<String> {
         let queues = keys(&self.queues, &other.queues);
@@ -59,7 +59,7 @@ impl Config {
         queues.chain(topics).chain(self.sections.different(&other.sections).map(str::to_owned)).collect()
     }
 
-    /// The same without Main and its extensions.
+    /// A copy without Main and the extensions.
     #[must_use]
     pub fn beside_extensions(&self) -> Self {
         let Self { queues, topics, sections, .. } = self;
@@ -68,7 +68,7 @@ impl Config {
     }
 }
 
-/// A value, and what of it is shown.
+/// For each key its value, and the text to show instead.
 type Facts = BTreeMap<String, (String, Option<&'static str>)>;
 
 fn between(before: Facts, mut after: Facts) -> Vec<Difference> {
@@ -102,7 +102,7 @@ fn of_extension(extension: &ExtensionConfig) -> Facts {
         takes,
         runs,
         when_full,
-        // Each instance has a configuration of its own.
+        // Each instance has its own configuration.
         instances: _,
         grants,
         config,
@@ -156,7 +156,7 @@ fn of_extension(extension: &ExtensionConfig) -> Facts {
 
 fn of_main(main: &MainConfig) -> Facts {
     let MainConfig {
-        // Of the embedding program, for the most part.
+        // Mostly set by the embedding program.
         serves: _,
         control_socket,
         plugin_dir,
@@ -190,7 +190,6 @@ fn quoted(text: impl Display) -> String {
     format!("\"{}\"", harmless(text, usize::MAX))
 }
 
-/// None: it is empty.
 fn list(items: impl Iterator<Item = String>) -> Option<String> {
     let items: Vec<String> = items.collect();
     (!items.is_empty()).then(|| format!("[{}]", items.join(", ")))

@@ -1,7 +1,6 @@
-//! The environment, and its variables that change the limits of a class: `WEIR_LIMITS_<CLASS>_<KEY>`.
+//! Environment variables that change the limits of a class: `WEIR_LIMITS_<CLASS>_<KEY>`.
 //!
-//! Every variable under the prefix must mean something: one that is set and changes nothing would leave
-//! the operator with a limit that does not hold.
+//! An unknown variable under the prefix is an error: else an operator would rely on a limit that is not set.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,10 +16,9 @@ use super::{
 
 const PREFIX: &str = "WEIR_LIMITS_";
 
-/// Also a slip in the prefix must not leave a limit unset: nothing else of Weir's starts like this.
+/// Also catches misspelt prefixes. No other variable of Weir starts like this.
 const CLAIMED: &str = "WEIR_LIMIT";
 
-/// The variables of a process.
 #[derive(Default)]
 pub(super) struct Environment(Vec<(OsString, OsString)>);
 
@@ -33,7 +31,6 @@ impl Environment {
         self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_os_str())
     }
 
-    /// Those that are meant for limits.
     fn limits(&self) -> impl Iterator<Item = &(OsString, OsString)> {
         self.0.iter().filter(|(name, _)| name.as_encoded_bytes().starts_with(CLAIMED.as_bytes()))
     }
@@ -45,13 +42,12 @@ impl FromIterator<(OsString, OsString)> for Environment {
     }
 }
 
-/// What the variables change, by class.
 #[derive(Debug, Default)]
 pub(super) struct Overrides(BTreeMap<String, LimitChanges>);
 
 impl Overrides {
-    /// Reads the variables. Unless the `classes` are `complete`, that one is missing may be because of
-    /// another error, and is not reported.
+    /// Reads the variables. If the `classes` are not `complete`, a missing one may follow from another error, so it is
+    /// not reported.
     pub(super) fn read<'c>(
         environment: &Environment,
         classes: impl Iterator<Item = &'c str>,
@@ -62,7 +58,7 @@ impl Overrides {
         let mut overrides = Self::default();
         let mut seen = BTreeSet::new();
         for (name, value) in environment.limits() {
-            // One that is not UTF-8 is none that is known.
+            // A name that is not UTF-8 is unknown.
             let variable = name.to_string_lossy();
             let suggest = errors.len() < ERRORS_MAX;
             let fault = match names.find(&variable) {
@@ -99,7 +95,7 @@ impl Overrides {
         Err(format!("must be {example}{quotes}, not {found}"))
     }
 
-    /// Makes the changes of a class those that its table and the variables come to.
+    /// Merges the variables for a class into the changes of its table.
     pub(super) fn complete(&mut self, class: &str, changes: &mut LimitChanges) {
         if let Some(overrides) = self.0.remove(class) {
             changes.override_with(overrides);
@@ -107,26 +103,24 @@ impl Overrides {
     }
 }
 
-/// Every class, by how it is written in the name of a variable.
+/// Classes by the form of their names in variables.
 struct Names<'c>(BTreeMap<String, &'c str>);
 
-/// What is wrong with the name of a variable.
 enum Unknown<'c> {
-    /// The class, before a limit that there is.
+    /// The class is unknown, the limit is known.
     Class,
-    /// The limit, after a class that there is: what stands there.
+    /// The limit is unknown, the class is known. Holds the limit's text.
     Limit(String),
-    /// All of it after the prefix.
+    /// Class and limit are unknown.
     Both,
-    /// The prefix itself.
+    /// The prefix is wrong.
     Prefix,
-    /// Nothing: it can be taken apart into each of these classes and limits.
+    /// The name fits each of these classes and limits.
     Which(Vec<(&'c str, &'static LimitKey)>),
 }
 
 impl<'c> Names<'c> {
-    /// A name can be taken apart in two ways where that of one limit ends with that of another, as
-    /// `compile-memory` does.
+    /// A name has two readings if one limit's name ends with another's, as `compile-memory` does.
     fn find(&self, variable: &str) -> Result<(&'c str, &'static LimitKey), Unknown<'c>> {
         let rest = variable.strip_prefix(PREFIX).ok_or(Unknown::Prefix)?;
         let class_of = |key: &LimitKey| rest.strip_suffix(&part(key.name))?.strip_suffix('_');
@@ -135,7 +129,7 @@ impl<'c> Names<'c> {
         match found[..] {
             [one] => Ok(one),
             [] if LIMIT_KEYS.iter().any(|key| class_of(key).is_some()) => Err(Unknown::Class),
-            // The longest class that it could be meant for.
+            // The longest possible class name.
             [] => Err(rest
                 .rmatch_indices('_')
                 .find(|(at, _)| rest.get(..*at).is_some_and(|class| self.0.contains_key(class)))
@@ -145,7 +139,6 @@ impl<'c> Names<'c> {
         }
     }
 
-    /// Completes a sentence that starts with the name of the variable.
     fn explain(&self, variable: &str, unknown: &Unknown<'_>, suggest: bool) -> String {
         let is_slip = !matches!(unknown, Unknown::Which(_));
         let near = if suggest && is_slip { self.nearest(variable) } else { None };
@@ -163,10 +156,10 @@ impl<'c> Names<'c> {
             },
         };
         match unknown {
-            Unknown::Class => format!("is for a class that there is not: {help}"),
-            Unknown::Limit(limit) => format!("is for a limit that there is not, {}: {help}", quote(limit)),
-            Unknown::Both => format!("is for no class and no limit that there is: {help}"),
-            Unknown::Prefix => format!("is no variable of Weir's, but looks like a limit: {help}"),
+            Unknown::Class => format!("names an unknown class: {help}"),
+            Unknown::Limit(limit) => format!("names an unknown limit, {}: {help}", quote(limit)),
+            Unknown::Both => format!("names an unknown class and limit: {help}"),
+            Unknown::Prefix => format!("is not a variable of Weir, but looks like a limit: {help}"),
             Unknown::Which(which) => {
                 let which = which.iter().map(|(class, key)| format!("`{}` of the class `{class}`", key.name));
                 format!("could be {}: {help}", which.collect::<Vec<_>>().join(" or "))
@@ -174,7 +167,6 @@ impl<'c> Names<'c> {
         }
     }
 
-    /// The variable that is most likely meant.
     fn nearest(&self, variable: &str) -> Option<String> {
         let claimed = || variable.strip_prefix(CLAIMED).map(|rest| rest.trim_start_matches('_'));
         let rest = part(variable.strip_prefix(PREFIX).or_else(claimed)?);
@@ -189,8 +181,7 @@ impl<'c> Names<'c> {
     }
 }
 
-/// How the name of a class or a limit is written in the name of a variable. Neither has an underscore of
-/// its own, so that no two classes, and no two limits, become one.
+/// The form of a class or limit in a variable's name. Neither has underscores, so different names stay different.
 fn part(name: &str) -> String {
     name.to_ascii_uppercase().replace(['-', '.'], "_")
 }
@@ -207,7 +198,7 @@ mod tests {
             let same = LIMIT_KEYS.iter().filter(|other| part(other.name) == name);
             assert_eq!(same.count(), 1, "{name}");
         }
-        // Even where a class is named as if it were part of a limit.
+        // Classes may be named like part of a limit.
         for class in ["a", "a-inbox", "a-fuel-per", "memory", "a-message"] {
             let names = Names([(part("a"), "a"), (part(class), class)].into());
             for key in &LIMIT_KEYS {

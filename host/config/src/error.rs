@@ -1,6 +1,6 @@
-//! What is wrong with a configuration, and where: messages for people, with file, line and column.
+//! Faults in a configuration with their places: messages for people, with file, line and column.
 //!
-//! Knows nothing of which keys there are.
+//! Knows nothing of the keys.
 
 use std::{
     fmt,
@@ -11,19 +11,19 @@ use std::{
 
 use super::limits::LimitSource;
 
-/// As many errors as are kept, the first ones of the files.
+/// Errors that are kept: the first ones of the files.
 pub const ERRORS_MAX: usize = 20;
 
-/// As many names as one error lists, and as many lines below its message.
+/// Names that an error lists, and notes below its message.
 const LISTED_MAX: usize = 64;
 
-/// As many characters of a source line as are shown on either side of an error.
+/// Characters shown of a source line on either side of an error.
 const LINE_CONTEXT: usize = 80;
 
-/// All that is wrong with a configuration, in the order of the files, at most 20 of it.
+/// The faults in a configuration in the order of the files, at most 20.
 ///
-/// Displayed, every error is one line that starts with `file:line:column:`, followed by the source
-/// line and a mark below the key or value at fault.
+/// Displays each as a line that starts with `file:line:column:`, followed by the source line and a mark below the
+/// fault.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{}", self.report())]
 pub struct ConfigErrors {
@@ -32,8 +32,7 @@ pub struct ConfigErrors {
 }
 
 impl ConfigErrors {
-    /// Sorts by position, which leaves those without one in their order at the front, and keeps
-    /// [`ERRORS_MAX`] of them. There are as many `more`.
+    /// Sorts by place, errors without a place first, and keeps [`ERRORS_MAX`]. `more` were left out already.
     pub(super) fn new(mut errors: Vec<ConfigError>, more: usize) -> Self {
         errors.sort_by_key(ConfigError::order);
         let more = errors.len().saturating_sub(ERRORS_MAX).saturating_add(more);
@@ -41,16 +40,16 @@ impl ConfigErrors {
         Self { errors, more }
     }
 
-    /// Nothing, if nothing is wrong.
+    /// `Ok` if there are no errors.
     ///
     /// # Errors
     ///
-    /// Those that there are.
+    /// The errors in the list.
     pub fn none_of(errors: Vec<ConfigError>) -> Result<(), Self> {
         if errors.is_empty() { Ok(()) } else { Err(Self::new(errors, 0)) }
     }
 
-    /// The errors, each with its place.
+    /// The errors with their places.
     pub fn iter(&self) -> impl Iterator<Item = &ConfigError> {
         self.errors.iter()
     }
@@ -64,7 +63,7 @@ impl ConfigErrors {
     }
 }
 
-/// One thing that is wrong with a configuration.
+/// A fault in a configuration.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{}", self.report())]
 pub struct ConfigError {
@@ -72,24 +71,23 @@ pub struct ConfigError {
     message: String,
     location: Option<Location>,
     notes: Vec<(Option<Location>, String)>,
-    /// Notes that were left out.
     more: usize,
 }
 
 impl ConfigError {
-    /// Something wrong with the key of this full path.
+    /// A fault at the key with this full path.
     #[must_use]
     pub fn new(key: impl Into<String>, message: impl Into<String>, location: Option<Location>) -> Self {
         Self { key: key.into(), message: message.into(), location, notes: Vec::new(), more: 0 }
     }
 
-    /// Points at another party to the error, if its place is known.
+    /// Points at a related place, if it is known.
     #[must_use]
     pub fn note(self, location: Option<Location>, text: impl Into<String>) -> Self {
         if location.is_some() { self.detail(location, text) } else { self }
     }
 
-    /// Adds a line, which says enough without a place, too.
+    /// Adds a line that is useful even without a place.
     #[must_use]
     pub fn detail(mut self, location: Option<Location>, text: impl Into<String>) -> Self {
         if self.notes.len() < LISTED_MAX {
@@ -100,22 +98,20 @@ impl ConfigError {
         self
     }
 
-    /// The full path of the key at fault, such as `extension[telemetry].limits.memory`, or the name of
-    /// the variable; empty where neither is at fault. An extension without a valid id stands there by
-    /// its place, from 1.
+    /// The full path of the key, such as `extension[telemetry].limits.memory`, or the name of the variable. Empty if
+    /// neither is at fault. An extension without a valid id appears by its position, from 1.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// What is wrong and what to do, without the place.
+    /// The fault and its remedy, without the place.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The lines below the message: other parties to the error and details, each with its place if it
-    /// has one.
+    /// The lines below the message: related places and details.
     pub fn notes(&self) -> impl Iterator<Item = String> {
         let notes = self.notes.iter().map(|(location, text)| match location {
             Some(location) => format!("{location}: {text}"),
@@ -124,19 +120,18 @@ impl ConfigError {
         notes.chain((self.more > 0).then(|| format!("and {} more", self.more)))
     }
 
-    /// The file, as it was named; none for a variable, and for a configuration that was made in Rust.
+    /// The name of the file. `None` for a variable or a configuration made in Rust.
     #[must_use]
     pub fn file(&self) -> Option<&str> {
         self.location.as_ref().map(|location| location.source.name.as_str())
     }
 
-    /// Line and column, both from 1, the column in characters.
+    /// Line and column, both from 1. The column is in characters.
     #[must_use]
     pub fn line_and_column(&self) -> Option<(usize, usize)> {
         self.location.as_ref().map(Location::line_and_column)
     }
 
-    /// Its position in the files.
     pub(super) fn order(&self) -> Option<(usize, usize)> {
         self.location.as_ref().map(Location::order)
     }
@@ -157,17 +152,14 @@ impl ConfigError {
     }
 }
 
-/// One file of a configuration.
 #[derive(Debug)]
 pub(super) struct Source {
-    /// As it is shown.
     pub(super) name: String,
     pub(super) text: String,
-    /// What its relative paths are relative to.
     pub(super) dir: PathBuf,
-    /// Its place among the files, from 0.
+    /// Position among the files, from 0.
     pub(super) order: usize,
-    /// Where its lines end: every limit notes down its line, and counting for each would be quadratic.
+    /// Offsets of line ends. Counting lines for every limit would be quadratic.
     line_ends: Vec<usize>,
 }
 
@@ -177,17 +169,17 @@ impl Source {
         Self { name: shorten(name, 1024), text, dir: dir.to_owned(), order, line_ends }
     }
 
-    /// The number of the line, from 1, that the byte at this offset is part of.
+    /// The line of a byte offset, from 1.
     pub(super) fn line(&self, offset: usize) -> usize {
         self.line_ends.partition_point(|end| *end < offset) + 1
     }
 }
 
-/// A piece of one file.
+/// A span in a file.
 #[derive(Clone)]
 pub struct Location {
     pub(super) source: Arc<Source>,
-    /// In bytes of the text.
+    /// In bytes.
     pub(super) span: Range<usize>,
 }
 
@@ -196,12 +188,10 @@ impl Location {
         (self.source.order, self.span.start)
     }
 
-    /// The number of the line, from 1.
     pub(super) fn line(&self) -> usize {
         self.source.line(self.span.start)
     }
 
-    /// As the source of what stands there.
     pub(super) fn source(&self) -> LimitSource {
         LimitSource::File { file: self.source.name.clone(), line: self.line() }
     }
@@ -214,12 +204,12 @@ impl Location {
         self.source.text.get(..self.span.start).unwrap_or(&self.source.text)
     }
 
-    /// What stands before the piece on its line.
+    /// The part of the line before the span.
     fn start_of_line(&self) -> &str {
         self.before().rsplit('\n').next().unwrap_or_default()
     }
 
-    /// The source line, escaped and cut to what surrounds the piece, and a mark below it.
+    /// The source line around the span, escaped and shortened, with a mark below.
     fn excerpt(&self) -> String {
         let rest = self.source.text.get(self.before().len()..).unwrap_or_default();
         let rest = rest.lines().next().unwrap_or_default();
@@ -247,15 +237,14 @@ impl fmt::Display for Location {
     }
 }
 
-// The text of a whole file in every debug line helps nobody.
+// Leaves out the text of the file.
 impl fmt::Debug for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-/// Text of a file or a name, fit for a terminal: control and invisible characters escaped, and cut
-/// after `max` characters.
+/// Escapes control and invisible characters of a text for a terminal, and cuts it after `max` characters.
 #[must_use]
 pub fn shorten(text: &str, max: usize) -> String {
     if text.len() <= max && text.bytes().all(|b| (b' '..=b'~').contains(&b)) {
@@ -268,13 +257,13 @@ pub fn shorten(text: &str, max: usize) -> String {
     short
 }
 
-/// `text` as a value in a message.
+/// Quotes a value for a message.
 #[must_use]
 pub fn quote(text: &str) -> String {
     format!("`{}`", shorten(text, 100))
 }
 
-/// Names in a message, the first 64.
+/// The first 64 names for a message.
 pub fn listed(names: impl IntoIterator<Item = impl AsRef<str>>, separator: &str) -> String {
     let mut names = names.into_iter();
     let mut shown: Vec<String> = names.by_ref().take(LISTED_MAX).map(|name| quote(name.as_ref())).collect();

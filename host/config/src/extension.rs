@@ -1,4 +1,4 @@
-//! What is configured of one extension.
+//! The configuration of one extension.
 
 use std::{collections::BTreeMap, ops::RangeInclusive, path::PathBuf};
 
@@ -12,71 +12,71 @@ use super::{
 
 pub(super) const INSTANCES: RangeInclusive<u32> = 1..=64;
 
-/// The contract through which an extension runs the hooks that its [`runs`](ExtensionConfig::runs) lists.
+/// The contract that runs the hooks in [`runs`](ExtensionConfig::runs).
 pub const HOOKS_CONTRACT: &str = "hooks@1";
 
-/// One configured extension: which component it is, what it may use, and what it may reach.
+/// The configuration of one extension: its component, limits and grants.
 ///
-/// [`ExtensionConfig::new`] grants nothing; fill in what is needed.
+/// [`ExtensionConfig::new`] grants nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExtensionConfig {
-    /// Its id.
+    /// The id.
     pub id: ExtensionId,
-    /// Its component: a file, or bytes in memory.
+    /// The component: a file, or bytes in memory.
     pub component: ComponentSource,
-    /// The SHA-256 that the component must have. None: any.
+    /// The required SHA-256 of the component. `None`: any.
     pub sha256: Option<ArtifactHash>,
-    /// What it may use.
+    /// The limits.
     pub limits: Limits,
     /// Contracts that it owns and must serve. A contract has one owner.
     pub fulfills: Vec<ContractName>,
-    /// Contracts that it may call and cannot do without: whoever owns them starts first.
+    /// Contracts that it may call and needs. Their owners start first.
     pub requires: Vec<ContractName>,
-    /// Contracts that it may call and can do without.
+    /// Contracts that it may call but does not need.
     pub wants: Vec<ContractName>,
     /// Topics that it may publish under.
     pub publishes: Vec<TopicPattern>,
-    /// Topics that it may subscribe to. Where two cover a pattern that it subscribes to, the first holds.
+    /// Topics that it may subscribe to. If several grants cover a pattern, the first applies.
     pub subscribes: Vec<SubscribeGrant>,
-    /// Queues that it may put jobs in.
+    /// Queues that it may put jobs into.
     pub puts: Vec<QueueName>,
     /// Queues that it may take jobs from.
     pub takes: Vec<QueueName>,
     /// Directories of hooks that it may run, through the contract `hooks@1`.
     pub runs: Vec<HookDirName>,
-    /// What becomes of a request that finds its inbox full, at first [`RequestPolicy::Reject`].
+    /// What happens to a request that finds the inbox full. Default: [`RequestPolicy::Reject`].
     pub when_full: RequestPolicy,
-    /// As many instances of it run at once and compete for its inbox: 1 to 64, at first 1.
+    /// Instances that share the inbox: 1 to 64. Default: 1.
     pub instances: u32,
-    /// What it may reach beside channels.
+    /// Access beside channels.
     pub grants: Grants,
-    /// What it reads through `wasi:config/store`.
+    /// Values that it reads through `wasi:config/store`.
     pub config: BTreeMap<String, String>,
-    /// Whether it is started with Main.
+    /// Whether it starts with Main.
     pub autostart: bool,
-    /// When it is started again after it has ended.
+    /// When it restarts.
     pub restart: RestartConfig,
-    /// How a new version takes its place.
+    /// How a new version replaces the old one.
     pub reload: ReloadMode,
-    /// What the traces of its failures tell.
+    /// The detail of its traces.
     pub traces: Traces,
-    /// Where its file must be, if it has one, once it belongs to a Main. Main sets it.
+    /// The directory that must contain its file. Set by Main.
     #[doc(hidden)]
     pub plugin_dir: Option<PathBuf>,
-    /// The extension whose inbox it serves, beside that, as one of its instances. Main sets it.
+    /// The extension that this instance is a copy of. It serves the same inbox. Set by Main.
     #[doc(hidden)]
     pub copy_of: Option<ExtensionId>,
 }
 
 impl ExtensionConfig {
-    /// An extension in the class `medium` that starts with Main and may reach nothing, of a component in a file.
+    /// An extension from a file, with class `medium`, autostart and no grants.
     #[must_use]
     pub fn new(id: ExtensionId, path: impl Into<PathBuf>) -> Self {
         Self::of_component(id, ComponentSource::Path(path.into()))
     }
 
-    /// The same of a component in memory, such as that of an `include_bytes!`.
+    /// An extension from bytes in memory, such as `include_bytes!`.
     #[must_use]
     pub fn from_bytes(id: ExtensionId, bytes: impl AsRef<[u8]> + Send + 'static) -> Self {
         Self::of_component(id, ComponentSource::Bytes(Bytes::from_owner(bytes)))
@@ -109,16 +109,14 @@ impl ExtensionConfig {
         }
     }
 
-    /// Bytes that it may take of this machine's memory by what operators set: `memory`, `stack` and what
-    /// may wait in its inbox, for each of its `instances`. A reload with [`ReloadMode::Overlap`] has twice as
-    /// many for a while, so `memory` and `stack` count twice then. The sum over all extensions and queues is what
-    /// [`MainConfig::memory_budget`](super::MainConfig::memory_budget) bounds.
+    /// The memory that counts against [`MainConfig::memory_budget`](super::MainConfig::memory_budget), in bytes:
+    /// `memory`, `stack` and the inbox of each of its `instances`. `memory` and `stack` count twice with
+    /// [`ReloadMode::Overlap`], which runs two versions for a while.
     ///
-    /// It may take more while it runs, which is not counted: of the host's stack, of which a page is
-    /// touched when it is used, up to [`FixedLimits::host_stack`](super::FixedLimits::host_stack); 8 bytes
-    /// for each of the [`FixedLimits::table_elements`](super::FixedLimits::table_elements); what it hands
-    /// over in one call, up to [`Limits::transfer`]; and its compiled code, which all that run one
-    /// component share.
+    /// A running extension may take more memory, which does not count: host stack up to
+    /// [`FixedLimits::host_stack`](super::FixedLimits::host_stack), in pages as they are used; 8 bytes for each of the
+    /// [`FixedLimits::table_elements`](super::FixedLimits::table_elements); the data of a call, up to
+    /// [`Limits::transfer`]; and compiled code, which all users of a component share.
     #[must_use]
     pub fn memory_sum(&self) -> u64 {
         let Limits { memory, stack, inbox_bytes, .. } = &self.limits;
@@ -127,11 +125,11 @@ impl ExtensionConfig {
             ReloadMode::StopFirst => instance,
             ReloadMode::Overlap => instance.saturating_mul(2),
         };
-        // One inbox for both: one lane for requests, one for replies and events.
+        // Requests have one lane, replies and events another.
         reloaded.saturating_add(inbox_bytes.saturating_mul(2)).saturating_mul(self.instances.into())
     }
 
-    /// As many as it has instances: itself, and the copies that serve its inbox beside it.
+    /// One configuration for each instance: itself, and copies that serve the same inbox.
     pub(super) fn in_copies(self, plugin_dir: Option<PathBuf>) -> impl Iterator<Item = Self> {
         let instances = self.instances;
         let first = Self { plugin_dir, instances: 1, ..self };
@@ -145,20 +143,19 @@ impl ExtensionConfig {
         std::iter::once(first).chain((2..=instances).map(copy))
     }
 
-    /// Those of its own values that cannot be: the key and what it must be.
     pub(super) fn out_of_range(&self) -> Vec<(&'static str, String)> {
         let instances = Shape::counts(INSTANCES);
         let has = instances.has(self.instances.into());
         (!has).then(|| ("instances", instances.to_string())).into_iter().collect()
     }
 
-    /// Whether an instance of one is as good as an instance of the other: they differ at most in what
-    /// the supervisor alone heeds, and in where limits come from.
+    /// Whether instances of both are interchangeable. They may differ in what only the supervisor uses, and in the
+    /// sources of limits.
     pub fn runs_as(&self, other: &Self) -> bool {
         self.of_an_instance() == other.of_an_instance()
     }
 
-    /// With all else as in [`ExtensionConfig::new`], so that what is added to this structure counts.
+    /// Other fields are as in [`ExtensionConfig::new`], so that a new field counts by default.
     fn of_an_instance(&self) -> Self {
         let new = Self::of_component(self.id.clone(), self.component.clone());
         Self {
@@ -184,7 +181,7 @@ mod tests {
     #[test]
     fn an_instance_is_as_good_for_whoever_differs_in_what_it_does_not_see() {
         let a = ExtensionConfig::new("a".parse().unwrap(), "a.wasm");
-        // Whoever adds a field adds it to one of the lists below.
+        // Add a new field to one of the lists below.
         let ExtensionConfig {
             id: _,
             component: _,

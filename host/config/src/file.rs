@@ -1,4 +1,4 @@
-//! Reads the main file and those that it includes, within bounds, and puts them together.
+//! Reads the main file and its included files, within bounds, and combines them.
 
 use std::{
     fs::File,
@@ -23,21 +23,21 @@ use super::{
     sections::Draft,
 };
 
-/// Bytes of one file. A thousand extensions take a fifth of it.
+/// Largest file, in bytes. A thousand extensions take a fifth of it.
 const FILE_SIZE_MAX: u64 = 1024 * 1024;
 
-/// Files that are included, all in all.
+/// Included files in total.
 const INCLUDED_FILES_MAX: usize = 64;
 
-/// Patterns that say which, and names with a wildcard in each: more might search all disks.
+/// Patterns in `include`, and wildcard names in each. More might search whole disks.
 const PATTERNS_MAX: usize = 64;
 const WILD_NAMES_MAX: usize = 2;
 
-/// A name that starts with a dot is not included by a `*`: editors keep their copies under such.
+/// `*` matches no hidden files: editors keep backups under such names.
 const GLOB_OPTIONS: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
-/// Why a file was not read. Displayed, it completes "cannot read it".
+/// Why a file was not read. Completes "cannot read it".
 #[derive(Debug, thiserror::Error)]
 enum ReadError {
     #[error("{0}")]
@@ -56,7 +56,6 @@ pub(super) fn load(path: &Path, loader: &Loader, environment: &Environment) -> R
     Ok(Config { file: Some(ConfigFile::new(path, loader.clone())), ..config })
 }
 
-/// Every key that is asked for.
 pub(super) fn keys(loader: &Loader) -> Vec<KnownKey> {
     let mut reader = Reader::new(Arc::new(Source::new("", String::new(), Path::new(""), 0)));
     reader.keys = Some(Vec::new());
@@ -64,13 +63,12 @@ pub(super) fn keys(loader: &Loader) -> Vec<KnownKey> {
     reader.keys.unwrap_or_default()
 }
 
-/// The main file alone.
 pub(super) fn open(path: &Path) -> Result<Arc<Source>, ConfigErrors> {
     let (text, name, path) = main_file(path)?;
     Ok(Arc::new(Source::new(&name, text, dir_of(&path), 0)))
 }
 
-/// Its text, its name, and where it is, absolute.
+/// The text, the name and the absolute path.
 fn main_file(path: &Path) -> Result<(String, String, PathBuf), ConfigErrors> {
     let name = path.display().to_string();
     let cannot = |error: ReadError| {
@@ -96,7 +94,7 @@ pub(super) fn parse(
     build(text, name, dir, None, loader, environment)
 }
 
-/// Reads all files, then judges them together. `own_path` is that of the main file, if it is one.
+/// Reads all files, then checks them together. `own_path` is that of the main file.
 fn build(
     text: String,
     name: &str,
@@ -185,7 +183,7 @@ fn judge(
     Ok(config)
 }
 
-/// The files that the patterns match, in the order of the patterns and then of the names, each once.
+/// The files that match the patterns, ordered by pattern, then by name, without repeats.
 fn find_included(
     patterns: &[Located<String>],
     dir: &Path,
@@ -230,7 +228,7 @@ fn find_included(
                     return found;
                 }
                 Ok(path) => found.push((path, location.clone())),
-                Err(error) => report(format!("cannot be looked for: {}", error.error())),
+                Err(error) => report(format!("cannot be searched: {}", error.error())),
             }
         }
         if !is_wild(&pattern.as_str()) && !matched {
@@ -240,9 +238,9 @@ fn find_included(
     found
 }
 
-/// Reads a file of at most [`FILE_SIZE_MAX`]; a larger one is not read at all.
+/// Reads a file of at most [`FILE_SIZE_MAX`]. A larger one is not read at all.
 fn read(path: &Path) -> Result<String, ReadError> {
-    // Before it is opened: opening a FIFO waits for a writer.
+    // Checked before opening: opening a FIFO waits for a writer.
     if !path.metadata()?.is_file() {
         return Err(ReadError::NotAFile);
     }
@@ -251,7 +249,7 @@ fn read(path: &Path) -> Result<String, ReadError> {
         return Err(ReadError::TooLarge);
     }
     let mut bytes = Vec::new();
-    // One more, to see whether it grew meanwhile.
+    // One more byte shows whether it grew meanwhile.
     file.take(FILE_SIZE_MAX + 1).read_to_end(&mut bytes)?;
     if u64::try_from(bytes.len()).is_ok_and(|size| size > FILE_SIZE_MAX) {
         return Err(ReadError::TooLarge);

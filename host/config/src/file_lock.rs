@@ -1,4 +1,4 @@
-//! Files and directories that one process alone uses, whoever starts it and wherever it listens.
+//! Locks on files and directories that only one process may use.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -7,16 +7,16 @@ use std::{
     path::Path,
 };
 
-/// An advisory lock of flock(2) on a file or directory. It goes with its process, however that ends, and leaves nothing behind.
+/// An advisory lock, as in flock(2), on a file or directory. It ends with the process and leaves nothing behind.
 #[derive(Debug)]
 pub struct FileLock(File);
 
 impl FileLock {
-    /// Locks what was opened. Where the file system has no locks there is nothing to hold.
+    /// Locks an open file. Succeeds without a lock if the file system has none.
     ///
     /// # Errors
     ///
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if somebody else has it, with who that is as far as the kernel says.
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if another process has the lock. Names it if the kernel does.
     pub fn take(file: File) -> io::Result<Self> {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => {
@@ -27,7 +27,7 @@ impl FileLock {
         }
     }
 
-    /// Whether it is the lock of this file.
+    /// Whether this locks the same file.
     #[must_use]
     pub fn is_of(&self, file: &File) -> bool {
         let id = |file: &File| file.metadata().map(|data| (data.dev(), data.ino())).ok();
@@ -37,12 +37,12 @@ impl FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // A process that is being started has the descriptor, too, until it runs its program: to close ours would not do.
+        // Closing ours would not unlock: a child before its `exec` has the descriptor, too.
         let _there_was_none = self.0.unlock();
     }
 }
 
-/// Who has the lock of a file, from proc_locks(5).
+/// The owner of the lock, from proc_locks(5).
 fn owner(file: &File) -> Option<String> {
     let data = file.metadata().ok()?;
     let (major, minor) = (rustix::fs::major(data.dev()), rustix::fs::minor(data.dev()));

@@ -1,6 +1,6 @@
-//! What an extension may reach beside channels: directories, environment and network addresses.
+//! Access beside channels: directories, environment and network addresses.
 //!
-//! Knows nothing of files, and does not look whether what is granted exists.
+//! Knows nothing of files, and does not check that granted things exist.
 
 use std::{
     collections::BTreeMap,
@@ -12,44 +12,43 @@ use std::{
 
 use super::error::quote;
 
-/// What an operator lets an extension reach. The default is nothing.
+/// Access that an operator grants. The default is nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Grants {
     /// Directories.
     pub dirs: Vec<DirGrant>,
-    /// Environment variables: all that the extension finds, whatever Main's own are. A name is not
-    /// empty and has no `=`; neither name nor value has a NUL.
+    /// All environment variables of the extension. Names are not empty and have no `=`; names and values have no NUL.
     pub env: BTreeMap<String, String>,
-    /// Network addresses that the extension may connect to.
+    /// Network addresses that it may connect to.
     pub net: Vec<NetGrant>,
 }
 
 impl Grants {
-    /// Variables that cannot be, and why.
+    /// The faulty variables and their faults.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
         self.env.iter().filter_map(|(name, value)| check_variable(name, value).err()).collect()
     }
 }
 
-/// A directory of the host that an extension sees as one of its own.
+/// A directory of the host that an extension may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirGrant {
-    /// The directory of the host.
+    /// The directory on the host.
     pub host: PathBuf,
-    /// Where the extension finds it.
+    /// Its path in the extension.
     pub guest: GuestPath,
-    /// What the extension may do there.
+    /// The permitted operations.
     pub mode: DirMode,
-    /// How many bytes may be there, with all directories in it, where it may write: those of each entry are rounded up
-    /// to blocks of 4 KiB. None: as many as the file system has room for.
+    /// Bytes that the directory may hold with its subdirectories, if writable. Each entry counts in blocks of 4 KiB.
+    /// `None`: no limit.
     pub max_bytes: Option<u64>,
-    /// How many files, directories and symlinks may be there. None: as many as the file system has room for.
+    /// Files, directories and symlinks that it may hold. `None`: no limit.
     pub max_files: Option<u64>,
 }
 
-/// What an extension may do in a directory.
+/// Permitted operations in a directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DirMode {
     /// Read.
@@ -59,24 +58,23 @@ pub enum DirMode {
     Rw,
 }
 
-/// An absolute path as an extension sees it, such as `/data`: up to 255 bytes, without control
-/// characters, empty segments, `.` and `..`.
+/// An absolute path in an extension, such as `/data`: up to 255 bytes, without control characters, empty segments,
+/// `.` and `..`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GuestPath(String);
 
-/// A network address that an extension may connect to: as text `name:port`, `IPv4:port` or
-/// `[IPv6]:port`.
+/// A network address that an extension may connect to. As text: `name:port`, `IPv4:port` or `[IPv6]:port`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct NetGrant {
-    /// An IP address, without brackets, or a name in lower case: dotted labels of up to 63 letters,
-    /// digits and `-`, at most 253 bytes.
+    /// An IP address without brackets, or a lowercase name: dotted labels of up to 63 letters, digits and `-`, at most
+    /// 253 bytes.
     pub host: String,
     /// The port, not zero.
     pub port: u16,
 }
 
-/// Why a text is not what can be granted.
+/// Why a text cannot be granted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text} is not {expected}")]
 pub struct GrantError {
@@ -97,13 +95,13 @@ impl DirGrant {
         Self { host: host.into(), guest, mode: DirMode::Ro, max_bytes: None, max_files: None }
     }
 
-    /// A directory to read from and to write to.
+    /// A directory to read from and write to.
     #[must_use]
     pub fn read_write(host: impl Into<PathBuf>, guest: GuestPath) -> Self {
         Self { mode: DirMode::Rw, ..Self::read_only(host, guest) }
     }
 
-    /// Whether it bounds what may be there.
+    /// Whether the grant has bounds on bytes or files.
     #[must_use]
     pub fn is_bounded(&self) -> bool {
         self.max_bytes.is_some() || self.max_files.is_some()
@@ -123,7 +121,7 @@ impl FromStr for DirMode {
 }
 
 impl GuestPath {
-    /// The text.
+    /// The path as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -186,7 +184,6 @@ impl fmt::Display for NetGrant {
     }
 }
 
-/// Why a variable cannot be one.
 pub(super) fn check_variable(name: &str, value: &str) -> Result<(), String> {
     if name.is_empty() || name.contains(['=', '\0']) {
         return Err(format!(
@@ -207,15 +204,15 @@ fn parse_host(text: &str) -> Option<String> {
     if let Ok(ip) = text.parse::<Ipv4Addr>() {
         return Some(ip.to_string());
     }
-    // A name whose last label is a number would be taken for an IPv4 address by some resolvers
-    // (https://url.spec.whatwg.org/#ends-in-a-number-checker), as would `0x7f.1`.
+    // Some resolvers take a name for an IPv4 address if its last label is a number
+    // (https://url.spec.whatwg.org/#ends-in-a-number-checker) or like `0x7f.1`.
     let last = text.rsplit('.').next().unwrap_or_default();
     let is_number = last.starts_with(|c: char| c.is_ascii_digit());
     let is_name = text.len() <= 253 && !is_number && text.split('.').all(is_label);
     is_name.then(|| text.to_ascii_lowercase())
 }
 
-/// Whether it is a label of a host name: RFC 1123, section 2.1.
+/// Whether it is a label of a host name (RFC 1123, section 2.1).
 fn is_label(label: &str) -> bool {
     (1..=63).contains(&label.len())
         && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')

@@ -1,7 +1,7 @@
-//! What an operator configures: the TOML file, its checks, and the same from Rust.
+//! The operator's configuration: the TOML file and its checks, and the same from Rust.
 //!
-//! Owns the keys, their ranges and defaults, and every message about them. Knows nothing of wasmtime,
-//! of the bus, and of whether the files, contracts and addresses that are named exist.
+//! Owns the keys, ranges, defaults and their messages. Knows nothing of wasmtime or the bus, and does not check that
+//! named files, contracts and addresses exist.
 
 mod artifact;
 mod cache_dir;
@@ -58,7 +58,7 @@ pub use subscribe::SubscribeGrant;
 pub use traces::Traces;
 pub use weir_names::{CpuShare, CpuShareError};
 
-/// For crates that bring a section of their own to the operator's file: see [`ConfigSection`](extend::ConfigSection).
+/// For crates that add a section to the operator's file: see [`ConfigSection`](extend::ConfigSection).
 pub mod extend {
     pub use crate::{
         changes::LimitChanges,

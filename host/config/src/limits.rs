@@ -1,6 +1,6 @@
-//! The limits of one extension: the built-in classes, and what must hold between the values.
+//! The limits of an extension: built-in classes, and rules between values.
 //!
-//! Knows nothing of files. `key.rs` has the names and ranges, `fixed.rs` what no operator sets.
+//! Knows nothing of files. `key.rs` has names and ranges, `fixed.rs` the limits that no operator sets.
 
 mod fixed;
 mod key;
@@ -23,57 +23,52 @@ use super::shape::bytes;
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
-/// The names of the built-in classes, which an operator's own inherit from and cannot redefine.
+/// The built-in classes. An operator's classes inherit from them and cannot redefine them.
 pub(super) const BUILT_IN: [&str; 3] = ["min", "medium", "max"];
 
-/// What one extension may use. Start from a built-in class and change what is needed; the default is
-/// [`Limits::medium`].
+/// The limits of an extension. Start from a built-in class and change it; the default is [`Limits::medium`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The name of the class that these limits come from, for people to read.
+    /// The name of the class, for people.
     pub class: String,
-    /// Bytes of linear memory, over all memories of the extension: 64 KiB to 4 GiB.
+    /// Linear memory in bytes, over all memories: 64 KiB to 4 GiB.
     pub memory: u64,
-    /// Bytes of stack: 64 KiB to 16 MiB. The functions that the extension calls of the host have
-    /// [`FixedLimits::host_stack`] on top of it.
+    /// Stack in bytes: 64 KiB to 16 MiB. Host functions have [`FixedLimits::host_stack`] on top.
     pub stack: u64,
-    /// Units of fuel that every delivered message brings, about one for each WebAssembly instruction
-    /// and for each byte of a bulk operation: 1,000 to 10^15, and not less than `message_size`.
+    /// Fuel for each delivered message: 1,000 to 10^15, and at least `message_size`. An instruction and a byte of a
+    /// bulk operation each take about one unit.
     pub fuel_per_message: u64,
-    /// Units of fuel from the start to the first message: 1,000 to 10^15.
+    /// Fuel from the start to the first message: 1,000 to 10^15.
     pub fuel_to_start: u64,
-    /// Share of the worker thread's time, measured over seconds. Who is over it is delayed.
+    /// Share of the worker thread's time, measured over seconds. An extension over its share is delayed.
     pub cpu_share: CpuShare,
-    /// Bytes of the payload of one message, sent or received: 1 KiB to 64 MiB, and neither more than
-    /// `memory` nor more than `inbox_bytes`.
+    /// Payload of a message, in bytes, sent or received: 1 KiB to 64 MiB, and at most `memory` and `inbox_bytes`.
     pub message_size: u64,
-    /// Messages that may wait in the inbox, of each kind: 1 to 1,000,000.
+    /// Waiting messages of each kind: 1 to 1,000,000.
     pub inbox_messages: u32,
-    /// Bytes that may wait in the inbox: for requests, and for replies and events: 1 KiB to 1 GiB.
+    /// Waiting bytes, once for requests and once for replies and events: 1 KiB to 1 GiB.
     pub inbox_bytes: u64,
-    /// Requests that the extension has received and not answered, and requests that it has sent
-    /// without waiting and whose reply it has not received: each 1 to 65,536.
+    /// Received requests without an answer, and asynchronous requests without a received reply: each 1 to 65,536.
     pub in_flight: u32,
-    /// Lines that it may log each second; ten times as many at once: 1 to 100,000.
+    /// Log lines per second, with bursts of ten times as many: 1 to 100,000.
     pub log_rate: u32,
-    /// From the start until the extension must be ready: 1 ms to 1 day.
+    /// Time from the start until ready: 1 ms to 1 day.
     pub ready_timeout: Duration,
-    /// For requests to the contracts that the extension fulfills, where the call sets no timeout:
-    /// 1 ms to 1 day. None: [`MainConfig::request_timeout`](super::MainConfig::request_timeout).
+    /// Timeout of requests to its contracts if the call sets none: 1 ms to 1 day. `None`:
+    /// [`MainConfig::request_timeout`](super::MainConfig::request_timeout).
     pub request_timeout: Option<Duration>,
-    /// From a stop until the extension must have ended: 1 ms to 1 day.
+    /// Time from a stop to the end: 1 ms to 1 day.
     pub stop_timeout: Duration,
-    /// Bytes that the component's file may have: 1 KiB to 1 GiB. A file that has more is not read. That of an
-    /// artifact is bounded by `code_size`.
+    /// Size of the component's file in bytes: 1 KiB to 1 GiB. A larger file is not read. `code_size` bounds
+    /// artifacts.
     pub file_size: u64,
-    /// Bytes that its compiled code may have, where each byte of the file that declares something (a type, an import,
-    /// a name) counts as 32: 64 KiB to 4 GiB. Main holds it as long as the extension is in use, and for a moment
-    /// twice.
+    /// Size of the compiled code in bytes: 64 KiB to 4 GiB. Each byte of the file that declares something (a type, an
+    /// import, a name) counts as 32. Main holds the code while it is in use, and twice for a moment.
     pub code_size: u64,
-    /// Bytes of address space that the process which compiles the extension may take: 64 MiB to 1 TiB.
+    /// Address space of the compiling process, in bytes: 64 MiB to 1 TiB.
     pub compile_memory: u64,
-    /// Time that compiling the extension may take: 1 ms to 1 day.
+    /// Time for compiling: 1 ms to 1 day.
     pub compile_timeout: Duration,
     fixed: &'static FixedLimits,
     sources: Sources,
@@ -161,7 +156,7 @@ impl Limits {
         }
     }
 
-    /// The built-in class of that name.
+    /// A built-in class by its name.
     #[must_use]
     pub fn built_in(name: &str) -> Option<Self> {
         match name {
@@ -172,47 +167,44 @@ impl Limits {
         }
     }
 
-    /// What is bounded beside these, and set by nobody: it comes with the built-in class.
+    /// The bounds that come with the built-in class. They cannot be set.
     #[must_use]
     pub fn fixed(&self) -> &'static FixedLimits {
         self.fixed
     }
 
-    /// Bytes that the extension can hand over to the host in one call, payload and all: `message_size`
-    /// and 64 KiB. Who hands over more is ended.
+    /// Bytes that the extension can pass to the host in one call: `message_size` and 64 KiB. It is ended if it passes
+    /// more.
     #[must_use]
     pub fn transfer(&self) -> u64 {
         self.message_size.saturating_add(64 * KIB)
     }
 
-    /// LimitChanges one limit, and notes down where that comes from.
     pub(super) fn set(&mut self, key: &'static LimitKey, value: u64, source: LimitSource) {
         (key.set)(self, value);
         self.sources.note(key, value, source);
     }
 
-    /// Where the value of one limit comes from.
+    /// The source of a limit's value.
     pub fn source(&self, key: &'static LimitKey) -> LimitSource {
         self.sources.of(key, self)
     }
 
-    /// The same for an instance that runs, as if a program had set them: what bounds how it is loaded is as it
-    /// was at first.
+    /// The same for a running instance, as if a program had set them. Bounds on loading have their defaults.
     pub(super) fn of_an_instance(&self) -> Self {
         let Self { file_size, code_size, compile_memory, compile_timeout, .. } = Self::default();
         let (class, sources) = (String::new(), Sources::default());
         Self { class, sources, file_size, code_size, compile_memory, compile_timeout, ..self.clone() }
     }
 
-    /// Every value that is out of its range: the key and what it must be. Files are checked as they
-    /// are read; this is for limits made in Rust.
+    /// Keys with values out of range, and what they must be. For limits made in Rust: files are checked as they are
+    /// read.
     #[must_use]
     pub fn out_of_range(&self) -> Vec<(&'static LimitKey, String)> {
         let is_wrong = |key: &&LimitKey| (key.get)(self).is_some_and(|value| !key.shape.has(value));
         LIMIT_KEYS.iter().filter(is_wrong).map(|key| (key, key.shape.to_string())).collect()
     }
 
-    /// Every value that contradicts another: both keys and what is wrong.
     pub(super) fn contradictions(&self) -> Vec<Contradiction> {
         let (message, memory, inbox) = (self.message_size, self.memory, self.inbox_bytes);
         let mut found = Vec::new();
@@ -256,7 +248,6 @@ impl Default for Limits {
     }
 }
 
-/// Two limits that cannot hold together.
 #[derive(Debug)]
 pub(super) struct Contradiction {
     pub(super) keys: (&'static str, &'static str),

@@ -1,4 +1,4 @@
-//! Reads configurations, with the sections that other crates bring.
+//! Reads configurations with other crates' sections.
 
 use std::{fmt, marker::PhantomData, path::Path, sync::Arc};
 
@@ -10,7 +10,7 @@ use super::{
     section::KnownKey,
 };
 
-/// Reads configurations: with the tables of this crate, and those that are registered here.
+/// Reads configurations: this crate's tables, and registered sections.
 #[derive(Clone, Default)]
 pub struct Loader {
     sections: Vec<Arc<dyn Registered>>,
@@ -23,7 +23,7 @@ impl Loader {
         Self::default()
     }
 
-    /// Knows one more table. A table that it knows already is the new type's from now on.
+    /// Registers a section. Replaces a section with the same table.
     #[must_use]
     pub fn section<S: ConfigSection>(mut self) -> Self {
         self.sections.retain(|known| known.table() != S::TABLE);
@@ -31,22 +31,21 @@ impl Loader {
         self
     }
 
-    /// Reads a file, and those that it includes.
+    /// Reads a file and its included files.
     ///
-    /// Variables of this process's environment that start with `WEIR_LIMITS_` go before what the files
-    /// say of a class: `WEIR_LIMITS_MEDIUM_STACK="2 MiB"` stands for `stack = "2 MiB"` in the class
-    /// `medium`, built in or not. Those that say where the machine has its caches are the default of
-    /// [`MainConfig::cache_dir`](super::MainConfig::cache_dir).
+    /// Environment variables that start with `WEIR_LIMITS_` override the classes of the files:
+    /// `WEIR_LIMITS_MEDIUM_STACK="2 MiB"` means `stack = "2 MiB"` in the class `medium`, built in or not. Variables
+    /// for the machine's caches set the default of [`MainConfig::cache_dir`](super::MainConfig::cache_dir).
     ///
     /// # Errors
     ///
-    /// Fails with all that is wrong with them: syntax, keys, values, and what [`Config::check`] finds.
+    /// All faults in the files: syntax, keys, values, and those of [`Config::check`].
     pub fn load(&self, path: &Path) -> Result<Config, ConfigErrors> {
         file::load(path, self, &Environment::of_process())
     }
 
-    /// Reads a text as [`load`](Self::load) reads a file. Messages call it `name`, and paths in it are
-    /// relative to `base_dir`. It heeds the same variables.
+    /// Reads a text like [`load`](Self::load). Messages call it `name`; its paths are relative to `base_dir`. The same
+    /// variables apply.
     ///
     /// # Errors
     ///
@@ -55,7 +54,7 @@ impl Loader {
         file::parse(text.to_owned(), name, base_dir, self, &Environment::of_process())
     }
 
-    /// Every key that a file may hold. A name that the operator chooses is `NAME` there.
+    /// All keys of a file, with `NAME` for names that the operator chooses.
     #[must_use]
     pub fn keys(&self) -> Vec<KnownKey> {
         file::keys(self)

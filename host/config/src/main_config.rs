@@ -1,4 +1,4 @@
-//! What is configured of Main itself.
+//! The configuration of Main itself.
 
 use std::{
     ops::RangeInclusive,
@@ -18,50 +18,47 @@ pub(super) const CACHE_SIZE: Shape = Shape::Size(1 << 20..=1 << 40);
 /// In bytes: 1 MiB to 1 TiB.
 pub(super) const MEMORY_BUDGET: Shape = Shape::Size(1 << 20..=1 << 40);
 
-/// What is configured of Main itself.
+/// The configuration of Main itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MainConfig {
-    /// Contracts that the embedding program serves. An extension that fulfills one of them goes
-    /// before Main.
+    /// Contracts that the embedding program serves, unless an extension fulfills them.
     pub serves: Vec<ContractName>,
-    /// The Unix socket on which the `weir` command reaches Main: `weir.sock` in `weir` in
-    /// `XDG_RUNTIME_DIR`, or where that is not set in `/run/weir`. At most 107 bytes.
+    /// The Unix socket for the `weir` command, at most 107 bytes. Default: `weir/weir.sock` in `XDG_RUNTIME_DIR`, or
+    /// in `/run` without it.
     pub control_socket: PathBuf,
-    /// The directory that holds the component of every extension. None: they may be anywhere; a
-    /// configuration from a file always has one.
+    /// The directory that contains every component. `None`: components may be anywhere. A configuration from a file
+    /// has one.
     pub plugin_dir: Option<PathBuf>,
-    /// The directory where Main keeps what it has compiled, which it makes with mode 700 and fills as its
-    /// own: no component is in it. None: it keeps nothing; a configuration from a file always has one.
+    /// The cache of compiled code. Main creates it with mode 700 and owns it, so it contains no component. `None`: no
+    /// cache. A configuration from a file has one.
     pub cache_dir: Option<PathBuf>,
-    /// Bytes that Main's files in [`cache_dir`](Self::cache_dir) may have together: 1 MiB to 1 TiB, at first
-    /// 256 MiB. What was not used for longest goes first.
+    /// Size of Main's files in [`cache_dir`](Self::cache_dir), in bytes: 1 MiB to 1 TiB. Default: 256 MiB. The least
+    /// recently used are removed first.
     pub cache_size: u64,
-    /// Whose artifacts are run: those that somebody signed with the private half of one of these keys.
+    /// Artifacts run if they are signed with the private half of one of these keys.
     pub trusted_keys: Vec<TrustedKey>,
-    /// Bytes that the limits of all extensions may come to, each with
-    /// [`ExtensionConfig::memory_sum`](super::ExtensionConfig::memory_sum): 1 MiB to 1 TiB. None: any number.
+    /// Bound on the sum of all extensions' [`ExtensionConfig::memory_sum`](super::ExtensionConfig::memory_sum), in
+    /// bytes: 1 MiB to 1 TiB. `None`: no bound.
     pub memory_budget: Option<u64>,
-    /// For a request where neither the call nor its contract sets a timeout: 1 ms to 1 day, at first
-    /// 5 seconds.
+    /// Timeout of a request if neither the call nor its contract sets one: 1 ms to 1 day. Default: 5 seconds.
     pub request_timeout: Duration,
-    /// Threads of the pool for work that blocks, such as reading files: 1 to 64, at first 4.
+    /// Threads for blocking work, such as reading files: 1 to 64. Default: 4.
     pub blocking_threads: u16,
 }
 
 impl MainConfig {
-    /// Where the Main that runs with this file has its control socket. Nothing else of the file is
-    /// judged, no other file is read, and the environment changes nothing but the default: it answers,
-    /// whatever else keeps [`Loader::load`](super::Loader::load) from reading the file.
+    /// The control socket of the Main that runs with this file. Ignores other keys, included files, and the
+    /// environment except for the default. So it answers even if [`Loader::load`](super::Loader::load) cannot read the
+    /// file.
     ///
     /// # Errors
     ///
-    /// Fails if the file cannot be read, or what it says of the socket cannot.
+    /// Fails if the file or its socket is unreadable.
     pub fn control_socket_of(file: &Path) -> Result<PathBuf, ConfigErrors> {
         control_socket::of_file(file)
     }
 
-    /// Every value that is out of its range: the key and what is wrong.
     pub(super) fn out_of_range(&self) -> Vec<(String, String)> {
         let budget = self.memory_budget.is_none_or(|budget| MEMORY_BUDGET.has(budget));
         [
@@ -97,7 +94,7 @@ impl Default for MainConfig {
     }
 }
 
-/// The XDG Base Directory Specification says to ignore a path that is not absolute.
+/// Ignores relative paths, as the XDG Base Directory Specification says.
 pub(super) fn default_control_socket(runtime_dir: Option<PathBuf>) -> PathBuf {
     let dir = runtime_dir.filter(|dir| dir.is_absolute()).unwrap_or_else(|| PathBuf::from("/run"));
     dir.join("weir").join("weir.sock")

@@ -1,4 +1,4 @@
-//! Tables under names of the operator's choice, which any of the files may hold.
+//! Tables with names that the operator chooses. Any file may hold them.
 
 use std::{collections::BTreeMap, fmt::Display};
 
@@ -7,7 +7,7 @@ use super::{
     section::{Located, child},
 };
 
-/// The tables of `[table.NAME]` by name, each with where its name stands; of two with one name the first.
+/// The tables of `[table.NAME]` by name, with the places of their names. Keeps the first of two with one name.
 pub(super) fn by_name<N: Clone + Display + Ord, T>(
     table: &str,
     found: Vec<(Located<N>, T)>,

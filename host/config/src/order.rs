@@ -1,20 +1,18 @@
-//! Puts what depends on one another in order, and finds where that goes round.
+//! Sorts by dependencies and finds cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ExtensionConfig;
 
-/// What came of ordering.
 #[derive(Debug, PartialEq)]
 pub(super) struct Order {
-    /// Everyone who is neither in a round nor depends on one: after those whom they depend on, and
-    /// otherwise as they stood.
+    /// Items that neither are in nor depend on a cycle: each after its dependencies, otherwise in the given order.
     pub(super) sorted: Vec<usize>,
-    /// The rounds, each starting with its smallest number; none has a member in common with another.
+    /// Disjoint cycles, each from its smallest number.
     pub(super) cycles: Vec<Vec<usize>>,
 }
 
-/// Orders `0..dependencies.len()`, each of whom depends on those that its entry lists.
+/// Sorts `0..dependencies.len()`. Each item depends on the items in its entry.
 pub(super) fn order(dependencies: &[Vec<usize>]) -> Order {
     let mut missing: Vec<usize> = dependencies.iter().map(Vec::len).collect();
     let mut dependents: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -42,7 +40,6 @@ pub(super) fn order(dependencies: &[Vec<usize>]) -> Order {
     Order { sorted, cycles: cycles(dependencies, stuck) }
 }
 
-/// For each extension those that own a contract that it requires.
 pub(super) fn dependencies(extensions: &[ExtensionConfig]) -> Vec<Vec<usize>> {
     let owners: BTreeMap<_, usize> = extensions
         .iter()
@@ -57,8 +54,8 @@ pub(super) fn dependencies(extensions: &[ExtensionConfig]) -> Vec<Vec<usize>> {
     extensions.iter().map(needed).collect()
 }
 
-/// Walks from each of those that could not be ordered along what it depends on, until that repeats:
-/// there is always a next one among them, since whoever has none would have been ordered.
+/// Walks from each unsorted item along its dependencies until one repeats. Every unsorted item has an unsorted
+/// dependency, or it would have been sorted.
 fn cycles(dependencies: &[Vec<usize>], mut stuck: BTreeSet<usize>) -> Vec<Vec<usize>> {
     let stays = stuck.clone();
     let mut cycles = Vec::new();
@@ -77,7 +74,7 @@ fn cycles(dependencies: &[Vec<usize>], mut stuck: BTreeSet<usize>) -> Vec<Vec<us
                 cycles.push(cycle);
                 break;
             }
-            // Somebody has walked on from here already, and what that led to is reported.
+            // An earlier walk passed here, and its cycle is reported.
             if !stuck.remove(next) {
                 break;
             }

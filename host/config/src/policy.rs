@@ -1,24 +1,19 @@
-//! Which policies an operator can choose, and where.
+//! The policies that an operator can choose.
 
 use weir_names::{Policy, QueuePolicy, RequestPolicy};
 
 use super::error::quote;
 
-/// Of a subscription: every one.
 pub(super) const OF_EVENTS: &str = "`block`, `reject`, `drop-oldest`, `drop-newest` or `latest`";
 
-/// Of a queue.
 pub(super) const OF_JOBS: &str = "`reject`, `block`, `drop-oldest` or `drop-newest`";
 
-/// Of an inbox, for requests.
 pub(super) const OF_REQUESTS: &str = "`reject` or `block`";
 
-/// The policy of that name, of a subscription.
 pub(super) fn of_events(text: &str) -> Result<Policy, String> {
     known(text).ok_or_else(|| unknown(text, OF_EVENTS))
 }
 
-/// The policy of that name, of a queue.
 pub(super) fn of_jobs(text: &str) -> Result<QueuePolicy, String> {
     let found = QueuePolicy::ALL.into_iter().find(|policy| policy.name() == text);
     found.ok_or_else(|| match known(text) {
@@ -27,7 +22,6 @@ pub(super) fn of_jobs(text: &str) -> Result<QueuePolicy, String> {
     })
 }
 
-/// The policy of that name, of an inbox for requests.
 pub(super) fn of_requests(text: &str) -> Result<RequestPolicy, String> {
     let found = RequestPolicy::ALL.into_iter().find(|policy| policy.name() == text);
     found.ok_or_else(|| match known(text) {

@@ -1,4 +1,4 @@
-//! Shared queues and topics: as configured.
+//! The configuration of shared queues and topics.
 
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
@@ -13,20 +13,20 @@ pub(super) const BYTES: Shape = Shape::Size(4 << 10..=1 << 30);
 
 pub(super) const MAX_DELIVERIES: RangeInclusive<u32> = 1..=1000;
 
-/// A shared queue: what it has room for, and what becomes of jobs that find none or that nobody finishes.
+/// A shared queue: its room, and the fate of jobs that find none or are not finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueConfig {
-    /// Jobs that wait or are in hand: 1 to 1,000,000, at first 1,000.
+    /// Jobs that wait or are in hand: 1 to 1,000,000. Default: 1,000.
     pub messages: u32,
-    /// Bytes of them: 4 KiB to 1 GiB, at first 1 MiB.
+    /// Their size in bytes: 4 KiB to 1 GiB. Default: 1 MiB.
     pub bytes: u64,
-    /// What becomes of a job for which there is no room, at first [`QueuePolicy::Reject`].
+    /// What happens to a job without room. Default: [`QueuePolicy::Reject`].
     pub when_full: QueuePolicy,
-    /// How often a job is delivered at most: 1 to 1,000, at first 3.
+    /// Deliveries of a job before it is dead: 1 to 1,000. Default: 3.
     pub max_deliveries: u32,
-    /// Where a job goes that was delivered so often and is not done. One that is not configured has as many
-    /// `messages` and `bytes` as this queue, [`QueuePolicy::DropOldest`], and no dead letters of its own.
+    /// The queue for dead jobs. If it is not configured, it has this queue's `messages` and `bytes`,
+    /// [`QueuePolicy::DropOldest`], and no dead letters of its own.
     pub dead_letter: Option<QueueName>,
 }
 
@@ -43,7 +43,7 @@ impl Default for QueueConfig {
 }
 
 impl QueueConfig {
-    /// Every value that cannot be: the key and what is wrong with it, which completes "`key` must be".
+    /// Keys with faulty values, and their faults, which complete "`key` must be".
     pub(super) fn out_of_range(&self) -> Vec<(&'static str, String)> {
         let (messages, deliveries) = (Shape::counts(MESSAGES), Shape::counts(MAX_DELIVERIES));
         [
@@ -57,15 +57,14 @@ impl QueueConfig {
     }
 }
 
-/// One topic, as Main treats it.
+/// The settings of a topic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TopicConfig {
-    /// Whether Main keeps the last event of the topic, for those who subscribe later.
+    /// Whether Main keeps the last event for later subscribers.
     pub retain: bool,
 }
 
-/// The queues, and those that they send their dead letters to.
 pub(super) fn with_dead_letters(
     queues: &BTreeMap<QueueName, QueueConfig>,
 ) -> BTreeMap<QueueName, QueueConfig> {

@@ -1,4 +1,4 @@
-//! Reads one file as TOML, and its tables through [`Section`]s, and collects every error on the way.
+//! Reads a TOML file through [`Section`]s and collects all errors.
 
 use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
@@ -9,32 +9,26 @@ use super::{
     section::{KnownKey, Section},
 };
 
-/// As many errors as are kept before those that will not be shown are left out: a mebibyte has room for
-/// half a million.
+/// Errors that are kept while reading. A mebibyte has room for half a million.
 const ERRORS_KEPT: usize = 1000;
 
 /// Levels of brackets, and names of a dotted key before its last: a bound of the parser.
 const LEVELS_MAX: usize = 80;
-/// What the parser says of a key that a table has already.
 const DUPLICATE: &str = "duplicate key";
 
-/// For as many duplicate keys the first is looked for, among as many keys of its name: each costs reading the file.
+/// Searches for the first of duplicate keys, and candidates for each. A search costs reading the file.
 const SEARCHES_MAX: usize = 4;
 const FIRSTS_MAX: usize = 16;
 
-const NESTED: &str = "this nests too deep: 80 levels are the most";
+const NESTED: &str = "this nests too deep: at most 80 levels are allowed";
 
-/// One file being read.
 #[derive(Debug)]
 pub(super) struct Reader {
     pub(super) source: Arc<Source>,
-    /// What is wrong with what is there.
     errors: Vec<ConfigError>,
-    /// What should be there.
     missing: Vec<ConfigError>,
-    /// Errors of either kind that were not kept.
     more: usize,
-    /// Notes down every key that is asked for, where that is wanted.
+    /// Collects every key that is asked for, if wanted.
     pub(super) keys: Option<Vec<KnownKey>>,
 }
 
@@ -43,7 +37,7 @@ impl Reader {
         Self { source, errors: Vec::new(), missing: Vec::new(), more: 0, keys: None }
     }
 
-    /// Reads the whole file with `read`; behind a syntax error as far as it can be made out.
+    /// Reads the file with `read`. After a syntax error, reads what the parser recovers.
     pub(super) fn read<R>(&mut self, read: impl FnOnce(&mut Section<'_, '_>) -> R) -> R {
         let source = Arc::clone(&self.source);
         let (table, syntax) = DeTable::parse_recoverable(&source.text);
@@ -52,25 +46,21 @@ impl Reader {
         result
     }
 
-    /// All that is wrong with the file, and how much is left out.
     pub(super) fn finish(mut self) -> (Vec<ConfigError>, usize) {
         self.errors.append(&mut self.missing);
         (self.errors, self.more)
     }
 
-    /// Adds something that is wrong.
     pub(super) fn add(&mut self, error: ConfigError) {
         self.errors.push(error);
         self.more += cut(&mut self.errors);
     }
 
-    /// Adds something that should be there.
     pub(super) fn add_missing(&mut self, error: ConfigError) {
         self.missing.push(error);
         self.more += cut(&mut self.missing);
     }
 
-    /// How much is wrong with what is there, so far.
     pub(super) fn error_count(&self) -> usize {
         self.errors.len().saturating_add(self.more)
     }
@@ -79,15 +69,15 @@ impl Reader {
         Location { source: Arc::clone(&self.source), span }
     }
 
-    /// Adds the first syntax error of each line, and takes back what else was found there and what is
-    /// missing: that is likely to follow from it.
+    /// Adds the first syntax error of each line. Drops missing content, and other errors on those lines: they probably
+    /// follow from it.
     fn add_syntax_errors(&mut self, mut syntax: Vec<toml::de::Error>, table: &DeTable<'_>) {
         if syntax.is_empty() {
             return;
         }
         let source = Arc::clone(&self.source);
         let line = |start: usize| source.line(start);
-        // The parser leaves out the place of one error.
+        // The parser omits the place of one error.
         let long_key = long_key(&source.text).unwrap_or_default();
         let span = |error: &toml::de::Error| error.span().unwrap_or_else(|| long_key.clone());
         let start = |error: &toml::de::Error| span(error).start;
@@ -102,7 +92,7 @@ impl Reader {
         for error in syntax {
             let message = match error.message() {
                 message if message.contains("recurs") => NESTED,
-                // Where nothing else could stand, the parser expects "nothing".
+                // If nothing else is possible, the parser expects "nothing".
                 message => message.trim_end_matches(", expected nothing"),
             };
             let location = self.location(span(&error));
@@ -121,7 +111,7 @@ impl Reader {
     }
 }
 
-/// Leaves out all but the first errors, where there are many, and says how many.
+/// Keeps the first errors and counts the others.
 fn cut(errors: &mut Vec<ConfigError>) -> usize {
     if errors.len() < ERRORS_KEPT {
         return 0;
@@ -130,7 +120,7 @@ fn cut(errors: &mut Vec<ConfigError>) -> usize {
     errors.drain(ERRORS_MAX..).count()
 }
 
-/// Where the key is that makes this one a duplicate: without it there is none. It is among the last of that name before.
+/// The key that makes this one a duplicate: one of the last earlier keys of that name.
 fn first_of(text: &str, table: &DeTable<'_>, duplicate: &Range<usize>) -> Option<Range<usize>> {
     let is_duplicate = |text: &str| {
         let (_, errors) = DeTable::parse_recoverable(text);
@@ -148,7 +138,6 @@ fn first_of(text: &str, table: &DeTable<'_>, duplicate: &Range<usize>) -> Option
     })
 }
 
-/// Where keys of that name are, at whatever level.
 fn keys_of(table: &DeTable<'_>, name: &str, spans: &mut Vec<Range<usize>>) {
     for (key, value) in table {
         if key.get_ref() == name {
@@ -166,7 +155,7 @@ fn values_of(value: &DeValue<'_>, name: &str, spans: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Where the first key is that has more names than the parser reads.
+/// The place of the first key with more names than the parser reads.
 fn long_key(text: &str) -> Option<Range<usize>> {
     let ends_key = |c: char| !c.is_alphanumeric() && !"-_.\"' \t".contains(c);
     let mut end = 0;

@@ -1,6 +1,6 @@
-//! What becomes of an extension that ends, and how a new version takes its place: as configured.
+//! The configuration of restarts and reloads.
 //!
-//! Owns the values and what must hold between them. Knows nothing of clocks: the supervisor counts.
+//! Owns the values and the rules between them. Knows nothing of clocks: the supervisor counts.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -8,7 +8,6 @@ use super::{error::quote, shape::Shape};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Of `backoff` and of `max-backoff`.
 pub(super) const BACKOFF: RangeInclusive<Duration> = Duration::from_millis(1)..=DAY;
 
 pub(super) const FAILURES: RangeInclusive<u32> = 1..=1000;
@@ -16,44 +15,42 @@ pub(super) const FAILURES: RangeInclusive<u32> = 1..=1000;
 pub(super) const WINDOW: RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_secs(7 * DAY.as_secs());
 
-/// When an extension that has ended is started again, and when no more.
+/// When an extension that has ended starts again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RestartConfig {
-    /// After which ends it is started again.
+    /// The ends after which it restarts.
     pub policy: RestartPolicy,
-    /// The longest that the first restart is delayed; each further one up to twice as long as the one
-    /// before: 1 ms to 1 day, at first 100 ms. The delay is drawn evenly from half of that to all of it.
+    /// Longest delay of the first restart; it doubles with each further one: 1 ms to 1 day. Default: 100 ms. The delay
+    /// is drawn evenly between half of that and all of it.
     pub backoff: Duration,
-    /// The longest that any restart is delayed: 1 ms to 1 day and not less than `backoff`, at first
-    /// 1 minute.
+    /// Longest delay of any restart: 1 ms to 1 day, at least `backoff`. Default: 1 minute.
     pub max_backoff: Duration,
-    /// As many failures within `window` are the last: the extension is quarantined. 1 to 1,000, at
-    /// first 5.
+    /// Failures within `window` that quarantine it: 1 to 1,000. Default: 5.
     pub failures: u32,
-    /// How long a failure counts: 1 ms to 7 days, at first 1 minute.
+    /// How long a failure counts: 1 ms to 7 days. Default: 1 minute.
     pub window: Duration,
 }
 
-/// After which ends an extension is started again. Never after one that somebody asked for.
+/// The ends after which an extension restarts. A requested stop is never one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RestartPolicy {
-    /// After none.
+    /// None.
     Never,
-    /// After a failure.
+    /// Failures.
     #[default]
     OnFailure,
-    /// Also after an end without a failure, which then counts as one does.
+    /// All ends. An end without a failure counts as one.
     Always,
 }
 
-/// In which order a reload starts the new instance of an extension and stops the old one.
+/// The order of start and stop in a reload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReloadMode {
-    /// The old one drains and stops, then the new one starts: there is never more than one.
+    /// The old instance drains and stops, then the new one starts: never more than one runs.
     #[default]
     StopFirst,
-    /// The old one drains when the new one is ready: for a while there are two.
+    /// The old instance drains once the new one is ready: for a while two run.
     Overlap,
 }
 
@@ -70,11 +67,10 @@ impl Default for RestartConfig {
 }
 
 impl RestartConfig {
-    /// The delay of the restart after the failure of that number within `window`, from 1: `draw`, 0 to 1, of the way
-    /// from half of the longest to all of it, so that extensions that failed together do not start together.
+    /// The delay after failure `number` (from 1) within `window`. `draw`, from 0 to 1, picks a point between half of
+    /// the longest delay and all of it, so that extensions that failed together restart apart.
     ///
-    /// This is "equal jitter" of Marc Brooker, "Exponential Backoff And Jitter", AWS Architecture
-    /// Blog, 2015.
+    /// This is "equal jitter" of Marc Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
     pub fn delay(&self, number: u32, draw: f64) -> Duration {
         let half = self.longest_delay(number) / 2;
         half + half.mul_f64(draw.clamp(0.0, 1.0))
@@ -87,14 +83,13 @@ impl RestartConfig {
         delay.map_or(self.max_backoff, |delay| delay.min(self.max_backoff))
     }
 
-    /// What the delays between `failures` failures take at least. Where that is all of `window`, so many
-    /// are never within it.
+    /// Least sum of delays between `failures` failures. If that is `window` or more, quarantine never comes.
     fn least_delays(&self) -> Duration {
         let mut sum = Duration::ZERO;
         for failure in 1..self.failures {
             let longest = self.longest_delay(failure);
             if longest == self.max_backoff {
-                // So it is from here on.
+                // Further delays are equal.
                 return sum.saturating_add((longest / 2).saturating_mul(self.failures - failure));
             }
             sum = sum.saturating_add(longest / 2);
@@ -102,7 +97,7 @@ impl RestartConfig {
         sum
     }
 
-    /// Why quarantine never comes, of values within their ranges.
+    /// Why quarantine never comes. Expects valid values.
     pub(super) fn without_quarantine(&self) -> Option<String> {
         let sum = self.least_delays();
         if self.policy == RestartPolicy::Never || !self.out_of_range().is_empty() || sum < self.window {
@@ -117,7 +112,6 @@ impl RestartConfig {
         ))
     }
 
-    /// What is wrong between the delays.
     pub(super) fn contradiction(&self) -> Option<String> {
         (self.max_backoff < self.backoff).then(|| {
             format!(
@@ -128,7 +122,6 @@ impl RestartConfig {
         })
     }
 
-    /// Every value that is out of its range: the key and what it must be.
     pub(super) fn out_of_range(&self) -> Vec<(&'static str, String)> {
         [
             ("backoff", BACKOFF.contains(&self.backoff), Shape::Time(BACKOFF)),
@@ -143,7 +136,6 @@ impl RestartConfig {
 }
 
 impl RestartPolicy {
-    /// As a file has it.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Never => "never",
@@ -163,7 +155,7 @@ impl RestartPolicy {
 }
 
 impl ReloadMode {
-    /// As a file has it.
+    /// The name in a file.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

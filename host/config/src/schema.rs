@@ -1,7 +1,6 @@
-//! Sections that other crates bring to the operator's file: what such a crate says of one, and how a
-//! [`Config`] holds what was read.
+//! Sections of other crates in the operator's file: the trait for them, and their storage in a [`Config`].
 //!
-//! Knows no section: of hooks, only where extensions name them.
+//! Knows no section; of hooks it knows only the names in extensions.
 
 use std::{
     any::Any,
@@ -23,97 +22,96 @@ use super::{
     section::{Located, Section},
 };
 
-/// A table of the operator's file that a crate beside this one brings. The type is what a [`Config`] holds
-/// of it: [`Config::section`] gives it back.
+/// A table of the operator's file that another crate defines. [`Config::section`] returns the type.
 ///
-/// A [`Loader`](super::Loader) that has it registered reads, checks and reports it as every other table.
+/// A [`Loader`](super::Loader) with the section registered reads, checks and reports it like any other table.
 pub trait ConfigSection: Clone + Debug + Default + PartialEq + Send + Sync + 'static {
-    /// The key of the table at the top level of a file.
+    /// The top-level key of the table.
     const TABLE: &'static str;
 
-    /// How a message about the memory budget names what the section counts against it, as in `the hooks`.
+    /// The section's name in messages about the memory budget, as in `the hooks`.
     const IN_BUDGET: &'static str = Self::TABLE;
 
-    /// What was read of the files, with its locations.
+    /// The parsed files with locations.
     type Draft: Debug + Default + 'static;
 
-    /// Where the values stand that are judged together with others; empty for a configuration made in Rust.
+    /// Places of values that are checked together with others. Empty for a configuration made in Rust.
     type Locations: Debug + Default + Send + Sync + 'static;
 
-    /// Reads what one file has of the table, with [`Section::table`] or [`Section::named`] of `file`, which is
-    /// the top level. Main's file comes first.
+    /// Reads the table in a file, with [`Section::table`] or [`Section::named`] of the top level `file`. The main file
+    /// comes first.
     fn read(draft: &mut Self::Draft, file: &mut Section<'_, '_>);
 
-    /// Makes values of what all files have, once the classes of limits are known.
+    /// Makes the values from all files, once the classes of limits are known.
     fn settle(draft: Self::Draft, settling: &mut Settling<'_>) -> (Self, Self::Locations);
 
-    /// Whether it holds nothing, as if no file had it.
+    /// Whether it is empty, as if no file had it.
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What is wrong with single values of a configuration made in Rust. Files are checked as they are read.
+    /// Faulty values of a configuration made in Rust. Files are checked as they are read.
     fn check_values(&self) -> Vec<ConfigError> {
         Vec::new()
     }
 
-    /// Adds what is wrong between its values, and between them and the rest.
+    /// Adds faults between its values, and between them and the rest.
     fn check(&self, _judged: &Judged<'_>, _at: &Self::Locations, _errors: &mut Vec<ConfigError>) {}
 
-    /// Adds what the rest names of it and what is not there. Not called after files that are broken: these
-    /// may have it.
+    /// Adds unknown names in the rest that should be in this section. Skipped if files are broken: they may define
+    /// them.
     fn check_names(&self, _judged: &Judged<'_>, _at: &Self::Locations, _errors: &mut Vec<ConfigError>) {}
 
-    /// What it counts against `main.memory-budget`.
+    /// Memory that counts against `main.memory-budget`.
     fn memory(&self, _at: &Self::Locations) -> Vec<MemoryUse> {
         Vec::new()
     }
 
-    /// Directories of the host that nobody may be granted for writing.
+    /// Host directories that must not be granted for writing.
     fn protected(&self, _at: &Self::Locations) -> Vec<ProtectedDir> {
         Vec::new()
     }
 
-    /// Directories of the host that it grants.
+    /// Host directories that it grants.
     fn granted<'c>(&'c self, _at: &'c Self::Locations) -> Vec<Granted<'c>> {
         Vec::new()
     }
 
-    /// Contracts that Main serves because of the section, whether a file has it or not.
+    /// Contracts that Main serves because of the section, even if no file has it.
     fn serves() -> Vec<ContractName> {
         Vec::new()
     }
 }
 
-/// A part of a section, as it counts against the memory budget.
+/// A part of a section's memory.
 #[derive(Clone, Debug)]
 pub struct MemoryUse {
-    /// What comes to so much, with the verb, as in ``hooks `a` come``.
+    /// The part with a verb, as in ``hooks `a` come``.
     pub what: String,
-    /// Where it stands.
+    /// Its place in a file.
     pub location: Option<Location>,
-    /// Bytes.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// How they come about.
+    /// The factors of its size.
     pub factors: String,
 }
 
-/// A directory of the host that nobody may be granted for writing.
+/// A host directory that must not be granted for writing.
 #[derive(Clone, Debug)]
 pub struct ProtectedDir {
     /// The key that sets it.
     pub key: String,
     /// The directory.
     pub dir: PathBuf,
-    /// Where it is set.
+    /// The place of the key.
     pub location: Option<Location>,
-    /// Why, which follows a colon.
+    /// The reason, after a colon.
     pub why: &'static str,
-    /// What stands at that location.
+    /// The note for that place.
     pub note: &'static str,
 }
 
-/// What a section may look up while values are made of what was read.
+/// What a section may use while it makes values.
 #[derive(Debug)]
 pub struct Settling<'c> {
     pub(super) classes: &'c Classes,
@@ -121,8 +119,8 @@ pub struct Settling<'c> {
 }
 
 impl Settling<'_> {
-    /// The tables of `[table.NAME]` by name, each with where its name stands. Two of one name are reported,
-    /// and the first stays.
+    /// The tables of `[table.NAME]` by name, with the places of their names. Reports repeated names and keeps the
+    /// first.
     pub fn by_name<N: Clone + Display + Ord, T>(
         &mut self,
         table: &str,
@@ -131,37 +129,37 @@ impl Settling<'_> {
         by_name(table, found, self.errors)
     }
 
-    /// The limits of a class, or of the default one, with changes. A class that is not there is reported at the
-    /// key `class` of the table at `path`. That messages of a size do not fit is not: only extensions have any.
+    /// The limits of a class, or of the default class, with changes. Reports an unknown class at `class` of the table
+    /// at `path`. Does not check limits on messages, which only extensions have.
     pub fn limits(&mut self, class: Option<&Located<String>>, changes: &LimitChanges, path: &str) -> Limits {
         self.classes.limits_without_messages(class, changes, path, self.errors)
     }
 
-    /// Reports what is wrong once all files are read.
+    /// Reports a fault after all files are read.
     pub fn error(&mut self, error: ConfigError) {
         self.errors.push(error);
     }
 }
 
-/// The whole configuration, and where it stands, for a section's own checks.
+/// The whole configuration and its places, for a section's checks.
 #[derive(Clone, Copy, Debug)]
 pub struct Judged<'c>(pub(super) Parts<'c>);
 
 impl<'c> Judged<'c> {
-    /// All that is configured.
+    /// The configuration.
     #[must_use]
     pub fn config(&self) -> &'c Config {
         self.0.config
     }
 
-    /// Where an extension's `runs` lists an item, both counted from 0.
+    /// The place of an item in an extension's `runs`, both counted from 0.
     #[must_use]
     pub fn location_of_run(&self, extension: usize, item: usize) -> Option<Location> {
         self.0.locations.extensions.get(extension)?.runs.get(item).cloned()
     }
 }
 
-/// What a configuration holds of the sections that other crates bring, by their tables.
+/// Other crates' sections in a configuration, by table.
 #[derive(Default)]
 pub(super) struct Sections(BTreeMap<&'static str, Box<dyn Held>>);
 
@@ -178,7 +176,7 @@ impl Sections {
         self.0.values().map(|held| &**held)
     }
 
-    /// The tables that are not the same in both. One that is not there and one that is empty are the same.
+    /// The tables that differ. A missing table equals an empty one.
     pub(super) fn different(&self, other: &Self) -> impl Iterator<Item = &'static str> {
         let tables: BTreeSet<_> = self.0.keys().chain(other.0.keys()).copied().collect();
         tables.into_iter().filter(|table| match (self.0.get(table), other.0.get(table)) {
@@ -207,7 +205,6 @@ impl fmt::Debug for Sections {
     }
 }
 
-/// A [`ConfigSection`] of a type that is not known here.
 pub(super) trait Held: Any + Debug + Send + Sync {
     fn table(&self) -> &'static str;
     fn in_budget(&self) -> &'static str;
@@ -282,12 +279,10 @@ impl<S: ConfigSection> Held for S {
     }
 }
 
-/// Where the values of sections stand, by their tables.
 #[derive(Debug, Default)]
 pub(super) struct SectionLocations(BTreeMap<&'static str, Box<dyn AnyDebug>>);
 
 impl SectionLocations {
-    /// Of sections that were made in Rust, and stand nowhere.
     pub(super) fn nowhere(sections: &Sections) -> Self {
         Self(sections.all().map(|held| (held.table(), held.nowhere())).collect())
     }
@@ -301,13 +296,11 @@ pub(super) trait AnyDebug: Any + Debug + Send + Sync {}
 
 impl<T: Any + Debug + Send + Sync> AnyDebug for T {}
 
-/// A section that a loader knows.
 pub(super) trait Registered: Debug + Send + Sync {
     fn table(&self) -> &'static str;
     fn begin(&self) -> Box<dyn Drafted>;
 }
 
-/// The section of that type.
 pub(super) struct Of<S>(pub(super) PhantomData<fn() -> S>);
 
 impl<S: ConfigSection> fmt::Debug for Of<S> {
@@ -326,7 +319,6 @@ impl<S: ConfigSection> Registered for Of<S> {
     }
 }
 
-/// What was read of one section so far.
 pub(super) trait Drafted: Debug {
     fn read(&mut self, file: &mut Section<'_, '_>);
     fn settle(

@@ -1,8 +1,7 @@
 //! Reads one table of a file, key by key.
 //!
-//! There is no other list of the keys: a key exists because `sections.rs` asks a [`Section`] for it,
-//! and what was not asked for is unknown. That, ranges that go with the keys and all errors at once
-//! are why the configuration is not a serde structure.
+//! This is the only list of keys: a key exists because `sections.rs` asks a [`Section`] for it. A serde structure
+//! could not keep ranges with their keys, nor report all errors at once.
 
 mod lists;
 mod tables;
@@ -25,35 +24,35 @@ use super::{
     shape::{self, Found, Shape},
 };
 
-/// Keys longer than this are not compared with known ones.
+/// Longer keys are not compared with known ones.
 const COMPARED_MAX: usize = 64;
 
-/// A value and where it stands.
+/// A value and its place.
 #[derive(Clone, Debug)]
 pub struct Located<T> {
     /// The value.
     pub value: T,
-    /// Where it stands.
+    /// Its place.
     pub location: Location,
 }
 
 impl<T> Located<T> {
-    /// The value alone.
+    /// Drops the place.
     pub fn into_value(self) -> T {
         self.value
     }
 }
 
-/// One key that a file may hold.
+/// A key of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownKey {
-    /// With the tables that it is in, as in `main.memory-budget`.
+    /// With its tables, as in `main.memory-budget`.
     pub path: String,
-    /// What its value must be.
+    /// The type and range of its value.
     pub shape: Shape,
 }
 
-/// One table of a file, read key by key: what is asked for is known, and what is left is reported.
+/// A table of a file, read key by key. Keys that are not asked for are reported as unknown.
 #[derive(Debug)]
 pub struct Section<'r, 't> {
     reader: &'r mut Reader,
@@ -62,12 +61,12 @@ pub struct Section<'r, 't> {
     path: String,
     start: Range<usize>,
     asked: Vec<&'static str>,
-    /// What to do about an unknown table, where that is likely to be the rest of this one's name.
+    /// Help for an unknown table that is probably the rest of this one's name.
     unquoted: Option<&'static str>,
 }
 
 impl Section<'_, '_> {
-    /// Reads `table` with `read`, and reports the keys that it has not asked for.
+    /// Reads `table` with `read`, and reports unknown keys.
     pub(super) fn read<R>(
         reader: &mut Reader,
         table: &DeTable<'_>,
@@ -81,27 +80,26 @@ impl Section<'_, '_> {
         result
     }
 
-    /// The full path of a key of this table.
     fn path_of(&self, key: &str) -> String {
         child(&self.path, key)
     }
 
-    /// What relative paths in this file are relative to.
+    /// The base of relative paths in this file.
     pub fn dir(&self) -> &Path {
         &self.reader.source.dir
     }
 
-    /// How many errors there are so far.
+    /// The number of errors so far.
     pub fn error_count(&self) -> usize {
         self.reader.error_count()
     }
 
-    /// Reports what is wrong at a place of this file.
+    /// Reports a fault at a place in this file.
     pub fn error(&mut self, path: impl Into<String>, message: String, location: Location) {
         self.reader.add(ConfigError::new(path, message, Some(location)));
     }
 
-    /// Reports two keys that cannot hold together, at the first of them that is set.
+    /// Reports contradicting keys at the first one that is set.
     pub fn contradiction(&mut self, keys: [(&str, Option<Location>); 2], message: &str) {
         let [(first, first_at), (second, second_at)] = keys;
         let (key, location, other, other_at) = match first_at {
@@ -117,17 +115,16 @@ impl Section<'_, '_> {
         self.reader.add(error.note(other_at, "the other is here"));
     }
 
-    /// Where the table starts.
     fn location(&self) -> Location {
         self.reader.location(self.start.clone())
     }
 
-    /// A boolean.
+    /// Reads a boolean.
     pub fn flag(&mut self, key: &'static str) -> Option<bool> {
         self.value(key, &Shape::Flag, shape::flag).map(Located::into_value)
     }
 
-    /// A whole number.
+    /// Reads a whole number.
     pub fn count<T>(&mut self, key: &'static str, range: RangeInclusive<T>) -> Option<Located<T>>
     where
         T: Copy + Into<u64> + TryFrom<u64>,
@@ -136,18 +133,18 @@ impl Section<'_, '_> {
         T::try_from(value).ok().map(|value| Located { value, location })
     }
 
-    /// A length of time.
+    /// Reads a duration.
     pub fn time(&mut self, key: &'static str, range: RangeInclusive<Duration>) -> Option<Located<Duration>> {
         let Located { value, location } = self.number(key, &Shape::Time(range))?;
         Some(Located { value: Duration::from_nanos(value), location })
     }
 
-    /// A number, in nanoseconds where it is a time.
+    /// Reads a number; times in nanoseconds.
     pub fn number(&mut self, key: &'static str, shape: &Shape) -> Option<Located<u64>> {
         self.value(key, shape, |value| shape.number(value))
     }
 
-    /// A string that `parse` makes something of.
+    /// Reads a string with `parse`.
     pub fn text<T, E: fmt::Display>(
         &mut self,
         key: &'static str,
@@ -159,12 +156,12 @@ impl Section<'_, '_> {
         self.parsed(key, &shape, value, parse)
     }
 
-    /// Has an unknown table in this one explained by `help`: its name has dots, and no quotes.
+    /// Sets the help for an unknown table: its name has dots but no quotes.
     pub fn explain_tables(&mut self, help: &'static str) {
         self.unquoted = Some(help);
     }
 
-    /// Reports that `key` is not there, if it is not.
+    /// Reports `key` if it is missing.
     pub fn require(&mut self, key: &'static str, what: &str) {
         if !self.table.contains_key(key) {
             let path = self.path_of(key);
@@ -174,7 +171,7 @@ impl Section<'_, '_> {
         }
     }
 
-    /// Reports `key`, if it is there, as known but out of place.
+    /// Reports `key` if it is present: it is known but out of place.
     pub fn refuse(&mut self, key: &'static str, why: &str) {
         self.asked.push(key);
         if let Some((name, _)) = self.table.get_key_value(key) {
@@ -186,7 +183,7 @@ impl Section<'_, '_> {
 }
 
 impl<'t> Section<'_, 't> {
-    /// Takes note of the key, and looks it up.
+    /// Marks the key as known and looks it up.
     fn find(&mut self, key: &'static str, shape: &Shape) -> Option<&'t Spanned<DeValue<'t>>> {
         self.asked.push(key);
         if self.reader.keys.is_some() {
@@ -266,15 +263,13 @@ impl<'t> Section<'_, 't> {
     }
 }
 
-/// The path of `key` in the table that `path` names.
 pub(super) fn child(path: &str, key: &str) -> String {
     let bare = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
     let key = if bare { shorten(key, 64) } else { format!("\"{}\"", shorten(key, 64)) };
     if path.is_empty() { key } else { format!("{path}.{key}") }
 }
 
-/// The candidate that `name` is most likely meant to be. For a message: to compare each name of a file with each
-/// takes long.
+/// The most likely candidate for `name`. Only for messages: comparing all names of a file takes long.
 #[must_use]
 pub fn nearest<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     if name.len() > COMPARED_MAX {

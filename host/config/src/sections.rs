@@ -1,6 +1,6 @@
-//! The keys of the operator's file: every one is asked for here and in the files below, and nowhere else.
+//! The keys of the operator's file. Only this module and its children ask for keys.
 //!
-//! `docs/configuration.md` describes them; a test compares the two.
+//! A test compares them with `docs/configuration.md`.
 
 mod extension;
 mod grants;
@@ -39,10 +39,9 @@ const QUEUE: &str = "the name of a queue";
 const HOST_DIR: &str = "the path of a directory";
 const TRUSTED_KEY: &str = "a public key, as `weir keygen` shows it";
 
-/// Bytes of a socket's path, without the closing NUL: `sun_path` of unix(7).
+/// Bytes of a socket's path without the closing NUL: `sun_path` of unix(7).
 const SOCKET_PATH_MAX: usize = 107;
 
-/// What the files hold, put together.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) main: MainConfig,
@@ -55,7 +54,6 @@ pub(super) struct Draft {
     pub(super) locations: Locations,
 }
 
-/// An extension whose class is not looked up yet.
 #[derive(Debug)]
 pub(super) struct ExtensionDraft {
     pub(super) config: ExtensionConfig,
@@ -68,7 +66,6 @@ impl Draft {
         Self { sections: loader.begin(), ..Self::default() }
     }
 
-    /// The file that names the others.
     pub(super) fn main_file(&mut self, file: &mut Section<'_, '_>) {
         self.include =
             file.texts("include", "a path in which `*` stands for any name, as in `conf.d/*.toml`", |text| {
@@ -78,7 +75,6 @@ impl Draft {
         self.shared(file);
     }
 
-    /// A file that another includes.
     pub(super) fn included_file(&mut self, file: &mut Section<'_, '_>) {
         file.refuse("include", "belongs in the main file: an included file includes nothing itself");
         file.refuse("main", "belongs in the main file, not in one that it includes");
@@ -116,7 +112,7 @@ impl Draft {
         }
     }
 
-    /// What every file may hold.
+    /// Reads the tables of any file.
     fn shared(&mut self, file: &mut Section<'_, '_>) {
         file.named("limits", |class, name| {
             let inherits = class.text("inherits", CLASS, class_name);
@@ -149,7 +145,6 @@ pub(super) fn control_socket(main: &mut Section<'_, '_>) -> Option<Located<PathB
     })
 }
 
-/// The keys that a class and an extension's own limits share.
 fn changes(section: &mut Section<'_, '_>) -> LimitChanges {
     let errors = section.error_count();
     let mut changes = LimitChanges::default();
@@ -169,7 +164,7 @@ fn changes(section: &mut Section<'_, '_>) -> LimitChanges {
     changes
 }
 
-/// The name of a table of `[table.NAME]`; none if it cannot have it, which is reported.
+/// The name of a table of `[table.NAME]`. `None` after reporting a faulty one.
 fn named<N, E: Display>(
     section: &mut Section<'_, '_>,
     table: &str,
@@ -185,7 +180,6 @@ fn named<N, E: Display>(
     }
 }
 
-/// A path relative to the file that holds it.
 fn plain_path(
     section: &mut Section<'_, '_>,
     key: &'static str,

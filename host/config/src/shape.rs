@@ -1,7 +1,6 @@
-//! What the value of a key must be: types and ranges, as a file writes them and as messages and the
-//! manual name them.
+//! Types and ranges of values, as files write them and messages and the manual name them.
 //!
-//! Knows nothing of which keys there are.
+//! Knows nothing of the keys.
 
 use std::{fmt, ops::RangeInclusive, time::Duration};
 
@@ -12,32 +11,32 @@ use weir_names::CpuShare;
 
 use super::error::quote;
 
-/// What a value must be. Displayed, it completes "must be".
+/// The type and range of a value. Completes "must be".
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
     /// A boolean.
     Flag,
-    /// A whole number within a range.
+    /// A whole number in a range.
     Count(RangeInclusive<u64>),
-    /// A number of bytes within a range.
+    /// A number of bytes in a range.
     Size(RangeInclusive<u64>),
-    /// A length of time within a range.
+    /// A duration in a range.
     Time(RangeInclusive<Duration>),
-    /// A share within a range, in hundredths of a percent.
+    /// A share in a range, in hundredths of a percent.
     Share(RangeInclusive<u64>),
-    /// A string; the text says what it is.
+    /// A string, with a description.
     Text(&'static str),
-    /// A list of strings; the text says what each is.
+    /// A list of strings, with a description of each.
     Texts(&'static str),
-    /// A list of strings and of tables with keys of their own; the text says what each string is.
+    /// A list of strings and tables, with a description of each string.
     TextsAndTables(&'static str),
-    /// A table whose keys the operator chooses, of values that become strings.
+    /// A table with free keys, of values that become strings.
     Values,
     /// A table with keys of its own.
     Table,
-    /// A list of tables with keys of their own.
+    /// A list of tables.
     Tables,
-    /// A table of tables under names that the operator chooses.
+    /// Tables with names that the operator chooses.
     Named,
 }
 
@@ -72,12 +71,12 @@ impl fmt::Display for Shape {
 }
 
 impl Shape {
-    /// A whole number within a range of a smaller type.
+    /// A whole number in a range of a smaller type.
     pub fn counts(range: RangeInclusive<impl Copy + Into<u64>>) -> Self {
         Self::Count((*range.start()).into()..=(*range.end()).into())
     }
 
-    /// What a value must be, and what it looks like in a file where that is not plain.
+    /// The description, with an example if the notation is not obvious.
     pub(super) fn with_example(&self) -> String {
         match (self, self.example()) {
             (Self::Tables, _) => {
@@ -88,7 +87,7 @@ impl Shape {
         }
     }
 
-    /// The same of the value of a variable, which has no quotes around it.
+    /// The same for a variable, without quotes.
     pub(super) fn with_bare_example(&self) -> String {
         self.example().map_or_else(|| self.to_string(), |example| format!("{self}, as in `{example}`"))
     }
@@ -103,7 +102,7 @@ impl Shape {
         }
     }
 
-    /// Whether a number is in the range, in nanoseconds where that is one of times.
+    /// Whether a number is in the range; times in nanoseconds.
     #[must_use]
     pub fn has(&self, number: u64) -> bool {
         match self {
@@ -113,7 +112,7 @@ impl Shape {
         }
     }
 
-    /// A number of this shape as a file writes it: a count, or a string with a unit.
+    /// Reads a number: a count, or a string with a unit.
     pub(super) fn number(&self, value: &DeValue<'_>) -> Result<u64, Found> {
         match (self, value.as_str()) {
             (Self::Count(range), _) | (Self::Size(range), None) => count(value, range),
@@ -122,10 +121,9 @@ impl Shape {
         }
     }
 
-    /// The same from a text alone, in which a count may be grouped as in a file, and a size be a bare
-    /// number of bytes.
+    /// Reads a number from text. Counts may be grouped as in a file, and a bare number is a size in bytes.
     pub(super) fn number_in(&self, text: &str) -> Option<u64> {
-        // Some of those who parse it would accept blanks around it, and some not.
+        // Some parsers would accept blanks around the number.
         if text.trim() != text {
             return None;
         }
@@ -139,7 +137,7 @@ impl Shape {
         self.has(number).then_some(number)
     }
 
-    /// A number as a file would write it.
+    /// The notation of a number in a file.
     pub fn text(&self, number: u64) -> String {
         match self {
             Self::Size(_) => bytes(number),
@@ -150,7 +148,7 @@ impl Shape {
     }
 }
 
-/// What a value is instead of what it must be. Displayed, it completes "not".
+/// The faulty value. Completes "not".
 #[derive(Debug)]
 pub(super) struct Found(String);
 
@@ -161,14 +159,12 @@ impl fmt::Display for Found {
 }
 
 impl Found {
-    /// A value of another type.
     pub(super) fn kind(value: &DeValue<'_>) -> Self {
         let kind = value.type_str();
         let article = if kind.starts_with(['a', 'i']) { "an" } else { "a" };
         Self(format!("{article} {kind}"))
     }
 
-    /// A list without anything in it.
     pub(super) fn empty_list() -> Self {
         Self("an empty one".to_owned())
     }
@@ -182,7 +178,6 @@ pub(super) fn flag(value: &DeValue<'_>) -> Result<bool, Found> {
     value.as_bool().ok_or_else(|| Found::kind(value))
 }
 
-/// A whole number, within the range that its shape will name.
 pub(super) fn count(value: &DeValue<'_>, range: &RangeInclusive<u64>) -> Result<u64, Found> {
     let integer = value.as_integer().ok_or_else(|| Found::kind(value))?;
     u64::from_str_radix(integer.as_str(), integer.radix())
@@ -191,14 +186,13 @@ pub(super) fn count(value: &DeValue<'_>, range: &RangeInclusive<u64>) -> Result<
         .ok_or_else(|| Found::text(&integer.to_string()))
 }
 
-/// A whole number in decimal, with single underscores between digits.
+/// A decimal number with single underscores between digits.
 fn grouped(text: &str) -> Option<u64> {
     let digits = |group: &str| !group.is_empty() && group.bytes().all(|byte| byte.is_ascii_digit());
     text.split('_').all(digits).then(|| text.replace('_', "").parse().ok())?
 }
 
-/// A string, number or boolean as the string that an extension reads. Numbers are written in
-/// decimal.
+/// A string, number or boolean as the text that an extension reads. Numbers are decimal.
 pub(super) fn scalar(value: &DeValue<'_>) -> Result<String, Found> {
     match value {
         DeValue::String(text) => Ok(text.to_string()),
@@ -217,7 +211,7 @@ pub(super) fn scalar(value: &DeValue<'_>) -> Result<String, Found> {
     }
 }
 
-/// A number of bytes in the largest unit that divides it, as a file may write it.
+/// A number of bytes in the largest unit that divides it, as in a file.
 pub fn bytes(bytes: u64) -> String {
     let units =
         [(bytesize::TIB, "TiB"), (bytesize::GIB, "GiB"), (bytesize::MIB, "MiB"), (bytesize::KIB, "KiB")];

@@ -1,4 +1,4 @@
-//! What an extension may subscribe to, and what may wait for it of that.
+//! Topics that an extension may subscribe to, and their room.
 
 use std::{ops::RangeInclusive, str::FromStr};
 
@@ -11,21 +11,21 @@ pub(super) const MESSAGES: RangeInclusive<u32> = 1..=1_000_000;
 /// 1 KiB to 1 GiB.
 pub(super) const BYTES: Shape = Shape::Size(1 << 10..=1 << 30);
 
-/// Topics that an extension may subscribe to, and how its subscriptions to them are bounded.
+/// Topics that an extension may subscribe to, and the bounds of each subscription.
 ///
-/// Made from a [`TopicPattern`], or from its text, it has the default policy and the whole inbox.
+/// From a [`TopicPattern`] or its text: the default policy and the room of the whole inbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SubscribeGrant {
     /// The topics.
     pub topic: TopicPattern,
-    /// What becomes of an event for which there is no room, at first [`Policy::DropOldest`].
+    /// What happens to an event without room. Default: [`Policy::DropOldest`].
     pub policy: Policy,
-    /// Events of one subscription that may wait: 1 to 1,000,000, and not more than
-    /// [`Limits::inbox_messages`](super::Limits::inbox_messages). None: as many.
+    /// Waiting events of a subscription: 1 to 1,000,000, and at most
+    /// [`Limits::inbox_messages`](super::Limits::inbox_messages), the value of `None`.
     pub messages: Option<u32>,
-    /// Bytes of them: 1 KiB to 1 GiB, and not more than [`Limits::inbox_bytes`](super::Limits::inbox_bytes).
-    /// None: as many.
+    /// Their size in bytes: 1 KiB to 1 GiB, and at most [`Limits::inbox_bytes`](super::Limits::inbox_bytes), the value
+    /// of `None`.
     pub bytes: Option<u64>,
 }
 
@@ -44,7 +44,6 @@ impl FromStr for SubscribeGrant {
 }
 
 impl SubscribeGrant {
-    /// Every value that is out of its range: the key and what it must be.
     pub(super) fn out_of_range(&self) -> Vec<(&'static str, String)> {
         let messages = Shape::counts(MESSAGES);
         let is_wrong = |shape: &Shape, value: Option<u64>| value.is_some_and(|value| !shape.has(value));

@@ -1,4 +1,4 @@
-//! What is read from files, what is refused, and with which words.
+//! Files that are read or refused, and the messages.
 
 mod budget;
 mod cache_dir;
@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 
 use super::{Config, ConfigErrors, Loader, environment::Environment, file, shape::Shape};
 
-/// Where the golden files are.
 fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/config")
 }
@@ -24,17 +23,16 @@ fn parse(text: &str) -> Result<Config, ConfigErrors> {
     parse_in(text, &golden())
 }
 
-/// As [`Loader::parse`], but whatever limits are set where the tests run.
+/// [`Loader::parse`] without the environment of the tests.
 pub(crate) fn parse_in(text: &str, dir: &Path) -> Result<Config, ConfigErrors> {
     file::parse(text.to_owned(), "weir.toml", dir, &Loader::new(), &Environment::default())
 }
 
-/// The same of [`Loader::load`].
+/// [`Loader::load`] without the environment of the tests.
 fn load(path: &Path) -> Result<Config, ConfigErrors> {
     file::load(path, &Loader::new(), &Environment::default())
 }
 
-/// A size as files and variables may write it, if it were in the range.
 fn written(size: u64) -> String {
     let shape = Shape::Size(0..=u64::MAX);
     let text = shape.text(size);
@@ -46,7 +44,6 @@ fn parse_error(text: &str) -> String {
     parse(text).unwrap_err().to_string()
 }
 
-/// Compares with the golden file of that name.
 fn assert_golden(name: &str, text: &str) {
     let mut settings = insta::Settings::new();
     settings.set_snapshot_path(golden());

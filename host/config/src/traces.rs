@@ -1,22 +1,22 @@
-//! What traces of failures tell.
+//! The detail of failures' traces.
 
 use std::str::FromStr;
 
 use super::error::quote;
 
-/// What the trace of a failure says of each function that was running.
+/// What a trace says of each running function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Traces {
     /// Its name.
     #[default]
     Functions,
-    /// Also its number and the offset in it, of which `weir symbolise` makes lines: it makes the compiled code larger.
+    /// Also its number and offset, for `weir symbolise`. The compiled code is larger.
     Lines,
 }
 
 impl Traces {
-    /// As a file has it.
+    /// The name in a file.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

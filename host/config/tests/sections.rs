@@ -1,4 +1,4 @@
-//! A section that a crate outside of this one brings: read, checked, reported and listed as all others are.
+//! A section of another crate is read, checked, reported and listed like any other.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -12,7 +12,7 @@ use weir_config::{
 const CONNECTIONS: RangeInclusive<u32> = 1..=1000;
 const BUFFER: Shape = Shape::Size(1024..=1 << 30);
 
-/// What a crate that lets devices in might have an operator set.
+/// The configuration that a gateway crate might have.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct GatewayConfig {
     connections: u32,
@@ -86,7 +86,7 @@ impl ConfigSection for GatewayConfig {
             key: "gateway.store".to_owned(),
             dir: self.store.clone().into(),
             location: at.store.clone(),
-            why: "who writes there gets in",
+            why: "a guest that writes there gets in",
             note: "the store is set here",
         };
         if self.store.is_empty() { Vec::new() } else { vec![dir] }
@@ -193,7 +193,7 @@ fn nobody_is_granted_to_write_where_it_says() {
     assert!(
         refused.contains(
             "in `extension[a].grants.dirs.host`: `/var` is granted for writing and overlaps with \
-             `gateway.store`, `/var/gateway`: who writes there gets in"
+             `gateway.store`, `/var/gateway`: a guest that writes there gets in"
         ) && refused.contains("weir.toml:2:9: the store is set here"),
         "{refused}"
     );

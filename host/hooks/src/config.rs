@@ -1,4 +1,4 @@
-//! Directories of hooks, as configured.
+//! The configuration of directories of hooks.
 
 mod check;
 mod section;
@@ -21,39 +21,37 @@ const AT_ONCE: RangeInclusive<u32> = 1..=64;
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct HooksConfig(pub BTreeMap<HookDirName, HookDirConfig>);
 
-/// A directory of hooks: WASI commands that are run to completion, one after the other.
+/// A directory of hooks: WASI commands that run one after another, each to its end.
 ///
-/// [`HookDirConfig::new`] grants nothing; fill in what is needed.
+/// [`HookDirConfig::new`] grants nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HookDirConfig {
-    /// The directory. Below it no symlink is followed.
+    /// The directory. Symlinks below it are not followed.
     pub dir: PathBuf,
-    /// Which of its files are hooks: those whose names end with one of these and do not begin with a dot.
-    /// At first `.wasm` and `.cwasm`.
+    /// Endings of hooks' file names. Hidden files are no hooks. Default: `.wasm` and `.cwasm`.
     pub suffixes: Vec<String>,
-    /// What each hook may use, from its start to its end. Of the limits that count messages only
-    /// [`Limits::fuel_to_start`] has a meaning here: it is the fuel of a whole run. [`Limits::cpu_share`] holds
-    /// for all runs of the directory together, and not on the threads of blocking callers.
+    /// The limits of each hook. Of the limits on messages, only [`Limits::fuel_to_start`] applies: it is the fuel of a
+    /// whole run. [`Limits::cpu_share`] applies to all runs of the directory together, but not on threads of blocking
+    /// callers.
     pub limits: Limits,
-    /// What each hook may reach. Its variables are the surroundings that all hooks of the directory see.
+    /// The grants of each hook. Its variables are visible to all hooks of the directory.
     pub grants: Grants,
-    /// Time that one hook may take once it is loaded: 1 ms to 1 day, at first 30 s.
+    /// Time limit of one hook after loading: 1 ms to 1 day. Default: 30 s.
     pub timeout: Duration,
-    /// Time that all hooks of the directory may take together, waiting for their turn and loading included: 1 ms to
-    /// 1 day, at first 5 min.
+    /// Time limit of all hooks together, including loading and waiting for a place: 1 ms to 1 day. Default: 5 min.
     pub total_timeout: Duration,
-    /// Bytes that all hooks of one run together may write to their standard output, and as many to their standard
-    /// error: 1 KiB to 16 MiB, at first 64 KiB.
+    /// Output of all hooks of a run, in bytes, for standard output and standard error each: 1 KiB to 16 MiB. Default:
+    /// 64 KiB.
     pub output: u64,
-    /// Runs of the directory that may be under way at once; more wait: 1 to 64, at first 4.
+    /// Concurrent runs of the directory; further runs wait: 1 to 64. Default: 4.
     pub at_once: u32,
-    /// What the exit codes of its hooks mean.
+    /// The meaning of exit codes.
     pub exit_codes: ExitCodes,
 }
 
 impl HookDirConfig {
-    /// The hooks of this directory, in the class `medium`, that may reach nothing.
+    /// The hooks of this directory, with class `medium` and no grants.
     #[must_use]
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self {
@@ -69,8 +67,7 @@ impl HookDirConfig {
         }
     }
 
-    /// Bytes of this machine's memory that its runs may take by what operators set: `memory`, `stack` and
-    /// what is written, for each of those `at_once`.
+    /// The memory that its runs may take, in bytes: `memory`, `stack` and output, for each of `at_once`.
     #[must_use]
     pub fn memory_sum(&self) -> u64 {
         let run = self
@@ -81,17 +78,16 @@ impl HookDirConfig {
         run.saturating_mul(self.at_once.into())
     }
 
-    /// Checks what can be judged of a directory that is in no configuration.
+    /// Checks a directory outside a configuration.
     ///
     /// # Errors
     ///
-    /// Fails with every value that cannot be, those that contradict or double each other, and directories granted
-    /// for writing that overlap with that of the hooks.
+    /// All values that are invalid, contradictory or repeated, and directories granted for writing that overlap with
+    /// the hooks' directory.
     pub fn check(&self) -> Result<(), ConfigErrors> {
         ConfigErrors::none_of(check::alone(self))
     }
 
-    /// Those of its own values that cannot be: the key and what it must be.
     pub(super) fn out_of_range(&self) -> Vec<(&'static str, String)> {
         let is_path =
             !self.dir.as_os_str().is_empty() && !self.dir.as_os_str().as_encoded_bytes().contains(&0);
@@ -123,7 +119,6 @@ impl fmt::Debug for HooksConfig {
     }
 }
 
-/// The end of a file's name.
 fn suffix(text: &str) -> Result<String, String> {
     let is_printable = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
     if (1..=32).contains(&text.len()) && text.bytes().all(|byte| is_printable(byte) && byte != b'/') {

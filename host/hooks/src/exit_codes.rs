@@ -1,4 +1,4 @@
-//! Exit codes of hooks: their ranges, and what each means.
+//! Ranges of exit codes and their meaning.
 
 use std::ops::RangeInclusive;
 
@@ -8,21 +8,20 @@ use crate::HookOutcome;
 
 const EXIT_CODES: &str = "an exit code from 0 to 255 or a range of them, as in `1-31`";
 
-/// What the exit codes of hooks mean. The ranges do not overlap; a code in none of them is reserved, and an
-/// error.
+/// The meaning of exit codes. Ranges do not overlap. A code outside them is reserved, and an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExitCodes {
-    /// All is well: at first 0.
+    /// Success. Default: 0.
     pub ok: RangeInclusive<u8>,
-    /// The hook has failed: at first 1 to 31.
+    /// Failure. Default: 1 to 31.
     pub error: RangeInclusive<u8>,
-    /// Something is off, and the next hook runs: at first 32 to 63.
+    /// A warning: the next hook runs. Default: 32 to 63.
     pub warning: RangeInclusive<u8>,
 }
 
 impl ExitCodes {
-    /// Every two that have a code in common: both keys and what is wrong.
+    /// Overlapping ranges: both keys and the fault.
     pub(super) fn overlaps(&self) -> Vec<([&'static str; 2], String)> {
         let Self { ok, error, warning } = self;
         let (ok, error, warning) = (("ok", ok), ("error", error), ("warning", warning));
@@ -38,7 +37,6 @@ impl ExitCodes {
             .collect()
     }
 
-    /// What a hook has come to that ended with this code.
     pub(crate) fn meaning(&self, code: u8) -> HookOutcome {
         if self.ok.contains(&code) {
             HookOutcome::Ok
@@ -49,14 +47,13 @@ impl ExitCodes {
         }
     }
 
-    /// Those whose ends are the wrong way round: the key and what it must be.
+    /// Reversed ranges: the key, and what it must be.
     pub(super) fn out_of_range(&self) -> impl Iterator<Item = (&'static str, String)> {
         let Self { ok, error, warning } = self;
         let keys = [("exit-codes.ok", ok), ("exit-codes.error", error), ("exit-codes.warning", warning)];
         keys.into_iter().filter(|(_, codes)| codes.is_empty()).map(|(key, _)| (key, EXIT_CODES.to_owned()))
     }
 
-    /// Reads the keys of their table.
     pub(super) fn read(section: &mut Section<'_, '_>) -> Self {
         let errors = section.error_count();
         let new = Self::default();
@@ -81,7 +78,6 @@ impl ExitCodes {
     }
 }
 
-/// Exit codes as a file writes them.
 fn exit_codes_in(text: &str) -> Result<RangeInclusive<u8>, String> {
     let code = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?;
     let parse = || {

@@ -1,4 +1,4 @@
-//! The files of a directory that are hooks, and what is loaded of them.
+//! The hooks' files of a directory, and their loaded components.
 
 use std::{
     collections::BTreeMap,
@@ -11,20 +11,19 @@ use std::{
 
 use weir_guest::{FileStamp, Loaded, Sandbox};
 
-/// A file that is a hook.
 #[derive(Clone, Debug)]
 pub(super) struct HookFile {
     pub(super) name: OsString,
-    /// None: it cannot be looked at.
+    /// `None` if its metadata cannot be read.
     pub(super) stamp: Option<FileStamp>,
 }
 
-/// What is loaded of a directory. Without a stamp nobody knows whether the file is still the same: it is kept, so that
-/// the same content need not be compiled again.
+/// Loaded components of a directory. Without a stamp the file may have changed; the component is kept to avoid
+/// compiling the same content again.
 #[derive(Debug, Default)]
 pub(super) struct KnownHooks(BTreeMap<OsString, (Option<FileStamp>, Loaded<Sandbox>)>);
 
-/// The hooks of a directory, sorted by the bytes of their names; one more than `max` of them if there are so many.
+/// The hooks of a directory, sorted by the bytes of their names. At most `max` and one more.
 pub(super) fn list(dir: &Path, suffixes: &[String], max: usize) -> io::Result<Vec<HookFile>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir)? {
@@ -38,7 +37,7 @@ pub(super) fn list(dir: &Path, suffixes: &[String], max: usize) -> io::Result<Ve
         match FileStamp::of(&dir.join(&name)) {
             Ok(stamp) => files.push(HookFile { name, stamp: Some(stamp) }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            // Whoever tries to read it says why.
+            // Reading the file reports the error.
             Err(_) => files.push(HookFile { name, stamp: None }),
         }
     }
@@ -52,7 +51,6 @@ fn is_hook(name: &OsStr, suffixes: &[String]) -> bool {
 }
 
 impl KnownHooks {
-    /// What is loaded of that file, if it is as it was then.
     pub(super) fn get(&self, file: &HookFile) -> Option<Loaded<Sandbox>> {
         self.0
             .get(&file.name)
@@ -60,8 +58,8 @@ impl KnownHooks {
             .map(|(_, loaded)| loaded.clone())
     }
 
-    /// Keeps what was loaded of a file from `now` on that has this stamp `after` as it had before. One that has just been
-    /// changed can be changed again without a trace, and is loaded anew the next time.
+    /// Keeps a component; its loading began at `now`. Keeps the stamp only if it is still `after` and settled: a file
+    /// that has just changed could change again unnoticed.
     pub(super) fn keep(
         &mut self,
         file: &HookFile,
@@ -73,7 +71,7 @@ impl KnownHooks {
         self.0.insert(file.name.clone(), (stamp, loaded));
     }
 
-    /// Forgets files that are not among these, which are sorted.
+    /// Forgets other files. `files` is sorted.
     pub(super) fn retain(&mut self, files: &[HookFile]) {
         self.0.retain(|name, _| files.binary_search_by(|file| file.name.cmp(name)).is_ok());
     }

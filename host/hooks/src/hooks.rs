@@ -1,4 +1,4 @@
-//! The hooks of one Main, its directories, and how they begin and end with it.
+//! The hooks of a Main: their directories, start and end.
 
 #[cfg(test)]
 mod tests;
@@ -19,20 +19,20 @@ use weir_schedule::{Alarm, BlockingError, SharedShare, Turns, drive, refuse_in_a
 
 use crate::{HookCall, HookDirConfig, HookReport, files::KnownHooks, run::Run};
 
-/// Time for runs on other threads to notice that Main ends.
+/// Time for runs on other threads to notice the end of Main.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Why the hooks of a directory were not run.
+/// Why a directory's hooks were not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HookError {
-    /// No directory of that name is configured.
-    #[error("there are no hooks `{0}`: `[hooks.{0}]` would configure them")]
+    /// No directory of this name is configured.
+    #[error("no hooks `{0}` are configured: add `[hooks.{0}]`")]
     Unknown(String),
-    /// A directory that was configured in Rust, with values that cannot be.
+    /// The directory was configured in Rust with faulty values.
     #[error(transparent)]
     Config(#[from] ConfigErrors),
-    /// What the call passes cannot be passed on.
+    /// The call has faulty input.
     #[error("{0}")]
     Invalid(String),
     /// The directory cannot be read.
@@ -40,22 +40,21 @@ pub enum HookError {
     Directory {
         /// The directory.
         dir: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The directory has more hooks than there may be.
+    /// The directory has too many hooks.
     #[error("the directory `{}` has more than {allowed} hooks", dir.display())]
     TooMany {
         /// The directory.
         dir: PathBuf,
-        /// How many there may be.
+        /// The maximum.
         allowed: usize,
     },
-    /// The time for all hooks was over before the first could run: as many runs as may be at once were under
-    /// way, or the file system did not answer.
+    /// The total time limit passed before the first hook: all places were taken, or the file system did not answer.
     #[error(
-        "the time for all hooks was over before the first could run: as many runs as may be at once were under way, \
-         or the directory did not answer"
+        "the time for all hooks was over before the first could run: all `at-once` places were taken, or the \
+         directory did not answer"
     )]
     TimedOut,
     /// Main has ended.
@@ -63,35 +62,35 @@ pub enum HookError {
     Ended,
 }
 
-/// The hooks of one Main.
+/// The hooks of a Main.
 #[derive(Clone, Debug)]
 pub struct Hooks(pub(crate) Arc<Shared>);
 
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) programs: Programs<Sandbox>,
-    /// Directories whose size is bounded.
+    /// Directories with bounds.
     pub(crate) quotas: Quotas,
     worker: Handle,
     turns: Arc<Turns>,
     threads: Arc<Semaphore>,
-    /// One for each command that runs: the pools have room for so many.
+    /// One permit for each running command: the size of the pools.
     pub(crate) places: Semaphore,
     configured: Mutex<BTreeMap<HookDirName, HookDir>>,
-    /// None: Main has ended.
+    /// `None` once Main has ended.
     gate: Mutex<Option<Gate>>,
 }
 
-/// What every run holds.
+/// Held by every run.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
-    /// Main waits until nobody has one.
+    /// Main waits until all are dropped.
     _under_way: async_channel::Sender<Infallible>,
     /// Closed when Main ends.
     pub(crate) closing: async_channel::Receiver<Infallible>,
 }
 
-/// Ends all runs, and waits for that.
+/// Ends all runs and waits for them.
 #[derive(Debug)]
 pub struct Closing {
     hooks: Hooks,
@@ -99,7 +98,7 @@ pub struct Closing {
     under_way: async_channel::Receiver<Infallible>,
 }
 
-/// A directory of hooks that can be run. Clones are the same directory.
+/// A directory of hooks. Clones share it.
 #[derive(Clone, Debug)]
 pub struct HookDir(Arc<Dir>);
 
@@ -114,7 +113,7 @@ pub(crate) struct Dir {
 }
 
 impl Hooks {
-    /// What blocks, of runs on the worker, takes so many `threads` of the pool at most.
+    /// Blocking work of runs on the worker uses up to `threads` of the pool.
     pub fn new(
         programs: Programs<Sandbox>,
         worker: Handle,
@@ -136,34 +135,33 @@ impl Hooks {
         (hooks.clone(), Closing { hooks, _open: open, under_way: all_done })
     }
 
-    /// The directory that the operator has configured under this name.
+    /// A configured directory by name.
     ///
     /// # Errors
     ///
-    /// [`HookError::Unknown`] if there is none.
+    /// [`HookError::Unknown`] if it is not configured.
     pub fn get(&self, name: &str) -> Result<HookDir, HookError> {
         self.configured().get(name).cloned().ok_or_else(|| HookError::Unknown(name.to_owned()))
     }
 
-    /// The names of the directories that the operator has configured.
+    /// The names of the configured directories.
     #[must_use]
     pub fn names(&self) -> Vec<HookDirName> {
         self.configured().keys().cloned().collect()
     }
 
-    /// A directory of the embedding program's own. Keep it, and run it again and again: what is compiled
-    /// stays with it.
+    /// Opens a directory of the embedding program. Keep it for further runs: it holds the compiled code.
     ///
     /// # Errors
     ///
-    /// [`HookError::Config`] if a value cannot be.
+    /// [`HookError::Config`] for faulty values.
     pub fn open(&self, config: HookDirConfig) -> Result<HookDir, HookError> {
         config.check()?;
         Ok(self.dir(config))
     }
 
-    /// Has the directories that are configured now. One that has not changed keeps what it has compiled. Main calls
-    /// it, with what was checked.
+    /// Replaces the configured directories. Unchanged ones keep their compiled code. Main calls it with checked
+    /// values.
     #[doc(hidden)]
     pub fn configure(&self, dirs: BTreeMap<HookDirName, HookDirConfig>) {
         let mut configured = self.configured();
@@ -202,34 +200,33 @@ fn places(number: u32) -> Semaphore {
 }
 
 impl Closing {
-    /// Interrupts what runs, and lets nothing begin any more; ends when all of it has ended, but for what hangs in the
-    /// kernel.
+    /// Interrupts running hooks and allows no new ones. Ends after them, except for those that hang in the kernel.
     pub async fn close(self) {
         let Self { hooks, _open, under_way } = self;
         hooks.gate().take();
-        // Each of them has all of this.
+        // Each of them holds all of this.
         hooks.configured().clear();
         drop(_open);
-        // It fails when nobody is left.
+        // Fails when all runs have ended.
         let _ended = timeout(GRACE, under_way.recv()).await;
     }
 }
 
 impl HookDir {
-    /// What is configured of it.
+    /// The configuration.
     #[must_use]
     pub fn config(&self) -> &HookDirConfig {
         &self.0.config
     }
 
-    /// Runs the hooks of the directory, sorted by name, on Main's worker thread: the next only if the one
-    /// before ended well or with a warning. What is in the directory is looked at anew each time.
+    /// Runs the hooks in the order of their names on Main's worker thread. A hook runs only if the one before ended
+    /// well or with a warning. Lists the directory anew each time.
     ///
-    /// Dropped, it ends the hook that runs.
+    /// Dropping the future ends the running hook.
     ///
     /// # Errors
     ///
-    /// Fails if no hook could be run at all. That a hook fails is in the report.
+    /// Fails if no hook could run. The report has the failures of hooks.
     pub async fn run(&self, call: HookCall) -> Result<HookReport, HookError> {
         let run = Run::new(self.0.clone(), call)?;
         let Shared { turns, threads, worker, .. } = &*self.0.hooks.0;
@@ -243,23 +240,23 @@ impl HookDir {
         }
     }
 
-    /// The same for blocking code, on this thread: it costs no hop to Main's worker thread and back, and what hooks
-    /// do with files is done here, but for streams that they poll.
+    /// Runs the hooks on this thread, for blocking code. Avoids the way to Main's worker thread and back. File
+    /// operations of hooks also run here, except on streams that they poll.
     ///
     /// # Errors
     ///
-    /// [`BlockingError::InAsync`] inside an async task, and otherwise as [`run`](Self::run).
+    /// [`BlockingError::InAsync`] inside an async task, otherwise as [`run`](Self::run).
     pub fn run_blocking(&self, call: HookCall) -> Result<HookReport, BlockingError<HookError>> {
         refuse_in_async()?;
         let run = Run::new(self.0.clone(), call)?;
         let alarm = Arc::new(Alarm::default());
-        // Timers and sockets are the worker's.
+        // The worker has the timers and sockets.
         let _context = self.0.hooks.0.worker.enter();
         Ok(drive(run.run(RunsOn::Thread(alarm.clone())), &alarm)?)
     }
 }
 
-/// A task that ends with whoever waits for it.
+/// Aborts its task when dropped.
 #[derive(Debug)]
 struct Aborted<T>(JoinHandle<T>);
 

@@ -1,8 +1,7 @@
-//! Hooks: directories of WASI commands that are run to completion, from async and from blocking code.
+//! Hooks: directories of WASI commands that run one after another, from async or blocking code.
 //!
-//! Knows which files are hooks, in which order they run and what their exit codes mean, and brings the section
-//! `[hooks.NAME]` to the operator's file. Knows nothing of wasmtime: [`weir_guest`] runs a command. Knows nothing of the
-//! bus and of extensions.
+//! Knows which files are hooks, their order and their exit codes, and adds `[hooks.NAME]` to the operator's file.
+//! Knows nothing of wasmtime ([`weir_guest`] runs a command), of the bus or of extensions.
 
 mod call;
 mod config;

@@ -1,4 +1,4 @@
-//! What came of a run.
+//! The report of a run.
 
 use std::time::Duration;
 
@@ -7,18 +7,17 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 use weir_config::{LimitHit, LimitName};
 use weir_metrics::nanoseconds;
 
-/// What came of a run of the hooks of a directory.
-/// In JSON it has the outcome of all beside them, what was written as text, and times in microseconds.
+/// The report of a run. In JSON it also has the total outcome; output is text, and times are in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HookReport {
-    /// The hooks that were run, in order. Only the last can be one after which none runs.
+    /// The hooks that ran, in order. Only the last one may have stopped the run.
     pub runs: Vec<HookRun>,
-    /// Time from the call to the end of the last.
+    /// Time from the call to the end.
     pub duration: Duration,
 }
 
-/// What came of one hook.
+/// The result of one hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HookRun {
@@ -26,19 +25,19 @@ pub struct HookRun {
     pub hook: String,
     /// How it ended.
     pub outcome: HookOutcome,
-    /// What it wrote to its standard output.
+    /// Its standard output.
     pub stdout: Bytes,
-    /// What it wrote to its standard error.
+    /// Its standard error.
     pub stderr: Bytes,
-    /// Time that it took, loading included.
+    /// Time that it took, including loading.
     pub duration: Duration,
-    /// Time of that in which its component was read, and compiled if the cache did not have it.
+    /// Time for reading the component, and for compiling it if the cache did not have it.
     pub loading: Duration,
-    /// Units of fuel that it used.
+    /// Fuel that it used.
     pub fuel: u64,
-    /// Bytes of linear memory that it had at most.
+    /// Peak of linear memory in bytes.
     pub memory: u64,
-    /// A part of what it wrote is left out, since whoever asked through `hooks@1` takes no larger messages.
+    /// Whether output is missing because it exceeds the message size of the caller of `hooks@1`.
     pub is_cut: bool,
 }
 
@@ -46,43 +45,43 @@ pub struct HookRun {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HookOutcome {
-    /// Well.
+    /// Success.
     Ok,
-    /// With a code in the range of warnings: the next hook runs.
+    /// An exit code in the range of warnings: the next hook runs.
     Warning {
         /// The exit code.
         code: u8,
     },
-    /// With any other exit code.
+    /// Any other exit code.
     ScriptError {
         /// The exit code.
         code: u8,
-        /// It is in none of the ranges.
+        /// Whether it is outside all ranges.
         is_reserved: bool,
     },
-    /// Main has ended.
+    /// Main ended.
     Interrupted,
     /// It took too long.
     TimedOut {
-        /// The limit that says how long it may take: [`LimitName::TIMEOUT`], [`LimitName::TOTAL_TIMEOUT`], or
-        /// [`LimitName::CALL`] where the caller set less for all of them.
+        /// The limit: [`LimitName::TIMEOUT`], [`LimitName::TOTAL_TIMEOUT`], or [`LimitName::CALL`] if the caller set
+        /// less for all hooks.
         limit: LimitName,
-        /// How long that is.
+        /// The time limit.
         allowed: Duration,
     },
-    /// It came to no exit code: it is no component that runs here, it trapped, or the host failed under it.
+    /// No exit code: it is not a component that runs here, it trapped, or the host failed.
     SystemError {
-        /// What happened, in one line.
+        /// The reason, in one line.
         reason: String,
-        /// Names of the functions that were running, innermost first.
+        /// The running functions, innermost first.
         trace: Vec<String>,
     },
-    /// It was ended for using more than it may.
+    /// It exceeded a limit.
     LimitExceeded(LimitHit),
 }
 
 impl HookReport {
-    /// Of all hooks together: that of the hook that ended the run, or else of the last that warned.
+    /// The total outcome: of the hook that stopped the run, else of the last warning.
     #[must_use]
     pub fn outcome(&self) -> &HookOutcome {
         let last = self.runs.last().map(|run| &run.outcome);
@@ -98,7 +97,7 @@ impl HookReport {
         }
     }
 
-    /// Keeps the first bytes of what each hook wrote.
+    /// Keeps the first bytes of each hook's output.
     pub fn cut_output(&mut self, bytes: usize) {
         for run in &mut self.runs {
             let is_cut = run.stdout.len().max(run.stderr.len()) > bytes;
@@ -116,7 +115,7 @@ impl HookReport {
 }
 
 impl HookOutcome {
-    /// Its name, as it stands in JSON.
+    /// The name in JSON.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {

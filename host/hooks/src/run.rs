@@ -1,4 +1,4 @@
-//! One run of the hooks of a directory.
+//! One run of a directory's hooks.
 
 use std::{
     collections::BTreeMap,
@@ -20,10 +20,9 @@ use crate::{
     hooks::{Dir, Gate},
 };
 
-/// Hooks that one directory may have.
+/// Hooks that a directory may have.
 const MAX_HOOKS: usize = 1000;
 
-/// A run that is about to begin.
 #[derive(Debug)]
 pub(super) struct Run {
     dir: Arc<Dir>,
@@ -32,7 +31,7 @@ pub(super) struct Run {
     env: Vec<(String, String)>,
     stdin: Bytes,
     began: Instant,
-    /// Of all hooks together, and which key set it to how much.
+    /// Of all hooks together, with the key that set it and its value.
     deadline: Instant,
     limit: (LimitName, Duration),
 }
@@ -54,7 +53,6 @@ impl Run {
         Ok(Self { dir, gate, args, env, stdin, began, deadline: began + limit.1, limit })
     }
 
-    /// Runs one hook after the other.
     pub(super) async fn run(self, runs_on: RunsOn) -> Result<HookReport, HookError> {
         let dir = self.dir.clone();
         let places = async { (dir.at_once.acquire().await, dir.hooks.0.places.acquire().await) };
@@ -72,7 +70,7 @@ impl Run {
         self.known().retain(&files);
         let mut runs: Vec<HookRun> = Vec::with_capacity(files.len());
         let mut written = (0, 0);
-        // Opened for the first hook, and the same for all.
+        // Opened before the first hook, for all.
         let mut dirs = None;
         for file in &files {
             let run = self.hook(&runs_on, file, &mut dirs, written).await;
@@ -87,7 +85,7 @@ impl Run {
         Ok(HookReport { runs, duration: self.began.elapsed() })
     }
 
-    /// Waits for something that comes before the first hook, as long as there is time.
+    /// Waits for preparations before the first hook, within the time limit.
     async fn before<T>(&self, runs_on: &RunsOn, work: impl Future<Output = T>) -> Result<T, HookError> {
         if self.deadline <= Instant::now() {
             return Err(HookError::TimedOut);
@@ -98,7 +96,7 @@ impl Run {
         })
     }
 
-    /// Runs a hook after those that have written so many bytes to their standard output and error.
+    /// Runs a hook. Earlier hooks have written this many bytes.
     async fn hook(
         &self,
         runs_on: &RunsOn,
@@ -124,7 +122,7 @@ impl Run {
         }
     }
 
-    /// Runs a hook to its end; fails if it does not come to run.
+    /// Runs a hook to its end. Fails if it cannot start.
     async fn ended(
         &self,
         runs_on: &RunsOn,
@@ -162,7 +160,6 @@ impl Run {
         Ok(command.run(&loaded.program, limits, runs_on, by, closing).await)
     }
 
-    /// Opens the directories that are granted.
     async fn open(&self, runs_on: &RunsOn) -> Result<Dirs, String> {
         if self.dir.config.grants.dirs.is_empty() {
             return Ok(Dirs::default());
@@ -233,7 +230,7 @@ impl Run {
     }
 }
 
-/// What an environment and arguments cannot hold.
+/// Refuses input that an environment or arguments cannot hold.
 fn check(
     params: &BTreeMap<String, String>,
     env: &BTreeMap<String, String>,

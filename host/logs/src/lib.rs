@@ -1,6 +1,6 @@
-//! The log lines of extensions: written to `tracing` and to a bounded store, read and followed from there.
+//! Log lines of extensions: written to `tracing` and to a bounded store, then read and followed.
 //!
-//! Knows nothing of what an extension is, beyond its id.
+//! Knows only the extensions' ids.
 
 mod store;
 

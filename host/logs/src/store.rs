@@ -1,7 +1,6 @@
-//! What extensions say: each line goes to `tracing` and to a bounded store from which `weir logs`
-//! and embedders read.
+//! Writes each line of an extension to `tracing` and to the bounded store for `weir logs` and embedders.
 //!
-//! Lines are made harmless here, once: control characters are escaped, lengths cut.
+//! Also makes lines harmless: escapes control characters and cuts lengths.
 
 mod kept;
 
@@ -19,68 +18,68 @@ use self::kept::Kept;
 /// Lines that a slow follower may lag behind.
 const FOLLOWER_LINES: usize = 256;
 
-/// Bytes of one line's text; the rest is cut off.
+/// Bytes of a line's text; longer text is cut.
 pub const MAX_LINE: usize = 4096;
 /// Bytes of a field's name.
 const MAX_FIELD_NAME: usize = 64;
 /// Bytes of a field's value.
 const MAX_FIELD_VALUE: usize = 1024;
-/// Fields of one line.
+/// Fields of a line.
 const MAX_FIELDS: usize = 32;
-/// Bytes of the names and values of one line's fields; what does not fit is left out.
+/// Bytes of a line's field names and values; further fields are left out.
 const MAX_FIELD_BYTES: usize = 4096;
 
-/// How much a line matters.
+/// The importance of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// For following one request through the code.
+    /// To follow a request through the code.
     Trace,
-    /// For whoever develops the extension.
+    /// For the extension's developer.
     Debug,
-    /// For whoever operates it.
+    /// For the operator.
     Info,
-    /// Something is wrong and was dealt with.
+    /// A problem that was handled.
     Warn,
-    /// Something is wrong and was not.
+    /// A problem that was not handled.
     Error,
 }
 
-/// Where a line comes from.
+/// The origin of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// `weir:iec/log`.
     Log,
-    /// The standard output of the extension.
+    /// The extension's standard output.
     Stdout,
-    /// The standard error of the extension.
+    /// The extension's standard error.
     Stderr,
     /// Main, about the extension.
     Main,
 }
 
-/// One line that an extension wrote, or that Main wrote about it. Holds no control characters.
+/// A line of an extension, or of Main about it. Contains no control characters.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct LogLine {
-    /// When Main got it.
+    /// When Main received it.
     #[serde(serialize_with = "rfc3339")]
     pub time: SystemTime,
     /// The extension's id.
     pub extension: Arc<str>,
-    /// How much it matters.
+    /// The importance.
     pub level: Level,
-    /// Where it comes from.
+    /// The origin.
     pub source: Source,
     /// The text, at most 4096 bytes.
     pub message: String,
-    /// At most 32 named values of at most 4096 bytes altogether.
+    /// At most 32 named values of at most 4096 bytes together.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<(String, String)>,
 }
 
-/// The last lines of all extensions, and those who follow them.
+/// The last lines of all extensions, and their followers.
 #[derive(Debug)]
 pub struct Logs {
     kept: Mutex<Kept>,
@@ -94,7 +93,7 @@ impl Default for Logs {
 }
 
 impl Logs {
-    /// Writes one line: to `tracing`, to the store, and to everybody who follows it.
+    /// Writes a line to `tracing`, the store and all followers.
     pub fn write(
         &self,
         extension: &Arc<str>,
@@ -114,11 +113,11 @@ impl Logs {
         trace(&line);
         let mut kept = self.kept();
         kept.add(line.clone());
-        // An error says only that nobody follows.
+        // Fails only without followers.
         let _nobody = self.followers.send(line);
     }
 
-    /// The lines kept so far, and those that follow them, with none missed between.
+    /// The kept lines and a stream of all later ones.
     pub fn follow(&self) -> (Vec<Arc<LogLine>>, broadcast::Receiver<Arc<LogLine>>) {
         let kept = self.kept();
         (kept.in_order(), self.followers.subscribe())
@@ -169,7 +168,7 @@ pub fn rfc3339<S: serde::Serializer>(time: &SystemTime, serializer: S) -> Result
     serializer.collect_str(&humantime::format_rfc3339_millis(*time))
 }
 
-/// The same of a time that there may be.
+/// The same for an optional time.
 pub fn rfc3339_if_any<S: serde::Serializer>(
     time: &Option<SystemTime>,
     serializer: S,

@@ -1,13 +1,13 @@
-//! What is in a directory whose size is bounded, and what was written to it.
+//! Usage of a directory with bounds.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::gauge::Gauge;
 
-/// What is in a granted directory whose size is bounded, with all directories in it.
+/// Usage of a granted directory with bounds, including its subdirectories.
 #[derive(Debug, Default)]
 pub struct DirUsage {
-    /// Bytes, of each file as many as its blocks of 4 KiB have.
+    /// Bytes, in blocks of 4 KiB for each file.
     pub bytes: Gauge,
     /// Files, directories and symlinks.
     pub files: Gauge,
@@ -15,12 +15,12 @@ pub struct DirUsage {
 }
 
 impl DirUsage {
-    /// Bytes that guests have written since Main started, also those that others have replaced since.
+    /// Bytes that guests have written since Main started, including overwritten ones.
     pub fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Adds bytes that a guest has written.
+    /// Adds written bytes.
     pub fn add_written(&self, bytes: u64) {
         self.written.fetch_add(bytes, Ordering::Relaxed);
     }

@@ -1,8 +1,8 @@
-//! A number that goes up and down, and its largest value.
+//! A number that goes up and down, and its peak.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number now, and the largest so far.
+/// The current number and its peak.
 #[derive(Debug, Default)]
 pub struct Gauge {
     now: AtomicU64,
@@ -10,37 +10,37 @@ pub struct Gauge {
 }
 
 impl Gauge {
-    /// The number now.
+    /// The current number.
     #[inline]
     pub fn now(&self) -> u64 {
         self.now.load(Ordering::Relaxed)
     }
 
-    /// The largest so far.
+    /// The peak.
     #[inline]
     pub fn peak(&self) -> u64 {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Nothing now; the largest so far stays.
+    /// Sets the number to 0 and keeps the peak.
     #[inline]
     pub fn clear(&self) {
         self.now.store(0, Ordering::Relaxed);
     }
 
-    /// So much more now.
+    /// Adds to the number.
     #[inline]
     pub fn raise(&self, by: u64) {
         self.set(self.now().saturating_add(by));
     }
 
-    /// So much less now.
+    /// Subtracts from the number.
     #[inline]
     pub fn lower(&self, by: u64) {
         self.set(self.now().saturating_sub(by));
     }
 
-    /// One thread writes, so that the two need not change at once.
+    /// Sets the number. Only one thread may write: the number and its peak do not change at once.
     #[inline]
     pub fn set(&self, value: u64) {
         self.now.store(value, Ordering::Relaxed);

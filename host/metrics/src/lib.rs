@@ -1,6 +1,6 @@
-//! What Weir counts: gauges, rates, and what each extension uses of its limits.
+//! Weir's measurements: gauges, rates, and each extension's use of its limits.
 //!
-//! The worker thread writes here; any thread reads. Knows nothing of what is allowed.
+//! The worker thread writes, any thread reads. Knows nothing of the limits.
 
 mod dir_usage;
 mod duration;

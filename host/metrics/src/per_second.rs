@@ -1,4 +1,4 @@
-//! How much there was of something in a second.
+//! Amounts per second.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -7,12 +7,12 @@ use std::{
 
 use crate::{gauge::Gauge, nanoseconds};
 
-/// How much there was of something in a second: the last in which there was any, and the most.
+/// An amount per second: of the last active second, and the peak.
 #[derive(Debug)]
 pub struct PerSecond {
     gauge: Gauge,
     created: Instant,
-    /// When the second under way began, in nanoseconds, and what there was in it.
+    /// Start of the current second in nanoseconds, and its amount.
     began: AtomicU64,
     counted: AtomicU64,
 }
@@ -20,7 +20,7 @@ pub struct PerSecond {
 const SECOND: u64 = 1_000_000_000;
 
 impl PerSecond {
-    /// How much there was in the last whole second, or in the one under way.
+    /// The amount of the last full second, or of the current one.
     pub fn now(&self) -> u64 {
         let passed = self.age(Instant::now()).saturating_sub(self.began.load(Ordering::Relaxed));
         match passed / SECOND {
@@ -30,12 +30,12 @@ impl PerSecond {
         }
     }
 
-    /// The most that there was in a second.
+    /// The peak of any second.
     pub fn peak(&self) -> u64 {
         self.gauge.peak().max(self.counted.load(Ordering::Relaxed))
     }
 
-    /// Counts what there was at `now`.
+    /// Adds an amount at `now`.
     #[inline]
     pub fn add(&self, now: Instant, amount: u64) {
         let now = self.age(now);
@@ -47,7 +47,7 @@ impl PerSecond {
         }
         self.gauge.set(counted);
         if passed >= 2 * SECOND {
-            // Between the two there was a second without any.
+            // In between was a second without any.
             self.gauge.set(0);
         }
         self.began.store(now, Ordering::Relaxed);

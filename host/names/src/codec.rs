@@ -1,4 +1,4 @@
-//! How arguments and results become payloads, which are bytes.
+//! Encodings of arguments and results as payloads.
 
 use std::borrow::Cow;
 
@@ -8,21 +8,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// No arguments, or nothing to say: `{}` in JSON.
+/// No arguments, or no result: `{}` in JSON.
 ///
-/// A caller may leave it out altogether, and a later version of the contract may add optional
-/// fields where it stands.
+/// A caller may leave it out. A later version of the contract may add optional fields to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Empty {}
 
-/// Payloads are JSON: the convention for contracts that people call by hand.
+/// JSON payloads: the convention for contracts that people call by hand.
 ///
-/// No payload at all reads as `null`, or else as `{}`: so arguments that are all optional can be
-/// left out.
+/// An empty payload reads as `null`, else as `{}`, so optional arguments can be left out.
 #[derive(Clone, Copy, Debug)]
 pub struct Json;
 
-/// Payloads are bytes as they are.
+/// Payloads are raw bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes;
 
@@ -31,10 +29,10 @@ pub trait Encode<T: ?Sized> {
     /// The payload for `value`.
     ///
     /// # Errors
-    /// If the value has no such form, as a map with keys that are not strings has none in JSON.
+    /// If the encoding cannot represent the value, such as a map with keys that are not strings in JSON.
     fn encode(value: &T) -> Result<Cow<'_, [u8]>, Error>;
 
-    /// The payload for `value`, which it may reuse.
+    /// The payload for `value`, reusing its memory if possible.
     ///
     /// # Errors
     /// As `encode`.
@@ -51,7 +49,7 @@ pub trait Decode<T> {
     /// The value in `payload`.
     ///
     /// # Errors
-    /// A text that says what is wrong with the payload.
+    /// The fault in the payload, as text.
     fn decode(payload: Vec<u8>) -> Result<T, String>;
 }
 

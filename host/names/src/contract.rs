@@ -1,4 +1,4 @@
-//! Contracts and their operations, as constants that provider and callers share.
+//! Constants for contracts and operations, shared by provider and callers.
 
 use std::{fmt, marker::PhantomData};
 
@@ -22,11 +22,11 @@ pub struct Contract {
 }
 
 impl Contract {
-    /// A contract of this name: dotted segments of `a-z`, `0-9` and `-`, then `@` and a version
-    /// number from 0 to 65535; at most 128 bytes.
+    /// A contract of this name: dotted segments of `a-z`, `0-9` and `-`, then `@` and a version number from 0 to
+    /// 65535; at most 128 bytes.
     ///
     /// # Panics
-    /// If the name is not well formed; in a `const`, that is an error of the compiler.
+    /// If the name is invalid; in a `const`, that is a compile error.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
         assert!(
@@ -36,13 +36,13 @@ impl Contract {
         Self { name }
     }
 
-    /// Its name.
+    /// The name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.name
     }
 
-    /// One of its operations, whose arguments and result travel as JSON.
+    /// An operation with JSON arguments and result.
     ///
     /// # Panics
     /// If the name is not 1 to 128 printable ASCII characters without space or `/`.
@@ -51,7 +51,7 @@ impl Contract {
         Operation::new(self, name)
     }
 
-    /// One of its operations, whose argument and result are bytes as they are.
+    /// An operation with raw bytes as argument and result.
     ///
     /// # Panics
     /// As `operation`.
@@ -67,8 +67,7 @@ impl fmt::Display for Contract {
     }
 }
 
-/// One operation of a contract: from arguments `A` to a result `R`, which travel in the encoding
-/// `C`.
+/// An operation of a contract with arguments `A` and result `R`, in the encoding `C`.
 pub struct Operation<A, R, C = Json> {
     contract: Contract,
     name: &'static str,
@@ -84,13 +83,13 @@ impl<A, R, C> Operation<A, R, C> {
         Self { contract, name, types: PhantomData }
     }
 
-    /// The contract that it belongs to.
+    /// The contract of the operation.
     #[must_use]
     pub const fn contract(&self) -> Contract {
         self.contract
     }
 
-    /// Its name within the contract.
+    /// The name within the contract.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name

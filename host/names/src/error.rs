@@ -1,62 +1,60 @@
-//! Why a message was not delivered or not answered: one closed set for hosts and guests.
+//! Why a message was not delivered or answered: one closed set for hosts and guests.
 
 use std::fmt::Display;
 
 use crate::text::truncated;
 
-/// Why something was not done: the cases of `weir:iec/types.error`, and no other.
+/// Why a message failed: exactly the cases of `weir:iec/types.error`.
 ///
-/// A handler of an extension that returns one answers its caller with [`Error::Handler`], whatever the case: its
-/// [`code`](Self::code) says which it was.
+/// If a handler of an extension returns one, its caller gets [`Error::Handler`] with the same [`code`](Self::code).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The operator did not grant it: what, and the key that would grant it.
+    /// The operator did not grant this. Names the missing grant and its key.
     #[error("permission denied: {0}")]
     PermissionDenied(String),
-    /// Nobody is configured to fulfil this contract.
+    /// No extension is configured to fulfil this contract.
     #[error("unknown contract `{0}`")]
     UnknownContract(String),
-    /// The owner is stopped or has failed, or a targeted event finds no subscriber.
+    /// The owner is stopped or has failed, or a targeted event has no subscriber.
     #[error("no provider: {0}")]
     NoProvider(String),
-    /// The owner is still starting, or has declared itself interrupted.
+    /// The owner is starting or interrupted.
     #[error("not ready: {0}")]
     NotReady(String),
-    /// The deadline passed; the request may or may not have been carried out.
+    /// The deadline passed. The request may have been carried out.
     #[error("timed out")]
     Timeout,
-    /// There is no room: in the inbox of the named receiver, or in the named queue.
+    /// The receiver's inbox or the queue is full.
     #[error("`{0}` is full")]
     Overloaded(String),
-    /// The receiver stopped before it answered; or the extension that asks has failed, and receives no more.
+    /// The receiver stopped before it answered, or the calling extension has failed and receives no more.
     #[error("the receiver stopped before it answered")]
     PeerGone,
-    /// The receiver trapped, or was killed, with the request in hand.
+    /// The receiver trapped or was killed with the request in hand.
     #[error("the receiver trapped with the request in hand")]
     Trapped,
-    /// A limit of the caller's own was reached.
+    /// The caller reached one of its limits.
     #[error("limit `{name}` exceeded: {used} of {allowed}")]
     LimitExceeded {
-        /// The key that sets it in the operator's file, or the name under which it is documented.
+        /// The operator's key, or the documented name.
         name: String,
-        /// What was asked for, in the limit's own unit.
+        /// The amount requested, in the limit's unit.
         used: u64,
-        /// What is allowed, in the same unit.
+        /// The amount allowed, in the same unit.
         allowed: u64,
     },
-    /// Waiting would never end: those who wait for each other, from the caller round to the caller.
+    /// The wait would close a cycle. Lists its peers from the caller round to the caller.
     #[error("would deadlock: {}", .0.join(" -> "))]
     WouldDeadlock(Vec<String>),
-    /// The payload is larger than the sender or the receiver may handle.
+    /// The payload is too large for the sender or the receiver.
     #[error("payload of {bytes} bytes is over the limit of {allowed}")]
     TooLarge {
-        /// Bytes that were given.
+        /// Size of the payload in bytes.
         bytes: u64,
-        /// Bytes that are allowed.
+        /// Allowed size in bytes.
         allowed: u64,
     },
-    /// The arguments make no sense: a name that is not well formed, an operation that the contract does not have, a
-    /// value that does not fit. The text says which.
+    /// The arguments are invalid: a malformed name, an unknown operation or a wrong value. The text says which.
     #[error("invalid: {0}")]
     Invalid(String),
     /// The provider's own error.
@@ -64,18 +62,18 @@ pub enum Error {
     Handler(#[from] HandlerError),
 }
 
-/// An error that the provider of a contract answers with.
+/// A provider's error as an answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct HandlerError {
-    /// For programs: a short word of the contract's own, such as `not-found`. At most 64 bytes.
+    /// For programs: a short word of the contract, such as `not-found`. At most 64 bytes.
     pub code: String,
-    /// For people. At most 4096 bytes; the rest is cut off.
+    /// For people. Cut to 4096 bytes.
     pub message: String,
 }
 
 impl HandlerError {
-    /// An error of the provider's own, cut to the lengths that travel.
+    /// An error with its parts cut to their maximum lengths.
     #[must_use]
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { code: truncated(code.into(), 64), message: truncated(message.into(), 4096) }
@@ -83,7 +81,7 @@ impl HandlerError {
 }
 
 impl Error {
-    /// An error of the contract's own: a short word for programs, a text for people.
+    /// A contract's error: a short word for programs and a text for people.
     ///
     /// ```
     /// use weir_names::Error;
@@ -96,7 +94,7 @@ impl Error {
         HandlerError::new(code, message.to_string()).into()
     }
 
-    /// Something that failed and that no caller will tell apart; the code is `failed`.
+    /// A failure that callers need not distinguish; the code is `failed`.
     ///
     /// ```
     /// # use weir_names::Error;
@@ -110,20 +108,19 @@ impl Error {
         Self::handler("failed", message)
     }
 
-    /// The arguments are not acceptable; the code is `invalid-argument`, as where they are not even
-    /// well formed.
+    /// Unacceptable arguments; the code is `invalid-argument`, as for malformed ones.
     #[must_use]
     pub fn invalid_argument(message: impl Display) -> Self {
         Self::handler("invalid-argument", message)
     }
 
-    /// One word for programs: the provider's own code, else the name of the [`case`](Self::case).
+    /// A word for programs: the provider's code, else the [`case`](Self::case).
     #[must_use]
     pub fn code(&self) -> &str {
         if let Self::Handler(error) = self { &error.code } else { self.case() }
     }
 
-    /// The name of the case as `iec.wit` spells it, such as `no-provider`.
+    /// The case's name in `iec.wit`, such as `no-provider`.
     #[must_use]
     pub const fn case(&self) -> &'static str {
         match self {
@@ -144,14 +141,14 @@ impl Error {
     }
 }
 
-/// The code is `io`.
+/// With the code `io`.
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
         Self::handler("io", error)
     }
 }
 
-/// The code is `json`.
+/// With the code `json`.
 #[cfg(feature = "json")]
 impl From<serde_json::Error> for Error {
     fn from(error: serde_json::Error) -> Self {

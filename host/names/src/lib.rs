@@ -1,8 +1,7 @@
-//! The words of Weir: what operators, authors and programs name things by, how a contract's values travel, why a message
-//! was not delivered, and text that is safe to show.
+//! The vocabulary of Weir: names, encodings of payloads, errors of messages, and text that is safe to show.
 //!
-//! Hosts and extensions share it, so it stays small. Names are checked once, when they are made. Knows nothing of what
-//! has a name, or may use it.
+//! Hosts and extensions share it, so it stays small. Names are checked when they are made. Knows nothing of the
+//! things behind names or of permissions.
 
 pub mod codec;
 mod contract;

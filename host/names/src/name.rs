@@ -1,6 +1,6 @@
-//! Names that operators and extensions write: checked once, when they are made.
+//! Names that operators and extensions write. They are checked when they are made.
 //!
-//! Knows nothing of who owns a name or may use it.
+//! Knows nothing of ownership or permissions.
 
 use std::{borrow::Borrow, fmt, str::FromStr, sync::Arc};
 
@@ -10,10 +10,10 @@ use crate::rules::{
     covers, is_contract_name, is_extension_id, is_operation_name, is_queue_name, is_topic, is_topic_pattern,
 };
 
-/// The name of Main where a name of an extension could stand.
+/// Main's name in place of an extension's.
 pub const MAIN: &str = "main";
 
-/// Why a name was not accepted.
+/// Why a name was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` is not {expected}")]
 pub struct NameError {
@@ -21,7 +21,7 @@ pub struct NameError {
     expected: &'static str,
 }
 
-/// Defines a newtype over `Arc<str>` whose text is checked when it is made.
+/// Defines a checked newtype over `Arc<str>`.
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident, $check:ident, $expected:literal) => {
         $(#[$doc])*
@@ -79,15 +79,14 @@ macro_rules! name {
 }
 
 name! {
-    /// The id of an extension: 1 to 64 bytes of `a-z`, `0-9` and `-`, starting with a letter, and not
-    /// `main`.
+    /// The id of an extension: 1 to 64 bytes of `a-z`, `0-9` and `-`, starting with a letter, and not `main`.
     ExtensionId, is_extension_id,
     "an extension id: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter, and not `main`"
 }
 
 name! {
-    /// A versioned contract such as `device.info@1`: dotted segments of `a-z`, `0-9` and `-`, then
-    /// `@` and a number from 0 to 65535; at most 128 bytes.
+    /// A versioned contract such as `device.info@1`: dotted segments of `a-z`, `0-9` and `-`, then `@` and a number
+    /// from 0 to 65535; at most 128 bytes.
     ContractName, is_contract_name,
     "a contract: dotted segments of `a-z`, `0-9` and `-`, then `@` and a version number, as in `device.info@1`"
 }
@@ -111,46 +110,44 @@ name! {
 }
 
 name! {
-    /// A topic such as `settings.changed.volume`: dotted segments of letters, digits, `-` and `_`;
-    /// at most 16 of them and 256 bytes.
+    /// A topic such as `settings.changed.volume`: up to 16 dotted segments of letters, digits, `-` and `_`, and up to
+    /// 256 bytes.
     Topic, is_topic,
     "a topic: at most 16 dotted segments of letters, digits, `-` and `_`, at most 256 bytes"
 }
 
 name! {
-    /// A topic in which the segment `*` stands for any one segment and `>`, at the end, for one or
-    /// more, as in NATS subjects.
+    /// A topic with wildcards: `*` stands for one segment, and `>` at the end for one or more, as in NATS subjects.
     TopicPattern, is_topic_pattern,
     "a topic pattern: a topic in which `*` stands for one segment and `>`, at the end, for the rest"
 }
 
 impl ExtensionId {
-    /// The id of one of the further instances of an extension, from 2. No extension can be configured
-    /// under it.
+    /// The id of an extension's instance `number`, from 2. Cannot be configured.
     pub fn copy(&self, number: u32) -> Self {
         Self(format!("{self}.{number}").into())
     }
 
-    /// The text, for whoever keeps it, too.
+    /// The shared text.
     pub fn shared(&self) -> Arc<str> {
         self.0.clone()
     }
 }
 
 impl TopicPattern {
-    /// Whether `topic` is one of those that this pattern stands for.
+    /// Whether the pattern matches `topic`.
     #[must_use]
     pub fn matches(&self, topic: &Topic) -> bool {
         covers(&self.0, &topic.0)
     }
 
-    /// Whether every topic that `other` stands for is one that this pattern stands for, too.
+    /// Whether the pattern matches every topic that `other` matches.
     #[must_use]
     pub fn covers(&self, other: &TopicPattern) -> bool {
         covers(&self.0, &other.0)
     }
 
-    /// The one topic that this pattern stands for, if it has no wildcard.
+    /// The only topic that a pattern without wildcards matches.
     #[must_use]
     pub fn as_topic(&self) -> Option<Topic> {
         is_topic(&self.0).then(|| Topic(self.0.clone()))

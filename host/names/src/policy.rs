@@ -1,49 +1,48 @@
-//! What becomes of a message for which there is no room: the words that operators write and the bus
-//! heeds.
+//! Overload policies: what happens to a message without room, in the operator's words.
 //!
-//! One type for each kind of message, so that a policy which a kind cannot have cannot be written.
+//! Each kind of message has its own type, so that no invalid policy can be expressed.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// What becomes of an event for which there is no room.
+/// What happens to an event without room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
     /// Its sender waits for room, until its deadline.
     Block,
-    /// It is refused, and its sender hears so.
+    /// It is refused, and its sender is told.
     Reject,
-    /// The oldest that wait are lost for it.
+    /// The oldest waiting events are lost.
     #[default]
     DropOldest,
     /// It is lost.
     DropNewest,
-    /// Of each topic only the latest waits; where that is still too much, the oldest are lost.
+    /// Only the latest event of each topic waits. If that is too much, the oldest are lost.
     Latest,
 }
 
-/// What becomes of a job for which its queue has no room. Jobs have no topics, of which the latest could wait.
+/// What happens to a job without room in its queue. There is no `latest`, since jobs have no topics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueuePolicy {
-    /// It is refused, and its sender hears so.
+    /// It is refused, and its sender is told.
     #[default]
     Reject,
     /// Its sender waits for room, until its deadline.
     Block,
-    /// The oldest that wait are lost for it.
+    /// The oldest waiting jobs are lost.
     DropOldest,
     /// It is lost.
     DropNewest,
 }
 
-/// What becomes of a request for which its receiver's inbox has no room. Requests are never lost.
+/// What happens to a request without room in the inbox. Requests are never lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RequestPolicy {
-    /// It is refused, and its sender hears so.
+    /// It is refused, and its sender is told.
     #[default]
     Reject,
     /// Its sender waits for room, until its deadline.
@@ -54,7 +53,7 @@ impl Policy {
     /// Every policy.
     pub const ALL: [Self; 5] = [Self::Block, Self::Reject, Self::DropOldest, Self::DropNewest, Self::Latest];
 
-    /// As an operator writes it.
+    /// The operator's word for it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -71,7 +70,7 @@ impl QueuePolicy {
     /// Every policy.
     pub const ALL: [Self; 4] = [Self::Reject, Self::Block, Self::DropOldest, Self::DropNewest];
 
-    /// As an operator writes it.
+    /// The operator's word for it.
     #[must_use]
     pub fn name(self) -> &'static str {
         Policy::from(self).name()
@@ -82,7 +81,7 @@ impl RequestPolicy {
     /// Every policy.
     pub const ALL: [Self; 2] = [Self::Reject, Self::Block];
 
-    /// As an operator writes it.
+    /// The operator's word for it.
     #[must_use]
     pub fn name(self) -> &'static str {
         Policy::from(self).name()

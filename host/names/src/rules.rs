@@ -1,14 +1,14 @@
-//! The rules for names: `const`, so that a wrong name in an extension's source does not compile.
+//! Rules for names. They are `const`, so that a wrong name in an extension's source does not compile.
 
 use std::str;
 
-/// An extension's id: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter, and not `main`.
+/// Whether the text is an [`ExtensionId`](crate::ExtensionId).
 #[must_use]
 pub const fn is_extension_id(text: &str) -> bool {
     is_queue_name(text) && !matches!(text.as_bytes(), b"main")
 }
 
-/// A queue: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter.
+/// Whether the text is a [`QueueName`](crate::QueueName) or a [`HookDirName`](crate::HookDirName).
 #[must_use]
 pub const fn is_queue_name(text: &str) -> bool {
     match text.as_bytes() {
@@ -17,7 +17,7 @@ pub const fn is_queue_name(text: &str) -> bool {
     }
 }
 
-/// A contract: dotted segments of `a-z`, `0-9` and `-`, then `@` and a number from 0 to 65535.
+/// Whether the text is a [`ContractName`](crate::ContractName).
 #[must_use]
 pub const fn is_contract_name(text: &str) -> bool {
     let mut rest = text.as_bytes();
@@ -34,7 +34,7 @@ pub const fn is_contract_name(text: &str) -> bool {
     false
 }
 
-/// An operation: 1 to 128 printable ASCII characters without space or `/`.
+/// Whether the text is an [`OperationName`](crate::OperationName).
 #[must_use]
 pub const fn is_operation_name(text: &str) -> bool {
     let mut rest = text.as_bytes();
@@ -47,19 +47,19 @@ pub const fn is_operation_name(text: &str) -> bool {
     !text.is_empty() && text.len() <= 128
 }
 
-/// A topic: dotted segments of letters, digits, `-` and `_`; at most 16 of them and 256 bytes.
+/// Whether the text is a [`Topic`](crate::Topic).
 #[must_use]
 pub const fn is_topic(text: &str) -> bool {
     is_dotted(text, false)
 }
 
-/// A pattern: a topic in which `*` stands for one segment and `>`, at the end, for the rest.
+/// Whether the text is a [`TopicPattern`](crate::TopicPattern).
 #[must_use]
 pub const fn is_topic_pattern(text: &str) -> bool {
     is_dotted(text, true)
 }
 
-/// Whether all that `narrow` (a topic or a pattern) stands for is covered by the pattern `wide`.
+/// Whether the pattern `wide` matches all that the topic or pattern `narrow` matches.
 #[must_use]
 pub fn covers(wide: &str, narrow: &str) -> bool {
     let mut narrow = narrow.split('.');

@@ -8,19 +8,19 @@ use std::{fmt, str::FromStr};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CpuShare(u64);
 
-/// A text that is no share.
+/// The text is not a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a share is written with a percent sign, as in `5%`, and goes from `0.1%` to `100%`")]
 pub struct CpuShareError;
 
 impl CpuShare {
-    /// All of the thread: nobody is delayed.
+    /// The whole thread: no delays.
     pub const WHOLE: Self = Self(10_000);
 
-    /// The smallest share that an operator can set: 0.1 %.
+    /// The smallest share: 0.1 %.
     pub const MIN: Self = Self(10);
 
-    /// As many hundredths, at least 1 and at most 100.
+    /// A share in percent, clamped to 1 to 100.
     #[must_use]
     pub const fn percent(percent: u8) -> Self {
         match percent {
@@ -30,12 +30,12 @@ impl CpuShare {
         }
     }
 
-    /// As many hundredths of a percent.
+    /// A share in hundredths of a percent.
     pub const fn from_basis_points(points: u64) -> Self {
         Self(points)
     }
 
-    /// In hundredths of a percent.
+    /// Hundredths of a percent.
     #[must_use]
     pub const fn basis_points(self) -> u64 {
         self.0

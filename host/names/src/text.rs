@@ -1,18 +1,18 @@
-//! Text of strangers, made safe to show in a log or on a terminal.
+//! Makes foreign text safe to show in a log or on a terminal.
 
 use std::fmt::{self, Display, Write};
 
-/// What `text` prints, with all escaped that [is harmful](is_harmful), cut to about `max` bytes. It is asked to print no
-/// more than that: names that grow without end as they are demangled cost no more than others.
+/// The text with [harmful](is_harmful) characters escaped, cut to about `max` bytes. Formats no more than that, so
+/// that names that grow without end when demangled cost no more than others.
 #[must_use]
 pub fn harmless(text: impl Display, max: usize) -> String {
     let mut clean = Clean { text: String::new(), max };
-    // It is stopped where there is no room for more.
+    // Stops when it is full.
     let _full = write!(clean, "{text}");
     clean.text
 }
 
-/// Takes what is safe to show, until it is full.
+/// Collects safe text until it is full.
 struct Clean {
     text: String,
     max: usize,
@@ -35,23 +35,23 @@ impl Write for Clean {
     }
 }
 
-/// `text`, cut at a character boundary to at most `max` bytes.
+/// Cuts `text` to at most `max` bytes, at a character boundary.
 #[must_use]
 pub fn truncated(mut text: String, max: usize) -> String {
     text.truncate(text.floor_char_boundary(max));
     text
 }
 
-/// Whether a character could move the cursor, forge a line, turn text around, or stand in a text unseen.
+/// Whether a character moves the cursor, forges a line, reverses text or is invisible.
 #[must_use]
 pub fn is_harmful(character: char) -> bool {
     character.is_control()
-        // The ends of lines and paragraphs, and what hides a text behind another.
+        // Ends of lines and paragraphs, and annotations that hide text.
         || matches!(character, '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}')
         || is_unseen(character)
 }
 
-/// Unicode's `Default_Ignorable_Code_Point`: marks of direction, zero-width characters, variation selectors, tags.
+/// Unicode's `Default_Ignorable_Code_Point`: direction marks, zero-width characters, variation selectors, tags.
 fn is_unseen(character: char) -> bool {
     matches!(
         character,
@@ -109,7 +109,6 @@ mod tests {
         assert_eq!(harmless("é".repeat(100), 5), "éé…");
     }
 
-    /// Text that never ends by itself.
     struct Endless;
 
     impl Display for Endless {

@@ -1,4 +1,4 @@
-//! What the limits of all extensions, the queues and the sections of other crates come to, against the memory that Main may use.
+//! The memory of all extensions, queues and other crates' sections, against the memory budget.
 
 use std::fmt;
 
@@ -13,11 +13,11 @@ use crate::{
     shape::bytes,
 };
 
-/// As many of them as are shown, those with the largest sums.
+/// Largest parts that an error lists.
 const SHOWN_MAX: usize = 20;
 
 impl Parts<'_> {
-    /// Of extensions that start with Main or later: any of them may be told to.
+    /// Counts all extensions, even those that do not start with Main: an operator may start any.
     pub(super) fn memory_budget(&self) -> Option<ConfigError> {
         let budget = self.config.main.memory_budget?;
         let queues = self.config.all_queues();
@@ -65,7 +65,7 @@ impl Parts<'_> {
         Some(error.detail(None, format!("{} more come to {}", rest.len(), shown(others))))
     }
 
-    /// A queue that is only named has no other place than the first where it is.
+    /// The place of a part. A queue without a table has the place of its first mention.
     fn place_of(&self, part: &Part<'_>) -> Option<Location> {
         match part {
             Part::Extension(index, _) => self.location(*index, |at| Some(&at.id)),
@@ -82,12 +82,9 @@ impl Parts<'_> {
     }
 }
 
-/// What counts against the budget.
 enum Part<'c> {
-    /// With its place in the configuration.
     Extension(usize, &'c ExtensionConfig),
     Queue(&'c QueueName, &'c QueueConfig),
-    /// Of a section that another crate brings.
     Section(MemoryUse),
 }
 
@@ -101,7 +98,6 @@ impl Part<'_> {
     }
 }
 
-/// What it comes to, and of what.
 impl fmt::Display for Part<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sum = shown(self.bytes().into());
@@ -129,12 +125,11 @@ fn factors(extension: &ExtensionConfig) -> String {
     }
 }
 
-/// Wider than the sums, of which there may be many.
+/// Wider than its terms, so that many cannot overflow.
 fn sum(bytes: impl Iterator<Item = u64>) -> u128 {
     bytes.map(u128::from).sum()
 }
 
-/// As `weir limits` shows sums.
 fn shown(total: u128) -> String {
     u64::try_from(total)
         .map_or_else(|_| format!("{total} B"), |total| ByteSize::b(total).display().iec().to_string())

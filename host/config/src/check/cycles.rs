@@ -1,4 +1,4 @@
-//! Rounds of extensions that each require the next.
+//! Cycles in `requires`.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ impl Parts<'_> {
             } else {
                 let names = round.iter().filter_map(|index| self.config.extensions.get(*index));
                 let names = listed(names.map(|extension| extension.id.as_str()), " -> ");
-                format!("`requires` goes round: {names}: move one of them to `wants`")
+                format!("`requires` forms a cycle: {names}: move one of them to `wants`")
             };
             let error =
                 ConfigError::new(format!("extension[{}].requires", first.from), message, first.location);
@@ -40,7 +40,6 @@ impl Parts<'_> {
         }
     }
 
-    /// The first contract of `to` that `from` requires.
     fn wait(&self, from: usize, to: usize) -> Option<Wait<'_>> {
         let (waiting, owner) = (self.config.extensions.get(from)?, self.config.extensions.get(to)?);
         let fulfilled: BTreeSet<&ContractName> = owner.fulfills.iter().collect();
@@ -51,7 +50,6 @@ impl Parts<'_> {
     }
 }
 
-/// One extension that cannot start before another.
 struct Wait<'c> {
     from: &'c ExtensionId,
     to: &'c ExtensionId,

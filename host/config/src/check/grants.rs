@@ -1,4 +1,4 @@
-//! Directories that are granted, to extensions and by sections of other crates.
+//! Checks granted directories of extensions and other crates' sections.
 
 use std::{
     collections::BTreeMap,
@@ -15,18 +15,18 @@ use crate::{
     schema::ProtectedDir,
 };
 
-/// Directories that one table grants.
+/// The directories that a table grants.
 #[derive(Clone, Debug)]
 pub struct Granted<'c> {
     /// The path of the table.
     pub path: String,
-    /// What it grants.
+    /// The directories.
     pub dirs: &'c [DirGrant],
-    /// Where that stands, in a file.
+    /// Their places in a file.
     pub locations: Option<&'c GrantLocations>,
 }
 
-/// What is wrong with grants that belong to no configuration, where those directories are protected.
+/// Checks grants outside a configuration, against `protected`.
 #[must_use]
 pub fn check_grants(granted: &Granted<'_>, protected: Vec<ProtectedDir>) -> Vec<ConfigError> {
     let mut errors: Vec<ConfigError> = granted.over_protected(&ProtectedDirs::new(protected)).collect();
@@ -34,13 +34,13 @@ pub fn check_grants(granted: &Granted<'_>, protected: Vec<ProtectedDir>) -> Vec<
     errors
 }
 
-/// Directories that nobody may be granted for writing, where each is resolved. Those inside of others are left out:
-/// so what overlaps with a path is its neighbour in the order of paths, and no path is compared with each.
+/// Resolved directories that must not be granted for writing. Nested ones are left out. So an overlap of a path is
+/// its neighbour in the map, and a lookup need not compare all.
 struct ProtectedDirs(BTreeMap<PathBuf, ProtectedDir>);
 
 impl Parts<'_> {
-    /// What is in the cache runs outside of the sandbox, and so does what a guest could write there. Sections of
-    /// other crates have directories of such a kind, too.
+    /// The cache holds code that runs outside the sandbox, so no guest may write there. Other crates protect their
+    /// own directories.
     pub(super) fn written_dirs(&self, errors: &mut Vec<ConfigError>) {
         let sections = self.config.sections.all();
         let protected =
@@ -103,7 +103,7 @@ impl Granted<'_> {
         let overlapping = self.written().filter(|(_, host)| is_inside(cache, host) || is_inside(host, cache));
         overlapping.map(|(item, host)| {
             let cache = format!("`main.cache-dir`, {}", shown(cache));
-            self.overlap(item, host, &cache, "who writes there gets out of the sandbox")
+            self.overlap(item, host, &cache, "a guest that writes there can leave the sandbox")
         })
     }
 
@@ -116,7 +116,6 @@ impl Granted<'_> {
         })
     }
 
-    /// The directories that are granted for writing, each with its place in the list.
     fn written(&self) -> impl Iterator<Item = (usize, &Path)> {
         let dirs = self.dirs.iter().enumerate().filter(|(_, dir)| dir.mode == DirMode::Rw);
         dirs.map(|(item, dir)| (item, &*dir.host))
@@ -134,7 +133,6 @@ impl Granted<'_> {
     }
 }
 
-/// Why there is no directory.
 fn absent(key: &str, dir: &Path, location: Option<Location>) -> Option<ConfigError> {
     let fault = match dir.metadata() {
         Ok(found) if found.is_dir() => return None,
@@ -156,7 +154,7 @@ impl ProtectedDirs {
         Self(outermost)
     }
 
-    /// One that contains the path or is contained in it.
+    /// A protected directory that contains the path or is inside it.
     fn next_to(&self, path: &Path) -> Option<&ProtectedDir> {
         let path = resolved(path);
         let around =

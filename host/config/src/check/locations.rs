@@ -1,4 +1,4 @@
-//! Where the parts of a configuration stand that are judged together.
+//! Places of the parts that checks compare.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,7 +9,7 @@ use crate::{
     schema::{SectionLocations, Sections},
 };
 
-/// Where the parts stand that are judged together; empty for a configuration made in Rust.
+/// Places of the parts that checks compare. Empty for a configuration made in Rust.
 #[derive(Debug, Default)]
 pub(crate) struct Locations {
     pub(crate) plugin_dir: Option<Location>,
@@ -22,7 +22,7 @@ pub(crate) struct Locations {
     pub(crate) extensions: Vec<ExtensionLocations>,
 }
 
-/// The same of a configuration that was read, which says nothing of what is configured: all are equal.
+/// The places from reading a file. All are equal, so that configurations compare by content.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReadFrom(Option<Arc<Locations>>);
 
@@ -31,7 +31,7 @@ impl ReadFrom {
         Self(Some(Arc::new(locations)))
     }
 
-    /// Those, or of a configuration made in Rust, with these sections, that they stand nowhere.
+    /// The places, or empty ones for a configuration made in Rust with these sections.
     pub(crate) fn locations(&self, sections: &Sections) -> Arc<Locations> {
         let nowhere =
             || Locations { sections: SectionLocations::nowhere(sections), ..Locations::default() }.into();
@@ -45,14 +45,12 @@ impl PartialEq for ReadFrom {
     }
 }
 
-/// The same of one queue.
 #[derive(Debug)]
 pub(crate) struct QueueLocations {
     pub(crate) name: Location,
     pub(crate) dead_letter: Option<Location>,
 }
 
-/// The same of one extension, item by item.
 #[derive(Debug)]
 pub(crate) struct ExtensionLocations {
     pub(crate) id: Location,
@@ -68,14 +66,13 @@ pub(crate) struct ExtensionLocations {
     pub(crate) grants: GrantLocations,
 }
 
-/// Where the directories of a grant stand: of this machine, and as the guest sees them.
+/// Places of granted directories: on the host and in the guest.
 #[derive(Clone, Debug, Default)]
 pub struct GrantLocations {
     pub(crate) hosts: Vec<Location>,
     pub(crate) guests: Vec<Location>,
 }
 
-/// The same of one grant to subscribe: what the inbox must have room for.
 #[derive(Debug, Default)]
 pub(crate) struct SubscribeLocations {
     pub(crate) messages: Option<Location>,

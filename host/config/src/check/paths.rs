@@ -1,5 +1,5 @@
-//! Where the components are, and what Main writes beside them. Judged by the texts of paths alone: what
-//! links lead to is looked at when a file is opened.
+//! Checks the places of components and of Main's own files. Compares the text of paths only; links are checked when
+//! a file is opened.
 
 use std::{
     collections::BTreeMap,
@@ -13,8 +13,8 @@ use crate::{
 };
 
 impl Parts<'_> {
-    /// The cache belongs to Main alone. It may be within the plugin directory, which is that of the main
-    /// file where nothing else is said, as long as no component is in it.
+    /// The cache belongs to Main alone. It may be inside the plugin directory, which defaults to that of the main
+    /// file, as long as it contains no component.
     pub(super) fn dirs(&self, errors: &mut Vec<ConfigError>) {
         let MainConfig { plugin_dir: Some(plugins), cache_dir: Some(cache), .. } = &self.config.main else {
             return;
@@ -39,7 +39,7 @@ impl Parts<'_> {
     pub(super) fn paths(&self, errors: &mut Vec<ConfigError>) {
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         for (index, extension) in self.extensions() {
-            // What is in memory is nowhere else.
+            // Memory has no path.
             let Some(path) = extension.component.path() else { continue };
             let key = format!("extension[{}].path", extension.id);
             let location = self.location(index, |at| Some(&at.path));
@@ -65,7 +65,6 @@ impl Parts<'_> {
     }
 }
 
-/// Why a path cannot be that of a plugin.
 fn path_fault(path: &Path, main: &MainConfig) -> Option<String> {
     if path.as_os_str().is_empty() || path.as_os_str().as_encoded_bytes().contains(&0) {
         return Some("is empty or contains a NUL".to_owned());
@@ -81,18 +80,18 @@ fn path_fault(path: &Path, main: &MainConfig) -> Option<String> {
         _ => return Some("has a `..` in it: write the path without, inside the plugin directory".to_owned()),
     }
     let cache = main.cache_dir.as_ref().filter(|cache| is_inside(path, cache));
-    // Else it is the two directories that are wrong.
+    // Else the two directories are the fault.
     let cache = cache.filter(|cache| main.plugin_dir.as_ref().is_none_or(|dir| !is_inside(dir, cache)))?;
     Some(format!("is in `main.cache-dir`, {}, where only Main writes", shown(cache)))
 }
 
-/// Whether the path is that of the directory, or of something in it, judged by their texts.
+/// Whether the path is `dir` or inside it, by their text.
 #[must_use]
 pub fn is_inside(path: &Path, dir: &Path) -> bool {
     resolved(path).starts_with(resolved(dir))
 }
 
-/// Without `.` and `..`.
+/// Removes `.` and `..` from a path.
 pub(super) fn resolved(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut resolved, part| {
         match part {
@@ -104,7 +103,7 @@ pub(super) fn resolved(path: &Path) -> PathBuf {
     })
 }
 
-/// A path as messages have it.
+/// A path as messages show it.
 #[must_use]
 pub fn shown(path: &Path) -> String {
     quote(&path.display().to_string())

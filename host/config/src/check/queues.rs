@@ -1,4 +1,4 @@
-//! Queues that are named and not there, and rounds of dead letters.
+//! Unknown queues, and cycles of dead letters.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ impl Parts<'_> {
         let mut look_up =
             |id, index, key, does, names: &[QueueName], locations: fn(&ExtensionLocations) -> &[Location]| {
                 for (item, name) in names.iter().enumerate().filter(|(_, name)| !known.contains_key(*name)) {
-                    // Each with each would take minutes in a file full of them, for messages that nobody sees.
+                    // Comparing all pairs would take minutes in a hostile file, for messages that are never shown.
                     let near = (errors.len() < ERRORS_MAX)
                         .then(|| nearest(name.as_str(), known.keys().map(QueueName::as_str)));
                     let help = near.flatten().map_or_else(
@@ -57,7 +57,7 @@ impl Parts<'_> {
                 format!("`{key}` is the queue itself: name another, or leave it out")
             } else {
                 let names = listed(round.iter().chain([first]).map(|name| name.as_str()), " -> ");
-                format!("`dead-letter` goes round: {names}: leave it out of one of them")
+                format!("`dead-letter` forms a cycle: {names}: leave it out of one of them")
             };
             let error = ConfigError::new(key, message, location(first));
             let next = round.iter().skip(1).chain([first]);

@@ -1,4 +1,4 @@
-//! What may wait of one subscription, against what may wait in the inbox.
+//! A subscription's room against that of the inbox.
 
 use super::Parts;
 use crate::{LIMIT_KEYS, error::ConfigError};

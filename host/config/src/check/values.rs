@@ -1,8 +1,8 @@
-//! What is wrong with single values of a configuration made in Rust, and between those of one table.
+//! Checks single values of a configuration made in Rust, and values within a table.
 
 use crate::{Config, ExtensionConfig, Grants, error::ConfigError};
 
-/// What is wrong with single values: a file is checked for that as it is read.
+/// The faulty values. Files are checked as they are read.
 pub(crate) fn values(config: &Config) -> Vec<ConfigError> {
     let mut faults = config.main.out_of_range();
     for extension in &config.extensions {
@@ -35,7 +35,6 @@ fn errors(faults: Faults) -> Vec<ConfigError> {
     faults.into_iter().map(|(key, message)| ConfigError::new(key, message, None)).collect()
 }
 
-/// Keys, each with what is wrong.
 type Faults = Vec<(String, String)>;
 
 fn limits(extension: &ExtensionConfig, path: &str, faults: &mut Faults) {

@@ -1,19 +1,19 @@
-//! What is bounded beside the limits that operators set.
+//! Bounds that no operator sets.
 
 use serde::Serialize;
 
 use super::{LimitName, LimitUnit};
 
-/// Bounds that come with a built-in class, which every class inherits from, and that nobody sets.
+/// Bounds that come with a built-in class and the classes that inherit from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct FixedLimits {
     /// The name of that class.
     pub class: &'static str,
-    /// Units of fuel after which the extension lets others run.
+    /// Fuel after which the extension yields to others.
     pub fuel_slice: u64,
-    /// Bytes of stack for functions of the host that it calls, on top of its own.
+    /// Stack for host functions that it calls, in bytes, on top of its own.
     pub host_stack: u64,
     /// Elements of all its tables together, 8 bytes each.
     pub table_elements: u64,
@@ -23,13 +23,13 @@ pub struct FixedLimits {
     pub memories: u64,
     /// Core instances.
     pub instances: u64,
-    /// WASI resources that it holds: descriptors, streams, sockets and pollables together.
+    /// WASI resources: descriptors, streams, sockets and pollables together.
     pub resources: u64,
-    /// Bytes of randomness that one call gives.
+    /// Random bytes of one call.
     pub random_bytes: u64,
     /// Subscriptions.
     pub subscriptions: u64,
-    /// Operations that it has opened.
+    /// Open operations.
     pub open_operations: u64,
 }
 
@@ -69,7 +69,7 @@ impl FixedLimits {
     };
 }
 
-/// The limits that a guest can hit and that no operator sets.
+/// Names of limits that no operator sets.
 impl LimitName {
     /// [`FixedLimits::table_elements`].
     pub const TABLE_ELEMENTS: Self = Self::new("table-elements", LimitUnit::Count);
@@ -85,12 +85,12 @@ impl LimitName {
     pub const RANDOM_BYTES: Self = Self::new("random-bytes", LimitUnit::Bytes);
     /// [`Limits::transfer`](super::Limits::transfer).
     pub const TRANSFER: Self = Self::new("transfer", LimitUnit::Bytes);
-    /// What a command may write, in all.
+    /// Total output of a command, in bytes.
     pub const OUTPUT: Self = Self::new("output", LimitUnit::Bytes);
-    /// Time that one hook may take.
+    /// Time limit of one hook.
     pub const TIMEOUT: Self = Self::new("timeout", LimitUnit::Seconds);
-    /// Time that all hooks of a directory may take together.
+    /// Time limit of all hooks of a directory together.
     pub const TOTAL_TIMEOUT: Self = Self::new("total-timeout", LimitUnit::Seconds);
-    /// The same, as the caller of hooks sets it.
+    /// Time limit that the caller of hooks sets.
     pub const CALL: Self = Self::new("call", LimitUnit::Seconds);
 }

@@ -1,7 +1,6 @@
-//! The limits that operators set: the names under which files, variables and `weir limits` know them.
+//! The names of limits in files, variables and `weir limits`.
 //!
-//! Each is one entry that holds all there is to know of a limit. Values are numbers here, in the unit of
-//! their shape.
+//! Each entry holds everything about one limit. Values are numbers in the unit of their shape.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -11,30 +10,30 @@ use weir_names::CpuShare;
 use super::{KIB, LimitUnit, Limits, MIB};
 use crate::shape::Shape;
 
-/// Of every timeout: what a request carries counts milliseconds in 32 bits.
+/// Range of every timeout: a request carries milliseconds in 32 bits.
 pub const TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(24 * 60 * 60);
 
 const FUEL: Shape = Shape::Count(1_000..=1_000_000_000_000_000);
 
-/// One limit that operators set.
+/// A limit that operators set.
 #[derive(Clone, Debug)]
 pub struct LimitKey {
-    /// As in `inbox.messages`: a dot where it stands in a table of its own.
+    /// As in `inbox.messages`, with a dot for a table of its own.
     pub name: &'static str,
-    /// What its value must be.
+    /// The type and range of its value.
     pub shape: Shape,
-    /// What its numbers count.
+    /// The unit of its numbers.
     pub unit: LimitUnit,
-    /// Which measurement says what is used of it.
+    /// The measurement of its use.
     pub used: MeasuredUse,
-    /// Whether hooks have it.
+    /// Whether it applies to hooks.
     pub in_hooks: InHooks,
-    /// Its value among the limits. None: not set, which `request-timeout` alone can be.
+    /// Gets the value. `None`: not set, possible only for `request-timeout`.
     pub get: fn(&Limits) -> Option<u64>,
     pub(super) set: fn(&mut Limits, u64),
 }
 
-/// A measurement of what an extension uses.
+/// A measurement of an extension's use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeasuredUse {
     /// Bytes of its linear memories.
@@ -43,33 +42,33 @@ pub enum MeasuredUse {
     FuelPerMessage,
     /// Fuel before the first message.
     FuelToStart,
-    /// Its time on the worker thread in a second.
+    /// Time on the worker thread in a second.
     CpuInSecond,
-    /// The largest message that it sent or received.
+    /// The largest message sent or received.
     LargestMessage,
-    /// Messages that wait in its inbox.
+    /// Messages that wait in the inbox.
     InboxMessages,
-    /// Bytes that wait in its inbox.
+    /// Bytes that wait in the inbox.
     InboxBytes,
-    /// Requests in hand, or under way if those are more.
+    /// Requests in hand or under way, the larger number.
     Requests,
-    /// Lines that it logs in a second.
+    /// Log lines in a second.
     LinesInSecond,
-    /// What the last start took.
+    /// Duration of the last start.
     LastStart,
-    /// What the last stop took.
+    /// Duration of the last stop.
     LastStop,
-    /// Nothing measures it: how deep a stack goes is not counted, each request may have another timeout, and of
-    /// the bounds on loading nothing is used while the extension runs.
+    /// Not measured: stack depth is not counted, requests may have their own timeouts, and limits on loading do not
+    /// apply to a running extension.
     Unmeasured,
 }
 
-/// Whether hooks have a limit.
+/// Whether a limit applies to hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InHooks {
     /// It bounds each run of a hook.
     Allowed,
-    /// It has no meaning there. The text says why, and completes a sentence that starts with the key.
+    /// It means nothing there. The text says why, and completes a sentence that starts with the key.
     Refused(&'static str),
 }
 
@@ -77,7 +76,7 @@ const NO_MESSAGES: InHooks = InHooks::Refused("is for extensions: hooks have no 
 const NO_TIMEOUTS: InHooks =
     InHooks::Refused("is for extensions: `timeout` of the hooks says how long each may take");
 
-/// Every limit, in the order in which they are shown.
+/// All limits, in display order.
 pub static LIMIT_KEYS: [LimitKey; 17] = [
     LimitKey::MEMORY,
     LimitKey::STACK,

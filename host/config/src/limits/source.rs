@@ -1,27 +1,27 @@
-//! Where the value of a limit comes from.
+//! The source of a limit's value.
 
 use std::{collections::BTreeMap, fmt};
 
 use super::{LimitKey, Limits};
 
-/// Where the value of a limit comes from.
+/// The source of a limit's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LimitSource {
-    /// The built-in class of that name.
+    /// The built-in class of this name.
     Class(String),
     /// A line of a file.
     File {
-        /// The file, as it was named.
+        /// The name of the file.
         file: String,
         /// The line, from 1.
         line: usize,
     },
-    /// A variable of the environment.
+    /// An environment variable.
     Environment(String),
-    /// The key of that name under `[main]`, which holds where a limit is left out.
+    /// The default from this key under `[main]`.
     Main(&'static str),
-    /// The program in which Main runs.
+    /// The embedding program.
     Program,
 }
 
@@ -37,10 +37,9 @@ impl fmt::Display for LimitSource {
     }
 }
 
-/// Where those values come from that are not of a built-in class.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Sources {
-    /// By the name of the limit, with the value that was set there.
+    /// By limit, with the value that the source set.
     set: BTreeMap<&'static str, (u64, LimitSource)>,
 }
 
@@ -49,7 +48,7 @@ impl Sources {
         self.set.insert(key.name, (value, source));
     }
 
-    /// Judged by the value that is there: a program may have changed it since.
+    /// Compares with the current value: a program may have changed it.
     pub(super) fn of(&self, key: &'static LimitKey, limits: &Limits) -> LimitSource {
         let value = (key.get)(limits);
         if let Some((set, source)) = self.set.get(key.name) {

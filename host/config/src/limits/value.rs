@@ -1,4 +1,4 @@
-//! Values of limits in JSON: in units that people use, each with its name.
+//! Values of limits in JSON, in common units.
 
 use std::{fmt, time::Duration};
 
@@ -6,24 +6,24 @@ use serde::{Serialize, Serializer};
 
 use super::{LimitKey, LimitSource};
 
-/// What is allowed or used. In JSON each is a number: times are in seconds, shares go from 0 to 1.
+/// A limit or its use. A number in JSON: times in seconds, shares from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum LimitValue {
-    /// Bytes, messages, requests, units of fuel or lines a second.
+    /// Bytes, messages, requests, fuel or lines per second.
     Count(u64),
-    /// A length of time.
+    /// A duration.
     Time(Duration),
     /// A share of the worker thread's time, from 0 to 1.
     Share(f64),
 }
 
-/// What the numbers of a limit count.
+/// The unit of a limit's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitUnit {
     /// Bytes.
     Bytes,
-    /// A length of time, kept in nanoseconds.
+    /// A duration, kept in nanoseconds.
     Seconds,
     /// A share of the worker thread's time, kept in hundredths of a percent.
     Share,
@@ -33,34 +33,33 @@ pub enum LimitUnit {
     Requests,
     /// Messages.
     Messages,
-    /// Lines a second.
+    /// Lines per second.
     LinesPerSecond,
-    /// Things that the name of the limit says.
+    /// Things that the limit's name says.
     Count,
 }
 
-/// What a [`LimitHit`] can name: a key, or a limit that nobody sets.
+/// The limit of a [`LimitHit`]: a key, or a fixed limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitName {
     text: &'static str,
     unit: LimitUnit,
 }
 
-/// A limit that an extension hit. In JSON it has the unit of its numbers beside it, and times are in
-/// seconds.
+/// A limit that an extension hit. JSON adds the unit, and has times in seconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitHit {
-    /// The key that sets it, or the name under which it is documented.
+    /// The key, or the documented name.
     pub name: LimitName,
-    /// What was used, in the limit's own unit: nanoseconds where that is time.
+    /// The use, in the limit's unit; nanoseconds for times.
     pub used: u64,
-    /// What was allowed, in the same unit.
+    /// The limit, in the same unit.
     pub allowed: u64,
 }
 
 impl LimitHit {
-    /// A limit, and two numbers in its own unit.
+    /// A hit with numbers in the limit's unit.
     #[must_use]
     pub fn new(limit: impl Into<LimitName>, used: u64, allowed: u64) -> Self {
         Self { name: limit.into(), used, allowed }
@@ -68,19 +67,19 @@ impl LimitHit {
 }
 
 impl LimitName {
-    /// A limit of this name, whose numbers have this unit.
+    /// A name with the unit of its numbers.
     #[must_use]
     pub const fn new(text: &'static str, unit: LimitUnit) -> Self {
         Self { text, unit }
     }
 
-    /// The name, as it is documented.
+    /// The documented name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         self.text
     }
 
-    /// What its numbers count.
+    /// The unit of its numbers.
     #[must_use]
     pub const fn unit(self) -> LimitUnit {
         self.unit
@@ -100,7 +99,7 @@ impl fmt::Display for LimitName {
 }
 
 impl LimitUnit {
-    /// Its name in JSON.
+    /// The name in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -115,7 +114,7 @@ impl LimitUnit {
         }
     }
 
-    /// A number as it is kept, as people use it.
+    /// Converts a number to a common unit.
     #[must_use]
     pub fn value(self, number: u64) -> LimitValue {
         match self {
@@ -131,7 +130,7 @@ impl LimitUnit {
     }
 }
 
-/// Of hundredths of a percent.
+/// From hundredths of a percent.
 fn fraction(basis_points: u64) -> f64 {
     f64::from(u32::try_from(basis_points).unwrap_or(u32::MAX)) / 10_000.0
 }
@@ -161,7 +160,7 @@ impl Serialize for LimitHit {
     }
 }
 
-/// A length of time as JSON has it.
+/// Serializes a duration in seconds.
 ///
 /// # Errors
 ///
@@ -170,7 +169,7 @@ pub fn seconds<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Res
     duration.map(|duration| duration.as_secs_f64()).serialize(serializer)
 }
 
-/// What kind it is and what that has, for programs, and all of it for people.
+/// Serializes the kind and details for programs, and a text for people.
 ///
 /// # Errors
 ///

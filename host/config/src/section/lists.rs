@@ -9,7 +9,7 @@ use super::{Located, Section};
 use crate::shape::{Found, Shape};
 
 impl Section<'_, '_> {
-    /// A list of strings that `parse` makes something of; those of which it does not are left out.
+    /// Reads a list of strings with `parse`, without faulty ones.
     pub fn texts<T, E: fmt::Display>(
         &mut self,
         key: &'static str,
@@ -21,7 +21,7 @@ impl Section<'_, '_> {
         items.filter_map(|item| self.parsed(key, &shape, item, &parse)).collect()
     }
 
-    /// The same of a list that cannot be empty; none if it is not there.
+    /// Reads a list that must not be empty. `None` if it is missing.
     pub fn some_texts<T, E: fmt::Display>(
         &mut self,
         key: &'static str,
@@ -36,8 +36,7 @@ impl Section<'_, '_> {
         Some(texts)
     }
 
-    /// A list of tables with keys of their own. Each is shown under its `id`, if that is well
-    /// formed, else under its place in the list, from 1.
+    /// Reads a list of tables. Messages show a table by its valid `id`, else by its position, from 1.
     pub fn tables(&mut self, key: &'static str, mut read: impl FnMut(&mut Section<'_, '_>)) {
         let list = self.list(key, &Shape::Tables);
         self.note_keys(key, &mut read);
@@ -52,8 +51,8 @@ impl Section<'_, '_> {
         }
     }
 
-    /// A list of strings, of which `parse` makes something, and of tables with keys of their own, of which
-    /// `read` does; what comes to nothing is left out. Tables are shown under their place in the list, from 1.
+    /// Reads a list of strings with `parse` and of tables with `read`, without faulty ones. Messages show tables by
+    /// their position, from 1.
     pub fn texts_and_tables<T, E: fmt::Display>(
         &mut self,
         key: &'static str,
@@ -85,7 +84,6 @@ impl Section<'_, '_> {
         Section::read(self.reader, table, path, span, read)
     }
 
-    /// Notes down the keys of the tables of a list, where that is wanted.
     fn note_keys(&mut self, key: &'static str, read: impl FnOnce(&mut Section<'_, '_>)) {
         if self.reader.keys.is_some() {
             let path = self.path_of(key);

@@ -1,4 +1,4 @@
-//! Tables within a table: values under free names, tables, and tables under free names.
+//! Tables within a table: values with free names, tables, and tables with free names.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use toml::de::DeTable;
 use super::{Located, Section, child};
 use crate::shape::{self, Found, Shape};
 
-/// What stands for a name that the operator chooses, where keys are listed.
+/// Stands for the operator's name in lists of keys.
 const NAME: &str = "NAME";
 
 impl Section<'_, '_> {
-    /// A table of strings, numbers and booleans, whose entries `check` may refuse.
+    /// Reads a table of strings, numbers and booleans. `check` may refuse entries.
     pub fn values(
         &mut self,
         key: &'static str,
@@ -48,7 +48,7 @@ impl Section<'_, '_> {
         values
     }
 
-    /// A table with keys of its own, which `read` reads; an empty one if it is not there.
+    /// Reads a table with `read`. A missing one is empty.
     pub fn table<R>(&mut self, key: &'static str, read: impl FnOnce(&mut Section<'_, '_>) -> R) -> R {
         let empty = DeTable::new();
         let path = self.path_of(key);
@@ -65,7 +65,7 @@ impl Section<'_, '_> {
         Section::read(self.reader, table, path, start, read)
     }
 
-    /// A table of tables with keys of their own, under names of the operator's choice.
+    /// Reads tables with names that the operator chooses.
     pub fn named(&mut self, key: &'static str, mut read: impl FnMut(&mut Section<'_, '_>, Located<&str>)) {
         let value = self.find(key, &Shape::Named);
         if self.reader.keys.is_some() {

@@ -104,7 +104,7 @@ pub(super) fn extension(
     Some((ExtensionDraft { config, class, changes }, locations))
 }
 
-/// None if it has no topic, which is reported.
+/// `None` after reporting a missing topic.
 fn subscribe(section: &mut Section<'_, '_>) -> Option<(SubscribeGrant, SubscribeLocations)> {
     section.require("topic", TOPIC);
     let topic = section.text("topic", TOPIC, str::parse::<TopicPattern>);

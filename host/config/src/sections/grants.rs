@@ -1,4 +1,4 @@
-//! The keys under `grants`, of extensions and of hooks.
+//! The keys under `grants`, of extensions and hooks.
 
 use std::ops::RangeInclusive;
 
@@ -32,7 +32,7 @@ pub(super) fn grants(section: &mut Section<'_, '_>) -> (Grants, GrantLocations) 
             let mode = mode.as_ref().map(|mode| mode.location.clone());
             for (key, bound) in [("max-bytes", &max_bytes), ("max-files", &max_files)] {
                 if let Some(bound) = bound {
-                    let message = format!("`{key}` bounds what is written, which takes `mode = \"rw\"`");
+                    let message = format!("`{key}` bounds writes, which need `mode = \"rw\"`");
                     dir.contradiction(
                         [(key, Some(bound.location.clone())), ("mode", mode.clone())],
                         &message,

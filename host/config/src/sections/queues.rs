@@ -1,4 +1,4 @@
-//! The keys of a queue's table and of a topic's.
+//! The keys of queues and topics.
 
 use weir_names::{QueueName, Topic, TopicPattern};
 
@@ -11,14 +11,13 @@ use crate::{
     section::{Located, Section},
 };
 
-/// A queue, and where it says where its dead letters go.
 #[derive(Debug)]
 pub(crate) struct QueueDraft {
     pub(crate) config: QueueConfig,
     pub(crate) dead_letter: Option<Location>,
 }
 
-/// None if it cannot have that name, which is reported.
+/// `None` after reporting a faulty name.
 pub(super) fn queue(
     section: &mut Section<'_, '_>,
     name: &Located<&str>,
@@ -42,7 +41,6 @@ pub(super) fn queue(
     Some((name, QueueDraft { config, dead_letter: dead_letter_at }))
 }
 
-/// As [`queue`].
 pub(super) fn topic(
     section: &mut Section<'_, '_>,
     name: &Located<&str>,

@@ -1,4 +1,4 @@
-//! What tables of several kinds have in common: classes, grants, paths, and names that the operator chooses.
+//! Keys that several kinds of tables share: classes, grants, paths, and names that the operator chooses.
 
 use std::{fmt::Display, path::PathBuf};
 
@@ -11,22 +11,22 @@ use crate::{
 };
 
 impl Section<'_, '_> {
-    /// The key `class`: the name of a class of limits.
+    /// Reads the key `class`.
     pub fn class(&mut self) -> Option<Located<String>> {
         self.text("class", CLASS, class_name)
     }
 
-    /// The table `grants`, and where its directories stand.
+    /// Reads the table `grants`, with the places of its directories.
     pub fn grants(&mut self) -> (Grants, GrantLocations) {
         self.table("grants", grants::grants)
     }
 
-    /// A path, made absolute by the directory of the file; `what` says what it is.
+    /// Reads a path and makes it absolute from the file's directory. `what` describes it.
     pub fn path(&mut self, key: &'static str, what: &'static str) -> Option<Located<PathBuf>> {
         plain_path(self, key, what)
     }
 
-    /// The name of a table of `[table.NAME]`. None if it cannot have it, which is reported.
+    /// The name of a table of `[table.NAME]`. `None` after reporting a faulty one.
     pub fn name<N, E: Display>(
         &mut self,
         table: &str,

@@ -1,4 +1,4 @@
-//! The memory budget, against what the limits of all extensions come to.
+//! The sum of limits against the memory budget.
 
 use super::*;
 use crate::{ExtensionConfig, Limits, MainConfig};
@@ -38,7 +38,7 @@ fn of_many_extensions_the_twenty_largest_are_shown() {
         let mut extension = ExtensionConfig::new(format!("e{number}").parse().unwrap(), "a.wasm");
         extension.limits = Limits::min();
         extension.limits.memory += number << 20;
-        // Those that are started by hand count, too.
+        // Extensions without autostart count, too.
         extension.autostart = number.is_multiple_of(2);
         extension
     });

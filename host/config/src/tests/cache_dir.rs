@@ -1,4 +1,4 @@
-//! Where the cache is, by the file and by the environment.
+//! The cache directory from the file and the environment.
 
 use super::*;
 

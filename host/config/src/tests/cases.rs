@@ -1,4 +1,4 @@
-//! Files written by hand, each with what comes of it.
+//! Handwritten files and their results.
 
 use std::{fs, path::Path};
 
@@ -49,7 +49,7 @@ fn a_file_and_those_that_it_includes_make_one_configuration() {
 fn a_configuration_remembers_the_file_that_was_loaded() {
     let file = golden().join("valid/weir.toml");
     assert_eq!(load(&file).unwrap().file().unwrap().path(), file);
-    // Tests run where the crate is.
+    // The tests' directory is the crate.
     assert_eq!(load(Path::new("tests/golden/config/valid/weir.toml")).unwrap().file().unwrap().path(), file);
     assert_eq!(parse("").unwrap().file(), None);
     assert_eq!(Config::default().file(), None);

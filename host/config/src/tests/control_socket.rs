@@ -1,4 +1,4 @@
-//! Where the control socket is, whatever else a file holds.
+//! The control socket of files with other faults.
 
 use std::fs;
 

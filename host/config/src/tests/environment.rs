@@ -1,4 +1,4 @@
-//! Variables that change classes of limits.
+//! Environment variables for classes of limits.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -8,8 +8,7 @@ use std::{
 use super::*;
 use crate::{LIMIT_KEYS, LimitSource, Limits, environment::Environment, file, shape::Shape};
 
-/// A class of the operator's own that inherits from a built-in one, one that inherits from that, and an
-/// extension of each kind.
+/// A class that inherits from a built-in one, a class that inherits from it, and an extension of each kind.
 const CLASSES: &str = "
     [limits.small]
     inherits = 'min'
@@ -36,7 +35,6 @@ fn parse_with<N: AsRef<OsStr>>(text: &str, variables: &[(N, &str)]) -> Result<Co
     file::parse(text.to_owned(), "weir.toml", &golden(), &Loader::new(), &variables.collect())
 }
 
-/// The limits of the extensions of [`CLASSES`].
 fn limits(variables: &[(&str, &str)]) -> [Limits; 3] {
     let config = parse_with(CLASSES, variables).unwrap();
     let limits: Vec<_> = config.extensions.into_iter().map(|extension| extension.limits).collect();
@@ -48,12 +46,12 @@ fn a_variable_changes_a_built_in_class_and_those_that_inherit_from_it() {
     let [default, small, a_b] =
         limits(&[("WEIR_LIMITS_MIN_STACK", "2 MiB"), ("WEIR_LIMITS_MEDIUM_STACK", "3 MiB")]);
     assert_eq!((default.stack, small.stack), (3 << 20, 2 << 20));
-    // An extension's own limits go before all.
+    // An extension's own limits come first.
     assert_eq!(a_b.stack, 128 << 10);
 
     let [_, small, a_b] =
         limits(&[("WEIR_LIMITS_MIN_MEMORY", "3 MiB"), ("WEIR_LIMITS_MIN_LOG_RATE", "1_0_0")]);
-    // The class sets it itself.
+    // The class itself sets it.
     assert_eq!((small.memory, a_b.memory), (2 << 20, 2 << 20));
     assert_eq!((small.log_rate, a_b.log_rate), (100, 100));
 }
@@ -87,7 +85,7 @@ fn every_limit_of_every_class_can_be_changed_by_a_variable() {
                 Shape::Count(range) if range.contains(&77_000_000) => ("77_000_000", 77_000_000),
                 _ => ("7", 7),
             };
-            // Messages of the least size contradict nothing.
+            // The smallest messages contradict nothing.
             let text =
                 format!("[limits.small]\n[[extension]]\nid = 'a'\npath = 'a.wasm'\nclass = '{class}'\n");
             let least = format!("WEIR_LIMITS_{}_MESSAGE_SIZE", part(class));
@@ -221,12 +219,12 @@ fn a_variable_with_a_value_that_the_limit_cannot_have_is_refused() {
 fn a_variable_that_contradicts_another_limit_is_named() {
     let mut report = String::new();
     for variables in [
-        // Within a built-in class, and with what the file says of an own one.
+        // Within a built-in class, and with the file's values for another.
         &[("WEIR_LIMITS_MEDIUM_MESSAGE_SIZE", "2 MiB")] as &[_],
         &[("WEIR_LIMITS_A_B_INBOX_BYTES", "16 KiB")],
-        // Two of them, of which one is inherited.
+        // Two variables, one for a parent class.
         &[("WEIR_LIMITS_MIN_MESSAGE_SIZE", "256 KiB"), ("WEIR_LIMITS_SMALL_MEMORY", "128 KiB")],
-        // What the file says of those that inherit.
+        // With the file's values for inheriting classes.
         &[("WEIR_LIMITS_MIN_INBOX_BYTES", "16 MiB"), ("WEIR_LIMITS_MIN_MESSAGE_SIZE", "4 MiB")],
         &[("WEIR_LIMITS_MEDIUM_FUEL_PER_MESSAGE", "1000000")],
     ] {
@@ -243,5 +241,5 @@ fn a_class_that_a_broken_file_may_define_is_not_reported_missing() {
     assert!(!errors.to_string().contains("WEIR_LIMITS_"), "{errors}");
 
     let errors = parse_with("[", &[("WEIR_LIMIT_SMALL_MEMORY", "1 MiB")]).unwrap_err();
-    assert!(errors.to_string().contains("`WEIR_LIMIT_SMALL_MEMORY` is no variable of Weir's"), "{errors}");
+    assert!(errors.to_string().contains("`WEIR_LIMIT_SMALL_MEMORY` is not a variable of Weir"), "{errors}");
 }

@@ -1,4 +1,4 @@
-//! Files that nobody writes by mistake.
+//! Hostile files.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use super::*;
 fn a_file_over_one_mebibyte_is_refused_unread() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("weir.toml");
-    // Sparse: it takes no room on the disk, but would take more memory than there is.
+    // A sparse file takes no disk space, but would take more memory than there is.
     fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
     let errors = load(&path).unwrap_err().to_string();
     assert!(errors.ends_with("it is larger than 1 MiB"), "{errors}");
@@ -36,7 +36,7 @@ fn deep_nesting_is_refused() {
     assert_golden("hostile-nesting", &report);
 }
 
-/// As deep as brackets and dots together can go: thousands of levels.
+/// Brackets and dots together allow thousands of levels.
 #[test]
 fn the_deepest_nesting_that_is_read_fits_on_the_stack() {
     let dotted = "a.".repeat(78);
@@ -69,7 +69,7 @@ fn lines_and_lists_that_fill_a_file_are_refused() {
     assert_golden("hostile-size", &report);
 }
 
-/// Each of them would take minutes if names were compared each with each, or lines counted for each.
+/// Comparing all names, or counting lines for each, would take minutes.
 #[test]
 fn files_full_of_names_are_judged_at_once() {
     let many =
@@ -162,7 +162,7 @@ fn a_pattern_that_would_search_the_disk_is_refused() {
     assert_golden("hostile-patterns", &report);
 }
 
-/// What each of those files is refused with: not much, whatever they are full of.
+/// The errors of the files. They are short for any content.
 fn refused<const N: usize>(files: [(&str, String); N]) -> String {
     let mut report = String::new();
     for (name, text) in files {
@@ -211,7 +211,6 @@ proptest! {
     }
 }
 
-/// Reads the text, and writes down all that is wrong with it, without a file to include.
 fn report(text: &str) {
     if let Err(errors) = parse_in(text, Path::new("/nonexistent")) {
         assert!(errors.iter().count() > 0);

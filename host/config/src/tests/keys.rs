@@ -1,4 +1,4 @@
-//! Every key of the file, from the list that reading it makes.
+//! Tests of every key, from the list that the reader makes.
 
 use std::fs;
 
@@ -77,7 +77,7 @@ fn a_value_out_of_range_is_refused() {
         Shape::Text(_) => vec![r#""\u0000""#.to_owned(), "\"\"".to_owned()],
         Shape::Texts(_) | Shape::TextsAndTables(_) => vec![r#"["\u0000"]"#.to_owned()],
         Shape::Values => vec!["{ a = nan }".to_owned(), "{ a = 99999999999999999999 }".to_owned()],
-        // Every value of the type is one of the key, or the key holds others that have their own.
+        // Every value of the type is valid, or the keys within are tested.
         Shape::Flag | Shape::Table | Shape::Tables | Shape::Named => Vec::new(),
     });
     assert_golden("keys-out-of-range", &report);
@@ -91,7 +91,7 @@ fn every_key_changes_the_configuration() {
         };
         let (_, name) = split(&key.path);
         let with = parse(&document(&key.path, name, &value)).unwrap();
-        // A key that must be there is set by the document itself.
+        // The document sets required keys itself.
         let without = parse(&document(&key.path, "", "")).unwrap();
         assert_ne!(with, without, "{}", key.path);
     }
@@ -101,7 +101,7 @@ fn every_key_changes_the_configuration() {
 fn every_field_of_the_configuration_has_a_key() {
     let config = load(&golden().join("valid/weir.toml")).unwrap();
     let keys = keys();
-    // Nobody sets what is under these.
+    // Fields below these have no keys.
     let mut skipped_to: Option<usize> = None;
     for line in format!("{config:#?}").lines() {
         let indent = line.len() - line.trim_start().len();
@@ -118,9 +118,8 @@ fn every_field_of_the_configuration_has_a_key() {
         }
         let key = match field {
             "extensions" | "queues" | "topics" => field.trim_end_matches('s').to_owned(),
-            // From a file it is always a path.
+            // A component from a file is a path.
             "component" => "path".to_owned(),
-            // Half of an address, which is one string in a file.
             "port" => "net".to_owned(),
             _ => field.replace("inbox_", "inbox.").replace('_', "-"),
         };
@@ -134,7 +133,7 @@ fn every_key_stands_in_the_manual_with_what_it_must_be() {
     let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
     let manual = fs::read_to_string(manual).unwrap();
     for key in keys() {
-        // Limits are described once, with the classes, and grants with extensions.
+        // Limits are documented with the classes, and grants with extensions.
         let path = key.path.replace("extension.limits.", "limits.NAME.");
         let row = manual.lines().find(|line| line.starts_with(&format!("| `{path}` |")));
         let row = row.unwrap_or_else(|| panic!("`{path}` has no row in docs/configuration.md"));
@@ -161,7 +160,7 @@ fn the_tables_of_the_manual_have_the_values_of_the_built_in_classes() {
     }
 }
 
-/// What the manual says of a limit in each built-in class, without the grouping of digits.
+/// The cells of a limit for the built-in classes, without digit grouping.
 fn manual_row(name: &str) -> [String; 3] {
     let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
     let manual = fs::read_to_string(manual).unwrap();
@@ -171,14 +170,12 @@ fn manual_row(name: &str) -> [String; 3] {
     cells.try_into().unwrap()
 }
 
-/// Every key that is asked for.
 fn keys() -> Vec<KnownKey> {
     let keys = Loader::new().keys();
     assert!(keys.len() > 40, "{keys:?}");
     keys
 }
 
-/// What comes of each of those values for each key.
 fn report(values: impl Fn(&KnownKey) -> Vec<String>) -> String {
     let mut report = String::new();
     for key in keys() {
@@ -192,7 +189,7 @@ fn report(values: impl Fn(&KnownKey) -> Vec<String>) -> String {
     report
 }
 
-/// A value that is neither the default nor what [`document`] sets; none for tables.
+/// A value that is neither the default nor in [`document`]. `None` for tables.
 fn valid(key: &KnownKey) -> Option<String> {
     let (_, name) = split(&key.path);
     let text = match &key.shape {
@@ -202,10 +199,10 @@ fn valid(key: &KnownKey) -> Option<String> {
         Shape::Count(_) => "7",
         Shape::Size(_) if name == "message-size" => "\"512 KiB\"",
         Shape::Size(_) if name == "compile-memory" => "\"77 MiB\"",
-        // No more than an inbox.
+        // At most the inbox.
         Shape::Size(_) if key.path == "extension.subscribes.bytes" => "\"77 KiB\"",
         Shape::Size(_) => "\"1536 KiB\"",
-        // No longer than the longest delay.
+        // At most the longest delay.
         Shape::Time(_) if name == "backoff" => "\"7s\"",
         Shape::Time(_) => "\"77s\"",
         Shape::Share(_) => "\"7%\"",
@@ -237,8 +234,7 @@ fn valid(key: &KnownKey) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// A file that sets `name`, in the table of the key at `path`, to `value`, and is fine otherwise; with
-/// an empty name it sets nothing.
+/// A valid file that sets `name` in the key's table to `value`. Sets nothing if `name` is empty.
 fn document(path: &str, name: &str, value: &str) -> String {
     let (table, _) = split(path);
     let mut set: Vec<(&str, &str)> = match table {
@@ -276,7 +272,6 @@ fn document(path: &str, name: &str, value: &str) -> String {
     }
 }
 
-/// The path of the table, and the name of the key in it.
 fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('.').unwrap_or(("", path))
 }

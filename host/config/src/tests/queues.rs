@@ -1,4 +1,4 @@
-//! Queues, topics, subscriptions and instances: defaults, what they come to, and dead letters.
+//! Queues, topics, subscriptions and instances: defaults, memory and dead letters.
 
 use weir_names::{Policy, QueuePolicy, TopicPattern};
 
@@ -113,6 +113,6 @@ fn a_queue_into_which_more_can_be_put_than_anybody_takes_is_warned_of() {
         parse(&text).unwrap().warnings()
     };
     assert_eq!(with("256 KiB", "256 KiB"), [""; 0]);
-    let warning = "`a` can put larger jobs into `q` than `message-size` lets anybody take: those are refused";
+    let warning = "`a` can put larger jobs into `q` than the `message-size` of any reader: those are refused";
     assert_eq!(with("512 KiB", "256 KiB"), [warning]);
 }

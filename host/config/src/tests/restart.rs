@@ -1,4 +1,4 @@
-//! Restarts and reloads: defaults, contradictions, and when quarantine never comes.
+//! Restarts and reloads: defaults, contradictions, and unreachable quarantine.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ fn that_quarantine_never_comes_is_a_warning() {
     assert_eq!(warnings(&format!("{{ {delays}, window = '1751ms' }}")), [""; 0]);
     assert_eq!(warnings(&format!("{{ {delays}, window = '1ms', policy = 'never' }}")), [""; 0]);
     assert_eq!(warnings(&format!("{{ {delays}, window = '1ms', policy = 'always' }}")).len(), 1);
-    // Between one failure and itself lies nothing.
+    // One failure has no delays in between.
     assert_eq!(warnings("{ failures = 1, window = '1ms' }"), [""; 0]);
     assert_eq!(warnings("{}"), [""; 0]);
     let longest = "{ failures = 1000, backoff = '1day', max-backoff = '1day', window = '7days' }";

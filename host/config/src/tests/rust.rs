@@ -59,7 +59,7 @@ fn every_value_out_of_its_range_is_refused() {
     let mut other = Config::new(MainConfig::default(), vec![a]);
     let none = QueueConfig { messages: 0, bytes: 0, max_deliveries: 0, ..QueueConfig::default() };
     other.queues.insert("q".parse().unwrap(), none);
-    // Twice, as more than twenty would not be shown.
+    // Two configurations, because more than twenty errors are not shown.
     let (limits, rest) = (config.check().unwrap_err(), other.check().unwrap_err());
     assert_golden("rust-out-of-range", &format!("{limits}\n{rest}"));
 }

@@ -1,4 +1,4 @@
-//! What cannot be in directories of hooks, and what names them where there are none.
+//! Checks directories of hooks, and names of unknown ones.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -13,7 +13,6 @@ use weir_names::HookDirName;
 
 use super::{HookDirConfig, HooksConfig, section::HookDirLocations, suffix};
 
-/// All that is wrong with a directory of hooks that belongs to no configuration.
 pub(super) fn alone(config: &HookDirConfig) -> Vec<ConfigError> {
     let path = format!("hooks[{}]", shorten(&config.dir.display().to_string(), 100));
     let mut errors = values(config, &path);
@@ -24,7 +23,7 @@ pub(super) fn alone(config: &HookDirConfig) -> Vec<ConfigError> {
     errors
 }
 
-/// What is wrong with its single values, and between them; its table is at `path`.
+/// Faulty values, and contradictions between them, of the table at `path`.
 pub(super) fn values(hooks: &HookDirConfig, path: &str) -> Vec<ConfigError> {
     let mut errors = Vec::new();
     let out_of_range = hooks.out_of_range();
@@ -38,7 +37,7 @@ pub(super) fn values(hooks: &HookDirConfig, path: &str) -> Vec<ConfigError> {
         hooks.exit_codes.overlaps().into_iter().for_each(|(_, fault)| not_so("exit-codes", fault));
     }
     errors.extend(out_of_range.into_iter().map(|(key, what)| must_be(path, key, &what)));
-    // The class gives the rest, and no hook heeds it.
+    // Hooks ignore the other limits of the class.
     let limits = hooks.limits.out_of_range().into_iter().filter(|(key, _)| key.in_hooks == InHooks::Allowed);
     errors.extend(limits.map(|(key, what)| must_be(&format!("{path}.limits"), key.name, &what)));
     errors.extend(hooks.grants.faults().into_iter().map(|fault| {
@@ -49,7 +48,7 @@ pub(super) fn values(hooks: &HookDirConfig, path: &str) -> Vec<ConfigError> {
     errors
 }
 
-/// What the list of suffixes doubles, and directories that belong to Main.
+/// Repeated suffixes, and directories that belong to Main.
 pub(super) fn dirs(
     hooks: &HooksConfig,
     judged: &Judged<'_>,
@@ -74,13 +73,12 @@ pub(super) fn dirs(
     }
 }
 
-/// Hooks that an extension may run, and that nobody has configured.
 pub(super) fn runs(hooks: &HooksConfig, judged: &Judged<'_>, errors: &mut Vec<ConfigError>) {
     let known = &hooks.0;
     for (index, extension) in judged.config().extensions.iter().enumerate() {
         let id = &extension.id;
         for (item, name) in extension.runs.iter().enumerate().filter(|(_, name)| !known.contains_key(*name)) {
-            // Each with each would take minutes in a file full of them, for messages that nobody sees.
+            // Comparing all pairs would take minutes in a hostile file, for messages that are never shown.
             let near = (errors.len() < ERRORS_MAX)
                 .then(|| nearest(name.as_str(), known.keys().map(HookDirName::as_str)));
             let help = near.flatten().map_or_else(
@@ -94,13 +92,13 @@ pub(super) fn runs(hooks: &HooksConfig, judged: &Judged<'_>, errors: &mut Vec<Co
     }
 }
 
-/// What is in a directory of hooks runs with the grants of hooks.
+/// Files in a directory of hooks run with the hooks' grants.
 pub(super) fn protected(key: String, config: &HookDirConfig, location: Option<Location>) -> ProtectedDir {
     ProtectedDir {
         key,
         dir: config.dir.clone(),
         location,
-        why: "who writes there says what runs as a hook",
+        why: "a guest that writes there can change the hooks",
         note: "the directory of hooks is set here",
     }
 }

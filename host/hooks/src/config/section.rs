@@ -1,4 +1,4 @@
-//! The table `[hooks.NAME]` of the operator's file: its keys, and what the checks of a configuration ask of it.
+//! The table `[hooks.NAME]`: its keys, and its part in the checks of a configuration.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::ExitCodes;
 
 const HOST_DIR: &str = "the path of a directory";
 
-/// A directory of hooks whose class is not looked up yet.
+/// A directory of hooks with an unresolved class.
 #[derive(Debug)]
 pub struct HookDirDraft {
     config: HookDirConfig,
@@ -25,7 +25,7 @@ pub struct HookDirDraft {
     locations: HookDirLocations,
 }
 
-/// Where a directory of hooks stands.
+/// Places of a directory's values.
 #[derive(Debug)]
 pub struct HookDirLocations {
     name: Location,
@@ -108,7 +108,7 @@ impl ConfigSection for HooksConfig {
     }
 }
 
-/// None if it has no directory or cannot have that name, which is reported.
+/// `None` after reporting a missing directory or a faulty name.
 fn hook_dir(
     section: &mut Section<'_, '_>,
     name: &Located<&str>,
@@ -151,7 +151,6 @@ fn hook_dir(
     Some((name, HookDirDraft { config, class, changes, locations }))
 }
 
-/// Those limits that mean something for a hook.
 fn limits(section: &mut Section<'_, '_>) -> LimitChanges {
     let mut changes = LimitChanges::default();
     for key in LIMIT_KEYS.iter().filter(|key| !key.name.contains('.')) {

@@ -1,11 +1,11 @@
-//! What becomes of the hooks of a Main that has ended.
+//! Hooks after the end of Main.
 
 use weir_config::MainConfig;
 use weir_guest::{AT_ONCE, Compilation, Runtime, Sources};
 
 use super::*;
 
-/// Engines with their pools, compiled code, and a handle of the runtime: an embedder may start many a Main.
+/// A program may start many Mains, so engines, pools, compiled code and runtime handles must go.
 #[tokio::test]
 async fn nothing_is_left_of_configured_hooks_once_main_has_ended_and_nobody_has_them() {
     let sources = Sources::new(&MainConfig::default(), Compilation::default(), Arc::default());

@@ -1,4 +1,4 @@
-//! Every key of a table of hooks, from the list that reading it makes.
+//! Every key of a table of hooks, from the list that the reader makes.
 
 use weir_config::{Shape, extend::KnownKey};
 
@@ -74,7 +74,7 @@ fn a_value_out_of_range_is_refused() {
         Shape::Text(_) => vec![r#""\u0000""#.to_owned(), "\"\"".to_owned()],
         Shape::Texts(_) | Shape::TextsAndTables(_) => vec![r#"["\u0000"]"#.to_owned()],
         Shape::Values => vec!["{ a = nan }".to_owned(), "{ a = 99999999999999999999 }".to_owned()],
-        // Every value of the type is one of the key, or the key holds others that have their own.
+        // Every value of the type is valid, or the keys within are tested.
         Shape::Flag | Shape::Table | Shape::Tables | Shape::Named => Vec::new(),
     });
     assert_golden("keys-out-of-range", &report);
@@ -88,7 +88,7 @@ fn every_key_changes_the_configuration() {
         };
         let (_, name) = split(&key.path);
         let with = parse(&document(&key.path, name, &value)).unwrap();
-        // A key that must be there is set by the document itself.
+        // The document sets required keys itself.
         let without = parse(&document(&key.path, "", "")).unwrap();
         assert_ne!(with, without, "{}", key.path);
     }
@@ -101,7 +101,6 @@ fn keys() -> Vec<KnownKey> {
     keys
 }
 
-/// What comes of each of those values for each key.
 fn report(values: impl Fn(&KnownKey) -> Vec<String>) -> String {
     let mut report = String::new();
     for key in keys() {
@@ -115,7 +114,7 @@ fn report(values: impl Fn(&KnownKey) -> Vec<String>) -> String {
     report
 }
 
-/// A value that is neither the default nor what [`document`] sets; none for tables.
+/// A value that is neither the default nor in [`document`]. `None` for tables.
 fn valid(key: &KnownKey) -> Option<String> {
     let (_, name) = split(&key.path);
     let text = match &key.shape {
@@ -143,8 +142,7 @@ fn valid(key: &KnownKey) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// A file that sets `name`, in the table of the key at `path`, to `value`, and is fine otherwise; with
-/// an empty name it sets nothing.
+/// A valid file that sets `name` in the key's table to `value`. Sets nothing if `name` is empty.
 fn document(path: &str, name: &str, value: &str) -> String {
     let (table, _) = split(path);
     let mut set: Vec<(&str, &str)> = match table {
@@ -168,7 +166,6 @@ fn document(path: &str, name: &str, value: &str) -> String {
     format!("{parent}{header}{entries}")
 }
 
-/// The path of the table, and the name of the key in it.
 fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('.').unwrap_or(("", path))
 }

@@ -1,4 +1,4 @@
-//! Tables of hooks: what is read from files, what is refused, and with which words.
+//! Tables of hooks that are read or refused, and the messages.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -17,7 +17,6 @@ fn loader() -> Loader {
     Loader::new().section::<HooksConfig>()
 }
 
-/// Where the golden files are.
 fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
@@ -30,7 +29,6 @@ fn parse_error(text: &str) -> String {
     parse(text).unwrap_err().to_string()
 }
 
-/// Compares with the golden file of that name.
 fn assert_golden(name: &str, text: &str) {
     let mut settings = insta::Settings::new();
     settings.set_snapshot_path(golden());
@@ -72,7 +70,7 @@ fn a_table_of_hooks_is_unknown_where_it_is_not_registered() {
     );
 }
 
-/// Each of them would take minutes if names were compared each with each.
+/// Comparing all names would take minutes.
 #[test]
 fn files_full_of_names_are_judged_at_once() {
     let many =

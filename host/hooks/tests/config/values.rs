@@ -1,4 +1,4 @@
-//! Defaults, limits, grants, who may run hooks, and those that are made in Rust.
+//! Defaults, limits, grants, permission to run hooks, and configurations made in Rust.
 
 use std::time::Duration;
 
@@ -11,7 +11,6 @@ fn dir_of(config: &Config) -> HookDirConfig {
     config.section::<HooksConfig>().unwrap().0.get("a").cloned().unwrap()
 }
 
-/// The directory of hooks of a file with those entries.
 fn hooks(entries: &str) -> HookDirConfig {
     dir_of(&parse(&format!("[hooks.a]\ndir = 'hooks.d'\n{entries}")).unwrap())
 }
@@ -59,12 +58,12 @@ fn main_serves_the_contract_of_hooks_unless_somebody_else_is_configured_to() {
                  [hooks.a]\ndir = 'hooks.d'\n";
     assert_eq!(parse(&format!("{calls}{owner}")).unwrap().warnings(), [""; 0]);
     let round = format!("{calls}fulfills = ['b@1']\n{owner}").replace("runs", "requires = ['b@1']\nruns");
-    assert!(parse_error(&round).contains("`requires` goes round"), "an owner is waited for");
+    assert!(parse_error(&round).contains("`requires` forms a cycle"), "an owner is waited for");
 }
 
 #[test]
 fn all_runs_that_there_may_be_at_once_count_against_the_budget() {
-    // 4 MiB of memory, half a MiB of stack, and a quarter each of standard output and standard error.
+    // 4 MiB of memory, half a MiB of stack, and 256 KiB each of standard output and standard error.
     let hooks = "class = 'min'\noutput = '256 KiB'\nat-once = 3";
     let text = format!("main.memory-budget = '15 MiB'\n[hooks.a]\ndir = 'a'\n{hooks}\n");
     assert_eq!(parse(&text).unwrap().memory_beside_extensions(), 15 << 20);
@@ -96,7 +95,6 @@ fn a_directory_of_hooks_beside_one_that_is_granted_is_no_reason_to_refuse_it() {
     }
 }
 
-/// Everything that can be wrong with it.
 fn broken() -> HookDirConfig {
     let mut hooks = HookDirConfig::new("hooks.d");
     hooks.suffixes = vec![".wasm".to_owned(), "a/b".to_owned(), ".wasm".to_owned()];

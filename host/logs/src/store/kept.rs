@@ -1,7 +1,7 @@
-//! The last log lines, within a bound of bytes that their writers share fairly.
+//! The last log lines, within a bound of bytes that writers share fairly.
 //!
-//! Nobody has a part of it reserved: a lone writer may fill it. When it is full, whoever has most of
-//! it loses its oldest line first, so that a flood pushes out the flood.
+//! No writer has a reserved part: a lone writer may fill the store. When it is full, the writer with the most bytes
+//! loses its oldest line, so a flood pushes out itself.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -11,29 +11,27 @@ use std::{
 
 use super::{LogLine, Source};
 
-/// Bytes of all lines together, and of what keeping them takes. A thousand lines of an ordinary
-/// length: enough to see how every extension of a device started.
+/// Bytes of all lines with their overhead. About a thousand ordinary lines: enough to see how every extension of a
+/// device started.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// Bytes that a line takes beside its own: its places in the tables, and what the allocator adds.
+/// Additional bytes of a line: table entries and the allocator's overhead.
 const OVERHEAD: usize = 96;
 
-/// Who wrote a line about which extension. What Main says stands apart, or an extension could push out
-/// why it failed.
+/// The extension, and whether Main wrote the line. Main's lines count apart, or an extension could push out the
+/// reason for its failure.
 type Writer = (Arc<str>, bool);
 
-/// The lines that are kept.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     by_writer: HashMap<Writer, Lines>,
-    /// Every writer by what it has, most last.
+    /// Writers by their bytes, the largest last.
     by_bytes: BTreeSet<(usize, Writer)>,
     bytes: usize,
     /// Lines ever added: the number of the last one.
     added: u64,
 }
 
-/// The lines of one writer, by number.
 #[derive(Debug, Default)]
 struct Lines {
     lines: BTreeMap<u64, Arc<LogLine>>,
@@ -57,21 +55,21 @@ impl Kept {
         }
     }
 
-    /// All of them, oldest first.
+    /// All lines, oldest first.
     pub(super) fn in_order(&self) -> Vec<Arc<LogLine>> {
         let mut lines: Vec<_> = self.by_writer.values().flat_map(|of_writer| &of_writer.lines).collect();
         lines.sort_unstable_by_key(|(number, _)| **number);
         lines.into_iter().map(|(_, line)| line.clone()).collect()
     }
 
-    /// Changes the lines of one writer and, with them, all sums.
+    /// Changes a writer's lines and all sums.
     fn change(&mut self, writer: Writer, change: impl FnOnce(&mut Lines)) {
         let mut of_writer = self.by_writer.remove(&writer).unwrap_or_default();
         let mut place = (of_writer.bytes, writer);
         self.by_bytes.remove(&place);
         self.bytes -= of_writer.bytes;
         change(&mut of_writer);
-        // A writer without lines takes no room.
+        // A writer without lines is removed.
         if !of_writer.lines.is_empty() {
             self.bytes += of_writer.bytes;
             place.0 = of_writer.bytes;
@@ -89,7 +87,7 @@ impl Lines {
     }
 }
 
-/// What is allocated for a line, rounded up.
+/// Bytes allocated for a line, rounded up.
 fn cost(line: &LogLine) -> usize {
     let LogLine { extension, message, fields, .. } = line;
     let texts: usize = fields.iter().map(|(name, value)| name.capacity() + value.capacity()).sum();
@@ -121,7 +119,6 @@ mod tests {
         }
     }
 
-    /// Who wrote how much of what is kept.
     fn count(kept: &Kept, extension: &str) -> usize {
         kept.in_order().iter().filter(|line| &*line.extension == extension).count()
     }

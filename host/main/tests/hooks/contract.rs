@@ -68,10 +68,7 @@ async fn main_itself_runs_all_of_them_by_name() {
         ask(json!({"hooks": "ready", "params": {"DO": "sleep 60"}, "timeout-ms": 2000})).await.unwrap();
     assert_eq!(timed_out["hooks"][0]["limit"]["name"], "call");
     let error = ask(json!({"hooks": "nothing"})).await.unwrap_err();
-    assert!(
-        error.contains("there are no hooks `nothing`: `[hooks.nothing]` would configure them"),
-        "{error}"
-    );
+    assert!(error.contains("no hooks `nothing` are configured: add `[hooks.nothing]`"), "{error}");
     let error = ask(json!({"hooks": "ready", "parameters": {}})).await.unwrap_err();
     assert!(error.contains("unknown field `parameters`"), "{error}");
     let error = ask(json!({"hooks": "ready", "params": {"A=": "x"}})).await.unwrap_err();
