@@ -1,4 +1,4 @@
-//! Start, stop, and what runs by itself.
+//! Start, stop, and background tasks.
 
 #![expect(clippy::unused_async, reason = "handlers are async, whether they wait or not")]
 
