@@ -36,7 +36,7 @@ fn commit_all(dir: &Path) {
     );
 }
 
-/// A record in which the group has passed as the repository is now.
+/// A record of a pass with the repository as it is.
 fn passed(dir: &Path) -> Record {
     let mut record = Record::default();
     record.put(pass(dir, 7));
