@@ -1,4 +1,4 @@
-//! What is stored, in memory, and how much that is.
+//! The stored entries in memory, and their size.
 
 use std::{collections::BTreeMap, ops::Bound};
 
@@ -6,17 +6,16 @@ use serde_json::value::RawValue;
 
 use crate::change::Change;
 
-/// What an entry is counted as, beside its key and its value: so that many small ones are bounded, too.
+/// Bytes counted for an entry beside its key and value, so that many small ones are bounded, too.
 const OVERHEAD: usize = 64;
 
-/// The entries, by key.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
     values: BTreeMap<String, Box<RawValue>>,
     bytes: usize,
 }
 
-/// What takes a change back.
+/// Takes a change back.
 #[derive(Debug)]
 pub(crate) struct Undo(Change);
 
@@ -48,7 +47,7 @@ impl Entries {
         self.values.contains_key(change.key())
     }
 
-    /// Whether anything is different after a change.
+    /// Whether a change makes a difference.
     pub(crate) fn is_changed_by(&self, change: &Change) -> bool {
         match (self.values.get(change.key()), change) {
             (Some(old), Change::Set(_, new)) => old.get() != new.get(),
@@ -57,7 +56,7 @@ impl Entries {
         }
     }
 
-    /// About how much all entries take, in memory and on disk.
+    /// The approximate size of all entries, in memory and on disk.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -67,7 +66,7 @@ impl Entries {
         self.values.iter().map(|(key, value)| Change::Set(key, value))
     }
 
-    /// Whether a change leaves no more than `allowed` bytes, or takes some of them away.
+    /// Whether a change leaves at most `allowed` bytes, or frees some.
     pub(crate) fn check(&self, change: &Change, allowed: usize) -> Result<(), Full> {
         let Change::Set(key, value) = change else { return Ok(()) };
         let (before, after) = (self.cost(key), cost(key, value));
@@ -75,7 +74,6 @@ impl Entries {
         if used <= allowed || after <= before { Ok(()) } else { Err(Full { used, allowed }) }
     }
 
-    /// Carries a change out.
     pub(crate) fn apply(&mut self, change: Change) -> Undo {
         self.bytes = self.bytes.saturating_sub(self.cost(change.key()));
         let (key, old) = match change {
@@ -94,7 +92,7 @@ impl Entries {
         })
     }
 
-    /// Takes back what was applied last.
+    /// Takes back the last change.
     pub(crate) fn undo(&mut self, Undo(change): Undo) {
         self.apply(change);
     }

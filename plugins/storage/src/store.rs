@@ -10,7 +10,7 @@ use crate::{
     log_file::{Damage, LogFile},
 };
 
-/// The entries and the log that brings them back.
+/// The entries, and the log that restores them.
 #[derive(Debug)]
 pub(crate) struct Store {
     entries: Entries,
@@ -41,7 +41,7 @@ impl Store {
         &self.entries
     }
 
-    /// Makes changes, in order, and writes all of them to disk at once; says of each whether its key
+    /// Makes changes in order and writes all of them to disk in one step. For each, returns whether its key
     /// had a value before.
     pub(crate) fn commit(&mut self, changes: Vec<Change>) -> Vec<Result<bool, CommitError>> {
         let mut lines = Vec::new();
@@ -58,8 +58,8 @@ impl Store {
                 Ok(existed)
             })
             .collect();
-        // Of a log that could not be written, some may be there all the same: it says something else
-        // than the entries until it is written anew.
+        // Some lines of a failed write may be on disk. Until a rewrite, the log then differs from the
+        // entries.
         if undo.is_empty() && self.log.is_sound() {
             return outcomes;
         }
