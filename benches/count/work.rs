@@ -1,4 +1,4 @@
-//! What is counted: a Main, and one task on its worker thread that does the same again and again.
+//! The counted work: a Main, with one task on its worker thread that repeats an operation.
 
 use std::{
     fs, iter,
@@ -20,14 +20,14 @@ use weir_host::{
 /// Far longer than any case takes under valgrind.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// What is done so many times.
+/// The repeated operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Case {
     /// A request of 16 bytes from Main to Main.
     BusRequest,
     /// An event of 16 bytes to one subscriber.
     BusEvent,
-    /// The same to 64.
+    /// The same to 64 subscribers.
     #[value(name = "bus-event-64")]
     BusEvent64,
     /// A job of 16 bytes put, taken and done.
@@ -41,32 +41,31 @@ pub(crate) enum Case {
 }
 
 impl Case {
-    /// As how many of the others one operation is, about.
+    /// About how many bus requests one operation is worth.
     pub(crate) fn weight(self) -> u32 {
         if self == Self::BusEvent64 { 20 } else { 1 }
     }
 
-    /// As it is kept.
     pub(crate) fn name(self) -> String {
         // None of them is hidden.
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 }
 
-/// The extension, compiled before anything is counted.
+/// The extension, compiled before counting.
 ///
-/// For any processor of this kind: what valgrind's has is not what this machine's has, and the numbers are to
-/// be the same on all of them.
+/// For any processor of this architecture: valgrind's differs from this machine's, and the numbers must be
+/// the same on all.
 #[derive(Debug)]
 pub(crate) struct Artifacts(PathBuf);
 
 impl Artifacts {
-    /// Those that were made there.
+    /// Artifacts that were made there.
     pub(crate) fn in_dir(dir: PathBuf) -> Self {
         Self(dir)
     }
 
-    /// Makes them of what is in `guests`.
+    /// Compiles the extensions in `guests`.
     pub(crate) fn make(guests: &Path, dir: PathBuf) -> Result<Self> {
         let artifacts = Self(dir);
         let key = SigningKey::generate()?;
@@ -98,9 +97,8 @@ impl Artifacts {
     }
 }
 
-/// Does it so many times.
 pub(crate) fn work(case: Case, operations: u32, artifacts: &Artifacts) -> Result<()> {
-    // A handler is there before Main's client is.
+    // A handler is registered before Main's client exists.
     let client = Arc::new(OnceLock::<Client>::new());
     let for_handler = client.clone();
     let worker = Service::new("worker@1".parse()?).on("work".parse()?, move |_| {
@@ -126,7 +124,7 @@ fn config(artifacts: &Artifacts) -> Result<Config> {
     let mut main = MainConfig::default();
     main.trusted_keys = vec![fs::read_to_string(artifacts.key())?.parse()?];
     let mut echo = ExtensionConfig::new("echo".parse()?, artifacts.echo());
-    // With all of the worker thread: under valgrind it would soon be over its share.
+    // With all of the worker thread: under valgrind it would exceed a smaller share.
     echo.limits = Limits::max();
     echo.fulfills = vec!["echo@1".parse()?];
     let mut config = Config::new(main, vec![echo]);

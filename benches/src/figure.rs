@@ -1,4 +1,4 @@
-//! One figure, as it is kept for the record.
+//! One figure, in the form of the record.
 
 use std::{fs, io::Write, path::Path};
 
@@ -7,38 +7,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::statistics::{median, spread};
 
-/// What was measured, of what, and beside what.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figure {
     pub(crate) scenario: String,
-    /// Under which circumstances.
+    /// The circumstances.
     pub(crate) case: String,
     pub(crate) metric: String,
     pub(crate) unit: Unit,
     pub(crate) value: f64,
-    /// The same of the baseline; of a figure that has a bound, the bound.
+    /// The baseline's value, or the bound of a figure that has one.
     pub(crate) baseline: Option<f64>,
     /// `value` over `baseline`.
     pub(crate) ratio: Option<f64>,
-    /// How the rounds differ: the middle half of their ratios, or of their values where nothing is beside them,
-    /// lies so far apart, as a part of their median.
+    /// The distance between the quartiles of the rounds, as a part of their median: of the ratios, or of the
+    /// values without a baseline.
     pub(crate) spread: Option<f64>,
-    /// What `ratio` must not exceed, or `value` where there is no ratio.
+    /// The upper bound of `ratio`, or of `value` if there is no ratio.
     pub(crate) target: Option<f64>,
-    /// What it had better not exceed.
+    /// A bound that is desired only.
     pub(crate) stretch: Option<f64>,
 }
 
-/// Whether a target is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Met {
     No,
     Yes,
-    /// And more than that.
+    /// The stretch bound, too.
     Stretch,
 }
 
-/// What a value counts.
+/// The unit of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Unit {
     /// Nanoseconds.
@@ -56,7 +54,7 @@ pub(crate) enum Unit {
     /// Of one processor.
     #[serde(rename = "percent")]
     Percent,
-    /// How often in a second.
+    /// Events a second.
     #[serde(rename = "per second")]
     PerSecond,
     /// Mebibytes.
@@ -68,16 +66,16 @@ pub(crate) enum Unit {
     /// Bytes.
     #[serde(rename = "B")]
     Bytes,
-    /// Things that are counted: threads, ticks, context switches, instructions.
+    /// Counts: threads, ticks, context switches, instructions.
     #[serde(rename = "count")]
     Count,
-    /// How many times as much.
+    /// A multiple.
     #[serde(rename = "times")]
     Times,
 }
 
 impl Unit {
-    /// As people read it.
+    /// The unit for people.
     pub(crate) fn symbol(self) -> &'static str {
         match self {
             Self::Nanoseconds => "ns",
@@ -112,14 +110,14 @@ impl Figure {
         }
     }
 
-    /// Sets what it is compared with.
+    /// Sets the baseline.
     pub(crate) fn beside(mut self, baseline: f64) -> Self {
         self.baseline = Some(baseline);
         self.ratio = (baseline != 0.0).then(|| self.value / baseline);
         self
     }
 
-    /// The median of several rounds, and how they differ.
+    /// The median of several rounds, and their spread.
     pub(crate) fn of_rounds(
         scenario: &str,
         case: impl Into<String>,
@@ -132,7 +130,7 @@ impl Figure {
         figure
     }
 
-    /// Sets the median of as many rounds of the baseline, each measured beside the round of the same place.
+    /// Sets the median of the baseline's rounds. Each was measured beside the round of the same place.
     pub(crate) fn beside_rounds(self, rounds: &[f64], baselines: &[f64]) -> Self {
         let ratios: Vec<_> = rounds.iter().zip(baselines).map(|(value, baseline)| value / baseline).collect();
         let mut figure = self.beside(median(baselines.to_vec()));
@@ -140,24 +138,24 @@ impl Figure {
         figure
     }
 
-    /// Sets what the ratio must not exceed; the value, where there is no ratio.
+    /// Sets the bound of the ratio, or of the value if there is no ratio.
     pub(crate) fn at_most(mut self, target: f64) -> Self {
         self.target = Some(target);
         self
     }
 
-    /// Sets what it had better not exceed.
+    /// Sets the desired bound.
     pub(crate) fn stretch(mut self, stretch: f64) -> Self {
         self.stretch = Some(stretch);
         self
     }
 
-    /// What the target bounds.
+    /// The bounded number.
     pub(crate) fn reached(&self) -> f64 {
         self.ratio.unwrap_or(self.value)
     }
 
-    /// Whether the target is met, if there is one.
+    /// None without a target.
     pub(crate) fn met(&self) -> Option<Met> {
         let holds = |bound: f64| self.reached() <= bound;
         self.target.map(|target| match self.stretch {
@@ -167,13 +165,12 @@ impl Figure {
         })
     }
 
-    /// Every number that it has.
+    /// All its numbers.
     fn numbers(&self) -> impl Iterator<Item = f64> {
         [Some(self.value), self.baseline, self.ratio, self.spread].into_iter().flatten()
     }
 }
 
-/// Writes one JSON object a line.
 pub(crate) fn write_json(out: &mut impl Write, figures: &[Figure]) -> Result<()> {
     for figure in figures {
         serde_json::to_writer(&mut *out, figure)?;
@@ -182,14 +179,14 @@ pub(crate) fn write_json(out: &mut impl Write, figures: &[Figure]) -> Result<()>
     Ok(())
 }
 
-/// Reads what `write_json` wrote.
+/// Reads the output of `write_json`.
 pub(crate) fn read_json(path: &Path) -> Result<Vec<Figure>> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
     let figures = text.lines().map(serde_json::from_str).collect::<Result<_, _>>();
     figures.with_context(|| format!("`{}` does not hold figures", path.display()))
 }
 
-/// Fails unless every one of these scenarios has figures, and all of them are such as can be measured.
+/// Fails unless each of these scenarios has figures, and all figures are plausible.
 pub(crate) fn verify<'a>(scenarios: impl IntoIterator<Item = &'a str>, figures: &[Figure]) -> Result<()> {
     for scenario in scenarios {
         let some = figures.iter().any(|figure| figure.scenario == scenario);
@@ -239,7 +236,7 @@ mod tests {
         assert_eq!(figure.met(), Some(Met::No));
         assert_eq!(figure.clone().beside(2.0).met(), Some(Met::Yes));
         assert_eq!(figure.clone().beside(3.0).met(), Some(Met::Stretch));
-        // As where nobody ticks, neither here nor there.
+        // As without ticks on either side.
         let none = Figure::new("s", "c", "m", Unit::Count, 0.0).beside(0.0);
         assert_eq!((none.met(), none.at_most(0.0).met()), (None, Some(Met::Yes)));
     }
@@ -260,7 +257,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         write_json(&mut file.as_file(), &figures).unwrap();
         assert_eq!(read_json(file.path()).unwrap(), figures);
-        // A value that is no number is written as `null`.
+        // A value that is not a number is written as `null`.
         write_json(&mut file.as_file(), &[Figure::new("s", "c", "m", Unit::Bytes, f64::NAN)]).unwrap();
         read_json(file.path()).unwrap_err();
     }

@@ -1,4 +1,4 @@
-//! What `docs/benchmarks.md` is made from: of every scenario what was measured last, and on what.
+//! The source of `docs/benchmarks.md`: the last run of each scenario, and its machine.
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -6,19 +6,18 @@ use serde_json::ser::Formatter;
 
 use crate::{figure::Figure, scenarios::SCENARIOS};
 
-/// A run of one scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) scenario: String,
     /// Year, month and day.
     pub(crate) date: String,
     pub(crate) scale: String,
-    /// The machine before it.
+    /// The machine before the run.
     pub(crate) machine: String,
     pub(crate) figures: Vec<Figure>,
 }
 
-/// The last run of every scenario, in the order in which they run.
+/// The last run of each scenario, in their order.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Record {
@@ -30,7 +29,7 @@ impl Record {
         serde_json::from_str(text).context("that is no record")
     }
 
-    /// As it is kept: every figure on a line of its own.
+    /// The stored form: every figure on its own line.
     pub(crate) fn text(&self) -> Result<String> {
         let mut text = Vec::new();
         self.serialize(&mut serde_json::Serializer::with_formatter(&mut text, Lines))?;
@@ -38,7 +37,7 @@ impl Record {
         Ok(String::from_utf8(text)?)
     }
 
-    /// Puts the entry in the place of an older one of its scenario.
+    /// Replaces the older entry of its scenario.
     pub(crate) fn replace(&mut self, mut entry: Entry) {
         entry.figures.iter_mut().for_each(round);
         self.entries.retain(|other| other.scenario != entry.scenario);
@@ -48,7 +47,7 @@ impl Record {
     }
 }
 
-/// Leaves six digits of every number: no measurement has more, and so many are read as they were written.
+/// Rounds every number to six digits: no measurement has more, and these survive writing and reading.
 fn round(figure: &mut Figure) {
     let numbers = [Some(&mut figure.value), figure.baseline.as_mut(), figure.ratio.as_mut()];
     for number in numbers.into_iter().chain([figure.spread.as_mut()]).flatten() {
@@ -56,7 +55,7 @@ fn round(figure: &mut Figure) {
     }
 }
 
-/// Every element of an array on a line of its own, and all else as short as it can be.
+/// Every element of an array on its own line, and the rest as short as possible.
 struct Lines;
 
 impl Formatter for Lines {

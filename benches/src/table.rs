@@ -11,7 +11,7 @@ const HEADER: [&str; 7] = ["case", "metric", "value", "baseline", "ratio", "spre
 
 const SUMMARY: [&str; 8] = ["scenario", "case", "metric", "target", "stretch", "reached", "spread", "met"];
 
-/// Columns of words; numbers follow.
+/// Columns of words. Numbers follow.
 const WORDS: usize = 2;
 
 /// A table for the terminal.
@@ -19,7 +19,7 @@ pub(crate) fn terminal(figures: &[Figure]) -> String {
     aligned(&HEADER, WORDS, figures.iter().map(row))
 }
 
-/// A table for a page, with what was measured elsewhere where there is such a thing.
+/// A table for a page, with published figures where there are some.
 pub(crate) fn markdown(figures: &[Figure]) -> String {
     if !figures.iter().any(|figure| published(figure).is_some()) {
         return piped(&HEADER, WORDS, figures.iter().map(row));
@@ -32,7 +32,7 @@ pub(crate) fn markdown(figures: &[Figure]) -> String {
     )
 }
 
-/// A table for a page, of what is to be reached and what is.
+/// A table for a page: targets and figures.
 pub(crate) fn summary<'a>(figures: impl Iterator<Item = &'a Figure>) -> String {
     let row = |figure: &Figure| {
         let bound = |bound: Option<f64>| bound.map(|bound| at_most(figure, bound)).unwrap_or_default();
@@ -55,7 +55,7 @@ pub(crate) fn summary<'a>(figures: impl Iterator<Item = &'a Figure>) -> String {
     piped(&SUMMARY, WORDS + 1, figures.filter(|figure| figure.target.is_some()).map(row))
 }
 
-/// A line for each target that is not met.
+/// A line for each missed target.
 pub(crate) fn missed(figures: &[Figure]) -> String {
     let missed = figures.iter().filter(|figure| figure.met() == Some(Met::No));
     let line = |figure: &Figure| {
@@ -66,7 +66,7 @@ pub(crate) fn missed(figures: &[Figure]) -> String {
     missed.map(line).collect()
 }
 
-/// How two runs differ in what is compared, the worst first.
+/// The differences between two runs in their compared figures, the worst first.
 pub(crate) fn differences(one: &[Figure], other: &[Figure]) -> String {
     let same =
         |a: &Figure, b: &Figure| (&a.scenario, &a.case, &a.metric) == (&b.scenario, &b.case, &b.metric);
@@ -75,7 +75,7 @@ pub(crate) fn differences(one: &[Figure], other: &[Figure]) -> String {
     let mut rows: Vec<_> = pairs
         .map(|(a, b)| {
             let (less, more) = (a.reached().min(b.reached()), a.reached().max(b.reached()));
-            // Nothing differs from nothing by nothing.
+            // Two zeros do not differ.
             (if less == more { 0.0 } else { more / less - 1.0 }, a, b)
         })
         .collect();

@@ -1,5 +1,5 @@
-//! The seed's design before its change: each looks into its crossbeam channel every 5 ms. A task each, and
-//! one thread for all; a thread each, as the seed has, takes more.
+//! The seed's first design: each receiver looks into its crossbeam channel every 5 ms. Here they are tasks of
+//! one thread; the seed's thread for each takes more.
 
 use std::{future::pending, thread, time::Duration};
 
@@ -34,7 +34,7 @@ async fn poll(receiver: crossbeam_channel::Receiver<Request>) {
     loop {
         match receiver.try_recv() {
             Ok(request) => {
-                // It fails if nobody waits any more.
+                // Fails if the caller has given up.
                 let _answered = request.answer.send(request.payload);
             }
             Err(TryRecvError::Empty) => tokio::time::sleep(INTERVAL).await,

@@ -1,6 +1,4 @@
-//! What limits cost a guest that computes.
-//!
-//! What each figure means stands in `docs/benchmarks.md`.
+//! The cost of limits for a guest that computes. `docs/benchmarks.md` explains the figures.
 
 mod plain;
 
@@ -25,7 +23,7 @@ const NAME: &str = "metering";
 pub(super) const SCENARIO: Scenario =
     Scenario { name: NAME, about: "kernels that compute, with limits and without", run };
 
-/// What a kernel may take with limits of what it takes without.
+/// The target: a kernel with limits, over one without.
 const LIMITED: f64 = 1.25;
 
 const WITH_LIMITS: &str = "with limits";
@@ -34,7 +32,7 @@ const AS_A_PROCESS: &str = "as a process";
 /// The program of all kernels.
 const PROGRAM: &str = "kernels";
 
-/// The kernels, and how often each does its work in a hundredth of a full round.
+/// The kernels, and their repetitions in a hundredth of a full round.
 const KERNELS: [(&str, u32); 9] = [
     ("xorshift", 1_000_000),
     ("divide", 500_000),
@@ -55,7 +53,7 @@ struct Ways {
     native: PathBuf,
 }
 
-/// One run: what it took, and what it printed.
+/// The time and the output of one run.
 #[derive(Debug)]
 struct Run {
     time: Duration,

@@ -1,4 +1,4 @@
-//! Pairs of extensions, of which one calls the other; beside them, pairs of tasks.
+//! Pairs of extensions in which one calls the other, beside pairs of tasks.
 
 use anyhow::{Context, Result, ensure};
 use async_channel::{Receiver, Sender};
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// Every exchange touches what another instance has in memory, of which there is more than in caches.
+/// Every exchange touches another instance's memory, and together they exceed the caches.
 const TARGET: f64 = 4.0;
 
 pub(super) fn run(bench: &Bench) -> Result<Vec<Figure>> {
@@ -60,7 +60,7 @@ fn callers(exchanges: u32) -> JoinHandle<Result<()>> {
     })
 }
 
-/// Both have a channel of bytes to the other.
+/// Each has a channel of bytes to the other.
 fn two_channels(exchanges: u32) -> JoinHandle<Result<()>> {
     let (there, came) = async_channel::bounded(1);
     let (back, heard) = async_channel::bounded(1);

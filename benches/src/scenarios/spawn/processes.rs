@@ -20,7 +20,7 @@ impl Processes {
         Self(guests.native(EMPTY))
     }
 
-    /// Microseconds for one. Nothing is read from it, which would only make it dearer.
+    /// Microseconds for one. Its output is not read, which would add to its time.
     pub(super) fn round(&self, scale: Scale) -> Result<f64> {
         let count = scale.pick(500, 200, 5);
         let start = Instant::now();
