@@ -1,4 +1,4 @@
-//! What the example hooks have in common: where they work, and for whom.
+//! Common parts of the example hooks: their directory and their node.
 
 use std::{env, fmt::Display, path::PathBuf, process::ExitCode};
 

@@ -1,6 +1,6 @@
 //! The time until ten extensions are ready: all compiled, and all from the cache.
 //!
-//! What each figure means stands in `docs/benchmarks.md`.
+//! `docs/benchmarks.md` explains the figures.
 
 mod site;
 
