@@ -1,8 +1,9 @@
-//! Test scripts that others wrote for the component model, run through the configuration of Weir's engines.
+//! The component model's own test scripts, run through the configuration of Weir's engines.
 //!
-//! They are read where `WEIR_SPEC_TESTS` says, else in `shared/spec-tests` beside the repository; where that
-//! is absent, nothing is tested and a line says so. Each script passes, or is listed (`off.rs`) with what
-//! it needs and Weir's engines do not have: then it fails for want of each of that, and passes with all.
+//! They are in the directory `WEIR_SPEC_TESTS`, or else in `shared/spec-tests` beside the repository. Without
+//! them, nothing is tested, and a line says so. Each script passes, or is listed in `off.rs` with the
+//! features that it needs and Weir's engines lack. A listed script must fail for want of each, and pass with
+//! all.
 
 #[path = "../../../host/guest/src/engine/config.rs"]
 mod config;
@@ -22,13 +23,12 @@ use wasmtime_wast::{Async, SpectestConfig, WastContext};
 
 use self::off::{NEEDS, Need};
 
-/// Names the directory of the scripts.
 const VARIABLE: &str = "WEIR_SPEC_TESTS";
 
-/// Bytes of a guest's stack, and of the host's on top of it: those of the class `medium`.
+/// Bytes of a guest's stack, and of the host's on top of it: as in the class `medium`.
 const STACK: usize = 1024 * 1024;
 
-/// Units of fuel between two yields, as Weir has it.
+/// Units of fuel between two yields, as in Weir.
 const FUEL_SLICE: u64 = 100_000;
 
 fn main() -> Result<ExitCode> {
@@ -49,7 +49,7 @@ fn main() -> Result<ExitCode> {
     Ok(libtest_mimic::run(&arguments, trials).exit_code())
 }
 
-/// Where the scripts are, if they are there.
+/// The directory of the scripts. None if there is none.
 fn directory() -> Result<Option<PathBuf>> {
     if let Some(named) = env::var_os(VARIABLE) {
         let named = PathBuf::from(named);
@@ -83,7 +83,7 @@ fn scripts(directory: &Path) -> Result<BTreeMap<String, PathBuf>> {
     Ok(scripts)
 }
 
-/// The script passes with all that it needs and Weir's engines do not have, and with nothing less.
+/// The script passes with all that it needs, and fails without any of it.
 fn check(script: &Path, needs: &[Need]) -> Result<()> {
     for missing in needs {
         let others: Vec<_> = needs.iter().filter(|need| *need != missing).copied().collect();
@@ -102,7 +102,7 @@ fn check(script: &Path, needs: &[Need]) -> Result<()> {
     run(script, needs).with_context(|| format!("fails with {needs:?} on top"))
 }
 
-/// Runs the script in an engine of Weir's with this on top.
+/// Runs the script in one of Weir's engines with these features added.
 fn run(script: &Path, additions: &[Need]) -> Result<()> {
     let mut config = config::config(STACK, STACK);
     for addition in additions {
@@ -114,7 +114,8 @@ fn run(script: &Path, additions: &[Need]) -> Result<()> {
     let hosts = SpectestConfig { use_shared_memory: false, suppress_prints: true };
     let registered = context.register_spectest(&hosts);
     if additions.contains(&Need::TestHost) {
-        // Else it ends at the first function for components, when those for core modules are in place.
+        // Otherwise it ends at the first function for components, after those for core modules are
+        // registered.
         registered?;
     }
     context.register_wasmtime()?;

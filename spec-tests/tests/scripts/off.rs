@@ -1,4 +1,4 @@
-//! What Weir's engines do not have, and the scripts that need it.
+//! Features that Weir's engines lack, and the scripts that need them.
 
 use wasmtime::Config;
 
@@ -7,7 +7,7 @@ use self::Need::{
     NewerRule, OtherWords, TestHost, Threads,
 };
 
-/// What a script needs and Weir's engines do not have.
+/// A feature that a script needs and Weir's engines lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
     /// Asynchronous functions, streams, futures and threads of components.
@@ -15,7 +15,7 @@ pub(crate) enum Need {
     /// The component model's `error-context`.
     ErrorContext,
     Exceptions,
-    /// Lists whose length is part of the type.
+    /// Lists with a length in their type.
     FixedLengthLists,
     FunctionReferences,
     Gc,
@@ -24,18 +24,18 @@ pub(crate) enum Need {
     /// The component model's maps.
     Map,
     Memory64,
-    /// A rule that this wasmtime does not have yet, about how many bytes a value has: it holds where lists
-    /// of fixed length are, and those are off. Cannot be turned on.
+    /// A rule on the size of values that this wasmtime does not have yet. It applies to lists of fixed
+    /// length, which are off. Cannot be turned on.
     NewerRule,
-    /// Nothing of the engine: wasmtime's parser says the same in other words.
+    /// No feature: wasmtime's parser uses other words.
     OtherWords,
-    /// Nothing of the engine: the functions that `wasmtime-wast` offers to components. Some are concurrent,
-    /// and the linker takes them only with `Config::concurrency_support`.
+    /// No feature: functions that `wasmtime-wast` offers to components. Some are concurrent, and the linker
+    /// takes them only with `Config::concurrency_support`.
     TestHost,
     Threads,
 }
 
-/// Each script that needs any of that, and what.
+/// The listed scripts, with their needs.
 pub(crate) const NEEDS: [(&str, &[Need]); 27] = [
     ("component-model/binary/binary.wast", &[Async, FixedLengthLists, Gc, Implements, Map]),
     ("component-model/linking/tags.wast", &[Exceptions]),
@@ -67,7 +67,7 @@ pub(crate) const NEEDS: [(&str, &[Need]); 27] = [
 ];
 
 impl Need {
-    /// What is said where it is missing: one of these.
+    /// The errors without it: one of these.
     pub(crate) fn says(self) -> &'static [&'static str] {
         match self {
             Async => &["requires the component model async feature"],
@@ -84,14 +84,14 @@ impl Need {
             TestHost => &[
                 "component imports function `host-return-two`",
                 "component imports instance `host`",
-                // Where the script imports that function as what it is not: what is not there fits.
+                // The script imports that function with a wrong type, so a missing function passes.
                 "expected module to fail to link",
             ],
             Threads => &["threads must be enabled for shared memories"],
         }
     }
 
-    /// Turns on what there is of it in the configuration.
+    /// Turns on its part of the configuration.
     pub(crate) fn turn_on(self, config: &mut Config) {
         match self {
             Async => config
