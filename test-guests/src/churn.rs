@@ -9,6 +9,7 @@ pub const LEDGER: &str = "ledger@1";
 /// The topic of all events.
 pub const TOPIC: &str = "churn.event";
 
+/// Messages of one batch.
 pub const BATCH: u32 = 16;
 
 /// Requests hoarded before the first answer.
@@ -27,10 +28,12 @@ pub enum Manner {
     Hoard,
 }
 
+/// A receiver of requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Receiver {
     /// Its id. It serves the contract `ID@1` with the operation `ask`.
     pub id: &'static str,
+    /// How it handles its messages.
     pub manner: Manner,
     /// Whether it may end by itself or be stopped. Its requests are then answered `peer-gone`.
     pub may_leave: bool,
