@@ -166,17 +166,24 @@ impl Reader<'_> {
         self.page.anchors.extend(free);
     }
 
-    /// Splits the piece into sentences, by the rules of Unicode (UAX #29).
+    /// Splits the piece into sentences, by the rules of Unicode (UAX #29). In a cell, a semicolon ends an item of a list.
     fn finish(&mut self, range: &Range<usize>) {
         let mut piece = std::mem::take(&mut self.piece);
         if self.generated.iter().any(|generated| generated.contains(&range.start)) {
             return;
         }
-        for (start, prose) in piece.prose.split_sentence_bound_indices() {
+        let mut start = 0;
+        let is_table = piece.place == Place::Table;
+        for prose in piece
+            .prose
+            .split_sentence_bounds()
+            .flat_map(|sentence| sentence.split_inclusive(move |c| is_table && c == ';'))
+        {
             let is_word = |word: &&str| word.contains(char::is_alphanumeric);
             let words = prose.split_whitespace().filter(is_word).count();
             let line =
                 piece.lines.iter().rev().find(|(place, _)| *place <= start).map_or(1, |(_, line)| *line);
+            start += prose.len();
             if words > 0 {
                 self.page.sentences.push(Sentence {
                     line,
