@@ -30,7 +30,7 @@ struct Group {
     /// Files and folders, from the root of the workspace. A change voids the kept pass, so this lists only
     /// what this group alone tests.
     inputs: &'static [&'static str],
-    /// Commands whose first line of output is the version of a tool.
+    /// Commands that print a tool's version in their first line.
     tools: &'static [&'static [&'static str]],
     /// Runs the tests, and returns what it skipped.
     run: fn() -> Result<Vec<String>>,
