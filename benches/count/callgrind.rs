@@ -34,7 +34,6 @@ pub(crate) fn count(guests: &Path, profiles: &Path) -> Result<Kept> {
     Case::value_variants().iter().map(count).collect()
 }
 
-/// Instructions of the whole run.
 fn run(case: Case, operations: u32, artifacts: &Artifacts, profile: &Path) -> Result<u64> {
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--tool=callgrind", "--quiet"]);

@@ -6,7 +6,6 @@ use anyhow::{Context, Result, bail, ensure};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::{Deserialize, Serialize};
 
-/// Per cent by which a number may grow.
 const ALLOWED: u64 = 5;
 
 /// Instructions of one operation, by case.
@@ -19,7 +18,6 @@ enum Verdict {
     New,
     /// Changed by this many per cent, within the allowed range.
     Held(f64),
-    /// In per cent.
     Grew(f64),
     /// In per cent, negative.
     Fell(f64),
@@ -46,7 +44,6 @@ impl Kept {
         fs::write(path, text).with_context(|| format!("cannot write `{}`", path.display()))
     }
 
-    /// The kept numbers beside the new ones.
     pub(crate) fn table(&self, now: &Self) -> String {
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_header(["CASE", "KEPT", "NOW", "CHANGE"]);

@@ -20,7 +20,6 @@ use weir_host::{
 /// Far longer than any case takes under valgrind.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The repeated operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Case {
     /// A request of 16 bytes from Main to Main.
@@ -60,12 +59,10 @@ impl Case {
 pub(crate) struct Artifacts(PathBuf);
 
 impl Artifacts {
-    /// Artifacts that were made there.
     pub(crate) fn in_dir(dir: PathBuf) -> Self {
         Self(dir)
     }
 
-    /// Compiles the extensions in `guests`.
     pub(crate) fn make(guests: &Path, dir: PathBuf) -> Result<Self> {
         let artifacts = Self(dir);
         let key = SigningKey::generate()?;

@@ -25,7 +25,6 @@ pub(crate) struct Docs {
     page: PathBuf,
 }
 
-/// The page and the files in the directory beside it, generated from a record.
 #[derive(Debug)]
 struct Rendered {
     page: String,
@@ -37,7 +36,6 @@ impl Docs {
         Self { page }
     }
 
-    /// Puts new figures into the record, and regenerates page and plots.
     pub(crate) fn update(
         &self,
         scenario: &str,

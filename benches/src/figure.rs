@@ -10,14 +10,12 @@ use crate::statistics::{median, spread};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figure {
     pub(crate) scenario: String,
-    /// The circumstances.
     pub(crate) case: String,
     pub(crate) metric: String,
     pub(crate) unit: Unit,
     pub(crate) value: f64,
     /// The baseline's value, or the bound of a figure that has one.
     pub(crate) baseline: Option<f64>,
-    /// `value` over `baseline`.
     pub(crate) ratio: Option<f64>,
     /// The distance between the quartiles of the rounds, as a part of their median: of the ratios, or of the
     /// values without a baseline.
@@ -36,16 +34,12 @@ pub(crate) enum Met {
     Stretch,
 }
 
-/// The unit of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Unit {
-    /// Nanoseconds.
     #[serde(rename = "ns")]
     Nanoseconds,
-    /// Microseconds.
     #[serde(rename = "us")]
     Microseconds,
-    /// Milliseconds.
     #[serde(rename = "ms")]
     Milliseconds,
     /// Slices of fuel.
@@ -54,22 +48,17 @@ pub(crate) enum Unit {
     /// Of one processor.
     #[serde(rename = "percent")]
     Percent,
-    /// Events a second.
     #[serde(rename = "per second")]
     PerSecond,
-    /// Mebibytes.
     #[serde(rename = "MiB")]
     Mebibytes,
-    /// Kibibytes.
     #[serde(rename = "KiB")]
     Kibibytes,
-    /// Bytes.
     #[serde(rename = "B")]
     Bytes,
     /// Counts: threads, ticks, context switches, instructions.
     #[serde(rename = "count")]
     Count,
-    /// A multiple.
     #[serde(rename = "times")]
     Times,
 }
@@ -94,7 +83,6 @@ impl Unit {
 }
 
 impl Figure {
-    /// A figure without a baseline.
     pub(crate) fn new(scenario: &str, case: impl Into<String>, metric: &str, unit: Unit, value: f64) -> Self {
         Self {
             scenario: scenario.to_owned(),
@@ -110,7 +98,6 @@ impl Figure {
         }
     }
 
-    /// Sets the baseline.
     pub(crate) fn beside(mut self, baseline: f64) -> Self {
         self.baseline = Some(baseline);
         self.ratio = (baseline != 0.0).then(|| self.value / baseline);
@@ -144,13 +131,11 @@ impl Figure {
         self
     }
 
-    /// Sets the desired bound.
     pub(crate) fn stretch(mut self, stretch: f64) -> Self {
         self.stretch = Some(stretch);
         self
     }
 
-    /// The bounded number.
     pub(crate) fn reached(&self) -> f64 {
         self.ratio.unwrap_or(self.value)
     }
@@ -165,7 +150,6 @@ impl Figure {
         })
     }
 
-    /// All its numbers.
     fn numbers(&self) -> impl Iterator<Item = f64> {
         [Some(self.value), self.baseline, self.ratio, self.spread].into_iter().flatten()
     }
@@ -179,7 +163,6 @@ pub(crate) fn write_json(out: &mut impl Write, figures: &[Figure]) -> Result<()>
     Ok(())
 }
 
-/// Reads the output of `write_json`.
 pub(crate) fn read_json(path: &Path) -> Result<Vec<Figure>> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
     let figures = text.lines().map(serde_json::from_str).collect::<Result<_, _>>();

@@ -22,7 +22,6 @@ pub(crate) struct Guests {
     built: PathBuf,
     /// Hooks as programs of this machine.
     native: PathBuf,
-    /// Components written as text.
     assembled: TempDir,
 }
 
@@ -51,7 +50,6 @@ impl Guests {
         Ok(guest)
     }
 
-    /// Any other extension, with the default limits.
     pub(crate) fn extension(&self, id: &str, component: &str) -> Result<ExtensionConfig> {
         extension(id, &self.component(component))
     }

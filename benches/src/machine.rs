@@ -61,7 +61,6 @@ impl fmt::Display for Machine {
     }
 }
 
-/// The version of a package in this program.
 fn locked(package: &str) -> Option<&'static str> {
     let lock = include_str!("../../Cargo.lock");
     let (_, rest) = lock.split_once(&format!("name = \"{package}\"\nversion = \""))?;

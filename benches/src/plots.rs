@@ -7,9 +7,7 @@ use anyhow::Result;
 
 use crate::figure::Figure;
 
-/// A plot of figures of one scenario.
 struct Plot {
-    /// The name of its file, without the extension.
     name: &'static str,
     scenario: &'static str,
     title: &'static str,
@@ -18,7 +16,6 @@ struct Plot {
     lines: &'static [Line],
 }
 
-/// The quantity and the unit of an axis.
 struct Axis {
     title: &'static str,
     logarithmic: bool,
@@ -33,7 +30,6 @@ struct Line {
     x: fn(&str) -> Option<f64>,
 }
 
-/// A number of a figure.
 enum Side {
     Weir,
     Baseline,

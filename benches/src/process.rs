@@ -9,11 +9,9 @@ use std::{
 
 use anyhow::{Context, Result};
 
-/// A process by its number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Process(u32);
 
-/// The activity of a thread since its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Thread {
     pub(crate) name: String,
@@ -34,7 +32,6 @@ pub(crate) struct Memory {
     pub(crate) private_clean: f64,
     /// Unshared pages without a file.
     pub(crate) private_dirty: f64,
-    /// Shared pages.
     pub(crate) shared: f64,
 }
 
@@ -55,7 +52,6 @@ impl Process {
         Self(number)
     }
 
-    /// Its threads, by their numbers.
     pub(crate) fn threads(self) -> Result<BTreeMap<u32, Thread>> {
         let mut threads = BTreeMap::new();
         for task in fs::read_dir(self.path("task")).context("cannot read the threads of a process")? {
@@ -99,7 +95,6 @@ impl Process {
 }
 
 impl Memory {
-    /// Unshared memory.
     pub(crate) fn private(&self) -> f64 {
         self.private_clean + self.private_dirty
     }

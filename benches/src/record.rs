@@ -9,10 +9,8 @@ use crate::{figure::Figure, scenarios::SCENARIOS};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) scenario: String,
-    /// Year, month and day.
     pub(crate) date: String,
     pub(crate) scale: String,
-    /// The machine before the run.
     pub(crate) machine: String,
     pub(crate) figures: Vec<Figure>,
 }
@@ -37,7 +35,6 @@ impl Record {
         Ok(String::from_utf8(text)?)
     }
 
-    /// Replaces the older entry of its scenario.
     pub(crate) fn replace(&mut self, mut entry: Entry) {
         entry.figures.iter_mut().for_each(round);
         self.entries.retain(|other| other.scenario != entry.scenario);

@@ -46,22 +46,18 @@ pub(crate) const SCENARIOS: [Scenario; 13] = [
 #[derive(Debug)]
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
-    /// A short description, for the progress lines.
     pub(crate) about: &'static str,
     /// Measures. Fails only if something does not work, never for being slow.
     pub(crate) run: fn(&Bench) -> Result<Vec<Figure>>,
 }
 
-/// Programs and scale of a measurement.
 #[derive(Debug)]
 pub(crate) struct Bench {
     pub(crate) scale: Scale,
     pub(crate) guests: Guests,
-    /// The program that is measured from outside (`benches/device`).
     pub(crate) device: PathBuf,
 }
 
-/// Reports progress.
 pub(crate) fn progress(what: &str, step: usize, of: usize) {
     eprintln!("  {what} ({}/{of})", step + 1);
 }

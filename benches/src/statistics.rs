@@ -26,9 +26,7 @@ pub(crate) struct Summary {
     pub(crate) p50: f64,
     /// The median of the rounds' 99th percentiles.
     pub(crate) p99: f64,
-    /// The differences between rounds, if there are several.
     pub(crate) rounds: Option<Rounds>,
-    /// The greatest of all times.
     pub(crate) max: f64,
 }
 

@@ -14,7 +14,6 @@ const SUMMARY: [&str; 8] = ["scenario", "case", "metric", "target", "stretch", "
 /// Columns of words. Numbers follow.
 const WORDS: usize = 2;
 
-/// A table for the terminal.
 pub(crate) fn terminal(figures: &[Figure]) -> String {
     aligned(&HEADER, WORDS, figures.iter().map(row))
 }
@@ -137,14 +136,14 @@ fn spread(figure: &Figure) -> String {
     figure.spread.map(percent).unwrap_or_default()
 }
 
-/// Every digit of a bound means something.
+/// A bound keeps all its digits.
 fn at_most(figure: &Figure, bound: f64) -> String {
     let unit = if figure.ratio.is_some() { "" } else { figure.unit.symbol() };
     let bound = if is_part(bound) { ratio(bound) } else { bound.to_string() };
     format!("≤ {bound} {unit}").trim_end().to_owned()
 }
 
-/// In the terms of the figure's target: a ratio, or as much as its value.
+/// A ratio, or an amount in the figure's unit, as its target is.
 fn compared(figure: &Figure, value: f64) -> String {
     if figure.ratio.is_some() { ratio(value) } else { amount(value, figure.unit) }
 }
@@ -155,7 +154,7 @@ fn amount(value: f64, unit: Unit) -> String {
     format!("{number} {}", unit.symbol()).trim_end().to_owned()
 }
 
-/// A small one is one of so many parts.
+/// A small ratio is written as `1/N`.
 fn ratio(ratio: f64) -> String {
     if is_part(ratio) { format!("1/{:.0}", ratio.recip()) } else { number(ratio) }
 }
@@ -168,7 +167,7 @@ fn percent(part: f64) -> String {
     format!("{:.0} %", 100.0 * part)
 }
 
-/// Three digits that mean something are enough.
+/// Three significant digits.
 fn number(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),

@@ -9,14 +9,12 @@ use tokio::sync::oneshot;
 /// Messages that may wait for one: as in the class `min`.
 pub(crate) const CAPACITY: usize = 64;
 
-/// A request. Its answer is its payload.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) payload: Bytes,
     pub(crate) answer: oneshot::Sender<Bytes>,
 }
 
-/// A message as a bounded channel would hold it.
 #[derive(Debug)]
 #[expect(dead_code, reason = "it is only as large as it is")]
 pub(crate) struct Message {

@@ -18,10 +18,8 @@ pub(crate) fn start(count: u32) -> Result<Answering> {
     let (senders, receivers): (Vec<_>, Vec<_>) = (0..count).map(|_| bounded::<Request>(CAPACITY)).unzip();
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     for receiver in receivers {
-        // It ends with its channel.
         let _detached = runtime.spawn(poll(receiver));
     }
-    // It ends with the process.
     let body = move || runtime.block_on(pending::<()>());
     let _thread = thread::Builder::new().name("native".to_owned()).spawn(body)?;
     Ok(Box::new(move |_, _, argument| {

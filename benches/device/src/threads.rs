@@ -26,7 +26,6 @@ pub(crate) fn start(count: u32) -> Result<Answering> {
                 }
             });
         };
-        // It ends with its channel.
         let _thread =
             thread::Builder::new().name(format!("native-{number}")).stack_size(STACK_BYTES).spawn(body)?;
         anyhow::Ok(sender)

@@ -8,7 +8,6 @@ use weir_host::{CallOptions, ExtensionConfig, Main, blocking::wait, control::Ext
 
 use crate::Answering;
 
-/// Longer than anything takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Starts Main with the extensions of the file. With `count`, this many of the last one take its place, each

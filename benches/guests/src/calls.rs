@@ -7,7 +7,6 @@ use weir_sdk::raw::{
 
 use crate::channels::{PATIENT, configured, number, text};
 
-/// Runs this kind, if it is one of these.
 pub(crate) fn run(kind: &str) -> Option<Result<(), String>> {
     Some(match kind {
         "caller" => caller(),
@@ -39,7 +38,6 @@ fn caller() -> Result<(), String> {
     Ok(())
 }
 
-/// Answers with the payload.
 fn answerer() -> Result<(), String> {
     channel::serve(&configured("serves")?, &["echo".to_owned()]).map_err(text)?;
     let mut next = channel::receive();

@@ -11,10 +11,8 @@ use weir_sdk::raw::{
 
 use crate::quiet;
 
-/// Longer than any measurement.
 pub(crate) const PATIENT: Options = Options { timeout_ms: Some(60_000), parent: None };
 
-/// Runs this kind, if it is one of these.
 pub(crate) fn run(kind: &str) -> Option<Result<(), String>> {
     Some(match kind {
         "subscriber" => subscriber(),

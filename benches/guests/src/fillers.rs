@@ -10,12 +10,10 @@ use weir_sdk::raw::{
 
 use crate::quiet;
 
-/// Longer than any wait.
 const PATIENT: Options = Options { timeout_ms: Some(3_600_000), parent: None };
 
 const PAYLOAD: &[u8] = b"sixteen bytes ok";
 
-/// Runs this kind, if it is one of these.
 pub(crate) fn run(kind: &str) -> Option<Result<(), String>> {
     Some(match kind {
         "fill-request" => requests_to(kind, "mute@1", "hear"),

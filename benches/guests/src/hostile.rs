@@ -19,10 +19,8 @@ pub(crate) const HOUR: u64 = 3_600_000_000_000;
 /// The operator's default timeout, and no parent request.
 pub(crate) const PATIENT: Options = Options { timeout_ms: None, parent: None };
 
-/// The repeated step.
 type Step = Box<dyn FnMut()>;
 
-/// Prepares, becomes ready, and repeats its step without end.
 pub(crate) fn run(kind: &str) -> Result<(), String> {
     let mut step: Step = match kind {
         "spin" => Box::new(|| spin()),
@@ -56,7 +54,6 @@ pub(crate) fn run(kind: &str) -> Result<(), String> {
     }
 }
 
-/// Counts without end.
 pub(crate) fn spin() -> ! {
     let mut count = 0_u64;
     loop {
@@ -64,7 +61,6 @@ pub(crate) fn spin() -> ! {
     }
 }
 
-/// Divides without end.
 pub(crate) fn divide() -> ! {
     let mut value = u64::MAX;
     loop {
@@ -96,7 +92,6 @@ pub(crate) fn all_memory() -> Vec<u8> {
     room
 }
 
-/// One `memory.fill`.
 pub(crate) fn fill(room: &mut [u8]) {
     room.fill(black_box(1));
     black_box(room);
@@ -107,7 +102,6 @@ fn filler() -> Step {
     Box::new(move || fill(&mut room))
 }
 
-/// Grows its memory without end, without any other call.
 fn grow() -> ! {
     loop {
         black_box(core::arch::wasm32::memory_grow::<0>(1));

@@ -5,10 +5,8 @@ use std::ops::Range;
 use plotters::coord::ranged1d::{BoldPoints, KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use plotters::coord::types::RangedCoordf64;
 
-/// Labels on a linear axis, at most.
 const NAMED: usize = 8;
 
-/// An axis in the terms of `plotters`.
 #[derive(Clone, Debug)]
 pub(super) struct Coordinates {
     logarithmic: bool,

@@ -7,7 +7,6 @@ use super::{Plot, axis::Coordinates};
 
 const SIZE: (u32, u32) = (760, 440);
 
-/// Title and legend.
 const HEAD: u32 = 64;
 
 /// By Okabe and Ito, for all kinds of colour vision, on white.
@@ -16,7 +15,6 @@ const COLOURS: [RGBColor; 4] =
 
 const FONT: &str = "sans-serif";
 
-/// Draws lines, each with its title.
 pub(super) fn svg(plot: &Plot, lines: &[(&str, Vec<(f64, f64)>)]) -> Result<String> {
     let mut svg = String::new();
     draw(plot, lines, SVGBackend::with_string(&mut svg, SIZE))?;

@@ -10,7 +10,6 @@ use weir_host::client::ClientOperation;
 /// Names of the payload sizes, and bytes.
 pub(super) const SIZES: [(&str, u32); 3] = [("16 B", 16), ("1 KiB", 1024), ("10 KiB", 10 * 1024)];
 
-/// A way to call an echo.
 pub(super) trait Echo: Clone + Send + 'static {
     fn call(&mut self, payload: Bytes) -> impl Future<Output = Result<Bytes>> + Send;
 }
@@ -23,7 +22,6 @@ impl Echo for ClientOperation {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Calls {
-    /// In all.
     pub(super) number: u32,
     /// Bytes of a payload, at least four.
     pub(super) size: u32,
@@ -32,7 +30,6 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// The time from the first call to the last answer.
     pub(super) async fn make(self, echo: impl Echo) -> Result<Duration> {
         let start = Instant::now();
         if self.at_once == 1 {
@@ -61,7 +58,6 @@ impl Calls {
     }
 }
 
-/// Nanoseconds of one call, for each round.
 pub(super) fn per_call(rounds: &[Duration], calls: u32) -> Vec<f64> {
     rounds.iter().map(|round| 1e9 * round.as_secs_f64() / f64::from(calls)).collect()
 }

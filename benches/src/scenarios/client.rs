@@ -20,9 +20,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// How the embedding program calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// From a plain thread that waits.
     Blocking,
-    /// From a task of its own runtime.
     Async,
 }
 
@@ -68,7 +66,6 @@ impl Host {
         }
     }
 
-    /// Starts extensions, one after the other.
     pub(super) fn start_all<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Result<()> {
         let control = self.control();
         self.runtime.block_on(async {
@@ -79,7 +76,6 @@ impl Host {
         })
     }
 
-    /// Stops extensions, one after the other.
     pub(super) fn stop_all<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Result<()> {
         let control = self.control();
         self.runtime.block_on(async {
@@ -90,7 +86,6 @@ impl Host {
         })
     }
 
-    /// The extension, which must run.
     pub(super) fn running(&self, id: &str) -> Result<ExtensionStatus> {
         let status = self.control().status(id)?;
         ensure!(runs(&status), "`{id}` is {:?}: {:?}", status.state, status.failures.last());

@@ -27,7 +27,6 @@ use crate::process::Process;
 /// without any.
 pub(super) const SETTLING: Duration = Duration::from_millis(10_500);
 
-/// The extension that a process has many of.
 const IDLE: &str = r#"
 [[extension]]
 id = "idle"
@@ -63,7 +62,6 @@ impl<'a> Site<'a> {
         Ok(Self { bench, dir, key, compiled: RefCell::default(), apart, processes: Cell::new(0) })
     }
 
-    /// Main with this many waiting extensions.
     pub(super) fn idle(&self, count: u32) -> Result<Device> {
         self.weir(&["answering"], IDLE, &[&count])
     }
@@ -91,7 +89,6 @@ impl<'a> Site<'a> {
         self.start("weir", &[&[&file as &dyn Display], rest].concat())
     }
 
-    /// This many native receivers, in that `way`.
     pub(super) fn native(&self, way: &str, count: u32) -> Result<Device> {
         self.start(way, &[&count])
     }
@@ -133,12 +130,10 @@ impl<'a> Site<'a> {
 }
 
 impl Device {
-    /// Waits until it is ready.
     fn new(mut child: Child) -> Result<Self> {
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let output = BufReader::new(output.context("it says nothing")?);
         let (tell, lines) = mpsc::sync_channel(1);
-        // It ends with the process.
         let _reader = thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
                 if tell.send(line).is_err() {

@@ -35,7 +35,6 @@ pub(super) const SCENARIO: Scenario = Scenario {
 /// Private memory that Main may have with 7 extensions: 6 MB, in KiB.
 const ALLOWED_OF_SEVEN: f64 = 6e6 / 1024.0;
 
-/// Numbers of waiting extensions.
 #[derive(Clone, Copy, Debug)]
 struct Counts {
     few: u32,
@@ -43,7 +42,6 @@ struct Counts {
     most: u32,
 }
 
-/// The processes of one round, in memory at once.
 #[derive(Debug)]
 struct Processes {
     seven: Device,
@@ -119,7 +117,6 @@ impl Processes {
         })
     }
 
-    /// Measures each, and checks that it still works.
     fn look(&mut self, counts: Counts) -> Result<Round> {
         let round = Round {
             seven: Seen::of(&self.seven)?,

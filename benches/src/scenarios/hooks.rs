@@ -29,7 +29,6 @@ const NAME: &str = "hooks";
 pub(super) const SCENARIO: Scenario =
     Scenario { name: NAME, about: "three hooks for each of many nodes", run };
 
-/// The hooks, in the order in which they run.
 const HOOKS: [&str; 3] = ["10-create-root-dir", "20-touch-file", "30-echo-hello"];
 
 /// The target of the blocking entry, over processes.
@@ -73,12 +72,9 @@ impl fmt::Display for Way {
     }
 }
 
-/// The order of the rounds.
 #[derive(Clone, Copy, Debug)]
 enum Order {
-    /// One round of each way, and again.
     Alternating,
-    /// All rounds of one way, then all of the next.
     InSequence,
 }
 
@@ -91,7 +87,6 @@ impl fmt::Display for Order {
     }
 }
 
-/// Every way, at the same site.
 #[derive(Debug)]
 struct Ways {
     site: Site,
@@ -151,7 +146,6 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Microseconds per node, of each round of each way.
 fn measure(ways: &Ways, scale: Scale, order: Order, rounds: usize) -> Result<Vec<(Way, Vec<f64>)>> {
     let mut times = Way::ALL.map(|_| Vec::new());
     match order {

@@ -24,7 +24,6 @@ const NAME: &str = "idle";
 pub(super) const SCENARIO: Scenario =
     Scenario { name: NAME, about: "extensions that wait, beside native receivers that look every 5 ms", run };
 
-/// Ticks of a second.
 const TICKS: f64 = 100.0;
 
 /// Waiting extensions and receivers of equal number, and their measurements.
@@ -37,7 +36,6 @@ struct Waiting {
     native_spans: Vec<Span>,
 }
 
-/// The activity of a process's threads in one span of time.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     ticks: f64,

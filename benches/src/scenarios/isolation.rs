@@ -84,7 +84,6 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// The echo alone and beside these, in turns.
 fn measure(
     host: &Host,
     hostile: &[&str],

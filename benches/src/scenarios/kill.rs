@@ -36,7 +36,6 @@ const VICTIMS: [Victim; 5] = [
     Victim { kind: "asleep-in-receive", runs: false, obeys: true },
 ];
 
-/// Spinning neighbours.
 const NEIGHBOURS: [&str; 4] = ["neighbour-1", "neighbour-2", "neighbour-3", "neighbour-4"];
 
 #[derive(Clone, Copy, Debug)]
@@ -139,7 +138,6 @@ fn latencies(case: &str, victim: Victim, killed: &[Kill], bound: f64) -> Vec<Fig
     figures
 }
 
-/// Main with the victims and neighbours at rest.
 fn main(bench: &Bench) -> Result<Builder> {
     let mut extensions = Vec::new();
     for Victim { kind, .. } in VICTIMS {

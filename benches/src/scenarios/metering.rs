@@ -29,7 +29,6 @@ const LIMITED: f64 = 1.25;
 const WITH_LIMITS: &str = "with limits";
 const AS_A_PROCESS: &str = "as a process";
 
-/// The program of all kernels.
 const PROGRAM: &str = "kernels";
 
 /// The kernels, and their repetitions in a hundredth of a full round.
@@ -53,7 +52,6 @@ struct Ways {
     native: PathBuf,
 }
 
-/// The time and the output of one run.
 #[derive(Debug)]
 struct Run {
     time: Duration,
@@ -89,7 +87,6 @@ fn all(figures: &[Figure], metric: &str) -> Figure {
 }
 
 impl Ways {
-    /// The three in turns.
     fn measure(&self, kernel: &str, count: u32, rounds: usize) -> Result<[Figure; 2]> {
         let (mut limited, mut plain, mut native) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rounds {

@@ -29,7 +29,6 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
 #[derive(Debug)]
 struct Measured {
     case: String,
-    /// Exchanges of a round.
     exchanges: u32,
     /// The target for an exchange, over the baseline.
     target: Option<f64>,
@@ -40,7 +39,6 @@ struct Measured {
 #[derive(Clone, Copy, Debug)]
 struct Round {
     time: Duration,
-    /// Processor time of all threads of this process.
     used: Times,
 }
 

@@ -52,7 +52,6 @@ fn go(weir: &Embedder, calls: Calls) -> Result<Duration> {
     Ok(start.elapsed())
 }
 
-/// A Main with a caller and an echo.
 fn weir(bench: &Bench) -> Result<Embedder> {
     let mut echo = bench.guests.echo()?;
     echo.limits.cpu_share = CpuShare::WHOLE;

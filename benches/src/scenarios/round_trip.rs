@@ -21,7 +21,6 @@ pub(super) const SCENARIO: Scenario = Scenario { name: NAME, about: "Main calls 
 /// Concurrent calls in the pipelined cases.
 const PIPELINED: u32 = 64;
 
-/// One kind of call.
 #[derive(Debug)]
 struct Case {
     name: String,
@@ -32,7 +31,6 @@ struct Case {
     target: Option<(f64, f64)>,
 }
 
-/// The answering side, beside the baseline.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     /// An extension with its own loop.

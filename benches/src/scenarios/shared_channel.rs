@@ -21,7 +21,6 @@ pub(super) const SCENARIO: Scenario =
 /// Readers, and as many writers.
 const COUNTS: [u32; 8] = [1, 2, 4, 8, 12, 16, 20, 24];
 
-/// Jobs that the queue has room for.
 const CAPACITY: u32 = 256;
 
 /// Bytes of a job, for the cases by number of readers.
@@ -57,7 +56,6 @@ impl fmt::Display for Mix {
     }
 }
 
-/// The number of each kind.
 #[derive(Clone, Copy, Debug)]
 struct Split {
     /// Extensions, or tasks of one thread.
@@ -82,7 +80,6 @@ impl Split {
 #[derive(Clone, Copy, Debug)]
 struct Jobs {
     count: u32,
-    /// Of each job.
     bytes: u32,
 }
 
@@ -130,7 +127,6 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Jobs of one size, among extensions.
 fn of_size(bench: &Bench, weir: &Weir, native: &Native, jobs: Jobs) -> Result<Vec<Figure>> {
     let case = format!("{} KB, {READERS_OF_SIZES} readers", jobs.bytes / 1000);
     let split = Split::of(Mix::Extensions, READERS_OF_SIZES);

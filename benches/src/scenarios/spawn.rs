@@ -32,7 +32,6 @@ const COMMAND: f64 = 1.0 / 40.0;
 
 const START_TO_END: &str = "start to end";
 
-/// The program that does nothing.
 const EMPTY: &str = "empty";
 
 fn run(bench: &Bench) -> Result<Vec<Figure>> {
@@ -48,7 +47,6 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Extensions, tokio's tasks and processes in turns.
 fn extensions(bench: &Bench, processes: &Processes, tasks: &Tasks, rounds: usize) -> Result<Vec<Figure>> {
     let scale = bench.scale;
     let (starts, spawns) = (scale.pick(2000, 500, 5), scale.pick(500_000, 200_000, 1000));
@@ -77,7 +75,6 @@ fn extensions(bench: &Bench, processes: &Processes, tasks: &Tasks, rounds: usize
     ])
 }
 
-/// Commands and processes in turns.
 fn commands(command: &OneHook, processes: &Processes, scale: Scale, rounds: usize) -> Result<Vec<Figure>> {
     let runs = scale.pick(10_000, 5000, 5);
     let (mut whole, mut hook, mut process) = (Vec::new(), Vec::new(), Vec::new());

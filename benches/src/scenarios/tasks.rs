@@ -9,7 +9,6 @@ use std::{
 use anyhow::{Context, Result};
 use tokio::{runtime, sync::oneshot};
 
-/// Longer than any measurement.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A thread with a runtime that has timers and sockets, like Main's. Dropped, it ends its tasks and itself.
@@ -37,7 +36,6 @@ impl Worker {
         let _detached = self.runtime.spawn(task);
     }
 
-    /// Runs a future there to its end.
     pub(super) fn run<T: Send + 'static>(&self, task: impl Future<Output = T> + Send + 'static) -> Result<T> {
         let (tell, told) = mpsc::sync_channel(1);
         self.spawn(async move {

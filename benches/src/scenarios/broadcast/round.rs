@@ -11,7 +11,6 @@ use crate::{
     usage,
 };
 
-/// The packets of a round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packets {
     pub(super) count: u32,
@@ -20,7 +19,6 @@ pub(super) struct Packets {
     pub(super) interval: Option<Duration>,
 }
 
-/// A distributor of packets.
 pub(super) trait Side {
     /// Publishes one on this thread. Unless the packets are `paced`, waits until all subscribers have room.
     fn publish(&mut self, packet: Bytes, paced: bool) -> Result<()>;

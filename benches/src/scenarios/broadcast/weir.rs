@@ -28,9 +28,7 @@ const STALLED_CAPACITY: u32 = 64;
 pub(super) struct Weir {
     main: Main,
     subscribers: u32,
-    /// Subscribers that receive.
     receiving: u32,
-    /// Paced packets.
     published: u64,
     /// Packets shed for the stalled subscriber.
     shed: u64,

@@ -90,7 +90,6 @@ async fn round(hooks: &HookDir, nodes: u32) -> Result<Duration> {
     Ok(start.elapsed())
 }
 
-/// The handler's answer on the worker: nanoseconds.
 async fn answer(hooks: Option<HookDir>, nodes: &[u8]) -> Result<Bytes> {
     let hooks = hooks.context("the hooks are not open yet")?;
     let time = round(&hooks, u32::from_le_bytes(nodes.try_into()?)).await?;

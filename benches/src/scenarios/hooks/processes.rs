@@ -30,7 +30,6 @@ impl Processes {
         Ok(start.elapsed())
     }
 
-    /// The output of the last one.
     fn run(&self, node: &str) -> Result<Vec<u8>> {
         let mut last = Vec::new();
         for hook in &self.hooks {

@@ -50,7 +50,6 @@ impl Site {
         Ok(site)
     }
 
-    /// The hooks may write here and nowhere else.
     pub(super) fn config(&self) -> Result<HookDirConfig> {
         let mut config = HookDirConfig::new(self.hooks());
         config.limits.cpu_share = CpuShare::WHOLE;
@@ -74,7 +73,6 @@ impl Site {
         }
     }
 
-    /// Each node must have its file.
     pub(super) fn check(&self, nodes: u32) -> Result<()> {
         let files = self.files();
         for node in (0..nodes).map(node) {
@@ -99,7 +97,6 @@ pub(super) fn copy_hook(guests: &Guests, hook: &str, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The output of the last hook.
 pub(super) fn ensure_hello(stdout: &[u8], node: &str) -> Result<()> {
     let said = String::from_utf8_lossy(stdout);
     ensure!(said.trim_end() == format!("hello {node}"), "`{node}` was told {said:?}");

@@ -35,7 +35,6 @@ impl Pieces {
     }
 }
 
-/// Measures them without other load.
 pub(in crate::scenarios) fn measure(bench: &Bench) -> Result<Pieces> {
     let [counting, dividing, chasing] = ["count", "divide", "chase"].map(|work| slice(bench, work));
     let (stall, filled) = stall(bench)?;
@@ -62,7 +61,6 @@ fn slice(bench: &Bench, work: &str) -> Result<f64> {
     Ok(median(times.collect::<Result<_>>()?))
 }
 
-/// The time to fill all memory, and its bytes.
 fn stall(bench: &Bench) -> Result<(f64, u64)> {
     let host = probe(bench.guests.of_kind("fills", "probe")?)?;
     host.start_all(["fills"])?;

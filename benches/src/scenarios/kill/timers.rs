@@ -20,7 +20,6 @@ use weir_host::{Builder, Main, Service, blocking::wait};
 
 use crate::scenarios::client::wait_until;
 
-/// The resolution of the timers.
 const TICK: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
@@ -47,7 +46,6 @@ impl Wake for Fired {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // It fires once.
         self.0.get_or_init(SystemTime::now);
     }
 }
@@ -76,7 +74,6 @@ impl Timers {
         Instant::now() - into_tick + TICK + TICK / 5
     }
 
-    /// A timer that ends then.
     pub(super) fn at(&self, end: Instant) -> Result<Timer> {
         Timer::new(&self.worker, end)
     }

@@ -48,7 +48,6 @@ async fn ended(pairs: u32, pair: impl Fn() -> JoinHandle<Result<()>>) -> Result<
 /// One calls, within a deadline; the other answers.
 fn callers(exchanges: u32) -> JoinHandle<Result<()>> {
     let (mut caller, echo) = server();
-    // It ends with the other one.
     let _pong = tokio::spawn(echo);
     tokio::spawn(async move {
         for number in 0..exchanges {
@@ -64,7 +63,6 @@ fn callers(exchanges: u32) -> JoinHandle<Result<()>> {
 fn two_channels(exchanges: u32) -> JoinHandle<Result<()>> {
     let (there, came) = async_channel::bounded(1);
     let (back, heard) = async_channel::bounded(1);
-    // It ends with the other one.
     let _pong = tokio::spawn(pong(came, back));
     tokio::spawn(ping(there, heard, exchanges))
 }
@@ -86,7 +84,6 @@ async fn pong(came: Receiver<u8>, back: Sender<u8>) {
     }
 }
 
-/// A Main with these pairs.
 fn weir(bench: &Bench, pairs: u32) -> Result<Embedder> {
     let pings = (0..pairs).map(|pair| {
         let mut ping = extension(bench, "ping", "caller", pair)?;

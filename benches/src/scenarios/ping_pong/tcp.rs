@@ -22,11 +22,9 @@ const DESCRIPTORS: u64 = 2 * 2 * 1000 + 1000;
 /// The target for connections spread over many extensions, over the baseline.
 const TARGET: f64 = 2.0;
 
-/// How connections are spread over extensions.
 #[derive(Clone, Copy, Debug)]
 struct Spread {
     extensions: u32,
-    /// Of each extension.
     connections: u32,
     /// Of each connection, in a round of a full run.
     exchanges: u32,
@@ -77,7 +75,6 @@ pub(super) fn run(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// A Main with connected extensions.
 #[derive(Debug)]
 struct Weir {
     extensions: u32,

@@ -51,7 +51,6 @@ impl Native {
     }
 }
 
-/// A request on its way to the router.
 #[derive(Debug)]
 struct Addressed {
     contract: &'static str,

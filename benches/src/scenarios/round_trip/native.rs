@@ -68,7 +68,6 @@ pub(in crate::scenarios) fn server() -> (Caller, impl Future<Output = ()> + Send
     (Caller { requests, next: 0, within: Some(PATIENCE) }, echo)
 }
 
-/// A request to a server with many callers.
 #[derive(Debug)]
 #[expect(dead_code, reason = "the echo has no use for what every request says of itself")]
 struct Request {

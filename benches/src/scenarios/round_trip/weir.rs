@@ -21,7 +21,6 @@ pub(super) struct Weir {
 }
 
 impl Weir {
-    /// With the echo of that component.
     pub(super) fn start(bench: &Bench, component: &str) -> Result<Self> {
         let mut echo = bench.guests.echo()?;
         echo.component = ComponentSource::Path(bench.guests.component(component));

@@ -23,7 +23,6 @@ pub(super) fn share(index: u32, writers: u32, jobs: u32) -> impl Iterator<Item =
 #[derive(Debug)]
 pub(super) struct Came {
     bits: Vec<u8>,
-    /// Bytes of each job.
     bytes: u32,
 }
 

@@ -117,7 +117,6 @@ impl Weir {
         jobs::round(took, &came, jobs)
     }
 
-    /// The time at which the last job was done.
     fn end(&self, last: &mut Subscriber, writers: u32) -> Result<Instant> {
         for _ in 0..writers {
             wait_for(PATIENCE, last.next())?.flatten().context("the jobs do not come to an end")?;

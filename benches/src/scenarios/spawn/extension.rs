@@ -16,7 +16,6 @@ use weir_host::{
 
 use crate::{guests::Guests, scenarios::tasks::PATIENCE};
 
-/// The one that ends at once.
 const BRIEF: &str = "brief";
 
 /// A Main with an extension that ends at once, and another that holds the program of both.
@@ -74,7 +73,6 @@ impl Brief {
         Ok((time, after.cpu - before.cpu))
     }
 
-    /// Starts by a handler on Main's own thread.
     pub(super) fn on_the_worker(&self, count: u32) -> Result<Duration> {
         let options = CallOptions::default().timeout(PATIENCE);
         let count = count.to_le_bytes().to_vec();

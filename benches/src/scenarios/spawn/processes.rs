@@ -11,7 +11,6 @@ use anyhow::{Context, Result, ensure};
 use super::{EMPTY, each};
 use crate::{guests::Guests, scale::Scale};
 
-/// Processes of the program that does nothing.
 #[derive(Debug)]
 pub(super) struct Processes(PathBuf);
 

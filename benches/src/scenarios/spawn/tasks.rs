@@ -23,7 +23,6 @@ const CASES: [(&str, u32, [u32; 3], [u32; 3]); 2] = [
     ("a task in a guest, 1000 at once", 1000, [100_000, 50_000, 1000], [500_000, 200_000, 1000]),
 ];
 
-/// An extension and a thread that spawn the same tasks.
 #[derive(Debug)]
 pub(super) struct Tasks {
     main: Main,
@@ -84,7 +83,6 @@ impl Tasks {
     }
 }
 
-/// As the guest does.
 async fn spawn(times: u32, at_once: u32) -> Result<(Duration, u32)> {
     let start = Instant::now();
     let mut ended = 0;

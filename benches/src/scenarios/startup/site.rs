@@ -22,7 +22,6 @@ pub(super) struct Extension {
 }
 
 impl Site {
-    /// With this many of the extensions.
     pub(super) fn new(guests: &Guests, count: usize) -> Result<Self> {
         let dir = tempfile::tempdir().context("cannot make a directory")?;
         fs::create_dir(dir.path().join("data")).context("cannot make a directory")?;
@@ -45,7 +44,6 @@ impl Site {
         Ok(site)
     }
 
-    /// In the order in which they can be started.
     pub(super) fn extensions(&self) -> &[Extension] {
         &self.extensions
     }

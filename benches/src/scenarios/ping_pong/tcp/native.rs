@@ -44,7 +44,6 @@ async fn echo(mut stream: TcpStream) -> Result<()> {
     }
 }
 
-/// A thread with connections.
 #[derive(Debug)]
 pub(super) struct Native {
     worker: Worker,
