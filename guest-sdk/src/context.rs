@@ -54,7 +54,6 @@ pub(crate) struct InHand {
 }
 
 impl InHand {
-    /// None until the time of delivery is known.
     pub(crate) fn deadline(&self) -> Option<Duration> {
         Some(self.received.get()?.saturating_add(self.remaining))
     }

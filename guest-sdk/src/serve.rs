@@ -45,7 +45,6 @@ pub(crate) struct Server {
     stopping: bool,
 }
 
-/// The event that ended a wait.
 enum Next {
     Done(Done),
     Inbox,

@@ -13,11 +13,9 @@ use futures_util::{StreamExt, future::LocalBoxFuture, stream::FuturesUnordered};
 use crate::{Error, context::InHand, host::Host};
 
 pub(crate) enum Task {
-    /// Of a request.
     Request(Rc<InHand>, LocalBoxFuture<'static, Result<Vec<u8>, Error>>),
     /// Of events or of a job: no caller waits for them.
     Unanswered(LocalBoxFuture<'static, ()>),
-    /// The extension's own.
     Background(LocalBoxFuture<'static, Result<(), Error>>),
 }
 

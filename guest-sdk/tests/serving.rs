@@ -22,7 +22,6 @@ const PROXY: Contract = Contract::new("proxy@1");
 const FORWARD: Operation<u64, u64> = PROXY.operation("forward");
 /// Answers by itself.
 const DOUBLE: Operation<u64, u64> = PROXY.operation("double");
-/// Calls `slow@1` and gives up at once.
 const GIVE_UP: Operation<Empty, Empty> = PROXY.operation("give-up");
 /// Milliseconds left, at first and after a second.
 const REMAINING: Operation<Empty, (u128, u128)> = PROXY.operation("remaining");

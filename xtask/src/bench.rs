@@ -30,7 +30,6 @@ pub(crate) struct Arguments {
     compare: Vec<PathBuf>,
 }
 
-/// Measures, or compares what was measured.
 pub(crate) fn bench(arguments: &Arguments) -> Result<()> {
     if !arguments.compare.is_empty() {
         return run(build()?.arg("--compare").args(&arguments.compare));
@@ -77,7 +76,6 @@ pub(crate) fn program() -> Result<Command> {
     Ok(program)
 }
 
-/// The program of a device.
 pub(crate) fn device() -> Result<PathBuf> {
     // Alone: a build with other packages would turn on their compiler feature.
     run(&mut cargo(["build", "--profile", "device", "--package", "weir-device"])?)?;

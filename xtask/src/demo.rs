@@ -81,7 +81,6 @@ pub(crate) fn check_c_guest(component: &Path) -> Result<()> {
     main.shut_down()
 }
 
-/// The answers of the extensions.
 #[derive(Debug)]
 struct Answers {
     memory: Value,

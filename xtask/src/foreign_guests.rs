@@ -12,7 +12,6 @@ use crate::run::{cargo, output};
 /// The first release, as in `go1.21`, with `wasip1` and `//go:wasmimport`.
 const OLDEST_GO: u32 = 21;
 
-/// Whether Go is installed and knows WASI.
 pub(crate) fn has_go() -> bool {
     let version = output(Command::new("go").args(["env", "GOVERSION"])).unwrap_or_default();
     let minor = version.trim().strip_prefix("go1.").and_then(|rest| rest.split(['.', 'r', 'b', '-']).next());

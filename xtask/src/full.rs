@@ -22,10 +22,8 @@ use crate::{
 /// The kept passes, from the root of the workspace.
 const RECORD: &str = "docs/tested.md";
 
-/// Tests that run on demand.
 struct Group {
     name: &'static str,
-    /// Text for the list of groups.
     about: &'static str,
     /// Files and folders, from the root of the workspace. A change voids the kept pass, so this lists only
     /// what this group alone tests.
@@ -88,7 +86,6 @@ pub(crate) fn run(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Prints every group, and whether its kept pass still holds.
 pub(crate) fn list() -> Result<()> {
     let record = read()?;
     for group in &GROUPS {
@@ -101,7 +98,6 @@ pub(crate) fn list() -> Result<()> {
     Ok(())
 }
 
-/// Fails if the kept pass of any group is void.
 pub(crate) fn check() -> Result<()> {
     let record = read()?;
     let (mut void, root) = (Vec::new(), root()?);

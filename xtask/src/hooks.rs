@@ -50,14 +50,12 @@ struct Hook {
 }
 
 impl Hook {
-    /// The parameter.
     fn exits_with(&self, code: u8) -> String {
         let (variable, before) = self.told_by;
         format!("{variable}={before}{code}")
     }
 }
 
-/// Hooks that run one after the other.
 struct Directory {
     weir: PathBuf,
     dir: PathBuf,
@@ -65,7 +63,6 @@ struct Directory {
 }
 
 impl Directory {
-    /// Runs them with this parameter and returns the report.
     fn run(&self, parameter: &str) -> Result<Value> {
         let output = Command::new(&self.weir)
             .args(["hooks", "run", "--json", "--param", "NODE=n1", "--param", parameter])

@@ -9,7 +9,6 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-/// The root of the workspace.
 pub(crate) fn root() -> Result<&'static Path> {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in no workspace")
 }
@@ -19,14 +18,12 @@ pub(crate) fn target_dir() -> Result<PathBuf> {
     Ok(root()?.join("target"))
 }
 
-/// A cargo command in the workspace.
 pub(crate) fn cargo<I: AsRef<OsStr>>(arguments: impl IntoIterator<Item = I>) -> Result<Command> {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root()?).env("CARGO_TARGET_DIR", target_dir()?);
     Ok(command)
 }
 
-/// Runs a command to its end.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("cannot run {}", shown(command)))?;
     ensure!(status.success(), "{} failed: {status}", shown(command));

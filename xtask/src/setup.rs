@@ -57,7 +57,6 @@ pub(crate) fn install(needs: &[&'static Need]) -> Result<Vec<&'static Need>> {
     Ok(missing)
 }
 
-/// The shell line that installs them.
 pub(crate) fn line(missing: &[&Need]) -> String {
     format!("sudo apt-get install --no-install-recommends {}", packages(missing).join(" "))
 }

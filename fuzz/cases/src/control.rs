@@ -16,7 +16,6 @@ use crate::{
     stage::{PATIENCE, Stage, echo_component},
 };
 
-/// Steps of one input.
 const MOST_STEPS: usize = 16;
 
 const FILE: &str = r#"
@@ -49,7 +48,6 @@ restart.policy = "never"
 
 #[derive(Debug, Arbitrary)]
 enum Step<'a> {
-    /// Sends a request and reads the answer.
     Ask(Request<'a>),
     /// Sends bytes, closes its side, and reads the answers.
     Send(&'a [u8]),

@@ -68,14 +68,12 @@ pub(crate) fn limits() -> Limits {
     limits
 }
 
-/// An extension of this component, without automatic restarts.
 pub(crate) fn extension(dir: &TempDir, id: &str, component: &[u8]) -> ExtensionConfig {
     let path = dir.path().join(format!("{id}.wasm"));
     fs::write(&path, component).unwrap();
     extension_at(id, path)
 }
 
-/// An extension of this file.
 pub(crate) fn extension_at(id: &str, path: PathBuf) -> ExtensionConfig {
     let mut extension = ExtensionConfig::new(id.parse().unwrap(), path);
     extension.limits = limits();

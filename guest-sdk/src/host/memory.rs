@@ -34,7 +34,6 @@ use crate::{
     testing::{Clock, Published},
 };
 
-/// A request's default time.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The test's number, and the extension's.

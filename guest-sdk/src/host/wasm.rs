@@ -165,7 +165,6 @@ impl Host {
         })
     }
 
-    /// Time since the start.
     pub(crate) fn now(&self) -> Duration {
         self.started.elapsed()
     }

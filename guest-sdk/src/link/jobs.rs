@@ -141,7 +141,6 @@ impl Jobs {
         Ok(number)
     }
 
-    /// Asks Main for as many jobs as are awaited.
     fn ask(&self, number: u32) -> Result<(), Error> {
         let wanted = self.with(number, |queue| {
             let waiting = queue.takers.iter().filter(|(_, taker)| matches!(taker, Taker::Waiting(_))).count();

@@ -30,7 +30,6 @@ pub(super) struct Events {
     any: Option<Rc<Lane>>,
 }
 
-/// One handler and the events that wait for it.
 struct Lane {
     handler: EventHandler,
     waiting: RefCell<VecDeque<(Peer, Event<Vec<u8>>)>>,

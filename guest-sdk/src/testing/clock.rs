@@ -37,7 +37,6 @@ impl Clock {
         Sleep { clock: self.clone(), place: (self.now().saturating_add(duration), number) }
     }
 
-    /// The first awaited moment.
     pub(super) fn next(&self) -> Option<Duration> {
         self.0.sleepers.borrow().first_key_value().map(|((at, _), _)| *at)
     }

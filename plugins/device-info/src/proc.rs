@@ -25,7 +25,6 @@ pub(crate) fn memory(text: &str) -> Result<Memory, &'static str> {
     })
 }
 
-/// `/proc/uptime`.
 pub(crate) fn uptime(text: &str) -> Result<Uptime, &'static str> {
     let mut words = text.split_whitespace();
     Ok(Uptime {
@@ -34,7 +33,6 @@ pub(crate) fn uptime(text: &str) -> Result<Uptime, &'static str> {
     })
 }
 
-/// `/proc/loadavg`.
 pub(crate) fn load(text: &str) -> Result<Load, &'static str> {
     let mut words = text.split_whitespace();
     Ok(Load {

@@ -11,25 +11,14 @@ use weir_sdk::Error;
 /// Longer than any of them: `/proc/cpuinfo` has about 1.5 KiB for each core.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// A file was not read, or not understood.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
     /// The system or the sandbox refused it.
     #[error("cannot read `{path}`: {source}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// A value is missing or malformed.
     #[error("`{path}` does not say {what}")]
-    Missing {
-        /// The file.
-        path: PathBuf,
-        /// The value.
-        what: &'static str,
-    },
+    Missing { path: PathBuf, what: &'static str },
 }
 
 /// The text of a file. Bytes that are not UTF-8 are replaced.
@@ -46,7 +35,6 @@ pub(crate) fn read(path: &Path) -> Result<String, ReadError> {
     }
 }
 
-/// Reads a file and parses it.
 pub(crate) fn parse<T>(
     path: &Path,
     parser: impl FnOnce(&str) -> Result<T, &'static str>,

@@ -25,7 +25,6 @@ weir_sdk::manifest! {
     publishes: &[settings::CHANGED.pattern()],
 }
 
-/// The prefix of the keys in storage.
 const STORED: &str = "settings/";
 
 const MAX_SETTINGS: usize = 1024;
@@ -51,7 +50,6 @@ fn extension() -> Extension<Device> {
         .on(settings::LIST, async |device: &Device, _: &Context, prefix| Ok(device.list(&prefix)))
 }
 
-/// The settings of the device, as stored.
 #[derive(Default)]
 struct Device {
     settings: RefCell<BTreeMap<String, Setting>>,

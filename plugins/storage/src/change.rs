@@ -13,14 +13,11 @@ const CHECKSUM: usize = 8;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Change<K = String, V = Box<RawValue>> {
-    /// The key has this value.
     Set(K, V),
-    /// The key has no value.
     Delete(K),
 }
 
 impl<K: AsRef<str> + Serialize, V: AsRef<RawValue> + Serialize> Change<K, V> {
-    /// The key that it changes.
     pub(crate) fn key(&self) -> &str {
         match self {
             Self::Set(key, _) | Self::Delete(key) => key.as_ref(),
@@ -36,7 +33,6 @@ impl<K: AsRef<str> + Serialize, V: AsRef<RawValue> + Serialize> Change<K, V> {
         self.key().len().saturating_add(value)
     }
 
-    /// Appends the line of this change.
     pub(crate) fn append_to(&self, lines: &mut Vec<u8>) -> serde_json::Result<()> {
         // In one step: growing step by step would take three times the memory of a large value.
         lines.reserve(self.bytes().saturating_add(64));
@@ -52,7 +48,6 @@ impl<K: AsRef<str> + Serialize, V: AsRef<RawValue> + Serialize> Change<K, V> {
 }
 
 impl Change {
-    /// Gives `key` the value.
     pub(crate) fn set(key: String, value: Box<RawValue>) -> serde_json::Result<Self> {
         // In JSON a newline is always between tokens, where a space means the same.
         let value = if value.get().contains('\n') {

@@ -31,7 +31,6 @@ const MAX_GROUP_BYTES: usize = 256 * 1024;
 
 type Outcome = Result<bool, CommitError>;
 
-/// The store, and the changes that wait.
 pub(crate) struct Commits {
     store: RefCell<Store>,
     waiting: RefCell<Group>,

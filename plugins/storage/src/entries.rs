@@ -15,11 +15,9 @@ pub(crate) struct Entries {
     bytes: usize,
 }
 
-/// Takes a change back.
 #[derive(Debug)]
 pub(crate) struct Undo(Change);
 
-/// There is no room for a change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{used} bytes of {allowed} would be used, each key taking {OVERHEAD} beside itself and its value")]
 pub(crate) struct Full {
@@ -42,12 +40,10 @@ impl Entries {
             .collect()
     }
 
-    /// Whether the key of a change has a value.
     pub(crate) fn contains(&self, change: &Change) -> bool {
         self.values.contains_key(change.key())
     }
 
-    /// Whether a change makes a difference.
     pub(crate) fn is_changed_by(&self, change: &Change) -> bool {
         match (self.values.get(change.key()), change) {
             (Some(old), Change::Set(_, new)) => old.get() != new.get(),
@@ -92,7 +88,6 @@ impl Entries {
         })
     }
 
-    /// Takes back the last change.
     pub(crate) fn undo(&mut self, Undo(change): Undo) {
         self.apply(change);
     }

@@ -25,7 +25,6 @@ const DAMAGED: &str = "log.damaged";
 /// A shorter log is not rewritten for its length.
 const MIN_REWRITE: u64 = 64 * 1024;
 
-/// The log, open for writing at its end.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     directory: PathBuf,
@@ -37,7 +36,6 @@ pub(crate) struct LogFile {
     is_sound: bool,
 }
 
-/// Damage of a log, now repaired.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Damage {
     /// Bytes of an unfinished line, dropped.

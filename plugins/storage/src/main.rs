@@ -67,7 +67,6 @@ fn extension(directory: impl Into<PathBuf>) -> Extension<Storage> {
 
 struct Storage {
     directory: PathBuf,
-    /// Set from the start on.
     commits: OnceCell<Commits>,
 }
 

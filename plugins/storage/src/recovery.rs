@@ -7,7 +7,6 @@ use crate::{MAX_KEY, MAX_VALUE, change::Change, entries::Entries};
 /// Longer than any line: the checksum, and JSON with up to six bytes for each byte of the key.
 const MAX_LINE: usize = MAX_VALUE + 6 * MAX_KEY + 64;
 
-/// The result of reading a log.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Recovery {
     /// The end of its last whole line.

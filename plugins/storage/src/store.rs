@@ -10,7 +10,6 @@ use crate::{
     log_file::{Damage, LogFile},
 };
 
-/// The entries, and the log that restores them.
 #[derive(Debug)]
 pub(crate) struct Store {
     entries: Entries,
@@ -18,13 +17,10 @@ pub(crate) struct Store {
     max_bytes: usize,
 }
 
-/// A change was not made.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum CommitError {
-    /// There is no room for it.
     #[error(transparent)]
     Full(#[from] Full),
-    /// It could not be written.
     #[error("cannot write the log: {0}")]
     Io(Rc<io::Error>),
 }

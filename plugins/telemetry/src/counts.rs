@@ -13,7 +13,6 @@ use crate::minute::Minute;
 /// Topics with counts of their own. Bounded so that a snapshot, with topics of 256 bytes, is under 64 KiB.
 const MAX_TOPICS: usize = 128;
 
-/// Events, by topic.
 #[derive(Debug)]
 pub(crate) struct Counts {
     totals: Totals,
@@ -38,7 +37,6 @@ struct Total {
 }
 
 impl Counts {
-    /// Counts from now on.
     pub(crate) fn new() -> Self {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let totals = Totals { since: Some(now.as_secs()), ..Totals::default() };
@@ -53,7 +51,6 @@ impl Counts {
         }
     }
 
-    /// Adds the counts from before the start.
     pub(crate) fn add_all(&mut self, earlier: Totals) {
         self.totals.since = self.totals.since.min(earlier.since.or(self.totals.since));
         self.totals.other.add(earlier.other);

@@ -30,7 +30,6 @@ weir_sdk::manifest! {
     subscribes: &[">"],
 }
 
-/// The key in storage.
 const STORED: &str = "telemetry/counts";
 
 /// The default of `save-after-s`.

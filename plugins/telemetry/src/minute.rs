@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-/// Seconds that are counted together.
 const SLOT_SECONDS: u64 = 5;
 
 const SLOTS: usize = 12;

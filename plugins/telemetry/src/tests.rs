@@ -31,7 +31,6 @@ fn fake_storage(main: &Harness, stored: &Stored) {
     });
 }
 
-/// Topics with their counts and losses.
 fn counts(main: &Harness) -> Vec<(String, u64, u64)> {
     let topics = main.call(SNAPSHOT, &Empty {}).unwrap().topics;
     topics.into_iter().map(|topic| (topic.topic, topic.count, topic.lost)).collect()

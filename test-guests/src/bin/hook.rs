@@ -45,7 +45,6 @@ fn task() -> Result<String, String> {
     Ok(env::var(format!("DO_{place}")).or_else(|_| env::var("DO")).unwrap_or_else(|_| "ok".to_owned()))
 }
 
-/// Obeys a command, and returns the text to print.
 fn obey(task: &str) -> Result<String, String> {
     let (task, rest) = word(task);
     match task {

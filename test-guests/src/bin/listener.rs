@@ -17,7 +17,6 @@ use weir_sdk::raw::{
     config, events, lifecycle,
 };
 
-/// Longer than any test.
 const DAY: u64 = 86_400_000_000_000;
 
 #[derive(Debug, Default)]

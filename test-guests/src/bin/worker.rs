@@ -34,7 +34,6 @@ use weir_sdk::raw::{
     queues::{self, Taking},
 };
 
-/// Longer than any test.
 const DAY: u64 = 86_400_000_000_000;
 
 fn main() -> ExitCode {

@@ -8,7 +8,6 @@ use anyhow::{Context, Result, ensure};
 /// threads of the blocking pool, which wait 10 s for more work.
 const SETTLING: Duration = Duration::from_secs(17);
 
-/// Time without any activity.
 const WATCHED: Duration = Duration::from_secs(10);
 
 /// Waits until the process is idle and then watches it: no thread may wake up, or use a tick of the

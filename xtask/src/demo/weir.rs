@@ -15,7 +15,6 @@ use crate::run::{cargo, output, run, target_dir};
 /// Time for Main to answer after its start. It compiles its extensions meanwhile.
 const UP_WITHIN: Duration = Duration::from_secs(120);
 
-/// Time for Main to end after a request to.
 const DOWN_WITHIN: Duration = Duration::from_secs(30);
 
 /// Builds the command with all features, and returns its path.
@@ -84,13 +83,11 @@ impl RunningWeir {
         output(&mut self.command(arguments))
     }
 
-    /// Calls a contract with JSON.
     pub(crate) fn call(&self, contract: &str, operation: &str, arguments: &Value) -> Result<Value> {
         let answer = self.run(&["call", contract, operation, &arguments.to_string()])?;
         serde_json::from_str(&answer).with_context(|| format!("`{contract}` answered no JSON: {answer}"))
     }
 
-    /// Asks it to shut down, and waits until it has ended.
     pub(crate) fn shut_down(&mut self) -> Result<()> {
         self.run(&["shutdown"])?;
         let deadline = Instant::now() + DOWN_WITHIN;

@@ -14,7 +14,6 @@ use crate::run::output;
 /// Digits of a hash in the record.
 const DIGITS: usize = 16;
 
-/// A hash for each input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Inputs(pub(super) BTreeMap<String, String>);
 

@@ -17,10 +17,8 @@ the change. `cargo xtask test --full` lists the groups.
 | --- | --- | --- | --- | --- | --- |
 ";
 
-/// The content of an empty cell.
 const NONE: &str = "-";
 
-/// A pass of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pass {
     pub(super) group: String,
@@ -40,7 +38,6 @@ impl Record {
         self.0.iter().find(|pass| pass.group == group)
     }
 
-    /// Replaces the group's earlier pass.
     pub(super) fn put(&mut self, pass: Pass) {
         self.0.retain(|other| other.group != pass.group);
         self.0.push(pass);

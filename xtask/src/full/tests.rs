@@ -12,7 +12,6 @@ const GROUP: Group = Group {
     run: || Ok(Vec::new()),
 };
 
-/// A repository with the inputs of the group, committed.
 fn repository() -> TempDir {
     let dir = TempDir::new().unwrap();
     git(dir.path(), &["init", "--quiet"]);

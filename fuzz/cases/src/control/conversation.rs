@@ -57,7 +57,6 @@ impl Conversation {
         heard
     }
 
-    /// Sends bytes, and reads the answers.
     fn send(&mut self, bytes: &[u8]) {
         let Some(mut stream) = self.connect() else { return };
         let _closed = stream.write_all(bytes);

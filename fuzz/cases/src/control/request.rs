@@ -15,7 +15,6 @@ pub(super) struct Request<'a> {
 
 #[derive(Debug, Arbitrary)]
 enum Method {
-    /// The method of the route.
     Fitting,
     Get,
     Post,

@@ -14,7 +14,6 @@ thread_local! {
     static CACHED: Cached = Cached::new();
 }
 
-/// A Main with an extension in its cache.
 struct Cached {
     stage: Stage,
     /// The path and the content of the entry.

@@ -19,7 +19,6 @@ use crate::{Contract, Error, Manifest, host::Request, testing::Clock};
 
 pub(crate) type Fake = Rc<dyn Fn(Vec<u8>) -> LocalBoxFuture<'static, Result<Vec<u8>, Error>>>;
 
-/// A request to the extension.
 #[derive(Debug)]
 pub(super) struct Asked {
     deadline: Duration,
@@ -73,7 +72,6 @@ impl Host {
         self.0.fakes.borrow_mut().insert((contract, operation.to_owned()), fake);
     }
 
-    /// Puts a request into the extension's inbox.
     pub(crate) fn ask(
         &self,
         contract: Contract,
@@ -179,7 +177,6 @@ impl Host {
     }
 }
 
-/// A request of the extension to a fake.
 pub(super) struct UnderWay {
     id: MessageId,
     outcome: LocalBoxFuture<'static, Result<Vec<u8>, WitError>>,

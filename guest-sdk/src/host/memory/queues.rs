@@ -25,7 +25,6 @@ pub(super) struct Queues {
 struct Queue {
     name: String,
     waiting: VecDeque<Job>,
-    /// Jobs that the extension has asked for.
     asked: u32,
 }
 
@@ -34,7 +33,6 @@ impl Queues {
         self.queues.iter().any(Queue::is_readable)
     }
 
-    /// Hands over the next job that was asked for.
     pub(super) fn take(&mut self) -> Option<Job> {
         let queue = self.queues.iter_mut().find(|queue| queue.is_readable())?;
         queue.asked -= 1;
@@ -137,7 +135,6 @@ impl Host {
         self.put_as(TEST, number, payload).map(JobId)
     }
 
-    /// Takes out the waiting jobs of a queue.
     pub(crate) fn drain(&self, queue: &str) -> Vec<Vec<u8>> {
         let mut inbox = self.0.inbox.borrow_mut();
         let queues = inbox.queues();

@@ -91,7 +91,6 @@ impl Host {
         self.0.inbox.borrow_mut().push(Message::Event(Event { subscription, topic, ..event }));
     }
 
-    /// Keeps a value for later subscriptions.
     pub(crate) fn retain(&self, topic: &str, payload: &[u8]) {
         let mut topics = self.0.topics.borrow_mut();
         let known = topics.entry(topic.to_owned()).or_default();

@@ -7,7 +7,6 @@ use serde_json::{json, value::to_raw_value};
 
 use crate::{change::Change, entries::Entries, recovery::recover, store::Store};
 
-/// The expected keys and values.
 type Model = BTreeMap<String, String>;
 
 fn change() -> impl Strategy<Value = Change> {

@@ -18,7 +18,6 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Reports the start of this instance.
     pub(crate) fn begin() -> Result<(Self, Begun), String> {
         let open = |operation| requests::open(LEDGER, operation, None).map_err(text);
         let ledger = Self {
@@ -44,7 +43,6 @@ impl Ledger {
         call(self.report, report)
     }
 
-    /// Reports a broken promise.
     pub(crate) fn complain(&self, fault: &str) -> Result<(), String> {
         call(self.complain, &fault)
     }

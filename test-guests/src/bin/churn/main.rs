@@ -43,7 +43,6 @@ fn run() -> Result<(), String> {
     }
 }
 
-/// Ends this instance, if the deed says so.
 fn end(ledger: &Ledger, deed: Deed) {
     match deed {
         Deed::Answer => {}

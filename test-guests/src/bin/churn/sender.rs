@@ -33,7 +33,6 @@ const BEFORE_ITS_OWN_DEATH: u32 = 4000;
 /// One event of this many kills its receivers.
 const DEADLY_EVENTS: u32 = 500;
 
-/// Requests of one report.
 const REPORTED: usize = 64;
 
 pub(crate) fn run(ledger: &Ledger, begun: &Begun, window: usize) -> Result<(), String> {
@@ -231,7 +230,6 @@ fn overtakes(to: usize) -> usize {
 }
 
 impl Sent {
-    /// Whether its time has passed.
     fn is_due(&self) -> bool {
         self.hurried.is_some_and(|(at, time)| at.elapsed() >= time)
     }

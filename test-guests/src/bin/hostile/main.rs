@@ -68,7 +68,6 @@ fn answer(request: &Request) {
     let _answered = channel::respond(request.id, answer.as_ref().map(String::as_bytes));
 }
 
-/// Runs the command line for a request.
 fn obey(line: &str, request: u64) -> Result<String, String> {
     let (command, rest) = word(line);
     work::run(command, rest)

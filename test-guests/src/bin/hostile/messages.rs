@@ -87,7 +87,6 @@ fn answer_late(request: u64) -> Result<String, String> {
     Ok(String::new())
 }
 
-/// Answers with an error of that many bytes.
 fn large_error(request: u64, bytes: usize) -> String {
     let error = weir_sdk::raw::types::HandlerError { code: "x".repeat(bytes), message: "y".repeat(bytes) };
     println!("{:?}", channel::respond(request, Err(&error)));

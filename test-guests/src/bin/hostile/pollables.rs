@@ -13,7 +13,6 @@ use weir_sdk::raw::{channel, events, lifecycle};
 
 use crate::Outcome;
 
-/// Longer than any test.
 const DAY: u64 = 86_400_000_000_000;
 
 pub(crate) fn run(command: &str, rest: &str) -> Outcome {

@@ -139,12 +139,10 @@ fn spin() -> ! {
     }
 }
 
-/// A few instructions, `times` times.
 fn burn(times: u64) -> u64 {
     (0..times).fold(0, |sum, number| black_box(sum ^ number))
 }
 
-/// Recurses to this depth.
 #[inline(never)]
 fn nest(depth: u64) -> u64 {
     if depth == 0 { 0 } else { black_box(nest(black_box(depth - 1))) + 1 }

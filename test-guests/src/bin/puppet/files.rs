@@ -8,7 +8,6 @@ use std::{
 use test_guests::words::{number, word};
 use weir_sdk::FileWriter;
 
-/// Runs `command`, if it is one of these.
 pub(crate) fn run(command: &str, rest: &str) -> Option<Result<String, String>> {
     let (path, more) = word(rest);
     let outcome = match command {
