@@ -5204,7 +5204,7 @@ pub mod weir {
             }
             #[allow(unused_unsafe, clippy::all)]
             /// Publishes an event to all subscribers of its topic. First it delivers to each subscription with
-            /// room. Then it waits for room in full subscriptions whose policy is `block`, for as long as the
+            /// room. Then it waits for room in full subscriptions with the policy `block`, for as long as the
             /// options say.
             ///
             /// Fails with `permission-denied` if `publishes` does not cover the topic, with `too-large` or with
