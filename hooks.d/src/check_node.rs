@@ -1,4 +1,4 @@
-//! Fails for a node that must have no more hooks: its `$NODE_STATE` is `retired`.
+//! Fails for a node that is to have no more hooks: one whose `$NODE_STATE` is `retired`.
 
 use std::{env, process::ExitCode};
 

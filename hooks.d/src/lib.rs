@@ -1,4 +1,4 @@
-//! Common parts of the example hooks: their directory and their node.
+//! What the example hooks have in common: where they work, and for whom.
 
 use std::{env, fmt::Display, path::PathBuf, process::ExitCode};
 
