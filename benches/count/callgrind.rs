@@ -1,4 +1,4 @@
-//! Runs this program under valgrind's `callgrind` and reads how many instructions it took.
+//! Counts the instructions of this program under valgrind's `callgrind`.
 
 use std::{env, fs, io::ErrorKind, path::Path, process::Command};
 
@@ -10,15 +10,14 @@ use crate::{
     work::{Artifacts, Case},
 };
 
-/// Each case is done so many times, and once more so many times. What the second takes more than the first is
-/// that of the difference, without what it takes to start and to end.
+/// Each case runs with both counts. Their difference is free of start and end.
 const OPERATIONS: [u32; 2] = [200, 8200];
 
-/// What is counted as a call alone. How far libc looks for memory depends on what was freed where while Main started,
-/// which is never the same twice, and can be four hundredths of a number.
+/// Counted as the call alone. How far libc searches for memory depends on what Main freed at start; that
+/// differs between runs by up to four per cent of a number.
 const NOT_INSIDE: [&str; 5] = ["malloc", "calloc", "realloc", "posix_memalign", "free"];
 
-/// Counts every case; leaves a profile of each in `profiles`.
+/// Counts every case. Leaves a profile of each in `profiles`.
 pub(crate) fn count(guests: &Path, profiles: &Path) -> Result<Kept> {
     fs::create_dir_all(profiles).with_context(|| format!("cannot make `{}`", profiles.display()))?;
     let dir = tempfile::tempdir().context("cannot make a directory")?;
@@ -35,14 +34,13 @@ pub(crate) fn count(guests: &Path, profiles: &Path) -> Result<Kept> {
     Case::value_variants().iter().map(count).collect()
 }
 
-/// Instructions of the whole run.
 fn run(case: Case, operations: u32, artifacts: &Artifacts, profile: &Path) -> Result<u64> {
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--tool=callgrind", "--quiet"]);
     valgrind.arg(format!("--callgrind-out-file={}", profile.display()));
-    // At the entry of such a function counting ends, and at its end it goes on.
+    // Counting stops at the entry of such a function and resumes at its end.
     valgrind.args(NOT_INSIDE.map(|function| format!("--toggle-collect={function}")));
-    // After those, which turn it off.
+    // After those options, which turn it off.
     valgrind.arg("--collect-atstart=yes");
     valgrind.arg(env::current_exe()?).arg("work").args([case.name(), operations.to_string()]);
     valgrind.arg("--artifacts").arg(artifacts.dir());

@@ -1,8 +1,8 @@
-//! A clock that goes on with its readings, in place of libc's.
+//! A clock that advances with each reading, in place of libc's.
 //!
-//! What Main does depends on the time in places: it looks at its timers, for one, whenever extensions have run for a
-//! tenth of a millisecond. Under valgrind all takes some fifty times as long, and on each machine another time. By
-//! this clock each thing happens as often as when nothing is counted, and as often each time.
+//! Main's work depends on time in places: for example, it looks at its timers after extensions have run for a
+//! tenth of a millisecond. Valgrind slows everything about fifty times, differently on each machine. With
+//! this clock, each thing happens as often as without counting, and equally often in each run.
 
 use std::{
     ffi::c_int,
@@ -11,14 +11,14 @@ use std::{
 
 use rustix::time::Timespec;
 
-/// Nanoseconds from one reading to the next: about as many as in a round trip that nobody counts.
+/// Nanoseconds between readings: about as many as in an uncounted round trip.
 const STEP: i64 = 250;
 
 const SECOND: i64 = 1_000_000_000;
 
 static READINGS: AtomicI64 = AtomicI64::new(0);
 
-/// Begins at zero, long before the kernel's: where a thread would wait until some time, that has passed already.
+/// Begins at zero, long before the kernel's clock: the end of every wait has passed already.
 #[expect(unsafe_code, reason = "what the standard library calls is found by its name")]
 #[unsafe(no_mangle)]
 extern "C" fn clock_gettime(_clock: c_int, time: &mut Timespec) -> c_int {

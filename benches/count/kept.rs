@@ -1,4 +1,4 @@
-//! The numbers that are kept, and what became of them since.
+//! The kept numbers, and their changes.
 
 use std::{collections::BTreeMap, fs, io::ErrorKind, path::Path};
 
@@ -6,23 +6,20 @@ use anyhow::{Context, Result, bail, ensure};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::{Deserialize, Serialize};
 
-/// By how many per cent a number may grow.
 const ALLOWED: u64 = 5;
 
 /// Instructions of one operation, by case.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Kept(BTreeMap<String, u32>);
 
-/// What became of one number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Verdict {
     /// None is kept.
     New,
-    /// By so many per cent, and not by more than is allowed.
+    /// Changed by this many per cent, within the allowed range.
     Held(f64),
-    /// By so many per cent.
     Grew(f64),
-    /// By so many per cent, as a negative number.
+    /// In per cent, negative.
     Fell(f64),
 }
 
@@ -33,7 +30,7 @@ impl FromIterator<(String, u32)> for Kept {
 }
 
 impl Kept {
-    /// Reads them; where there is no file, none is kept.
+    /// Reads the numbers. Without a file, none is kept.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let text = match fs::read_to_string(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::default()),
@@ -42,13 +39,11 @@ impl Kept {
         serde_json::from_str(&text).with_context(|| format!("`{}` is not what was kept", path.display()))
     }
 
-    /// Keeps them.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(self)? + "\n";
         fs::write(path, text).with_context(|| format!("cannot write `{}`", path.display()))
     }
 
-    /// What is kept beside what was counted now.
     pub(crate) fn table(&self, now: &Self) -> String {
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_header(["CASE", "KEPT", "NOW", "CHANGE"]);
@@ -63,11 +58,11 @@ impl Kept {
         table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
     }
 
-    /// What is to be said of numbers that fell by more than the others are allowed to grow.
+    /// A remark on numbers that fell by more than others may grow.
     ///
     /// # Errors
     ///
-    /// Fails if one grew by more than is allowed, or is not kept yet.
+    /// If a number grew by more than is allowed, or is not kept yet.
     pub(crate) fn judge(&self, now: &Self) -> Result<Option<String>> {
         let which = |wanted: fn(&Verdict) -> bool| {
             let verdicts = now.0.iter().map(|(case, count)| (case, self.verdict(case, *count)));

@@ -1,10 +1,10 @@
-//! Counts what Weir's hot path takes in instructions, which do not depend on how busy the machine is, and tells
-//! what grew since they were last kept.
+//! Counts the instructions of Weir's hot path, independently of other load, and reports growth over the kept
+//! numbers.
 //!
-//! `cargo xtask instructions` builds this program and the extensions that it runs, and passes its arguments on.
-//! It counts by running itself under valgrind's `callgrind`.
+//! `cargo xtask instructions` builds this program and its extensions, and passes its arguments on. It runs
+//! itself under valgrind's `callgrind`.
 
-#![expect(clippy::print_stdout, reason = "the numbers are for whoever runs it")]
+#![expect(clippy::print_stdout, reason = "the numbers are for the user")]
 
 mod callgrind;
 mod clock;
@@ -30,22 +30,22 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Count every case, and compare with what is kept.
+    /// Count every case, and compare with the kept numbers.
     Count {
-        /// Where the extensions are.
+        /// The directory of the extensions.
         #[arg(long, value_name = "DIRECTORY")]
         guests: PathBuf,
-        /// The numbers that are kept.
+        /// The file of the kept numbers.
         #[arg(long, value_name = "FILE")]
         kept: PathBuf,
-        /// Where the profile of each case goes, for `callgrind_annotate`.
+        /// The directory for the profile of each case, for `callgrind_annotate`.
         #[arg(long, value_name = "DIRECTORY")]
         profiles: PathBuf,
         /// Keep the new numbers.
         #[arg(long)]
         bless: bool,
     },
-    /// Do the work of a case so many times, and nothing else: what is counted.
+    /// Do the work of a case this many times: the counted part.
     Work {
         #[arg(value_enum)]
         case: Case,

@@ -1,7 +1,7 @@
-//! What the linker is to do for a program that is built for size.
+//! Linker options for a program built for size.
 
 fn main() {
-    // They are a tenth of its file, and are read at each start.
+    // Relocations are a tenth of its file, and are read at each start.
     println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     println!("cargo:rerun-if-changed=build.rs");
 }

@@ -1,4 +1,4 @@
-//! `docs/benchmarks.md`: what stands between its marks is made from the record beside it, never by hand.
+//! `docs/benchmarks.md`: the parts between its marks are generated from the record beside it.
 
 use std::{
     fs,
@@ -19,13 +19,12 @@ use crate::{
 
 const RECORD: &str = "figures.json";
 
-/// A page, and beside it a directory of the same name with the record and the plots.
+/// A page, and a directory of the same name with the record and the plots.
 #[derive(Debug)]
 pub(crate) struct Docs {
     page: PathBuf,
 }
 
-/// What is made from a record: the page, and files in the directory beside it.
 #[derive(Debug)]
 struct Rendered {
     page: String,
@@ -37,7 +36,6 @@ impl Docs {
         Self { page }
     }
 
-    /// Puts what was measured into the record, and makes page and plots anew.
     pub(crate) fn update(
         &self,
         scenario: &str,
@@ -69,7 +67,7 @@ impl Docs {
     }
 }
 
-/// Of a scenario that is not in the record, what stands between its marks stays.
+/// The part of a scenario that is not in the record stays.
 fn render(page: &str, record: &Record) -> Result<Rendered> {
     let mut rendered = Rendered { page: page.to_owned(), plots: Vec::new() };
     for runs in record.entries.chunk_by(|one, other| one.scenario == other.scenario) {
@@ -95,7 +93,7 @@ fn measured(Entry { date, scale, machine, .. }: &Entry) -> String {
 }
 
 impl Rendered {
-    /// Replaces what stands between `<!-- MARK -->` and `<!-- /MARK -->`.
+    /// Replaces the text between `<!-- MARK -->` and `<!-- /MARK -->`.
     fn put(&mut self, mark: &str, section: &str) -> Result<()> {
         let replaced = replaced(&self.page, mark, section);
         self.page = replaced.with_context(|| format!("the page has no marks for `{mark}`"))?;
@@ -118,13 +116,11 @@ fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write `{}`", path.display()))
 }
 
-/// The page of this workspace.
 #[cfg(test)]
 fn ours() -> Docs {
     Docs::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/benchmarks.md"))
 }
 
-/// The record of this workspace.
 #[cfg(test)]
 pub(crate) fn committed() -> Record {
     ours().record().unwrap()

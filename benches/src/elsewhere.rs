@@ -1,10 +1,9 @@
-//! What others have published of the same, measured elsewhere: one line each.
-//!
-//! Who measured it, and on what, stands in `docs/benchmarks.md`.
+//! Published figures of the same work, measured elsewhere: one line each. `docs/benchmarks.md` names their
+//! sources and machines.
 
 use crate::figure::Figure;
 
-/// Scenario, case, metric, and what was published.
+/// Scenario, case, metric, and the published figure.
 const PUBLISHED: [(&str, &str, &str, &str); 26] = [
     // Ripple on a device: with polled channels, and after them.
     ("idle", "10 waiting", "cpu", "6.2 % → 0 %"),
@@ -33,13 +32,13 @@ const PUBLISHED: [(&str, &str, &str, &str); 26] = [
     // nuprocess-perf: ZIO 1.0.0-RC16, 2.0.0-RC6.
     ("hooks", "alternating, blocking", "time per node", "11.3 ms, 5.5 ms"),
     ("hooks", "in sequence, blocking", "time per node", "6.8 ms, 5.2 ms"),
-    // yaay-rs, and tokio where it measured that: spawning, and 1000 connections with 4 threads.
+    // yaay-rs, and tokio as measured there: spawning, and 1000 connections with 4 threads.
     ("spawn", "tokio::spawn", "start to end", "0.33 µs, 0.45 µs"),
     ("ping-pong", "over TCP, 100 × 10 connections", "time per exchange", "5995 ns, 6438 ns"),
     ("ping-pong", "over TCP, 100 × 10 connections", "cpu", "451 %, 398 %"),
 ];
 
-/// What was published of the same as this figure.
+/// The published counterpart of a figure.
 pub(crate) fn published(figure: &Figure) -> Option<&'static str> {
     let of = (figure.scenario.as_str(), figure.case.as_str(), figure.metric.as_str());
     PUBLISHED

@@ -1,4 +1,4 @@
-//! The extensions and hooks that are measured, and limits under which nothing but slices holds them.
+//! The measured extensions and hooks, and limits that hold them by slices only.
 
 use std::{
     fs,
@@ -17,18 +17,16 @@ use weir_host::{
 /// Fuel that outlasts every measurement.
 pub(crate) const MUCH_FUEL: u64 = 1_000_000_000_000_000;
 
-/// Where the components are.
 #[derive(Debug)]
 pub(crate) struct Guests {
     built: PathBuf,
     /// Hooks as programs of this machine.
     native: PathBuf,
-    /// Those that are written as text.
     assembled: TempDir,
 }
 
 impl Guests {
-    /// `built` is where cargo leaves what it builds for Weir, `native` where what it builds for this machine.
+    /// `built` is cargo's output for Weir, `native` its output for this machine.
     pub(crate) fn new(built: PathBuf, native: PathBuf) -> Result<Self> {
         let assembled = tempfile::tempdir().context("cannot make a directory")?;
         let component = wat::parse_str(include_str!("../guests/wat/table.wat"))?;
@@ -36,14 +34,14 @@ impl Guests {
         Ok(Self { built, native, assembled })
     }
 
-    /// The good one: it answers with what it was sent.
+    /// The well-behaved extension: it answers with the payload.
     pub(crate) fn echo(&self) -> Result<ExtensionConfig> {
         let mut echo = extension("echo", &self.component("echo-raw"))?;
         echo.fulfills = vec!["echo@1".parse()?];
         Ok(echo)
     }
 
-    /// One that does what `kind` says (`benches/guests`), in 4 MiB, and is not started with Main.
+    /// An extension of this `kind` (`benches/guests`), in 4 MiB. Main does not start it by itself.
     pub(crate) fn of_kind(&self, id: &str, kind: &str) -> Result<ExtensionConfig> {
         let mut guest = extension(id, &self.component("bench-guest"))?;
         guest.config.insert("kind".to_owned(), kind.to_owned());
@@ -52,13 +50,11 @@ impl Guests {
         Ok(guest)
     }
 
-    /// Any other extension, with the limits of the default class.
     pub(crate) fn extension(&self, id: &str, component: &str) -> Result<ExtensionConfig> {
         extension(id, &self.component(component))
     }
 
-    /// One that gets or sends messages of at most 64 KiB, in 1.25 MiB, of which 1 MiB is its stack; it
-    /// starts with Main.
+    /// An extension with messages of at most 64 KiB, in 1.25 MiB with 1 MiB of stack. It starts with Main.
     pub(crate) fn small(&self, id: &str, kind: &str) -> Result<ExtensionConfig> {
         let mut guest = self.of_kind(id, kind)?;
         guest.limits.memory = 1280 * 1024;
@@ -67,8 +63,8 @@ impl Guests {
         Ok(guest)
     }
 
-    /// One that says through so many sockets what comes back (`benches/guests/src/sockets.rs`), in 4 MiB; it starts
-    /// with Main, and is connected when it is ready.
+    /// An extension that echoes through this many sockets (`benches/guests/src/sockets.rs`), in 4 MiB. It
+    /// starts with Main, and is connected when it is ready.
     pub(crate) fn sockets(&self, id: &str, address: SocketAddr, sockets: u32) -> Result<ExtensionConfig> {
         let mut guest = extension(id, &self.component("sockets"))?;
         guest.config.insert("address".to_owned(), address.to_string());
@@ -76,13 +72,12 @@ impl Guests {
         guest.grants.net = vec![address.to_string().parse()?];
         guest.subscribes = vec!["go".parse()?];
         guest.publishes = vec!["done".parse()?];
-        // Of all classes it has the most resources of WASI.
+        // This class has the most resources of WASI.
         guest.limits = unhindered(Limits::max());
         guest.limits.message_size = 64 * 1024;
         Ok(guest)
     }
 
-    /// The component of that name.
     pub(crate) fn component(&self, name: &str) -> PathBuf {
         self.built.join(format!("{name}.wasm"))
     }
@@ -92,7 +87,7 @@ impl Guests {
         self.native.join(name)
     }
 
-    /// One that grows and fills its table; not started with Main either.
+    /// An extension that grows and fills its table. Main does not start it by itself.
     pub(crate) fn table(&self) -> Result<ExtensionConfig> {
         let mut guest = extension("table", &self.assembled.path().join("table.wasm"))?;
         guest.limits = unhindered(Limits::medium());
@@ -103,12 +98,12 @@ impl Guests {
 
 fn extension(id: &str, path: &Path) -> Result<ExtensionConfig> {
     let mut extension = ExtensionConfig::new(id.parse()?, path);
-    // One that fails must not be measured.
+    // A failing extension must not be measured.
     extension.restart.policy = RestartPolicy::Never;
     Ok(extension)
 }
 
-/// That class, in 4 MiB, with more of all else than can be used up: only slices hold it.
+/// This class, in 4 MiB, with more of all else than can be used up: only slices hold it.
 fn unhindered(mut limits: Limits) -> Limits {
     limits.memory = 4 * 1024 * 1024;
     limits.fuel_per_message = MUCH_FUEL;

@@ -1,13 +1,13 @@
-//! What the figures were measured on.
+//! The machine of the figures.
 
 use std::{fmt, fs, process::Command, thread};
 
 use anyhow::{Context, Result};
 
-/// Of a quiet machine the load average is below this.
+/// A quiet machine's load average is below this.
 const QUIET: f64 = 0.5;
 
-/// A machine before a run, and the versions of what runs on it.
+/// The state of the machine before a run, and the versions of the software.
 #[derive(Debug)]
 pub(crate) struct Machine {
     processor: String,
@@ -16,7 +16,7 @@ pub(crate) struct Machine {
     rustc: String,
     wasmtime: &'static str,
     commit: String,
-    /// Processes that ran in the minute before.
+    /// Average number of running processes in the minute before.
     load: f64,
     /// The priority of this process, from 19 to -20.
     nice: String,
@@ -42,7 +42,7 @@ impl Machine {
         })
     }
 
-    /// Why the figures would be those of something else, too, if they would.
+    /// The other load that would distort the figures, if any.
     pub(crate) fn disturbance(&self) -> Option<String> {
         (self.load >= QUIET).then(|| {
             format!("the machine is not quiet: its load average is {}, and not below {QUIET}", self.load)
@@ -61,7 +61,6 @@ impl fmt::Display for Machine {
     }
 }
 
-/// The version of a package that this program was built with.
 fn locked(package: &str) -> Option<&'static str> {
     let lock = include_str!("../../Cargo.lock");
     let (_, rest) = lock.split_once(&format!("name = \"{package}\"\nversion = \""))?;
@@ -73,7 +72,7 @@ fn load(averages: &str) -> Option<f64> {
     averages.split(' ').next()?.parse().ok()
 }
 
-/// The 19th field of proc_pid_stat(5); the second, a name in brackets, may hold spaces.
+/// The 19th field of proc_pid_stat(5). The second, a name in brackets, may hold spaces.
 fn nice(stat: &str) -> Option<&str> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(16)
 }

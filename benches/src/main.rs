@@ -1,8 +1,8 @@
-//! Measures Weir: what its promises are made of, and whether they hold.
+//! Measures Weir, and whether its promises hold.
 //!
-//! `cargo xtask bench` builds this program and the extensions that it runs, and passes its arguments on.
+//! `cargo xtask bench` builds this program and its extensions, and passes its arguments on.
 
-#![expect(clippy::print_stdout, reason = "the figures are for whoever runs it")]
+#![expect(clippy::print_stdout, reason = "the figures are for the user")]
 
 mod docs;
 mod elsewhere;
@@ -38,25 +38,25 @@ struct Arguments {
     /// How long to measure.
     #[arg(long, value_enum, default_value_t = Scale::Full)]
     scale: Scale,
-    /// Run only this scenario; can be given more than once.
+    /// Run only this scenario. Can be given more than once.
     #[arg(long, value_name = "SCENARIO")]
     only: Vec<String>,
-    /// Write the figures here, one JSON object a line.
+    /// Write the figures to this file, one JSON object a line.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Put the figures into the record beside this page, too, and make the page anew from it.
+    /// Put the figures into the record beside this page, too, and make the page from it.
     #[arg(long, value_name = "FILE")]
     docs: Option<PathBuf>,
     /// Measure nothing: show how the figures of two files differ, the worst first.
     #[arg(long, num_args = 2, value_names = ["FILE", "FILE"])]
     compare: Vec<PathBuf>,
-    /// Where the extensions and hooks are.
+    /// The directory of the extensions and hooks.
     #[arg(long, value_name = "DIRECTORY", required_unless_present = "compare")]
     guests: Option<PathBuf>,
-    /// Where the same hooks are as programs of this machine.
+    /// The directory of the same hooks as programs of this machine.
     #[arg(long, value_name = "DIRECTORY", required_unless_present = "compare")]
     native: Option<PathBuf>,
-    /// Main as a device has it.
+    /// The program of Main as on a device.
     #[arg(long, value_name = "FILE", required_unless_present = "compare")]
     device: Option<PathBuf>,
 }
@@ -76,18 +76,18 @@ fn main() -> Result<()> {
     measure(&arguments, &bench)
 }
 
-/// Runs the scenarios that are wanted. A target that is missed is told, and no error.
+/// Runs the chosen scenarios. A missed target is reported, and is no error.
 fn measure(arguments: &Arguments, bench: &Bench) -> Result<()> {
     for name in &arguments.only {
         let names: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
         ensure!(names.contains(&name.as_str()), "there is no scenario `{name}`: {}", names.join(", "));
     }
-    // Opened first: a measurement that cannot be kept is not begun.
+    // Opened first, so that no measurement is lost for want of a file.
     let create =
         |path: &PathBuf| File::create(path).with_context(|| format!("cannot write `{}`", path.display()));
     let mut json = arguments.json.as_ref().map(create).transpose()?;
     let docs = arguments.docs.clone().map(Docs::new);
-    // Before a run: its own work is part of the load after it.
+    // Before the run, which adds to the load.
     let machine = Machine::read()?;
     if let Some(disturbance) = machine.disturbance() {
         eprintln!("warning: {disturbance}");
@@ -110,7 +110,7 @@ fn measure(arguments: &Arguments, bench: &Bench) -> Result<()> {
             docs.update(scenario.name, figures, bench.scale, &machine)?;
         }
     }
-    // What is passed on is what was measured.
+    // Written last, with all figures.
     if let Some(path) = &arguments.json {
         verify(wanted.iter().map(|scenario| scenario.name), &read_json(path)?)?;
     }

@@ -1,4 +1,4 @@
-//! The plots: which figures each shows, and against what.
+//! The plots: which figures each shows, and on which axes.
 
 mod axis;
 mod draw;
@@ -7,9 +7,7 @@ use anyhow::Result;
 
 use crate::figure::Figure;
 
-/// A plot of figures of one scenario.
 struct Plot {
-    /// The name of its file, without the extension.
     name: &'static str,
     scenario: &'static str,
     title: &'static str,
@@ -18,22 +16,20 @@ struct Plot {
     lines: &'static [Line],
 }
 
-/// What an axis counts, and in what.
 struct Axis {
     title: &'static str,
     logarithmic: bool,
 }
 
-/// The figures of one metric, at the places that their cases name.
+/// The figures of one metric, placed by their cases.
 struct Line {
     title: &'static str,
     metric: &'static str,
     of: Side,
-    /// Where a case belongs, if it belongs to this line.
+    /// The place of a case, if it belongs to this line.
     x: fn(&str) -> Option<f64>,
 }
 
-/// Which number of a figure is meant.
 enum Side {
     Weir,
     Baseline,
@@ -102,7 +98,6 @@ const PLOTS: [Plot; 5] = [
     },
 ];
 
-/// A plot as a file.
 #[derive(Debug)]
 pub(crate) struct Drawn {
     pub(crate) title: &'static str,
@@ -110,7 +105,7 @@ pub(crate) struct Drawn {
     pub(crate) svg: String,
 }
 
-/// The plots of a scenario, but for those whose figures are not there.
+/// The plots of a scenario. A plot without figures is left out.
 pub(crate) fn drawn(scenario: &str, figures: &[Figure]) -> Result<Vec<Drawn>> {
     let mut drawn = Vec::new();
     for plot in PLOTS.iter().filter(|plot| plot.scenario == scenario) {

@@ -1,4 +1,4 @@
-//! What the kernel says of another process: `/proc/PID`, as in proc(5).
+//! The kernel's data on another process: `/proc/PID`, as in proc(5).
 
 use std::{
     collections::BTreeMap,
@@ -9,45 +9,41 @@ use std::{
 
 use anyhow::{Context, Result};
 
-/// A process by its number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Process(u32);
 
-/// What one thread has done since it began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Thread {
     pub(crate) name: String,
-    /// Of processor time, in user and system mode: a hundred are a second.
+    /// Processor time in user and system mode, in hundredths of a second.
     pub(crate) ticks: u32,
-    /// Context switches, its own and those that the kernel made.
+    /// Voluntary and involuntary context switches.
     pub(crate) switches: u32,
 }
 
-/// What a process has in memory, in KiB.
+/// The memory of a process, in KiB.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Memory {
     pub(crate) address_space: f64,
     pub(crate) resident: f64,
-    /// Of that, pages of files, whoever else has them.
+    /// Resident pages of files, shared or not.
     pub(crate) of_files: f64,
-    /// Pages that nobody else has, as they are in a file.
+    /// Unshared pages, unchanged from a file.
     pub(crate) private_clean: f64,
-    /// Pages that nobody else has and no file holds.
+    /// Unshared pages without a file.
     pub(crate) private_dirty: f64,
-    /// Pages that somebody else has, too.
     pub(crate) shared: f64,
 }
 
-/// One mapping.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Mapping {
-    /// Its first byte, and that behind its last.
+    /// Its first byte, and the one after its last.
     pub(crate) addresses: Range<u64>,
     /// As in `rw-p`.
     pub(crate) permissions: String,
-    /// The file, or what the kernel calls it; empty where it is neither.
+    /// The file, or the kernel's name for the mapping; else empty.
     pub(crate) name: String,
-    /// KiB that nobody else has.
+    /// Unshared KiB.
     pub(crate) private: f64,
 }
 
@@ -56,7 +52,6 @@ impl Process {
         Self(number)
     }
 
-    /// Its threads, by their numbers.
     pub(crate) fn threads(self) -> Result<BTreeMap<u32, Thread>> {
         let mut threads = BTreeMap::new();
         for task in fs::read_dir(self.path("task")).context("cannot read the threads of a process")? {
@@ -100,7 +95,6 @@ impl Process {
 }
 
 impl Memory {
-    /// What nobody else has.
     pub(crate) fn private(&self) -> f64 {
         self.private_clean + self.private_dirty
     }
@@ -113,7 +107,7 @@ fn thread(path: &Path) -> Option<Thread> {
 
 fn parse_thread(status: &str, stat: &str) -> Option<Thread> {
     let count = |key| value(status, key)?.parse::<u32>().ok();
-    // Behind the name, which is in brackets and can hold anything: `utime` and `stime` are the 12th and 13th.
+    // After the name, which is in brackets and can hold anything, `utime` and `stime` are the 12th and 13th.
     let mut ticks = stat.rsplit_once(')')?.1.split_whitespace().skip(11).map(str::parse::<u32>);
     Some(Thread {
         name: value(status, "Name")?.to_owned(),
@@ -122,7 +116,7 @@ fn parse_thread(status: &str, stat: &str) -> Option<Thread> {
     })
 }
 
-/// Each begins with its addresses, permissions, offset, device, inode and name, and says the rest line by line.
+/// Each starts with addresses, permissions, offset, device, inode and name, followed by lines of values.
 fn mappings(smaps: &str) -> Option<Vec<Mapping>> {
     let mut mappings: Vec<Mapping> = Vec::new();
     for line in smaps.lines() {

@@ -1,5 +1,3 @@
-//! How long to measure.
-
 use clap::ValueEnum;
 
 /// How long to measure.
@@ -7,14 +5,13 @@ use clap::ValueEnum;
 pub(crate) enum Scale {
     /// For the record.
     Full,
-    /// To see regressions.
+    /// To find regressions.
     Quick,
     /// To see that everything runs. The figures mean nothing.
     Smoke,
 }
 
 impl Scale {
-    /// The count for this scale.
     pub(crate) fn pick<T>(self, full: T, quick: T, smoke: T) -> T {
         match self {
             Self::Full => full,

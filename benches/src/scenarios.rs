@@ -1,4 +1,4 @@
-//! What is measured. A scenario is a function in a file of its own, and one line of the list here.
+//! The scenarios. Each is a function in its own file, and one line of this list.
 
 mod broadcast;
 mod calls;
@@ -43,26 +43,21 @@ pub(crate) const SCENARIOS: [Scenario; 13] = [
     kill::SCENARIO,
 ];
 
-/// One scenario.
 #[derive(Debug)]
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
-    /// In a few words, for whoever waits for it.
     pub(crate) about: &'static str,
-    /// Measures. Fails if something does not work: never because it is slow.
+    /// Measures. Fails only if something does not work, never for being slow.
     pub(crate) run: fn(&Bench) -> Result<Vec<Figure>>,
 }
 
-/// What a scenario measures with.
 #[derive(Debug)]
 pub(crate) struct Bench {
     pub(crate) scale: Scale,
     pub(crate) guests: Guests,
-    /// A program (`benches/device`) that is looked at from outside.
     pub(crate) device: PathBuf,
 }
 
-/// Tells whoever waits how far it is.
 pub(crate) fn progress(what: &str, step: usize, of: usize) {
     eprintln!("  {what} ({}/{of})", step + 1);
 }

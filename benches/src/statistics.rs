@@ -1,4 +1,4 @@
-//! What becomes of many measured times.
+//! Statistics of many measured times.
 
 use std::time::Duration;
 
@@ -12,27 +12,24 @@ impl Sorted {
         Self(times)
     }
 
-    /// The least time that as many per cent of all do not exceed, in microseconds.
+    /// The least time that this percentage of all does not exceed, in microseconds.
     pub(crate) fn percentile(&self, percent: usize) -> f64 {
         let rank = (self.0.len() * percent).div_ceil(100).max(1);
         self.0.get(rank - 1).map_or(f64::NAN, |time| microseconds(*time))
     }
 }
 
-/// What rounds of the same measurement say together.
+/// The summary of several rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Summary {
     /// The median of the rounds' medians.
     pub(crate) p50: f64,
     /// The median of the rounds' 99th percentiles.
     pub(crate) p99: f64,
-    /// How the rounds differ, where there is more than one.
     pub(crate) rounds: Option<Rounds>,
-    /// The greatest of all times.
     pub(crate) max: f64,
 }
 
-/// How several rounds differ.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rounds {
     /// The greatest 99th percentile of a round.
@@ -56,13 +53,13 @@ impl Summary {
     }
 }
 
-/// The middle value, of an even number the upper one.
+/// The middle value, or the upper of the two middle ones.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// How far the middle half of the values lies apart, as a part of their median; of several values only.
+/// The distance between the quartiles, as a part of the median. None for a single value.
 pub(crate) fn spread(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! What this process takes of its machine.
+//! Processor time and memory of this process.
 
 use std::{fs, time::Duration};
 
@@ -8,41 +8,38 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 
-/// Processor time of the thread that asks, since it began: to the nanosecond, where `/proc` counts ticks.
+/// Processor time of the calling thread: to the nanosecond, where `/proc` counts ticks.
 pub(crate) fn of_this_thread() -> Duration {
-    // That clock does not fail and is never negative.
+    // This clock does not fail and is never negative.
     clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }
 
-/// Processor time of all threads of this process, since it began.
 pub(crate) fn of_all_threads() -> Duration {
     clock_gettime(ClockId::ProcessCPUTime).try_into().unwrap_or_default()
 }
 
-/// Processor time of this process since it began.
+/// Processor time of this process, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Times {
-    /// Seconds of its own code.
     pub(crate) user: f64,
-    /// Seconds of the kernel's, for it.
     pub(crate) system: f64,
 }
 
-/// To the tick, of which there are a hundred in a second.
+/// To the tick, a hundredth of a second.
 pub(crate) fn of_this_process() -> Result<Times> {
     let stat = fs::read_to_string("/proc/self/stat").context("cannot read `/proc/self/stat`")?;
     times(&stat, f64::from(u32::try_from(clock_ticks_per_second())?))
         .context("`/proc/self/stat` has no times")
 }
 
-/// The 14th and the 15th field of proc_pid_stat(5); the second, a name in brackets, may hold spaces.
+/// The 14th and the 15th field of proc_pid_stat(5). The second, a name in brackets, may hold spaces.
 fn times(stat: &str, ticks_per_second: f64) -> Option<Times> {
     let mut ticks = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let mut seconds = || Some(f64::from(ticks.next()?.parse::<u32>().ok()?) / ticks_per_second);
     Some(Times { user: seconds()?, system: seconds()? })
 }
 
-/// Mebibytes of this process that are in memory.
+/// Resident memory of this process, in MiB.
 pub(crate) fn resident() -> Result<f64> {
     let status = fs::read_to_string("/proc/self/status").context("cannot read `/proc/self/status`")?;
     mebibytes(&status).context("`/proc/self/status` has no `VmRSS`")

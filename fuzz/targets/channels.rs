@@ -1,4 +1,4 @@
-//! What a guest calls of `weir:iec`.
+//! Calls of `weir:iec` by a guest.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Modules that wasm-smith makes.
+//! Modules from wasm-smith.
 
 #![no_main]
 

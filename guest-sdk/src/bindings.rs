@@ -324,20 +324,19 @@ pub mod weir {
             #[doc(hidden)]
             static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
             use super::super::super::_rt;
-            /// Identifies one message for as long as Main runs. Given by Main, never zero, never used twice.
+            /// Identifies one message. Main gives it; it is never zero, and never used twice while Main runs.
             pub type MessageId = u64;
-            /// The number of somebody who sends: Main is 0, every extension has its own for as long as Main
-            /// runs. `peers.name-of` gives the name.
+            /// The number of a sender. Main is 0; every extension keeps its own for as long as Main runs.
+            /// `peers.name-of` gives the name.
             pub type Peer = u32;
-            /// Which limit was reached.
+            /// The limit that was reached.
             #[derive(Clone)]
             pub struct Limit {
-                /// The key that sets it in the operator's file, or the name under which it is documented where
-                /// it is fixed.
+                /// Its key in the operator's file. For a fixed limit, its documented name.
                 pub name: _rt::String,
-                /// What was asked for, in the limit's own unit.
+                /// The amount asked for, in the limit's own unit.
                 pub used: u64,
-                /// What is allowed, in the same unit.
+                /// The amount allowed, in the same unit.
                 pub allowed: u64,
             }
             impl ::core::fmt::Debug for Limit {
@@ -352,13 +351,13 @@ pub mod weir {
                         .finish()
                 }
             }
-            /// How long something may take, and for whom it is done.
+            /// How long an operation may take, and for which request it is done.
             #[repr(C)]
             #[derive(Clone, Copy)]
             pub struct Options {
-                /// Milliseconds, from 1. None is the default that the operator set.
+                /// Milliseconds, from 1. None: the operator's default.
                 pub timeout_ms: ::core::option::Option<u32>,
-                /// The received request that it is done for. Its remaining time caps the timeout.
+                /// The received request that this is done for. Its remaining time caps the timeout.
                 pub parent: ::core::option::Option<MessageId>,
             }
             impl ::core::fmt::Debug for Options {
@@ -376,9 +375,9 @@ pub mod weir {
             #[repr(C)]
             #[derive(Clone, Copy)]
             pub struct Size {
-                /// Bytes that were given.
+                /// Bytes given.
                 pub bytes: u64,
-                /// Bytes that are allowed.
+                /// Bytes allowed.
                 pub allowed: u64,
             }
             impl ::core::fmt::Debug for Size {
@@ -411,38 +410,38 @@ pub mod weir {
                         .finish()
                 }
             }
-            /// Why something was not done. Closed: callers can rely on there being no other case.
+            /// Why an operation failed. The set is closed: there is no other case.
             #[derive(Clone)]
             pub enum Error {
-                /// The operator did not grant it. The text names what was asked for and the key of the
+                /// The operator did not grant it. The text names what was asked for, and the key of the
                 /// operator's file that would grant it.
                 PermissionDenied(_rt::String),
-                /// Nobody is configured to fulfil this contract. The text names it.
+                /// No extension is configured to fulfil this contract. The text names it.
                 UnknownContract(_rt::String),
-                /// The contract has an owner, but it is stopped or has failed; or a targeted event names an
-                /// extension that does not run or has not subscribed. The text names it.
+                /// The owner of the contract is stopped or has failed. Or a targeted event names an extension that
+                /// does not run or has not subscribed. The text names the contract or the extension.
                 NoProvider(_rt::String),
                 /// The owner was still starting when the time ran out, or has declared itself interrupted. The
                 /// text says which.
                 NotReady(_rt::String),
-                /// The deadline passed. The request may or may not have been carried out.
+                /// The deadline passed. The request may have been carried out.
                 Timeout,
-                /// There is no room for it: in the inbox of the receiver, or in the queue, that the text names.
+                /// The receiver's inbox or the queue has no room. The text names it.
                 Overloaded(_rt::String),
-                /// The receiver stopped with the request in hand or before it was reached.
+                /// The receiver stopped before it answered the request.
                 PeerGone,
-                /// The receiver trapped, or was killed, with the request in hand. It is not delivered again.
+                /// The receiver trapped or was killed while it had the request in hand. The request is not
+                /// delivered again.
                 Trapped,
-                /// A limit of this extension's own was reached.
+                /// This extension reached a limit of its own.
                 LimitExceeded(Limit),
-                /// Waiting would never end: the names of those who wait for each other, by calls or for room in
-                /// an inbox, from the caller round to the caller again.
+                /// Waiting would never end. The names are those of the extensions that wait for each other, by
+                /// calls or for room in an inbox: from the caller round to the caller again.
                 WouldDeadlock(_rt::Vec<_rt::String>),
                 /// The payload is larger than the sender or the receiver may handle.
                 TooLarge(Size),
-                /// The arguments make no sense: a number that was never given out, a name or pattern that is not
-                /// well formed, an operation that the contract does not have, a request answered twice. The text
-                /// says which.
+                /// The arguments make no sense: an unknown number, a malformed name or pattern, an operation that
+                /// the contract does not have, a second answer to a request. The text says which.
                 Invalid(_rt::String),
                 /// The provider's own error, as it gave it.
                 Handler(HandlerError),
@@ -499,7 +498,7 @@ pub mod weir {
             }
             impl ::core::error::Error for Error {}
         }
-        /// The inbox of this extension, and answers to what it receives.
+        /// The inbox of this extension, and answers to its messages.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
         pub mod channel {
             #[used]
@@ -516,16 +515,16 @@ pub mod weir {
             pub struct Request {
                 /// Names this request in `respond`.
                 pub id: MessageId,
-                /// Who sent it. Cannot be forged.
+                /// The sender. It cannot be forged.
                 pub sender: Peer,
-                /// Which operation: a number of the range that `serve` gave.
+                /// The operation: a number of the range that `serve` gave.
                 pub operation: u32,
-                /// Milliseconds left for the answer when the request was received. An answer after that is
-                /// discarded: the sender has been told `timeout`.
+                /// Milliseconds left for the answer at delivery. A later answer is discarded: the sender has been
+                /// told `timeout`.
                 pub remaining_ms: u32,
-                /// Microseconds between the sending and this delivery.
+                /// Microseconds from sending to this delivery.
                 pub waited_us: u32,
-                /// The arguments. Bytes; JSON by convention where people call the contract by hand.
+                /// The arguments. Bytes; by convention JSON where people call the contract by hand.
                 pub payload: _rt::Vec<u8>,
             }
             impl ::core::fmt::Debug for Request {
@@ -565,23 +564,22 @@ pub mod weir {
             /// An event, with the envelope that Main stamped on it.
             #[derive(Clone)]
             pub struct Event {
-                /// Who published it. Cannot be forged.
+                /// The publisher. It cannot be forged.
                 pub sender: Peer,
-                /// Which subscription it matched: what `events.subscribe` returned.
+                /// The subscription that it matched: what `events.subscribe` returned.
                 pub subscription: u32,
-                /// The topic. None where the subscription names one topic: then it is that one.
+                /// The topic. None where the pattern of the subscription is a single topic.
                 pub topic: ::core::option::Option<_rt::String>,
-                /// Its place among the events of its topic: greater than that of the one before. 0 if it was
-                /// published to this extension alone.
+                /// Rises with each event of the topic. 0 for an event published to this extension alone.
                 pub sequence: u64,
-                /// How many events of this subscription were lost just before this one.
+                /// Events of this subscription that were lost just before this one.
                 pub lost: u64,
-                /// Whether it was published before this instance subscribed: the last value of a topic that the
-                /// operator has Main retain.
+                /// Whether it was published before this instance subscribed: it is the last value of a topic
+                /// that Main retains.
                 pub retained: bool,
-                /// Microseconds between the publishing and this delivery.
+                /// Microseconds from publishing to this delivery.
                 pub waited_us: u32,
-                /// What was published.
+                /// The published bytes.
                 pub payload: _rt::Vec<u8>,
             }
             impl ::core::fmt::Debug for Event {
@@ -601,23 +599,23 @@ pub mod weir {
                         .finish()
                 }
             }
-            /// A job, with the envelope that Main stamped on it. It is in hand until it is done
-            /// (`queues.done`, or the next receive where jobs come one by one) or given back; if this instance
-            /// ends before, another reader gets it.
+            /// A job, with the envelope that Main stamped on it.
+            ///
+            /// It is in hand until it is done (`queues.done`, or the next receive where jobs come one by one) or
+            /// given back. If this instance ends before that, another reader gets it.
             #[derive(Clone)]
             pub struct Job {
                 /// Names this job in `queues.done` and `queues.give-back`. The same at each delivery.
                 pub id: MessageId,
                 /// The queue: what `queues.open` returned.
                 pub queue: u32,
-                /// Who put it there. Cannot be forged.
+                /// The sender. It cannot be forged.
                 pub sender: Peer,
-                /// How often it was delivered, this time included: 1 unless a reader had it before and did not
-                /// finish it.
+                /// Deliveries so far, this one included. Over 1, an earlier reader did not finish the job.
                 pub deliveries: u32,
-                /// Microseconds between the putting and this delivery.
+                /// Microseconds from putting to this delivery.
                 pub waited_us: u32,
-                /// What was put there.
+                /// The bytes that were put.
                 pub payload: _rt::Vec<u8>,
             }
             impl ::core::fmt::Debug for Job {
@@ -638,13 +636,13 @@ pub mod weir {
             /// What `receive` yields.
             #[derive(Clone)]
             pub enum Message {
-                /// Somebody calls an operation that this extension serves. Answer it once, with `respond`.
+                /// A call of an operation that this extension serves. Answer it once, with `respond`.
                 Request(Request),
-                /// The answer to a request of this extension's own, sent with `requests.send`.
+                /// The answer to a request that this extension sent with `requests.send`.
                 Response(Response),
-                /// Something was published that this extension has subscribed to.
+                /// An event under a topic that this extension has subscribed to.
                 Event(Event),
-                /// A job of a queue that this extension takes from, and of no other reader.
+                /// A job of a queue that this extension takes from. No other reader gets it.
                 Job(Job),
             }
             impl ::core::fmt::Debug for Message {
@@ -668,16 +666,17 @@ pub mod weir {
                     }
                 }
             }
-            /// How an extension works through a batch, which decides what happens to it if it dies.
+            /// The order in which an extension works through a batch. It decides what happens to the batch if
+            /// the extension dies.
             #[repr(u8)]
             #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
             pub enum BatchOrder {
-                /// One message after the other, in the order of the list, each request answered before the
-                /// next message is looked at. If the extension dies, what comes after the first unanswered
-                /// request goes back to the inbox for the next instance; where another has taken over already,
-                /// nobody gets it any more: requests are answered `peer-gone`, and events count as lost.
+                /// In the order of the list: each request is answered before the next message is looked at. If the
+                /// extension dies, the messages after its first unanswered request go back to the inbox for the
+                /// next instance. If another instance has taken over already, those requests are answered
+                /// `peer-gone`, and those events count as lost.
                 InOrder,
-                /// Any. If the extension dies, every unanswered request of the batch is answered `trapped`.
+                /// Any order. If the extension dies, every unanswered request of the batch is answered `trapped`.
                 AnyOrder,
             }
             impl ::core::fmt::Debug for BatchOrder {
@@ -709,12 +708,12 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Declares that this extension now serves `contract`, with these operations, and returns the
-            /// number of the first; the others follow in order. Call it before the first `receive`.
+            /// Serves `contract` from now on, with these operations. Returns the number of the first; the
+            /// others follow in order. Call it before the first `receive`.
             ///
             /// At most 256 operations of at most 128 bytes. Fails with `permission-denied` if the operator's
-            /// `fulfills` does not list the contract, with `invalid` if it is served already or the list is
-            /// empty or names an operation twice.
+            /// `fulfills` does not list the contract. Fails with `invalid` if it is served already, or if the
+            /// list is empty or names an operation twice.
             #[allow(async_fn_in_trait)]
             pub fn serve(
                 contract: &str,
@@ -1008,13 +1007,12 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Waits for the next message. None means: finish, and return from `main`. From then on only
-            /// the responses to requests that are still under way follow, and none again when no more will
-            /// come.
+            /// Waits for the next message. None means: finish, and return from `main`. After none, only responses
+            /// to requests under way follow, and none again when no more will come.
             ///
             /// Stop comes before responses, responses before requests, requests before events and jobs, which
-            /// take turns. Each delivered message renews the `fuel-per-message` of this extension. While `in-flight` requests are received
-            /// and not answered, further ones stay in the inbox. The first receive of any form implies
+            /// take turns. Each delivered message renews this extension's `fuel-per-message`. While `in-flight`
+            /// requests are unanswered, further ones stay in the inbox. The first receive of any form implies
             /// `lifecycle.ready`, unless `lifecycle.interrupted` was called before.
             #[allow(async_fn_in_trait)]
             pub fn receive() -> ::core::option::Option<Message> {
@@ -1412,8 +1410,7 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Like `receive`, for at most this long; 0 does not wait. Fails with `timeout` when the time has
-            /// passed, and with nothing else.
+            /// Like `receive`, for at most this long; 0 does not wait. Fails only with `timeout`.
             #[allow(async_fn_in_trait)]
             pub fn receive_within(
                 timeout_ms: u32,
@@ -2035,9 +2032,9 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Waits for at least one message and takes up to `max` (1 to 1024) that are there. Empty means
-            /// stop. Without a timeout it waits for as long as it takes. Fails with `timeout` or, for a `max`
-            /// out of range, `invalid`.
+            /// Waits for at least one message, and takes up to `max` (1 to 1024) of those that are there. Empty
+            /// means stop. Without a timeout it waits without end. Fails with `timeout`, or with `invalid` for a
+            /// `max` out of range.
             #[allow(async_fn_in_trait)]
             pub fn receive_batch(
                 max: u32,
@@ -2687,12 +2684,11 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Answers a request. An answer that comes after the deadline is discarded and is no error here,
-            /// unless the request was forgotten for it: with `in-flight` in hand, those past their deadline are.
+            /// Answers a request. An answer after the deadline is discarded; that is no error, unless Main has
+            /// forgotten the request. With `in-flight` requests in hand, Main forgets those past their deadline.
             ///
-            /// Fails with `invalid` if the request was never received or is answered already, and with
-            /// `too-large` if the payload exceeds this extension's `message-size`: it can then still be
-            /// answered otherwise.
+            /// Fails with `invalid` if the request is forgotten, was never received or is answered already. Fails
+            /// with `too-large` if the payload exceeds this extension's `message-size`; another answer can follow.
             #[allow(async_fn_in_trait)]
             pub fn respond(
                 request: MessageId,
@@ -2998,8 +2994,8 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// `respond` and `receive` in one crossing: the loop of an extension that handles one request
-            /// after the other. Fails as `respond` does, and has then received nothing.
+            /// `respond` and `receive` in one crossing, for an extension that handles one request after the
+            /// other. Fails as `respond` does, and then receives nothing.
             #[allow(async_fn_in_trait)]
             pub fn respond_and_receive(
                 request: MessageId,
@@ -3673,9 +3669,8 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// A pollable that is ready when a receive would not wait: a message is there, or stop was
-            /// asked for. Wait on it together with sockets and timers. Implies `lifecycle.ready` as a receive
-            /// does.
+            /// A pollable that is ready when a receive would not wait: there is a message, or a request to stop.
+            /// Wait on it together with sockets and timers. Implies `lifecycle.ready`, as a receive does.
             #[allow(async_fn_in_trait)]
             pub fn subscribe_inbox() -> Pollable {
                 unsafe {
@@ -3694,7 +3689,7 @@ pub mod weir {
                 }
             }
         }
-        /// Requests to others.
+        /// Requests to other extensions and to Main.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
         pub mod requests {
             #[used]
@@ -3705,12 +3700,14 @@ pub mod weir {
             pub type MessageId = super::super::super::weir::iec::types::MessageId;
             pub type Options = super::super::super::weir::iec::types::Options;
             #[allow(unused_unsafe, clippy::all)]
-            /// Looks up an operation of a contract once and returns the number under which it is called.
+            /// Looks up an operation of a contract once. Returns the number that calls it; the same names give
+            /// the same number.
             ///
-            /// `provider` names one extension, or `main`; none is whoever owns the contract, else Main itself.
-            /// The same names give the same number. As many can be open as `weir limits` says. Fails with
-            /// `permission-denied` if neither `requires` nor `wants` lists the contract, with `unknown-contract`
-            /// if nobody is configured to fulfil it, with `invalid` or with `limit-exceeded`.
+            /// `provider` names one extension, or `main`. None means the owner of the contract, or Main if no
+            /// extension owns it. `weir limits` says how many operations can be open.
+            ///
+            /// Fails with `permission-denied` if neither `requires` nor `wants` lists the contract, with
+            /// `unknown-contract` if nothing is configured to fulfil it, with `invalid` or with `limit-exceeded`.
             #[allow(async_fn_in_trait)]
             pub fn open(
                 contract: &str,
@@ -4011,11 +4008,11 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Sends a request and waits for its answer. Nothing else reaches this extension meanwhile, so a
+            /// Sends a request and waits for its answer. This extension receives nothing else meanwhile, so a
             /// call that would close a circle of waiting callers fails with `would-deadlock`.
             ///
-            /// Where the receiver's inbox is full, it fails with `overloaded`, or waits for room, as the
-            /// operator has set for the receiver (`when-full`); the time for the answer goes on meanwhile.
+            /// If the receiver's inbox is full, the operator's `when-full` for the receiver decides: the call
+            /// fails with `overloaded`, or waits for room within the time for the answer.
             #[allow(async_fn_in_trait)]
             pub fn call(
                 target: u32,
@@ -4324,8 +4321,9 @@ pub mod weir {
             #[allow(unused_unsafe, clippy::all)]
             /// Sends a request without waiting for the answer. Exactly one `response` with the returned id comes
             /// through `channel.receive`, by the deadline at the latest. At most `in-flight` can be under way.
-            /// Where the receiver's inbox is full, as `call`: where it waits for room, it returns when there is
-            /// some, or by the deadline, and the response says what came of it.
+            ///
+            /// A full inbox is treated as in `call`. If it waits for room, it returns once there is room or the
+            /// deadline has passed; the response then gives the outcome.
             #[allow(async_fn_in_trait)]
             pub fn send(
                 target: u32,
@@ -4626,8 +4624,8 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Gives up waiting for the answer to what `send` returned. No response comes for it from here on,
-            /// unless it is in the inbox already. Unknown ids are ignored.
+            /// Gives up waiting for the answer to a `send`. No response comes from then on, unless it is in the
+            /// inbox already. Unknown ids are ignored.
             #[allow(async_fn_in_trait)]
             pub fn cancel(request: MessageId) -> () {
                 unsafe {
@@ -4645,15 +4643,15 @@ pub mod weir {
                 }
             }
         }
-        /// Events: published under a topic, received by everyone who has subscribed to it.
+        /// Events: published under a topic, received by every subscriber.
         ///
         /// A topic is 1 to 16 segments joined by `.`, of at most 256 bytes in all, each of letters,
         /// digits, `-` and `_`. In a pattern the segment `*` stands for any one segment, and `>`, at the
         /// end, for one or more.
         ///
-        /// The operator sets for each subscription how many events may wait, and what becomes of one that
-        /// finds no room: the oldest are lost for it, it is lost itself, its publisher hears that it was
-        /// refused, or its publisher waits.
+        /// The operator sets for each subscription how many events may wait, and what a full subscription
+        /// does: lose its oldest events, lose the new one, refuse it with an error for the publisher, or let the
+        /// publisher wait.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
         pub mod events {
             #[used]
@@ -4662,15 +4660,15 @@ pub mod weir {
             use super::super::super::_rt;
             pub type Error = super::super::super::weir::iec::types::Error;
             pub type Options = super::super::super::weir::iec::types::Options;
-            /// Who got an event.
+            /// Counts of the subscriptions that an event reached or missed.
             #[repr(C)]
             #[derive(Clone, Copy)]
             pub struct Receipt {
-                /// Subscriptions in whose inbox it is.
+                /// Subscriptions with the event in their inbox.
                 pub delivered: u32,
-                /// Events that were lost for want of room in an inbox: this one, or older ones in its place.
+                /// Events lost because an inbox was full: this one, or older ones in its place.
                 pub shed: u32,
-                /// Subscriptions that refused it for want of room, or for which it waited in vain.
+                /// Full subscriptions that refused it, or for which the publisher waited in vain.
                 pub refused: u32,
             }
             impl ::core::fmt::Debug for Receipt {
@@ -4686,13 +4684,13 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Subscribes to every topic that matches `pattern` and returns the number that its events carry.
-            /// Subscribing again to the same pattern returns the same number.
+            /// Subscribes to every topic that matches `pattern`. Returns the number that its events carry; the
+            /// same pattern gives the same number.
             ///
-            /// Of topics that the operator has Main retain, the last value comes first: with a new subscription,
-            /// and when an instance subscribes for the first time.
+            /// The last value of each retained topic comes first: with a new subscription, and when an instance
+            /// subscribes for the first time. The operator sets the topics that Main retains.
             ///
-            /// Subscriptions belong to the extension: they outlive an instance that dies. `weir limits` says
+            /// A subscription belongs to the extension: it outlives an instance that dies. `weir limits` says
             /// how many are possible. Fails with `permission-denied` if `subscribes` does not cover the pattern,
             /// with `invalid` or with `limit-exceeded`.
             #[allow(async_fn_in_trait)]
@@ -4952,8 +4950,8 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Ends a subscription; what waits of it in the inbox is dropped. Fails with `invalid` if there is
-            /// none of that number.
+            /// Ends a subscription and drops its events in the inbox. Fails with `invalid` if no subscription has
+            /// that number.
             #[allow(async_fn_in_trait)]
             pub fn unsubscribe(subscription: u32) -> ::core::result::Result<(), Error> {
                 unsafe {
@@ -5205,13 +5203,13 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Publishes an event to all who have subscribed to its topic. Where a subscriber has publishers
-            /// wait for room (`block`), it waits, for as long as the options say; to all others it is delivered
-            /// before.
+            /// Publishes an event to all subscribers of its topic. First it delivers to each subscription with
+            /// room. Then it waits for room in full subscriptions with the policy `block`, for as long as the
+            /// options say.
             ///
-            /// Fails with `permission-denied` if `publishes` does not cover the topic, with `too-large`, with
-            /// `invalid`, or, before anybody gets it, with `would-deadlock` if a subscriber for whose room it
-            /// would wait waits for this extension.
+            /// Fails with `permission-denied` if `publishes` does not cover the topic, with `too-large` or with
+            /// `invalid`. Fails with `would-deadlock`, before any delivery, if it would have to wait for a
+            /// subscriber that waits for this extension.
             #[allow(async_fn_in_trait)]
             pub fn publish(
                 topic: &str,
@@ -5524,9 +5522,9 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Publishes an event to one extension alone, which must have subscribed to its topic: else
-            /// `no-provider`. Fails as `publish` does, too, and with `overloaded` or, having waited, `timeout`
-            /// if the only subscription that it was for refused it.
+            /// Publishes an event to one extension alone. Fails with `no-provider` if that extension has not
+            /// subscribed to the topic, and as `publish` does. If its only matching subscription refuses the
+            /// event, fails with `overloaded`, or with `timeout` after waiting.
             #[allow(async_fn_in_trait)]
             pub fn publish_to(
                 extension: &str,
@@ -5850,10 +5848,10 @@ pub mod weir {
             }
         }
         /// Shared queues: any number of extensions put jobs, any number take them, and each job goes to
-        /// exactly one of those who take.
+        /// exactly one reader.
         ///
-        /// Queues are named and bounded by the operator. They live in Main's memory: what must outlive Main
-        /// belongs into storage.
+        /// The operator names and bounds the queues. They live in Main's memory and end with it: put what must
+        /// outlive Main into storage.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
         pub mod queues {
             #[used]
@@ -5866,11 +5864,11 @@ pub mod weir {
             /// How jobs come.
             #[derive(Clone, Copy)]
             pub enum Taking {
-                /// One after the other, without end: a receive brings at most one, and the next receive, of any
-                /// form, says that it is done.
+                /// One after the other, without end. A receive brings at most one; the next receive of any form
+                /// says that it is done.
                 OneByOne,
-                /// So many, beside those in hand, and then none until this is said again. Each is in hand until
-                /// `done` or `give-back`. 0: none.
+                /// This many beside those in hand, then none until the next `take`. Each is in hand until `done` or
+                /// `give-back`. 0: none.
                 Next(u32),
             }
             impl ::core::fmt::Debug for Taking {
@@ -6147,12 +6145,13 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Puts a job at the end of a queue; returns its id.
+            /// Puts a job at the end of a queue, and returns its id.
             ///
-            /// Where the queue is full, what the operator has set for it happens: the job waits for room as long
-            /// as the options say (`block`) and then fails with `timeout`, it is refused (`overloaded`), the
-            /// oldest jobs that wait give way, or it is dropped itself and counted. Jobs in hand count until they
-            /// are done. Fails with `would-deadlock` if all who take from the queue wait for this extension, with
+            /// If the queue is full, the operator's policy decides. The job waits for room as long as the options
+            /// say and then fails with `timeout` (`block`); or it is refused with `overloaded`; or the oldest
+            /// waiting jobs give way; or this job is dropped and counted. Jobs in hand count until they are done.
+            ///
+            /// Fails with `would-deadlock` if all readers of the queue wait for this extension, with
             /// `permission-denied` if `puts` does not list the queue, with `too-large` or with `invalid`.
             #[allow(async_fn_in_trait)]
             pub fn put(
@@ -6454,10 +6453,10 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// From now on `channel.receive` brings jobs of this queue, too, in this way.
+            /// Lets `channel.receive` bring jobs of this queue from now on, in this way.
             ///
             /// Fails with `permission-denied` if `takes` does not list the queue, with `invalid`, or with
-            /// `limit-exceeded` if more than `in-flight` were asked for.
+            /// `limit-exceeded` for more than `in-flight`.
             #[allow(async_fn_in_trait)]
             pub fn take(queue: u32, how: Taking) -> ::core::result::Result<(), Error> {
                 unsafe {
@@ -6718,7 +6717,7 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// This job is done. Fails with `invalid` if it is not in hand.
+            /// Marks a job as done. Fails with `invalid` if it is not in hand.
             #[allow(async_fn_in_trait)]
             pub fn done(job: MessageId) -> ::core::result::Result<(), Error> {
                 unsafe {
@@ -6970,9 +6969,9 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// This job is not done: another reader gets it, or this one again. After as many deliveries as the
-            /// operator allows it goes to the queue's dead letters instead. Fails with `invalid` if it is not in
-            /// hand.
+            /// Gives back a job that is not done. Another reader gets it, or this one again. After the
+            /// operator's number of deliveries it goes to the queue's dead letters instead. Fails with `invalid`
+            /// if it is not in hand.
             #[allow(async_fn_in_trait)]
             pub fn give_back(job: MessageId) -> ::core::result::Result<(), Error> {
                 unsafe {
@@ -7249,7 +7248,7 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Declares that this extension cannot serve for now, and why: requests to it fail with `not-ready`
+            /// Declares that this extension cannot serve for now, and why. Requests to it fail with `not-ready`
             /// until it calls `ready`. At most 1024 bytes of the text are kept.
             #[allow(async_fn_in_trait)]
             pub fn interrupted(reason: &str) -> () {
@@ -7271,8 +7270,8 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Declares why this extension is about to fail; it should return from `main`. At most 1024 bytes
-            /// of the text are kept.
+            /// Declares why this extension is about to fail; it should then return from `main`. At most 1024
+            /// bytes of the text are kept.
             #[allow(async_fn_in_trait)]
             pub fn error(reason: &str) -> () {
                 unsafe {
@@ -7340,8 +7339,8 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// The name behind the number of somebody who has sent something to this instance: an
-            /// extension's id, or `main`. None for any other number.
+            /// The name of a peer that has sent something to this instance: an extension's id, or `main`.
+            /// None for any other number.
             #[allow(async_fn_in_trait)]
             pub fn name_of(peer: Peer) -> ::core::option::Option<_rt::String> {
                 unsafe {
@@ -7408,9 +7407,9 @@ pub mod weir {
             pub enum Level {
                 /// For following one request through the code.
                 Trace,
-                /// For whoever develops the extension.
+                /// For the developer of the extension.
                 Debug,
-                /// For whoever operates it.
+                /// For the operator.
                 Info,
                 /// Something is wrong and was dealt with.
                 Warn,
@@ -7468,8 +7467,8 @@ pub mod weir {
             }
             #[allow(unused_unsafe, clippy::all)]
             /// Writes one line to Main's log, under this extension's id. At most 4096 bytes of the message and
-            /// 32 fields of 4096 bytes together are kept; control characters are escaped. Lines over the
-            /// `log-rate` of this extension are dropped and counted.
+            /// 32 fields of 4096 bytes together are kept. Control characters are escaped. Lines over this
+            /// extension's `log-rate` are dropped and counted.
             #[allow(async_fn_in_trait)]
             pub fn write(level: Level, message: &str, fields: &[Field]) -> () {
                 unsafe {

@@ -13,7 +13,7 @@ use crate::{
     link::Link,
 };
 
-/// What a handler can reach beside its own extension.
+/// What a handler can reach outside its own extension.
 ///
 /// ```
 /// # use weir_sdk::{Context, Contract, Error, Operation};
@@ -33,7 +33,7 @@ pub struct Context {
     timeout: Option<Duration>,
 }
 
-/// What a handler runs for.
+/// The message that a handler runs for.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
     Request(Rc<InHand>),
@@ -42,19 +42,18 @@ pub(crate) enum Origin {
     Itself,
 }
 
-/// A request that is being handled.
+/// A request in a handler's hands.
 #[derive(Debug)]
 pub(crate) struct InHand {
     pub(crate) id: MessageId,
     pub(crate) sender: Peer,
-    /// The time left for the answer when it was received.
+    /// The time left for the answer at delivery.
     pub(crate) remaining: Duration,
-    /// When it was received; set once that matters, so that quick handlers need no clock.
+    /// The time of delivery. Set on first need, so that quick handlers read no clock.
     pub(crate) received: Cell<Option<Duration>>,
 }
 
 impl InHand {
-    /// When the time is over, once it is known when the request was received.
     pub(crate) fn deadline(&self) -> Option<Duration> {
         Some(self.received.get()?.saturating_add(self.remaining))
     }
@@ -65,14 +64,14 @@ impl Context {
         Self { link, origin, timeout: None }
     }
 
-    /// Calls another contract and waits for the answer; meanwhile this extension serves other
-    /// requests.
+    /// Calls another contract and waits for the answer. Meanwhile this extension serves other requests.
     ///
-    /// A call made for a request has at most the time that is left for that request. Dropping the
-    /// future cancels the call.
+    /// A call made for a request has at most the time left for that request. Dropping the future cancels the
+    /// call.
     ///
     /// # Errors
-    /// Those of [`Error`], among them the provider's own as [`Error::Handler`]; the code
+    /// Those of [`Error`], among them the provider's own as [`Error::Handler`]. The code `invalid-answer`
+    /// means that the answer does not fit the contract.
     /// `invalid-answer` if the answer is not what the contract says.
     pub async fn call<A, R, C>(&self, operation: Operation<A, R, C>, args: &A) -> Result<R, Error>
     where
@@ -81,7 +80,7 @@ impl Context {
         self.call_with(operation, args, CallOptions::new()).await
     }
 
-    /// [`call`](Self::call) with a timeout of its own, or to one provider by name.
+    /// [`call`](Self::call) with its own timeout, or to a named provider.
     ///
     /// # Errors
     /// As `call`.
@@ -100,8 +99,8 @@ impl Context {
             .map_err(|error| Error::handler("invalid-answer", format_args!("`{operation}`: {error}")))
     }
 
-    /// The same, with at most so much time for each call, event and job that goes through it, in whole
-    /// milliseconds from 1.
+    /// The same context, with at most this much time for each call, event and job: whole milliseconds, from
+    /// 1.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -117,17 +116,17 @@ impl Context {
         Self { link: self.link.clone(), origin: self.origin.clone(), timeout: Some(timeout) }
     }
 
-    /// Publishes an event to all who have subscribed to its topic: a [`Topic`](crate::Topic), or text,
-    /// under which the value travels as JSON.
+    /// Publishes an event to all subscribers of a topic: a [`Topic`](crate::Topic), or text, with the value
+    /// as JSON.
     ///
-    /// Where the operator has the publishers of a subscription wait for room (`block`), this waits: for
-    /// the operator's default time, or [`within`](Self::within) one of its own, and at most for what is
-    /// left for the request in hand. Nothing else of this extension goes on meanwhile. Who had no room
-    /// stands in the receipt.
+    /// This waits for room where the operator's policy for a full subscription is `block`: for the operator's
+    /// default time or that of [`within`](Self::within), and at most for the time left for the request in
+    /// hand. Nothing else of this extension runs meanwhile. The receipt counts the subscriptions without
+    /// room.
     ///
     /// # Errors
-    /// `PermissionDenied` if `publishes` does not cover the topic, `TooLarge`, `Invalid`, or
-    /// `WouldDeadlock` if somebody for whom it would wait waits for this extension.
+    /// `PermissionDenied` if `publishes` does not cover the topic, `TooLarge`, `Invalid`, or `WouldDeadlock`
+    /// if it would wait for a subscriber that waits for this extension.
     pub fn publish<T, P>(&self, topic: P, value: &T) -> Result<Receipt, Error>
     where
         T: ?Sized,
@@ -136,7 +135,7 @@ impl Context {
         self.publish_bytes(topic.as_topic(), &P::Codec::encode(value)?)
     }
 
-    /// Publishes an event whose payload is bytes as they are.
+    /// Publishes an event with these bytes as its payload.
     ///
     /// # Errors
     /// As `publish`.
@@ -144,11 +143,11 @@ impl Context {
         self.link.host.publish(None, topic, payload, self.options(None))
     }
 
-    /// Publishes an event to one extension alone, which must have subscribed to its topic.
+    /// Publishes an event to one extension alone. That extension must have subscribed to the topic.
     ///
     /// # Errors
-    /// As `publish`, `NoProvider` if the extension does not run or has not subscribed, and `Overloaded`
-    /// or, after waiting, `Timeout` if it has no room.
+    /// As `publish`; `NoProvider` if the extension does not run or has not subscribed; `Overloaded`, or
+    /// `Timeout` after waiting, if it has no room.
     pub fn publish_to<T, P>(&self, extension: &str, topic: P, value: &T) -> Result<Receipt, Error>
     where
         T: ?Sized,
@@ -158,17 +157,16 @@ impl Context {
         self.link.host.publish(Some(extension), topic.as_topic(), &payload, self.options(None))
     }
 
-    /// Subscribes to a pattern that is only known now, from the configuration perhaps; its events
-    /// reach the handler given to [`on_any_event`](crate::Extension::on_any_event).
+    /// Subscribes to a pattern that is known only at run time, such as one from the configuration. Its events
+    /// reach the handler of [`on_any_event`](crate::Extension::on_any_event).
     ///
     /// # Errors
-    /// `PermissionDenied` if `subscribes` does not cover the pattern, `Invalid`, or
-    /// `LimitExceeded`.
+    /// `PermissionDenied` if `subscribes` does not cover the pattern, `Invalid`, or `LimitExceeded`.
     pub fn subscribe(&self, pattern: &str) -> Result<(), Error> {
         self.link.subscribe(pattern).map(drop)
     }
 
-    /// The id of the extension that sent the request, event or job in hand, or `main`. Main vouches for
+    /// The id of the sender of the request, event or job in hand: an extension, or `main`. Main vouches for
     /// it.
     #[must_use]
     pub fn sender(&self) -> Option<String> {
@@ -180,9 +178,9 @@ impl Context {
         self.link.host.name_of(peer)
     }
 
-    /// The time left to answer the request in hand. None where there is none.
+    /// The time left to answer the request in hand. None if there is no request.
     ///
-    /// Past it the caller has been told `timeout`, and the handler is dropped where it waits.
+    /// When it has passed, the caller has been told `timeout`. The handler is then dropped at its next wait.
     #[must_use]
     pub fn remaining(&self) -> Option<Duration> {
         let Origin::Request(request) = &self.origin else {
@@ -193,7 +191,7 @@ impl Context {
         Some(request.deadline()?.saturating_sub(now))
     }
 
-    /// Waits; meanwhile this extension serves other requests.
+    /// Waits. Meanwhile this extension serves other requests.
     pub async fn sleep(&self, duration: Duration) {
         self.link.host.sleep(duration).await;
     }
@@ -201,7 +199,7 @@ impl Context {
     /// A value of this extension's `config` table in the operator's file.
     ///
     /// # Errors
-    /// The code `config` if Main cannot say.
+    /// The code `config` if Main cannot read it.
     pub fn config(&self, key: &str) -> Result<Option<String>, Error> {
         self.link.host.config(key)
     }
@@ -212,14 +210,14 @@ impl Context {
         self.link.host.own_name()
     }
 
-    /// Declares that this extension serves again, after [`interrupted`](Self::interrupted). Before
-    /// the first request this is done for you.
+    /// Declares that this extension serves again after [`interrupted`](Self::interrupted). The SDK does it
+    /// before the first request.
     pub fn ready(&self) {
         self.link.host.ready();
     }
 
-    /// Declares that this extension cannot serve for now, and why: requests to it fail with
-    /// `not-ready` until [`ready`](Self::ready).
+    /// Declares that this extension cannot serve for now, and why. Requests to it fail with `not-ready` until
+    /// [`ready`](Self::ready).
     pub fn interrupted(&self, reason: &str) {
         self.link.host.interrupted(reason);
     }
@@ -235,14 +233,14 @@ impl Context {
         self.link.call((contract, operation), provider, payload, options).await
     }
 
-    /// How long something may take that is done for what is in hand.
+    /// The timeout of an operation, capped by the request in hand.
     fn options(&self, timeout: Option<Duration>) -> Options {
         let parent = match &self.origin {
             Origin::Request(request) => Some(request.id),
             _ => None,
         };
         let timeout_ms = timeout.or(self.timeout).map(|timeout| {
-            // Main counts from 1: nothing left is over after the least that there is.
+            // Main counts from 1: with no time left, ask for the least.
             u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX).max(1)
         });
         Options { timeout_ms, parent }

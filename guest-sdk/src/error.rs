@@ -4,7 +4,7 @@ use weir_names::{Error, HandlerError};
 
 use crate::bindings::weir::iec::types as wit;
 
-/// As a handler answers it.
+/// The error as a handler answers it.
 pub(crate) fn into_answer(error: Error) -> wit::HandlerError {
     match error {
         Error::Handler(HandlerError { code, message }) => wit::HandlerError { code, message },
@@ -36,7 +36,7 @@ impl From<wit::Error> for Error {
     }
 }
 
-/// As the fake of a provider answers it.
+/// The error as a fake provider answers it.
 #[cfg(not(target_family = "wasm"))]
 impl From<Error> for wit::Error {
     fn from(error: Error) -> Self {

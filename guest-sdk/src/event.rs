@@ -1,32 +1,31 @@
-//! Events, as handlers get them and as publishers hear of them.
+//! Events as handlers get them, and receipts for publishers.
 
 use crate::host::WitReceipt;
 
-/// An event, with what Main says of it.
+/// An event, with the envelope that Main stamped on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event<T> {
     /// The topic that it was published under.
     pub topic: String,
-    /// Its place among the events of its topic, whoever gets them: greater than that of the one before.
-    /// 0 if it was published to this extension alone.
+    /// Rises with each event of the topic. 0 for an event published to this extension alone.
     pub sequence: u64,
-    /// How many events of this subscription were lost just before this one.
+    /// Events of this subscription that were lost just before this one.
     pub lost: u64,
-    /// Whether it was published before this instance subscribed: the last value of a topic that the
-    /// operator has Main retain.
+    /// Whether it was published before this instance subscribed: it is the last value of a topic that Main
+    /// retains.
     pub retained: bool,
-    /// What was published.
+    /// The published value.
     pub payload: T,
 }
 
-/// Who got an event.
+/// Counts of the subscriptions that an event reached or missed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    /// Subscriptions in whose inbox it is.
+    /// Subscriptions with the event in their inbox.
     pub delivered: u32,
-    /// Events that were lost for want of room in an inbox: this one, or older ones in its place.
+    /// Events lost because an inbox was full: this one, or older ones in its place.
     pub shed: u32,
-    /// Subscriptions that refused it for want of room, or for which it waited in vain.
+    /// Full subscriptions that refused it, or for which the publisher waited in vain.
     pub refused: u32,
 }
 

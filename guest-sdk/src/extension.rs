@@ -12,11 +12,11 @@ use crate::{
     program::Program,
 };
 
-/// A value of the author's own with the handlers that serve it.
+/// A value of the author's own, with the handlers that serve it.
 ///
-/// Handlers are async functions that take `&S`: several can be under way at once, each of them
-/// waiting for something else, so what they change lives in a `Cell` or `RefCell` (never borrowed
-/// across an `.await`). A handler that does not wait runs to its end undisturbed.
+/// Handlers are async functions that take `&S`. Several can be under way at once while each waits, so the
+/// state that they change lives in a `Cell` or `RefCell` (never borrowed across an `.await`). A handler that
+/// does not wait runs to its end undisturbed.
 ///
 /// ```
 /// use std::cell::Cell;
@@ -53,14 +53,13 @@ pub struct Extension<S> {
 }
 
 impl<S: 'static> Extension<S> {
-    /// An extension of this manifest that serves nothing yet.
+    /// An extension of this manifest, without handlers yet.
     #[must_use]
     pub fn new(manifest: Manifest, state: S) -> Self {
         Self { state: Rc::new(state), program: Program::new(manifest) }
     }
 
-    /// Serves an operation. Arguments that do not decode are answered with the code
-    /// `invalid-argument`.
+    /// Serves an operation. Arguments that do not decode are answered with the code `invalid-argument`.
     #[must_use]
     pub fn on<A, R, C, H>(mut self, operation: Operation<A, R, C>, handler: H) -> Self
     where
@@ -82,17 +81,16 @@ impl<S: 'static> Extension<S> {
         self
     }
 
-    /// Subscribes to a [`Topic`](crate::Topic), or to a pattern whose events are JSON, when the extension
-    /// starts, and hands the handler the events, one after the other in the order in which they came.
+    /// Subscribes at start to a [`Topic`](crate::Topic), or to a pattern of events in JSON. The handler
+    /// gets the events one after the other, in the order in which they came.
     ///
-    /// An event that does not decode, or whose handler returns an error, is logged.
+    /// An event that does not decode is logged, and so is an error of the handler.
     ///
-    /// A handler that does not wait gets each event straight from the inbox, where the operator's policy
-    /// for the subscription says what becomes of one that finds no room. While a handler waits, the inbox
-    /// goes on being read, since what it waits for may come from there: up to 256 events then wait for the
-    /// handler here, and the oldest give way, whatever the policy says. [`Event::lost`] counts them. So
-    /// `block` and `reject` hold nobody back for a handler that waits; what must not be lost on the way to
-    /// one belongs into a [`Queue`].
+    /// A handler that does not wait gets each event straight from the inbox, under the operator's policy for
+    /// the subscription. While a handler waits, the inbox is still read, because the answer may come from
+    /// there. Up to 256 events then wait here for the handler, and beyond that the oldest are lost, under
+    /// every policy: [`Event::lost`] counts them. So `block` and `reject` hold back no publisher for a
+    /// handler that waits. Use a [`Queue`] for what such a handler must not lose.
     #[must_use]
     pub fn on_event<T, P, H>(self, pattern: P, handler: H) -> Self
     where
@@ -110,7 +108,7 @@ impl<S: 'static> Extension<S> {
         )
     }
 
-    /// As [`on_event`](Self::on_event), with the payload as it is.
+    /// As [`on_event`](Self::on_event), with the payload as bytes.
     #[must_use]
     pub fn on_event_bytes<H>(mut self, pattern: &str, handler: H) -> Self
     where
@@ -121,7 +119,7 @@ impl<S: 'static> Extension<S> {
         self
     }
 
-    /// Takes the events of patterns that [`Context::subscribe`] subscribed to.
+    /// Handles the events of patterns from [`Context::subscribe`].
     #[must_use]
     pub fn on_any_event<H>(mut self, handler: H) -> Self
     where
@@ -131,14 +129,14 @@ impl<S: 'static> Extension<S> {
         self
     }
 
-    /// Takes jobs of a queue, one after the other. A job whose handler returns is done; one that does not
-    /// decode, or whose handler returns an error, is logged and given back.
+    /// Takes jobs of a queue, one after the other. A job is done when its handler returns. If it does not
+    /// decode, or its handler returns an error, it is logged and given back.
     ///
-    /// A job can come twice: what was in hand when an extension died is delivered again. Told to stop, the
-    /// extension finishes the jobs that it has in hand, and takes no more.
+    /// A job can come twice: if an extension dies, its jobs in hand are delivered again. On stop, the
+    /// extension finishes the jobs in hand and takes no more.
     ///
-    /// One that decides for itself when it takes the next, or when one is done, uses
-    /// [`Context::take`](crate::Context::take).
+    /// [`Context::take`](crate::Context::take) leaves it to the extension when to take a job and when it is
+    /// done.
     #[must_use]
     pub fn on_job<T, C, H>(self, queue: Queue<T, C>, handler: H) -> Self
     where
@@ -149,8 +147,8 @@ impl<S: 'static> Extension<S> {
         self.on_jobs(queue, 1, handler)
     }
 
-    /// As [`on_job`](Self::on_job), with as many jobs as `at_once` in hand, from 1 to the operator's
-    /// `in-flight`: for handlers that wait.
+    /// As [`on_job`](Self::on_job), with up to `at_once` jobs in hand, from 1 to the operator's `in-flight`:
+    /// for handlers that wait.
     #[must_use]
     pub fn on_jobs<T, C, H>(mut self, queue: Queue<T, C>, at_once: usize, handler: H) -> Self
     where
@@ -170,8 +168,8 @@ impl<S: 'static> Extension<S> {
         self
     }
 
-    /// Runs before the extension declares itself ready: to load what it needs. It can call other
-    /// contracts, but receives nothing yet. An error ends the extension.
+    /// Runs before the extension declares itself ready, to load what it needs. It can call other contracts,
+    /// but receives nothing yet. An error ends the extension.
     #[must_use]
     pub fn on_start<H>(mut self, hook: H) -> Self
     where
@@ -181,7 +179,7 @@ impl<S: 'static> Extension<S> {
         self
     }
 
-    /// Runs when the extension was told to stop and has answered what it had in hand.
+    /// Runs on stop, when everything in hand is answered.
     #[must_use]
     pub fn on_stop<H>(mut self, hook: H) -> Self
     where
@@ -191,9 +189,8 @@ impl<S: 'static> Extension<S> {
         self
     }
 
-    /// Runs beside the handlers from when the extension is ready, and is dropped when it is told to
-    /// stop: for what happens by itself, such as work at intervals or a socket that is read. An
-    /// error ends the extension.
+    /// Runs beside the handlers, from ready until stop, when it is dropped: for work at intervals, or to read
+    /// a socket. An error ends the extension.
     #[must_use]
     pub fn background<H>(mut self, task: H) -> Self
     where
@@ -206,9 +203,9 @@ impl<S: 'static> Extension<S> {
 
     /// Serves until Main says stop: the whole of `main`.
     ///
-    /// Fails, and tells Main why, if the handlers are not those of the manifest, if the operator did
-    /// not grant what they need, or if `on_start`, `on_stop` or a background task fails. There is a
-    /// Main only inside a component: run anywhere else, it says so and fails.
+    /// Fails, and tells Main why, if the handlers do not fit the manifest, if the operator did not grant what
+    /// they need, or if `on_start`, `on_stop` or a background task fails. Also fails outside a component,
+    /// where there is no Main.
     #[must_use]
     pub fn run(self) -> ExitCode {
         Host::run(self.program)

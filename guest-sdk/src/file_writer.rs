@@ -1,20 +1,20 @@
-//! Writing to files so that an error says what failed.
+//! Writing to files with errors that say what failed.
 
 use std::{
     fs::File,
     io::{self, Write},
 };
 
-/// Bytes of one call into the host, which may hand over little more than its `message-size` at once.
+/// Bytes of one call into the host, which may pass little more than its `message-size` at once.
 const AT_ONCE: usize = 64 * 1024;
 
-/// Writes to a file from some place on, and says why where that fails.
+/// Writes to a file from a given position on, with errors that give the reason.
 ///
-/// A failed write of [`File`] itself is always `I/O error (os error 29)` in a component: the C library below it drops
-/// the reason. Of this one it is what the host said, as in [`StorageFull`](io::ErrorKind::StorageFull) for a disk that
-/// is full, or a directory that is over the `max-bytes` of its grant.
+/// In a component, a failed write of [`File`] itself is always `I/O error (os error 29)`: the C library drops
+/// the reason. This writer gives the host's error, such as [`StorageFull`](io::ErrorKind::StorageFull) for a
+/// full disk or for a directory over the `max-bytes` of its grant.
 ///
-/// Nothing is kept back: what was written without an error is with the host, and on disk after
+/// Nothing is buffered: bytes written without an error are with the host, and on disk after
 /// [`File::sync_data`].
 ///
 /// ```no_run
@@ -35,19 +35,19 @@ pub struct FileWriter {
 }
 
 impl FileWriter {
-    /// Writes to a file that is open for writing, and not for appending, from that byte on.
+    /// Writes from byte `position` on. The file must be open for writing, not for appending.
     #[must_use]
     pub fn new(file: File, position: u64) -> Self {
         Self { file, position }
     }
 
-    /// The file, whose own position stays where it is.
+    /// The file. Its own position stays where it is.
     #[must_use]
     pub fn get_ref(&self) -> &File {
         &self.file
     }
 
-    /// Where the next byte goes.
+    /// The position of the next byte.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.position

@@ -1,15 +1,15 @@
-//! For hooks: programs that Main runs to completion, one after the other, and whose exit codes it reads.
+//! For hooks: programs that Main runs one after the other, each to completion. Main reads their exit codes.
 //!
-//! A hook is an ordinary `main.rs`: parameters and surroundings are variables of the environment, and
-//! nothing of [`Extension`](crate::Extension) belongs in it. This module has what `std` lacks for one.
+//! A hook is an ordinary `main.rs`. Its parameters are environment variables, and it uses nothing of
+//! [`Extension`](crate::Extension). This module adds what `std` lacks.
 
-/// Ends the hook with this exit code, once all is written that was printed.
+/// Ends the hook with this exit code, after all printed output is written.
 ///
-/// Unless the operator says otherwise, 0 is success, 1 to 31 are errors, 32 to 63 are warnings, after which
-/// the next hook runs, and 64 and up are reserved, and errors.
+/// By default, 0 is success, 1 to 31 are errors, 32 to 63 are warnings (the next hook runs), and 64 and up
+/// are reserved and count as errors. The operator can set other ranges.
 ///
-/// [`std::process::exit`] is not enough: it tells the host of a component only whether the code was 0, so
-/// that each other code arrives as 1. Natively this is `std::process::exit`. As there, no destructors run.
+/// [`std::process::exit`] is not enough: a component tells its host only whether the code was 0, so every
+/// other code arrives as 1. Natively this is `std::process::exit`. No destructors run.
 ///
 /// ```no_run
 /// let files = std::fs::read_dir("/data").map_or(0, |entries| entries.count());
@@ -23,10 +23,10 @@ pub fn exit(code: u8) -> ! {
     {
         use std::io::{self, Write};
 
-        // Who reads what was printed is gone; the code is what still matters.
+        // If the reader of the output is gone, the code still matters.
         let _unwritten = (io::stdout().flush(), io::stderr().flush());
         wasip2::cli::exit::exit_with_code(code);
-        // The host does not come back from that.
+        // The host does not return from that.
         std::process::abort()
     }
     #[cfg(not(target_family = "wasm"))]

@@ -1,8 +1,8 @@
-//! Main, as the rest of the SDK sees it: the imports of `weir:iec` inside a component, an in-memory
-//! stand-in elsewhere.
+//! Main, as the rest of the SDK sees it: the imports of `weir:iec` inside a component, an in-memory stand-in
+//! elsewhere.
 //!
-//! Both have the same inherent methods. `receive` and `respond_and_receive` are only used when there
-//! is nothing else to do, so that inside a component they may block.
+//! Both have the same inherent methods. `receive` and `respond_and_receive` may block inside a component:
+//! they are called only when there is nothing else to do.
 
 #[cfg(not(target_family = "wasm"))]
 pub(crate) mod memory;
@@ -19,8 +19,8 @@ pub(crate) use crate::bindings::weir::iec::{
     types::{Error as WitError, HandlerError as WitHandlerError, Options},
 };
 
-/// What a handler answers, as it travels.
+/// A handler's answer, as it travels.
 pub(crate) type Answer = Result<Vec<u8>, WitHandlerError>;
 
-/// How many messages are taken at once where others are in hand already.
+/// Messages taken at once while others are in hand.
 pub(crate) const BATCH: u32 = 32;

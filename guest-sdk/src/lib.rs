@@ -33,13 +33,13 @@ mod topic;
 
 /// Sockets, timers and streams for async code inside a component.
 ///
-/// What goes on beside the handlers belongs into [`Extension::background`] and not into
-/// `wstd::runtime::spawn`: the extension does not know of what is spawned there, so that it stands
-/// still while no handler waits, and `main` does not return before it has ended.
+/// Work beside the handlers belongs in [`Extension::background`], not in `wstd::runtime::spawn`. The
+/// extension does not know of tasks spawned there: they stand still while no handler waits, and `main` does
+/// not return before they end.
 #[cfg(target_family = "wasm")]
 pub use wstd;
 
-/// How arguments and results become payloads, which are bytes.
+/// The codec of arguments and results, between values and payload bytes.
 pub use weir_names::codec;
 pub use weir_names::{Contract, Error, HandlerError, Operation, codec::Empty};
 

@@ -1,5 +1,5 @@
-//! What an extension shares with all its handlers: Main, the targets that it has looked up, and its
-//! requests under way, each with whoever waits for the answer.
+//! What an extension shares with all its handlers: Main, the targets that it has looked up, and its requests
+//! under way with their waiting callers.
 
 mod jobs;
 
@@ -21,7 +21,7 @@ use crate::{
 pub(crate) struct Link {
     pub(crate) host: Host,
     pub(crate) jobs: Jobs,
-    /// Whether messages are being received: only then can an answer come through the inbox.
+    /// Only then can an answer come through the inbox.
     receiving: Cell<bool>,
     targets: RefCell<Vec<Target>>,
     under_way: RefCell<HashMap<MessageId, Slot>>,
@@ -55,13 +55,13 @@ impl Link {
         }
     }
 
-    /// From here on answers and jobs come through the inbox.
+    /// Answers and jobs come through the inbox from now on.
     pub(crate) fn start_receiving(&self) {
         self.receiving.set(true);
         self.jobs.open();
     }
 
-    /// From here on no answer comes through the inbox: whoever waits for one hears so.
+    /// No answer comes through the inbox any more: waiting callers fail.
     pub(crate) fn stop_receiving(&self) {
         self.receiving.set(false);
         for slot in self.under_way.borrow_mut().values_mut() {
@@ -71,12 +71,11 @@ impl Link {
         }
     }
 
-    /// Whether somebody waits for an answer.
     pub(crate) fn awaits_answers(&self) -> bool {
         self.under_way.borrow().values().any(|slot| matches!(slot, Slot::Waiting(_)))
     }
 
-    /// Sends a request and waits for its answer, while others are served.
+    /// Sends a request and waits for its answer. Other messages are served meanwhile.
     pub(crate) async fn call(
         &self,
         (contract, operation): (Contract, &'static str),
@@ -93,15 +92,14 @@ impl Link {
         Ok(PendingCall { link: self, id }.await?)
     }
 
-    /// Hands an answer to whoever waits for it.
     pub(crate) fn answered(&self, response: Response) {
-        // Nobody: it was in the inbox already when the caller gave up.
+        // No slot: the caller gave up while the answer was in the inbox.
         if let Some(slot) = self.under_way.borrow_mut().get_mut(&response.id) {
             slot.fill(response.outcome);
         }
     }
 
-    /// Subscribes and keeps the pattern, which events may leave out.
+    /// Subscribes, and keeps the pattern for events that leave out their topic.
     pub(crate) fn subscribe(&self, pattern: &str) -> Result<u32, Error> {
         let subscription = self.host.subscribe(pattern)?;
         let mut patterns = self.patterns.borrow_mut();
@@ -111,7 +109,7 @@ impl Link {
         Ok(subscription)
     }
 
-    /// The topic of an event that came without: its subscription names only one.
+    /// The topic of an event without one: the single topic of its subscription.
     pub(crate) fn topic_of(&self, subscription: u32) -> String {
         let patterns = self.patterns.borrow();
         let known = patterns.iter().find(|(known, _)| *known == subscription);
@@ -150,7 +148,7 @@ impl Slot {
     }
 }
 
-/// Waits for one answer. Dropped before, it gives the request up.
+/// Waits for one answer. Dropped before that, it gives up the request.
 struct PendingCall<'a> {
     link: &'a Link,
     id: MessageId,

@@ -7,8 +7,8 @@
 //! log::warn("the battery is low", &[]);
 //! ```
 //!
-//! At most 4096 bytes of a message and 32 fields of 4096 bytes together are kept, of each 64 bytes of the name and 1024 of
-//! the value. What is printed to stdout or stderr ends up in Main's log, too, without its structure.
+//! At most 4096 bytes of a message and 32 fields of 4096 bytes together are kept; of a field, 64 bytes of the
+//! name and 1024 of the value. Output to stdout or stderr reaches Main's log, too, without structure.
 
 use std::fmt::Display;
 
@@ -21,12 +21,12 @@ pub fn trace(message: &str, fields: &[(&str, &dyn Display)]) {
     write(Level::Trace, message, fields);
 }
 
-/// For whoever develops the extension.
+/// For the developer of the extension.
 pub fn debug(message: &str, fields: &[(&str, &dyn Display)]) {
     write(Level::Debug, message, fields);
 }
 
-/// For whoever operates it.
+/// For the operator.
 pub fn info(message: &str, fields: &[(&str, &dyn Display)]) {
     write(Level::Info, message, fields);
 }
@@ -50,7 +50,7 @@ fn write(level: Level, message: &str, fields: &[(&str, &dyn Display)]) {
     log::write(level, message, &fields);
 }
 
-/// Where there is no Main, to stderr, which `cargo test` shows of a test that fails.
+/// Without Main, to stderr: `cargo test` shows it for a failed test.
 #[cfg(not(target_family = "wasm"))]
 fn write(level: Level, message: &str, fields: &[(&str, &dyn Display)]) {
     let fields: String = fields.iter().map(|(name, value)| format!(" {name}={value}")).collect();

@@ -1,7 +1,7 @@
-//! What an extension is and what it needs, stated once.
+//! What an extension is and needs, stated once.
 //!
-//! It travels inside the finished component, in the custom section `weir:manifest`, as JSON;
-//! `weir inspect` prints it. It grants nothing: the operator's file decides.
+//! It travels inside the finished component as JSON, in the custom section `weir:manifest`. `weir inspect`
+//! prints it. It grants nothing: the operator's file decides.
 
 mod section;
 
@@ -9,27 +9,26 @@ use weir_names::rules;
 
 use crate::Contract;
 
-/// What an extension is and what it needs. Made with [`manifest!`](crate::manifest!).
+/// What an extension is and needs. Made with [`manifest!`](crate::manifest!).
 #[derive(Clone, Copy, Debug)]
 pub struct Manifest {
-    /// The id that the author suggests; the operator may run the extension under another. By default
-    /// the name of the package.
+    /// The id that the author suggests. The operator may choose another. Default: the name of the package.
     pub id: &'static str,
-    /// The extension's own version. By default that of the package.
+    /// The extension's own version. Default: that of the package.
     pub version: &'static str,
     /// Contracts that it serves.
     pub fulfills: &'static [Contract],
-    /// Contracts that it calls and cannot do without: their owners start before it.
+    /// Contracts that it cannot do without: their owners start before it.
     pub requires: &'static [Contract],
-    /// Contracts that it calls if they are there.
+    /// Contracts that it calls if they are available.
     pub wants: &'static [Contract],
-    /// Topics that it publishes, as patterns: `settings.changed.>`.
+    /// Patterns of the topics that it publishes: `settings.changed.>`.
     pub publishes: &'static [&'static str],
     /// Patterns of the topics that it subscribes to.
     pub subscribes: &'static [&'static str],
     /// Names of the queues that it puts jobs into.
     pub puts: &'static [&'static str],
-    /// Names of the queues that it takes jobs of.
+    /// Names of the queues that it takes jobs from.
     pub takes: &'static [&'static str],
     /// Directories that it opens.
     pub dirs: &'static [Dir],
@@ -47,13 +46,13 @@ pub struct Dir {
 }
 
 impl Dir {
-    /// A directory, by its path inside the sandbox, that it only reads.
+    /// A directory that the extension only reads, by its path inside the sandbox.
     #[must_use]
     pub const fn read_only(guest: &'static str) -> Self {
         Self { guest, writable: false }
     }
 
-    /// A directory, by its path inside the sandbox, that it writes, too.
+    /// A directory that the extension reads and writes, by its path inside the sandbox.
     #[must_use]
     pub const fn read_write(guest: &'static str) -> Self {
         Self { guest, writable: true }
@@ -61,7 +60,7 @@ impl Dir {
 }
 
 impl Manifest {
-    /// One that needs nothing and serves nothing yet.
+    /// A manifest without contracts, topics, queues and grants.
     #[must_use]
     pub const fn new(id: &'static str, version: &'static str) -> Self {
         Self {
@@ -80,7 +79,7 @@ impl Manifest {
         }
     }
 
-    /// Refuses names that Main would refuse; called in a `const`, it refuses to compile.
+    /// Refuses names that Main would refuse. In a `const`, that is a compile error.
     ///
     /// # Panics
     /// If a name is not well formed.
@@ -109,11 +108,11 @@ impl Manifest {
     }
 }
 
-/// States what an extension is and what it needs: defines the constant `MANIFEST` and puts it into
-/// the finished component.
+/// States what an extension is and needs: defines the constant `MANIFEST`, and puts it into the finished
+/// component.
 ///
-/// Takes the fields of [`Manifest`]; those left out are empty, `id` and `version` those of the
-/// package. Once a program.
+/// Takes the fields of [`Manifest`]. Fields left out are empty; `id` and `version` are those of the package.
+/// Use it once in a program.
 ///
 /// ```
 /// use weir_sdk::{Contract, Dir};
@@ -141,7 +140,7 @@ impl Manifest {
 #[macro_export]
 macro_rules! manifest {
     ($($field:ident: $value:expr),* $(,)?) => {
-        /// What this extension is and what it needs.
+        /// What this extension is and needs.
         const MANIFEST: $crate::Manifest = $crate::Manifest {
             $($field: $value,)*
             ..$crate::Manifest::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
@@ -180,7 +179,7 @@ const fn all_queues(texts: &[&str]) -> bool {
     true
 }
 
-/// Text that can stand in a JSON string as it is.
+/// Whether the text needs no escapes in a JSON string.
 const fn is_plain(text: &str) -> bool {
     let mut rest = text.as_bytes();
     while let [byte, tail @ ..] = rest {

@@ -1,5 +1,5 @@
-//! An extension without its types: what it serves, what it listens to, and in which order it starts
-//! and stops.
+//! An extension without its types: what it serves and subscribes to, and the order in which it starts and
+//! stops.
 
 use std::{fmt, rc::Rc};
 
@@ -17,7 +17,7 @@ pub(crate) struct Program {
     pub(crate) operations: Vec<(Contract, &'static str, RequestHandler)>,
     pub(crate) subscriptions: Vec<(String, EventHandler)>,
     pub(crate) any_event: Option<EventHandler>,
-    /// Queues, how many jobs of each are in hand at once, and what works on them.
+    /// Queues, each with its number of jobs in hand at once and their handler.
     pub(crate) jobs: Vec<(&'static str, usize, JobHandler)>,
     pub(crate) on_start: Option<Hook>,
     pub(crate) on_stop: Option<Hook>,
@@ -38,7 +38,6 @@ impl Program {
         }
     }
 
-    /// From the start to the end of `main`.
     pub(crate) async fn run(self, host: Host) -> Result<(), Error> {
         self.check().map_err(Error::Invalid)?;
         let link = Rc::new(Link::new(host));
@@ -68,7 +67,7 @@ impl Program {
         }
     }
 
-    /// Whether the handlers are those of the manifest; if not, what is missing or too much.
+    /// Compares the handlers with the manifest. The error lists what is missing and what is too much.
     pub(crate) fn check(&self) -> Result<(), String> {
         let mut faults = Vec::new();
         for (place, (contract, operation, _)) in self.operations.iter().enumerate() {
@@ -143,7 +142,7 @@ impl fmt::Debug for Program {
 
 type Handlers = Vec<(&'static str, RequestHandler)>;
 
-/// In the order in which the contracts first appear.
+/// Groups operations by contract, in the order of first appearance.
 fn by_contract(operations: Vec<(Contract, &'static str, RequestHandler)>) -> Vec<(Contract, Handlers)> {
     let mut contracts: Vec<(Contract, Handlers)> = Vec::new();
     for (contract, operation, handler) in operations {

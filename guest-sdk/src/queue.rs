@@ -1,4 +1,4 @@
-//! Shared queues, as constants that those who put and those who take share, and the jobs of them.
+//! Shared queues, as constants that producers and consumers share, and their jobs.
 
 use std::{fmt, marker::PhantomData, rc::Rc};
 
@@ -11,10 +11,10 @@ use crate::{
     link::Link,
 };
 
-/// A shared queue, whose jobs are values of type `T` in the encoding `C`. Any number of extensions put
-/// jobs there, any number take them, and each job goes to one of those who take.
+/// A shared queue with jobs of type `T` in the encoding `C`. Any number of extensions put jobs, any number
+/// take them, and each job goes to exactly one reader.
 ///
-/// The operator names the queues and bounds them. They live in Main's memory.
+/// The operator names and bounds the queues. They live in Main's memory.
 ///
 /// ```
 /// use serde::{Deserialize, Serialize};
@@ -47,32 +47,29 @@ pub struct Queue<T, C = Json> {
     types: PhantomData<fn(C) -> T>,
 }
 
-/// Names one job for as long as Main runs.
+/// Identifies one job for as long as Main runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub(crate) MessageId);
 
-/// A job in hand: [`done`](Self::done) when the extension says so, and given back when it is dropped
-/// before. Then another reader gets it, or this one again, until it has been delivered as often as the
-/// operator allows; after that it goes to the queue's dead letters.
+/// A job in hand. [`done`](Self::done) finishes it; dropping it gives it back. Then another reader gets it,
+/// or this one again. After the operator's number of deliveries it goes to the queue's dead letters.
 #[derive(Debug)]
 #[must_use = "a job that is dropped is given back"]
 pub struct Job<T> {
-    /// What was put into the queue.
+    /// The value that was put.
     pub payload: T,
     /// The same at each delivery.
     pub id: JobId,
-    /// How often it was delivered, this time included: 1 unless a reader had it before and did not
-    /// finish it.
+    /// Deliveries so far, this one included. Over 1, an earlier reader did not finish the job.
     pub deliveries: u32,
     held: Held,
 }
 
 impl<T> Queue<T> {
-    /// A queue whose jobs travel as JSON. Its name is 1 to 64 of `a-z`, `0-9` and `-`, starting with a
-    /// letter.
+    /// A queue with jobs in JSON. Its name is 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter.
     ///
     /// # Panics
-    /// If the name is not well formed; in a `const`, that is an error of the compiler.
+    /// If the name is not well formed. In a `const`, that is a compile error.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
         Self::of(name)
@@ -80,7 +77,7 @@ impl<T> Queue<T> {
 }
 
 impl Queue<Vec<u8>, Bytes> {
-    /// A queue whose jobs are bytes as they are.
+    /// A queue with bytes as jobs.
     ///
     /// # Panics
     /// As `new`.
@@ -111,22 +108,22 @@ impl<T> Job<T> {
         Self { payload, id: JobId(held.id), deliveries, held }
     }
 
-    /// The id of the extension that put it there, or `main`. Main vouches for it.
+    /// The id of the sender: an extension, or `main`. Main vouches for it.
     #[must_use]
     pub fn sender(&self) -> Option<String> {
         self.held.link.host.name_of(self.held.sender)
     }
 
-    /// The job is done: nobody gets it again.
+    /// Finishes the job: no reader gets it again.
     ///
     /// # Errors
-    /// `Invalid` if it is not in hand, of which Main knows best.
+    /// `Invalid` if Main does not count it as in hand.
     pub fn done(self) -> Result<(), Error> {
         self.held.done()
     }
 }
 
-/// That a job is in hand. It is given back when this is dropped.
+/// The duty of a job in hand. Dropping it gives the job back.
 pub(crate) struct Held {
     link: Rc<Link>,
     id: MessageId,
@@ -135,7 +132,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// What came from Main, as a duty and a payload.
+    /// Splits a job from Main into a duty and a payload.
     pub(crate) fn take(link: Rc<Link>, job: host::Job) -> (Self, Vec<u8>) {
         (Self { link, id: job.id, sender: job.sender, is_done: false }, job.payload)
     }

@@ -1,7 +1,7 @@
-//! The channel as `weir:iec` has it, for an extension with a loop of its own.
+//! The channel as `weir:iec` defines it, for an extension with a loop of its own.
 //!
-//! These are the bindings of `wit/iec.wit` and nothing else: an extension that uses only them holds
-//! no other code of this crate. They reach Main from inside a component; anywhere else they panic.
+//! These are the bindings of `wit/iec.wit`: an extension that uses only them contains no other code of this
+//! crate. They reach Main from inside a component, and panic anywhere else.
 //!
 //! ```no_run
 //! use weir_sdk::raw::channel::{self, Message};
@@ -18,7 +18,7 @@
 //! }
 //! ```
 //!
-//! One `receive_within` waits for the inbox, the queues and a time together:
+//! One `receive_within` waits for the inbox, the queues and a time limit together:
 //!
 //! ```no_run
 //! use weir_sdk::raw::{
@@ -36,11 +36,11 @@
 //!             if !work(&job.payload) {
 //!                 queues::give_back(job.id).expect("it is in hand");
 //!             }
-//!             // Else the next receive says that it is done.
+//!             // Else the next receive marks it as done.
 //!         }
 //!         Ok(Some(_)) => {}
 //!         Ok(None) => break,
-//!         // The time is over.
+//!         // The time has passed.
 //!         Err(_) => at_intervals(),
 //!     }
 //! }

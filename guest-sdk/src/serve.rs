@@ -1,8 +1,7 @@
-//! The loop: takes what comes, starts its handler, answers.
+//! The loop: takes messages, starts their handlers, sends their answers.
 //!
-//! A handler that does not wait for anything is done in the same breath, and its answer goes out with
-//! the crossing that takes the next message. Only when handlers wait does the loop wait for them and
-//! for the inbox at once.
+//! If a handler does not wait, its answer goes out in the crossing that takes the next message. Only when
+//! handlers wait does the loop wait for them and the inbox together.
 
 mod events;
 mod jobs;
@@ -31,8 +30,7 @@ use crate::{
     tasks::{Done, Task, Tasks},
 };
 
-/// How often the loop goes on before it lets sockets and timers be looked at, where the inbox is never
-/// empty.
+/// Rounds of the loop before sockets and timers get their turn, while the inbox is never empty.
 const ROUNDS: u32 = 16;
 
 pub(crate) struct Server {
@@ -43,15 +41,14 @@ pub(crate) struct Server {
     jobs: Jobs,
     tasks: Tasks,
     inbox: Option<Inbox>,
-    /// Only answers to requests under way are still taken from the inbox.
+    /// Only answers to requests under way still come from the inbox.
     stopping: bool,
 }
 
-/// What the loop waited for.
 enum Next {
     Done(Done),
     Inbox,
-    /// The last handler was dropped, or whether to wait for the inbox has changed.
+    /// The last handler was dropped, or the need to wait for the inbox has changed.
     Nothing,
 }
 
@@ -94,7 +91,7 @@ impl Server {
         self.tasks.push(Task::Background(task), &self.link.host);
     }
 
-    /// Serves until stop, and then finishes what is in hand.
+    /// Serves until stop, then finishes everything in hand.
     pub(crate) async fn run(mut self) -> Result<(), Error> {
         self.link.start_receiving();
         self.jobs.take(&self.link)?;
@@ -103,7 +100,7 @@ impl Server {
         self.tasks.drop_background();
         self.link.jobs.close();
         if outcome.is_err() {
-            // Main has not said stop: the inbox holds new requests, too.
+            // Without a stop from Main, the inbox may hold new requests.
             self.link.stop_receiving();
         }
         while !self.tasks.is_empty() {
@@ -141,7 +138,7 @@ impl Server {
         Ok(())
     }
 
-    /// Waits for whatever comes first and sees to it; the answer of a handler that is done.
+    /// Handles the next event. Returns the answer of a finished handler.
     async fn go_on(&mut self) -> Result<Option<(MessageId, Answer)>, Error> {
         match self.next().await {
             Next::Nothing => Ok(None),
@@ -154,9 +151,9 @@ impl Server {
                 match self.link.host.take() {
                     Ok(messages) if !messages.is_empty() => self.handle_all(messages),
                     Ok(_) if !self.stopping => self.stopping = true,
-                    // Nothing more will come.
+                    // No more messages will come.
                     Ok(_) => self.link.stop_receiving(),
-                    // What was there has been withdrawn.
+                    // The message was withdrawn.
                     Err(_) => {}
                 }
                 Ok(None)
@@ -164,7 +161,7 @@ impl Server {
         }
     }
 
-    /// The next message where nothing else is in hand; one crossing.
+    /// Receives, in one crossing, when nothing else is in hand.
     async fn answer_and_receive(&self, answer: Option<(MessageId, Answer)>) -> Option<Message> {
         if let Some((id, answer)) = answer {
             match self.link.host.respond_and_receive(id, &answer).await {
@@ -184,7 +181,7 @@ impl Server {
         }
     }
 
-    /// Starts what a message asks for; the answer, if that is all there is to do.
+    /// Starts the handler of a message. Returns the answer if the handler did not wait.
     fn handle(&mut self, message: Message) -> Option<(MessageId, Answer)> {
         match message {
             Message::Request(request) => return self.request(request),
@@ -239,7 +236,7 @@ impl Server {
             .find_map(|(first, handlers)| handlers.get(usize::try_from(operation.checked_sub(*first)?).ok()?))
     }
 
-    /// Waits for a handler, and for the inbox unless nothing more comes from there.
+    /// Waits for a handler, and for the inbox while messages can come.
     async fn next(&mut self) -> Next {
         let Self { link, tasks, inbox, stopping, .. } = self;
         let listens = || !*stopping || link.awaits_answers();
@@ -267,7 +264,7 @@ impl Server {
         }
     }
 
-    /// An answer that is too large can be given otherwise; nothing else can be done about any other.
+    /// An answer that is too large is replaced by an error. Other refusals have no remedy.
     fn answer_refused(&self, id: MessageId, error: WitError) {
         let too_large = matches!(error, WitError::TooLarge(_));
         let error = Error::from(error);
@@ -278,7 +275,7 @@ impl Server {
     }
 }
 
-/// Polls a new future, which is polled again with a waker if that was not all.
+/// Polls a new future without a waker. If it waits, it is polled again with one.
 fn poll_once<T>(future: &mut LocalBoxFuture<'static, T>) -> Poll<T> {
     future.as_mut().poll(&mut task::Context::from_waker(Waker::noop()))
 }

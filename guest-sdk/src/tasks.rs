@@ -1,6 +1,4 @@
-//! What is in hand: handlers that wait for something, each until its request's deadline.
-//!
-//! Knows nothing of messages.
+//! Handlers that wait, each until its request's deadline. Knows nothing of messages.
 
 use std::{
     future::Future,
@@ -14,17 +12,13 @@ use futures_util::{StreamExt, future::LocalBoxFuture, stream::FuturesUnordered};
 
 use crate::{Error, context::InHand, host::Host};
 
-/// A handler that waits.
 pub(crate) enum Task {
-    /// Of a request.
     Request(Rc<InHand>, LocalBoxFuture<'static, Result<Vec<u8>, Error>>),
-    /// Of events or of a job, which nobody waits for.
+    /// Of events or of a job: no caller waits for them.
     Unanswered(LocalBoxFuture<'static, ()>),
-    /// The extension's own.
     Background(LocalBoxFuture<'static, Result<(), Error>>),
 }
 
-/// A handler that has come to its end.
 pub(crate) enum Done {
     Request(Rc<InHand>, Result<Vec<u8>, Error>),
     Unanswered,
@@ -50,8 +44,7 @@ impl Tasks {
         self.waiting.push(task);
     }
 
-    /// The next handler that comes to its end. Handlers whose deadline passes are dropped where they
-    /// wait.
+    /// The next handler that finishes. A handler past its deadline is dropped where it waits.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>, host: &Host) -> Poll<Done> {
         while let Some((_, timer)) = &mut self.timer
             && timer.as_mut().poll(cx).is_ready()
@@ -77,8 +70,8 @@ impl Tasks {
         }
     }
 
-    /// The timer stays when its handler is done early: most have the same time, so that one timer
-    /// serves many of them.
+    /// Keeps the timer when its handler finishes early: most handlers have the same time, so one timer serves
+    /// many.
     fn wake_at(&mut self, deadline: Duration, host: &Host) {
         if self.timer.as_ref().is_none_or(|(at, _)| deadline < *at) {
             let timer = host.sleep(deadline.saturating_sub(host.now()));

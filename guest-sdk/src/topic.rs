@@ -7,8 +7,7 @@ use weir_names::{
     rules,
 };
 
-/// A topic, or a pattern of topics, and what is published there: values of type `T`, in the encoding
-/// `C`.
+/// A topic, or a pattern of topics, with events of type `T` in the encoding `C`.
 ///
 /// ```
 /// use weir_sdk::{Context, Error, Event, Extension, Topic};
@@ -38,10 +37,9 @@ pub struct Topic<T, C = Json, N = &'static str> {
     types: PhantomData<fn(C) -> T>,
 }
 
-/// What can stand where a topic or a pattern is asked for: a [`Topic`], which says what its events are,
-/// or text, under which they are JSON.
+/// A [`Topic`], with its type of events, or text, with events in JSON.
 pub trait AsTopic<T: ?Sized> {
-    /// How the events become payloads.
+    /// The encoding of the events.
     type Codec;
 
     /// The topic, or the pattern.
@@ -49,12 +47,11 @@ pub trait AsTopic<T: ?Sized> {
 }
 
 impl<T> Topic<T> {
-    /// A topic whose events travel as JSON: dotted segments of letters, digits, `-` and `_`, at most
-    /// 256 bytes. In a pattern the segment `*` stands for any one segment, and `>`, at the end, for one
-    /// or more.
+    /// A topic with events in JSON: dotted segments of letters, digits, `-` and `_`, at most 256 bytes. In a
+    /// pattern the segment `*` stands for any one segment, and `>`, at the end, for one or more.
     ///
     /// # Panics
-    /// If the name is not well formed; in a `const`, that is an error of the compiler.
+    /// If the name is not well formed. In a `const`, that is a compile error.
     #[must_use]
     pub const fn new(pattern: &'static str) -> Self {
         Self::of(pattern)
@@ -62,7 +59,7 @@ impl<T> Topic<T> {
 }
 
 impl Topic<Vec<u8>, Bytes> {
-    /// A topic whose events are bytes as they are.
+    /// A topic with bytes as events.
     ///
     /// # Panics
     /// As `new`.
@@ -87,7 +84,7 @@ impl<T, C> Topic<T, C> {
         self.name
     }
 
-    /// The topic that has `segment` in place of the pattern's first wildcard.
+    /// The topic with `segment` in place of the pattern's first wildcard.
     #[must_use]
     pub fn at(&self, segment: &str) -> Topic<T, C, String> {
         Topic { name: self.name.replacen(['*', '>'], segment, 1), types: PhantomData }

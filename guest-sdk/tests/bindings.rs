@@ -1,5 +1,5 @@
-//! The bindings are generated once and checked in, so that an author's build needs no generator.
-//! `WEIR_BLESS=1 cargo test -p weir-sdk --test bindings` writes them anew.
+//! The bindings are checked in, so that an author's build needs no generator. `WEIR_BLESS=1 cargo test -p
+//! weir-sdk --test bindings` writes them anew.
 
 use std::{fs, path::Path};
 

@@ -9,7 +9,7 @@ use weir_sdk::{
 };
 
 const RECORDER: Contract = Contract::new("recorder@1");
-/// What was recorded, as topic, sequence, lost, payload and sender.
+/// Records of topic, sequence, lost, payload and sender.
 const TAKE: Operation<Empty, Vec<Record>> = RECORDER.operation("take");
 
 type Record = (String, u64, u64, String, Option<String>);
@@ -25,7 +25,7 @@ weir_sdk::manifest! {
 struct Recorder(RefCell<Vec<Record>>);
 
 impl Recorder {
-    /// The longer the earlier, so that the order shows.
+    /// Earlier events take longer, so that the order shows.
     async fn slowly(&self, ctx: &Context, event: Event<u64>) -> Result<(), Error> {
         ctx.sleep(Duration::from_millis(event.payload)).await;
         self.record(ctx, event)

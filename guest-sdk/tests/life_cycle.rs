@@ -1,4 +1,4 @@
-//! Start, stop, and what runs by itself.
+//! Start, stop, and background tasks.
 
 #![expect(clippy::unused_async, reason = "handlers are async, whether they wait or not")]
 
@@ -16,7 +16,6 @@ const PUT: Operation<String, Empty> = STORAGE.operation("put");
 
 const NOTES: Contract = Contract::new("notes@1");
 const READ: Operation<Empty, String> = NOTES.operation("read");
-/// Waits for that many milliseconds.
 const WAIT: Operation<u64, Empty> = NOTES.operation("wait");
 const FETCH: Operation<Empty, String> = NOTES.operation("fetch");
 /// Waits for a second first.

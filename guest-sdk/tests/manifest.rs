@@ -1,4 +1,4 @@
-//! What the manifest says and what the handlers are must be the same.
+//! Manifest and handlers must agree.
 
 use weir_sdk::{
     Context, Contract, Empty, Error, Event, Extension, Manifest, Operation, Queue, testing::Harness,

@@ -1,4 +1,4 @@
-//! Queues: what is put, taken, done and given back.
+//! Queues: jobs put, taken, done and given back.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,7 +17,7 @@ const RAW: Queue<Vec<u8>, Bytes> = Queue::bytes("raw");
 const RESULTS: Queue<String> = Queue::new("results");
 
 const WORKER: Contract = Contract::new("worker@1");
-/// Takes one job and says which; with a number, it waits for so many milliseconds at most.
+/// Takes one job and describes it. A number bounds the wait, in milliseconds.
 const TAKE: Operation<Option<u64>, (u64, u32, Option<String>)> = WORKER.operation("take");
 const PING: Operation<Empty, Empty> = WORKER.operation("ping");
 
@@ -99,8 +99,8 @@ fn as_many_jobs_are_in_hand_at_once_as_the_handler_is_given() {
             outcome
         }
     }));
-    // Work that waits and work that does not, so that several jobs come in one batch and some of them
-    // are done before the others are looked at.
+    // Some handlers wait and some do not: several jobs come in one batch, and some are done before others are
+    // looked at.
     for ms in [20, 0, 0, 10, 0, 30, 5, 5, 0, 0] {
         main.put(WORK, &ms);
     }
@@ -186,7 +186,7 @@ fn a_job_that_comes_for_one_who_gave_up_goes_back() {
             std::task::Poll::Ready(())
         })
         .await;
-        // It lives on, but nobody asks it for its job.
+        // The future lives on, but is not polled for its job.
         ctx.sleep(Duration::from_secs(1)).await;
         drop(take);
         std::future::pending().await

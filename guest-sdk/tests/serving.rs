@@ -18,17 +18,16 @@ const SLOW: Contract = Contract::new("slow@1");
 const SLEEP: Operation<u64, u64> = SLOW.operation("sleep");
 
 const PROXY: Contract = Contract::new("proxy@1");
-/// Asks `slow@1` with the same argument.
+/// Calls `slow@1` with the same argument.
 const FORWARD: Operation<u64, u64> = PROXY.operation("forward");
 /// Answers by itself.
 const DOUBLE: Operation<u64, u64> = PROXY.operation("double");
-/// Asks `slow@1` and gives up at once.
 const GIVE_UP: Operation<Empty, Empty> = PROXY.operation("give-up");
 /// Milliseconds left, at first and after a second.
 const REMAINING: Operation<Empty, (u128, u128)> = PROXY.operation("remaining");
-/// Waits for what never comes.
+/// Waits without end.
 const HANG: Operation<Empty, Empty> = PROXY.operation("hang");
-/// Says how often `hang` was given up.
+/// The number of `hang` handlers that were dropped.
 const HANGS_ENDED: Operation<Empty, u32> = PROXY.operation("hangs-ended");
 const BYTES: Operation<Vec<u8>, Vec<u8>, Bytes> = PROXY.bytes("bytes");
 const SENDER: Operation<Empty, Option<String>> = PROXY.operation("sender");

@@ -1,9 +1,9 @@
-//! What the guest `churn` says: its instances to each other, and to the ledger that its test keeps
-//! outside of them, so that no death takes a record along.
+//! Messages of the guest `churn`: between its instances, and to the ledger. The test keeps the ledger outside
+//! of them, so that no death takes a record along.
 
 use serde::{Deserialize, Serialize};
 
-/// The contract of Main's that keeps the ledger.
+/// Main's contract for the ledger.
 pub const LEDGER: &str = "ledger@1";
 
 /// The topic of all events.
@@ -12,34 +12,34 @@ pub const TOPIC: &str = "churn.event";
 /// Messages of one batch.
 pub const BATCH: u32 = 16;
 
-/// Requests that are hoarded.
+/// Requests hoarded before the first answer.
 pub const HOARD: usize = 8;
 
-/// What one that receives does with what it gets.
+/// How a receiver handles its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
     /// One message after the other.
     Single,
-    /// Batches in order, each request answered before the next is looked at.
+    /// Batches in order: it answers each request before it looks at the next.
     InOrder,
-    /// Batches of which it answers the last request first.
+    /// Batches, with the last request answered first.
     AnyOrder,
     /// One message after the other, answered when there are no more.
     Hoard,
 }
 
-/// One that receives.
+/// A receiver of requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Receiver {
-    /// Its id; it serves the contract `ID@1`, whose operation is `ask`.
+    /// Its id. It serves the contract `ID@1` with the operation `ask`.
     pub id: &'static str,
-    /// How it receives.
+    /// How it handles its messages.
     pub manner: Manner,
-    /// Whether it may end by itself, or be stopped: what it has is then answered `peer-gone`.
+    /// Whether it may end by itself or be stopped. Its requests are then answered `peer-gone`.
     pub may_leave: bool,
 }
 
-/// All who receive requests.
+/// All receivers of requests.
 pub const RECEIVERS: [Receiver; 4] = [
     Receiver { id: "single", manner: Manner::Single, may_leave: true },
     Receiver { id: "in-order", manner: Manner::InOrder, may_leave: false },
@@ -47,7 +47,7 @@ pub const RECEIVERS: [Receiver; 4] = [
     Receiver { id: "hoard", manner: Manner::Hoard, may_leave: true },
 ];
 
-/// What a message has its receiver do.
+/// What a message makes its receiver do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Deed {
     /// Answer.
@@ -56,22 +56,22 @@ pub enum Deed {
     Trap,
     /// Use up its fuel.
     Spin,
-    /// Wait until it is killed from outside.
+    /// Wait for a kill from outside.
     Hold,
     /// Exit with an error.
     Fail,
-    /// Exit without one.
+    /// Exit without an error.
     Finish,
 }
 
-/// The answer to an instance that says that it begins.
+/// The answer to an instance that reports its start.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Begun {
-    /// Its number, which no other instance has; from 1.
+    /// Its unique number, from 1.
     pub instance: u32,
-    /// Of its random numbers.
+    /// The seed of its random numbers.
     pub seed: u64,
-    /// It is to trap before it is ready.
+    /// It must trap before it is ready.
     pub dies: bool,
 }
 
@@ -80,31 +80,31 @@ pub struct Begun {
 pub struct Ask {
     /// The instance that sends it.
     pub from: u32,
-    /// Its place among those that this instance sends to that receiver, or publishes; from 1.
+    /// Its place among this instance's messages to that receiver, or among its events; from 1.
     pub number: u32,
-    /// What it has its receiver do.
+    /// What its receiver must do.
     pub deed: Deed,
 }
 
-/// A receiver has a request in hand. Said before anything is done with it; and its answer.
+/// A receiver has a request in hand. Reported before anything else; also the request's answer.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Handled {
-    /// The instance that has.
+    /// The receiving instance.
     pub by: u32,
     /// The request.
     pub ask: Ask,
 }
 
-/// A subscriber has an event in hand. Said before anything is done with it.
+/// A subscriber has an event in hand. Reported before anything else.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Heard {
-    /// The instance that has.
+    /// The receiving instance.
     pub by: u32,
     /// The subscription.
     pub subscription: u32,
     /// Its place there.
     pub sequence: u64,
-    /// How many were lost before it.
+    /// Events lost before it.
     pub lost: u64,
     /// The event.
     pub ask: Ask,
@@ -123,7 +123,7 @@ pub enum Outcome {
     Refused,
     /// `timeout`, or `not-ready` at the deadline.
     TimedOut,
-    /// Its sender has cancelled it.
+    /// Its sender cancelled it.
     GivenUp,
 }
 
@@ -138,17 +138,17 @@ pub struct Ended {
     pub deed: Deed,
     /// Its time was so short that it could pass.
     pub hurried: bool,
-    /// How.
+    /// How it ended.
     pub outcome: Outcome,
 }
 
-/// What a sender says of its requests, each once. The answer is whether it is to send more.
+/// A sender's report of its ended requests, each once. The answer says whether to send more.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// The instance.
     pub by: u32,
-    /// What has ended since the last report.
+    /// Requests ended since the last report.
     pub ended: Vec<Ended>,
-    /// Its last one: all that it sent has ended, up to these numbers by receiver.
+    /// In the last report: all sent requests have ended, up to these numbers by receiver.
     pub last: Option<Vec<u32>>,
 }

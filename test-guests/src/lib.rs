@@ -1,5 +1,4 @@
-//! Extensions and hooks for tests: some do what they are told, some what nobody should. The tests build
-//! them; [`path`] says where they are.
+//! Extensions and hooks for tests, well and badly behaved. The tests build them, and [`path`] finds them.
 
 pub mod churn;
 pub mod words;
@@ -14,17 +13,17 @@ use std::{
 use serde_json::Value;
 use weir_sdk::raw::types::Options;
 
-/// No time but what the operator gives, and for nobody.
+/// The operator's default timeout, and no parent request.
 pub const PATIENT: Options = Options { timeout_ms: None, parent: None };
 
-/// Programs that are built: those of this crate, and the plugins and hooks that tests run, too.
+/// Packages that are built: this crate, and the plugins and hooks that tests run, too.
 const PACKAGES: [&str; 4] = ["test-guests", "echo", "storage", "example-hooks"];
 
-/// The component of that name. The first call of a process builds all of them.
+/// The component of that name. The first call in a process builds all of them.
 ///
 /// # Panics
 ///
-/// If they do not build, or there is none of that name.
+/// If the build fails, or no component has that name.
 #[must_use]
 pub fn path(name: &str) -> PathBuf {
     static BUILT: OnceLock<HashMap<String, PathBuf>> = OnceLock::new();
@@ -34,7 +33,7 @@ pub fn path(name: &str) -> PathBuf {
     }
 }
 
-/// Builds the guests with the cargo that runs the tests, and asks it where they are.
+/// Builds the guests with the tests' cargo, and reads their paths from its output.
 fn build() -> HashMap<String, PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-/// The first word, and what is left of the line.
+/// Splits a line into its first word and the rest.
 #[must_use]
 pub fn word(text: &str) -> (&str, &str) {
     text.split_once(' ').unwrap_or((text, ""))
@@ -12,12 +12,12 @@ pub fn word(text: &str) -> (&str, &str) {
 ///
 /// # Errors
 ///
-/// Says what is none.
+/// Names the word that is not a number.
 pub fn number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("`{text}` is not a number"))
 }
 
-/// A number of things that fit into memory.
+/// A number that fits `usize`.
 ///
 /// # Errors
 ///
@@ -26,7 +26,7 @@ pub fn count(text: &str) -> Result<usize, String> {
     number(text).map(|number| usize::try_from(number).unwrap_or(usize::MAX))
 }
 
-/// A value as its `Debug` form.
+/// A value in its `Debug` form.
 pub fn text(value: impl Debug) -> String {
     format!("{value:?}")
 }

@@ -1,4 +1,4 @@
-//! The benchmarks: built, with the extensions and hooks that they run, and started.
+//! The benchmarks: builds them with their extensions and hooks, and starts them.
 
 use std::{path::PathBuf, process::Command};
 
@@ -10,19 +10,19 @@ use crate::{
     run::{cargo, root, run, target_dir},
 };
 
-/// What is measured and where the figures go.
+/// What to measure, and where the figures go.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Measure for regressions, and not for the record.
+    /// Measure for regressions, not for the record.
     #[arg(long)]
     quick: bool,
-    /// Run only this scenario; can be given more than once.
+    /// Run only this scenario. Can be given more than once.
     #[arg(long, value_name = "SCENARIO")]
     only: Vec<String>,
-    /// Write the figures here, one JSON object a line.
+    /// Write the figures to this file, one JSON object a line.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Put the figures into the record of `docs/benchmarks.md`, too, and make the page anew from it.
+    /// Put the figures into the record of `docs/benchmarks.md`, too, and make the page from it.
     #[arg(long)]
     docs: bool,
     /// Measure nothing: show how the figures of two files differ, the worst first.
@@ -30,7 +30,6 @@ pub(crate) struct Arguments {
     compare: Vec<PathBuf>,
 }
 
-/// Measures, or compares what was measured.
 pub(crate) fn bench(arguments: &Arguments) -> Result<()> {
     if !arguments.compare.is_empty() {
         return run(build()?.arg("--compare").args(&arguments.compare));
@@ -50,7 +49,7 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<()> {
     run(&mut measure)
 }
 
-/// Runs every scenario, to see that it works and yields figures. Times are not judged.
+/// Runs every scenario to see that it works and yields figures. Times are not judged.
 pub(crate) fn check() -> Result<()> {
     let json = tempfile::tempdir()?;
     let mut measure = program()?;
@@ -58,7 +57,6 @@ pub(crate) fn check() -> Result<()> {
     run(measure.args(["--scale", "quick", "--json"]).arg(json.path().join("figures.json")))
 }
 
-/// The program that measures, with its extensions and hooks.
 pub(crate) fn program() -> Result<Command> {
     let mut program = build()?;
     guests::add_target()?;
@@ -68,24 +66,22 @@ pub(crate) fn program() -> Result<Command> {
     };
     let plugins = guests::PLUGINS.iter().flat_map(|(package, _)| ["--package", package]);
     build_programs(&["--target", guests::TARGET].into_iter().chain(plugins).collect::<Vec<_>>())?;
-    // What hooks are compared with: processes of the same source, built in the same way.
+    // Native processes of the same source, to compare hooks with.
     build_programs(&[])?;
     let target = target_dir()?;
     program.arg("--guests").arg(target.join(guests::TARGET).join("guest"));
     program.arg("--native").arg(target.join("guest"));
-    // With these set every error takes a backtrace, which is in the shell of who develops and not where hooks run.
+    // With these set, every error would take a backtrace. A developer's shell sets them; a device does not.
     program.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
     Ok(program)
 }
 
-/// The program of a device.
 pub(crate) fn device() -> Result<PathBuf> {
-    // By itself: built with others, it would have the compiler that they ask for.
+    // Alone: a build with other packages would turn on their compiler feature.
     run(&mut cargo(["build", "--profile", "device", "--package", "weir-device"])?)?;
     Ok(target_dir()?.join("device/weir-device"))
 }
 
-/// The program that measures, alone.
 fn build() -> Result<Command> {
     run(&mut cargo(["build", "--release", "--package", "weir-bench", "--bin", "weir-bench"])?)?;
     Ok(Command::new(target_dir()?.join("release/weir-bench")))

@@ -1,4 +1,4 @@
-//! The demo: Main with every extension of `plugins/`, and calls that cross several of them.
+//! The demo: Main with every extension of `plugins/`, and calls across several of them.
 
 mod idle;
 pub(crate) mod weir;
@@ -17,12 +17,12 @@ use crate::{
     run::{root, target_dir},
 };
 
-/// Runs the demo: until Ctrl-C, or with `check` until the answers are compared with the machine's.
+/// Runs the demo until Ctrl-C. With `check`, ends after comparing the answers with this machine.
 pub(crate) fn demo(check: bool) -> Result<()> {
     show(check, weir::build_for_demo)
 }
 
-/// Checks the demo, with the command as the other tests have it: nothing is built twice.
+/// With the command as the other tests build it, so that nothing is built twice.
 pub(crate) fn check() -> Result<()> {
     show(true, weir::build)
 }
@@ -31,7 +31,7 @@ fn show(check: bool, build: fn() -> Result<PathBuf>) -> Result<()> {
     println!("Building the extensions and the `weir` command …");
     guests::plugins()?;
     let weir = build()?;
-    // The operator's file grants this directory; each demo begins with it empty.
+    // The operator's file grants this directory. Each demo starts with it empty.
     let storage = target_dir()?.join("demo/storage");
     if storage.exists() {
         fs::remove_dir_all(&storage).with_context(|| format!("cannot clear `{}`", storage.display()))?;
@@ -65,7 +65,7 @@ fn show(check: bool, build: fn() -> Result<PathBuf>) -> Result<()> {
     main.wait()
 }
 
-/// Starts Main with the extension written in C and checks what it answers.
+/// Starts Main with the extension written in C, and checks its answers.
 pub(crate) fn check_c_guest(component: &Path) -> Result<()> {
     let weir = weir::build()?;
     let directory = component.parent().context("the component lies in no directory")?;
@@ -81,7 +81,6 @@ pub(crate) fn check_c_guest(component: &Path) -> Result<()> {
     main.shut_down()
 }
 
-/// What the extensions said.
 #[derive(Debug)]
 struct Answers {
     memory: Value,
@@ -116,7 +115,7 @@ impl Answers {
         Ok(Self { memory, os, cpu, previous, stored, setting, snapshot })
     }
 
-    /// Compares with the machine's own files.
+    /// Compares them with the machine's own files.
     #[expect(clippy::indexing_slicing, reason = "what a JSON value lacks is null")]
     fn compare(&self) -> Result<()> {
         let total = proc_value("/proc/meminfo", "MemTotal:")?;
@@ -154,7 +153,7 @@ impl Answers {
     }
 }
 
-/// What follows `key` at the start of a line of `file`.
+/// The text after `key` at the start of a line of `file`.
 fn proc_value(file: &str, key: &str) -> Result<String> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read `{file}`"))?;
     let value = text.lines().find_map(|line| line.strip_prefix(key));

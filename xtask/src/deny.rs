@@ -1,4 +1,4 @@
-//! Licences, sources, bans and advisories of all that Weir is built of: `deny.toml`, checked by cargo-deny.
+//! Licences, sources, bans and advisories of all dependencies: `deny.toml`, checked by cargo-deny.
 
 use std::{
     env, fs,
@@ -10,27 +10,26 @@ use anyhow::{Context, Result};
 
 use crate::run::{cargo, root, run, target_dir};
 
-/// The cargo-deny that `deny.toml` is written for.
 const VERSION: &str = "0.20.2";
 
-/// Each with a lock file of its own.
+/// Each has its own lock file.
 const MANIFESTS: [&str; 3] = ["Cargo.toml", "spec-tests/Cargo.toml", "fuzz/Cargo.toml"];
 
-/// Names a clone of the advisory database, for machines that do not reach the one of `deny.toml`.
+/// Names a clone of the advisory database, for machines without access to the one of `deny.toml`.
 const DATABASE: &str = "WEIR_ADVISORY_DB";
 
-/// Where `deny.toml` says that the database is.
+/// As in `deny.toml`.
 const DATABASE_URL: &str = "https://github.com/rustsec/advisory-db";
 
-/// Seconds that fetching the database may take, at whatever pace.
+/// Seconds that fetching the database may take.
 const FETCH_TIMEOUT_S: u32 = 120;
 
-/// Checks every manifest. Advisories are left out, in one line that says so, where there is no database.
+/// Checks every manifest. Without a database it leaves out advisories, and prints a line that says so.
 pub(crate) fn check() -> Result<()> {
     let program = program()?;
     let has_database = fetch_database(&program)?;
     for manifest in MANIFESTS {
-        // What one manifest has to be let through, another need not have.
+        // One manifest may not need what another skips.
         let known = ["unmatched-skip", "unmatched-skip-root", "unnecessary-skip"];
         let check = |offline: &[&str], what: &[&str]| {
             let mut deny = Command::new(&program);
@@ -46,7 +45,7 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// The pinned cargo-deny: the one that is installed, else one that is built once below `target`.
+/// The pinned cargo-deny: the installed one, or else one built once below `target`.
 fn program() -> Result<PathBuf> {
     let tools = target_dir()?.join("tools");
     let built = tools.join("bin/cargo-deny");
@@ -57,17 +56,17 @@ fn program() -> Result<PathBuf> {
             return Ok(program);
         }
     }
-    // Unoptimised: it is built in a fraction of the time, and runs for seconds.
+    // Unoptimised: it builds much faster, and runs for seconds only.
     let mut install = cargo(["install", "cargo-deny", "--locked", "--debug", "--version"])?;
     install.arg(format!("={VERSION}")).arg("--root").arg(&tools).env("CARGO_PROFILE_DEV_DEBUG", "false");
-    // Its artifacts are of no use to anything else.
+    // Nothing else can use its artifacts.
     run(install.env_remove("CARGO_TARGET_DIR"))?;
     Ok(built)
 }
 
-/// Brings the advisory database up to date; false, with a line that says why, where it cannot be reached.
+/// Updates the advisory database. False, with a printed reason, if it cannot be reached.
 fn fetch_database(program: &Path) -> Result<bool> {
-    // Git waits as long as a network keeps silent, and would ask for a password.
+    // Git would wait on a silent network without end, and would ask for a password.
     let mut fetch = Command::new("timeout");
     fetch.arg(FETCH_TIMEOUT_S.to_string()).arg(program).args(["fetch", "db"]);
     fetch.current_dir(root()?).env("GIT_TERMINAL_PROMPT", "0").stdin(Stdio::null());

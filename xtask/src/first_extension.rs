@@ -1,5 +1,5 @@
-//! Follows `docs/first-extension.md` as its reader does: in a directory outside the clone, with the
-//! SDK and the crate it stands on packaged, and with nothing but the files that the page shows.
+//! Follows `docs/first-extension.md` as its reader does: outside the clone, with the published crates
+//! packaged, and with only the files that the page shows.
 
 use std::{fs, path::Path, process::Command};
 
@@ -11,10 +11,10 @@ use crate::{
     run::{cargo, output, root, run, target_dir},
 };
 
-/// The SDK and the crate of ours that it depends on: what is published for extensions.
+/// The SDK and its dependency of this repository, as published.
 const PUBLISHED: [&str; 2] = ["weir-names", "weir-sdk"];
 
-/// Builds what the page shows and calls it as the page says.
+/// Builds what the page shows, and calls it as the page says.
 pub(crate) fn check() -> Result<()> {
     guests::add_target()?;
     let page = fs::read_to_string(root()?.join("docs/first-extension.md")).context("cannot read the page")?;
@@ -46,7 +46,7 @@ pub(crate) fn check() -> Result<()> {
     main.shut_down()
 }
 
-/// The content of the fenced block that follows the line `<!-- NAME -->`.
+/// The fenced block after the line `<!-- NAME -->`.
 fn shown(page: &str, name: &str) -> Result<String> {
     let (_, rest) = page
         .split_once(&format!("<!-- {name} -->\n"))
@@ -58,8 +58,8 @@ fn shown(page: &str, name: &str) -> Result<String> {
     Ok(content.to_owned())
 }
 
-/// Packages the published crates and unpacks them as a registry would. Gives the options with which Cargo takes them for
-/// the registry's, until they are there.
+/// Packages the published crates and unpacks them, as a registry would. Returns the Cargo options that put
+/// them in place of the registry's.
 fn unpack_published(directory: &Path) -> Result<Vec<String>> {
     let mut package = cargo(["package", "--no-verify", "--allow-dirty", "--quiet"])?;
     run(package.args(PUBLISHED.map(|name| format!("--package={name}"))))?;

@@ -1,4 +1,4 @@
-//! The guests of the tests that are written in C and Go. A program of its own builds them: `xtask/foreign-guests`.
+//! The test guests in C and Go. A program of its own builds them: `xtask/foreign-guests`.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,18 +9,16 @@ use anyhow::Result;
 
 use crate::run::{cargo, output};
 
-/// The first release, by its number after `go1.`, that knows `wasip1` and `//go:wasmimport`.
+/// The first release, as in `go1.21`, with `wasip1` and `//go:wasmimport`.
 const OLDEST_GO: u32 = 21;
 
-/// Whether there is a Go that knows WASI.
 pub(crate) fn has_go() -> bool {
     let version = output(Command::new("go").args(["env", "GOVERSION"])).unwrap_or_default();
     let minor = version.trim().strip_prefix("go1.").and_then(|rest| rest.split(['.', 'r', 'b', '-']).next());
     minor.and_then(|minor| minor.parse().ok()).is_some_and(|minor: u32| minor >= OLDEST_GO)
 }
 
-/// Builds the guest of this name (`c-extension`, `c-hook`, `go-hook`) into `out_dir` and returns the path of the
-/// component.
+/// Builds a guest (`c-extension`, `c-hook`, `go-hook`) into `out_dir`. Returns the path of the component.
 pub(crate) fn build(guest: &str, out_dir: &Path) -> Result<PathBuf> {
     let mut program = cargo(["run", "--quiet", "--package", "foreign-guests", "--", guest])?;
     Ok(PathBuf::from(output(program.arg(out_dir))?.trim_end()))

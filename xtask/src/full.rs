@@ -1,6 +1,7 @@
-//! Groups of tests that take too long for every commit: each runs by itself, and its pass is kept in `docs/tested.md`.
+//! Groups of tests that take too long for every commit. Each runs on demand, and its pass is kept in
+//! `docs/tested.md`.
 //!
-//! `cargo xtask test` does not run them. It fails if what a group tests has changed since its kept pass.
+//! `cargo xtask test` does not run them. It fails if a group's inputs have changed since its kept pass.
 
 mod inputs;
 mod record;
@@ -18,20 +19,18 @@ use crate::{
     spec_tests,
 };
 
-/// Where passes are kept, from the root of the workspace.
+/// The kept passes, from the root of the workspace.
 const RECORD: &str = "docs/tested.md";
 
-/// Tests that run on demand.
 struct Group {
     name: &'static str,
-    /// What it runs, for the list of groups.
     about: &'static str,
-    /// Files and folders, from the root of the workspace: if one changes, the kept pass is void. What stands here is
-    /// what only this group tests, and no more: with all that a group is built of, each commit would void it.
+    /// Files and folders, from the root of the workspace. A change voids the kept pass, so this lists only
+    /// what this group alone tests.
     inputs: &'static [&'static str],
-    /// Commands that print the version of a tool in their first line.
+    /// Commands that print a tool's version in their first line.
     tools: &'static [&'static [&'static str]],
-    /// Runs it and says what it skipped.
+    /// Runs the tests, and returns what it skipped.
     run: fn() -> Result<Vec<String>>,
 }
 
@@ -41,7 +40,7 @@ const GROUPS: [Group; 2] = [
     Group {
         name: "spec-tests",
         about: "the component model's test scripts, through the configuration of Weir's engines",
-        // The crate has a lock file, and so a wasmtime, of its own. Of Weir it takes one file.
+        // The crate has its own lock file and wasmtime. It takes one file of Weir.
         inputs: &["spec-tests", spec_tests::CONFIGURATION],
         tools: &[RUSTC],
         run: || spec_tests::check().map(|()| Vec::new()),
@@ -69,7 +68,7 @@ pub(crate) fn run(name: &str) -> Result<()> {
             GROUPS.map(|group| format!("`{}`", group.name)).join(", ")
         )
     })?;
-    // Taken before: what changes while it runs was not tested.
+    // Read before the run: changes during the run are not tested.
     let (inputs, commit) = (Inputs::of(root()?, group.inputs)?, commit()?);
     let mut tools = Vec::new();
     for tool in group.tools {
@@ -87,7 +86,6 @@ pub(crate) fn run(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Prints every group, and whether its kept pass still holds.
 pub(crate) fn list() -> Result<()> {
     let record = read()?;
     for group in &GROUPS {
@@ -100,7 +98,6 @@ pub(crate) fn list() -> Result<()> {
     Ok(())
 }
 
-/// Fails if the kept pass of some group is void.
 pub(crate) fn check() -> Result<()> {
     let record = read()?;
     let (mut void, root) = (Vec::new(), root()?);
@@ -129,7 +126,7 @@ fn read() -> Result<Record> {
     text.parse().with_context(|| format!("`{RECORD}` is not as `cargo xtask test --full` writes it"))
 }
 
-/// What is checked out, and whether files differ from it.
+/// The commit that is checked out, and whether files differ from it.
 fn commit() -> Result<String> {
     let git = |arguments: &[&str]| output(Command::new("git").args(arguments).current_dir(root()?));
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;

@@ -1,4 +1,4 @@
-//! Building extensions and hooks: the target, the profile, and the files side by side.
+//! Builds extensions and hooks, and puts their files side by side.
 
 use std::{
     fs,
@@ -10,10 +10,9 @@ use anyhow::{Context, Result};
 
 use crate::run::{cargo, output, root, run, target_dir};
 
-/// What extensions and hooks are built for.
 pub(crate) const TARGET: &str = "wasm32-wasip2";
 
-/// The extensions of `plugins/`: packages, and the programs that each yields.
+/// The packages of `plugins/`, and the programs of each.
 pub(crate) const PLUGINS: [(&str, &[&str]); 5] = [
     ("device-info", &["device-info"]),
     ("storage", &["storage"]),
@@ -28,11 +27,11 @@ const HOOKS: (&str, [&str; 5]) = (
     ["10-create-root-dir", "20-touch-file", "30-echo-hello", "40-count-files", "50-check-node"],
 );
 
-/// Adds the target to the toolchain in use, where rustup manages it and it is missing.
+/// Adds the target to the current toolchain if rustup manages it.
 pub(crate) fn add_target() -> Result<()> {
     let rustup = |arguments: &[&str]| -> Result<Command> {
         let mut command = Command::new("rustup");
-        // The toolchain file of the workspace decides which toolchain is meant.
+        // The workspace's toolchain file decides the toolchain.
         command.args(arguments).current_dir(root()?);
         Ok(command)
     };
@@ -44,7 +43,7 @@ pub(crate) fn add_target() -> Result<()> {
     run(&mut rustup(&["target", "add", TARGET])?)
 }
 
-/// Builds every plugin and gathers the files in `target/plugins`; builds the example hooks into `hooks.d`.
+/// Builds every plugin into `target/plugins`, and the example hooks into `hooks.d`.
 pub(crate) fn plugins() -> Result<PathBuf> {
     add_target()?;
     let (hooks_package, hooks) = HOOKS;
@@ -65,7 +64,6 @@ pub(crate) fn plugins() -> Result<PathBuf> {
     Ok(gathered)
 }
 
-/// Copies a program that was built into that directory.
 fn copy(name: &str, to: &Path) -> Result<()> {
     let file = format!("{name}.wasm");
     let built = target_dir()?.join(TARGET).join("guest").join(&file);

@@ -1,4 +1,4 @@
-//! Runs hooks made of C, Go and Rust in one directory, and compares the exit codes that arrive.
+//! Runs hooks written in C, Go and Rust in one directory, and compares the exit codes that arrive.
 
 use std::{
     fs,
@@ -15,11 +15,11 @@ use crate::{
     run::{cargo, run, target_dir},
 };
 
-/// Exit codes, what they mean, and whether the next hook runs.
+/// Exit codes, their outcomes, and whether the next hook runs.
 const CODES: [(u8, &str, bool); 4] =
     [(0, "ok", true), (7, "script-error", false), (33, "warning", true), (100, "script-error", false)];
 
-/// Builds the hooks, and has each exit with each code.
+/// Builds the hooks, and lets each exit with each code.
 pub(crate) fn check() -> Result<()> {
     let directory = Directory { weir: weir::build()?, dir: target_dir()?.join("hooks"), hooks: gather()? };
     for (place, hook) in directory.hooks.iter().enumerate() {
@@ -42,22 +42,20 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// A hook that exits as a variable says.
+/// A hook that exits with the code in a variable.
 struct Hook {
     file: &'static str,
-    /// The variable that says it, and what is before the code there.
+    /// The variable, and the text before the code in its value.
     told_by: (&'static str, &'static str),
 }
 
 impl Hook {
-    /// The parameter.
     fn exits_with(&self, code: u8) -> String {
         let (variable, before) = self.told_by;
         format!("{variable}={before}{code}")
     }
 }
 
-/// Hooks that run one after the other.
 struct Directory {
     weir: PathBuf,
     dir: PathBuf,
@@ -65,7 +63,6 @@ struct Directory {
 }
 
 impl Directory {
-    /// Runs them with this parameter and returns the report.
     fn run(&self, parameter: &str) -> Result<Value> {
         let output = Command::new(&self.weir)
             .args(["hooks", "run", "--json", "--param", "NODE=n1", "--param", parameter])
@@ -79,7 +76,7 @@ impl Directory {
     }
 }
 
-/// Builds the hooks into `target/hooks`: what is there is what is returned.
+/// Builds the hooks into `target/hooks`.
 fn gather() -> Result<Vec<Hook>> {
     let target = target_dir()?;
     let dir = target.join("hooks");

@@ -1,4 +1,4 @@
-//! The instructions that Weir's hot path takes: counted, and compared with what is kept.
+//! Instructions of Weir's hot path: counted, and compared with the kept numbers.
 
 use std::{env::consts::ARCH, process::Command};
 
@@ -9,10 +9,10 @@ use crate::{
     run::{cargo, root, run, target_dir},
 };
 
-/// What the kept numbers are of: other processors take other instructions.
+/// The kept numbers are for this architecture.
 const COUNTED_ON: &str = "x86_64";
 
-/// Counts, as released; keeps the new numbers or fails if one grew.
+/// Counts the release build. Keeps the new numbers, or fails if one grew.
 pub(crate) fn instructions(bless: bool) -> Result<()> {
     if ARCH != COUNTED_ON {
         println!("instructions are counted on {COUNTED_ON} only, and this is {ARCH}");
@@ -40,6 +40,6 @@ pub(crate) fn instructions(bless: bool) -> Result<()> {
     if bless {
         count.arg("--bless");
     }
-    // With these set every error takes a backtrace.
+    // With these set, every error would take a backtrace.
     run(count.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE"))
 }

@@ -1,7 +1,6 @@
-//! Everything that a fresh machine with rustup needs to see Weir work: `cargo xtask demo`, and to
-//! prove it: `cargo xtask test`.
+//! Shows and tests Weir on a fresh machine with rustup: `cargo xtask demo` and `cargo xtask test`.
 
-#![expect(clippy::print_stdout, reason = "the demo talks to whoever runs it")]
+#![expect(clippy::print_stdout, reason = "the demo prints for its user")]
 
 mod bench;
 mod demo;
@@ -34,27 +33,26 @@ enum Task {
     Plugins,
     /// Build Main and its extensions, start them, and make a few calls across them.
     Demo {
-        /// Compare the answers with what this machine says itself, see that Main does nothing when idle,
-        /// and end.
+        /// Compare the answers with this machine's own, see that Main does nothing when idle, and end.
         #[arg(long)]
         check: bool,
     },
-    /// Measure, beside native code doing the same: `docs/benchmarks.md` says what.
+    /// Measure Weir beside native code that does the same, as `docs/benchmarks.md` describes.
     Bench(bench::Arguments),
-    /// Count the instructions of Weir's hot path with valgrind, and fail if some case takes over 5 % more than
+    /// Count the instructions of Weir's hot path with valgrind. Fails if a case takes over 5 % more than
     /// `benches/instructions.json` says.
     Instructions {
         /// Keep the new numbers there.
         #[arg(long)]
         bless: bool,
     },
-    /// Format, lints, and tests: what CI runs. Installs what it needs where it may.
+    /// Check formatting and lints, and run the tests, as CI does. Installs what it needs if it may.
     Test {
-        /// Run only the steps whose name contains this.
+        /// Run only the steps with this in their name.
         #[arg(long, value_name = "NAME")]
         only: Option<String>,
-        /// Run this group of longer tests instead, and keep its pass in `docs/tested.md`; without a name, list
-        /// the groups.
+        /// Run this group of longer tests instead, and keep its pass in `docs/tested.md`. Without a name,
+        /// list the groups.
         #[arg(long, value_name = "GROUP", num_args = 0..=1, conflicts_with = "only")]
         full: Option<Option<String>>,
     },

@@ -1,4 +1,4 @@
-//! Running other programs, and where things are.
+//! Running other programs, and the paths of the workspace.
 
 use std::{
     env,
@@ -9,31 +9,28 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-/// The root of the workspace.
 pub(crate) fn root() -> Result<&'static Path> {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in no workspace")
 }
 
-/// Where cargo puts what it builds: always here, since the demo's configuration names it.
+/// Always this directory, because the demo's configuration names it.
 pub(crate) fn target_dir() -> Result<PathBuf> {
     Ok(root()?.join("target"))
 }
 
-/// A cargo command in the workspace.
 pub(crate) fn cargo<I: AsRef<OsStr>>(arguments: impl IntoIterator<Item = I>) -> Result<Command> {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root()?).env("CARGO_TARGET_DIR", target_dir()?);
     Ok(command)
 }
 
-/// Runs a command to its end; fails if it fails.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("cannot run {}", shown(command)))?;
     ensure!(status.success(), "{} failed: {status}", shown(command));
     Ok(())
 }
 
-/// Runs a command to its end and returns what it printed; fails if it fails.
+/// Runs a command to its end and returns its output.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("cannot run {}", shown(command)))?;
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -1,4 +1,4 @@
-//! What tests need of the machine beyond rustup: found, or installed from Debian's packages.
+//! What tests need beyond rustup: found, or installed from Debian's packages.
 
 use std::{
     path::Path,
@@ -9,21 +9,20 @@ use anyhow::{Context, Result, ensure};
 
 use crate::run::{output, run};
 
-/// Programs, and the packages of Debian that bring them.
+/// Programs, and the Debian packages that provide them.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Need {
     packages: &'static [&'static str],
-    /// A line for the shell that succeeds where they are. Other systems have other names for the packages.
+    /// A shell command that succeeds if they are installed, under any name of the packages.
     probe: &'static str,
 }
 
-/// C for WebAssembly: compiler, linker, libc and the compiler's own library.
+/// C for WebAssembly: compiler, linker, libc and compiler runtime.
 pub(crate) const C_FOR_WASM: Need = Need {
     packages: &["clang", "lld", "wasi-libc", "libclang-rt-14-dev-wasm32"],
     probe: "echo 'int main(void) { return 0; }' | clang --target=wasm32-wasi -x c - -o /dev/null",
 };
 
-/// Counts instructions.
 pub(crate) const VALGRIND: Need = Need { packages: &["valgrind"], probe: "valgrind --version" };
 
 impl Need {
@@ -34,10 +33,10 @@ impl Need {
     }
 }
 
-/// Installs what is missing, where it may. Returns what is missing still.
+/// Installs what is missing, if it may. Returns what is still missing.
 ///
 /// # Errors
-/// If it may install, and that fails: a step that needs it would be skipped where it should have run.
+/// If an installation fails: the step that needs it would be skipped although it should run.
 pub(crate) fn install(needs: &[&'static Need]) -> Result<Vec<&'static Need>> {
     let missing: Vec<_> = needs.iter().copied().filter(|need| !need.is_met()).collect();
     if missing.is_empty() {
@@ -45,7 +44,7 @@ pub(crate) fn install(needs: &[&'static Need]) -> Result<Vec<&'static Need>> {
     }
     let Some(as_root) = how_to_be_root() else { return Ok(missing) };
     let apt_get = |arguments: &[&str]| {
-        // `sudo` would drop the variable if it stood outside.
+        // `sudo` would drop a variable set outside.
         let mut words =
             as_root.iter().chain(&["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]).chain(arguments);
         run(Command::new(words.next().context("no command")?).args(words))
@@ -58,7 +57,6 @@ pub(crate) fn install(needs: &[&'static Need]) -> Result<Vec<&'static Need>> {
     Ok(missing)
 }
 
-/// The line that installs them.
 pub(crate) fn line(missing: &[&Need]) -> String {
     format!("sudo apt-get install --no-install-recommends {}", packages(missing).join(" "))
 }
@@ -67,7 +65,7 @@ fn packages(needs: &[&Need]) -> Vec<&'static str> {
     needs.iter().flat_map(|need| need.packages).copied().collect()
 }
 
-/// The words before a command that make it run as root without asking, if `apt-get` is there and any do.
+/// The words before a command that run it as root without a password. None without `apt-get`.
 fn how_to_be_root() -> Option<&'static [&'static str]> {
     if !Path::new("/usr/bin/apt-get").exists() {
         return None;

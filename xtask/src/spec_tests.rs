@@ -1,4 +1,4 @@
-//! The component model's test scripts, run by a workspace of its own: `spec-tests`.
+//! The component model's test scripts, run by their own workspace: `spec-tests`.
 
 use std::process::Command;
 
@@ -6,10 +6,11 @@ use anyhow::{Result, ensure};
 
 use crate::run::{cargo, output, run};
 
-/// What the scripts test of Weir, from the root of the workspace. `spec-tests/tests/scripts/main.rs` names it, too.
+/// The file of Weir that the scripts test, from the root of the workspace. `spec-tests/tests/scripts/main.rs`
+/// names it, too.
 pub(crate) const CONFIGURATION: &str = "host/guest/src/engine/config.rs";
 
-/// Checks the crate as the workspace is checked, and runs the scripts.
+/// Checks the crate like the workspace, and runs the scripts.
 pub(crate) fn check() -> Result<()> {
     run(in_crate(&["fmt"])?.arg("--check"))?;
     run(in_crate(&["clippy", "--all-targets"])?.args(["--", "--deny", "warnings"]))?;

@@ -10,7 +10,7 @@ use crate::{
     setup::{self, C_FOR_WASM, Need, VALGRIND},
 };
 
-/// Packages that are built for `wasm32-wasip2`, too.
+/// Packages that are also built for `wasm32-wasip2`.
 const GUEST_PACKAGES: [&str; 10] = [
     "weir-sdk",
     "device-info",
@@ -24,10 +24,9 @@ const GUEST_PACKAGES: [&str; 10] = [
     "kernels",
 ];
 
-/// A part of the tests.
 struct Step {
     name: &'static str,
-    /// What it needs of the machine. Where that is not and cannot be installed, the step is skipped.
+    /// If the machine lacks it and it cannot be installed, the step is skipped.
     needs: Option<&'static Need>,
     run: fn() -> Result<()>,
 }
@@ -56,7 +55,7 @@ const fn step(name: &'static str, run: fn() -> Result<()>) -> Step {
     Step { name, needs: None, run }
 }
 
-/// Runs the steps whose name contains `only`, in order, to the first that fails.
+/// Runs the steps with `only` in their name, in order, until one fails.
 pub(crate) fn test(only: Option<&str>) -> Result<()> {
     let steps: Vec<_> =
         STEPS.iter().filter(|step| only.is_none_or(|only| step.name.contains(only))).collect();
@@ -74,7 +73,7 @@ pub(crate) fn test(only: Option<&str>) -> Result<()> {
     if !skipped.is_empty() {
         let names: Vec<_> = skipped.iter().map(|step| format!("`{}`", step.name)).collect();
         let said = format!("{}: first run `{}`", names.join(", "), setup::line(&missing));
-        // Nobody reads what a green run in CI prints.
+        // Nobody reads the output of a green CI run.
         ensure!(env::var_os("CI").is_none(), "skipped, which CI may not: {said}");
         eprintln!("\n=== skipped: {said}");
     }

@@ -1,4 +1,5 @@
-//! The shape that a newcomer relies on: small files, one meaning for each name, and a page that names every module.
+//! The shape that a newcomer relies on: small files, one meaning for each name, and a page that names every
+//! module.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -8,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Lines of a source file that is written by hand.
+/// Lines of a source file written by hand.
 const LINES_MAX: usize = 500;
 
 /// Written by `wit-bindgen`.
@@ -18,7 +19,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// Every file of Rust below a folder, by its path from the root of the repository.
+/// Every Rust file below a folder, by its path from the root of the repository.
 fn sources(folder: &str) -> Vec<PathBuf> {
     let (mut found, mut open) = (Vec::new(), vec![root().join(folder)]);
     while let Some(path) = open.pop() {

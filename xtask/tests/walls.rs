@@ -1,4 +1,4 @@
-//! The walls between the crates, as ARCHITECTURE.md draws them: what each may depend on, and what it must never see.
+//! The walls between the crates, as in ARCHITECTURE.md: what each may depend on, and what it must never see.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -9,8 +9,8 @@ use std::{
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
 
-/// Of each crate the crates of this repository that it may depend on, and what must not be among its dependencies,
-/// however far down.
+/// For each crate: the crates of this repository that it may depend on, and the crates that must not be among
+/// its dependencies at any depth.
 const WALLS: [(&str, &[&str], &[&str]); 13] = [
     ("weir-names", &[], &["wasmtime", "tokio", "toml"]),
     ("weir-metrics", &[], &["wasmtime", "tokio", "weir-names"]),
@@ -61,10 +61,11 @@ const WALLS: [(&str, &[&str], &[&str]); 13] = [
     ("weir-sdk", &["weir-names"], &["wasmtime", "tokio", "toml", "weir-bus"]),
 ];
 
-/// Crates that may name wasmtime and what belongs to it. All others reach it through `weir-guest`.
+/// The only crate that may name wasmtime and its companions. All others reach it through this one.
 const OWNER_OF_WASMTIME: &str = "weir-guest";
 
-/// The workspace's dependencies on this machine, all features on. Those of others are not downloaded.
+/// The workspace's dependencies on this machine, with all features. Those for other machines are not
+/// downloaded.
 fn metadata() -> Metadata {
     let rustc = Command::new("rustc").arg("-vV").output().unwrap();
     let rustc = String::from_utf8(rustc.stdout).unwrap();
@@ -78,7 +79,7 @@ fn metadata() -> Metadata {
         .unwrap()
 }
 
-/// What a package is built from, but for its tests and build scripts.
+/// Dependencies of the build, without those of tests and build scripts.
 fn dependencies(metadata: &Metadata) -> BTreeMap<&PackageId, Vec<&PackageId>> {
     let resolve = metadata.resolve.as_ref().unwrap();
     let is_normal = |dependency: &&cargo_metadata::NodeDep| {

@@ -1,10 +1,11 @@
-//! One process to look at from outside, and what becomes of it: `weir FILE [COUNT]` is Main as a device has it,
-//! without a compiler; `threads COUNT` and `polled COUNT` do the same natively.
+//! One process to measure from outside: `weir FILE [COUNT]` is Main as on a device, without a compiler.
+//! `threads COUNT` and `polled COUNT` do the same natively.
 //!
-//! It says `ready` when all of it waits. Each line `CONTRACT OPERATION ARGUMENT` that it reads then is one
+//! It prints `ready` when all of it waits. It then answers each line `CONTRACT OPERATION ARGUMENT` with a
+//! line, and ends with its input. Between two lines its first thread sleeps.
 //! call, which it answers with a line. It ends with its input. Between two lines its first thread is asleep.
 
-#![expect(clippy::print_stdout, reason = "it talks to whoever started it")]
+#![expect(clippy::print_stdout, reason = "it talks to its parent process")]
 
 mod native;
 mod polled;
@@ -15,7 +16,6 @@ use std::io;
 
 use anyhow::{Context, Result, bail};
 
-/// Answers one call.
 type Answering = Box<dyn FnMut(&str, &str, &str) -> Result<String>>;
 
 fn main() -> Result<()> {

@@ -1,4 +1,4 @@
-//! What natives are sent, and how one is called.
+//! Messages to native receivers, and calls of one.
 
 use std::{sync::Arc, time::Instant};
 
@@ -6,17 +6,15 @@ use anyhow::{Context, Result};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-/// Messages that may wait for one: as many as for an extension of the class `min`.
+/// Messages that may wait for one: as in the class `min`.
 pub(crate) const CAPACITY: usize = 64;
 
-/// A request, whose answer is its payload.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) payload: Bytes,
     pub(crate) answer: oneshot::Sender<Bytes>,
 }
 
-/// A message as a bounded channel would hold it.
 #[derive(Debug)]
 #[expect(dead_code, reason = "it is only as large as it is")]
 pub(crate) struct Message {
@@ -27,7 +25,6 @@ pub(crate) struct Message {
     pub(crate) payload: Bytes,
 }
 
-/// Sends a request and waits for its answer.
 pub(crate) fn call(argument: &str, send: impl FnOnce(Request) -> Result<()>) -> Result<String> {
     let (answer, answered) = oneshot::channel();
     send(Request { payload: Bytes::from(argument.to_owned()), answer })?;

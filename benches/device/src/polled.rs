@@ -1,5 +1,5 @@
-//! The seed's design before its change: each looks into its crossbeam channel every 5 ms. A task each, and
-//! one thread for all; a thread each, as the seed has, takes more.
+//! The seed's first design: each receiver looks into its crossbeam channel every 5 ms. Here they are tasks of
+//! one thread; the seed's thread for each takes more.
 
 use std::{future::pending, thread, time::Duration};
 
@@ -18,10 +18,8 @@ pub(crate) fn start(count: u32) -> Result<Answering> {
     let (senders, receivers): (Vec<_>, Vec<_>) = (0..count).map(|_| bounded::<Request>(CAPACITY)).unzip();
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     for receiver in receivers {
-        // It ends with its channel.
         let _detached = runtime.spawn(poll(receiver));
     }
-    // It ends with the process.
     let body = move || runtime.block_on(pending::<()>());
     let _thread = thread::Builder::new().name("native".to_owned()).spawn(body)?;
     Ok(Box::new(move |_, _, argument| {
@@ -34,7 +32,7 @@ async fn poll(receiver: crossbeam_channel::Receiver<Request>) {
     loop {
         match receiver.try_recv() {
             Ok(request) => {
-                // It fails if nobody waits any more.
+                // Fails if the caller has given up.
                 let _answered = request.answer.send(request.payload);
             }
             Err(TryRecvError::Empty) => tokio::time::sleep(INTERVAL).await,

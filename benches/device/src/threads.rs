@@ -1,4 +1,4 @@
-//! A thread for each, with a runtime and a bounded channel: the seed's design, after its change.
+//! The seed's second design: a thread for each, with a runtime and a bounded channel.
 
 use std::{sync::Arc, thread, time::Instant};
 
@@ -11,7 +11,7 @@ use crate::{
     native::{CAPACITY, Message, Request, call},
 };
 
-/// Of the stack of each: as the class `medium` of the seed has.
+/// Bytes of each stack, as in the seed's class `medium`.
 const STACK_BYTES: usize = 1 << 20;
 
 pub(crate) fn start(count: u32) -> Result<Answering> {
@@ -21,12 +21,11 @@ pub(crate) fn start(count: u32) -> Result<Answering> {
         let body = move || {
             runtime.block_on(async {
                 while let Ok(request) = receiver.recv().await {
-                    // It fails if nobody waits any more.
+                    // Fails if the caller has given up.
                     let _answered = request.answer.send(request.payload);
                 }
             });
         };
-        // It ends with its channel.
         let _thread =
             thread::Builder::new().name(format!("native-{number}")).stack_size(STACK_BYTES).spawn(body)?;
         anyhow::Ok(sender)
@@ -45,7 +44,7 @@ pub(crate) fn start(count: u32) -> Result<Answering> {
     }))
 }
 
-/// A channel in which so many messages wait, from both of its ends.
+/// Both ends of a channel with this many messages.
 fn fill(count: u32) -> Result<(async_channel::Sender<Message>, async_channel::Receiver<Message>)> {
     let channel = async_channel::bounded(usize::try_from(count)?);
     let operation: Arc<str> = "operation".into();

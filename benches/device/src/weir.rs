@@ -1,4 +1,4 @@
-//! Main, as its file says.
+//! Main with the configuration of its file.
 
 use std::{path::Path, time::Duration};
 
@@ -8,11 +8,10 @@ use weir_host::{CallOptions, ExtensionConfig, Main, blocking::wait, control::Ext
 
 use crate::Answering;
 
-/// Longer than anything takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// With the extensions of the file; with a `count`, with so many of the last of them in its place, each of which
-/// has a contract of its own.
+/// Starts Main with the extensions of the file. With `count`, this many of the last one take its place, each
+/// with its own contract.
 pub(crate) fn start(file: &Path, count: Option<u32>) -> Result<Answering> {
     let mut config = weir_host::load(file)?;
     if let Some(count) = count {
@@ -35,7 +34,8 @@ pub(crate) fn start(file: &Path, count: Option<u32>) -> Result<Answering> {
     }))
 }
 
-/// Gives the system what was freed: a start takes a few times the memory of what it loads, and glibc keeps that.
+/// Returns freed memory to the system: a start takes a few times the memory of what it loads, and glibc keeps
+/// that.
 fn give_back_freed() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[expect(unsafe_code, reason = "the only way to ask for it")]

@@ -1,5 +1,4 @@
-//! An extension that waits, and answers with what it was sent: `echo-raw`, with the contract that its `config` names,
-//! so that there can be many.
+//! Like `echo-raw`, but serves the contract that its `config` names, so that there can be many.
 
 use std::process::ExitCode;
 

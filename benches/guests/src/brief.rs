@@ -1,4 +1,4 @@
-//! An extension that ends at once. With the variable `STAY` it stays instead, so that its program is kept for others.
+//! An extension that ends at once. With the variable `STAY` it stays, so that its program is kept for others.
 
 #[cfg(target_family = "wasm")]
 fn main() {

@@ -7,7 +7,6 @@ use weir_sdk::raw::{
 
 use crate::channels::{PATIENT, configured, number, text};
 
-/// Runs the kind of that name, if it is one of these.
 pub(crate) fn run(kind: &str) -> Option<Result<(), String>> {
     Some(match kind {
         "caller" => caller(),
@@ -16,8 +15,8 @@ pub(crate) fn run(kind: &str) -> Option<Result<(), String>> {
     })
 }
 
-/// Makes as many calls as a request says, one after the other, each with so many bytes, and answers when all
-/// of them have come back.
+/// Makes the number of calls that a request names, one after the other with the named size. Answers when all
+/// answers are there.
 fn caller() -> Result<(), String> {
     channel::serve(&configured("serves")?, &["go".to_owned()]).map_err(text)?;
     let target = requests::open(&configured("calls")?, "echo", None).map_err(text)?;
@@ -39,7 +38,6 @@ fn caller() -> Result<(), String> {
     Ok(())
 }
 
-/// Answers with what it was sent.
 fn answerer() -> Result<(), String> {
     channel::serve(&configured("serves")?, &["echo".to_owned()]).map_err(text)?;
     let mut next = channel::receive();

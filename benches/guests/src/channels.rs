@@ -1,4 +1,4 @@
-//! Kinds that get events or pass jobs on, and tell at the end what came.
+//! Kinds that receive events or pass jobs on, and report at the end.
 
 use std::fmt::Debug;
 
@@ -11,10 +11,8 @@ use weir_sdk::raw::{
 
 use crate::quiet;
 
-/// Long enough for whatever is measured.
 pub(crate) const PATIENT: Options = Options { timeout_ms: Some(60_000), parent: None };
 
-/// Runs the kind of that name, if it is one of these.
 pub(crate) fn run(kind: &str) -> Option<Result<(), String>> {
     Some(match kind {
         "subscriber" => subscriber(),
@@ -25,8 +23,8 @@ pub(crate) fn run(kind: &str) -> Option<Result<(), String>> {
     })
 }
 
-/// Gets packets, whole and in order, and answers how long each of them waited once so many have come as
-/// the request says; then it begins anew.
+/// Receives packets, whole and in order. After the number that a request names, answers how long each waited,
+/// and begins anew.
 fn subscriber() -> Result<(), String> {
     channel::serve(&configured("contract")?, &["report".to_owned()]).map_err(text)?;
     events::subscribe("paced").map_err(text)?;
@@ -57,13 +55,12 @@ fn subscriber() -> Result<(), String> {
     Ok(())
 }
 
-/// Subscribes, and never receives.
 fn stalled() -> Result<(), String> {
     events::subscribe("paced").map_err(text)?;
     quiet::asleep_in_poll()
 }
 
-/// Takes jobs, or none, as `prepare` says, and answers which ones came: a bit for each.
+/// Takes jobs, or none, as `prepare` says. Answers which ones came: a bit for each.
 fn reader() -> Result<(), String> {
     let first = channel::serve(&configured("contract")?, &["prepare", "report"].map(str::to_owned));
     let prepare = first.map_err(text)?;
@@ -102,7 +99,7 @@ fn reader() -> Result<(), String> {
     Ok(())
 }
 
-/// Puts its share of the jobs each time that somebody says `go`.
+/// Puts its share of the jobs at each `go`.
 fn writer() -> Result<(), String> {
     let index: usize = configured("index")?.parse().map_err(text)?;
     let queue = queues::open("jobs").map_err(text)?;
@@ -126,7 +123,7 @@ fn writer() -> Result<(), String> {
     Ok(())
 }
 
-/// The number at that place of a message: four bytes each, the least first.
+/// The number at that place of a message: four bytes each, little-endian.
 pub(crate) fn number(message: &[u8], place: usize) -> Result<usize, String> {
     let bytes = message.as_chunks().0.get(place).ok_or("a message is too short")?;
     usize::try_from(u32::from_le_bytes(*bytes)).map_err(text)

@@ -1,3 +1,3 @@
-//! A hook that does nothing, and the program that it is compared with.
+//! A hook that does nothing, and the process to compare it with.
 
 fn main() {}

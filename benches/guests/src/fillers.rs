@@ -1,4 +1,4 @@
-//! Kinds that send messages which then wait, of one sort each: `request`, `response`, `event` or `job`.
+//! Kinds that send messages that stay waiting, of one sort each: `request`, `response`, `event` or `job`.
 
 use std::fmt::Debug;
 
@@ -10,12 +10,10 @@ use weir_sdk::raw::{
 
 use crate::quiet;
 
-/// Longer than anything waits.
 const PATIENT: Options = Options { timeout_ms: Some(3_600_000), parent: None };
 
 const PAYLOAD: &[u8] = b"sixteen bytes ok";
 
-/// Runs the kind of that name, if it is one of these.
 pub(crate) fn run(kind: &str) -> Option<Result<(), String>> {
     Some(match kind {
         "fill-request" => requests_to(kind, "mute@1", "hear"),
@@ -39,7 +37,7 @@ fn requests_to(kind: &str, contract: &str, operation: &str) -> Result<(), String
     fill(kind, || requests::send(target, PAYLOAD, PATIENT).map(drop).map_err(text))
 }
 
-/// Sends as many as a request says, answers, and receives nothing from then on.
+/// Sends as many as a request says, answers, and then receives nothing more.
 fn fill(kind: &str, mut send: impl FnMut() -> Result<(), String>) -> Result<(), String> {
     channel::serve(&format!("{kind}@1"), &["fill".to_owned()]).map_err(text)?;
     while let Some(message) = channel::receive() {

@@ -13,16 +13,14 @@ use weir_sdk::raw::{
     requests::{self, Options},
 };
 
-/// A timer that is not seen to end.
+/// A timer that no test sees end.
 pub(crate) const HOUR: u64 = 3_600_000_000_000;
 
-/// No time but what the operator gives, and for nobody.
+/// The operator's default timeout, and no parent request.
 pub(crate) const PATIENT: Options = Options { timeout_ms: None, parent: None };
 
-/// What is done over and over again.
 type Step = Box<dyn FnMut()>;
 
-/// Prepares, says that it is ready, and goes on for ever.
 pub(crate) fn run(kind: &str) -> Result<(), String> {
     let mut step: Step = match kind {
         "spin" => Box::new(|| spin()),
@@ -56,7 +54,6 @@ pub(crate) fn run(kind: &str) -> Result<(), String> {
     }
 }
 
-/// Counts for ever.
 pub(crate) fn spin() -> ! {
     let mut count = 0_u64;
     loop {
@@ -64,7 +61,6 @@ pub(crate) fn spin() -> ! {
     }
 }
 
-/// Divides for ever.
 pub(crate) fn divide() -> ! {
     let mut value = u64::MAX;
     loop {
@@ -72,7 +68,7 @@ pub(crate) fn divide() -> ! {
     }
 }
 
-/// Follows pointers for ever: each address depends on what stood at the one before.
+/// Follows pointers without end: each address depends on the last value.
 pub(crate) fn chase(room: &[u8]) -> ! {
     const LINE: usize = 64;
     let lines = (room.len() / LINE).next_power_of_two() / 2;
@@ -84,7 +80,7 @@ pub(crate) fn chase(room: &[u8]) -> ! {
     }
 }
 
-/// All the memory that is to be had, in one piece.
+/// All available memory, in one piece.
 pub(crate) fn all_memory() -> Vec<u8> {
     const PAGE: usize = 64 * 1024;
     let mut room = Vec::new();
@@ -96,7 +92,6 @@ pub(crate) fn all_memory() -> Vec<u8> {
     room
 }
 
-/// One `memory.fill`.
 pub(crate) fn fill(room: &mut [u8]) {
     room.fill(black_box(1));
     black_box(room);
@@ -107,14 +102,13 @@ fn filler() -> Step {
     Box::new(move || fill(&mut room))
 }
 
-/// Grows its memory for ever, and calls nothing else.
 fn grow() -> ! {
     loop {
         black_box(core::arch::wasm32::memory_grow::<0>(1));
     }
 }
 
-/// Throws back every ball that it catches; whoever of the two comes second throws the first ones.
+/// Throws back every ball. The second of the two to start throws the first ones.
 fn player() -> Result<Step, String> {
     events::subscribe("ball").map_err(text)?;
     let other = config::get("other").ok().flatten().ok_or("no `other`")?;
@@ -148,7 +142,7 @@ fn recurse(depth: u64) -> u64 {
     if depth == 0 { 0 } else { black_box(recurse(depth - 1)).rotate_left(3) ^ depth }
 }
 
-/// Sends to whoever never receives; the answers are that the time has passed.
+/// Calls an extension that never receives. Every answer is a timeout.
 fn flooder() -> Result<Step, String> {
     let mute = requests::open("mute@1", "hear", None).map_err(text)?;
     Ok(Box::new(move || {
@@ -160,7 +154,7 @@ fn flooder() -> Result<Step, String> {
     }))
 }
 
-/// Fills its inbox, and empties it without waiting; the publisher fills it, too.
+/// Fills its inbox, and empties it without waiting. The publisher fills it, too.
 fn receiver() -> Result<Step, String> {
     events::subscribe("own").map_err(text)?;
     let own = peers::own_name();

@@ -10,7 +10,6 @@ use weir_sdk::raw::{
 
 use crate::hostile;
 
-/// Runs the kind of that name, if it is one of these.
 pub(crate) fn run(kind: &str) -> Option<Result<(), String>> {
     Some(match kind {
         "asleep-in-receive" => asleep_in_receive(),
@@ -34,7 +33,7 @@ pub(crate) fn asleep_in_poll() -> Result<(), String> {
     }
 }
 
-/// Serves what it never receives.
+/// Serves an operation, and never receives.
 fn mute() -> Result<(), String> {
     channel::serve("mute@1", &["hear".to_owned()]).map_err(text)?;
     asleep_in_poll()
@@ -49,7 +48,7 @@ fn asleep_in_call() -> Result<(), String> {
     }
 }
 
-/// Serves operations that take a known amount of work; each answers how many bytes `fill` fills.
+/// Serves operations with a known amount of work. Each answers the number of bytes that `fill` fills.
 fn probe() -> Result<(), String> {
     let operations = ["nothing", "fill", "count", "divide", "chase"].map(str::to_owned);
     let first = channel::serve("probe@1", &operations).map_err(text)?;

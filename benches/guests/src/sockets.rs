@@ -1,5 +1,5 @@
-//! Says a byte through each of many sockets and hears it come back, again and again, and has an ear for its inbox
-//! all the while.
+//! Sends a byte through each of many sockets and receives it back, again and again, while it receives
+//! messages.
 
 use std::process::ExitCode;
 
@@ -16,10 +16,10 @@ mod pinger {
         },
     };
 
-    /// How often each socket is to hear its byte.
+    /// Starts this many exchanges on each socket.
     const GO: Topic<u32> = Topic::new("go");
 
-    /// That they all have, or why not.
+    /// All have ended, or the error.
     const DONE: Topic<Option<String>> = Topic::new("done");
 
     weir_sdk::manifest! { id: "sockets", subscribes: &[GO.pattern()], publishes: &[DONE.pattern()] }
@@ -51,7 +51,7 @@ mod pinger {
         }
     }
 
-    /// One byte there and back, so many times.
+    /// This many round trips of one byte.
     async fn exchange(socket: &mut TcpStream, exchanges: u32) -> Result<(), String> {
         for number in 0..exchanges {
             let [said, ..] = number.to_le_bytes();

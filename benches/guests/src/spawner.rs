@@ -6,7 +6,7 @@ use weir_sdk::{Context, Contract, Error, Extension, Operation};
 
 const CONTRACT: Contract = Contract::new("spawner@1");
 
-/// So often spawns so many tasks and waits for all of them; answers how many have ended.
+/// Arguments: rounds, and tasks of a round. Waits for each round, and answers the number of ended tasks.
 const SPAWN: Operation<(u32, u32), u32> = CONTRACT.operation("spawn");
 
 weir_sdk::manifest! { id: "spawner", fulfills: &[CONTRACT] }
@@ -28,13 +28,12 @@ async fn spawn(times: u32, at_once: u32) -> Result<u32, Error> {
     Ok(ended)
 }
 
-/// Ends at once.
 #[cfg(target_family = "wasm")]
 fn task() -> weir_sdk::wstd::runtime::Task<u32> {
     weir_sdk::wstd::runtime::spawn(async { 1 })
 }
 
-/// Outside of a component nobody calls it.
+/// Never called outside a component.
 #[cfg(not(target_family = "wasm"))]
 fn task() -> std::future::Ready<u32> {
     std::future::ready(1)

@@ -1,6 +1,7 @@
-//! Kernels that compute and call nobody: an ordinary program, run with limits, without them, and as a process.
+//! Kernels that compute without calls: an ordinary program, run with limits, without them, and as a process.
 //!
-//! The variable `KERNEL` says which, and `COUNT` how often. It prints a number that comes of all the work.
+//! The variable `KERNEL` names the kernel, `COUNT` the repetitions. It prints a number that depends on all
+//! the work.
 
 #![expect(clippy::print_stdout, reason = "what a hook prints is in the report")]
 #![expect(clippy::indexing_slicing, reason = "a kernel is written as one that is to be fast")]
@@ -38,7 +39,7 @@ fn run() -> Result<u64, String> {
     Ok(kernel(count))
 }
 
-/// Marsaglia's generator: shifts and exclusive ors, each of which waits for the one before.
+/// Marsaglia's generator: shifts and exclusive ors, each dependent on the one before.
 #[derive(Debug)]
 struct Random(u64);
 
@@ -50,7 +51,6 @@ impl Random {
         self.0
     }
 
-    /// Below `bound`.
     fn below(&mut self, bound: u32) -> u32 {
         u32::try_from(((self.next() >> 32) * u64::from(bound)) >> 32).unwrap_or_default()
     }
@@ -77,7 +77,7 @@ fn divide(count: u32) -> u64 {
     sum
 }
 
-/// Checksums of 64 KiB by a table: bytes that are looked up.
+/// Checksums of 64 KiB by a table: lookups of bytes.
 fn crc(count: u32) -> u64 {
     let mut table = [0; 256];
     for (cell, byte) in table.iter_mut().zip(0_u32..) {
@@ -119,7 +119,7 @@ fn matrix(count: u32) -> u64 {
     f64::to_bits(sum)
 }
 
-/// Sorts 100,000 numbers: comparisons and branches that nobody can foretell.
+/// Sorts 100,000 numbers: comparisons and unpredictable branches.
 fn sort(count: u32) -> u64 {
     let (mut random, mut sum) = (SEED, 0);
     for _ in 0..count {
@@ -130,7 +130,7 @@ fn sort(count: u32) -> u64 {
     sum
 }
 
-/// Fills and copies 64 KiB: instructions that work on memory as a whole.
+/// Fills and copies 64 KiB: bulk memory instructions.
 fn copy(count: u32) -> u64 {
     let (mut from, mut to) = (vec![0_u8; 64 * 1024], vec![0_u8; 64 * 1024]);
     let mut sum = 0;
@@ -142,7 +142,7 @@ fn copy(count: u32) -> u64 {
     sum
 }
 
-/// The 22nd Fibonacci number by calls that call themselves twice.
+/// The 22nd Fibonacci number, by double recursion.
 fn fibonacci(count: u32) -> u64 {
     fn number(n: u32) -> u64 {
         if n < 2 { u64::from(n) } else { number(n - 1) + number(n - 2) }
@@ -150,7 +150,7 @@ fn fibonacci(count: u32) -> u64 {
     (0..count).map(|_| number(black_box(22))).sum()
 }
 
-/// Follows pointers through 2 MiB, all in one circle: what is not in the first caches.
+/// Follows pointers through 2 MiB in one circle, beyond the first caches.
 fn chase(count: u32) -> u64 {
     const PLACES: u32 = 512 * 1024;
     let mut random = SEED;
@@ -167,7 +167,7 @@ fn chase(count: u32) -> u64 {
     sum
 }
 
-/// Builds texts of 1000 words, each of which is allocated.
+/// Builds texts of 1000 words, with an allocation for each.
 fn text(count: u32) -> u64 {
     let mut sum = 0;
     for n in 0..count {

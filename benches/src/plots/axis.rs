@@ -1,24 +1,21 @@
-//! Axes: where a value lies, and which values are named.
+//! Axes: the place of a value, and the labelled values.
 
 use std::ops::Range;
 
 use plotters::coord::ranged1d::{BoldPoints, KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use plotters::coord::types::RangedCoordf64;
 
-/// How many values of a linear axis are named, at most.
 const NAMED: usize = 8;
 
-/// An axis in the terms of `plotters`.
 #[derive(Clone, Debug)]
 pub(super) struct Coordinates {
     logarithmic: bool,
     range: Range<f64>,
-    /// The values that are named.
     named: Vec<f64>,
 }
 
 impl Coordinates {
-    /// From the least of these values to the greatest, a linear one from nought; each of them is named.
+    /// From the least of these values to the greatest, each labelled. A linear axis starts at zero.
     pub(super) fn of_places(logarithmic: bool, mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         values.dedup();
@@ -27,12 +24,12 @@ impl Coordinates {
         Self { logarithmic, range, named: values }
     }
 
-    /// With room for all of these values, and round ones named.
+    /// With room for all these values, and labels at round ones.
     pub(super) fn of_amounts(logarithmic: bool, values: &[f64]) -> Self {
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
         let greatest = values.iter().copied().fold(0.0, f64::max);
         if !logarithmic {
-            // Something must have room even if nothing was measured.
+            // There must be a range even without any figures.
             let range = 0.0..if greatest > 0.0 { 1.05 * greatest } else { 1.0 };
             let named = RangedCoordf64::from(range.clone()).key_points(BoldPoints(NAMED));
             return Self { logarithmic, range, named };
@@ -60,7 +57,7 @@ impl Ranged for Coordinates {
     }
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        // What else may be asked for are lines between those that are named.
+        // Other requests are for lines between the labels.
         if hint.weight().allow_light_points() { Vec::new() } else { self.named.clone() }
     }
 
@@ -76,7 +73,6 @@ impl ValueFormatter<f64> for Coordinates {
     }
 }
 
-/// The number of that digit and that exponent.
 fn power(digit: i32, exponent: i32) -> f64 {
     f64::from(digit) * 10f64.powi(exponent)
 }

@@ -1,4 +1,4 @@
-//! A plot as SVG: the same figures yield the same text, whatever fonts a machine has.
+//! A plot as SVG. The text does not depend on the machine's fonts.
 
 use anyhow::Result;
 use plotters::prelude::*;
@@ -7,16 +7,14 @@ use super::{Plot, axis::Coordinates};
 
 const SIZE: (u32, u32) = (760, 440);
 
-/// Title and legend.
 const HEAD: u32 = 64;
 
-/// By Okabe and Ito: told apart by whoever sees colours otherwise, on white.
+/// By Okabe and Ito, for all kinds of colour vision, on white.
 const COLOURS: [RGBColor; 4] =
     [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115), RGBColor(204, 121, 167)];
 
 const FONT: &str = "sans-serif";
 
-/// Draws lines, each with its title.
 pub(super) fn svg(plot: &Plot, lines: &[(&str, Vec<(f64, f64)>)]) -> Result<String> {
     let mut svg = String::new();
     draw(plot, lines, SVGBackend::with_string(&mut svg, SIZE))?;
@@ -25,7 +23,7 @@ pub(super) fn svg(plot: &Plot, lines: &[(&str, Vec<(f64, f64)>)]) -> Result<Stri
 
 fn draw(plot: &Plot, lines: &[(&str, Vec<(f64, f64)>)], backend: SVGBackend<'_>) -> Result<()> {
     let area = backend.into_drawing_area();
-    // Whatever the background of the page.
+    // Independent of the background of the page.
     area.fill(&WHITE)?;
     let (head, body) = area.split_vertically(HEAD);
     head.draw(&Text::new(plot.title, (20, 12), (FONT, 18)))?;
@@ -57,7 +55,7 @@ fn draw(plot: &Plot, lines: &[(&str, Vec<(f64, f64)>)], backend: SVGBackend<'_>)
     Ok(())
 }
 
-/// About that of a text in the legend: there may be no font to ask.
+/// The approximate width of a text in the legend: there may be no font to ask.
 fn width(text: &str) -> i32 {
     i32::try_from(text.chars().count() * 7).unwrap_or(i32::MAX)
 }

@@ -1,6 +1,4 @@
-//! One topic and 1024 subscribers, beside 1024 native tasks.
-//!
-//! What each figure means stands in `docs/benchmarks.md`.
+//! One topic and 1024 subscribers, beside 1024 native tasks. `docs/benchmarks.md` explains the figures.
 
 mod native;
 mod round;
@@ -26,8 +24,8 @@ const NAME: &str = "broadcast";
 pub(super) const SCENARIO: Scenario =
     Scenario { name: NAME, about: "one topic with 1024 subscribers, beside as many native tasks", run };
 
-/// Bytes of a packet and milliseconds between two: 800 kbit/s each; and how many times the processor time of
-/// the baseline it may take.
+/// Bytes of a packet and milliseconds between two (800 kbit/s each), and the target: processor time over the
+/// baseline's.
 const RATES: [(u32, u32, Option<f64>); 5] = [
     (20_000, 200, Some(9.0)),
     (10_000, 100, None),
@@ -52,7 +50,7 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
         figures.extend(paced(&format!("tokio::sync::broadcast, {what}"), &broadcast, &copies, None));
     }
     for (bytes, ..) in RATES {
-        // As many bytes of each: natively each subscriber gets a copy.
+        // The same number of bytes at each size: natively each subscriber gets a copy.
         let count = bench.scale.pick(500_000, 200_000, 20_000) / bytes;
         let what = format!("{} KB without pause", bytes / 1000);
         let sides: [&mut dyn Side; 2] = [&mut copies, &mut weir];
@@ -63,12 +61,12 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Two instances of Main with as many subscribers; one of those of the second never receives.
+/// Two Mains with equally many subscribers. In the second, one subscriber never receives.
 fn beside_stalled(bench: &Bench, weir: &mut Weir, subscribers: u32) -> Result<Vec<Figure>> {
     let mut with_stalled = Weir::start(bench, subscribers, true)?;
     let (bytes, interval) = (1_000, 10);
     let packets = Packets { count: of(bench, interval), bytes, interval: Some(milliseconds(interval)) };
-    // Once, so that what is there before is what all have used already.
+    // A first round, so that both start with everything loaded.
     for side in [&mut *weir, &mut with_stalled] {
         measure(side, packets)?;
     }
@@ -83,7 +81,7 @@ fn beside_stalled(bench: &Bench, weir: &mut Weir, subscribers: u32) -> Result<Ve
     Ok(figures)
 }
 
-/// Measures the sides one after the other, in several rounds.
+/// Measures the sides in turns, in several rounds.
 fn in_turns<const N: usize>(
     bench: &Bench,
     mut sides: [&mut dyn Side; N],

@@ -1,4 +1,4 @@
-//! Calls of an echo, made and checked in the same way whoever answers them.
+//! Calls of an echo, made and checked in the same way for every side.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,9 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 use weir_host::client::ClientOperation;
 
-/// What the payloads of a case are called, and their bytes.
+/// Names of the payload sizes, and bytes.
 pub(super) const SIZES: [(&str, u32); 3] = [("16 B", 16), ("1 KiB", 1024), ("10 KiB", 10 * 1024)];
 
-/// How one calls somebody who answers with what it was sent.
 pub(super) trait Echo: Clone + Send + 'static {
     fn call(&mut self, payload: Bytes) -> impl Future<Output = Result<Bytes>> + Send;
 }
@@ -21,10 +20,8 @@ impl Echo for ClientOperation {
     }
 }
 
-/// How many calls are made, with which payloads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Calls {
-    /// In all.
     pub(super) number: u32,
     /// Bytes of a payload, at least four.
     pub(super) size: u32,
@@ -33,7 +30,6 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// What the calls take, from the first to the last answer.
     pub(super) async fn make(self, echo: impl Echo) -> Result<Duration> {
         let start = Instant::now();
         if self.at_once == 1 {
@@ -45,7 +41,7 @@ impl Calls {
         Ok(start.elapsed())
     }
 
-    /// Each call when the answer to the one before is there.
+    /// Each call after the answer to the one before.
     async fn in_turn(self, mut echo: impl Echo, calls: u32) -> Result<()> {
         let size = usize::try_from(self.size)?;
         let mut template = vec![0x5a; size];
@@ -62,7 +58,6 @@ impl Calls {
     }
 }
 
-/// Nanoseconds of one call, of rounds of as many.
 pub(super) fn per_call(rounds: &[Duration], calls: u32) -> Vec<f64> {
     rounds.iter().map(|round| 1e9 * round.as_secs_f64() / f64::from(calls)).collect()
 }

@@ -1,4 +1,4 @@
-//! A Main with a client of one of the two kinds that embedders have.
+//! A Main with a client of one of the embedders' two kinds.
 
 use std::{
     fmt, thread,
@@ -20,9 +20,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// How the embedding program calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// From a plain thread that waits.
     Blocking,
-    /// From a task of a runtime of its own.
     Async,
 }
 
@@ -35,7 +33,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A Main and how it is called. Dropped, it shuts down.
+/// A Main and its client. Dropped, it shuts down.
 #[derive(Debug)]
 pub(super) struct Host {
     runtime: Runtime,
@@ -49,7 +47,7 @@ enum Either {
 }
 
 impl Host {
-    /// Starts Main; every extension that starts with it must be ready.
+    /// Starts Main. Every extension that starts with it must be ready.
     pub(super) fn start(kind: Kind, builder: Builder) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let main = match kind {
@@ -68,7 +66,6 @@ impl Host {
         }
     }
 
-    /// Starts extensions, one after the other.
     pub(super) fn start_all<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Result<()> {
         let control = self.control();
         self.runtime.block_on(async {
@@ -79,7 +76,6 @@ impl Host {
         })
     }
 
-    /// Stops extensions, one after the other.
     pub(super) fn stop_all<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Result<()> {
         let control = self.control();
         self.runtime.block_on(async {
@@ -90,14 +86,12 @@ impl Host {
         })
     }
 
-    /// The extension, which must run.
     pub(super) fn running(&self, id: &str) -> Result<ExtensionStatus> {
         let status = self.control().status(id)?;
         ensure!(runs(&status), "`{id}` is {:?}: {:?}", status.state, status.failures.last());
         Ok(status)
     }
 
-    /// Calls once.
     pub(super) fn call(&self, contract: &str, operation: &str) -> Result<Bytes> {
         Ok(match &self.main {
             Either::Blocking(main) => wait(main.client().call(contract, operation, ""))?,
@@ -105,10 +99,10 @@ impl Host {
         })
     }
 
-    /// Calls the echo as often, with a pause before each call; what each call took.
+    /// Calls the echo repeatedly, with a pause before each call. Returns the time of each.
     ///
-    /// Without the pause the next request would be there before the echo looks, and many calls would
-    /// go into one turn of the echo's.
+    /// Without the pause the next request would arrive before the echo looks, and one turn of the echo would
+    /// serve many calls.
     pub(super) fn echo(&self, calls: usize) -> Result<Vec<Duration>> {
         const REQUEST: &[u8] = b"sixteen bytes ok";
         let mut times = Vec::with_capacity(calls);
@@ -156,7 +150,7 @@ pub(super) fn ensure_running(control: &Control) -> Result<()> {
     Ok(())
 }
 
-/// Waits on this thread. What a waker left behind ends a park at once.
+/// Waits on this thread. The token of an old waker ends a park at once.
 pub(super) fn wait_until(end: Instant) {
     while let Some(left) = end.checked_duration_since(Instant::now()) {
         thread::park_timeout(left);

@@ -1,4 +1,4 @@
-//! Processes to look at from outside (`benches/device`), and what they need: artifacts and configurations.
+//! Processes to measure from outside (`benches/device`), with their artifacts and configurations.
 
 use std::{
     cell::{Cell, RefCell},
@@ -23,11 +23,10 @@ use weir_host::{
 use super::{Bench, tasks::PATIENCE};
 use crate::process::Process;
 
-/// Until a process has nothing to do: threads for work that blocks, with which extensions are loaded, end when
-/// they had none for 10 s.
+/// Time until a process is idle: threads for blocking work, such as loading extensions, end after 10 s
+/// without any.
 pub(super) const SETTLING: Duration = Duration::from_millis(10_500);
 
-/// One extension of which a process has many.
 const IDLE: &str = r#"
 [[extension]]
 id = "idle"
@@ -35,14 +34,14 @@ path = "answering.cwasm"
 class = "min"
 "#;
 
-/// Where these processes find what they run.
+/// The directory of these processes' files.
 #[derive(Debug)]
 pub(super) struct Site<'a> {
     bench: &'a Bench,
     dir: TempDir,
     key: SigningKey,
     compiled: RefCell<BTreeSet<String>>,
-    /// Whether each process has a program file of its own, so that its pages of that are its own, too.
+    /// Gives each process its own program file, so that it does not share that file's pages.
     apart: bool,
     processes: Cell<u32>,
 }
@@ -51,7 +50,7 @@ pub(super) struct Site<'a> {
 #[derive(Debug)]
 pub(super) struct Device {
     child: Child,
-    /// None: it is to end.
+    /// None: it must end.
     input: Option<ChildStdin>,
     lines: mpsc::Receiver<String>,
 }
@@ -63,12 +62,11 @@ impl<'a> Site<'a> {
         Ok(Self { bench, dir, key, compiled: RefCell::default(), apart, processes: Cell::new(0) })
     }
 
-    /// Main with so many extensions that wait.
     pub(super) fn idle(&self, count: u32) -> Result<Device> {
         self.weir(&["answering"], IDLE, &[&count])
     }
 
-    /// Main as `extensions` say, which are of these components; `DIR` in it is a directory of its own.
+    /// Main with these `extensions` and components. `DIR` in the text is a directory of its own.
     pub(super) fn weir(
         &self,
         components: &[&str],
@@ -91,7 +89,6 @@ impl<'a> Site<'a> {
         self.start("weir", &[&[&file as &dyn Display], rest].concat())
     }
 
-    /// So many that do the same natively, in that `way`.
     pub(super) fn native(&self, way: &str, count: u32) -> Result<Device> {
         self.start(way, &[&count])
     }
@@ -102,7 +99,7 @@ impl<'a> Site<'a> {
         if self.apart {
             let own = self.dir.path().join(format!("device-{number}"));
             fs::copy(&program, &own).with_context(|| format!("cannot copy `{}`", program.display()))?;
-            // On disk: until then the kernel would say that its pages have been written to.
+            // On disk: until then the kernel would count its pages as written.
             fs::File::open(&own)?.sync_all()?;
             program = own;
         }
@@ -133,12 +130,10 @@ impl<'a> Site<'a> {
 }
 
 impl Device {
-    /// Waits until it is ready.
     fn new(mut child: Child) -> Result<Self> {
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let output = BufReader::new(output.context("it says nothing")?);
         let (tell, lines) = mpsc::sync_channel(1);
-        // It ends with the process.
         let _reader = thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
                 if tell.send(line).is_err() {
@@ -156,14 +151,13 @@ impl Device {
         Process::new(self.child.id())
     }
 
-    /// Calls once, and waits for the answer.
     pub(super) fn call(&mut self, contract: &str, operation: &str, argument: &str) -> Result<String> {
         let input = self.input.as_mut().context("it hears nothing")?;
         writeln!(input, "{contract} {operation} {argument}")?;
         self.hear()
     }
 
-    /// The last of those that wait must answer with what it was sent.
+    /// The last waiting extension must answer with its payload.
     pub(super) fn ensure_answers(&mut self, count: u32) -> Result<()> {
         let said = self.call(&format!("idle.n{}@1", count - 1), "echo", "sixteen bytes ok")?;
         ensure!(said == "sixteen bytes ok", "it answers `{said}`");
@@ -180,9 +174,9 @@ impl Drop for Device {
         // It ends with its input, and its output with it.
         drop(self.input.take());
         while self.lines.recv_timeout(PATIENCE).is_ok() {}
-        // It fails if it has ended already.
+        // Fails if it has ended already.
         let _ended = self.child.kill();
-        // It is not there any more, whatever this says.
+        // It has ended in any case.
         let _status = self.child.wait();
     }
 }

@@ -1,4 +1,4 @@
-//! A program that has Main, and asks extensions from a thread with a runtime of its own.
+//! A program that embeds Main, and calls extensions from a thread with its own runtime.
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use super::{
     tasks::PATIENCE,
 };
 
-/// Main, and the runtime from which it is asked. Dropped, it shuts down.
+/// Main, and the calling runtime. Dropped, it shuts down.
 #[derive(Debug)]
 pub(super) struct Embedder {
     main: Main,
@@ -19,7 +19,7 @@ pub(super) struct Embedder {
 }
 
 impl Embedder {
-    /// Starts Main; every extension must be ready.
+    /// Starts Main. Every extension must be ready.
     pub(super) fn start(builder: Builder) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let main = runtime.block_on(builder.start())?;
@@ -31,13 +31,13 @@ impl Embedder {
         self.main.client()
     }
 
-    /// The answer of one who serves `contract` to an operation whose arguments are numbers.
+    /// The answer of the owner of `contract` to an operation with numbers as arguments.
     pub(super) fn ask(&self, contract: &str, operation: &str, arguments: &[u32]) -> Result<Bytes> {
         let mut answers = self.ask_all(&[contract.to_owned()], operation, arguments)?;
         answers.pop().context("nobody was asked")
     }
 
-    /// The answers of those who serve these contracts, asked all at once.
+    /// The answers of the owners of these contracts, called at the same time.
     pub(super) fn ask_all(
         &self,
         contracts: &[String],
@@ -53,7 +53,7 @@ impl Embedder {
         self.unless_ended(answers)
     }
 
-    /// Publishes, and hears as many events in answer.
+    /// Publishes, and receives as many events in answer.
     pub(super) fn publish_and_hear(
         &self,
         topic: &str,
@@ -72,7 +72,7 @@ impl Embedder {
         self.unless_ended(heard)
     }
 
-    /// What an extension says about its end says more than what follows from it.
+    /// An extension's own error explains more than its consequences.
     fn unless_ended<T>(&self, outcome: Result<T>) -> Result<T> {
         outcome.or_else(|error| {
             ensure_running(self.main.control())?;

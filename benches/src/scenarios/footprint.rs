@@ -1,6 +1,5 @@
-//! What Main has in memory with 7 extensions and with many that wait, beside a thread with a runtime for each.
-//!
-//! What each figure means stands in `docs/benchmarks.md`.
+//! Memory of Main with 7 extensions and with many waiting ones, beside a thread with a runtime for each.
+//! `docs/benchmarks.md` explains the figures.
 
 mod mappings;
 mod messages;
@@ -36,7 +35,6 @@ pub(super) const SCENARIO: Scenario = Scenario {
 /// Private memory that Main may have with 7 extensions: 6 MB, in KiB.
 const ALLOWED_OF_SEVEN: f64 = 6e6 / 1024.0;
 
-/// As many that wait.
 #[derive(Clone, Copy, Debug)]
 struct Counts {
     few: u32,
@@ -44,7 +42,6 @@ struct Counts {
     most: u32,
 }
 
-/// The processes of one round, in memory at once.
 #[derive(Debug)]
 struct Processes {
     seven: Device,
@@ -55,7 +52,6 @@ struct Processes {
     native_many: Device,
 }
 
-/// What was seen of the processes of one round.
 #[derive(Clone, Debug)]
 struct Round {
     seven: Seen,
@@ -66,7 +62,6 @@ struct Round {
     native_many: Seen,
 }
 
-/// What was seen of a process.
 #[derive(Clone, Debug)]
 struct Seen {
     threads: f64,
@@ -75,7 +70,7 @@ struct Seen {
 }
 
 fn run(bench: &Bench) -> Result<Vec<Figure>> {
-    // Main is alone on a device: a program file that others have mapped, too, would not count as its own.
+    // On a device Main is alone: a program file that others have mapped, too, would not count as its own.
     let site = Site::new(bench, bench.scale != Scale::Smoke)?;
     let counts = counts(bench);
     let rounds = bench.scale.pick(3, 1, 1);
@@ -93,8 +88,7 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// 10,000 at the most, where the kernel lets a process have mappings for so many, else as many thousands as it
-/// does.
+/// 10,000 at most, or as many thousands as the kernel's limit of mappings allows.
 fn counts(bench: &Bench) -> Counts {
     /// Mappings of an extension, and of all else.
     const MAPPINGS: (u32, u32) = (7, 2_003);
@@ -103,7 +97,7 @@ fn counts(bench: &Bench) -> Counts {
         fs::read_to_string("/proc/sys/vm/max_map_count").ok().and_then(|text| text.trim().parse().ok());
     let fit = allowed.map_or(u32::MAX, |allowed: u32| allowed.saturating_sub(MAPPINGS.1) / MAPPINGS.0);
     let wanted = bench.scale.pick(10_000, 10_000, 30);
-    // Where not even 2000 fit, Main refuses to start.
+    // If not even 2000 fit, Main refuses to start.
     let most = if fit < wanted { (fit / 1000 * 1000).max(2000) } else { wanted };
     if most < wanted {
         eprintln!("  {most} extensions, and not {wanted}: `vm.max_map_count` has no room for more");
@@ -123,7 +117,6 @@ impl Processes {
         })
     }
 
-    /// Looks at each, and sees that it is still at work.
     fn look(&mut self, counts: Counts) -> Result<Round> {
         let round = Round {
             seven: Seen::of(&self.seven)?,
@@ -189,7 +182,7 @@ fn figures(rounds: &[Round], counts: Counts) -> Vec<Figure> {
 
 type Side = fn(&Round) -> &Seen;
 
-/// The rows of the seed, and of what the private ones are.
+/// The rows of the seed, and the parts of the private rows.
 fn rows(case: &str, rounds: &[Round], side: Side, native: Option<Side>) -> Vec<Figure> {
     let row = |metric, unit, of: fn(&Seen) -> f64| {
         let all = |side: Side| rounds.iter().map(|round| of(side(round))).collect::<Vec<_>>();

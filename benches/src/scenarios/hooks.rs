@@ -1,6 +1,5 @@
 //! The same three hooks for many nodes: from a plain loop, from async code, and as processes.
-//!
-//! What each figure means stands in `docs/benchmarks.md`.
+//! `docs/benchmarks.md` explains the figures.
 
 mod entries;
 mod processes;
@@ -30,16 +29,15 @@ const NAME: &str = "hooks";
 pub(super) const SCENARIO: Scenario =
     Scenario { name: NAME, about: "three hooks for each of many nodes", run };
 
-/// The hooks, in the order in which they run.
 const HOOKS: [&str; 3] = ["10-create-root-dir", "20-touch-file", "30-echo-hello"];
 
-/// The blocking entry may take so much of what processes take.
+/// The target of the blocking entry, over processes.
 const ALLOWED_OVER_PROCESSES: f64 = 1.0 / 20.0;
 
-/// The blocking entry may take so many times what the async one takes.
+/// The target of the blocking entry, over the async one.
 const ALLOWED_OVER_ASYNC: f64 = 1.05;
 
-/// Who runs the hooks, and how.
+/// The runner of the hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Blocking,
@@ -53,7 +51,7 @@ impl Way {
     const ALL: [Self; 5] =
         [Self::Blocking, Self::AsyncTask, Self::AsyncOnWorker, Self::Processes, Self::Scripts];
 
-    /// Nodes of one round. Processes take as much longer, and their time is one of a node, too.
+    /// Nodes of one round. Processes need fewer: they take longer, and their time is per node, too.
     fn nodes(self, scale: Scale) -> u32 {
         match self {
             Self::Blocking | Self::AsyncTask | Self::AsyncOnWorker => scale.pick(5000, 500, 5),
@@ -74,12 +72,9 @@ impl fmt::Display for Way {
     }
 }
 
-/// How the rounds follow each other.
 #[derive(Clone, Copy, Debug)]
 enum Order {
-    /// One round of each way, and again.
     Alternating,
-    /// All rounds of one way, then all of the next.
     InSequence,
 }
 
@@ -92,7 +87,6 @@ impl fmt::Display for Order {
     }
 }
 
-/// Every way, at the same site.
 #[derive(Debug)]
 struct Ways {
     site: Site,
@@ -104,7 +98,7 @@ struct Ways {
 
 impl Ways {
     fn start(bench: &Bench) -> Result<Self> {
-        // Before anything runs: a program that is being written cannot be started.
+        // First: a program that is being written cannot be started.
         let site = Site::new(&bench.guests)?;
         Ok(Self {
             blocking: Blocking::start(&site)?,
@@ -130,14 +124,13 @@ impl Ways {
     }
 }
 
-/// A node's name.
 fn node(number: u32) -> String {
     format!("node-{number}")
 }
 
 fn run(bench: &Bench) -> Result<Vec<Figure>> {
     let ways = Ways::start(bench)?;
-    // What is compiled and read from disk once is not what a node takes.
+    // Compiling and first reads from disk are not part of a node.
     for way in Way::ALL {
         ways.round(way, 1)?;
     }
@@ -153,7 +146,6 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Microseconds per node, of each round of each way.
 fn measure(ways: &Ways, scale: Scale, order: Order, rounds: usize) -> Result<Vec<(Way, Vec<f64>)>> {
     let mut times = Way::ALL.map(|_| Vec::new());
     match order {

@@ -1,6 +1,5 @@
-//! Extensions that wait, and take nothing for it, beside native receivers that look every 5 ms.
-//!
-//! What each figure means stands in `docs/benchmarks.md`.
+//! Extensions that wait at no cost, beside native receivers that look every 5 ms. `docs/benchmarks.md`
+//! explains the figures.
 
 use std::{
     collections::BTreeMap,
@@ -25,10 +24,9 @@ const NAME: &str = "idle";
 pub(super) const SCENARIO: Scenario =
     Scenario { name: NAME, about: "extensions that wait, beside native receivers that look every 5 ms", run };
 
-/// Ticks of a second.
 const TICKS: f64 = 100.0;
 
-/// As many that wait, and what is measured of them.
+/// Waiting extensions and receivers of equal number, and their measurements.
 #[derive(Debug)]
 struct Waiting {
     count: u32,
@@ -38,7 +36,6 @@ struct Waiting {
     native_spans: Vec<Span>,
 }
 
-/// What the threads of a process did in one span of time.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     ticks: f64,
@@ -77,7 +74,7 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// All of them at once: who waits takes nothing from the others.
+/// All at once: a waiting process takes nothing from the others.
 fn measure(all: &mut [Waiting], span: Duration) -> Result<()> {
     let threads = |all: &[Waiting]| {
         let both =
@@ -104,7 +101,7 @@ impl Waiting {
     fn figures(&self) -> [Figure; 3] {
         let case = format!("{} waiting", self.count);
         let all = |spans: &[Span], of: fn(&Span) -> f64| spans.iter().map(of).collect::<Vec<_>>();
-        // One wake-up is one too many, in whichever round it came.
+        // A single wake-up in any round is one too many.
         let greatest = |spans, of| all(spans, of).into_iter().fold(f64::NAN, f64::max);
         let counted = |metric, of| {
             Figure::new(NAME, &case, metric, Unit::Count, greatest(&self.weir_spans, of))
@@ -128,7 +125,7 @@ impl Span {
             after.iter().map(more).sum::<u32>()
         };
         let ticks = f64::from(more(|thread| thread.ticks));
-        // Whoever has ended has run for that.
+        // An ended thread has run for that.
         let ended = before.keys().filter(|number| !after.contains_key(number)).count();
         let switches = more(|thread| thread.switches) + u32::try_from(ended).unwrap_or(u32::MAX);
         Self { ticks, switches: switches.into(), cpu: 100.0 * ticks / TICKS / took.as_secs_f64() }

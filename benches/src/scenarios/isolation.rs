@@ -1,6 +1,5 @@
-//! One good extension beside sixteen hostile ones on the single worker.
-//!
-//! The formula and what each figure means stand in `docs/benchmarks.md`.
+//! One well-behaved extension beside sixteen hostile ones on the single worker. `docs/benchmarks.md` explains
+//! the formula and the figures.
 
 pub(super) mod pieces;
 
@@ -24,11 +23,11 @@ const NAME: &str = "isolation";
 pub(super) const SCENARIO: Scenario =
     Scenario { name: NAME, about: "one good extension beside sixteen hostile ones", run };
 
-/// Slices for which the good one may wait, beside one bulk operation.
+/// Slices that the well-behaved one may wait, beside one bulk operation.
 const ALLOWED_SLICES: f64 = 20.0;
 
-/// The sixteen: ids that say what each does (`benches/guests/src/hostile.rs`), and who is hostile
-/// together: a ball takes two.
+/// The sixteen, by ids that name their behaviour (`benches/guests/src/hostile.rs`). Two of them play with a
+/// ball together.
 const HOSTILE: [&[&str]; 15] = [
     &["spin"],
     &["divide"],
@@ -47,7 +46,7 @@ const HOSTILE: [&[&str]; 15] = [
     &["output"],
 ];
 
-/// The one that is not written in Rust.
+/// This one is not written in Rust.
 const TABLE: &str = "table";
 
 fn run(bench: &Bench) -> Result<Vec<Figure>> {
@@ -67,7 +66,7 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
         let (alone, beside) = measure(&host, &everybody, rounds, calls, &kind.to_string())?;
         let case = format!("{kind} beside all");
         figures.extend(latencies(&case, &alone, &beside));
-        // Shorter than a stall is no slice at all.
+        // A wait shorter than a stall is no slice at all.
         let slices = |round: &Sorted| (round.percentile(99) - pieces.stall).max(0.0) / pieces.slice();
         let slices: Vec<_> = beside.iter().map(slices).collect();
         figures.push(
@@ -85,7 +84,6 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// The echo alone and beside these, in turns.
 fn measure(
     host: &Host,
     hostile: &[&str],
@@ -100,7 +98,7 @@ fn measure(
         host.start_all(hostile.iter().copied())?;
         let before = used(host, hostile)?;
         beside.push(Sorted::new(host.echo(calls)?));
-        // Who had ended, or slept, was not hostile.
+        // An extension that ended or slept was not hostile.
         for ((id, before), after) in hostile.iter().zip(before).zip(used(host, hostile)?) {
             ensure!(after > before, "`{id}` did nothing meanwhile");
         }
@@ -109,7 +107,7 @@ fn measure(
     Ok((alone, beside))
 }
 
-/// Processor time of each, all of which must run.
+/// Processor time of each. All must run.
 fn used(host: &Host, ids: &[&str]) -> Result<Vec<Duration>> {
     ids.iter().map(|id| Ok(host.running(id)?.cpu)).collect()
 }
@@ -127,7 +125,7 @@ fn latencies(case: &str, alone: &[Sorted], beside: &[Sorted]) -> Vec<Figure> {
     figures
 }
 
-/// Main with the echo, the hostile ones at rest, and whom they call.
+/// Main with the echo, the hostile extensions at rest, and their peers.
 fn main(bench: &Bench) -> Result<Builder> {
     let hostile = HOSTILE.iter().copied().flatten().map(|id| hostile(bench, id));
     let mut extensions = hostile.collect::<Result<Vec<_>>>()?;

@@ -1,4 +1,4 @@
-//! How long after its stop deadline an extension is gone, by the worker's own clock.
+//! The time from an extension's stop deadline to its end, by the worker's clock.
 
 mod timers;
 
@@ -21,13 +21,13 @@ const NAME: &str = "kill";
 pub(super) const SCENARIO: Scenario =
     Scenario { name: NAME, about: "from the stop deadline of an extension to its end", run };
 
-/// The stop deadline of every victim: the least that there is.
+/// The stop deadline of every victim: the shortest.
 const STOP_TIMEOUT: Duration = Duration::from_millis(1);
 
-/// Within this, one that is asleep must be gone.
+/// A sleeping extension must be gone within this.
 const ASLEEP_BOUND: Duration = Duration::from_millis(100);
 
-/// Who is killed: ids that are kinds, too.
+/// The killed extensions: ids that are kinds, too.
 const VICTIMS: [Victim; 5] = [
     Victim { kind: "spin", runs: true, obeys: false },
     Victim { kind: "fill", runs: true, obeys: false },
@@ -36,26 +36,24 @@ const VICTIMS: [Victim; 5] = [
     Victim { kind: "asleep-in-receive", runs: false, obeys: true },
 ];
 
-/// Spinning neighbours.
 const NEIGHBOURS: [&str; 4] = ["neighbour-1", "neighbour-2", "neighbour-3", "neighbour-4"];
 
 #[derive(Clone, Copy, Debug)]
 struct Victim {
     kind: &'static str,
-    /// Or is asleep.
+    /// False: it sleeps.
     runs: bool,
     /// Ends as soon as it is told to stop, before the deadline.
     obeys: bool,
 }
 
-/// One kill.
 #[derive(Clone, Copy, Debug)]
 struct Kill {
-    /// From the deadline to when its timer fired.
+    /// From the deadline to the firing of its timer.
     late: Duration,
-    /// From then, of one that obeys from when it was told to stop, to when it would not run again.
+    /// From that, or from the stop of one that obeys, to when it would not run again.
     stopped: Duration,
-    /// From then to when all that it had was given back.
+    /// From that to the release of all its resources.
     gone: Duration,
 }
 
@@ -71,7 +69,7 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
         for id in neighbours {
             wait(control.start(id))?;
         }
-        // In turns: what the machine does meanwhile happens to all of them.
+        // In turns, so that disturbances of the machine affect all of them.
         let mut killed = VICTIMS.map(|_| Vec::new());
         for round in 0..rounds {
             progress(surroundings, round, rounds);
@@ -92,9 +90,9 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
 
 /// Starts it and stops it.
 ///
-/// The worker sees that it is told to stop some microseconds later, and so ends its deadline: in the same
-/// tick as a timer that counts from now, which fires together with the deadline's. Should the worker be
-/// held up so long that it is the next tick, the figure is too great, never too small.
+/// The worker sees the stop some microseconds later. So the deadline ends in the same tick as a timer that
+/// counts from now, and both fire together. If the worker is held up until the next tick, the figure is too
+/// great, never too small.
 fn kill(control: &Control, timers: &Timers, victim: Victim) -> Result<Kill> {
     wait(control.start(victim.kind))?;
     // This thread may be held up until it is too late.
@@ -109,7 +107,7 @@ fn kill(control: &Control, timers: &Timers, victim: Victim) -> Result<Kill> {
     ensure!(status.state == ExtensionState::Stopped, "it is {:?}", status.state);
     if victim.obeys {
         ensure!(status.failures.is_empty(), "it failed: {:?}", status.failures);
-        // Of one that ends by itself nothing else is noted.
+        // For one that ends by itself, only the end is recorded.
         let gone = status.since.duration_since(told_at)?;
         return Ok(Kill { late: Duration::ZERO, stopped: gone, gone });
     }
@@ -123,7 +121,7 @@ fn kill(control: &Control, timers: &Timers, victim: Victim) -> Result<Kill> {
     })
 }
 
-/// Of all kills together, and not of rounds.
+/// Of all kills together, not by round.
 fn latencies(case: &str, victim: Victim, killed: &[Kill], bound: f64) -> Vec<Figure> {
     let figure = |metric, value| Figure::new(NAME, case, metric, Unit::Microseconds, value);
     let sorted = |time: fn(&Kill) -> Duration| Sorted::new(killed.iter().map(time).collect());
@@ -140,7 +138,6 @@ fn latencies(case: &str, victim: Victim, killed: &[Kill], bound: f64) -> Vec<Fig
     figures
 }
 
-/// Main with the victims and neighbours at rest.
 fn main(bench: &Bench) -> Result<Builder> {
     let mut extensions = Vec::new();
     for Victim { kind, .. } in VICTIMS {

@@ -1,6 +1,4 @@
-//! What limits cost a guest that computes.
-//!
-//! What each figure means stands in `docs/benchmarks.md`.
+//! The cost of limits for a guest that computes. `docs/benchmarks.md` explains the figures.
 
 mod plain;
 
@@ -25,16 +23,15 @@ const NAME: &str = "metering";
 pub(super) const SCENARIO: Scenario =
     Scenario { name: NAME, about: "kernels that compute, with limits and without", run };
 
-/// What a kernel may take with limits of what it takes without.
+/// The target: a kernel with limits, over one without.
 const LIMITED: f64 = 1.25;
 
 const WITH_LIMITS: &str = "with limits";
 const AS_A_PROCESS: &str = "as a process";
 
-/// The program of all kernels.
 const PROGRAM: &str = "kernels";
 
-/// The kernels, and how often each does its work in a hundredth of a full round.
+/// The kernels, and their repetitions in a hundredth of a full round.
 const KERNELS: [(&str, u32); 9] = [
     ("xorshift", 1_000_000),
     ("divide", 500_000),
@@ -55,7 +52,6 @@ struct Ways {
     native: PathBuf,
 }
 
-/// One run: what it took, and what it printed.
 #[derive(Debug)]
 struct Run {
     time: Duration,
@@ -91,7 +87,6 @@ fn all(figures: &[Figure], metric: &str) -> Figure {
 }
 
 impl Ways {
-    /// The three in turns.
     fn measure(&self, kernel: &str, count: u32, rounds: usize) -> Result<[Figure; 2]> {
         let (mut limited, mut plain, mut native) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rounds {

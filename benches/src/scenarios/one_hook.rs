@@ -1,4 +1,4 @@
-//! A directory with one hook, which a plain thread runs.
+//! A directory with one hook, run by a plain thread.
 
 use std::{
     fs,
@@ -20,10 +20,9 @@ use crate::{
     scale::Scale,
 };
 
-/// Time after which Weir keeps what it has loaded of a file: one that is younger could change without a trace.
+/// Age from which Weir keeps a loaded file: a younger one could change without a trace.
 pub(super) const SETTLED: Duration = Duration::from_secs(5);
 
-/// The directory and its Main.
 #[derive(Debug)]
 pub(super) struct OneHook {
     hooks: HookDir,
@@ -34,7 +33,7 @@ pub(super) struct OneHook {
 }
 
 impl OneHook {
-    /// With what was built of that name, which only slices hold.
+    /// With the built program of that name, held by slices only.
     pub(super) fn start(guests: &Guests, name: &str) -> Result<Self> {
         let dir = tempfile::tempdir().context("cannot make a directory")?;
         let (built, hook) = (guests.component(name), dir.path().join(name).with_extension("wasm"));
@@ -46,14 +45,14 @@ impl OneHook {
         Ok(Self { hooks: main.hooks().open(config)?, made: Instant::now(), _main: main, _dir: dir })
     }
 
-    /// Waits until no run has to load the file anew: what is compiled and read from disk once is no part of a run.
+    /// Waits until no run loads the file again: compiling and reading from disk are not part of a run.
     pub(super) fn settle(&self, scale: Scale, call: HookCall) -> Result<()> {
         self.run(call.clone())?;
         wait_until(self.made + scale.pick(SETTLED, SETTLED, Duration::ZERO));
         self.run(call).map(drop)
     }
 
-    /// Runs the hook, which must end well; the time of the whole run and what came of the hook.
+    /// Runs the hook, which must succeed. Returns the time of the whole run, and the hook's part.
     pub(super) fn run(&self, call: HookCall) -> Result<(Duration, HookRun)> {
         let start = Instant::now();
         let report = self.hooks.run_blocking(call)?;

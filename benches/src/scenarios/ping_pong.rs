@@ -1,6 +1,5 @@
-//! One byte there and back, between the two of many pairs, again and again: over channels and over TCP.
-//!
-//! What each figure means stands in `docs/benchmarks.md`.
+//! One byte there and back between the two of many pairs, again and again: over channels and over TCP.
+//! `docs/benchmarks.md` explains the figures.
 
 mod channels;
 mod tcp;
@@ -26,23 +25,20 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// What the rounds of a case took, each beside one of the baseline.
+/// The times of a case, each beside a round of the baseline.
 #[derive(Debug)]
 struct Measured {
     case: String,
-    /// Exchanges of a round.
     exchanges: u32,
-    /// What an exchange may take, in times the baseline.
+    /// The target for an exchange, over the baseline.
     target: Option<f64>,
     weir: Vec<Round>,
     native: Vec<Round>,
 }
 
-/// What a round took.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     time: Duration,
-    /// Processor time of this process, whatever its threads.
     used: Times,
 }
 
@@ -57,7 +53,6 @@ impl Round {
 }
 
 impl Measured {
-    /// Nothing yet.
     fn new(case: String, exchanges: u32, target: Option<f64>) -> Self {
         Self { case, exchanges, target, weir: Vec::new(), native: Vec::new() }
     }

@@ -1,6 +1,4 @@
-//! From one extension to another and back, through Main's router.
-//!
-//! What each figure means stands in `docs/benchmarks.md`.
+//! From one extension to another and back, through Main's router. `docs/benchmarks.md` explains the figures.
 
 mod native;
 
@@ -22,7 +20,7 @@ const NAME: &str = "relay";
 
 pub(super) const SCENARIO: Scenario = Scenario { name: NAME, about: "an extension calls another", run };
 
-/// What a call may take, and what it had better, in times the baseline.
+/// The target and the stretch target for a call, over the baseline.
 const TARGET: (f64, f64) = (2.5, 2.0);
 
 fn run(bench: &Bench) -> Result<Vec<Figure>> {
@@ -47,14 +45,13 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures.collect())
 }
 
-/// From when the caller is told to begin to when it says that it has all the answers.
+/// From the start signal to the caller's report that it has all answers.
 fn go(weir: &Embedder, calls: Calls) -> Result<Duration> {
     let start = Instant::now();
     weir.ask("relay@1", "go", &[calls.number, calls.size])?;
     Ok(start.elapsed())
 }
 
-/// A Main with one that calls and one that echoes.
 fn weir(bench: &Bench) -> Result<Embedder> {
     let mut echo = bench.guests.echo()?;
     echo.limits.cpu_share = CpuShare::WHOLE;

@@ -1,6 +1,5 @@
-//! From Main to an extension and back, from a task of Main's own thread.
-//!
-//! What each figure means stands in `docs/benchmarks.md`.
+//! From Main to an extension and back, from a task of Main's own thread. `docs/benchmarks.md` explains the
+//! figures.
 
 pub(super) mod native;
 mod weir;
@@ -19,28 +18,26 @@ const NAME: &str = "round-trip";
 
 pub(super) const SCENARIO: Scenario = Scenario { name: NAME, about: "Main calls an extension", run };
 
-/// Calls that are under way at once where they are not made one after the other.
+/// Concurrent calls in the pipelined cases.
 const PIPELINED: u32 = 64;
 
-/// One kind of call, and what may become of it.
 #[derive(Debug)]
 struct Case {
     name: String,
     size: u32,
     at_once: u32,
     way: Way,
-    /// What it may take, and what it had better, in times the baseline.
+    /// The target and the stretch target, over the baseline.
     target: Option<(f64, f64)>,
 }
 
-/// Who answers, and by what way, beside the baseline.
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    /// An extension with a loop of its own.
+    /// An extension with its own loop.
     Raw,
-    /// One with the SDK's handlers.
+    /// An extension with the SDK's handlers.
     Sdk,
-    /// A native task, of a caller without deadlines.
+    /// A native task, called without deadlines.
     WithoutDeadlines,
     /// A native task, through two channels.
     Channels,

@@ -1,6 +1,5 @@
-//! One queue, and more and more who put and take: extensions, or half of them native threads.
-//!
-//! What each figure means stands in `docs/benchmarks.md`.
+//! One queue with more and more producers and consumers: extensions, or half of them native threads.
+//! `docs/benchmarks.md` explains the figures.
 
 mod jobs;
 mod native;
@@ -22,30 +21,29 @@ pub(super) const SCENARIO: Scenario =
 /// Readers, and as many writers.
 const COUNTS: [u32; 8] = [1, 2, 4, 8, 12, 16, 20, 24];
 
-/// Jobs that the queue has room for.
 const CAPACITY: u32 = 256;
 
-/// Bytes of a job, while the number of readers changes.
+/// Bytes of a job, for the cases by number of readers.
 const SMALL: u32 = 64;
 
-/// Bytes of a job, where its size changes: the packets of `broadcast`.
+/// Bytes of a job, for the cases by size: the packets of `broadcast`.
 const SIZES: [u32; 5] = [1_000, 2_000, 5_000, 10_000, 20_000];
 
-/// Readers, and as many writers, of those.
+/// Readers, and as many writers, for the cases by size.
 const READERS_OF_SIZES: u32 = 8;
 
-/// The busiest reader may get so many times what the laziest gets.
+/// The target for the busiest reader's share, over the laziest's.
 const ALLOWED_SPREAD: f64 = 2.0;
 
-/// As many extensions as there are may take so many times what one takes.
+/// The target for all extensions, over one.
 const ALLOWED_GROWTH: f64 = 1.2;
 
-/// Who puts and takes.
+/// The kinds of readers and writers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mix {
-    /// Extensions; beside them, tasks of one thread.
+    /// Extensions, beside tasks of one thread.
     Extensions,
-    /// Half of them are threads, in both.
+    /// On both sides, half of them are threads.
     Half,
 }
 
@@ -58,7 +56,6 @@ impl fmt::Display for Mix {
     }
 }
 
-/// How many of each kind there are.
 #[derive(Clone, Copy, Debug)]
 struct Split {
     /// Extensions, or tasks of one thread.
@@ -69,7 +66,7 @@ struct Split {
 }
 
 impl Split {
-    /// Of an odd number, the greater half of the readers are extensions, and of the writers threads.
+    /// For an odd number, more readers are extensions, and more writers threads.
     fn of(mix: Mix, count: u32) -> Self {
         let (thread_readers, thread_writers) = match mix {
             Mix::Extensions => (0, 0),
@@ -80,15 +77,12 @@ impl Split {
     }
 }
 
-/// The jobs of one round.
 #[derive(Clone, Copy, Debug)]
 struct Jobs {
     count: u32,
-    /// Of each.
     bytes: u32,
 }
 
-/// What one round took.
 #[derive(Clone, Debug)]
 struct Round {
     /// From the first job to the last.
@@ -100,7 +94,7 @@ struct Round {
 }
 
 impl Round {
-    /// How many times as much as the laziest reader the busiest got.
+    /// The busiest reader's share over the laziest's.
     fn spread(&self) -> f64 {
         let laziest = self.shares.iter().min().copied().unwrap_or_default().max(1);
         f64::from(self.shares.iter().max().copied().unwrap_or_default()) / f64::from(laziest)
@@ -133,7 +127,6 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Jobs of one size, among extensions.
 fn of_size(bench: &Bench, weir: &Weir, native: &Native, jobs: Jobs) -> Result<Vec<Figure>> {
     let case = format!("{} KB, {READERS_OF_SIZES} readers", jobs.bytes / 1000);
     let split = Split::of(Mix::Extensions, READERS_OF_SIZES);
@@ -189,7 +182,7 @@ fn times(rounds: &[Round]) -> Vec<f64> {
     rounds.iter().map(|round| 1e3 * round.time.as_secs_f64()).collect()
 }
 
-/// How many times as long it took with more, round by round.
+/// The time with more over the time with one, by round.
 fn growth(with_one: &[Round], with_more: &[Round]) -> Vec<f64> {
     with_one.iter().zip(with_more).map(|(one, more)| more.time.div_duration_f64(one.time)).collect()
 }

@@ -1,6 +1,5 @@
-//! What it takes to start something that ends at once: an extension, a command, a task in a guest, a process.
-//!
-//! What each figure means stands in `docs/benchmarks.md`.
+//! The time to start something that ends at once: an extension, a command, a task in a guest, a process.
+//! `docs/benchmarks.md` explains the figures.
 
 mod extension;
 mod processes;
@@ -24,16 +23,15 @@ const NAME: &str = "spawn";
 pub(super) const SCENARIO: Scenario =
     Scenario { name: NAME, about: "starting what ends at once: extensions, commands, tasks", run };
 
-/// What an extension may take of what a process takes, where it is started as a task of `tokio`'s is: on the
-/// thread that runs it.
+/// The target for an extension, over a process. It is started like a task of `tokio`'s: on the thread that
+/// runs it.
 const EXTENSION: f64 = 1.0 / 25.0;
 
-/// What a command may take of that.
+/// The target for a command, over a process.
 const COMMAND: f64 = 1.0 / 40.0;
 
 const START_TO_END: &str = "start to end";
 
-/// The program that does nothing.
 const EMPTY: &str = "empty";
 
 fn run(bench: &Bench) -> Result<Vec<Figure>> {
@@ -49,7 +47,6 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Extensions, tasks of tokio's and processes in turns.
 fn extensions(bench: &Bench, processes: &Processes, tasks: &Tasks, rounds: usize) -> Result<Vec<Figure>> {
     let scale = bench.scale;
     let (starts, spawns) = (scale.pick(2000, 500, 5), scale.pick(500_000, 200_000, 1000));
@@ -78,7 +75,6 @@ fn extensions(bench: &Bench, processes: &Processes, tasks: &Tasks, rounds: usize
     ])
 }
 
-/// Commands and processes in turns.
 fn commands(command: &OneHook, processes: &Processes, scale: Scale, rounds: usize) -> Result<Vec<Figure>> {
     let runs = scale.pick(10_000, 5000, 5);
     let (mut whole, mut hook, mut process) = (Vec::new(), Vec::new(), Vec::new());

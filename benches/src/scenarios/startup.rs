@@ -1,6 +1,6 @@
-//! How long Main takes until ten extensions are ready: where all are compiled, and where all come from the cache.
+//! The time until ten extensions are ready: all compiled, and all from the cache.
 //!
-//! What each figure means stands in `docs/benchmarks.md`.
+//! `docs/benchmarks.md` explains the figures.
 
 mod site;
 
@@ -21,10 +21,10 @@ const NAME: &str = "startup";
 pub(super) const SCENARIO: Scenario =
     Scenario { name: NAME, about: "Main with ten extensions, compiled and from the cache", run };
 
-/// What the cache may take of what compiling takes.
+/// The target for a start from the cache, over one with compiling.
 const CACHED: f64 = 0.1;
 
-/// Milliseconds of a start with an empty cache, and of one after it.
+/// Milliseconds of a start with an empty cache, and of the next one.
 #[derive(Clone, Debug, Default)]
 struct Starts {
     cold: Vec<f64>,
@@ -68,7 +68,7 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Milliseconds until all that start with Main are ready.
+/// Milliseconds until all extensions that start with Main are ready.
 fn all(site: &Site) -> Result<f64> {
     let builder = Main::builder(site.config()?);
     let start = Instant::now();
@@ -78,7 +78,7 @@ fn all(site: &Site) -> Result<f64> {
     Ok(time)
 }
 
-/// Milliseconds until Main is there without any extension, and then until each is ready, one after the other.
+/// Milliseconds until Main is up without extensions, and then until each is ready, one after the other.
 fn one_by_one(site: &Site) -> Result<(f64, Vec<f64>)> {
     let mut config = site.config()?;
     config.extensions.iter_mut().for_each(|extension| extension.autostart = false);

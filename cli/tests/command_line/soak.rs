@@ -1,4 +1,4 @@
-//! Half an hour of mixed load: Main's use of resources stays the same.
+//! Half an hour of everything: what Main takes stays what it was.
 
 use std::{
     collections::BTreeSet,
@@ -40,12 +40,14 @@ config.contract = "faulty@1"
 limits.memory = "4 MiB"
 "#;
 
-/// Duration unless `WEIR_SOAK_SECONDS` is set.
+/// Without the variable `WEIR_SOAK_SECONDS`.
 const SECONDS: u64 = 30 * 60;
 
+/// What Main takes at one moment.
 #[derive(Clone, Debug)]
 struct Sample {
     at: Duration,
+    /// KiB of memory that is there.
     resident: u64,
     threads: u64,
     files: BTreeSet<String>,
@@ -80,23 +82,23 @@ fn after_a_while_main_takes_no_more_memory_threads_or_files() {
     println!("resident: {:.0} KiB, then {before:.0} KiB, then {after:.0} KiB", resident(0));
     println!("threads: {:?}, files: {:?}", [0, 1, 2].map(threads), [0, 1, 2].map(files));
     assert!((after - before).abs() <= before * 0.02, "{before} KiB, then {after} KiB");
-    // A restart takes one more thread for a moment. Both earlier thirds contain some.
+    // A sample may meet a restart, which takes one more for a moment: both thirds before have met some.
     assert!(threads(2) <= threads(0).max(threads(1)), "{:?}", third(2).max_by_key(|it| it.threads));
     assert!(files(2) <= files(0).max(files(1)), "{:?}", third(2).max_by_key(|it| it.files.len()));
     main.weir(&["shutdown"]).good();
     assert_eq!(main.wait().0.code(), Some(0));
 }
 
-/// Calls, events, jobs, stalled clients, a trap, restarts, and reloads of right and wrong files.
+/// Calls, events, jobs, clients that stall, a trap, and restarts and reloads of right and wrong files.
 fn round(main: &Running, number: u64) -> u64 {
-    // They send half of a payload and leave at the end of the round.
+    // They send half of a payload, and go when the round has ended.
     let stalled: Vec<_> = (0..8).map(|_| stalled(main)).collect();
     for count in 0..200 {
         assert_eq!(ask(main, "call/puppet@1/run", format!("echo {count}").as_bytes()).0, 200);
         ask(main, "publish/told.state", &[b'x'; 500]);
         assert_eq!(ask(main, "queues/jobs/jobs", b"echo work").0, 200);
     }
-    // Fails more often than the restart policy allows in a minute, so it is quarantined now and then.
+    // More than are started again by themselves within a minute: it is quarantined now and then.
     ask(main, "call/faulty@1/run", b"trap");
     assert_eq!(ask(main, "extensions/puppet/restart", b"").0, 200);
     assert_eq!(ask(main, "extensions/puppet/reload", b"").0, 200);
@@ -121,6 +123,7 @@ fn stalled(main: &Running) -> UnixStream {
     stream
 }
 
+/// The status and the body of an answer.
 fn ask(main: &Running, route: &str, payload: &[u8]) -> (u16, String) {
     let mut stream = UnixStream::connect(main.socket()).unwrap();
     let length = payload.len();
@@ -143,7 +146,7 @@ fn sample(main: &Running, at: Duration) -> Sample {
     };
     let files = fs::read_dir(proc.join("fd")).unwrap().filter_map(|entry| {
         let entry = entry.unwrap();
-        // The descriptor may be closed by now.
+        // It may be closed meanwhile.
         let target = fs::read_link(entry.path()).ok()?;
         Some(format!("{} {}", entry.file_name().display(), target.display()))
     });

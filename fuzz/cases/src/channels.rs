@@ -1,4 +1,4 @@
-//! What a guest calls of `weir:iec`, in any order and with any arguments.
+//! Calls of `weir:iec` by a guest, in any order and with any arguments.
 
 mod interpreter;
 
@@ -16,16 +16,16 @@ use crate::{
     stage::{PATIENCE, Stage, extension, extension_at},
 };
 
-/// Time for the answer to a program: some wait for what does not come.
+/// Time for the answer to a program. Some programs wait without end.
 const DEADLINE: Duration = Duration::from_millis(40);
 
-/// Programs of one input, of which the first finds the others in its inbox.
+/// Programs of one input. The first finds the others in its inbox.
 const PROGRAMS: usize = 4;
 
 thread_local! {
     static STAGE: Stage = {
         let (dir, component) = (scratch(), interpreter::component());
-        // It only runs: what both run is compiled once, and restarting the other takes no time.
+        // It only runs, so that their component is compiled once and a restart takes no time.
         let twin = extension(&dir, "twin", &component);
         Stage::new(dir, MainConfig::default(), vec![fuzz(twin.component.path().unwrap().to_owned()), twin])
     };
@@ -42,10 +42,10 @@ fn fuzz(path: PathBuf) -> ExtensionConfig {
     fuzz
 }
 
-/// Sends the input, split at each `0xff`, to a guest that runs it, as requests that come at once, and one
-/// event; then restarts it.
+/// Splits the input at each `0xff`, and sends the parts to a guest that runs them: as simultaneous requests,
+/// and one event. Then restarts the guest.
 ///
-/// Each request is answered once, by the deadline; afterwards nothing is left over, the extension can be
+/// Each request is answered once, by the deadline. Afterwards nothing is left over, the extension can be
 /// started, and its neighbour serves.
 pub fn channels(data: &[u8]) {
     STAGE.with(|stage| stage.runtime.block_on(run(stage, data)));
@@ -66,8 +66,7 @@ async fn run(stage: &Stage, data: &[u8]) {
     let all = async {
         client.publish("fuzz.a", "from Main").await.unwrap();
         first.await;
-        // What it has not answered of the others is answered for it, and what it has not taken yet the next
-        // instance takes.
+        // Main answers the taken requests in its place. The next instance takes the rest.
         stage.main.control().restart("fuzz").await.unwrap();
     };
     tokio::join!(all, others);
@@ -81,7 +80,7 @@ async fn run(stage: &Stage, data: &[u8]) {
     assert_eq!(in_flight.used, Some(LimitValue::Count(0)), "requests are left over");
 }
 
-/// Main's own requests fail for what the extension does, and for nothing else.
+/// Main's own requests fail only because of the extension.
 fn check_answer(answer: &Result<impl Sized, Error>) {
     match answer {
         Ok(_) | Err(Error::Handler(_) | Error::Timeout | Error::PeerGone | Error::Trapped) => {}

@@ -1,4 +1,4 @@
-//! What somebody sends to the control socket of a Main that runs.
+//! Input to the control socket of a running Main.
 
 mod answer;
 mod conversation;
@@ -16,7 +16,6 @@ use crate::{
     stage::{PATIENCE, Stage, echo_component},
 };
 
-/// Of one input.
 const MOST_STEPS: usize = 16;
 
 const FILE: &str = r#"
@@ -47,12 +46,10 @@ fulfills = ["absent@1"]
 restart.policy = "never"
 "#;
 
-/// One thing that a client does.
 #[derive(Debug, Arbitrary)]
 enum Step<'a> {
-    /// Sends a request and hears the answer.
     Ask(Request<'a>),
-    /// Sends bytes, says that there are no more, and hears what there is to be heard.
+    /// Sends bytes, closes its side, and reads the answers.
     Send(&'a [u8]),
 }
 
@@ -71,10 +68,10 @@ thread_local! {
     static STAGE: RefCell<Option<Stage>> = const { RefCell::new(None) };
 }
 
-/// Sends what the input says: bytes, if it starts with `R`, else requests and bytes as `arbitrary` reads them.
+/// Sends the input: bytes if it starts with `R`, else requests and bytes as `arbitrary` reads them.
 ///
-/// What comes back is HTTP; afterwards Main answers there and the extensions serve. Only a request for it ends
-/// Main.
+/// Every answer is HTTP. Afterwards Main answers there and the extensions serve. Main ends only if a request
+/// asks for it.
 pub fn control(data: &[u8]) {
     let steps: Vec<Step<'_>> = match data.split_first() {
         Some((b'R', bytes)) => vec![Step::Send(bytes)],
@@ -105,7 +102,7 @@ fn start() -> Stage {
     Stage::start(Main::builder(config).attach(|attached| socket.serve(attached)), dir)
 }
 
-/// Starts again what requests have stopped, and looks whether all is as it was.
+/// Restarts what requests have stopped, and compares the state with the first.
 async fn check(stage: &Stage) {
     let control = stage.main.control();
     for id in ["echo", "second"] {

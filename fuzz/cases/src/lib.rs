@@ -1,7 +1,7 @@
-//! What the fuzz targets do with their input: each a function that panics where Weir breaks a promise.
+//! The fuzz targets' functions. Each panics where Weir breaks a promise.
 //!
-//! `fuzz/targets` gives them what libFuzzer makes up; the test beside this library gives them what is kept in
-//! `fuzz/corpus`, with the compiler that everything else is built with.
+//! `fuzz/targets` calls them with libFuzzer's input. The test beside this library calls them with the files
+//! of `fuzz/corpus`, built by the ordinary compiler.
 
 #![expect(
     clippy::unwrap_used,
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 
 pub use self::{channels::channels, control::control, loader::loader, smith::smith, toml::toml};
 
-/// A directory for the files of one input, in memory where there is such a place.
+/// A directory for the files of one input, in memory if possible.
 fn scratch() -> TempDir {
     tempfile::Builder::new()
         .prefix("weir-fuzz-")

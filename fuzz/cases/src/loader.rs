@@ -1,4 +1,4 @@
-//! Bytes as what an extension is loaded from: its file, a signed artifact, an entry of the cache.
+//! Bytes as the source of an extension: its file, a signed artifact, an entry of the cache.
 
 mod artifact;
 mod cache;
@@ -12,17 +12,17 @@ use weir_host::{
 
 use crate::{scratch, stage::extension, world};
 
-/// Bytes of a file: what is instrumented compiles slowly.
+/// Bytes of a file. Instrumented code compiles slowly.
 const FILE_SIZE: u64 = 16 * 1024;
 
-/// Bytes of an artifact: more than there are in any of these.
+/// Bytes of an artifact: more than any here has.
 const ARTIFACT_SIZE: u64 = 1 << 20;
 
-/// Loads the input, whose first byte says as what.
+/// Loads the input. Its first byte says as what.
 ///
-/// `A` and `B` stand for the artifact that a trusted and another key has signed, `C` for an entry of the
-/// cache, each changed as the rest says; all else is the file itself. What was changed is never run. What is
-/// refused is refused in one line that is fit for a terminal and names the file.
+/// `A` and `B` stand for an artifact signed by a trusted and by another key, `C` for an entry of the cache,
+/// each changed by the rest. All other input is the file itself. Main never runs changed bytes, and refuses
+/// them in one line that is fit for a terminal and names the file.
 pub fn loader(data: &[u8]) {
     match data.split_first() {
         Some((b'A', changes)) => artifact::check_trusted(changes),
@@ -41,7 +41,7 @@ fn check_file(data: &[u8]) {
     }
 }
 
-/// Loads a file as Main would, without running it, and looks into it.
+/// Loads and inspects a file as Main would, without running it.
 fn check(data: &[u8], file_size: u64) -> Result<(), LoadFault> {
     let dir = scratch();
     let mut extension = extension(&dir, "fuzz", data);
@@ -71,8 +71,8 @@ fn check_text(error: &dyn Error) {
     assert!(!text.contains(char::is_control), "not fit for a terminal: {text:?}");
 }
 
-/// Puts bytes in the place of others: of each five, four say where and one what. If there are one to four left,
-/// the first of them says how many bytes are cut off.
+/// Overwrites bytes: of each five, four are the place and one is the byte. If one to four are left, the first
+/// counts bytes to cut off.
 fn changed(bytes: &[u8], changes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let (changes, cut) = changes.as_chunks::<5>();
@@ -85,7 +85,7 @@ fn changed(bytes: &[u8], changes: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A component that is small when it is compiled: it waits for the end.
+/// A component that compiles to little code and waits for the end.
 fn small_component() -> Vec<u8> {
     world::component_of(
         r#"(module

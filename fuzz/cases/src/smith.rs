@@ -1,4 +1,4 @@
-//! Modules that wasm-smith makes, as extensions.
+//! Modules from wasm-smith, as extensions.
 
 use std::{fs, sync::LazyLock, time::Duration};
 
@@ -17,13 +17,12 @@ use crate::{
     world::{self, MANGLING},
 };
 
-/// What every program exports; the bodies are made up.
+/// Exports of every program. The bodies are random.
 const EXPORTS: &str = r#"(module
     (memory (export "memory") 1)
     (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) unreachable)
     (func (export "wasi:cli/run@0.2.12#run") (result i32) unreachable))"#;
 
-/// The file of the extension.
 const FILE: &str = "fuzz.wasm";
 
 thread_local! {
@@ -38,11 +37,11 @@ thread_local! {
     };
 }
 
-/// Makes a module of the input, which exports `wasi:cli/run` and may import of WASI and `weir:iec` what it
-/// likes, wraps it as a component, and runs that.
+/// Makes a module of the input, wraps it as a component, and runs that. The module exports `wasi:cli/run`,
+/// and may import anything of WASI and `weir:iec`.
 ///
 /// It is refused, traps, hits a limit, ends or serves, and Main says which. Main lives, its neighbour serves,
-/// and it never had more memory than its limit.
+/// and the module's memory stays within its limit.
 pub fn smith(data: &[u8]) {
     let Some(component) = module(data).and_then(world::component) else { return };
     STAGE.with(|stage| {
@@ -51,7 +50,7 @@ pub fn smith(data: &[u8]) {
     });
 }
 
-/// Most have only what extensions may have; the others anything that wasm-smith knows.
+/// Most modules use only what extensions may use, the others anything that wasm-smith knows.
 fn module(data: &[u8]) -> Option<Vec<u8>> {
     static IMPORTS: LazyLock<Vec<u8>> = LazyLock::new(|| {
         let (resolve, world) = world::extension();
@@ -76,7 +75,7 @@ fn module(data: &[u8]) -> Option<Vec<u8>> {
         Config::arbitrary(&mut data).ok()?
     };
     config.compact_imports_enabled = false;
-    // What is instrumented compiles slowly.
+    // Instrumented code compiles slowly.
     config.max_imports = 6;
     config.max_funcs = 6;
     config.max_instructions = 60;

@@ -1,4 +1,4 @@
-//! A Main with a neighbour that does as it should, for as many inputs as there are.
+//! A Main with a well-behaved neighbour, shared by many inputs.
 
 use std::{fs, path::PathBuf, time::Duration};
 
@@ -11,21 +11,21 @@ use weir_host::{
 
 use crate::world;
 
-/// Time enough for everything on a machine that is busy with other things.
+/// Enough time on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A Main, and the directory that its extensions' files are in.
+/// A Main, and the directory of its extensions' files.
 ///
-/// Each thread that wants one has its own, in a thread-local: that is dropped, as a static is not.
+/// Each thread has its own, in a thread-local: unlike a static, that is dropped.
 pub(crate) struct Stage {
     pub(crate) main: Main,
-    // After Main, which goes first.
+    // Declared after Main, so dropped after it.
     pub(crate) runtime: Runtime,
     pub(crate) dir: TempDir,
 }
 
 impl Stage {
-    /// Starts the neighbour, and others whose files are in `dir`.
+    /// Starts the neighbour, and others with files in `dir`.
     pub(crate) fn new(dir: TempDir, main: MainConfig, others: Vec<ExtensionConfig>) -> Self {
         let extensions = [vec![echo(&dir)], others].concat();
         Self::start(Main::builder(Config::new(main, extensions)), dir)
@@ -37,7 +37,7 @@ impl Stage {
         Self { main, runtime, dir }
     }
 
-    /// Main lives, the neighbour serves, and nobody waits for anything any more.
+    /// Main lives, the neighbour serves, and no wait is left.
     pub(crate) async fn check(&self) {
         self.main.control().ping().await.unwrap();
         let options = CallOptions::default().timeout(PATIENCE);
@@ -56,7 +56,7 @@ impl Stage {
     }
 }
 
-/// Small limits, but for the share: who is over that is delayed, and we would wait.
+/// Small limits, except the share: an extension over its share is delayed, and the test would wait.
 pub(crate) fn limits() -> Limits {
     let mut limits = Limits::min();
     limits.memory = 1 << 20;
@@ -68,14 +68,12 @@ pub(crate) fn limits() -> Limits {
     limits
 }
 
-/// An extension of this component, which is not started again by itself.
 pub(crate) fn extension(dir: &TempDir, id: &str, component: &[u8]) -> ExtensionConfig {
     let path = dir.path().join(format!("{id}.wasm"));
     fs::write(&path, component).unwrap();
     extension_at(id, path)
 }
 
-/// An extension of this file.
 pub(crate) fn extension_at(id: &str, path: PathBuf) -> ExtensionConfig {
     let mut extension = ExtensionConfig::new(id.parse().unwrap(), path);
     extension.limits = limits();
@@ -88,11 +86,11 @@ pub(crate) fn echo_component() -> Vec<u8> {
     world::component_of(include_str!("echo.wat"))
 }
 
-/// Answers each request with what it was sent.
+/// Answers each request with its payload.
 fn echo(dir: &TempDir) -> ExtensionConfig {
     let mut echo = extension(dir, "echo", &echo_component());
     echo.fulfills = vec!["echo@1".parse().unwrap()];
-    // However long it is kept waiting by the other, that is not held against it.
+    // The fuzzed extension may keep it waiting.
     echo.limits.ready_timeout = PATIENCE;
     echo
 }
@@ -101,7 +99,7 @@ fn echo(dir: &TempDir) -> ExtensionConfig {
 mod tests {
     use super::*;
 
-    /// Written anew if the variable `WEIR_BLESS` is set.
+    /// Rewritten if the variable `WEIR_BLESS` is set.
     #[test]
     fn the_first_example_for_embedders_has_the_component_of_echo_wat() {
         let file =

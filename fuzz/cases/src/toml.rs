@@ -10,14 +10,14 @@ use weir_host::config::ConfigErrors;
 
 use crate::scratch;
 
-/// Time for reading and judging what fits into a few files: a mistake that makes it quadratic takes longer.
+/// Time to read and check a few files. A quadratic mistake takes longer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Loads the input as the operator's files, split at its NULs: the first is the main file, which finds the
-/// others in `conf.d`.
+/// Loads the input as the operator's files, split at its NULs. The first is the main file, which includes the
+/// others from `conf.d`.
 ///
-/// It is a configuration that stands its own check, or a list of errors that are fit for a terminal and say
-/// where they are: in one of the files, at a line and column that it has.
+/// The result is a configuration that passes its own check, or a list of errors. Errors are fit for a
+/// terminal and name a file, and a line and column that it has.
 pub fn toml(data: &[u8]) {
     let dir = scratch();
     let conf_d = dir.path().join("conf.d");
@@ -48,12 +48,12 @@ fn check_errors(errors: &ConfigErrors, dir: &Path) {
     check_text(&errors.to_string());
     for error in errors.iter() {
         let (Some(file), Some((line, column))) = (error.file(), error.line_and_column()) else {
-            // Of a file that cannot be read there is no line.
+            // An unreadable file has no lines.
             assert!(error.message().starts_with("cannot read"), "no place: {error}");
             continue;
         };
         if !Path::new(file).starts_with(dir) {
-            // It was included by its absolute path.
+            // Included by its absolute path.
             continue;
         }
         let text = fs::read_to_string(file).unwrap();

@@ -1,5 +1,4 @@
-//! What the fuzzer found worth keeping is what every target stands, with the compiler that everything else is
-//! built with.
+//! Every target passes on the kept findings of the fuzzer, built by the ordinary compiler.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -13,35 +13,35 @@ use crate::{
 };
 
 impl Context {
-    /// Puts a job at the end of a queue, where it stays whatever becomes of the request in hand.
+    /// Puts a job at the end of a queue. It stays there even if the request in hand fails.
     ///
-    /// What happens where the queue is full is the operator's choice: the job waits for room (`block`), as
-    /// [`publish`](Self::publish) does, it is refused, the oldest jobs that wait give way to it, or it is
-    /// dropped and counted.
+    /// If the queue is full, the operator's policy decides: the job waits for room (`block`) as in
+    /// [`publish`](Self::publish), it is refused, the oldest waiting jobs give way, or it is dropped and
+    /// counted.
     ///
     /// # Errors
-    /// `PermissionDenied` if `puts` does not list the queue, `Overloaded` or, after waiting, `Timeout` if
-    /// it is full, `TooLarge`, or `Invalid`.
+    /// `PermissionDenied` if `puts` does not list the queue, `Overloaded`, or `Timeout` after waiting, if it
+    /// is full, `TooLarge`, or `Invalid`.
     pub fn put<T, C: Encode<T>>(&self, queue: Queue<T, C>, job: &T) -> Result<JobId, Error> {
         let payload = C::encode(job)?;
         self.link.jobs.put(queue.name(), &payload, self.options(None)).map(JobId)
     }
 
-    /// Waits for one job of a queue; meanwhile this extension serves others.
+    /// Waits for one job of a queue. Meanwhile this extension serves other messages.
     ///
-    /// Dropping the future asks for one job less, and one that came all the same is given back. A job
-    /// that does not decode is logged and given back, so that it ends among the dead letters.
+    /// Dropping the future withdraws the request for a job; a job that still comes is given back. A job that
+    /// does not decode is logged and given back, so it ends among the dead letters.
     ///
-    /// A [background](crate::Extension::background) task that takes in a loop is a worker; for the usual
-    /// one there is [`on_job`](crate::Extension::on_job). What comes first, a job or a time, is
-    /// [`within`](Self::within); a job or anything else is a `select` of two futures.
+    /// Use [`on_job`](crate::Extension::on_job) for an ordinary worker. Take in a loop of a
+    /// [background](crate::Extension::background) task for more control: [`within`](Self::within) bounds the
+    /// wait, and a `select` of two futures waits for something else, too.
     ///
     /// ```
     /// # use std::time::Duration;
     /// # use weir_sdk::{Context, Error, Queue};
     /// # const LINES: Queue<String> = Queue::new("lines");
     /// # async fn write(lines: &[String]) -> Result<(), Error> { Ok(()) }
-    /// /// Writes lines ten at a time, or what there is after a second.
+    /// /// Writes lines ten at a time, or after a second with fewer.
     /// async fn collect(_: &(), ctx: &Context) -> Result<(), Error> {
     ///     loop {
     ///         let mut jobs = vec![ctx.take(LINES).await?];
@@ -63,9 +63,9 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// `PermissionDenied` if `takes` does not list the queue, `Invalid`, `LimitExceeded` if more jobs are
-    /// in hand and waited for than `in-flight` allows, `Timeout` under `within`, or `NotReady` in
-    /// `on_start` and once the extension was told to stop.
+    /// `PermissionDenied` if `takes` does not list the queue; `Invalid`; `LimitExceeded` if more jobs are in
+    /// hand and awaited than `in-flight` allows; `Timeout` under `within`; `NotReady` in `on_start` and after
+    /// stop.
     pub async fn take<T, C: Decode<T>>(&self, queue: Queue<T, C>) -> Result<Job<T>, Error> {
         let Some(timeout) = self.timeout else {
             return self.take_patiently(queue).await;

@@ -1,8 +1,6 @@
-//! How a call differs from the usual one.
-
 use std::time::Duration;
 
-/// How a call differs from the usual one.
+/// The timeout and the provider of one call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallOptions<'a> {
     pub(super) timeout: Option<Duration>,
@@ -10,19 +8,19 @@ pub struct CallOptions<'a> {
 }
 
 impl<'a> CallOptions<'a> {
-    /// The operator's default timeout, and whoever owns the contract.
+    /// The operator's default timeout, and the owner of the contract.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Waits for this long at most, in whole milliseconds, from 1.
+    /// Waits at most this long, in whole milliseconds, from 1.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }
     }
 
-    /// Calls this extension, or `main`, whoever owns the contract.
+    /// Calls this extension, or `main`, even if another owns the contract.
     #[must_use]
     pub fn provider(self, id: &'a str) -> Self {
         Self { provider: Some(id), ..self }

@@ -1,7 +1,7 @@
-//! Main in memory, for tests: one extension, fakes of the contracts that it calls, and its manifest
-//! for its grants.
+//! Main in memory, for tests: one extension, fakes of the contracts that it calls, and its manifest as its
+//! grants.
 //!
-//! Here is what the extension sees of it; `outside` is what the test does.
+//! This file has the extension's side; `outside` has the test's.
 
 mod lanes;
 mod outside;
@@ -34,17 +34,15 @@ use crate::{
     testing::{Clock, Published},
 };
 
-/// How long a request has where nobody says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The number of whoever the test plays, and that of the extension.
+/// The test's number, and the extension's.
 const TEST: Peer = 1;
 const EXTENSION: Peer = 2;
 
 #[derive(Clone)]
 pub(crate) struct Host(Rc<State>);
 
-/// Where to wait for messages.
 pub(crate) struct Inbox(Host);
 
 struct State {
@@ -62,7 +60,7 @@ struct State {
     targets: RefCell<Vec<(Contract, String)>>,
     fakes: RefCell<HashMap<(Contract, String), Fake>>,
     under_way: RefCell<FuturesUnordered<UnderWay>>,
-    /// Their patterns, by number.
+    /// Patterns, by number.
     subscriptions: RefCell<Vec<String>>,
     topics: RefCell<BTreeMap<String, Topic>>,
     published: RefCell<Vec<Published>>,
@@ -75,7 +73,7 @@ impl Inbox {
 }
 
 impl Host {
-    /// There is no Main to serve.
+    /// Fails: there is no Main to serve.
     pub(crate) fn run(program: Program) -> ExitCode {
         eprintln!(
             "`{}` is an extension: build it with `--target wasm32-wasip2` and give it to `weir run`, \
@@ -121,12 +119,12 @@ impl Host {
                 asked.answer = Some(answer.clone().map_err(WitError::Handler));
                 Ok(())
             }
-            // Nobody waits for it any more.
+            // The caller has given up.
             None => Ok(()),
         }
     }
 
-    /// What is there; an error that it was nothing. Empty means stop.
+    /// The waiting messages; an error if there are none. Empty means stop.
     pub(crate) fn take(&self) -> Result<Vec<Message>, WitError> {
         let mut inbox = self.0.inbox.borrow_mut();
         let mut messages = Vec::new();

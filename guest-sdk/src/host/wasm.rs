@@ -23,7 +23,7 @@ pub(crate) struct Host {
     started: Instant,
 }
 
-/// Where to wait for messages and for other things at once.
+/// Waits for messages beside other things.
 #[derive(Debug)]
 pub(crate) struct Inbox(AsyncPollable);
 
@@ -34,7 +34,6 @@ impl Inbox {
 }
 
 impl Host {
-    /// Runs a program to its end.
     pub(crate) fn run(program: Program) -> ExitCode {
         let host = Self { started: Instant::now() };
         match wstd::runtime::block_on(program.run(host.clone())) {
@@ -66,7 +65,7 @@ impl Host {
         channel::respond(request, answer.as_deref())
     }
 
-    /// What is there; an error that it was nothing. Empty means stop.
+    /// The waiting messages; an error if there are none. Empty means stop.
     pub(crate) fn take(&self) -> Result<Vec<Message>, WitError> {
         channel::receive_batch(BATCH, channel::BatchOrder::AnyOrder, Some(0))
     }
@@ -127,7 +126,7 @@ impl Host {
         Ok(queues::put(queue, payload, options)?)
     }
 
-    /// So many jobs, beside those in hand.
+    /// Asks for this many jobs beside those in hand.
     pub(crate) fn take_jobs(&self, queue: u32, jobs: u32) -> Result<(), Error> {
         Ok(queues::take(queue, queues::Taking::Next(jobs))?)
     }
@@ -166,7 +165,6 @@ impl Host {
         })
     }
 
-    /// Time since the start.
     pub(crate) fn now(&self) -> Duration {
         self.started.elapsed()
     }

@@ -1,4 +1,4 @@
-//! Who waits for jobs, queue by queue, and how many Main is therefore asked for.
+//! Waits for jobs, by queue, and the number of jobs to ask Main for.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Jobs {
     host: Host,
-    /// Whether jobs can come: messages are being received, and stop has not been said.
+    /// True from the first receive until stop.
     is_open: Cell<bool>,
     last_ticket: Cell<u64>,
     queues: RefCell<Vec<Queue>>,
@@ -27,12 +27,11 @@ pub(crate) struct Jobs {
 struct Queue {
     name: &'static str,
     number: u32,
-    /// Those who wait for one job each, by their tickets, in the order in which they came.
+    /// Waits for one job each, by ticket, oldest first.
     takers: VecDeque<(u64, Taker)>,
-    /// How many jobs the queue's handler has hands free for.
+    /// Jobs that the queue's handler could take now.
     free: usize,
-    /// How many jobs Main has delivered that have not been handed on: Main counts them as taken, those
-    /// that they are for still wait.
+    /// Delivered jobs that are not handed on yet. Main counts them as taken; their takers still wait.
     arrived: usize,
 }
 
@@ -51,7 +50,7 @@ impl Jobs {
         self.is_open.set(true);
     }
 
-    /// No more jobs come: whoever waits for one hears so.
+    /// No more jobs come: waits for one fail.
     pub(crate) fn close(&self) {
         self.is_open.set(false);
         for queue in self.queues.borrow().iter() {
@@ -60,7 +59,7 @@ impl Jobs {
                     waker.wake_by_ref();
                 }
             }
-            // It may be that Main has not said stop.
+            // Main may not have said stop.
             drop(self.host.take_jobs(queue.number, 0));
         }
     }
@@ -74,7 +73,6 @@ impl Jobs {
         self.host.put(self.number_of(queue)?, payload, options)
     }
 
-    /// Waits for one job.
     pub(crate) async fn take(&self, queue: &'static str) -> Result<Job, Error> {
         if !self.is_open.get() {
             return Err(no_more(queue));
@@ -88,13 +86,13 @@ impl Jobs {
         pending.await
     }
 
-    /// The queue's handler has hands free for so many more jobs.
+    /// Lets the queue's handler take this many more jobs.
     pub(crate) fn offer(&self, number: u32, more: usize) -> Result<(), Error> {
         self.with(number, |queue| queue.free += more);
         self.ask(number)
     }
 
-    /// Main has delivered these, before anything is done with the first of them.
+    /// Counts the jobs of a batch, before the first message of it is handled.
     pub(crate) fn arrived(&self, messages: &[Message]) {
         for message in messages {
             if let Message::Job(job) = message {
@@ -103,8 +101,8 @@ impl Jobs {
         }
     }
 
-    /// Hands a job to whoever has waited for longest; it comes back if it is for the queue's handler.
-    /// Where nobody wants it any more, it is given back to Main.
+    /// Hands a job to the longest wait for one. Returns it if it is for the queue's handler. An unwanted job
+    /// goes back to Main.
     pub(crate) fn hand_on(&self, job: Job) -> Option<Job> {
         let mut queues = self.queues.borrow_mut();
         if let Some(queue) = queues.iter_mut().find(|queue| queue.number == job.queue) {
@@ -143,7 +141,6 @@ impl Jobs {
         Ok(number)
     }
 
-    /// Asks Main for as many jobs as are waited for.
     fn ask(&self, number: u32) -> Result<(), Error> {
         let wanted = self.with(number, |queue| {
             let waiting = queue.takers.iter().filter(|(_, taker)| matches!(taker, Taker::Waiting(_))).count();
@@ -162,7 +159,7 @@ impl Jobs {
     }
 }
 
-/// Waits for one job. Dropped before, it asks for one less; a job that has come all the same goes back.
+/// Waits for one job. Dropped before that, it asks for one less; a job that still comes goes back.
 struct PendingJob<'a> {
     jobs: &'a Jobs,
     queue: &'static str,

@@ -1,6 +1,4 @@
-//! The manifest as JSON, written by the compiler.
-//!
-//! Every text in it has been checked to need no escapes.
+//! The manifest as JSON, written by the compiler. All its text was checked to need no escapes.
 
 use super::{Dir, Manifest};
 use crate::Contract;
@@ -53,7 +51,7 @@ impl Manifest {
     }
 }
 
-/// Writes as much as fits and counts all: once to learn the length, once to fill the array.
+/// Writes what fits and counts all: the first pass learns the length, the second fills the array.
 struct Writer<'a> {
     buffer: &'a mut [u8],
     length: usize,

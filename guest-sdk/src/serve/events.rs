@@ -1,4 +1,4 @@
-//! Events: handed to their handlers in the order in which they came, one after the other.
+//! Events: handed to their handlers one after the other, in the order in which they came.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,12 +17,11 @@ use crate::{
     log,
 };
 
-/// How many events wait for one handler that waits itself: as many as Main keeps for an extension by
-/// default. The oldest give way, and the handler sees how many they were.
+/// Events that may wait for one waiting handler: Main's default for an extension. Beyond that the oldest are
+/// lost, and the handler sees how many.
 ///
-/// They cannot be left in the inbox: it yields events after answers and requests, but not those of one
-/// subscription without those of another, and the handler may wait for any of these. A handler that
-/// does not wait has nothing waiting here.
+/// They cannot stay in the inbox. It yields all subscriptions or none, and the handler may be waiting for an
+/// event of another subscription.
 const WAITING: usize = 256;
 
 pub(super) struct Events {
@@ -31,7 +30,6 @@ pub(super) struct Events {
     any: Option<Rc<Lane>>,
 }
 
-/// One handler and the events that wait for it.
 struct Lane {
     handler: EventHandler,
     waiting: RefCell<VecDeque<(Peer, Event<Vec<u8>>)>>,
@@ -47,7 +45,7 @@ impl Events {
         self.lanes.push((subscription, Lane::new(handler)));
     }
 
-    /// What there is to do for an event, unless its handler is at work and will see to it.
+    /// The work for an event. None if the handler is busy and will get to it.
     pub(super) fn start(&self, link: &Rc<Link>, event: host::Event) -> Option<LocalBoxFuture<'static, ()>> {
         let own = self.lanes.iter().find(|(subscription, _)| *subscription == event.subscription);
         let lane = own.map(|(_, lane)| lane).or(self.any.as_ref())?;

@@ -1,4 +1,4 @@
-//! Jobs: handed to the handlers of their queues, each of which has so many in hand at once.
+//! Jobs: handed to the handlers of their queues, a fixed number at once.
 
 use std::rc::Rc;
 
@@ -29,12 +29,11 @@ impl Jobs {
         Ok(())
     }
 
-    /// From here on jobs come.
     pub(super) fn take(&self, link: &Link) -> Result<(), Error> {
         self.handlers.iter().try_for_each(|handler| link.jobs.offer(handler.number, handler.at_once))
     }
 
-    /// What there is to do for a job, unless somebody else has waited for it.
+    /// The work for a job. None if another wait took it.
     pub(super) fn start(&self, link: &Rc<Link>, job: host::Job) -> Option<LocalBoxFuture<'static, ()>> {
         let job = link.jobs.hand_on(job)?;
         let Handler { queue, number, handler, .. } =

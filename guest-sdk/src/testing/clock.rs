@@ -1,4 +1,4 @@
-//! Time that passes only when everyone waits for it.
+//! Time that passes only when everything waits for it.
 
 use std::{
     cell::{Cell, RefCell},
@@ -11,8 +11,8 @@ use std::{
     time::Duration,
 };
 
-/// The time of a [`Harness`](super::Harness), which starts at zero and jumps to the next thing that
-/// somebody waits for when nothing else can be done: a test of a timeout takes no time.
+/// The time of a [`Harness`](super::Harness). It starts at zero. When nothing else can run, it jumps to the
+/// next awaited moment, so a test of a timeout takes no time.
 #[derive(Clone, Default)]
 pub struct Clock(Rc<State>);
 
@@ -30,14 +30,13 @@ impl Clock {
         self.0.now.get()
     }
 
-    /// Waits, as a fake contract may before it answers.
+    /// Waits, for example in a fake contract before it answers.
     pub fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + use<> {
         let number = self.0.next.get();
         self.0.next.set(number.wrapping_add(1));
         Sleep { clock: self.clone(), place: (self.now().saturating_add(duration), number) }
     }
 
-    /// The first moment that somebody waits for.
     pub(super) fn next(&self) -> Option<Duration> {
         self.0.sleepers.borrow().first_key_value().map(|((at, _), _)| *at)
     }

@@ -12,11 +12,11 @@ use crate::{
     codec::{Decode, Encode},
 };
 
-/// Runs an extension in memory and plays everyone else: those who call it, the owners of the
-/// contracts that it calls, publishers and subscribers.
+/// Runs an extension in memory and plays everything around it: callers, owners of the contracts that it
+/// calls, publishers and subscribers.
 ///
-/// The manifest is what is granted, so that a contract or topic that is missing in it is refused as
-/// Main would. Time is the harness's own, see [`Clock`].
+/// The manifest is the grants: a contract or topic that it lacks is refused as Main would refuse it. The
+/// harness has its own time, see [`Clock`].
 ///
 /// ```
 /// use weir_sdk::{Context, Contract, Error, Extension, Operation, testing::Harness};
@@ -46,8 +46,8 @@ pub struct Harness {
 }
 
 impl Harness {
-    /// An extension that starts with the first call, event or wait, so that its fakes and
-    /// configuration can be set before.
+    /// An extension that starts at the first call, event or wait. Set its fakes and configuration before
+    /// that.
     ///
     /// # Panics
     /// If the manifest does not fit the handlers.
@@ -60,7 +60,7 @@ impl Harness {
         Self { run: Rc::new(Run::new(program)), lost: Cell::new(0) }
     }
 
-    /// Answers an operation in place of its owner. It may wait, and may fail with any [`Error`], as
+    /// Answers an operation in place of its owner. The fake may wait, and may fail with any [`Error`], as
     /// Main or the owner would.
     pub fn fake<A, R, C, F>(&self, operation: Operation<A, R, C>, answer: F)
     where
@@ -85,12 +85,12 @@ impl Harness {
         self.run.host.set_config(key, value);
     }
 
-    /// Sets the extension's `message-size`: answers, arguments and events of more bytes are refused.
+    /// Sets the extension's `message-size`: larger answers, arguments and events are refused.
     pub fn message_size(&self, bytes: u64) {
         self.run.host.set_message_size(bytes);
     }
 
-    /// The name under which the test calls and publishes from here on; at first it is `test`.
+    /// The name under which the test calls and publishes from now on. The first is `test`.
     pub fn sender(&self, name: &str) {
         self.run.host.set_sender(name);
     }
@@ -98,10 +98,10 @@ impl Harness {
     /// Starts the extension and waits until it is ready. The first call or event does so, too.
     ///
     /// # Errors
-    /// What the extension failed with.
+    /// The extension's error.
     ///
     /// # Panics
-    /// If it never becomes ready, because `on_start` waits for what never comes.
+    /// If the extension never becomes ready, because `on_start` waits without end.
     pub fn start(&self) -> Result<(), Error> {
         self.run.run_until(|host| host.is_ready());
         self.run.outcome().unwrap_or(Ok(()))
@@ -110,8 +110,8 @@ impl Harness {
     /// Calls the extension and waits for its answer.
     ///
     /// # Errors
-    /// The extension's own as [`Error::Handler`]; `Timeout` after 5 s of the [`Clock`], and the
-    /// others that Main gives a caller.
+    /// The extension's own as [`Error::Handler`]; `Timeout` after 5 s of the [`Clock`]; and the others that
+    /// Main gives a caller.
     pub fn call<A, R, C>(&self, operation: Operation<A, R, C>, args: &A) -> Result<R, Error>
     where
         C: Encode<A> + Decode<R>,
@@ -119,7 +119,7 @@ impl Harness {
         self.send(operation, args, None)?.wait()
     }
 
-    /// Calls the extension without waiting, with a timeout of 5 s or of its own.
+    /// Calls the extension without waiting, with a timeout of 5 s or the given one.
     ///
     /// # Errors
     /// Those that Main gives at once, such as `Invalid` for an operation without a handler.
@@ -135,7 +135,7 @@ impl Harness {
         self.send_bytes(operation, &C::encode(args)?, timeout)
     }
 
-    /// [`send`](Self::send) with arguments as they travel, whatever the operation says they are.
+    /// [`send`](Self::send) with arguments as bytes, without the operation's codec.
     ///
     /// # Errors
     /// As `send`.
@@ -154,10 +154,10 @@ impl Harness {
         Ok(Pending::new(self.run.clone(), id))
     }
 
-    /// Publishes an event; returns how many of the extension's subscriptions it reached.
+    /// Publishes an event. Returns the number of the extension's subscriptions that it reached.
     ///
     /// # Panics
-    /// If the value has no form as a payload.
+    /// If the value does not encode.
     pub fn publish<T, P>(&self, topic: P, value: &T) -> u32
     where
         T: ?Sized,
@@ -166,7 +166,7 @@ impl Harness {
         self.publish_bytes(topic.as_topic(), &payload::<T, P::Codec>(value))
     }
 
-    /// Publishes an event whose payload is bytes as they are.
+    /// Publishes an event with these bytes as its payload.
     pub fn publish_bytes(&self, topic: &str, payload: &[u8]) -> u32 {
         self.run.run_until(|host| host.is_ready());
         let delivered = self.run.host.deliver_from_test(topic, payload, self.lost.take());
@@ -174,11 +174,11 @@ impl Harness {
         delivered
     }
 
-    /// Has Main retain a topic, with this as its last value: an extension that subscribes later gets it
-    /// first, as [retained](crate::Event::retained).
+    /// Has Main retain a topic, with this as its last value. A new subscription gets it first, as
+    /// [retained](crate::Event::retained).
     ///
     /// # Panics
-    /// If the value has no form as a payload.
+    /// If the value does not encode.
     pub fn retain<T, P>(&self, topic: P, value: &T)
     where
         T: ?Sized,
@@ -187,19 +187,19 @@ impl Harness {
         self.run.host.retain(topic.as_topic(), &payload::<T, P::Codec>(value));
     }
 
-    /// Lets the next event arrive as if this many before it had been lost.
+    /// Makes the next event arrive as if this many before it had been lost.
     pub fn lose(&self, events: u64) {
         self.lost.set(events);
     }
 
-    /// What the extension has published since it was last asked.
+    /// The events that the extension has published since the last call of this.
     #[must_use]
     pub fn published(&self) -> Vec<Published> {
         self.run.run_until_idle();
         self.run.host.take_published()
     }
 
-    /// How many calls to fakes have not been answered.
+    /// The number of calls to fakes without an answer.
     #[must_use]
     pub fn calls_under_way(&self) -> usize {
         self.run.run_until_idle();
@@ -224,13 +224,13 @@ impl Harness {
         clock.advance_to(end);
     }
 
-    /// Tells the extension to stop, and waits until it has.
+    /// Tells the extension to stop, and waits until it has stopped.
     ///
     /// # Errors
-    /// What the extension failed with.
+    /// The extension's error.
     ///
     /// # Panics
-    /// If it never stops, because a handler waits for what never comes.
+    /// If it never stops, because a handler waits without end.
     pub fn stop(&self) -> Result<(), Error> {
         self.run.run_until_idle();
         self.run.host.stop();

@@ -1,4 +1,4 @@
-//! What comes back: answers, published events, and what became of jobs.
+//! Results: answers, published events, and states of jobs.
 
 use std::{fmt, marker::PhantomData, rc::Rc};
 
@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use super::run::Run;
 use crate::{Error, codec::Decode, host::MessageId};
 
-/// A request that the extension has not been waited for.
+/// A request under way.
 #[must_use = "an answer that nobody looks at proves nothing"]
 pub struct Pending<R, C> {
     run: Rc<Run>,
@@ -20,29 +20,28 @@ pub struct Pending<R, C> {
 pub struct Published {
     /// The topic.
     pub topic: String,
-    /// The one extension that it was meant for, if not everyone.
+    /// The one extension that it was meant for. None: all subscribers.
     pub to: Option<String>,
-    /// What was published.
+    /// The payload.
     pub payload: Vec<u8>,
 }
 
-/// What has become of a job.
+/// The state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobState {
-    /// It waits in its queue, and was delivered and given back so often.
+    /// It waits in its queue.
     Waiting {
-        /// How often.
+        /// Deliveries so far.
         deliveries: u32,
     },
-    /// The extension has it.
+    /// The extension has it in hand.
     InHand {
-        /// How often it was delivered, this time included.
+        /// Deliveries so far, this one included.
         deliveries: u32,
     },
     /// It is done.
     Done,
-    /// It was delivered three times, as often as Main allows by default, and given back each time: it is
-    /// among the dead letters.
+    /// It is among the dead letters: delivered three times, Main's default, and given back each time.
     Dead,
 }
 
@@ -72,10 +71,10 @@ impl<R, C> Pending<R, C> {
 }
 
 impl Published {
-    /// The payload, read as JSON.
+    /// The payload as JSON.
     ///
     /// # Panics
-    /// If it is something else.
+    /// If it is not JSON of this type.
     #[must_use]
     pub fn json<T: DeserializeOwned>(&self) -> T {
         match serde_json::from_slice(&self.payload) {

@@ -35,12 +35,12 @@ impl Run {
         }
     }
 
-    /// How the extension ended, if it has.
+    /// None while the extension runs.
     pub(super) fn outcome(&self) -> Option<Result<(), Error>> {
         self.outcome.borrow().clone()
     }
 
-    /// Lets time pass until the extension has answered, or must have.
+    /// Lets time pass until the extension has answered, or its time is over.
     pub(super) fn wait_for(&self, id: MessageId) -> Result<Vec<u8>, Error> {
         let clock = self.host.clock();
         loop {
@@ -53,10 +53,10 @@ impl Run {
         }
     }
 
-    /// Lets time pass until something is so, or the extension has ended.
+    /// Lets time pass until the condition holds, or the extension has ended.
     ///
     /// # Panics
-    /// If that never comes.
+    /// If the condition never holds.
     pub(super) fn run_until(&self, is_so: impl Fn(&Host) -> bool) {
         let clock = self.host.clock();
         loop {
@@ -71,7 +71,7 @@ impl Run {
         }
     }
 
-    /// Runs the extension and the fakes until all of them wait for something else.
+    /// Runs the extension and the fakes until all of them wait.
     pub(super) fn run_until_idle(&self) {
         let waker = Waker::from(self.woken.clone());
         let mut cx = Context::from_waker(&waker);
@@ -89,7 +89,6 @@ impl Run {
     }
 }
 
-/// Whether something can go on.
 struct Woken(AtomicBool);
 
 impl Wake for Woken {

@@ -1,4 +1,4 @@
-//! `device.info@1`: what the device is and how it is doing.
+//! `device.info@1`: the device and its state.
 
 use serde::{Deserialize, Serialize};
 use weir_sdk::{Contract, Empty, Operation};
@@ -6,46 +6,46 @@ use weir_sdk::{Contract, Empty, Operation};
 /// The contract.
 pub const CONTRACT: Contract = Contract::new("device.info@1");
 
-/// How much memory there is.
+/// The device's memory.
 pub const MEMORY: Operation<Empty, Memory> = CONTRACT.operation("memory");
-/// How long the device has been up.
+/// The time since the device started.
 pub const UPTIME: Operation<Empty, Uptime> = CONTRACT.operation("uptime");
-/// How busy it is.
+/// The load of the device.
 pub const LOAD: Operation<Empty, Load> = CONTRACT.operation("load");
-/// Which operating system it runs.
+/// The operating system.
 pub const OS: Operation<Empty, Os> = CONTRACT.operation("os");
-/// Which processor it has.
+/// The processor.
 pub const CPU: Operation<Empty, Cpu> = CONTRACT.operation("cpu");
 
 /// Memory, in KiB, as in `/proc/meminfo`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    /// All of it that the kernel manages.
+    /// All memory that the kernel manages.
     pub total_kib: u64,
-    /// What nothing uses.
+    /// Unused memory.
     pub free_kib: u64,
-    /// What programs can have without swapping.
+    /// Memory that programs can get without swapping.
     pub available_kib: u64,
-    /// What buffers take.
+    /// Memory of buffers.
     pub buffers_kib: u64,
-    /// What the page cache takes.
+    /// Memory of the page cache.
     pub cached_kib: u64,
     /// All swap space.
     pub swap_total_kib: u64,
-    /// Swap space that is free.
+    /// Free swap space.
     pub swap_free_kib: u64,
 }
 
 /// Time since the device started, as in `/proc/uptime`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Uptime {
-    /// Seconds since then.
+    /// Seconds since the start.
     pub seconds: f64,
-    /// Seconds that its processors were idle, added up.
+    /// Idle seconds of its processors, added up.
     pub idle_seconds: f64,
 }
 
-/// How many tasks ran or wanted to run, on average, as in `/proc/loadavg`.
+/// Average number of tasks that ran or wanted to run, as in `/proc/loadavg`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Load {
     /// Over the last minute.
@@ -56,14 +56,14 @@ pub struct Load {
     pub fifteen: f64,
 }
 
-/// The operating system, as in `/etc/os-release`; what that leaves out is empty.
+/// The operating system, as in `/etc/os-release`. Missing values are empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Os {
     /// For programs, such as `debian`.
     pub id: String,
     /// For people, such as `Debian GNU/Linux`.
     pub name: String,
-    /// Its version, such as `12 (bookworm)`; if it only has a number, that.
+    /// Its version, such as `12 (bookworm)`, or else its version number.
     pub version: String,
     /// Name and version.
     pub pretty_name: String,
@@ -74,8 +74,8 @@ pub struct Os {
 /// The processor, as in `/proc/cpuinfo`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cpu {
-    /// What it calls itself.
+    /// The model's name.
     pub model: String,
-    /// How many cores the kernel uses.
+    /// Cores that the kernel uses.
     pub cores: u32,
 }

@@ -1,5 +1,4 @@
-//! The contracts of Weir's own extensions: names and types, shared by those who fulfil them and those
-//! who call them.
+//! The contracts of Weir's own extensions: names and types, shared by owners and callers.
 
 pub mod device_info;
 pub mod echo;

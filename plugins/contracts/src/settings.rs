@@ -1,7 +1,7 @@
-//! `settings@1`: the device's settings, each of which keeps its type.
+//! `settings@1`: the device's settings, each with a fixed type.
 //!
-//! A setting's key is a segment of a topic: letters, digits, `-` and `_`. A setting that has a value
-//! can only be set to another of the same type; else the answer is the code `wrong-type`.
+//! A setting's key is a segment of a topic: letters, digits, `-` and `_`. A new value must have the type of
+//! the old one; otherwise the answer is the code `wrong-type`.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ pub const CONTRACT: Contract = Contract::new("settings@1");
 /// Changes, each published under `settings.changed.<key>`: `CHANGED.at(key)`.
 pub const CHANGED: Topic<Changed> = Topic::new("settings.changed.>");
 
-/// A setting; the code `not-found` if there is none.
+/// A setting. The code `not-found` if there is none.
 pub const GET: Operation<Key, Setting> = CONTRACT.operation("get");
-/// Gives a setting a value, and publishes the change if it is one.
+/// Gives a setting a value. Publishes the change if the value is new.
 pub const SET: Operation<Entry, Previous> = CONTRACT.operation("set");
-/// The settings whose keys begin with a prefix.
+/// The settings with a prefix of their keys.
 pub const LIST: Operation<Prefix, Settings> = CONTRACT.operation("list");
 
 /// A setting's key.
@@ -49,7 +49,7 @@ pub struct Setting {
     pub r#type: Type,
 }
 
-/// What values a setting can have.
+/// The types of settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Type {
@@ -63,18 +63,18 @@ pub enum Type {
     String,
 }
 
-/// What a setting was before.
+/// A setting before its change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Previous {
-    /// Its value; none, in JSON `null`, if it had none.
+    /// Its value. None, in JSON `null`, if it had none.
     pub previous: Option<Value>,
 }
 
-/// The beginning of keys.
+/// The prefix of keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Prefix {
-    /// How they begin; by default every key does.
+    /// The prefix. The default fits every key.
     pub prefix: String,
 }
 
@@ -85,13 +85,13 @@ pub struct Settings {
     pub settings: BTreeMap<String, Setting>,
 }
 
-/// The event that a setting has another value.
+/// The event of a setting's new value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Changed {
     /// The key.
     pub key: String,
     /// The new value.
     pub value: Value,
-    /// The old one; none, in JSON `null`, if it had none.
+    /// The old value. None, in JSON `null`, if it had none.
     pub previous: Option<Value>,
 }

@@ -1,4 +1,4 @@
-//! `local.storage@1`: values that outlive the device's power.
+//! `local.storage@1`: values that survive power cuts.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,11 +7,11 @@ use weir_sdk::{Contract, Empty, Operation};
 /// The contract.
 pub const CONTRACT: Contract = Contract::new("local.storage@1");
 
-/// The value of a key, as far as it is on disk.
+/// The value of a key, as on disk.
 pub const GET: Operation<Key, Found> = CONTRACT.operation("get");
 /// Gives a key a value. Answered when the value is on disk.
 pub const SET: Operation<Entry, Empty> = CONTRACT.operation("set");
-/// Forgets a key. Answered when that is on disk.
+/// Deletes a key. Answered when that is on disk.
 pub const DELETE: Operation<Key, Deleted> = CONTRACT.operation("delete");
 /// The keys that begin with a prefix.
 pub const LIST: Operation<Prefix, Keys> = CONTRACT.operation("list");
@@ -30,29 +30,29 @@ pub struct Key {
 pub struct Entry {
     /// The key.
     pub key: String,
-    /// Any value. A `null` reads as if there were none.
+    /// Any value. A `null` reads as no value.
     pub value: Value,
 }
 
-/// What a key holds.
+/// The value of a key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Found {
-    /// The value; none, in JSON `null`, if the key has none.
+    /// None, in JSON `null`, if the key has no value.
     pub value: Option<Value>,
 }
 
-/// Whether there was something to forget.
+/// The result of a deletion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deleted {
     /// Whether the key had a value.
     pub existed: bool,
 }
 
-/// The beginning of keys.
+/// The prefix of keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Prefix {
-    /// How they begin; by default every key does.
+    /// The prefix. The default fits every key.
     pub prefix: String,
 }
 

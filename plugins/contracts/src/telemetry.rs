@@ -1,4 +1,4 @@
-//! `telemetry@1`: how many events there were.
+//! `telemetry@1`: counts of events.
 
 use serde::{Deserialize, Serialize};
 use weir_sdk::{Contract, Empty, Operation};
@@ -6,21 +6,21 @@ use weir_sdk::{Contract, Empty, Operation};
 /// The contract.
 pub const CONTRACT: Contract = Contract::new("telemetry@1");
 
-/// What was counted so far.
+/// The counts so far.
 pub const SNAPSHOT: Operation<Empty, Snapshot> = CONTRACT.operation("snapshot");
 
-/// What was counted.
+/// The counts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// Since when, in seconds of Unix time.
+    /// The start of counting, in seconds of Unix time.
     pub since: u64,
-    /// Per topic, in the order of the topics' names.
+    /// By topic, in the order of the topics' names.
     pub topics: Vec<TopicCount>,
-    /// Of topics beyond those that are told apart.
+    /// All further topics together.
     pub other: Count,
 }
 
-/// How many events there were.
+/// A count of events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Count {
     /// Events received.
@@ -31,15 +31,15 @@ pub struct Count {
     pub per_second_1m: f64,
 }
 
-/// How many events of one topic there were.
+/// The count of one topic's events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TopicCount {
     /// The topic.
     pub topic: String,
     /// Events received.
     pub count: u64,
-    /// Events lost before they were received; with a pattern that covers several topics, counted with
-    /// the topic of the next event that came.
+    /// Events lost before they were received. A pattern of several topics counts them with the topic of the
+    /// next event.
     pub lost: u64,
     /// Events a second, on average over the last minute.
     pub per_second_1m: f64,

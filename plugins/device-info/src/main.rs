@@ -1,8 +1,8 @@
-//! Says what the device is and how it is doing: the contract `device.info@1`.
+//! Describes the device and its state: the contract `device.info@1`.
 //!
-//! Reads the files of the kernel and of the operating system each time it is asked, and keeps nothing.
-//! The operator grants, for reading only, `/proc` and the directory where `os-release` is: `/etc` or,
-//! where that one is a link out of `/etc`, `/usr/lib`, whose file is then the one.
+//! Reads the files of the kernel and of the operating system for each request, and keeps nothing. The
+//! operator grants, read-only, `/proc` and the directory of `os-release`: `/etc`, or `/usr/lib` if the file
+//! in `/etc` is a link there.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -35,7 +35,7 @@ fn extension(root: impl Into<PathBuf>) -> Extension<DeviceInfo> {
 }
 
 struct DeviceInfo {
-    /// Under which `proc`, `etc` and `usr/lib` are.
+    /// The directory of `proc`, `etc` and `usr/lib`.
     root: PathBuf,
 }
 
@@ -58,8 +58,8 @@ impl DeviceInfo {
 
     fn os(&self) -> Result<Os, ReadError> {
         let kernel = read(&self.root.join("proc/sys/kernel/osrelease"))?;
-        // As os-release(5) has it, except that it also falls back when the first file is there and out
-        // of reach: it often is a link into the directory of the second.
+        // As in os-release(5), but it also falls back when the first file is out of reach: that file is often
+        // a link into the directory of the second.
         let release = read(&self.root.join("etc/os-release"))
             .or_else(|_| read(&self.root.join("usr/lib/os-release")))?;
         Ok(os_release::os(&release, kernel.trim()))

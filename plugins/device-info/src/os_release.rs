@@ -2,7 +2,7 @@
 
 use weir_contracts::device_info::Os;
 
-/// The operating system that a file names; what the file leaves out is empty.
+/// The operating system that a file names. Missing values are empty.
 pub(crate) fn os(text: &str, kernel: &str) -> Os {
     let value = |key| value(text, key).unwrap_or_default();
     let version = value("VERSION");
@@ -15,7 +15,7 @@ pub(crate) fn os(text: &str, kernel: &str) -> Os {
     }
 }
 
-/// The last assignment counts, as in a shell; one that no shell would take counts for nothing.
+/// The last assignment counts, as in a shell. One that a shell would refuse does not count.
 fn value(text: &str, key: &str) -> Option<String> {
     text.lines()
         .filter_map(|line| line.trim().strip_prefix(key)?.strip_prefix('='))

@@ -1,11 +1,11 @@
 //! The kernel's files, as proc(5) describes them.
 //!
-//! Each parser takes the text of a file and fails with the name of what it misses. The lines and
-//! columns that it has no use for can be anything.
+//! Each parser takes the text of a file, and fails with the name of a missing value. It ignores all other
+//! lines and columns.
 
 use weir_contracts::device_info::{Cpu, Load, Memory, Uptime};
 
-/// `/proc/meminfo`. Only the total and what is free are always there.
+/// `/proc/meminfo`. Only the total and the free memory are always there.
 pub(crate) fn memory(text: &str) -> Result<Memory, &'static str> {
     let kib = |key| field(text, key)?.strip_suffix("kB")?.trim_end().parse().ok();
     let total_kib = kib("MemTotal").ok_or("`MemTotal`")?;
@@ -25,7 +25,6 @@ pub(crate) fn memory(text: &str) -> Result<Memory, &'static str> {
     })
 }
 
-/// `/proc/uptime`.
 pub(crate) fn uptime(text: &str) -> Result<Uptime, &'static str> {
     let mut words = text.split_whitespace();
     Ok(Uptime {
@@ -34,7 +33,6 @@ pub(crate) fn uptime(text: &str) -> Result<Uptime, &'static str> {
     })
 }
 
-/// `/proc/loadavg`.
 pub(crate) fn load(text: &str) -> Result<Load, &'static str> {
     let mut words = text.split_whitespace();
     Ok(Load {
@@ -59,13 +57,13 @@ pub(crate) fn cpu(text: &str) -> Result<Cpu, &'static str> {
     Ok(Cpu { model, cores: u32::try_from(cores).unwrap_or(u32::MAX) })
 }
 
-/// What 64-bit ARM says in place of a name: `0x41 0xd08` is a Cortex-A72.
+/// 64-bit ARM gives numbers for a name: `0x41 0xd08` is a Cortex-A72.
 fn arm_model(text: &str) -> Option<String> {
     let (implementer, part) = (field(text, "CPU implementer")?, field(text, "CPU part")?);
     Some(format!("ARM implementer {implementer} part {part}"))
 }
 
-/// `processor : 0`, on s390 `processor 0: version = …`; on older ARM kernels `Processor` is the model.
+/// `processor : 0`, on s390 `processor 0: version = …`. On older ARM kernels `Processor` is the model.
 fn begins_core(line: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     line.strip_prefix("processor").and_then(|rest| rest.split_once(':')).is_some_and(|(before, after)| {
@@ -76,14 +74,14 @@ fn begins_core(line: &str) -> bool {
     })
 }
 
-/// What stands behind `key` and a colon in the first line that has something there.
+/// The text after `key` and a colon, in the first line that has some.
 fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines()
         .filter_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix(':').map(str::trim))
         .find(|value| !value.is_empty())
 }
 
-/// A number of seconds, or of tasks: finite and not negative, or JSON cannot say it.
+/// A number of seconds or tasks. JSON needs it finite; it is never negative.
 fn number(word: Option<&str>) -> Option<f64> {
     word?.parse().ok().filter(|number: &f64| number.is_finite() && !number.is_sign_negative())
 }

@@ -1,4 +1,4 @@
-//! Reading the small text files of the system, and saying which one was not as expected.
+//! Reading the small text files of the system, with errors that name the file.
 
 use std::{
     fs::File,
@@ -8,35 +8,24 @@ use std::{
 
 use weir_sdk::Error;
 
-/// More than the longest of them has: about 1.5 KiB of `/proc/cpuinfo` for each core.
+/// Longer than any of them: `/proc/cpuinfo` has about 1.5 KiB for each core.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// A file was not read, or not understood.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
-    /// The system, or the sandbox, did not let it be read.
+    /// The system or the sandbox refused it.
     #[error("cannot read `{path}`: {source}")]
-    Io {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// It lacks a value, or has another where that should be.
+    Io { path: PathBuf, source: io::Error },
+    /// A value is missing or malformed.
     #[error("`{path}` does not say {what}")]
-    Missing {
-        /// Which file.
-        path: PathBuf,
-        /// Which value.
-        what: &'static str,
-    },
+    Missing { path: PathBuf, what: &'static str },
 }
 
-/// The text of a file; what is not UTF-8 in it is replaced.
+/// The text of a file. Bytes that are not UTF-8 are replaced.
 pub(crate) fn read(path: &Path) -> Result<String, ReadError> {
     let read = |path| {
         let mut bytes = Vec::new();
-        // Files of the kernel say that their size is 0: read to the end, wherever that is.
+        // The kernel's files give their size as 0: read to the end.
         File::open(path)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
@@ -46,7 +35,6 @@ pub(crate) fn read(path: &Path) -> Result<String, ReadError> {
     }
 }
 
-/// What a parser, which may miss something, finds in a file.
 pub(crate) fn parse<T>(
     path: &Path,
     parser: impl FnOnce(&str) -> Result<T, &'static str>,

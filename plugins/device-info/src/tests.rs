@@ -1,4 +1,4 @@
-//! The whole extension on files of its own, and on those of the machine that runs the tests.
+//! The whole extension on files of its own, and on those of the test machine.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Answers with what it was sent.
+//! Answers with the bytes of the request.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The same as `echo`, on the raw channel: what a round trip costs at least.
+//! `echo` on the raw channel: the least cost of a round trip.
 
 use std::process::ExitCode;
 

@@ -1,13 +1,13 @@
-//! The types of settings: which one a value has, and that it stays.
+//! The types of settings. A setting keeps its type.
 
 use serde_json::Value;
 use weir_contracts::settings::{Setting, Type};
 use weir_sdk::Error;
 
-/// A value as a setting, of the type of the one that it takes the place of.
+/// A value as a setting, of the type of the old one.
 ///
 /// # Errors
-/// The code `wrong-type` if it is of another, `invalid-argument` if it is of none.
+/// The code `wrong-type` for another type, `invalid-argument` for a value without a type.
 pub(crate) fn setting(value: Value, old: Option<&Setting>) -> Result<Setting, Error> {
     let Some(own) = of(&value) else {
         return Err(Error::invalid_argument("a value is a boolean, a number or a string"));

@@ -1,9 +1,9 @@
-//! Keeps the settings of the device and tells of their changes: the contract `settings@1`.
+//! Keeps the settings of the device and publishes their changes: the contract `settings@1`.
 //!
-//! Each setting is one key of `local.storage@1`, `settings/KEY`, with its value and its type. All are
-//! read when the extension starts; from then on they are answered from memory. A change is stored, then
-//! published as `settings.changed.KEY`, and then answered. One that was answered by an error of storage
-//! may be there after the next start, as with any request whose answer did not come.
+//! Each setting is one key of `local.storage@1`, `settings/KEY`, with its value and its type. The extension
+//! reads all of them at start, and then answers from memory. It stores a change, publishes it as
+//! `settings.changed.KEY`, and then answers. A change that was answered with an error of storage may still be
+//! there after the next start, as with any request without an answer.
 //!
 //! Errors of its own: `not-found`, `wrong-type`, `full`, `invalid-argument`.
 
@@ -25,19 +25,17 @@ weir_sdk::manifest! {
     publishes: &[settings::CHANGED.pattern()],
 }
 
-/// What the keys in storage begin with.
 const STORED: &str = "settings/";
 
-/// How many settings there can be.
 const MAX_SETTINGS: usize = 1024;
 
-/// The longest key: a topic with it is well within the 256 bytes that a topic can have.
+/// The longest key, in bytes. A topic with it stays well within its 256 bytes.
 const MAX_KEY: usize = 128;
 
-/// Bytes that all keys and texts may have together: all of them can be listed at once.
+/// Bytes of all keys and texts together: one answer can list all of them.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// The longest text that is a value.
+/// The longest text as a value, in bytes.
 const MAX_TEXT: usize = 4096;
 
 fn main() -> ExitCode {
@@ -52,12 +50,10 @@ fn extension() -> Extension<Device> {
         .on(settings::LIST, async |device: &Device, _: &Context, prefix| Ok(device.list(&prefix)))
 }
 
-/// The settings of the device, as they are stored.
 #[derive(Default)]
 struct Device {
     settings: RefCell<BTreeMap<String, Setting>>,
-    /// Held while a setting changes, so that changes are published in the order in which they are
-    /// stored.
+    /// Held during a change, so that changes are published in the order in which they are stored.
     changing: Mutex<()>,
 }
 
@@ -72,7 +68,7 @@ impl Device {
                 (Some(key), Some(setting)) if kind::fits(&setting) => {
                     self.settings.borrow_mut().insert(key.to_owned(), setting);
                 }
-                // Whoever may call storage can write there.
+                // Any caller of storage can write there.
                 _ => log::warn("what is stored here is no setting", &[("key", &stored_key)]),
             }
         }
@@ -108,7 +104,7 @@ impl Device {
             ));
         }
         let setting = kind::setting(value, old.as_ref())?;
-        // Also where it is the same: an earlier change may have been stored though it failed here.
+        // Stored even if it is the same: an earlier change may be on disk although it failed here.
         let stored = storage::Entry { key: format!("{STORED}{key}"), value: serde_json::to_value(&setting)? };
         context.call(storage::SET, &stored).await?;
         let value = setting.value.clone();
@@ -135,7 +131,7 @@ fn text_length(value: &serde_json::Value) -> usize {
     value.as_str().map_or(0, str::len)
 }
 
-/// The change has been made, and cannot fail any more: that nobody hears of it is for the log.
+/// The change is made and cannot fail any more, so an error of the event only goes to the log.
 fn publish(context: &Context, changed: Changed) {
     if let Err(error) = context.publish(settings::CHANGED.at(&changed.key), &changed) {
         log::warn("a change could not be published", &[("key", &changed.key), ("error", &error)]);

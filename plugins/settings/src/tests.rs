@@ -1,4 +1,4 @@
-//! The whole extension, with storage played by a map.
+//! The whole extension, with a map as storage.
 
 use std::{rc::Rc, time::Duration};
 

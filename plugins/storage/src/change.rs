@@ -1,7 +1,7 @@
-//! One change as one line of the log: the checksum of what follows, a space, JSON, a newline.
+//! One change as one line of the log: the checksum of the rest, a space, JSON, a newline.
 //!
-//! JSON without newlines, so that whatever a damaged line holds, the next one begins after it; and
-//! nothing that a caller stores can look like the beginning of a line.
+//! The JSON has no newlines. So the next line begins after every damaged one, and no stored value can look
+//! like the start of a line.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -9,25 +9,22 @@ use serde_json::value::RawValue;
 /// Hexadecimal digits of the checksum.
 const CHECKSUM: usize = 8;
 
-/// A change of one key. Its parts are borrowed where it is only written.
+/// A change of one key. Only written, its parts are borrowed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Change<K = String, V = Box<RawValue>> {
-    /// The key has this value.
     Set(K, V),
-    /// The key has none.
     Delete(K),
 }
 
 impl<K: AsRef<str> + Serialize, V: AsRef<RawValue> + Serialize> Change<K, V> {
-    /// The key that it changes.
     pub(crate) fn key(&self) -> &str {
         match self {
             Self::Set(key, _) | Self::Delete(key) => key.as_ref(),
         }
     }
 
-    /// About how long its line is.
+    /// The approximate length of its line.
     pub(crate) fn bytes(&self) -> usize {
         let value = match self {
             Self::Set(_, value) => value.as_ref().get().len(),
@@ -36,9 +33,8 @@ impl<K: AsRef<str> + Serialize, V: AsRef<RawValue> + Serialize> Change<K, V> {
         self.key().len().saturating_add(value)
     }
 
-    /// Writes the line of this change after those that are there.
     pub(crate) fn append_to(&self, lines: &mut Vec<u8>) -> serde_json::Result<()> {
-        // At once: growing by and by would take three times the memory of a large value.
+        // In one step: growing step by step would take three times the memory of a large value.
         lines.reserve(self.bytes().saturating_add(64));
         let line = lines.len();
         let json = line.saturating_add(CHECKSUM + 1);
@@ -52,9 +48,8 @@ impl<K: AsRef<str> + Serialize, V: AsRef<RawValue> + Serialize> Change<K, V> {
 }
 
 impl Change {
-    /// Gives `key` the value.
     pub(crate) fn set(key: String, value: Box<RawValue>) -> serde_json::Result<Self> {
-        // Newlines in JSON are always between its tokens, where a space means the same.
+        // In JSON a newline is always between tokens, where a space means the same.
         let value = if value.get().contains('\n') {
             RawValue::from_string(value.get().replace('\n', " "))?
         } else {
@@ -63,7 +58,7 @@ impl Change {
         Ok(Self::Set(key, value))
     }
 
-    /// The change of a whole line; none if a single bit of it is not as it was written.
+    /// The change of a whole line. None if a single bit of it differs.
     pub(crate) fn of_line(line: &[u8]) -> Option<Self> {
         let (checksum, rest) = line.strip_suffix(b"\n")?.split_at_checked(CHECKSUM)?;
         let json = rest.strip_prefix(b" ")?;
@@ -107,7 +102,7 @@ mod tests {
             }
             let flipped = byte.index(line.len());
             line[flipped] ^= 1_u8 << bit;
-            // The digits of the checksum read the same in upper and lower case.
+            // The checksum's digits read the same in upper and lower case.
             let same = flipped < CHECKSUM && line[flipped].is_ascii_hexdigit() && bit == 5;
             prop_assert_eq!(Change::of_line(&line).is_some(), same);
         }

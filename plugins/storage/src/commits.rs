@@ -1,7 +1,7 @@
-//! Many changes that are asked for at the same time share one write to disk.
+//! Changes requested at the same time share one write to disk.
 //!
-//! Waiting for the disk is what a change costs. While one group is written, requests pile up in the
-//! inbox; whoever is first to have its turn after that lets all of them in, and writes them together.
+//! The disk makes up most of a change's time. While one group is written, requests pile up in the inbox. The
+//! first task to run after that lets all of them in and writes them together.
 
 use std::{
     cell::{Cell, RefCell},
@@ -19,19 +19,18 @@ use crate::{
     store::{CommitError, Store},
 };
 
-/// How often the inbox gets its turn before nobody else seems to come. The executor looks at its tasks
-/// up to twice for each look at the inbox, and the first time is before any.
+/// Turns of the inbox before a group is taken as complete. The executor looks at its tasks up to twice for
+/// each look at the inbox, and the first time before any.
 const TURNS: u32 = 4;
 
-/// As many changes as are written at once, or somewhat more.
+/// Changes written in one step, or slightly more.
 const MAX_GROUP: usize = 512;
 
-/// As many bytes of changes as are written at once, or somewhat more.
+/// Bytes of changes written in one step, or slightly more.
 const MAX_GROUP_BYTES: usize = 256 * 1024;
 
 type Outcome = Result<bool, CommitError>;
 
-/// The store, and the changes that wait to be made.
 pub(crate) struct Commits {
     store: RefCell<Store>,
     waiting: RefCell<Group>,
@@ -50,17 +49,17 @@ impl Commits {
         Self { store: RefCell::new(store), waiting: RefCell::default(), turn: Mutex::new(()) }
     }
 
-    /// Looks at what is stored: changes that are on disk, and no others.
+    /// Reads the stored entries: only changes that are on disk.
     pub(crate) fn read<T>(&self, look: impl FnOnce(&Entries) -> T) -> T {
         look(self.store.borrow().entries())
     }
 
-    /// Makes a change; returns when it is on disk, and says whether its key had a value before.
+    /// Makes a change. When it is on disk, returns whether its key had a value before.
     pub(crate) async fn commit(&self, change: Change) -> Outcome {
         let outcome = self.waiting.borrow_mut().push(change);
         let _turn = self.turn.lock().await;
         loop {
-            // Somebody else may have made it, together with their own.
+            // Another task may have made it, with its own.
             if let Some(outcome) = outcome.take() {
                 return outcome;
             }
@@ -69,7 +68,7 @@ impl Commits {
         }
     }
 
-    /// Waits until no more changes come, or enough have.
+    /// Waits until no more changes come, or there are enough.
     async fn let_others_in(&self) {
         let mut known = 0;
         loop {

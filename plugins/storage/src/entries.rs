@@ -1,4 +1,4 @@
-//! What is stored, in memory, and how much that is.
+//! The stored entries in memory, and their size.
 
 use std::{collections::BTreeMap, ops::Bound};
 
@@ -6,21 +6,18 @@ use serde_json::value::RawValue;
 
 use crate::change::Change;
 
-/// What an entry is counted as, beside its key and its value: so that many small ones are bounded, too.
+/// Bytes counted for an entry beside its key and value, so that many small ones are bounded, too.
 const OVERHEAD: usize = 64;
 
-/// The entries, by key.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
     values: BTreeMap<String, Box<RawValue>>,
     bytes: usize,
 }
 
-/// What takes a change back.
 #[derive(Debug)]
 pub(crate) struct Undo(Change);
 
-/// There is no room for a change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{used} bytes of {allowed} would be used, each key taking {OVERHEAD} beside itself and its value")]
 pub(crate) struct Full {
@@ -43,12 +40,10 @@ impl Entries {
             .collect()
     }
 
-    /// Whether the key of a change has a value.
     pub(crate) fn contains(&self, change: &Change) -> bool {
         self.values.contains_key(change.key())
     }
 
-    /// Whether anything is different after a change.
     pub(crate) fn is_changed_by(&self, change: &Change) -> bool {
         match (self.values.get(change.key()), change) {
             (Some(old), Change::Set(_, new)) => old.get() != new.get(),
@@ -57,7 +52,7 @@ impl Entries {
         }
     }
 
-    /// About how much all entries take, in memory and on disk.
+    /// The approximate size of all entries, in memory and on disk.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -67,7 +62,7 @@ impl Entries {
         self.values.iter().map(|(key, value)| Change::Set(key, value))
     }
 
-    /// Whether a change leaves no more than `allowed` bytes, or takes some of them away.
+    /// Whether a change leaves at most `allowed` bytes, or frees some.
     pub(crate) fn check(&self, change: &Change, allowed: usize) -> Result<(), Full> {
         let Change::Set(key, value) = change else { return Ok(()) };
         let (before, after) = (self.cost(key), cost(key, value));
@@ -75,7 +70,6 @@ impl Entries {
         if used <= allowed || after <= before { Ok(()) } else { Err(Full { used, allowed }) }
     }
 
-    /// Carries a change out.
     pub(crate) fn apply(&mut self, change: Change) -> Undo {
         self.bytes = self.bytes.saturating_sub(self.cost(change.key()));
         let (key, old) = match change {
@@ -94,7 +88,6 @@ impl Entries {
         })
     }
 
-    /// Takes back what was applied last.
     pub(crate) fn undo(&mut self, Undo(change): Undo) {
         self.apply(change);
     }

@@ -1,8 +1,8 @@
-//! The log on disk: opened and repaired, appended to, written anew.
+//! The log on disk: opened and repaired, appended to, rewritten.
 //!
-//! - `log`: every change, in order. What `append` has returned for is on disk.
-//! - `log.new`: the log while it is written anew, without what later changes made needless. It takes the
-//!   place of `log` when it is complete; left behind by an end in between, it means nothing.
+//! - `log`: every change, in order. When `append` returns, its changes are on disk.
+//! - `log.new`: the log during a rewrite, without changes that later ones replaced. Complete, it replaces
+//!   `log`. Left behind by a crash, it means nothing.
 //! - `log.damaged`: the last log that was found damaged, for people.
 
 use std::{
@@ -22,27 +22,25 @@ const LOG: &str = "log";
 const NEW: &str = "log.new";
 const DAMAGED: &str = "log.damaged";
 
-/// A log that is shorter than this is not written anew for its length.
+/// A shorter log is not rewritten for its length.
 const MIN_REWRITE: u64 = 64 * 1024;
 
-/// The log, open for writing at its end.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     directory: PathBuf,
     file: FileWriter,
-    /// From which length on it is worth writing anew.
+    /// The length from which a rewrite is worthwhile.
     rewrite_at: u64,
-    /// Whether all of the file is known to be on disk. After an error it is not, nor will a second try
-    /// at the same file make it so: what could not be written may count as written from then on.
+    /// Whether all of the file is known to be on disk. After an error it is not, and a second attempt on the
+    /// same file cannot tell: the system may then count lost pages as written.
     is_sound: bool,
 }
 
-/// What was wrong with a log, and is not any more.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Damage {
     /// Bytes of an unfinished line, dropped.
     pub(crate) torn_bytes: u64,
-    /// Lines that are not as they were written.
+    /// Lines that differ from what was written.
     pub(crate) bad_lines: u64,
     /// The name of the file that has them.
     pub(crate) kept_as: Option<&'static str>,
@@ -66,21 +64,21 @@ impl LogFile {
         } else {
             log.file.get_ref().set_len(length)?;
             log.file.get_ref().sync_all()?;
-            // The file may be new, or moved here just before an end.
+            // The file may be new, or renamed just before a crash.
             sync_directory(directory)?;
         }
         Ok((log, damage))
     }
 
-    /// Whether it is known to say what the entries say.
+    /// Whether it is known to agree with the entries.
     pub(crate) fn is_sound(&self) -> bool {
         self.is_sound
     }
 
-    /// Writes lines to disk, whose changes are in `entries` already.
+    /// Writes lines to disk. Their changes are in `entries` already.
     ///
     /// # Errors
-    /// It is then open which of them are on disk.
+    /// Any of the lines may then be on disk.
     pub(crate) fn append(&mut self, lines: &[u8], entries: &Entries) -> io::Result<()> {
         if !self.is_sound {
             return self.rewrite(entries);
@@ -88,7 +86,7 @@ impl LogFile {
         self.is_sound = false;
         let length = self.file.position();
         self.file.write_all(lines).inspect_err(|_| {
-            // Where the disk is full, writing the log anew takes the room that a torn line has.
+            // On a full disk, the rewrite takes the room of the torn line.
             let _stays = self.file.get_ref().set_len(length);
         })?;
         self.file.get_ref().sync_data()?;
@@ -96,32 +94,32 @@ impl LogFile {
         Ok(())
     }
 
-    /// From here on writing fails, as on a disk that breaks.
+    /// Makes writing fail from now on, as on a broken disk.
     #[cfg(test)]
     pub(crate) fn break_file(&mut self) {
         self.file = FileWriter::new(File::open(self.directory.join(LOG)).unwrap(), self.file.position());
     }
 
-    /// Whether the log is much longer than what it keeps.
+    /// Whether the log is much longer than its entries.
     pub(crate) fn is_wasteful(&self) -> bool {
         self.file.position() >= self.rewrite_at
     }
 
-    /// Writes the log anew, with nothing but the entries.
+    /// Rewrites the log with only the entries.
     ///
     /// # Errors
-    /// On disk is then either this log or the one before.
+    /// This log or the one before is then on disk.
     pub(crate) fn rewrite(&mut self, entries: &Entries) -> io::Result<()> {
-        // If this fails, the next time is when the log is longer by as much again.
+        // After a failure, the next attempt is at twice the length.
         self.rewrite_at = rewrite_at(self.file.position());
         let new = self.directory.join(NEW);
         let file = write_all(&new, entries).inspect_err(|_| {
-            // Where the disk is full it must not make that worse; if it stays, the next one replaces it.
+            // On a full disk, it must not take more room. If it stays, the next one replaces it.
             let _stays = remove(&new);
         })?;
         fs::rename(&new, self.directory.join(LOG))?;
-        // From here on this is the log. But as long as its name is not on disk, a power cut brings the
-        // old one back, so that nothing may be appended to this one only.
+        // This is the log from now on. Until its name is on disk, a power cut brings the old one back, so
+        // nothing may be appended to it.
         self.file = file;
         self.is_sound = false;
         sync_directory(&self.directory)?;
@@ -131,7 +129,6 @@ impl LogFile {
     }
 }
 
-/// Writes a whole log to disk.
 fn write_all(path: &Path, entries: &Entries) -> io::Result<FileWriter> {
     remove(path)?;
     let file = OpenOptions::new().write(true).create_new(true).open(path)?;

@@ -1,12 +1,12 @@
 //! Keeps values across restarts and power cuts: the contract `local.storage@1`.
 //!
-//! All values are in memory and, as a log of changes, in the one directory that the operator grants,
-//! which no other extension may be granted. A change is answered when it is on disk. `max-bytes` of the
-//! `config` table says how much is kept, 4 MiB by default: a quarter of the memory of the class `medium`.
+//! All values are in memory and, as a log of changes, in the one directory that the operator grants. No other
+//! extension may have that directory. A change is answered when it is on disk. `max-bytes` of the `config`
+//! table limits the stored bytes; the default, 4 MiB, is a quarter of the memory of the class `medium`.
 //!
-//! Keys are any strings of 1 to 256 bytes, values any JSON of up to 1 MiB. A `null` reads as no value.
-//! Errors of its own: `full`, `too-large`, `invalid-argument`, and `io` after which it is open whether
-//! the change will be there.
+//! Keys are any strings of 1 to 256 bytes, values any JSON of up to 1 MiB. A `null` reads as no value. Errors
+//! of its own: `full`, `too-large`, `invalid-argument`, and `io`. After `io` the change may or may not be
+//! there.
 
 use std::{
     cell::OnceCell,
@@ -39,16 +39,16 @@ weir_sdk::manifest! {
     dirs: &[Dir::read_write("/data")],
 }
 
-/// How much is kept where the configuration does not say.
+/// The default of `max-bytes`.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// The longest key.
+/// The longest key, in bytes.
 const MAX_KEY: usize = 256;
 
 /// Bytes of all keys that one answer lists: well within a message.
 const MAX_LIST: usize = 512 * 1024;
 
-/// The longest value, as JSON.
+/// The longest value, in bytes of JSON.
 const MAX_VALUE: usize = 1024 * 1024;
 
 fn main() -> ExitCode {
@@ -67,7 +67,6 @@ fn extension(directory: impl Into<PathBuf>) -> Extension<Storage> {
 
 struct Storage {
     directory: PathBuf,
-    /// From the start on.
     commits: OnceCell<Commits>,
 }
 

@@ -1,5 +1,5 @@
-//! The operations that carry values, which are left as the text that they came as: nothing is lost of
-//! their numbers, and a small text cannot become a large tree in memory.
+//! The operations that carry values. A value stays the text that came: its numbers lose nothing, and a small
+//! text cannot become a large tree in memory.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

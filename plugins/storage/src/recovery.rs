@@ -4,17 +4,16 @@ use std::io::{self, BufRead, Read};
 
 use crate::{MAX_KEY, MAX_VALUE, change::Change, entries::Entries};
 
-/// More than any line has: the checksum and JSON, in which each byte of the key takes up to six.
+/// Longer than any line: the checksum, and JSON with up to six bytes for each byte of the key.
 const MAX_LINE: usize = MAX_VALUE + 6 * MAX_KEY + 64;
 
-/// What was found in a log.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Recovery {
-    /// Where its last whole line ends.
+    /// The end of its last whole line.
     pub(crate) length: u64,
-    /// Bytes after that: of a line whose writing was interrupted.
+    /// Bytes after that, of an interrupted write.
     pub(crate) torn_bytes: u64,
-    /// Whole lines that are not as they were written. Their changes are left out.
+    /// Whole lines that differ from what was written. Their changes are left out.
     pub(crate) bad_lines: u64,
 }
 
@@ -24,7 +23,7 @@ pub(crate) fn recover(mut log: impl BufRead, entries: &mut Entries) -> io::Resul
     let mut line = Vec::new();
     loop {
         line.clear();
-        // A file of zeros, or of anything else without newlines, must not fill the memory.
+        // A file of zeros, or any file without newlines, must not fill the memory.
         log.by_ref().take(MAX_LINE as u64).read_until(b'\n', &mut line)?;
         let bytes = line.len() as u64;
         if line.is_empty() {
@@ -33,7 +32,7 @@ pub(crate) fn recover(mut log: impl BufRead, entries: &mut Entries) -> io::Resul
         match Change::of_line(&line) {
             Some(change) => {
                 entries.apply(change);
-                // What seemed torn has more after it.
+                // The line that seemed torn has more after it.
                 recovery.bad_lines += u64::from(recovery.torn_bytes > 0);
             }
             None if line.ends_with(b"\n") => recovery.bad_lines += 1,

@@ -10,7 +10,6 @@ use crate::{
     log_file::{Damage, LogFile},
 };
 
-/// The entries and the log that brings them back.
 #[derive(Debug)]
 pub(crate) struct Store {
     entries: Entries,
@@ -18,13 +17,10 @@ pub(crate) struct Store {
     max_bytes: usize,
 }
 
-/// A change was not made.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum CommitError {
-    /// There is no room for it.
     #[error(transparent)]
     Full(#[from] Full),
-    /// It could not be written.
     #[error("cannot write the log: {0}")]
     Io(Rc<io::Error>),
 }
@@ -41,7 +37,7 @@ impl Store {
         &self.entries
     }
 
-    /// Makes changes, in order, and writes all of them to disk at once; says of each whether its key
+    /// Makes changes in order and writes all of them to disk in one step. For each, returns whether its key
     /// had a value before.
     pub(crate) fn commit(&mut self, changes: Vec<Change>) -> Vec<Result<bool, CommitError>> {
         let mut lines = Vec::new();
@@ -58,8 +54,8 @@ impl Store {
                 Ok(existed)
             })
             .collect();
-        // Of a log that could not be written, some may be there all the same: it says something else
-        // than the entries until it is written anew.
+        // Some lines of a failed write may be on disk. Until a rewrite, the log then differs from the
+        // entries.
         if undo.is_empty() && self.log.is_sound() {
             return outcomes;
         }

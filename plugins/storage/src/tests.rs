@@ -1,4 +1,4 @@
-//! The whole extension on a directory of its own, and logs that are cut and damaged everywhere.
+//! The whole extension in a directory of its own, with logs cut and damaged everywhere.
 
 mod logs;
 mod surviving;
@@ -96,7 +96,7 @@ fn where_there_is_no_room_only_what_takes_more_is_refused() {
     assert_eq!(get(&main, "c"), None);
     drop(main);
 
-    // The operator has made the room smaller: what is there stays, and can be made smaller.
+    // The operator has lowered the limit: stored values stay, and can be made smaller.
     let main = Harness::new(extension(directory.path()));
     main.config("max-bytes", "10");
     set(&main, "a", json!("y".repeat(50))).unwrap();

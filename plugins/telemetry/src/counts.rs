@@ -1,4 +1,4 @@
-//! What was counted, by topic, and the form in which it is stored.
+//! Counts by topic, and their stored form.
 
 use std::{
     collections::BTreeMap,
@@ -10,14 +10,13 @@ use weir_contracts::telemetry::{Count, Snapshot, TopicCount};
 
 use crate::minute::Minute;
 
-/// How many topics are told apart; so that a snapshot, with topics of 256 bytes, has less than 64 KiB.
+/// Topics with counts of their own. Bounded so that a snapshot, with topics of 256 bytes, is under 64 KiB.
 const MAX_TOPICS: usize = 128;
 
-/// Events, by topic.
 #[derive(Debug)]
 pub(crate) struct Counts {
     totals: Totals,
-    /// Of the topics of `totals` that had events since the start.
+    /// For the topics of `totals` with events since the start.
     minutes: BTreeMap<String, Minute>,
     other: Minute,
 }
@@ -25,7 +24,7 @@ pub(crate) struct Counts {
 /// Events since the first start.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Totals {
-    /// Seconds of Unix time; none if nothing was counted before.
+    /// Seconds of Unix time. None if nothing was counted before.
     since: Option<u64>,
     topics: BTreeMap<String, Total>,
     other: Total,
@@ -38,14 +37,13 @@ struct Total {
 }
 
 impl Counts {
-    /// Nothing counted from now on.
     pub(crate) fn new() -> Self {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let totals = Totals { since: Some(now.as_secs()), ..Totals::default() };
         Self { totals, minutes: BTreeMap::new(), other: Minute::default() }
     }
 
-    /// Counts an event, with those that were lost before it.
+    /// Counts an event, and those lost before it.
     pub(crate) fn add(&mut self, topic: &str, lost: u64, now: Duration) {
         match self.totals.add(topic, Total { count: 1, lost }) {
             Some(topic) => self.minutes.entry(topic.to_owned()).or_default().add(now),
@@ -53,7 +51,6 @@ impl Counts {
         }
     }
 
-    /// Adds what was counted before the start.
     pub(crate) fn add_all(&mut self, earlier: Totals) {
         self.totals.since = self.totals.since.min(earlier.since.or(self.totals.since));
         self.totals.other.add(earlier.other);
@@ -91,7 +88,7 @@ impl Counts {
 }
 
 impl Totals {
-    /// Adds to a topic, which is returned, or to the others where there are too many topics.
+    /// Adds to a topic and returns it. If there are too many topics, adds to the others.
     fn add<'a>(&mut self, topic: &'a str, total: Total) -> Option<&'a str> {
         let is_full = self.topics.len() >= MAX_TOPICS;
         match self.topics.get_mut(topic) {

@@ -1,11 +1,10 @@
 //! Counts events: the contract `telemetry@1`.
 //!
-//! Subscribes to the patterns in `topics` of its `config` table, separated by commas, by default
-//! `settings.changed.>`; all of them must be granted. An event that two of them match counts twice.
+//! Subscribes to the patterns in `topics` of its `config` table, separated by commas; by default
+//! `settings.changed.>`. The operator must grant all of them. An event that two patterns match counts twice.
 //!
-//! What was counted is kept through `local.storage@1`, where that is there: `save-after-s` seconds, by
-//! default 30, after the first event that is not saved, so that nothing wakes up where nothing happens;
-//! and when the extension stops.
+//! Keeps the counts through `local.storage@1` if there is one. It saves when it stops, and `save-after-s`
+//! seconds (default 30) after the first unsaved event, so that nothing wakes up while nothing happens.
 
 use std::{
     cell::{Cell, RefCell},
@@ -31,13 +30,12 @@ weir_sdk::manifest! {
     subscribes: &[">"],
 }
 
-/// The key in storage.
 const STORED: &str = "telemetry/counts";
 
-/// Seconds until an event is saved where the configuration does not say.
+/// The default of `save-after-s`.
 const SAVE_AFTER: Duration = Duration::from_secs(30);
 
-/// Time for storage to answer: it is no condition for starting or stopping.
+/// Time for storage to answer. Start and stop do not depend on it.
 const STORAGE_TIMEOUT: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
@@ -62,12 +60,12 @@ struct Telemetry {
     started: Instant,
     counts: RefCell<Counts>,
     save_after: Cell<Duration>,
-    /// Whether what is stored has been added to the counts. Until then it must not be replaced.
+    /// Whether the stored counts are added. Until then they must not be replaced.
     is_loaded: Cell<bool>,
-    /// Whether there were events since it was last tried to save them.
+    /// Whether there were events since the last attempt to save.
     is_changed: Cell<bool>,
     changed: AtomicWaker,
-    /// Whether there were events since they were last saved.
+    /// Whether there were events since the last successful save.
     is_unsaved: Cell<bool>,
 }
 
@@ -130,7 +128,7 @@ impl Telemetry {
         Ok(())
     }
 
-    /// Saves the counts. If that fails, the next event brings the next try.
+    /// Saves the counts. If that fails, the next event causes the next attempt.
     async fn save(&self, context: &Context) {
         self.is_changed.set(false);
         match self.try_save(context).await {
@@ -155,7 +153,7 @@ impl Telemetry {
             context.call_with(storage::GET, &key, CallOptions::new().timeout(STORAGE_TIMEOUT)).await?;
         match found.value.map(serde_json::from_value).transpose() {
             Ok(totals) => self.counts.borrow_mut().add_all(totals.unwrap_or_default()),
-            // Whoever may call storage can write there.
+            // Any caller of storage can write there.
             Err(error) => log::warn("what is stored are no counts, and is replaced", &[("error", &error)]),
         }
         self.is_loaded.set(true);

@@ -1,30 +1,29 @@
-//! How often something happened within the last minute.
+//! The rate of events over the last minute.
 
 use std::time::Duration;
 
-/// Seconds that are counted together.
 const SLOT_SECONDS: u64 = 5;
 
 const SLOTS: usize = 12;
 
-/// Counts of the last minute, those of the same five seconds as one.
+/// Counts of the last minute, in slots of five seconds.
 #[derive(Debug, Default)]
 pub(crate) struct Minute {
     /// The newest first.
     slots: [u32; SLOTS],
-    /// The number of the newest.
+    /// The number of the newest slot.
     newest: u64,
 }
 
 impl Minute {
-    /// Counts one at this time, which never goes back.
+    /// Counts one event. Time never goes back.
     pub(crate) fn add(&mut self, now: Duration) {
         self.turn_to(now);
         let [newest, ..] = &mut self.slots;
         *newest = newest.saturating_add(1);
     }
 
-    /// How many there were in a second, on average.
+    /// Events a second, on average.
     pub(crate) fn per_second(&mut self, now: Duration) -> f64 {
         self.turn_to(now);
         self.slots.iter().map(|count| f64::from(*count)).sum::<f64>() / 60.0

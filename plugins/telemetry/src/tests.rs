@@ -1,4 +1,4 @@
-//! The whole extension, with storage played by one value.
+//! The whole extension, with a single value as storage.
 
 use std::rc::Rc;
 
@@ -31,7 +31,6 @@ fn fake_storage(main: &Harness, stored: &Stored) {
     });
 }
 
-/// Topics with what was counted of them, and lost.
 fn counts(main: &Harness) -> Vec<(String, u64, u64)> {
     let topics = main.call(SNAPSHOT, &Empty {}).unwrap().topics;
     topics.into_iter().map(|topic| (topic.topic, topic.count, topic.lost)).collect()

@@ -1,7 +1,7 @@
-//! A hook that does what it is told, much of it what no hook should.
+//! A hook that obeys commands, most of them bad behaviour.
 //!
-//! One directory of copies can do different things: `02-sleeper.wasm` does what `DO_02` says, and what `DO`
-//! says if there is no `DO_02`; without either it does nothing, well.
+//! Copies in one directory can do different things: `02-sleeper.wasm` obeys `DO_02`, or `DO` if there is no
+//! `DO_02`. Without either it succeeds.
 
 #![expect(clippy::print_stdout, reason = "what a hook prints is in the report")]
 
@@ -45,13 +45,12 @@ fn task() -> Result<String, String> {
     Ok(env::var(format!("DO_{place}")).or_else(|_| env::var("DO")).unwrap_or_else(|_| "ok".to_owned()))
 }
 
-/// Does what it is told, and returns what is to be printed.
 fn obey(task: &str) -> Result<String, String> {
     let (task, rest) = word(task);
     match task {
         "ok" => Ok(String::new()),
         "fail" => Err("it fails, as told".to_owned()),
-        // Without an end of line, it is still in a buffer when the hook exits.
+        // Without an end of line, the text is still in a buffer at the exit.
         "exit" => {
             print!("exits with {rest}");
             hook::exit(code(rest)?)
@@ -118,7 +117,7 @@ fn allocate() -> ! {
     }
 }
 
-/// Goes on where writing fails, too.
+/// Goes on even if writing fails.
 fn flood(mut to: impl Write) -> ! {
     loop {
         let _ignored = to.write_all(&[b'x'; 4096]);
@@ -132,7 +131,7 @@ fn sleep(seconds: &str) -> Result<String, String> {
     Ok(String::new())
 }
 
-/// Goes on after the end, too.
+/// Goes on even after the end.
 fn read_stdin_forever() -> ! {
     let mut buffer = [0; 4096];
     loop {
@@ -146,13 +145,13 @@ fn variables() -> String {
     lines(variables)
 }
 
-/// 1, where nothing is left of the run before.
+/// 1, if nothing is left of an earlier run.
 fn count() -> String {
     static RUNS: AtomicU32 = AtomicU32::new(0);
     (RUNS.fetch_add(1, Ordering::Relaxed) + 1).to_string()
 }
 
-/// Sets the times of a file by its name in the first directory that it is granted.
+/// Sets the times of a file in the first granted directory.
 fn touch(name: &str) -> Result<String, String> {
     let granted = preopens::get_directories();
     let (dir, _) = granted.first().ok_or("it is granted no directory")?;
@@ -169,7 +168,7 @@ fn list(path: &str) -> Result<String, String> {
     Ok(lines(names))
 }
 
-/// Opens the file again and again until that is refused; says how often it was not, and why then.
+/// Opens the file until that is refused. Returns how often it succeeded, and the error.
 fn descriptors(path: &str) -> String {
     let mut open = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! Hears the events of a pattern, and keeps book of them. Its settings, in `wasi:config`: `contract`,
+//! Receives the events of a pattern, and keeps count of them. Its settings, in `wasi:config`: `contract`,
 //! which it serves with the operation `run`, and `pattern`.
 //!
 //! A request is a word:
@@ -17,10 +17,8 @@ use weir_sdk::raw::{
     config, events, lifecycle,
 };
 
-/// Longer than any test.
 const DAY: u64 = 86_400_000_000_000;
 
-/// What it heard.
 #[derive(Debug, Default)]
 struct Book {
     events: u64,
@@ -62,7 +60,7 @@ fn run() -> Result<(), String> {
 }
 
 impl Book {
-    /// What was lost and what came account for every number.
+    /// Lost and received events together account for every number.
     fn enter(&mut self, event: &Event) {
         let in_order = self.last == 0 || event.sequence == self.last + event.lost + 1;
         let as_long = event.payload.len() == *self.length.get_or_insert(event.payload.len());

@@ -1,5 +1,5 @@
-//! Waits for its inbox, a TCP connection and a far timer at once, in one `wasi:io/poll`, and
-//! publishes what woke it.
+//! Waits for its inbox, a TCP connection and a far timer in one `wasi:io/poll`, and publishes the one that
+//! woke it.
 
 #[cfg(target_family = "wasm")]
 fn main() -> std::process::ExitCode {

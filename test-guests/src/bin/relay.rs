@@ -1,5 +1,5 @@
-//! Passes requests on to the next one, many at once: the first byte says how often a request is
-//! still to be passed on, and everyone on the way adds its name to the answer.
+//! Passes requests on to the next extension, many at once. The first byte counts the remaining passes, and
+//! each extension adds its name to the answer.
 
 use std::{collections::HashMap, process::ExitCode};
 
@@ -29,7 +29,7 @@ fn relay() -> Result<(), Error> {
                 Some((hops @ 1.., rest)) => {
                     let target = match next {
                         Some(target) => target,
-                        // Whoever is next may have started later.
+                        // The next extension may have started later.
                         None => *next.insert(requests::open(&next_contract, "pass", None)?),
                     };
                     let options = Options { timeout_ms: None, parent: Some(request.id) };

@@ -1,4 +1,4 @@
-//! Works through two queues, two jobs of each at once: in `slow` each takes a day, in `quick` no time.
+//! Works on two queues, two jobs of each at once. A job of `slow` takes a day, one of `quick` no time.
 
 use std::{process::ExitCode, time::Duration};
 

@@ -1,6 +1,5 @@
-//! Takes jobs of a queue for as long as it is let. Each job that comes it publishes under
-//! `worked.NAME`, where `NAME` is its own, as `ID DELIVERIES PAYLOAD`, and then does what the payload
-//! says. Its settings, in `wasi:config`:
+//! Takes jobs of a queue without end. It publishes each job as `ID DELIVERIES PAYLOAD` under `worked.NAME`,
+//! with its own name, and then obeys the payload. Its settings, in `wasi:config`:
 //!
 //! | key | meaning |
 //! | --- | --- |
@@ -17,7 +16,7 @@
 //! | `wait MS` | the job is done after so many milliseconds |
 //! | anything else | the job is done |
 //!
-//! `HOW` is `trap`, `exit`, `finish`, which is to exit with 0, or `fuel`, which is to go on until that is used up.
+//! `HOW` is `trap`, `exit`, `finish` (exit with 0) or `fuel` (run until the fuel is used up).
 
 use std::{
     hint::black_box,
@@ -35,7 +34,6 @@ use weir_sdk::raw::{
     queues::{self, Taking},
 };
 
-/// Longer than any test.
 const DAY: u64 = 86_400_000_000_000;
 
 fn main() -> ExitCode {
@@ -89,12 +87,12 @@ fn work(topic: &str, job: &Job, mode: Taking) -> Result<(), String> {
     if let Taking::Next(_) = mode {
         queues::done(job.id).map_err(text)?;
     }
-    // One by one, the next receive would say so.
+    // One by one, the next receive would mark it as done.
     end_if(&payload, "done");
     Ok(())
 }
 
-/// Ends the instance, if that is what the job says of this point.
+/// Ends the instance, if the job asks for it at this point.
 fn end_if(payload: &str, here: &str) {
     let ("end", rest) = word(payload) else { return };
     let (point, rest) = word(rest);

@@ -1,9 +1,8 @@
 //! Builds the extension and the hook written in C (`test-guests/c`).
 //!
-//! Bindings come by wit-bindgen-c, the code by Debian's clang and wasi-libc. The
-//! linker is the one that rustup ships for `wasm32-wasip2`: it holds the adapter from that libc's
-//! WASI 0.1 to 0.2, and what it writes is a component. The same by hand:
-//! `docs/extensions-in-c.md`, `docs/hooks.md`.
+//! wit-bindgen-c makes the bindings; Debian's clang and wasi-libc make the code. The linker is the one that
+//! rustup ships for `wasm32-wasip2`: it has the adapter from WASI 0.1 to 0.2, and writes a component.
+//! `docs/extensions-in-c.md` and `docs/hooks.md` show the same by hand.
 
 use std::{
     ffi::OsString,
@@ -18,14 +17,14 @@ use wit_bindgen_core::{Files, wit_parser::Resolve};
 
 use crate::root;
 
-/// What `apt-get install` must have brought.
+/// The Debian packages to install.
 const PACKAGES: &str = "clang lld wasi-libc libclang-rt-14-dev-wasm32";
 
 /// Builds the extension `hello.c` into `out_dir` and returns the path of the component.
 ///
 /// # Errors
-/// If `wit/` does not parse, a tool is missing (the error names the packages), or the program does
-/// not compile.
+/// If `wit/` does not parse, a tool is missing (the error names the packages), or the program does not
+/// compile.
 pub(crate) fn extension(out_dir: &Path) -> Result<PathBuf> {
     // Not the world `extension`: libc exports `wasi:cli/run` already, as `main`.
     build("hello", &Bindings { wit: "wit", world: "imports", name: "weir" }, out_dir)
@@ -39,12 +38,12 @@ pub(crate) fn hook(out_dir: &Path) -> Result<PathBuf> {
     build("hook", &Bindings { wit: "test-guests/exit.wit", world: "exit", name: "exit" }, out_dir)
 }
 
-/// What a program imports beside what libc does.
+/// The imports of a program beside those of libc.
 struct Bindings {
-    /// Where the world is, from the root of the workspace.
+    /// The directory of the world, from the root of the workspace.
     wit: &'static str,
     world: &'static str,
-    /// Of the files that are generated.
+    /// The stem of the generated files.
     name: &'static str,
 }
 
@@ -86,7 +85,7 @@ impl Bindings {
     }
 }
 
-/// The linker that rustup installs beside rustc for `wasm32-wasip2`.
+/// The linker that rustup installs with rustc for `wasm32-wasip2`.
 fn component_linker() -> Result<PathBuf> {
     let libdir = run(Command::new("rustc").args(["--print", "target-libdir"]))?;
     let linker = Path::new(libdir.trim_end()).with_file_name("bin/wasm-component-ld");
@@ -96,7 +95,7 @@ fn component_linker() -> Result<PathBuf> {
     Ok(linker)
 }
 
-/// Runs a tool to its end and returns what it printed.
+/// Runs a tool to its end and returns its output.
 fn run(command: &mut Command) -> Result<String> {
     let tool = command.get_program().to_string_lossy().into_owned();
     let output = match command.output() {

@@ -1,7 +1,7 @@
 //! Builds the hook written in Go (`test-guests/go`).
 //!
-//! Go makes a module for WASI 0.1; wit-component makes a component of that, with the adapter to
-//! WASI 0.2. The same by hand: `docs/hooks.md`.
+//! Go makes a module for WASI 0.1. wit-component and its adapter to WASI 0.2 make a component of it.
+//! `docs/hooks.md` shows the same by hand.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ use crate::root;
 /// Builds the hook `hook.go` into `out_dir` and returns the path of the component.
 ///
 /// # Errors
-/// If the program does not compile, or there is no making a component of it.
+/// If the program does not compile, or cannot be made into a component.
 pub(crate) fn hook(out_dir: &Path) -> Result<PathBuf> {
     fs::create_dir_all(out_dir).with_context(|| format!("cannot make `{}`", out_dir.display()))?;
     let module = out_dir.join("hook.core.wasm");
@@ -42,7 +42,7 @@ pub(crate) fn hook(out_dir: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Says in the module what its import beyond WASI 0.1 is.
+/// Describes, in the module, its import beyond WASI 0.1.
 fn embed_world(module: &mut Vec<u8>) -> Result<()> {
     let mut resolve = Resolve::default();
     let (package, _) = resolve.push_path(root()?.join("test-guests/exit.wit"))?;

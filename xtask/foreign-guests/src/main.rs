@@ -1,7 +1,7 @@
-//! Builds the extension and the hooks of the tests that are written in C and Go, and prints the path of the component.
+//! Builds the test guests in C and Go, and prints the path of the component.
 //!
-//! A program of its own: what makes bindings and components takes longer to compile than all else of `xtask`, and
-//! the demo needs none of it.
+//! A separate program, because generators of bindings and components take longer to compile than the rest of
+//! `xtask`, and the demo needs none.
 
 #![expect(clippy::print_stdout, reason = "the path is its answer")]
 
@@ -17,7 +17,7 @@ use clap::{Parser, ValueEnum};
 #[derive(Debug, Parser)]
 struct Arguments {
     guest: Guest,
-    /// Where what is built goes.
+    /// The directory for the component.
     out_dir: PathBuf,
 }
 
@@ -39,7 +39,6 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The root of the workspace.
 fn root() -> Result<&'static Path> {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("the crate lies in no workspace")
 }

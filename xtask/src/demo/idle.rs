@@ -1,18 +1,17 @@
-//! What an idle Main costs: nothing.
+//! An idle Main costs nothing.
 
 use std::{collections::BTreeMap, fs, thread, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 
-/// After the last call: until the last deadline, the last save of an extension and the threads of the
-/// blocking pool, which wait 10 s for more work, are over.
+/// Time after the last call until all is over: the last deadline, the last save of an extension, and the
+/// threads of the blocking pool, which wait 10 s for more work.
 const SETTLING: Duration = Duration::from_secs(17);
 
-/// How long nothing may happen then.
 const WATCHED: Duration = Duration::from_secs(10);
 
-/// Waits until the process has nothing to do and then watches it: no thread of it may wake up, or use a
-/// tick of the processor.
+/// Waits until the process is idle and then watches it: no thread may wake up, or use a tick of the
+/// processor.
 #[expect(clippy::disallowed_methods, reason = "that nothing happens has no event to wait for")]
 pub(super) fn check(process: u32) -> Result<()> {
     thread::sleep(SETTLING);
@@ -24,8 +23,8 @@ pub(super) fn check(process: u32) -> Result<()> {
     Ok(())
 }
 
-/// Of each thread its name, its voluntary context switches, and its ticks in user and system mode. That
-/// another process takes the processor from it is no doing of its own.
+/// For each thread: name, voluntary context switches, and ticks in user and system mode. Involuntary switches
+/// are the doing of other processes.
 fn threads(process: u32) -> Result<BTreeMap<u32, Vec<String>>> {
     let tasks = format!("/proc/{process}/task");
     let mut threads = BTreeMap::new();
@@ -34,7 +33,8 @@ fn threads(process: u32) -> Result<BTreeMap<u32, Vec<String>>> {
         let status = fs::read_to_string(path.join("status"))?;
         let stat = fs::read_to_string(path.join("stat"))?;
         let kept = status.lines().filter(|line| line.starts_with("Name") || line.starts_with("voluntary"));
-        // Behind the name, which is in parentheses and can hold anything: utime and stime are the 12th and 13th.
+        // Fields after the name, which is in parentheses and can hold anything: utime and stime are the 12th
+        // and 13th.
         let (_, fields) = stat.rsplit_once(") ").context("a `stat` without a name")?;
         let ticks = fields.split(' ').skip(11).take(2);
         let number = path.file_name().and_then(|name| name.to_str()?.parse().ok()).context("not a thread")?;

@@ -12,18 +12,17 @@ use serde_json::Value;
 
 use crate::run::{cargo, output, run, target_dir};
 
-/// Time for Main to answer after it was started: its extensions are compiled meanwhile.
+/// Time for Main to answer after its start. It compiles its extensions meanwhile.
 const UP_WITHIN: Duration = Duration::from_secs(120);
 
-/// Time for Main to end after it was asked to.
 const DOWN_WITHIN: Duration = Duration::from_secs(30);
 
-/// Builds the command with all that it can do, and returns its path.
+/// Builds the command with all features, and returns its path.
 pub(crate) fn build() -> Result<PathBuf> {
     build_with(&[])
 }
 
-/// Builds the command for this processor's code alone, which takes a fraction of the time.
+/// Builds the command with code for this processor only, which is much faster.
 pub(super) fn build_for_demo() -> Result<PathBuf> {
     build_with(&["--no-default-features"])
 }
@@ -33,7 +32,7 @@ fn build_with(features: &[&str]) -> Result<PathBuf> {
     Ok(target_dir()?.join("debug/weir"))
 }
 
-/// A Main of its own process. Dropped, it is killed.
+/// A Main in its own process, killed on drop.
 #[derive(Debug)]
 pub(crate) struct RunningWeir {
     weir: PathBuf,
@@ -71,28 +70,24 @@ impl RunningWeir {
         !["\"loaded\"", "\"starting\""].iter().any(|state| extensions.contains(state))
     }
 
-    /// Where it listens.
     pub(crate) fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// The number of its process.
     pub(crate) fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// Runs a `weir` command against it and returns what that printed.
+    /// Runs a `weir` command against it and returns the output.
     pub(crate) fn run(&self, arguments: &[&str]) -> Result<String> {
         output(&mut self.command(arguments))
     }
 
-    /// Calls a contract with JSON.
     pub(crate) fn call(&self, contract: &str, operation: &str, arguments: &Value) -> Result<Value> {
         let answer = self.run(&["call", contract, operation, &arguments.to_string()])?;
         serde_json::from_str(&answer).with_context(|| format!("`{contract}` answered no JSON: {answer}"))
     }
 
-    /// Asks it to shut down, and waits for it.
     pub(crate) fn shut_down(&mut self) -> Result<()> {
         self.run(&["shutdown"])?;
         let deadline = Instant::now() + DOWN_WITHIN;
@@ -106,7 +101,6 @@ impl RunningWeir {
         }
     }
 
-    /// Waits for its end.
     pub(crate) fn wait(&mut self) -> Result<()> {
         let status = self.child.wait()?;
         ensure!(status.success(), "Main ended with {status}");
@@ -122,7 +116,7 @@ impl RunningWeir {
 
 impl Drop for RunningWeir {
     fn drop(&mut self) {
-        // It fails if Main has ended, which is what is wanted.
+        // Fails if Main has ended, which is the aim.
         let _ended = self.child.kill();
         let _reaped = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! What a group tests, as hashes: taken of the files as they are, committed or not.
+//! Hashes of a group's inputs: of the files as they are, committed or not.
 
 use std::{
     collections::BTreeMap,
@@ -11,24 +11,23 @@ use anyhow::{Context, Result, ensure};
 
 use crate::run::output;
 
-/// Digits of a hash that are kept.
+/// Digits of a hash in the record.
 const DIGITS: usize = 16;
 
-/// A hash for each input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Inputs(pub(super) BTreeMap<String, String>);
 
 impl Inputs {
-    /// Hashes each file or folder. Files that git ignores do not count, and new ones do.
+    /// Hashes each file or folder. Ignored files do not count; new ones do.
     ///
     /// # Errors
-    /// If an input holds no file: it has moved, and the group is to say whereto.
+    /// If an input holds no file. It has moved, and the group must name its new place.
     pub(super) fn of(root: &Path, inputs: &[&str]) -> Result<Self> {
         let hash = |input: &&str| Ok(((*input).to_owned(), hash(root, input)?));
         inputs.iter().map(hash).collect::<Result<_>>().map(Self)
     }
 
-    /// The inputs whose hash is another now, or that were none or are none any more.
+    /// The inputs that have changed, and those added or removed.
     pub(super) fn changed_since(&self, kept: &Self) -> Vec<String> {
         let mut names: Vec<_> = self.0.keys().chain(kept.0.keys()).collect();
         names.sort();
@@ -38,7 +37,7 @@ impl Inputs {
     }
 }
 
-/// A hash of names and contents, by git.
+/// Git's hash of names and contents.
 fn hash(root: &Path, input: &str) -> Result<String> {
     let git = |arguments: &[&str]| {
         let mut git = Command::new("git");

@@ -17,10 +17,8 @@ the change. `cargo xtask test --full` lists the groups.
 | --- | --- | --- | --- | --- | --- |
 ";
 
-/// In a cell that lists nothing.
 const NONE: &str = "-";
 
-/// A pass of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pass {
     pub(super) group: String,
@@ -36,12 +34,10 @@ pub(super) struct Pass {
 pub(super) struct Record(Vec<Pass>);
 
 impl Record {
-    /// The pass of a group.
     pub(super) fn of(&self, group: &str) -> Option<&Pass> {
         self.0.iter().find(|pass| pass.group == group)
     }
 
-    /// Puts a pass in the place of the one before.
     pub(super) fn put(&mut self, pass: Pass) {
         self.0.retain(|other| other.group != pass.group);
         self.0.push(pass);
@@ -96,7 +92,7 @@ fn pass(line: &str) -> Result<Pass> {
     })
 }
 
-/// A cell of items: `, ` and `|` stand in none.
+/// A cell of items. No item contains `, ` or `|`.
 fn listed(items: &[String]) -> String {
     if items.is_empty() {
         return NONE.to_owned();

@@ -12,7 +12,6 @@ const GROUP: Group = Group {
     run: || Ok(Vec::new()),
 };
 
-/// A repository with the inputs of the group, committed.
 fn repository() -> TempDir {
     let dir = TempDir::new().unwrap();
     git(dir.path(), &["init", "--quiet"]);
@@ -36,7 +35,7 @@ fn commit_all(dir: &Path) {
     );
 }
 
-/// A record in which the group has passed as the repository is now.
+/// A record of a pass with the repository as it is.
 fn passed(dir: &Path) -> Record {
     let mut record = Record::default();
     record.put(pass(dir, 7));

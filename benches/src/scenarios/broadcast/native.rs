@@ -12,14 +12,14 @@ use crate::{scenarios::tasks::Worker, usage};
 /// Packets that may wait for each: as many as for an extension.
 const CAPACITY: usize = 256;
 
-/// Each has a bounded channel of its own, and gets a copy of its own.
+/// Each has its own bounded channel, and gets its own copy.
 #[derive(Debug)]
 pub(super) struct Copies {
     worker: Worker,
     subscribers: Vec<async_channel::Sender<Message<Vec<u8>>>>,
 }
 
-/// All share a channel of tokio's, and the packet.
+/// All share one of tokio's channels, and the packet.
 #[derive(Debug)]
 pub(super) struct Broadcast {
     worker: Worker,
@@ -32,7 +32,6 @@ enum Message<P> {
     Report(async_channel::Sender<Result<Vec<u32>, String>>),
 }
 
-/// What one has received.
 #[derive(Debug, Default)]
 struct Received {
     waits: Vec<u32>,
@@ -137,7 +136,7 @@ impl Received {
             }
             Message::Report(report) => {
                 let Self { waits, wrong } = std::mem::take(self);
-                // There is room for all; nobody waits any more if it fails.
+                // There is room for all. It fails if nothing waits any more.
                 let _reported = report.try_send(wrong.map_or(Ok(waits), Err));
             }
         }

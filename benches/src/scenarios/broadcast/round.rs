@@ -1,4 +1,4 @@
-//! One round: so many packets to all subscribers of one side, whichever that is.
+//! One round: packets to all subscribers of one side.
 
 use std::time::{Duration, Instant};
 
@@ -11,37 +11,33 @@ use crate::{
     usage,
 };
 
-/// The packets of a round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packets {
     pub(super) count: u32,
     pub(super) bytes: u32,
-    /// Between two; none: the next as soon as the one before is on its way.
+    /// Time between two. None: the next follows at once.
     pub(super) interval: Option<Duration>,
 }
 
-/// Whoever distributes packets.
 pub(super) trait Side {
-    /// Publishes one, on this thread. Unless the packets are `paced`, it waits until all subscribers have
-    /// room.
+    /// Publishes one on this thread. Unless the packets are `paced`, waits until all subscribers have room.
     fn publish(&mut self, packet: Bytes, paced: bool) -> Result<()>;
 
-    /// Processor time of the thread that delivers.
+    /// Processor time of the delivering thread.
     fn used(&self) -> Result<Duration>;
 
-    /// Waits until all subscribers have as many packets; how long each waited, in microseconds, for each
-    /// subscriber. Fails unless each of them got all, whole and in order. It begins anew then.
+    /// Waits until all subscribers have this many packets. Returns the wait of each packet in microseconds,
+    /// by subscriber. Fails unless each got all, whole and in order. Then begins anew.
     fn report(&mut self, packets: u32) -> Result<Vec<Vec<u32>>>;
 }
 
-/// What one round took.
 #[derive(Clone, Debug)]
 pub(super) struct Round {
-    /// Processor time of the two threads, the one that publishes and the one that delivers.
+    /// Processor time of the publishing and the delivering thread.
     pub(super) cpu: Duration,
-    /// From the first publishing to the last delivery; at least as long as all intervals.
+    /// From the first publishing to the last delivery: at least the sum of all intervals.
     pub(super) span: Duration,
-    /// Of each packet, from its publishing to its last delivery.
+    /// For each packet, from its publishing to its last delivery.
     pub(super) last: Sorted,
     packets: u32,
     subscribers: u32,
@@ -57,7 +53,6 @@ impl Round {
     }
 }
 
-/// Publishes them all.
 pub(super) fn measure(side: &mut dyn Side, packets: Packets) -> Result<Round> {
     let Packets { count, bytes, interval } = packets;
     let (used, own) = (side.used()?, usage::of_this_thread());
@@ -92,7 +87,7 @@ fn packet(number: u32, bytes: u32) -> Result<Bytes> {
     Ok(packet.into())
 }
 
-/// What the thread that delivers has used, as soon as it does no more.
+/// Processor time of the delivering thread, once it is idle.
 fn at_rest(side: &dyn Side) -> Result<Duration> {
     const LOOK: Duration = Duration::from_millis(20);
     const REST: Duration = Duration::from_millis(1);
@@ -110,7 +105,7 @@ fn at_rest(side: &dyn Side) -> Result<Duration> {
     anyhow::bail!("the packets do not come to an end")
 }
 
-/// Of each packet the longest wait.
+/// The longest wait of each packet.
 fn last_deliveries(waits: &[Vec<u32>], packets: u32) -> Result<Vec<Duration>> {
     let mut longest = vec![0; packets.try_into()?];
     for waits in waits {

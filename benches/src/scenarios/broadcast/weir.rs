@@ -1,4 +1,4 @@
-//! Main, and extensions that subscribe.
+//! Main, with subscribing extensions.
 
 use std::{future::ready, time::Duration};
 
@@ -20,24 +20,22 @@ use crate::{
     usage,
 };
 
-/// Packets that may wait for one that is stalled.
+/// Packets that may wait for a stalled subscriber.
 const STALLED_CAPACITY: u32 = 64;
 
-/// A Main with its subscribers, all of which run.
+/// A Main with its subscribers, all running.
 #[derive(Debug)]
 pub(super) struct Weir {
     main: Main,
     subscribers: u32,
-    /// Subscribers that receive.
     receiving: u32,
-    /// Paced packets.
     published: u64,
-    /// Of those, for the subscriber that is stalled.
+    /// Packets shed for the stalled subscriber.
     shed: u64,
 }
 
 impl Weir {
-    /// With that many subscribers; the last of them may be `stalled`.
+    /// With this many subscribers. The last may be `stalled`.
     pub(super) fn start(bench: &Bench, subscribers: u32, stalled: bool) -> Result<Self> {
         let receiving = subscribers - u32::from(stalled);
         let mut extensions =
@@ -59,7 +57,7 @@ impl Weir {
         Ok(Self { main, subscribers, receiving, published: 0, shed: 0 })
     }
 
-    /// The one that is stalled must have lost all but what it has room for.
+    /// The stalled subscriber must have lost all packets beyond its room.
     pub(super) fn ensure_shed(&self) -> Result<()> {
         let expected = self.published.saturating_sub(STALLED_CAPACITY.into());
         ensure!(self.shed == expected, "{} packets were lost, and not {expected}", self.shed);
@@ -94,7 +92,7 @@ impl Side for Weir {
                 let asked = Bytes::from(packets.to_le_bytes().to_vec());
                 let report = wait(client.call_with(&contract(number), "report", asked, options));
                 if report.is_err() {
-                    // What it says about its end says more.
+                    // An extension's error explains more.
                     ensure_running(self.main.control())?;
                 }
                 Ok(report?.as_chunks().0.iter().copied().map(u32::from_le_bytes).collect())

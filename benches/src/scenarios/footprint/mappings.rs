@@ -1,4 +1,4 @@
-//! Where the private memory of an idle extension is, and that of Main with 7 extensions.
+//! Places of the private memory of an idle extension, and of Main with 7 extensions.
 
 use weir_host::config::Limits;
 
@@ -10,7 +10,6 @@ use crate::{
 
 const PAGE: u64 = 4096;
 
-/// What a mapping holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     LinearMemory,
@@ -28,7 +27,7 @@ const PARTS: [(Part, &str); 5] = [
     (Part::Files, "program and libraries"),
 ];
 
-/// How much of each part one more extension takes, and how much Main with 7 extensions has.
+/// Each part's size for one more extension, and for Main with 7 extensions.
 pub(super) fn figures(rounds: &[Round], counts: Counts) -> Vec<Figure> {
     let Counts { few, many, .. } = counts;
     let figure = |(part, name): (Part, &str)| {
@@ -54,8 +53,8 @@ fn private(mappings: &[Mapping], part: Part) -> f64 {
     mappings.iter().zip(parts).filter(|(_, of)| *of == part).map(|(mapping, _)| mapping.private).sum()
 }
 
-/// A linear memory is an image, and what adjoins it that can be written to; a stack is behind one page that nobody can
-/// touch, and has at least what the smallest class has.
+/// A linear memory is an image and the writable mapping next to it. A stack follows one inaccessible page,
+/// and is at least as large as in the smallest class.
 fn parts(mappings: &[Mapping]) -> Vec<Part> {
     let adjoin = |one: &Mapping, next: &Mapping| one.addresses.end == next.addresses.start;
     let runs = mappings.chunk_by(|one, next| adjoin(one, next) && is_writable(one) && is_writable(next));

@@ -1,4 +1,4 @@
-//! Messages that wait, of each sort, beside a bounded channel of structures that hold as much.
+//! Waiting messages of each sort, beside a bounded channel of equal structures.
 
 use anyhow::{Result, ensure};
 
@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// Whoever gets messages never receives, and has room for all; `idle` answers what it gets.
+/// Receivers of messages never receive, and have room for all. `idle` answers.
 const RECEIVERS: &str = r#"
 [limits.roomy]
 inherits = "min"
@@ -49,7 +49,7 @@ fulfills = ["idle.n0@1"]
 config = { contract = "idle.n0@1" }
 "#;
 
-/// The sorts, and what whoever sends them is granted.
+/// The sorts, and the grants of their senders.
 const SORTS: [(&str, &str); 4] = [
     ("request", r#"wants = ["mute@1"]"#),
     ("response", r#"wants = ["idle.n0@1"]"#),
@@ -77,14 +77,14 @@ fn sender(sort: &str, grants: &str) -> String {
     )
 }
 
-/// Bytes by which so many messages that wait make the process grow, each.
+/// Growth of the process in bytes, for each waiting message.
 fn fill(device: &mut Device, contract: &str, count: u32) -> Result<f64> {
-    // What the first call touches is no message's.
+    // Memory that the first call touches belongs to no message.
     device.ensure_answers(1)?;
     let before = device.process().memory()?.private_dirty;
     let said = device.call(contract, "fill", &count.to_string())?;
     ensure!(said == count.to_string(), "`{contract}` answers `{said}`");
-    // Requests are answered in the order in which they came: all before this one have been.
+    // Requests are answered in order: all before this one have been.
     device.ensure_answers(1)?;
     Ok(1024.0 * (device.process().memory()?.private_dirty - before) / f64::from(count))
 }

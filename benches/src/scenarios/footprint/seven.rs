@@ -1,4 +1,4 @@
-//! Main with the extensions of `plugins/`, each with what it needs, and two on the raw channel.
+//! Main with the extensions of `plugins/` and two on the raw channel.
 
 use std::time::Instant;
 
@@ -67,7 +67,7 @@ class = "min"
 config = { kind = "asleep-in-receive" }
 "#;
 
-/// Each of them has been at work once.
+/// Each has worked once.
 pub(super) fn start(site: &Site) -> Result<Device> {
     let mut device = site.weir(&COMPONENTS, EXTENSIONS, &[])?;
     ensure_answers(&mut device)?;
@@ -86,7 +86,7 @@ pub(super) fn ensure_answers(device: &mut Device) -> Result<()> {
         let said = device.call(contract, operation, argument)?;
         ensure!(said.contains(expected), "{contract} {operation}: `{said}`");
     }
-    // Nobody waits for an event.
+    // Events are delivered without a reply, so poll for the effect.
     let end = Instant::now() + PATIENCE;
     while !device.call("telemetry@1", "snapshot", "{}")?.contains("settings.changed.volume") {
         ensure!(Instant::now() < end, "telemetry counts no change");

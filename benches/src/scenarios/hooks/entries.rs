@@ -1,4 +1,4 @@
-//! Weir's entries, each with a Main of its own.
+//! Weir's entries, each with its own Main.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::scenarios::tasks::PATIENCE;
 
-/// A plain loop on the thread that asks.
+/// A plain loop on the calling thread.
 #[derive(Debug)]
 pub(super) struct Blocking {
     hooks: HookDir,
@@ -44,7 +44,7 @@ impl Blocking {
     }
 }
 
-/// A loop of async code: in a task of another runtime, or in one of Main's own.
+/// A loop of async code: in a task of another runtime, or of Main's own.
 #[derive(Debug)]
 pub(super) struct Async {
     hooks: HookDir,
@@ -55,7 +55,7 @@ pub(super) struct Async {
 impl Async {
     pub(super) fn start(site: &Site) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        // A handler is there before Main is, and the hooks are there after it.
+        // The handler exists before Main, the hooks after it.
         let opened = Arc::new(OnceLock::new());
         let for_handler = opened.clone();
         let on_worker = Service::new("loop@1".parse()?).on("round".parse()?, move |request| {
@@ -90,7 +90,6 @@ async fn round(hooks: &HookDir, nodes: u32) -> Result<Duration> {
     Ok(start.elapsed())
 }
 
-/// What the handler on the worker answers: nanoseconds.
 async fn answer(hooks: Option<HookDir>, nodes: &[u8]) -> Result<Bytes> {
     let hooks = hooks.context("the hooks are not open yet")?;
     let time = round(&hooks, u32::from_le_bytes(nodes.try_into()?)).await?;
@@ -101,7 +100,6 @@ fn told(error: anyhow::Error) -> HandlerError {
     HandlerError::new("round", format!("{error:#}"))
 }
 
-/// A Main without extensions.
 pub(super) fn builder() -> weir_host::Builder {
     Main::builder(Config::new(MainConfig::default(), Vec::new()))
 }

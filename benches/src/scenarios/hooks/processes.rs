@@ -10,7 +10,6 @@ use anyhow::{Context, Result, ensure};
 
 use super::{node, site::ensure_hello};
 
-/// Programs, and the directory that they write to.
 #[derive(Debug)]
 pub(super) struct Processes {
     hooks: [PathBuf; 3],
@@ -31,7 +30,6 @@ impl Processes {
         Ok(start.elapsed())
     }
 
-    /// What the last one wrote.
     fn run(&self, node: &str) -> Result<Vec<u8>> {
         let mut last = Vec::new();
         for hook in &self.hooks {

@@ -1,4 +1,4 @@
-//! Where the hooks are, and where they leave their files.
+//! The directories of the hooks, and of their files.
 
 use std::{
     fs::{self, Permissions},
@@ -17,15 +17,15 @@ use weir_host::{
 use super::{HOOKS, node};
 use crate::guests::Guests;
 
-/// What the hooks do, as scripts for `/bin/sh`, in the order of [`HOOKS`]. But for the one directory that is made in
-/// each round they start no other program.
+/// The hooks as scripts for `/bin/sh`, in the order of [`HOOKS`]. They start no other program, except for the
+/// one directory that each round makes.
 const SCRIPTS: [&str; 3] = [
     "#!/bin/sh\n[ -d \"$ROOT_DIR\" ] || command -p mkdir \"$ROOT_DIR\"\n",
     "#!/bin/sh\n: >> \"$ROOT_DIR/test-$NODE\"\n",
     "#!/bin/sh\necho \"hello $NODE\"\n",
 ];
 
-/// A directory of hooks, one of the scripts, and the one that hooks write to.
+/// The directories of the hooks and of the scripts, and the one that they write to.
 #[derive(Debug)]
 pub(super) struct Site {
     programs: TempDir,
@@ -34,7 +34,7 @@ pub(super) struct Site {
 
 impl Site {
     pub(super) fn new(guests: &Guests) -> Result<Self> {
-        // In memory: what a file takes on a disk depends on what else is written there, and has just been removed.
+        // In memory: on a disk, the time for a file depends on other writes and recent deletions.
         let data = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
         let programs = tempfile::tempdir().context("cannot make a directory")?;
         let site = Self { programs, data: data.context("cannot make a directory")? };
@@ -50,7 +50,6 @@ impl Site {
         Ok(site)
     }
 
-    /// The hooks, which may write here and nowhere else.
     pub(super) fn config(&self) -> Result<HookDirConfig> {
         let mut config = HookDirConfig::new(self.hooks());
         config.limits.cpu_share = CpuShare::WHOLE;
@@ -63,12 +62,10 @@ impl Site {
         self.scripts().join(hook)
     }
 
-    /// What the first hook makes.
     pub(super) fn files(&self) -> PathBuf {
         self.data.path().join("files")
     }
 
-    /// Removes what the hooks have left.
     pub(super) fn clear(&self) -> Result<()> {
         match fs::remove_dir_all(self.files()) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error).context("cannot clean up"),
@@ -76,7 +73,6 @@ impl Site {
         }
     }
 
-    /// Each node must have its file.
     pub(super) fn check(&self, nodes: u32) -> Result<()> {
         let files = self.files();
         for node in (0..nodes).map(node) {
@@ -94,7 +90,6 @@ impl Site {
     }
 }
 
-/// Copies what was built for Weir.
 pub(super) fn copy_hook(guests: &Guests, hook: &str, to: &Path) -> Result<()> {
     let built = guests.component(hook);
     let to = to.join(hook).with_extension("wasm");
@@ -102,7 +97,6 @@ pub(super) fn copy_hook(guests: &Guests, hook: &str, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What the last hook prints.
 pub(super) fn ensure_hello(stdout: &[u8], node: &str) -> Result<()> {
     let said = String::from_utf8_lossy(stdout);
     ensure!(said.trim_end() == format!("hello {node}"), "`{node}` was told {said:?}");

@@ -1,4 +1,4 @@
-//! What the bounds are made of, measured alone: one slice of fuel, and one bulk operation.
+//! The parts of the bounds, measured alone: one slice of fuel, and one bulk operation.
 
 use std::time::{Duration, Instant};
 
@@ -16,26 +16,25 @@ use crate::{
 /// In microseconds.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scenarios) struct Pieces {
-    /// What the fuel of one slice takes a guest that counts.
+    /// One slice's fuel in a guest that counts.
     pub(in crate::scenarios) counting: f64,
-    /// The same of one that divides.
+    /// The same in a guest that divides.
     pub(in crate::scenarios) dividing: f64,
-    /// The same of one that follows pointers through its memory, against all caches.
+    /// The same in a guest that follows pointers through its memory, against all caches.
     pub(in crate::scenarios) chasing: f64,
-    /// What filling the memory of a hostile guest takes.
+    /// Filling the memory of a hostile guest.
     pub(in crate::scenarios) stall: f64,
     /// Bytes of that memory.
     pub(in crate::scenarios) filled: u64,
 }
 
 impl Pieces {
-    /// The longest slice of code: fuel counts instructions, and not all take the same.
+    /// The longest slice of code: fuel counts instructions, and these differ in time.
     pub(in crate::scenarios) fn slice(&self) -> f64 {
         self.counting.max(self.dividing).max(self.chasing)
     }
 }
 
-/// Measures them, with nobody else at work.
 pub(in crate::scenarios) fn measure(bench: &Bench) -> Result<Pieces> {
     let [counting, dividing, chasing] = ["count", "divide", "chase"].map(|work| slice(bench, work));
     let (stall, filled) = stall(bench)?;
@@ -62,7 +61,6 @@ fn slice(bench: &Bench, work: &str) -> Result<f64> {
     Ok(median(times.collect::<Result<_>>()?))
 }
 
-/// How long filling all memory takes, and how many bytes that is.
 fn stall(bench: &Bench) -> Result<(f64, u64)> {
     let host = probe(bench.guests.of_kind("fills", "probe")?)?;
     host.start_all(["fills"])?;

@@ -1,7 +1,7 @@
 //! The timers of a Main's worker thread: when one really fires.
 //!
-//! They count whole milliseconds from when the worker began, and fire when the worker next looks after
-//! the millisecond in which they end. All that end in the same one fire together.
+//! They count whole milliseconds from the worker's start. They fire when the worker next looks after their
+//! last millisecond, all of the same one together.
 
 use std::{
     pin::Pin,
@@ -20,18 +20,15 @@ use weir_host::{Builder, Main, Service, blocking::wait};
 
 use crate::scenarios::client::wait_until;
 
-/// What they count.
 const TICK: Duration = Duration::from_millis(1);
 
-/// The timers of one Main's worker.
 #[derive(Debug)]
 pub(super) struct Timers {
     worker: Handle,
-    /// One of the moments between two ticks.
+    /// A moment between two ticks.
     edge: Instant,
 }
 
-/// One timer.
 #[derive(Debug)]
 pub(super) struct Timer {
     fired: Arc<Fired>,
@@ -39,7 +36,7 @@ pub(super) struct Timer {
     _sleep: Pin<Box<Sleep>>,
 }
 
-/// When it fired: noted as it wakes whoever waits, before any of them runs.
+/// The time of firing, recorded in the waker, before any task runs.
 #[derive(Debug, Default)]
 struct Fired(OnceLock<SystemTime>);
 
@@ -49,17 +46,16 @@ impl Wake for Fired {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // It fires once.
         self.0.get_or_init(SystemTime::now);
     }
 }
 
 impl Timers {
-    /// Starts a Main, to use its worker's timers, too.
+    /// Starts a Main, with access to its worker's timers.
     pub(super) fn start(builder: Builder) -> Result<(Main, Self)> {
         let (tell, mut told) = mpsc::channel(1);
         let worker = Service::new("worker@1".parse()?).on("tell".parse()?, move |_| {
-            // There is room: it is asked once.
+            // There is room: it is called once.
             let _told = tell.try_send(Handle::current());
             std::future::ready(Ok("".into()))
         });
@@ -70,7 +66,7 @@ impl Timers {
         Ok((main, Self { worker, edge }))
     }
 
-    /// A moment to come, early in a tick: what takes place some hundred microseconds later is in the same.
+    /// A future moment, early in a tick: the next some hundred microseconds are in the same tick.
     pub(super) fn early_in_a_tick(&self) -> Instant {
         let into_tick = self.edge.elapsed().as_nanos() % TICK.as_nanos();
         // Less than a million.
@@ -78,7 +74,6 @@ impl Timers {
         Instant::now() - into_tick + TICK + TICK / 5
     }
 
-    /// A timer that ends then.
     pub(super) fn at(&self, end: Instant) -> Result<Timer> {
         Timer::new(&self.worker, end)
     }
@@ -94,14 +89,13 @@ impl Timer {
         Ok(Self { fired, _sleep: sleep })
     }
 
-    /// When it fired, if it has.
+    /// None until it fires.
     pub(super) fn fired(&self) -> Option<SystemTime> {
         self.fired.0.get().copied()
     }
 }
 
-/// Finds a moment between two ticks: of timers that follow closely upon each other, those fire together
-/// that end in the same one.
+/// Finds a moment between two ticks. Of closely spaced timers, those that end in the same tick fire together.
 fn edge(worker: &Handle) -> Result<Instant> {
     const STEP: Duration = Duration::from_micros(25);
     const TRIES: u32 = 100;
@@ -117,7 +111,7 @@ fn edge(worker: &Handle) -> Result<Instant> {
             _ => false,
         };
         let mut edges = ends.iter().skip(1).zip(fired.windows(2)).filter(|(_, pair)| apart(pair));
-        // What held the worker up meanwhile may have hidden it, or look like another.
+        // A delay of the worker may have hidden it, or look like another.
         if let (Some((edge, _)), None) = (edges.next(), edges.next()) {
             return Ok(*edge);
         }

@@ -1,4 +1,4 @@
-//! The same component where nothing limits it: what it takes of the engine alone.
+//! The same component without limits: the cost of the engine alone.
 
 use std::{fs, path::Path, time::Instant};
 
@@ -29,7 +29,7 @@ pub(super) struct Plain {
     runtime: Runtime,
 }
 
-/// What WASI asks for.
+/// The state that WASI needs.
 struct Wasi {
     ctx: WasiCtx,
     table: ResourceTable,
@@ -62,7 +62,7 @@ impl Plain {
         Ok(Self { engine, program, runtime })
     }
 
-    /// From before it is instantiated to its end.
+    /// From before its instantiation to its end.
     pub(super) fn run(&self, kernel: &str, count: u32) -> Result<Run> {
         let start = Instant::now();
         let stdout = MemoryOutputPipe::new(OUTPUT);

@@ -1,4 +1,4 @@
-//! Pairs of extensions, of which one calls the other; beside them, pairs of tasks.
+//! Pairs of extensions in which one calls the other, beside pairs of tasks.
 
 use anyhow::{Context, Result, ensure};
 use async_channel::{Receiver, Sender};
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// Every exchange touches what another instance has in memory, of which there is more than in caches.
+/// Every exchange touches another instance's memory, and together they exceed the caches.
 const TARGET: f64 = 4.0;
 
 pub(super) fn run(bench: &Bench) -> Result<Vec<Figure>> {
@@ -48,7 +48,6 @@ async fn ended(pairs: u32, pair: impl Fn() -> JoinHandle<Result<()>>) -> Result<
 /// One calls, within a deadline; the other answers.
 fn callers(exchanges: u32) -> JoinHandle<Result<()>> {
     let (mut caller, echo) = server();
-    // It ends with the other one.
     let _pong = tokio::spawn(echo);
     tokio::spawn(async move {
         for number in 0..exchanges {
@@ -60,11 +59,10 @@ fn callers(exchanges: u32) -> JoinHandle<Result<()>> {
     })
 }
 
-/// Both have a channel of bytes to the other.
+/// Each has a channel of bytes to the other.
 fn two_channels(exchanges: u32) -> JoinHandle<Result<()>> {
     let (there, came) = async_channel::bounded(1);
     let (back, heard) = async_channel::bounded(1);
-    // It ends with the other one.
     let _pong = tokio::spawn(pong(came, back));
     tokio::spawn(ping(there, heard, exchanges))
 }
@@ -86,7 +84,6 @@ async fn pong(came: Receiver<u8>, back: Sender<u8>) {
     }
 }
 
-/// A Main with these pairs.
 fn weir(bench: &Bench, pairs: u32) -> Result<Embedder> {
     let pings = (0..pairs).map(|pair| {
         let mut ping = extension(bench, "ping", "caller", pair)?;

@@ -16,25 +16,22 @@ use crate::{
     scenarios::{Bench, embedder::Embedder, progress},
 };
 
-/// Descriptors for both ends of all connections, native ones and those of extensions, and for all else.
+/// Descriptors for both ends of all connections, native and from extensions, and for the rest.
 const DESCRIPTORS: u64 = 2 * 2 * 1000 + 1000;
 
-/// What an exchange may take where the connections are spread over many extensions, in times the baseline.
+/// The target for connections spread over many extensions, over the baseline.
 const TARGET: f64 = 2.0;
 
-/// How connections are spread over extensions.
 #[derive(Clone, Copy, Debug)]
 struct Spread {
     extensions: u32,
-    /// Of each of them.
     connections: u32,
     /// Of each connection, in a round of a full run.
     exchanges: u32,
     target: Option<f64>,
 }
 
-/// One extension cannot have more than 250: of the 1024 resources of WASI that the class `max` allows it, a connection
-/// takes four.
+/// One extension can have 250 at most: a connection takes four of the 1024 WASI resources of the class `max`.
 const SPREADS: [Spread; 3] = [
     Spread { extensions: 1, connections: 250, exchanges: 800, target: None },
     Spread { extensions: 10, connections: 100, exchanges: 200, target: None },
@@ -57,7 +54,7 @@ pub(super) fn run(bench: &Bench) -> Result<Vec<Figure>> {
     let spreads = SPREADS.map(|spread| spread.at(bench.scale));
     let most = spreads.iter().map(|spread| spread.extensions * spread.connections).max();
     let mut native = Native::connect(server.address, most.unwrap_or_default())?;
-    // Compiled for the first of them, and not again.
+    // Compiled for the first of them only.
     let cache = tempfile::tempdir().context("cannot make a directory")?;
     let mut figures = Vec::new();
     for Spread { extensions, connections, exchanges, target } in spreads {
@@ -78,7 +75,6 @@ pub(super) fn run(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// A Main with extensions that are connected.
 #[derive(Debug)]
 struct Weir {
     extensions: u32,
@@ -104,7 +100,7 @@ impl Weir {
     }
 }
 
-/// Raises how many descriptors this process may have, if that is too few.
+/// Raises this process's limit of descriptors, if that is too low.
 fn allow_descriptors(needed: u64) -> Result<()> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current.is_none_or(|current| current >= needed) {

@@ -27,7 +27,7 @@ impl Native {
         let (owner, owned) = async_channel::bounded::<Request>(CAPACITY);
         worker.spawn(async move {
             while let Ok(request) = owned.recv().await {
-                // It fails if nobody waits any more.
+                // Fails if the caller has given up.
                 let _answered = request.reply.send(request.payload);
             }
         });
@@ -51,7 +51,6 @@ impl Native {
     }
 }
 
-/// A request on its way to the router.
 #[derive(Debug)]
 struct Addressed {
     contract: &'static str,

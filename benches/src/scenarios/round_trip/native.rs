@@ -15,7 +15,7 @@ use crate::scenarios::{
 /// Requests that may wait, as in Main's inboxes.
 const CAPACITY: usize = 256;
 
-/// A thread with two tasks that echo, in each of two ways.
+/// A thread with two echoes, one for each way.
 #[derive(Debug)]
 pub(super) struct Native {
     worker: Worker,
@@ -40,35 +40,34 @@ impl Native {
         Ok(Self { worker, server, pair: Pair { there, answers } })
     }
 
-    /// Calls of one whom any number of tasks could call, each with a deadline.
+    /// Calls with deadlines, of a server that any number of tasks could call.
     pub(super) fn round(&self, calls: Calls) -> Result<Duration> {
         self.worker.run(calls.make(self.server.clone()))?
     }
 
-    /// The same by a caller who would wait for ever.
+    /// The same without deadlines.
     pub(super) fn round_without_deadlines(&self, calls: Calls) -> Result<Duration> {
         self.worker.run(calls.make(Caller { within: None, ..self.server.clone() }))?
     }
 
-    /// Calls of one whom nobody else could call.
+    /// Calls of a server with a single caller.
     pub(super) fn round_through_channels(&self, calls: Calls) -> Result<Duration> {
         self.worker.run(calls.make(self.pair.clone()))?
     }
 }
 
-/// An echo, and who calls it, each time with a deadline.
+/// An echo and its caller, which sets a deadline for each call.
 pub(in crate::scenarios) fn server() -> (Caller, impl Future<Output = ()> + Send) {
     let (requests, served) = async_channel::bounded::<Request>(CAPACITY);
     let echo = async move {
         while let Ok(request) = served.recv().await {
-            // It fails if nobody waits any more.
+            // Fails if the caller has given up.
             let _answered = request.reply.send(request.payload);
         }
     };
     (Caller { requests, next: 0, within: Some(PATIENCE) }, echo)
 }
 
-/// What a server that has many callers is sent.
 #[derive(Debug)]
 #[expect(dead_code, reason = "the echo has no use for what every request says of itself")]
 struct Request {

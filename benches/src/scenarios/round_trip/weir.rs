@@ -1,4 +1,4 @@
-//! Main with an extension that echoes, and a handler that calls it.
+//! Main with an echo, and a handler that calls it.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -14,20 +14,19 @@ use weir_host::{
 
 use crate::scenarios::{Bench, calls::Calls, embedder::Embedder};
 
-/// A Main whose handler calls from the worker thread: there the calls of whoever shares a thread with Main are made.
+/// A Main with a handler that calls from the worker thread, like every caller that shares a thread with Main.
 #[derive(Debug)]
 pub(super) struct Weir {
     embedder: Embedder,
 }
 
 impl Weir {
-    /// With the echo of that component.
     pub(super) fn start(bench: &Bench, component: &str) -> Result<Self> {
         let mut echo = bench.guests.echo()?;
         echo.component = ComponentSource::Path(bench.guests.component(component));
-        // It does nothing else all the time.
+        // It is busy all the time.
         echo.limits.cpu_share = CpuShare::WHOLE;
-        // A handler is there before Main's client is.
+        // A handler is registered before Main's client exists.
         let client = Arc::new(OnceLock::new());
         let for_handler: Arc<OnceLock<Client>> = client.clone();
         let caller = Service::new("caller@1".parse()?).on("go".parse()?, move |request| {
@@ -47,7 +46,7 @@ impl Weir {
     }
 }
 
-/// What the handler answers: nanoseconds.
+/// The handler's answer: nanoseconds.
 async fn go(client: Option<Client>, arguments: &[u8]) -> Result<Bytes> {
     let client = client.context("Main has not started yet")?;
     let [number, size, at_once] = arguments.as_chunks().0 else { anyhow::bail!("three numbers are needed") };

@@ -1,4 +1,4 @@
-//! The jobs: numbered, so that each is seen to reach one reader, and one only.
+//! The jobs: numbered, so that each is seen to reach exactly one reader.
 
 use std::time::Duration;
 
@@ -6,24 +6,23 @@ use anyhow::{Context, Result, ensure};
 
 use super::{Jobs, Round};
 
-/// A job of that number, of so many bytes; the `last` one of its writer says so.
+/// A job with this number and size. The `last` one of its writer says so.
 pub(super) fn job((number, last): (u32, bool), bytes: u32) -> Vec<u8> {
     let mut job = [number.to_le_bytes(), u32::from(last).to_le_bytes()].concat();
     job.resize(usize::try_from(bytes).unwrap_or_default().max(job.len()), 0);
     job
 }
 
-/// The jobs of the writer of that index, and whether each is its last.
+/// The jobs of this writer, and whether each is its last.
 pub(super) fn share(index: u32, writers: u32, jobs: u32) -> impl Iterator<Item = (u32, bool)> {
     let numbers = (0..jobs.saturating_sub(index).div_ceil(writers)).map(move |round| index + round * writers);
     numbers.map(move |number| (number, jobs - number <= writers))
 }
 
-/// What came to one reader: a bit for each job.
+/// The jobs of one reader: a bit for each.
 #[derive(Debug)]
 pub(super) struct Came {
     bits: Vec<u8>,
-    /// That each must have.
     bytes: u32,
 }
 
@@ -36,7 +35,7 @@ impl Came {
         Self { bits: bits.to_vec(), bytes: jobs.bytes }
     }
 
-    /// Takes note of a job; whether it is the last of its writer.
+    /// Records a job. Returns whether it is the last of its writer.
     pub(super) fn note(&mut self, job: &[u8]) -> Result<bool> {
         ensure!(u32::try_from(job.len()) == Ok(self.bytes), "a job has {} bytes", job.len());
         let number = |place: usize| job.as_chunks().0.get(place).map(|bytes| u32::from_le_bytes(*bytes));
@@ -48,7 +47,7 @@ impl Came {
     }
 }
 
-/// One round, in which every job must have come to exactly one reader.
+/// One round. Every job must have reached exactly one reader.
 pub(super) fn round((time, cpu): (Duration, Duration), came: &[Came], jobs: Jobs) -> Result<Round> {
     let mut all = Came::none_of(jobs)?.bits;
     for Came { bits, .. } in came {

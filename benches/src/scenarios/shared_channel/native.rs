@@ -76,7 +76,6 @@ async fn tasks(
 ) -> Result<Vec<Came>> {
     for index in 0..own {
         let sender = sender.clone();
-        // It ends with its last job.
         let _writer = tokio::spawn(async move {
             for which in share(index, writers, jobs.count) {
                 if sender.send(job(which, jobs.bytes)).await.is_err() {

@@ -33,7 +33,7 @@ use crate::{
 
 const QUEUE: &str = "jobs";
 
-/// A Main with as many readers and writers as there ever are; those that have nothing to do wait.
+/// A Main with the greatest number of readers and writers. Idle ones wait.
 #[derive(Debug)]
 pub(super) struct Weir {
     main: Main,
@@ -47,7 +47,7 @@ impl Weir {
         let mut config = Config::new(MainConfig::default(), readers.chain(writers).collect::<Result<_>>()?);
         let mut queue = QueueConfig::default();
         queue.messages = CAPACITY;
-        // Room for as many, whatever their size.
+        // Room for that many of every size.
         queue.bytes = u64::from(CAPACITY) * u64::from(2 * SIZES.into_iter().max().unwrap_or_default());
         queue.when_full = QueuePolicy::Block;
         config.queues.insert(QUEUE.parse()?, queue);
@@ -57,7 +57,7 @@ impl Weir {
     }
 
     pub(super) fn round(&self, split: Split, jobs: Jobs) -> Result<Round> {
-        // What an extension says about its end says more than what follows from it.
+        // An extension's own error explains more than its consequences.
         self.measure(split, jobs).or_else(|error| {
             ensure_running(self.main.control())?;
             Err(error)
@@ -117,7 +117,6 @@ impl Weir {
         jobs::round(took, &came, jobs)
     }
 
-    /// When the last job was done.
     fn end(&self, last: &mut Subscriber, writers: u32) -> Result<Instant> {
         for _ in 0..writers {
             wait_for(PATIENCE, last.next())?.flatten().context("the jobs do not come to an end")?;
@@ -184,7 +183,7 @@ fn contract(reader: u32) -> String {
     format!("bench.reader-{reader}@1")
 }
 
-/// A message of numbers: four bytes each, the least first.
+/// A message of numbers: four bytes each, little-endian.
 fn numbers(numbers: &[u32]) -> Bytes {
     numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
 }

@@ -16,7 +16,6 @@ use weir_host::{
 
 use crate::{guests::Guests, scenarios::tasks::PATIENCE};
 
-/// The one that ends at once.
 const BRIEF: &str = "brief";
 
 /// A Main with an extension that ends at once, and another that holds the program of both.
@@ -35,7 +34,7 @@ impl Brief {
             }
             extensions.push(extension);
         }
-        // A handler is there before Main is, and Main's control after it.
+        // The handler exists before Main, Main's control after it.
         let control = Arc::new(OnceLock::<Control>::new());
         let for_handler = control.clone();
         let starter = Service::new("starter@1".parse()?).on("start".parse()?, move |request| {
@@ -52,12 +51,13 @@ impl Brief {
             holder.state,
             holder.reason
         );
-        // What is read from disk once is no part of a start. How it ends is seen each time after this one.
+        // The first read from disk is not part of a start. Later starts check the ending.
         let _ended = wait(main.control().start(BRIEF));
         Ok(Self(main))
     }
 
-    /// Starts by a plain thread that waits; their time, and what of that its instances were made and ran.
+    /// Starts by a waiting plain thread. Returns their time, and the part in which instances were made and
+    /// ran.
     pub(super) fn by_a_thread(&self, count: u32) -> Result<(Duration, Duration)> {
         let control = self.0.control();
         let before = control.status(BRIEF)?;
@@ -73,7 +73,6 @@ impl Brief {
         Ok((time, after.cpu - before.cpu))
     }
 
-    /// Starts by a handler on Main's own thread.
     pub(super) fn on_the_worker(&self, count: u32) -> Result<Duration> {
         let options = CallOptions::default().timeout(PATIENCE);
         let count = count.to_le_bytes().to_vec();
@@ -82,14 +81,14 @@ impl Brief {
     }
 }
 
-/// What the handler answers: nanoseconds.
+/// The handler's answer: nanoseconds.
 async fn answer(control: Option<Control>, count: &[u8]) -> Result<Bytes> {
     let control = control.context("Main is not there yet")?;
     let count = u32::from_le_bytes(count.try_into()?);
     let before = control.status(BRIEF)?.restarts;
     let start = Instant::now();
     for _ in 0..count {
-        // It has ended by then, without having been ready: which is what whoever starts it is told.
+        // It has ended without becoming ready, so the start reports that.
         match control.start(BRIEF).await {
             Err(ControlError::NotStarted { .. }) => {}
             other => bail!("it did not end by itself: {other:?}"),
@@ -104,7 +103,7 @@ fn told(error: anyhow::Error) -> HandlerError {
     HandlerError::new("start", format!("{error:#}"))
 }
 
-/// It must have been started as often since, and have ended each time as it should.
+/// It must have been started this often, and have ended well each time.
 fn ended(control: &Control, before: u64, count: u32) -> Result<ExtensionStatus> {
     let status = control.status(BRIEF)?;
     let restarts = status.restarts - before;

@@ -11,7 +11,6 @@ use anyhow::{Context, Result, ensure};
 use super::{EMPTY, each};
 use crate::{guests::Guests, scale::Scale};
 
-/// Processes of the program that does nothing.
 #[derive(Debug)]
 pub(super) struct Processes(PathBuf);
 
@@ -20,7 +19,7 @@ impl Processes {
         Self(guests.native(EMPTY))
     }
 
-    /// Microseconds for one. Nothing is read from it, which would only make it dearer.
+    /// Microseconds for one. Its output is not read, which would add to its time.
     pub(super) fn round(&self, scale: Scale) -> Result<f64> {
         let count = scale.pick(500, 200, 5);
         let start = Instant::now();

@@ -17,13 +17,12 @@ use crate::{
     },
 };
 
-/// How many tasks are spawned before they are waited for, and how many that is in all: in a guest, and natively.
+/// Tasks spawned before each wait, and tasks in all: in a guest, and natively.
 const CASES: [(&str, u32, [u32; 3], [u32; 3]); 2] = [
     ("a task in a guest, one after the other", 1, [30_000, 15_000, 100], [500_000, 200_000, 1000]),
     ("a task in a guest, 1000 at once", 1000, [100_000, 50_000, 1000], [500_000, 200_000, 1000]),
 ];
 
-/// An extension that spawns tasks, and a thread that does the same.
 #[derive(Debug)]
 pub(super) struct Tasks {
     main: Main,
@@ -65,7 +64,7 @@ impl Tasks {
         Ok(figure.beside_rounds(&guest, &beside))
     }
 
-    /// The whole call, which is nothing beside so many tasks.
+    /// The whole call. Its own cost vanishes beside so many tasks.
     fn in_guest(&self, tasks: u32, at_once: u32) -> Result<Duration> {
         let request = serde_json::to_vec(&(tasks / at_once, at_once))?;
         let options = CallOptions::default().timeout(PATIENCE);
@@ -84,7 +83,6 @@ impl Tasks {
     }
 }
 
-/// As the guest does.
 async fn spawn(times: u32, at_once: u32) -> Result<(Duration, u32)> {
     let start = Instant::now();
     let mut ended = 0;

@@ -1,4 +1,4 @@
-//! A directory with components, none like another, and a cache that can be emptied.
+//! A directory with different components, and a cache that can be emptied.
 
 use std::{fs, io::ErrorKind, path::PathBuf};
 
@@ -8,23 +8,20 @@ use weir_host::Config;
 
 use crate::guests::Guests;
 
-/// The directory, and what is in it.
 #[derive(Debug)]
 pub(super) struct Site {
     dir: TempDir,
     extensions: Vec<Extension>,
 }
 
-/// One extension, in the order in which they can be started.
 #[derive(Debug)]
 pub(super) struct Extension {
     pub(super) name: String,
-    /// Of its component.
+    /// The size of its component.
     pub(super) kibibytes: f64,
 }
 
 impl Site {
-    /// With so many of the extensions.
     pub(super) fn new(guests: &Guests, count: usize) -> Result<Self> {
         let dir = tempfile::tempdir().context("cannot make a directory")?;
         fs::create_dir(dir.path().join("data")).context("cannot make a directory")?;
@@ -47,7 +44,6 @@ impl Site {
         Ok(site)
     }
 
-    /// In the order in which they can be started.
     pub(super) fn extensions(&self) -> &[Extension] {
         &self.extensions
     }
@@ -75,8 +71,8 @@ impl Site {
     }
 }
 
-/// A custom section of the binary format, with nothing in it but a number: its id, its size, its name after the
-/// length of that, and the number. With it a component is another one.
+/// A custom section of the binary format with a number as its content: id, size, length and text of the name,
+/// number. It makes a component differ from the others.
 fn number_section(number: u8) -> Vec<u8> {
     [&[0, 8, 6], b"number".as_slice(), &[number]].concat()
 }

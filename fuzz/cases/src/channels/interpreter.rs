@@ -1,7 +1,7 @@
-//! An extension that does what the requests to it say: each payload is a program, a list of calls.
+//! An extension that runs its requests: each payload is a program, a list of calls.
 //!
-//! A call is the number of an import, then its arguments. An argument is one byte below `0xe0` and stands for
-//! that number, which is a handle, a length, or the address of a word; or one of the forms of `$argument`.
+//! A call is the number of an import, then its arguments. An argument is one byte below `0xe0`, for that
+//! number (a handle, a length, or the address of a word), or one of the forms of `$argument`.
 
 use std::fmt::Write;
 
@@ -12,10 +12,9 @@ use wit_parser::{
 
 use crate::world::{self, MANGLING};
 
-/// Imports of these packages can be called, and of WASI what makes something to wait for.
+/// Packages with imports that can be called. Of WASI, only pollables.
 const CALLED: [&str; 3] = ["weir:iec/", "wasi:io/poll", "wasi:clocks/monotonic-clock"];
 
-/// The component.
 pub(super) fn component() -> Vec<u8> {
     let mut imports = Imports::default();
     imports.gather();
@@ -29,7 +28,7 @@ pub(super) fn component() -> Vec<u8> {
     world::component_of(&text)
 }
 
-/// Imports as text, and for each a function without parameters that takes its arguments from the program.
+/// Imports as text, and for each a function that takes its arguments from the program.
 #[derive(Default)]
 struct Imports {
     declared: String,

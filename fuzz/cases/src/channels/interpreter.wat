@@ -1,4 +1,4 @@
-;; Serves `fuzz@1`, whose operation `run` does what its payload says: `interpreter.rs` fills in the imports.
+;; Serves `fuzz@1` with the operation `run`, which runs its payload. `interpreter.rs` fills in the imports.
 ;;
 ;;    0  words, and lists of them
 ;;  256  registers: 16 numbers, of which the first is the id of the request that brought the program

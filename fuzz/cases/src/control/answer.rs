@@ -1,10 +1,11 @@
-//! Answers as HTTP/1.1 has them (RFC 9112).
+//! Answers in HTTP/1.1 (RFC 9112).
 
 use httparse::{EMPTY_HEADER, Header, Response, Status, parse_chunk_size};
 
-/// Bytes of the first answer in `bytes`, if all of it is there. One to `HEAD` has no body, whatever it says.
+/// Bytes of the first answer in `bytes`, if it is complete. An answer to `HEAD` has no body, despite its
+/// headers.
 ///
-/// Panics if it is none.
+/// Panics if it is not an answer.
 pub(super) fn whole_answer(bytes: &[u8], has_body: bool) -> Option<usize> {
     let mut headers = [EMPTY_HEADER; 32];
     let mut response = Response::new(&mut headers);
@@ -23,7 +24,7 @@ pub(super) fn whole_answer(bytes: &[u8], has_body: bool) -> Option<usize> {
     }
 }
 
-/// Bytes of a body. None: there are more than are here, or it ends with the connection.
+/// Bytes of a body. None if it is incomplete, or ends with the connection.
 fn body(headers: &[Header<'_>], bytes: &[u8]) -> Option<usize> {
     let header = |name: &str| {
         let found = headers.iter().find(|header| header.name.eq_ignore_ascii_case(name))?;

@@ -1,4 +1,4 @@
-//! What one client and Main say to each other.
+//! A conversation between one client and Main.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -11,10 +11,10 @@ use std::{
 use super::{Step, answer::whole_answer};
 use crate::stage::Stage;
 
-/// How long we listen for the rest of an answer: streams have no end.
+/// Time to listen for the rest of an answer: streams have no end.
 const LISTENING: Duration = Duration::from_millis(30);
 
-/// A client, with the connection that its last request has left open.
+/// A client, with the open connection of its last request.
 pub(super) struct Conversation {
     socket: PathBuf,
     connection: Option<UnixStream>,
@@ -42,11 +42,11 @@ impl Conversation {
         }
     }
 
-    /// Sends a request; what was answered, up to `within` from now. It is all of one answer, or the
-    /// connection is given up.
+    /// Sends a request and returns the answer, up to `within` from now. Gives up the connection if the answer
+    /// is incomplete.
     pub(super) fn ask(&mut self, request: &[u8], has_body: bool, within: Duration) -> Vec<u8> {
         let Some(mut stream) = self.connect() else { return Vec::new() };
-        // It fails if Main has given up the connection, which it says in an answer if it has one.
+        // Fails if Main has closed the connection. Main may have said so in an answer.
         let _closed = stream.write_all(request);
         let mut heard = Vec::new();
         let is_open =
@@ -57,14 +57,13 @@ impl Conversation {
         heard
     }
 
-    /// Sends bytes, and hears how they are answered.
     fn send(&mut self, bytes: &[u8]) {
         let Some(mut stream) = self.connect() else { return };
         let _closed = stream.write_all(bytes);
         let _closed = stream.shutdown(Shutdown::Write);
         let mut heard = Vec::new();
         listen(&mut stream, &mut heard, LISTENING, |_| false);
-        // Which of the answers have no body, only who reads the requests as Main does can tell.
+        // Only a parser like Main's could tell which answers have no body.
         let without_body = |method: &[u8]| bytes.windows(method.len()).any(|window| window == method);
         if !without_body(b"HEAD") && !without_body(b"CONNECT") {
             let mut rest = &heard[..];
@@ -74,13 +73,13 @@ impl Conversation {
         }
     }
 
-    /// None: Main has ended, which a request before may have asked for.
+    /// None if Main has ended, which an earlier request may have asked for.
     fn connect(&mut self) -> Option<UnixStream> {
         self.connection.take().or_else(|| UnixStream::connect(&self.socket).ok())
     }
 }
 
-/// Hears until that is enough, there is no more, or the time is up; whether there may be more.
+/// Reads until there is enough, there is no more, or the time is up. Returns whether there may be more.
 fn listen(
     stream: &mut UnixStream,
     heard: &mut Vec<u8>,

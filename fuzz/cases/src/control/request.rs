@@ -1,4 +1,4 @@
-//! Requests that are well formed as HTTP, to routes that there are and others.
+//! Well-formed HTTP requests, to existing and other routes.
 
 use arbitrary::Arbitrary;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -15,7 +15,6 @@ pub(super) struct Request<'a> {
 
 #[derive(Debug, Arbitrary)]
 enum Method {
-    /// The one that the route takes.
     Fitting,
     Get,
     Post,
@@ -24,7 +23,7 @@ enum Method {
     Options,
 }
 
-/// All but the one that ends Main.
+/// All routes except the one that ends Main.
 #[derive(Debug, Arbitrary)]
 enum Route<'a> {
     Version,
@@ -76,7 +75,7 @@ enum Value<'a> {
     Milliseconds(u16),
     Number(i64),
     Other(&'a str),
-    /// As it is, but for what ends a line or the path.
+    /// As it is, without the characters that end a line or the path.
     Raw(&'a str),
 }
 
@@ -110,7 +109,7 @@ impl Request<'_> {
         self.method() != "HEAD"
     }
 
-    /// Whether it is certain where it ends, so that another can follow it.
+    /// Whether its end is certain, so that another can follow it.
     pub(super) fn has_a_certain_end(&self) -> bool {
         self.headers.is_empty()
     }

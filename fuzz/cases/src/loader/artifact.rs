@@ -1,4 +1,4 @@
-//! Artifacts that somebody has signed, and that were changed since.
+//! Signed artifacts, changed after signing.
 
 use std::{fs, sync::LazyLock};
 
@@ -10,7 +10,7 @@ use weir_host::{
 use super::{ARTIFACT_SIZE, changed, check, small_component};
 use crate::scratch;
 
-// Made for this. The same in every run, so that what was found stays found.
+// Made for this test. The same in every run, so that findings can be repeated.
 const TRUSTED: &str = "-----BEGIN PRIVATE KEY-----
 MC4CAQAwBQYDK2VwBCIEIAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB
 -----END PRIVATE KEY-----
@@ -20,7 +20,7 @@ MC4CAQAwBQYDK2VwBCIEIAICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgIC
 -----END PRIVATE KEY-----
 ";
 
-/// It is loaded if it is as it was, and refused if it is not.
+/// Loaded if unchanged, refused otherwise.
 pub(super) fn check_trusted(changes: &[u8]) {
     static SIGNED: LazyLock<Vec<u8>> = LazyLock::new(|| signed_by(TRUSTED));
     let artifact = changed(&SIGNED, changes);
@@ -28,7 +28,7 @@ pub(super) fn check_trusted(changes: &[u8]) {
     assert_eq!(checked.is_ok(), artifact == *SIGNED, "{checked:?}");
 }
 
-/// It is refused, whatever is changed.
+/// Refused, changed or not.
 pub(super) fn check_other(changes: &[u8]) {
     static SIGNED: LazyLock<Vec<u8>> = LazyLock::new(|| signed_by(OTHER));
     let artifact = changed(&SIGNED, changes);

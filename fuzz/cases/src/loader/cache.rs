@@ -1,4 +1,4 @@
-//! An entry of the cache that somebody has changed.
+//! A changed entry of the cache.
 
 use std::{fs, path::PathBuf};
 
@@ -14,15 +14,14 @@ thread_local! {
     static CACHED: Cached = Cached::new();
 }
 
-/// A Main that has an extension in its cache.
 struct Cached {
     stage: Stage,
-    /// Where it is kept, and as what.
+    /// The path and the content of the entry.
     entry: PathBuf,
     original: Vec<u8>,
 }
 
-/// Changes the entry and starts the extension: it is compiled afresh and kept as it was.
+/// Changes the entry and starts the extension: Main compiles it again, and restores the entry.
 pub(super) fn start_changed(changes: &[u8]) {
     CACHED.with(|cached| cached.stage.runtime.block_on(cached.start_changed(changes)));
 }
@@ -48,7 +47,7 @@ impl Cached {
     async fn start_changed(&self, changes: &[u8]) {
         fs::write(&self.entry, changed(&self.original, changes)).unwrap();
         let control = self.stage.main.control();
-        // What runs is not read again.
+        // A running extension is not read again.
         control.stop("fuzz").await.unwrap();
         control.start("fuzz").await.unwrap();
         assert_eq!(control.status("fuzz").unwrap().state, ExtensionState::Ready);

@@ -1,4 +1,4 @@
-//! What waits for the extension, in the order in which Main delivers it.
+//! Messages that wait for the extension, in Main's order of delivery.
 
 use std::{collections::VecDeque, task::Waker};
 
@@ -14,12 +14,11 @@ pub(super) struct Lanes {
     requests: VecDeque<Request>,
     events: VecDeque<Event>,
     queues: Queues,
-    /// Whether a job comes before an event.
+    /// Jobs and events take turns.
     job_next: bool,
     waker: Option<Waker>,
 }
 
-/// Whether the extension is to finish.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Stop {
     #[default]
@@ -44,10 +43,9 @@ impl Lanes {
         self.wake();
     }
 
-    /// The next message; none means stop, an error that there is nothing.
+    /// The next message. None means stop, an error that there is nothing.
     ///
-    /// Once stop has been said only answers follow, as long as `expected` of them are still to come,
-    /// and then stop again.
+    /// After stop only answers follow, while `expected` of them are outstanding, and then stop again.
     pub(super) fn take(&mut self, expected: usize) -> Result<Option<Message>, Empty> {
         if self.stop == Stop::Asked {
             self.stop = Stop::Told;
@@ -69,7 +67,7 @@ impl Lanes {
         next.ok_or(Empty).map(Some)
     }
 
-    /// The queues, to be changed: jobs may be there afterwards.
+    /// The queues, for changes that may bring jobs.
     pub(super) fn queues(&mut self) -> &mut Queues {
         self.wake();
         &mut self.queues
@@ -95,6 +93,5 @@ impl Lanes {
     }
 }
 
-/// Nothing waits.
 #[derive(Debug)]
 pub(super) struct Empty;

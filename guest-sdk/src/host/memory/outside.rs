@@ -1,4 +1,4 @@
-//! What the test does: asks, publishes, fakes other contracts, and lets time pass.
+//! The test's side: it calls, publishes, fakes other contracts, and lets time pass.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,10 +17,8 @@ use futures_util::{
 use super::{Host, Message, MessageId, Options, Response, State, TEST, TIMEOUT, WitError};
 use crate::{Contract, Error, Manifest, host::Request, testing::Clock};
 
-/// Answers in place of another contract's owner.
 pub(crate) type Fake = Rc<dyn Fn(Vec<u8>) -> LocalBoxFuture<'static, Result<Vec<u8>, Error>>>;
 
-/// A request to the extension.
 #[derive(Debug)]
 pub(super) struct Asked {
     deadline: Duration,
@@ -54,7 +52,6 @@ impl Host {
         &self.0.clock
     }
 
-    /// Whether it has been ready once.
     pub(crate) fn is_ready(&self) -> bool {
         self.0.ready.get()
     }
@@ -75,7 +72,6 @@ impl Host {
         self.0.fakes.borrow_mut().insert((contract, operation.to_owned()), fake);
     }
 
-    /// Puts a request into the extension's inbox.
     pub(crate) fn ask(
         &self,
         contract: Contract,
@@ -109,7 +105,7 @@ impl Host {
         Ok(id)
     }
 
-    /// The answer, or `timeout` when it is too late for one.
+    /// The answer, or `timeout` if it is late.
     pub(crate) fn answer(&self, id: MessageId) -> Option<Result<Vec<u8>, Error>> {
         let mut asked = self.0.asked.borrow_mut();
         let outcome = match asked.get_mut(&id)? {
@@ -137,7 +133,7 @@ impl Host {
         self.0.inbox.borrow_mut().stop();
     }
 
-    /// Whoever still waits for the extension hears that it is gone.
+    /// Tells the waiting callers that the extension is gone.
     pub(crate) fn gone(&self) {
         self.0.inbox.borrow_mut().queues().give_all_back();
         for asked in self.0.asked.borrow_mut().values_mut() {
@@ -145,14 +141,14 @@ impl Host {
         }
     }
 
-    /// Lets the fakes go on as far as they can.
+    /// Runs the fakes until they wait.
     pub(crate) fn poll_fakes(&self, cx: &mut Context<'_>) {
         while let Poll::Ready(Some(response)) = self.0.under_way.borrow_mut().poll_next_unpin(cx) {
             self.0.inbox.borrow_mut().push(Message::Response(response));
         }
     }
 
-    /// Asks a fake, until the deadline.
+    /// Calls a fake, with a deadline.
     pub(super) fn ask_fake(
         &self,
         target: u32,
@@ -181,7 +177,6 @@ impl Host {
     }
 }
 
-/// A request of the extension that a fake is busy with.
 pub(super) struct UnderWay {
     id: MessageId,
     outcome: LocalBoxFuture<'static, Result<Vec<u8>, WitError>>,

@@ -1,4 +1,4 @@
-//! Queues: what waits in them, who has it in hand, and what became of it.
+//! Queues: their waiting jobs, the jobs in hand, and the state of each.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,14 +9,14 @@ use crate::{
     testing::JobState,
 };
 
-/// How often a job is delivered before it goes to the dead letters: as Main has it by default.
+/// Deliveries before a job goes to the dead letters: Main's default.
 const MAX_DELIVERIES: u32 = 3;
 
 #[derive(Debug, Default)]
 pub(super) struct Queues {
     /// By number.
     queues: Vec<Queue>,
-    /// Those that wait, too.
+    /// Waiting jobs included.
     jobs: BTreeMap<MessageId, JobState>,
     in_hand: Vec<Job>,
 }
@@ -25,7 +25,6 @@ pub(super) struct Queues {
 struct Queue {
     name: String,
     waiting: VecDeque<Job>,
-    /// How many jobs the extension has asked for.
     asked: u32,
 }
 
@@ -34,7 +33,6 @@ impl Queues {
         self.queues.iter().any(Queue::is_readable)
     }
 
-    /// Hands the next job over, if there is one that was asked for.
     pub(super) fn take(&mut self) -> Option<Job> {
         let queue = self.queues.iter_mut().find(|queue| queue.is_readable())?;
         queue.asked -= 1;
@@ -83,7 +81,7 @@ impl Queues {
         Ok(())
     }
 
-    /// What the extension had in hand when it ended goes back.
+    /// Gives back what an ended extension had in hand.
     pub(super) fn give_all_back(&mut self) {
         let in_hand: Vec<MessageId> = self.in_hand.iter().map(|job| job.id).collect();
         for id in in_hand {
@@ -113,7 +111,7 @@ impl Host {
         self.put_as(EXTENSION, queue, payload)
     }
 
-    /// So many jobs, beside those in hand.
+    /// Asks for this many jobs beside those in hand.
     pub(crate) fn take_jobs(&self, queue: u32, jobs: u32) -> Result<(), Error> {
         let name = self.0.inbox.borrow_mut().queues().queue(queue)?.name.clone();
         self.may_take(&name)?;
@@ -137,7 +135,6 @@ impl Host {
         self.put_as(TEST, number, payload).map(JobId)
     }
 
-    /// Takes out what waits in a queue.
     pub(crate) fn drain(&self, queue: &str) -> Vec<Vec<u8>> {
         let mut inbox = self.0.inbox.borrow_mut();
         let queues = inbox.queues();

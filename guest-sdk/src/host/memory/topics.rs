@@ -1,4 +1,4 @@
-//! Topics: who subscribed to what, what was published, and what is retained.
+//! Topics: subscriptions, events, and retained values.
 
 use weir_names::rules;
 
@@ -9,11 +9,10 @@ use crate::{
     testing::Published,
 };
 
-/// What was published under a topic.
 #[derive(Default)]
 pub(super) struct Topic {
     events: u64,
-    /// The last value, where Main retains it.
+    /// The last value, if Main retains the topic.
     retained: Option<Vec<u8>>,
 }
 
@@ -65,7 +64,7 @@ impl Host {
         Ok(Receipt { delivered, shed: 0, refused: 0 })
     }
 
-    /// Publishes to every subscription; how many match.
+    /// Publishes to every matching subscription. Returns their number.
     fn deliver(&self, sender: Peer, topic: &str, payload: &[u8], lost: u64) -> u32 {
         let sequence = {
             let mut topics = self.0.topics.borrow_mut();
@@ -92,7 +91,6 @@ impl Host {
         self.0.inbox.borrow_mut().push(Message::Event(Event { subscription, topic, ..event }));
     }
 
-    /// Keeps a value for whoever subscribes later.
     pub(crate) fn retain(&self, topic: &str, payload: &[u8]) {
         let mut topics = self.0.topics.borrow_mut();
         let known = topics.entry(topic.to_owned()).or_default();

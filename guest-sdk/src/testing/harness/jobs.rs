@@ -8,18 +8,18 @@ use crate::{
 };
 
 impl Harness {
-    /// Puts a job into a queue; the extension gets it if and when it takes.
+    /// Puts a job into a queue. The extension gets it when it takes.
     ///
     /// # Panics
-    /// If the value has no form as a payload.
+    /// If the value does not encode.
     pub fn put<T, C: Encode<T>>(&self, queue: Queue<T, C>, job: &T) -> JobId {
         self.put_bytes(queue, &payload::<T, C>(job))
     }
 
-    /// [`put`](Self::put) with a payload as it travels, whatever the queue says it is.
+    /// [`put`](Self::put) with a payload as bytes, without the queue's codec.
     ///
     /// # Panics
-    /// If there are more queues than have numbers.
+    /// If there are more queues than numbers.
     pub fn put_bytes<T, C>(&self, queue: Queue<T, C>, payload: &[u8]) -> JobId {
         self.run.run_until(|host| host.is_ready());
         match self.run.host.put_from_test(queue.name(), payload) {
@@ -31,7 +31,7 @@ impl Harness {
         }
     }
 
-    /// What has become of a job.
+    /// The state of a job.
     ///
     /// # Panics
     /// If it was never put into a queue of this harness.
@@ -44,11 +44,11 @@ impl Harness {
         }
     }
 
-    /// Takes all the jobs that wait in a queue, as another reader would: what the extension has put
-    /// there, if it does not take them itself.
+    /// Takes all waiting jobs of a queue, as another reader would: for example, the jobs that the extension
+    /// puts.
     ///
     /// # Panics
-    /// If one is something else than the queue says.
+    /// If a job does not decode.
     #[must_use]
     pub fn take_all<T, C: Decode<T>>(&self, queue: Queue<T, C>) -> Vec<T> {
         self.run.run_until_idle();

@@ -1,4 +1,4 @@
-//! Logs as they are found: damaged, half written, written anew.
+//! Logs in the state in which they are found: damaged, half written, rewritten.
 
 use std::fs;
 
@@ -91,7 +91,7 @@ fn a_key_that_is_set_again_and_again_takes_no_more_room() {
 fn a_log_that_cannot_be_written_anew_goes_on_as_it_is() {
     let (directory, main) = storage();
     set(&main, "a", json!(1)).unwrap();
-    // Writing anew fails where a directory is in the way: as good as a full disk.
+    // A directory in the way makes the rewrite fail, as a full disk would.
     let in_the_way = directory.path().join("log.new");
     fs::create_dir(&in_the_way).unwrap();
     let value = "x".repeat(100_000);

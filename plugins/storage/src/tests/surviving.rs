@@ -1,4 +1,4 @@
-//! Any changes, written in any groups, cut at every byte: what was written to disk is there.
+//! Any changes, in any groups, cut at every byte: what was written to disk is there.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,6 @@ use serde_json::{json, value::to_raw_value};
 
 use crate::{change::Change, entries::Entries, recovery::recover, store::Store};
 
-/// The keys and values that there should be.
 type Model = BTreeMap<String, String>;
 
 fn change() -> impl Strategy<Value = Change> {
@@ -47,7 +46,7 @@ proptest! {
         let log = directory.path().join("log");
         let (mut store, _) = Store::open(directory.path(), usize::MAX).unwrap();
         let mut model = Model::new();
-        // After each change; and of each group, how long the log was and how many changes there were.
+        // The state after each change. For each group, the length of the log and the number of changes.
         let mut states = vec![model.clone()];
         let mut committed = vec![(0, 0)];
         for group in groups {

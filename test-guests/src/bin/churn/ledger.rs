@@ -18,7 +18,6 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Says that this instance begins.
     pub(crate) fn begin() -> Result<(Self, Begun), String> {
         let open = |operation| requests::open(LEDGER, operation, None).map_err(text);
         let ledger = Self {
@@ -44,15 +43,14 @@ impl Ledger {
         call(self.report, report)
     }
 
-    /// What must not be.
     pub(crate) fn complain(&self, fault: &str) -> Result<(), String> {
         call(self.complain, &fault)
     }
 
-    /// Does not return; has this extension killed from outside, or waits until it is.
+    /// Does not return: has this extension killed from outside, or waits for that.
     pub(crate) fn hold(&self, be_killed: bool) {
         let outcome: Result<(), _> = call(if be_killed { self.hold } else { self.stay }, &());
-        // It is too late to do anything about it.
+        // Too late to handle an error.
         let _complained = self.complain(&format!("was held, and got {outcome:?}"));
     }
 }

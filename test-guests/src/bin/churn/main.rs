@@ -1,11 +1,11 @@
-//! Sends, receives and dies, as chance has it, and has its test keep a ledger of all that.
+//! Sends, receives and dies at random, while its test keeps a ledger of everything.
 //!
 //! Its settings, in `wasi:config`:
 //!
 //! | key | meaning |
 //! | --- | --- |
-//! | `window` | it sends, with so many requests under way; 0: it waits for each |
-//! | `receiver` | it receives, as the one of that id does |
+//! | `window` | it sends, with this many requests under way; 0: it waits for each |
+//! | `receiver` | it receives, as the receiver of that id |
 //! | `listener` | it subscribes |
 
 mod ledger;
@@ -43,7 +43,6 @@ fn run() -> Result<(), String> {
     }
 }
 
-/// Ends this instance, if that is the deed.
 fn end(ledger: &Ledger, deed: Deed) {
     match deed {
         Deed::Answer => {}

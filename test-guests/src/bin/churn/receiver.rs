@@ -1,4 +1,4 @@
-//! Receives: each message is in the ledger before anything else is done with it.
+//! Receives, and records each message in the ledger before anything else.
 
 use fastrand::Rng;
 use test_guests::{
@@ -45,19 +45,18 @@ pub(crate) fn run(ledger: &Ledger, begun: &Begun, id: Option<&str>) -> Result<()
         Manner::Hoard => hand.hoard()?,
     }
     if Rng::with_seed(begun.seed).bool() {
-        // It was told to stop, and does not.
+        // It ignores the stop.
         ledger.hold(false);
     }
     hand.empty()
 }
 
-/// The next messages; none is stop.
+/// The next messages. None means stop.
 fn batch(order: BatchOrder) -> Result<Option<Vec<Message>>, String> {
     let batch = channel::receive_batch(BATCH, order, None).map_err(text)?;
     Ok((!batch.is_empty()).then_some(batch))
 }
 
-/// What it has in hand.
 struct Hand<'a> {
     ledger: &'a Ledger,
     instance: u32,
@@ -65,7 +64,7 @@ struct Hand<'a> {
 }
 
 impl Hand<'_> {
-    /// Takes as many as there are, up to [`HOARD`], before it answers the first, until it is told to stop.
+    /// Until stop, takes up to [`HOARD`] requests before it answers the first.
     fn hoard(&mut self) -> Result<(), String> {
         loop {
             let next =

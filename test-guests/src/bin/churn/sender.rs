@@ -1,4 +1,4 @@
-//! Sends, and sees that every request ends once, when and as it may.
+//! Sends, and checks that every request ends once and in an allowed way.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -23,17 +23,16 @@ use crate::{
     ledger::{Ledger, decode, encode},
 };
 
-/// Of how many requests one does something, by chance.
+/// One request of this many, by chance, does something.
 const DEADLY: u32 = 300;
 const HURRIED: u32 = 64;
 const GIVEN_UP: u32 = 200;
 const BEFORE_AN_EVENT: u32 = 8;
 const BEFORE_ITS_OWN_DEATH: u32 = 4000;
 
-/// Of how many events one kills whoever hears it.
+/// One event of this many kills its receivers.
 const DEADLY_EVENTS: u32 = 500;
 
-/// Requests of one report.
 const REPORTED: usize = 64;
 
 pub(crate) fn run(ledger: &Ledger, begun: &Begun, window: usize) -> Result<(), String> {
@@ -51,7 +50,7 @@ pub(crate) fn run(ledger: &Ledger, begun: &Begun, window: usize) -> Result<(), S
     };
     let is_stopped = if window == 0 { sender.call()? } else { sender.send(window)? };
     if is_stopped {
-        // What is still to come comes before stop is said again.
+        // Outstanding responses come before stop is said again.
         while let Some(message) = channel::receive() {
             sender.hear(message)?;
         }
@@ -72,21 +71,20 @@ struct Sender<'a> {
     last: Vec<u32>,
     published: u32,
     under_way: HashMap<MessageId, Sent>,
-    /// Those whose answer may be on its way already.
+    /// Cancelled requests. The answer may be on its way already.
     given_up: HashSet<MessageId>,
     ended: Vec<Ended>,
 }
 
-/// A request under way.
 struct Sent {
     to: usize,
     ask: Ask,
-    /// When it was sent, and the time that it has, if that is so short that it can pass.
+    /// The time of sending and the timeout, if that is short enough to pass.
     hurried: Option<(Instant, Duration)>,
 }
 
 impl Sender<'_> {
-    /// Calls, one request after the other, until there are enough; whether it was told to stop.
+    /// Calls, one request after the other, until there are enough. Returns whether it was told to stop.
     fn call(&mut self) -> Result<bool, String> {
         while self.report(false)? {
             match channel::receive_within(0) {
@@ -103,8 +101,8 @@ impl Sender<'_> {
         Ok(false)
     }
 
-    /// Sends, with so many requests under way, until there are enough and all have ended; whether it was
-    /// told to stop.
+    /// Sends, with this many requests under way, until there are enough and all have ended. Returns whether
+    /// it was told to stop.
     fn send(&mut self, window: usize) -> Result<bool, String> {
         let mut goes_on = self.report(false)?;
         loop {
@@ -138,7 +136,7 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// What is sent next. Before it comes an event, by chance, or the sender's own death.
+    /// The next message. By chance, an event or the sender's own death comes before it.
     fn next(&mut self) -> Result<(Sent, Options, Vec<u8>), String> {
         if self.rng.u32(..BEFORE_ITS_OWN_DEATH) == 0 {
             self.report(false)?;
@@ -182,7 +180,7 @@ impl Sender<'_> {
         }
     }
 
-    /// A request has ended. Only as it is sent can it be refused.
+    /// Records the end of a request. It can be refused only when it is sent.
     fn end(&mut self, sent: &Sent, outcome: Result<Vec<u8>, Error>, as_sent: bool) -> Result<(), String> {
         let outcome = match outcome {
             Ok(answer) => {
@@ -205,13 +203,13 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// How many requests that were sent to the same receiver before have not ended.
+    /// The number of earlier requests to the same receiver that have not ended.
     fn overtaken(&self, sent: &Sent) -> usize {
         let is_before = |other: &&Sent| other.to == sent.to && other.ask.number < sent.ask.number;
         self.under_way.values().filter(is_before).count()
     }
 
-    /// Reports what has ended; whether it is to send more.
+    /// Reports ended requests. Returns whether to send more.
     fn report(&mut self, is_last: bool) -> Result<bool, String> {
         let last = is_last.then(|| self.last.clone());
         self.ledger.report(&Report { by: self.instance, ended: std::mem::take(&mut self.ended), last })
@@ -222,8 +220,7 @@ impl Sender<'_> {
     }
 }
 
-/// How many requests of those that it takes at once a receiver may answer before the one that was sent
-/// first.
+/// The number of requests that a receiver may answer before an earlier one.
 fn overtakes(to: usize) -> usize {
     match RECEIVERS.get(to).map(|receiver| receiver.manner) {
         Some(Manner::AnyOrder) => BATCH as usize - 1,
@@ -233,7 +230,6 @@ fn overtakes(to: usize) -> usize {
 }
 
 impl Sent {
-    /// Whether its time has passed.
     fn is_due(&self) -> bool {
         self.hurried.is_some_and(|(at, time)| at.elapsed() >= time)
     }

@@ -1,5 +1,4 @@
-//! Files, by the calls that `std` does not make: each path is `N:PATH`, below the Nth directory that
-//! was granted.
+//! Files, by calls that `std` does not make. A path is `N:PATH`, below the Nth granted directory.
 
 use test_guests::words::{number, word};
 use wasip2::{
@@ -20,13 +19,13 @@ pub(crate) fn run(command: &str, rest: &str) -> Outcome {
     })
 }
 
-/// All that it finds without being told.
+/// Everything that it finds by itself.
 fn surroundings() -> String {
     let directories: Vec<String> = get_directories().into_iter().map(|(_, name)| name).collect();
     format!("{:?} {:?} {directories:?}", get_arguments(), get_environment())
 }
 
-/// `file OPERATION PATH [PATH]`: what came of it, or the name of the error.
+/// `file OPERATION PATH [PATH]`: the result, or the name of the error.
 fn file(rest: &str) -> Result<String, String> {
     let granted: Vec<Descriptor> = get_directories().into_iter().map(|(descriptor, _)| descriptor).collect();
     let (operation, rest) = word(rest);
@@ -55,7 +54,7 @@ fn file(rest: &str) -> Result<String, String> {
             .open_at(FOLLOW, path, OpenFlags::DIRECTORY, DescriptorFlags::READ)
             .and_then(|dir| dir.read_directory())
             .map(drop),
-        // What the link says goes anywhere.
+        // The link may lead anywhere.
         "symlink" => dir.symlink_at(second, path),
         "rename" | "link" => {
             let (other, new) = place(&granted, second)?;

@@ -1,13 +1,12 @@
-//! Does one thing after the other that no extension should, as it is told: `run` of its contract takes
-//! a command line.
+//! Misbehaves on command: `run` of its contract takes a command line.
 //!
 //! Its settings, in `wasi:config`:
 //!
 //! | key | meaning |
 //! | --- | --- |
-//! | `contract` | what it serves |
+//! | `contract` | the contract that it serves |
 //! | `start` | a command that runs before it is ready |
-//! | `echoes` | a topic: each event that comes is published again under it |
+//! | `echoes` | a topic: it publishes each event that it receives again under this topic |
 
 #![expect(clippy::print_stdout, reason = "what guests print is what the tests look at")]
 
@@ -32,7 +31,7 @@ use weir_sdk::raw::{
     types::HandlerError,
 };
 
-/// What came of a command: none if there is no such command.
+/// The result of a command. None if there is no such command.
 type Outcome = Option<Result<String, String>>;
 
 fn main() -> ExitCode {
@@ -65,11 +64,10 @@ fn answer(request: &Request) {
     let outcome = obey(&String::from_utf8_lossy(&request.payload), request.id);
     let refused = |message: String| HandlerError { code: "refused".to_owned(), message };
     let answer = outcome.map_err(refused);
-    // It fails where the command itself has answered, or is to answer later.
+    // Fails if the command has answered, or will answer later.
     let _answered = channel::respond(request.id, answer.as_ref().map(String::as_bytes));
 }
 
-/// Does what the command line says, for a request of that id.
 fn obey(line: &str, request: u64) -> Result<String, String> {
     let (command, rest) = word(line);
     work::run(command, rest)

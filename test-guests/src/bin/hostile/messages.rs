@@ -33,7 +33,7 @@ pub(crate) fn run(command: &str, rest: &str, request: u64) -> Outcome {
     })
 }
 
-/// `publish TIMES BYTES TOPIC`: how many deliveries, and how many losses.
+/// `publish TIMES BYTES TOPIC`: returns the numbers of deliveries and losses.
 fn publish(rest: &str) -> Result<String, String> {
     let (times, rest) = word(rest);
     let (bytes, topic) = word(rest);
@@ -53,7 +53,7 @@ fn call(rest: &str) -> Result<String, String> {
     requests::call(target, &payload, PATIENT).map(|answer| answer.len().to_string()).map_err(text)
 }
 
-/// `send BYTES CONTRACT`: sends until it is refused; how often it was not, and why then.
+/// `send BYTES CONTRACT`: sends until it is refused. Returns the number of sent requests, and the error.
 fn send(rest: &str) -> Result<String, String> {
     let (target, payload) = open(rest)?;
     let mut sent = 0;
@@ -70,7 +70,7 @@ fn open(rest: &str) -> Result<(u32, Vec<u8>), String> {
     Ok((requests::open(contract, "run", None).map_err(text)?, vec![b'x'; count(bytes)?]))
 }
 
-/// Answers the request twice; what came of the second answer goes to standard output.
+/// Answers the request twice. Prints the result of the second answer.
 fn answer_twice(request: u64) -> String {
     let first = channel::respond(request, Ok(b"first"));
     let second = channel::respond(request, Ok(b"second"));
@@ -78,24 +78,22 @@ fn answer_twice(request: u64) -> String {
     String::new()
 }
 
-/// Waits until the requester has given up, then answers; what came of it goes to standard output.
+/// Waits until the requester has given up, then answers. Prints the result.
 fn answer_late(request: u64) -> Result<String, String> {
-    // The answer of `gate@1` comes when the test lets it.
+    // The test decides when `gate@1` answers.
     let gate = requests::open("gate@1", "pass", None).map_err(text)?;
     requests::call(gate, b"", PATIENT).map_err(text)?;
     println!("{:?}", channel::respond(request, Ok(b"late")));
     Ok(String::new())
 }
 
-/// Answers with an error of that many bytes.
 fn large_error(request: u64, bytes: usize) -> String {
     let error = weir_sdk::raw::types::HandlerError { code: "x".repeat(bytes), message: "y".repeat(bytes) };
     println!("{:?}", channel::respond(request, Err(&error)));
     String::new()
 }
 
-/// Publishes to itself and receives it again, with some work for each, until it is told to stop; how
-/// often that was.
+/// Publishes to itself and receives, with some work for each event, until stop. Returns the number of rounds.
 fn publish_and_receive(topic: &str, work: impl Fn()) -> Result<String, String> {
     events::subscribe(topic).map_err(text)?;
     let mut times = 0_u64;

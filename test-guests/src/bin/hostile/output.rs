@@ -42,7 +42,7 @@ fn lines(rest: &str) -> Result<String, String> {
     Ok(String::new())
 }
 
-/// `bytes HEX`: writes just these to standard output.
+/// `bytes HEX`: writes exactly these to standard output.
 fn bytes(hex: &str) -> Result<String, String> {
     let digits: Vec<u8> = hex.chars().filter_map(|digit| u8::try_from(digit.to_digit(16)?).ok()).collect();
     let bytes: Vec<u8> =

@@ -1,4 +1,4 @@
-//! What costs the host something: as often as told, or until the host refuses more of it.
+//! Calls that cost the host something: a given number, or until the host refuses.
 
 use test_guests::{
     PATIENT,
@@ -22,7 +22,7 @@ pub(crate) fn run(command: &str, rest: &str, request: u64) -> Outcome {
     })
 }
 
-/// `pay WAY TIMES BYTES`: hands the same payload over again and again.
+/// `pay WAY TIMES BYTES`: passes the same payload again and again.
 fn pay(rest: &str, request: u64) -> Result<String, String> {
     let (way, rest) = word(rest);
     let (times, bytes) = word(rest);
@@ -33,7 +33,7 @@ fn pay(rest: &str, request: u64) -> Result<String, String> {
             "call" => drop(requests::call(target, payload.as_bytes(), PATIENT).map_err(text)?),
             "send" => drop(requests::send(target, payload.as_bytes(), PATIENT).map_err(text)?),
             "publish" => drop(events::publish("own", payload.as_bytes(), PATIENT).map_err(text)?),
-            // All but the first fail, since it is answered.
+            // All but the first fail: the request is answered by then.
             "respond" => drop(channel::respond(request, Ok(payload.as_bytes()))),
             "log" => log::write(Level::Info, &payload, &[]),
             _ => return Err(format!("unknown way `{way}`")),
@@ -42,14 +42,14 @@ fn pay(rest: &str, request: u64) -> Result<String, String> {
     Ok(String::new())
 }
 
-/// How often it was not refused, and why then.
+/// The number of successes, and the error.
 fn until_refused<T, E: std::fmt::Debug>(act: impl Fn(usize) -> Result<T, E>) -> String {
     let refused = (0..).find_map(|done| Some((done, act(done).err()?)));
     refused.map_or_else(String::new, |(done, error)| format!("{done}, then {error:?}"))
 }
 
-/// `subscribe-variants COUNT TOPIC`: to as many patterns, each of which matches the topic. Then it
-/// never receives.
+/// `subscribe-variants COUNT TOPIC`: subscribes to this many patterns that match the topic, and never
+/// receives.
 fn subscribe_variants(rest: &str) -> Result<String, String> {
     let (variants, topic) = word(rest);
     for variant in 0..count(variants)? {

@@ -13,7 +13,6 @@ use weir_sdk::raw::{channel, events, lifecycle};
 
 use crate::Outcome;
 
-/// Longer than any test.
 const DAY: u64 = 86_400_000_000_000;
 
 pub(crate) fn run(command: &str, rest: &str) -> Outcome {
@@ -56,15 +55,15 @@ fn hoard() -> ! {
     }
 }
 
-/// Polls as many timers, one of which is due; which one it was.
+/// Polls this many timers, of which one is due. Returns that one.
 fn distinct(pollables: usize) -> String {
     let mut timers: Vec<Pollable> = (1..pollables).map(|_| subscribe_duration(DAY)).collect();
     timers.push(subscribe_duration(0));
     text(poll(&timers.iter().collect::<Vec<_>>()))
 }
 
-/// `poll-kept TIMES TOPIC`: three pollables of the inbox, through a subscription and its end, polled
-/// many times and dropped the middle one first; how often one of them was ready.
+/// `poll-kept TIMES TOPIC`: polls three pollables of the inbox many times, through a subscription and its
+/// end, and drops the middle one first. Returns how often one was ready.
 fn kept(rest: &str) -> Result<String, String> {
     let (times, topic) = word(rest);
     let before = channel::subscribe_inbox();

@@ -1,4 +1,4 @@
-//! The network, beside what `std` asks for: listening, UDP, and names.
+//! The network beyond `std`: listening, UDP, and names.
 
 use wasip2::sockets::{
     instance_network::instance_network,
@@ -39,7 +39,7 @@ fn connect(rest: &str) -> Result<String, String> {
         match socket.finish_connect() {
             Err(ErrorCode::WouldBlock) => connected.block(),
             ended => {
-                // Before the socket that it belongs to.
+                // Dropped before its socket.
                 drop(connected);
                 return ended.map(|_| "connected".to_owned()).map_err(code);
             }

@@ -26,7 +26,7 @@ fn spin() -> ! {
     }
 }
 
-/// Fills the same memory for ever, each time with one bulk operation.
+/// Fills the same memory without end, each time with one bulk operation.
 fn fill(bytes: usize) -> ! {
     let mut memory = vec![0_u8; bytes];
     loop {

@@ -1,4 +1,4 @@
-//! What the puppet can be told.
+//! The puppet's commands.
 
 use std::{fmt::Debug, hint::black_box, io::Write, net::TcpStream};
 
@@ -14,7 +14,7 @@ use weir_sdk::raw::{
 
 use crate::{HEARD, files};
 
-/// Runs a command line; its last word takes all that is left of the line.
+/// Runs a command line. Its last word takes the rest of the line.
 pub(crate) fn run(line: &str) -> Result<String, String> {
     let (command, rest) = word(line);
     match command {
@@ -89,14 +89,14 @@ fn call(rest: &str) -> Result<String, String> {
     answer.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(text)
 }
 
-/// The same without waiting: the response is then among what was heard.
+/// The same without waiting. The response is then in `HEARD`.
 fn send(rest: &str) -> Result<String, String> {
     let (target, payload) = open(rest)?;
     shown(requests::send(target, payload.as_bytes(), PATIENT))
 }
 
-/// `hoard CONTRACT OPERATION`: sends until it is refused, lets all of it time out, gives up on it, and
-/// sends again; how often it was not refused.
+/// `hoard CONTRACT OPERATION`: sends until it is refused, lets all requests time out, cancels them, and sends
+/// again. Returns the number of sent requests.
 fn hoard(rest: &str) -> Result<String, String> {
     let (target, payload) = open(rest)?;
     let options = requests::Options { timeout_ms: Some(1), parent: None };
@@ -105,7 +105,7 @@ fn hoard(rest: &str) -> Result<String, String> {
         let round: Vec<u64> =
             std::iter::from_fn(|| requests::send(target, payload.as_bytes(), options).ok()).collect();
         sent += round.len();
-        // A call that times out later than they do: by then they have.
+        // A call that times out after they have.
         let later = requests::Options { timeout_ms: Some(50), parent: None };
         drop(requests::call(target, payload.as_bytes(), later));
         round.into_iter().for_each(requests::cancel);
@@ -116,12 +116,12 @@ fn hoard(rest: &str) -> Result<String, String> {
 fn open(rest: &str) -> Result<(u32, &str), String> {
     let (contract, rest) = word(rest);
     let (operation, payload) = word(rest);
-    // `contract/provider` names who is to answer.
+    // `contract/provider` names the provider.
     let (contract, provider) = contract.split_once('/').map_or((contract, None), |(c, p)| (c, Some(p)));
     Ok((requests::open(contract, operation, provider).map_err(text)?, payload))
 }
 
-/// `take QUEUE one-by-one`, or `take QUEUE N` for so many; what comes is then among what was heard.
+/// `take QUEUE one-by-one`, or `take QUEUE N` for this many. The jobs are then in `HEARD`.
 fn take(rest: &str) -> Result<String, String> {
     let (queue, how) = word(rest);
     let how = match how {
@@ -139,12 +139,10 @@ fn spin() -> ! {
     }
 }
 
-/// A few instructions, `times` times.
 fn burn(times: u64) -> u64 {
     (0..times).fold(0, |sum, number| black_box(sum ^ number))
 }
 
-/// Calls as deep as `depth`.
 #[inline(never)]
 fn nest(depth: u64) -> u64 {
     if depth == 0 { 0 } else { black_box(nest(black_box(depth - 1))) + 1 }
@@ -155,20 +153,20 @@ pub(crate) fn trap() -> ! {
     std::process::abort()
 }
 
-/// Calls the host at every depth, the deepest included: as `call` does, if it says whom. Its frames are in
-/// the machine's stack alone: the one in linear memory is smaller.
+/// Calls the host at every depth: `call` with a target, else something cheaper. Its frames are only on the
+/// machine's stack, because the stack in linear memory is smaller.
 #[expect(unconditional_recursion, reason = "that is what is tried")]
-fn recurse(whom: &str, depth: u64) -> u64 {
-    ask(whom);
-    recurse(whom, depth + 1).rotate_left(3) ^ depth
+fn recurse(target: &str, depth: u64) -> u64 {
+    ask(target);
+    recurse(target, depth + 1).rotate_left(3) ^ depth
 }
 
 #[inline(never)]
-fn ask(whom: &str) {
-    if whom.is_empty() {
+fn ask(target: &str) {
+    if target.is_empty() {
         lifecycle::ready();
     } else {
-        black_box(call(whom).is_ok());
+        black_box(call(target).is_ok());
     }
 }
 

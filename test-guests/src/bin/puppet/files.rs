@@ -1,4 +1,4 @@
-//! What the puppet can be told to do with files.
+//! The puppet's commands for files.
 
 use std::{
     fs::{self, File},
@@ -8,14 +8,13 @@ use std::{
 use test_guests::words::{number, word};
 use weir_sdk::FileWriter;
 
-/// Runs `command`, if it is one of these.
 pub(crate) fn run(command: &str, rest: &str) -> Option<Result<String, String>> {
     let (path, more) = word(rest);
     let outcome = match command {
         "read" => fs::read_to_string(rest),
         "write" => none(fs::write(path, more)),
         "append" => none(append(path, more)),
-        // `fill PATH N` appends so many bytes.
+        // `fill PATH N` appends N bytes.
         "fill" => match number(more) {
             Ok(bytes) => none(append(path, &"x".repeat(usize::try_from(bytes).unwrap_or_default()))),
             Err(error) => return Some(Err(error)),

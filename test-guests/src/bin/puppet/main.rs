@@ -1,16 +1,15 @@
-//! An extension on strings: it serves one operation, `run`, whose payload is a command line, and
-//! answers with what came of it. What it does before it is ready and how it receives stands in its
-//! `config`:
+//! An extension on strings. It serves one operation, `run`: the payload is a command line, the answer its
+//! result. Its `config` sets how it starts, stops and receives:
 //!
 //! | key | meaning |
 //! | --- | --- |
-//! | `contract` | what it serves; `puppet@1` where it is left out |
+//! | `contract` | the contract that it serves; default: `puppet@1` |
 //! | `start` | a command that runs before it is ready; an error ends it |
-//! | `stop` | a command that runs when it is told to stop |
+//! | `stop` | a command that runs at stop |
 //! | `receive` | `in-order` or `any-order`: it takes batches |
 //!
-//! Where the payload of an event, a job or a response is `trap`, it traps; where that of the first two is `poll`, it says whether a pollable
-//! of the inbox is ready before the next receive.
+//! It traps if the payload of an event, a job or a response is `trap`. If that of an event or a job is
+//! `poll`, it says whether a pollable of the inbox is ready before the next receive.
 
 mod commands;
 mod files;
@@ -25,7 +24,7 @@ use weir_sdk::raw::{
 };
 
 thread_local! {
-    /// What came as events, jobs and responses, one line each.
+    /// Events, jobs and responses, one line each.
     static HEARD: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -82,7 +81,7 @@ fn handle(message: Message) {
             let outcome = commands::run(&command);
             let answer = outcome.as_ref().map(String::as_bytes).map_err(refused);
             if let Err(error) = channel::respond(request.id, answer.as_ref().map(|bytes| *bytes)) {
-                // Too large, or answered by the command itself: what is too large can be answered otherwise.
+                // Too large, or answered by the command itself. In the first case another answer can follow.
                 let text = format!("{error:?}");
                 if channel::respond(request.id, Err(&refused(&text))).is_err() {
                     HEARD.with_borrow_mut(|heard| heard.push(text));
@@ -115,7 +114,7 @@ fn hear(what: String, payload: &[u8]) {
     HEARD.with_borrow_mut(|heard| heard.push(format!("{what} {payload}{ready}")));
 }
 
-/// Whether a pollable says within a second that a receive would not wait.
+/// Whether a pollable is ready within a second.
 fn is_inbox_ready() -> bool {
     let (inbox, timer) = (channel::subscribe_inbox(), subscribe_duration(1_000_000_000));
     poll(&[&inbox, &timer]).contains(&0)

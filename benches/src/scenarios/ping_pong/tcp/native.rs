@@ -1,4 +1,4 @@
-//! The echo that everybody connects to, and native tasks that do, each on a thread of its own.
+//! The common echo server, and native tasks that connect to it, each on its own thread.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -10,7 +10,7 @@ use tokio::{
 
 use crate::scenarios::tasks::Worker;
 
-/// A thread that says to everybody what they said.
+/// A thread that echoes to every connection.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) address: SocketAddr,
@@ -24,7 +24,7 @@ impl Server {
         let address = listener.local_addr()?;
         worker.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                // It ends with its connection, and there are as many as this program makes.
+                // It ends with its connection. This program makes a fixed number.
                 let _echo = tokio::spawn(echo(stream));
             }
         });
@@ -44,7 +44,6 @@ async fn echo(mut stream: TcpStream) -> Result<()> {
     }
 }
 
-/// A thread with connections.
 #[derive(Debug)]
 pub(super) struct Native {
     worker: Worker,
@@ -66,7 +65,7 @@ impl Native {
         Ok(Self { worker, connections })
     }
 
-    /// One byte there and back as often over each of so many connections, which have a task each.
+    /// Exchanges one byte over each of this many connections, with a task each.
     pub(super) fn exchange(&mut self, connections: u32, exchanges: u32) -> Result<()> {
         let number = usize::try_from(connections)?;
         ensure!(self.connections.len() >= number, "there are too few connections");

@@ -1,0 +1,90 @@
+//! Plain English, from the first page to the last comment: short sentences, things by their names, links that lead
+//! somewhere, and code that says its language.
+
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod comments;
+mod page;
+mod rules;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use crate::{comments::Vague, page::Page};
+
+/// Beside all of `docs/`.
+const PAGES: [&str; 4] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "guest-sdk/README.md"];
+
+/// Folders with the comments that are counted.
+const SOURCES: [&str; 3] = ["host", "cli", "guest-sdk"];
+
+/// Vague words in comments of `SOURCES`: a few name persons.
+const VAGUE_MAX: usize = 39;
+
+/// Written by `wit-bindgen`.
+const GENERATED: &str = "guest-sdk/src/bindings.rs";
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// Files below a folder, by their paths from the root of the repository.
+fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
+    let (mut found, mut open) = (Vec::new(), vec![root().join(folder)]);
+    while let Some(path) = open.pop() {
+        if path.is_dir() && path.file_name().unwrap() != "target" {
+            open.extend(fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if path.extension().is_some_and(|found| found == extension) {
+            found.push(path.strip_prefix(root()).unwrap().to_owned());
+        }
+    }
+    found.sort();
+    found
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// Fails with what breaks a rule on any page.
+fn check(rule: impl Fn(&Page) -> Vec<String>) {
+    let pages: Vec<_> = PAGES.map(PathBuf::from).into_iter().chain(files("docs", "md")).collect();
+    assert!(pages.len() > 30, "only {} pages were found", pages.len());
+    let faults: Vec<_> = pages.iter().flat_map(|path| rule(&Page::parse(path, &text(path)))).collect();
+    assert!(faults.is_empty(), "{} to mend:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+fn sentences_are_short() {
+    check(rules::sentence_lengths);
+}
+
+#[test]
+fn pages_name_the_thing_that_is_meant() {
+    check(rules::vague_words);
+}
+
+#[test]
+fn links_lead_to_a_file_and_a_heading() {
+    check(|page| rules::links(page, root()));
+}
+
+#[test]
+fn blocks_of_code_say_their_language_and_parse_in_it() {
+    check(rules::code_blocks);
+}
+
+#[test]
+fn comments_name_the_thing_that_is_meant() {
+    let sources: Vec<_> = SOURCES.iter().flat_map(|folder| files(folder, "rs")).collect();
+    assert!(sources.len() > 200, "only {} sources were found", sources.len());
+    let ours = sources.iter().filter(|path| *path != Path::new(GENERATED));
+    let found: Vec<_> = ours.flat_map(|path| comments::vague_words(path, &text(path))).collect();
+    let lines = found.iter().map(|Vague { path, line, word, comment }| {
+        format!("\n{}:{line}: “{word}”: name the thing that is meant in “{comment}”", path.display())
+    });
+    let lines: String = lines.collect();
+    assert!(found.len() <= VAGUE_MAX, "{} of {VAGUE_MAX} vague words in comments:{lines}", found.len());
+}
