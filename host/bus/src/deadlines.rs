@@ -75,13 +75,12 @@ enum Due {
 }
 
 impl Deadlines {
-    pub(crate) fn register(&self, waiter: Waiter) -> Arc<Waiter> {
-        let waiter = Arc::new(waiter);
+    pub(crate) fn register(&self, waiter: &Arc<Waiter>) {
         let mut queue = self.queue();
         if queue.closed {
             drop(queue);
             waiter.complete(Err(Error::PeerGone));
-            return waiter;
+            return;
         }
         // Two for each one added, so that they become fewer.
         let ended = [queue.pop_ended(), queue.pop_ended()];
@@ -90,7 +89,6 @@ impl Deadlines {
         self.arm(queue, waiter.term().deadline);
         // Outside the lock: dropping a waiter may end others.
         drop((ended, others));
-        waiter
     }
 
     /// Expires the room at this deadline, unless that is forgotten before.

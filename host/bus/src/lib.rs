@@ -29,7 +29,7 @@ pub use self::{
         Bus,
         jobs::Putting,
         publish::Publishing,
-        requests::{PendingCall, Sending, Target},
+        requests::{PendingCall, Sending, SentCall, Target},
     },
     id::{MessageId, OperationId, PeerId, ReaderId},
     inbox::{Filling, Inbox, InboxLimits, LaneSettings, LaneStats, Seat, TakeOptions, Taken},

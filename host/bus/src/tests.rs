@@ -91,7 +91,8 @@ impl TestBus {
     fn call(&self, caller: &Arc<Peer>, contract: &str, payload: &'static str) -> Result<PendingCall, Error> {
         let mut target = self.bus.open(caller, contract, "do", None)?;
         let deadline = self.bus.term(&target, None, None);
-        self.bus.call(caller, &mut target, payload.into(), deadline, false)
+        let sent = self.bus.call(caller, &mut target, payload.into(), deadline, false)?;
+        Ok(self.bus.watch(sent))
     }
 
     fn send(&self, caller: &Arc<Peer>, contract: &str, payload: &'static str) -> Result<Arc<Waiter>, Error> {

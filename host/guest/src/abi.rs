@@ -220,9 +220,11 @@ impl From<weir_bus::Error> for Error {
 
 /// In whole milliseconds, at least 1 while any time is left.
 pub(super) fn milliseconds(duration: Duration) -> u32 {
-    u32::try_from(duration.as_micros().div_ceil(1000)).unwrap_or(u32::MAX)
+    let parts = u64::from(duration.subsec_nanos().div_ceil(1_000_000));
+    u32::try_from(duration.as_secs().saturating_mul(1000).saturating_add(parts)).unwrap_or(u32::MAX)
 }
 
 pub(super) fn microseconds(duration: Duration) -> u32 {
-    u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
+    let parts = u64::from(duration.subsec_micros());
+    u32::try_from(duration.as_secs().saturating_mul(1_000_000).saturating_add(parts)).unwrap_or(u32::MAX)
 }

@@ -58,15 +58,20 @@ impl Delivery {
         }
     }
 
-    /// The next message, without waiting; `Some(None)` is stop.
-    pub(super) fn take(&mut self, task: Option<&Waker>, meter: &Meter) -> Option<Option<abi::Message>> {
+    /// Puts the next message into `next`, without waiting; returns how many messages it was: 0 is stop.
+    pub(super) fn take(
+        &mut self,
+        task: Option<&Waker>,
+        meter: &Meter,
+        next: &mut Option<abi::Message>,
+    ) -> Option<usize> {
         self.begin_receive(false);
-        let next = self.take_one(task, meter);
+        let found = self.take_one(task, meter, next);
         self.jobs.end_receive();
-        match next {
-            Found::Stop => Some(None),
+        match found {
+            Found::Stop => Some(0),
             Found::Empty => None,
-            Found::Message(message) => Some(Some(message)),
+            Found::Message => Some(1),
         }
     }
 
@@ -99,11 +104,11 @@ impl Delivery {
     ) -> Option<Vec<abi::OnePiece<abi::Message>>> {
         self.begin_receive(order == abi::BatchOrder::InOrder);
         let mut batch = Vec::new();
-        let mut is_stop = false;
+        let (mut next, mut is_stop) = (None, false);
         // A stop ends a batch; the next receive says it.
         while batch.len() < max && (batch.is_empty() || !self.peer.is_stopping()) {
-            match self.take_one(task.filter(|_| batch.is_empty()), meter) {
-                Found::Message(message) => batch.push(abi::OnePiece(message)),
+            match self.take_one(task.filter(|_| batch.is_empty()), meter, &mut next) {
+                Found::Message => batch.extend(next.take().map(abi::OnePiece)),
                 end => {
                     is_stop = matches!(end, Found::Stop);
                     break;
@@ -190,52 +195,69 @@ impl Delivery {
         self.jobs.begin_receive();
     }
 
-    fn take_one(&mut self, task: Option<&Waker>, meter: &Meter) -> Found {
+    fn take_one(&mut self, task: Option<&Waker>, meter: &Meter, to: &mut Option<abi::Message>) -> Found {
         if self.in_hand.is_full() && self.peer.take_abandoned_in_hand() {
             self.in_hand.forget_abandoned();
             self.show_in_flight();
         }
         // Said each time: the inbox forgets it when a caller gives up.
         let look = TakeOptions { events: true, hold: Some(self.in_hand.is_full()), task };
-        if self.jobs.takes { self.take_one_or_job(look, meter) } else { self.take_from_inbox(&look, meter) }
+        match self.jobs.takes {
+            true => self.take_one_or_job(look, meter, to),
+            false => self.take_from_inbox(&look, meter, to),
+        }
     }
 
     // Out of line: an extension that finds nothing uses mostly the stack reserved for these.
     #[inline(never)]
-    fn take_from_inbox(&mut self, look: &TakeOptions<'_>, meter: &Meter) -> Found {
+    fn take_from_inbox(
+        &mut self,
+        look: &TakeOptions<'_>,
+        meter: &Meter,
+        to: &mut Option<abi::Message>,
+    ) -> Found {
         let taken = self.peer.take_with(look);
-        self.next(taken, meter)
+        self.next(taken, meter, to)
     }
 
     #[inline(never)]
-    fn take_one_or_job(&mut self, look: TakeOptions<'_>, meter: &Meter) -> Found {
+    fn take_one_or_job(
+        &mut self,
+        look: TakeOptions<'_>,
+        meter: &Meter,
+        to: &mut Option<abi::Message>,
+    ) -> Found {
         let jobs_first = self.is_turn_of_jobs;
         match self.peer.take_with(&TakeOptions { events: !jobs_first, ..look }) {
             Taken::Empty => {}
             Taken::Message(event @ Incoming::Event(_)) => {
                 self.is_turn_of_jobs = true;
-                return self.next(Taken::Message(event), meter);
+                return self.next(Taken::Message(event), meter, to);
             }
-            taken => return self.next(taken, meter),
+            taken => return self.next(taken, meter, to),
         }
         if let Some((job, sender)) = self.jobs.next() {
             self.in_hand.pass_job(MessageId(job.id));
             self.is_turn_of_jobs = false;
             self.met.insert(sender);
-            return Found::Message(abi::Message::Job(job));
+            *to = Some(abi::Message::Job(job));
+            return Found::Message;
         }
         if !jobs_first {
             return Found::Empty;
         }
         let taken = self.peer.take_with(&look);
-        self.next(taken, meter)
+        self.next(taken, meter, to)
     }
 
-    fn next(&mut self, taken: Taken, meter: &Meter) -> Found {
+    fn next(&mut self, taken: Taken, meter: &Meter, to: &mut Option<abi::Message>) -> Found {
         match taken {
             Taken::Stop => Found::Stop,
             Taken::Empty => Found::Empty,
-            Taken::Message(message) => Found::Message(self.delivered(message, meter)),
+            Taken::Message(message) => {
+                *to = Some(self.delivered(message, meter));
+                Found::Message
+            }
         }
     }
 
@@ -286,7 +308,7 @@ impl Delivery {
 enum Found {
     Stop,
     Empty,
-    Message(abi::Message),
+    Message,
 }
 
 impl Drop for Delivery {

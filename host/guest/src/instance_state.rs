@@ -7,7 +7,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use bytes::Bytes;
 use tokio::time::Instant;
 use wasmtime_wasi::{WasiCtxView, WasiView};
-use weir_bus::{Bus, Error, Peer, PeerId, PendingCall, Putting, Sending, Target, Term};
+use weir_bus::{Bus, Error, Peer, PeerId, Putting, Sending, SentCall, Target, Term};
 use weir_config::ExtensionConfig;
 use weir_metrics::Usage;
 use weir_schedule::note_wait;
@@ -74,7 +74,7 @@ impl InstanceState {
         target: u32,
         payload: Bytes,
         options: &abi::Options,
-    ) -> Result<PendingCall, Error> {
+    ) -> Result<SentCall, Error> {
         self.send_to(target, options, |bus, peer, target, term| {
             note_wait(term.sent.into_std());
             bus.call(peer, target, payload, term, true)

@@ -64,7 +64,7 @@ impl Client {
         options: CallOptions,
     ) -> Result<Bytes, Error> {
         let mut target = self.bus.open(self.bus.main(), contract, operation, options.provider.as_deref())?;
-        answer(|| send(&self.bus, &mut target, payload.into(), options.timeout)).await
+        answer(&self.bus, || send(&self.bus, &mut target, payload.into(), options.timeout)).await
     }
 
     /// Bytes of the largest payload that the present provider accepts.

@@ -127,7 +127,7 @@ impl Bus {
         let died = |job: &QueuedJob| job.died_in.is_some() && id.is_none_or(|id| job.id == id);
         let (mut moved, mut kept, mut failed) = (0, Vec::new(), None);
         for job in queue.extract(died) {
-            let origin = job.died_in.as_ref().map_or(queue.name(), |(origin, _)| origin);
+            let origin = job.died_in.as_ref().map_or(queue.name(), |died| &died.0);
             let back = QueuedJob { deliveries: 0, died_in: None, ..job.clone() };
             let put = match self.queues.get(origin) {
                 Some(origin) => origin.put_back(back),

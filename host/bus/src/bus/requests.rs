@@ -61,6 +61,11 @@ pub struct PendingCall {
     _waits: Option<WaitGuard>,
 }
 
+/// A request that was sent. Its wait has an end once the bus [watches](Bus::watch) it. Dropped, the caller gives up.
+#[derive(Debug)]
+#[must_use = "nothing ends the wait unless the bus watches it"]
+pub struct SentCall(PendingCall);
+
 /// A request that was sent, and perhaps waits for room in the receiver's inbox.
 #[derive(Debug)]
 #[must_use = "it does not wait for room unless awaited"]
@@ -137,7 +142,7 @@ impl Bus {
         payload: Bytes,
         term: Term,
         blocking: bool,
-    ) -> Result<PendingCall, Error> {
+    ) -> Result<SentCall, Error> {
         self.follow(target)?;
         let waits = match blocking {
             true => Some(self.wait_for_answer(caller, &target.route.receiver)?),
@@ -146,7 +151,15 @@ impl Bus {
         let slot = ReplyTo::Slot(Slot::default());
         // Its wait for the answer covers the wait for room.
         let (waiter, _room) = self.submit(caller, target, payload, term, slot)?;
-        Ok(PendingCall { waiter, is_over: false, _waits: waits })
+        Ok(SentCall(PendingCall { waiter, is_over: false, _waits: waits }))
+    }
+
+    /// Ends the wait at the deadline. A request that an extension answered within the call has none to keep.
+    pub fn watch(&self, SentCall(pending): SentCall) -> PendingCall {
+        if !pending.waiter.is_done() {
+            self.deadlines.register(&pending.waiter);
+        }
+        pending
     }
 
     /// Sends a request. Its answer comes through the caller's inbox, and so does the error if it finds no room by the
@@ -222,7 +235,7 @@ impl Bus {
             true => refresh(operation, server, reader, number)?,
             false => check_phase(server)?,
         }
-        let waiter = self.deadlines.register(Waiter::new(
+        let waiter = Arc::new(Waiter::new(
             self.next_message_id(),
             caller.id(),
             term,
@@ -230,6 +243,9 @@ impl Bus {
             caller.limits().message_size,
             reply_to,
         ));
+        if is_to_wait {
+            self.deadlines.register(&waiter);
+        }
         let request =
             Request { number: *number, reader: *reader, payload, responder: Responder::new(waiter.clone()) };
         let pushed = match receiver.inbox().push_request(request) {

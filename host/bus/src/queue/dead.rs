@@ -1,6 +1,6 @@
 //! Jobs that come back, and jobs that nobody finishes: where they go, and how they return.
 
-use std::{collections::VecDeque, sync::MutexGuard};
+use std::{collections::VecDeque, sync::MutexGuard, time::Instant};
 
 use super::{SharedQueue, job::QueuedJob, reader::wake, state::QueueState};
 use weir_names::Error;
@@ -13,7 +13,7 @@ impl SharedQueue {
         if !state.has_room(&job) {
             return Err(Error::Overloaded(self.name.to_string()));
         }
-        state.count_put();
+        state.count_put(Instant::now());
         let woken = state.add(job);
         drop(state);
         wake(woken);
@@ -81,7 +81,7 @@ impl SharedQueue {
         drop(state);
         self.tell(before, after);
         if let Some(dead_letter) = dead_letter {
-            job.died_in = Some((self.name.clone(), job.deliveries));
+            job.died_in = Some(Box::new((self.name.clone(), job.deliveries)));
             job.deliveries = 0;
             dead_letter.bury(job);
         }
@@ -96,7 +96,7 @@ impl SharedQueue {
             state.counts.shed += 1;
         } else {
             state.drop_oldest_for(&job);
-            state.count_put();
+            state.count_put(Instant::now());
             woken = state.add(job);
         }
         let after = state.lost();

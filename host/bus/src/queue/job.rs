@@ -23,7 +23,7 @@ pub struct QueuedJob {
     /// How often it was delivered.
     pub deliveries: u32,
     /// The queue that delivered it too often, and how often.
-    pub died_in: Option<(QueueName, u32)>,
+    pub died_in: Option<Box<(QueueName, u32)>>,
 }
 
 impl QueuedJob {

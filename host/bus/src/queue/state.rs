@@ -90,7 +90,7 @@ impl QueueState {
                 }
             }
         }
-        self.count_put();
+        self.count_put(job.at.into_std());
         Ok(self.add(job))
     }
 
@@ -139,7 +139,7 @@ impl QueueState {
             && self.has_room(job)
             && let Some((ticket, job)) = self.blocked.pop_front()
         {
-            self.count_put();
+            self.count_put(Instant::now());
             woken.extend(self.add(job));
             ticket.admit();
         }
@@ -155,9 +155,9 @@ impl QueueState {
         }
     }
 
-    pub(super) fn count_put(&mut self) {
+    pub(super) fn count_put(&mut self, at: Instant) {
         self.counts.put += 1;
-        self.put_rate.add(Instant::now(), 1);
+        self.put_rate.add(at, 1);
     }
 
     /// Whether there is room if nothing waits: jobs in hand stay.

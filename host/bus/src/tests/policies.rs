@@ -319,7 +319,7 @@ async fn a_request_that_waits_for_room_ends_at_its_deadline_or_with_its_receiver
     let mut target = bus.open(bus.main(), "c@1", "do", None).unwrap();
     let deadline = Instant::now() + Duration::from_millis(30);
     let term = Term { sent: Instant::now(), deadline };
-    let parked = bus.bus.call(bus.main(), &mut target, "".into(), term, false).unwrap();
+    let parked = bus.bus.watch(bus.bus.call(bus.main(), &mut target, "".into(), term, false).unwrap());
     assert_eq!(parked.answer().await, Err(Error::Timeout));
     assert_eq!(Instant::now(), deadline);
     let parked = bus.call(bus.main(), "c@1", "").unwrap();

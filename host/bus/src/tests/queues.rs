@@ -79,7 +79,7 @@ async fn a_job_goes_to_another_until_it_was_delivered_too_often_and_then_to_the_
     good.done();
     let dead = bus.queue("dead").unwrap();
     let letters = dead.jobs(10);
-    assert_eq!(letters[0].died_in, Some(("q".parse().unwrap(), 3)));
+    assert_eq!(letters[0].died_in.as_deref(), Some(&("q".parse().unwrap(), 3)));
     let counts = queue.stats().counts;
     assert_eq!((counts.put, counts.delivered, counts.done, counts.returned, counts.dead), (2, 4, 1, 3, 1));
     assert_eq!((queue.stats().bytes, queue.stats().in_hand), (0, 0));

@@ -48,7 +48,7 @@ async fn call_all(bus: Arc<TestBus>, caller: u64, heard: Arc<AtomicUsize>) {
         let id = caller * CALLS + number;
         let payload = Bytes::copy_from_slice(&id.to_be_bytes());
         let call = match bus.bus.call(main, &mut target, payload.clone(), deadline, false) {
-            Ok(call) => call,
+            Ok(call) => bus.bus.watch(call),
             Err(Error::NoProvider(_) | Error::Overloaded(_) | Error::Invalid(_)) => {
                 tokio::task::yield_now().await;
                 continue;

@@ -82,8 +82,13 @@ impl InHand {
             self.batch.push_back(Reached::Request(responder.id()));
         }
         let kept = self.in_order.then(|| payload.clone());
-        if let Err(place) = place(&self.requests, responder.id()) {
-            self.requests.insert(place, HeldRequest { responder, payload: kept });
+        match place(&self.requests, responder.id()) {
+            // Nearly always.
+            Err(place) if place == self.requests.len() => {
+                self.requests.push_back(HeldRequest { responder, payload: kept });
+            }
+            Err(place) => self.requests.insert(place, HeldRequest { responder, payload: kept }),
+            Ok(_) => {}
         }
         payload
     }
@@ -107,8 +112,11 @@ impl InHand {
     /// Takes a request out to answer it; also whether there was no room for another until now.
     pub(super) fn take(&mut self, id: MessageId) -> Option<(Responder, bool)> {
         let was_full = self.requests.len() >= self.max;
-        let place = place(&self.requests, id).ok()?;
-        Some((self.requests.remove(place)?.responder, was_full))
+        let held = match place(&self.requests, id).ok()? {
+            0 => self.requests.pop_front(),
+            place => self.requests.remove(place),
+        };
+        Some((held?.responder, was_full))
     }
 
     pub(super) fn deadline_of(&self, id: MessageId) -> Option<Instant> {

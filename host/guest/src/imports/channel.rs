@@ -162,8 +162,7 @@ fn respond_and_receive(
 }
 
 fn take_next(state: &mut InstanceState, task: Option<&Waker>, next: &mut Received) -> Option<usize> {
-    *next = state.delivery.take(task, &state.sandbox.meter)?;
-    Some(usize::from(next.is_some()))
+    state.delivery.take(task, &state.sandbox.meter, next)
 }
 
 /// A guest that looks for messages is ready, unless it has said otherwise.

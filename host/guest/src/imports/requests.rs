@@ -37,12 +37,15 @@ fn call(
 ) -> Async<'_, OnePiece<Fallible<Bytes>>> {
     Box::new(async move {
         let payload = take(&mut store, &payload, 0)?;
-        let (pending, others_ran) = switch(|| store.data_mut().call(target, payload, &options));
+        let (sent, others_ran) = switch(|| store.data_mut().call(target, payload, &options));
         if let Some(until) = others_ran {
             store.data().sandbox.meter.go_on(until);
         }
-        let answer = match pending {
-            Ok(pending) => pending.answer().await,
+        let answer = match sent {
+            Ok(sent) => {
+                let pending = store.data().bus.watch(sent);
+                pending.answer().await
+            }
             Err(error) => Err(error),
         };
         if let Ok(payload) = &answer {

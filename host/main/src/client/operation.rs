@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use tokio::task::coop::cooperative;
-use weir_bus::{Bus, Error, PendingCall, Target};
+use weir_bus::{Bus, Error, SentCall, Target};
 use weir_schedule::{note_wait, switch};
 
 /// An operation, looked up once. Threads may share it; those that call often should each clone it.
@@ -35,7 +35,7 @@ impl ClientOperation {
     ///
     /// As [`Client::call`](crate::Client::call).
     pub async fn call(&self, payload: impl Into<Bytes>) -> Result<Bytes, Error> {
-        answer(|| send(&self.bus, &mut self.target(), payload.into(), None)).await
+        answer(&self.bus, || send(&self.bus, &mut self.target(), payload.into(), None)).await
     }
 
     /// [`call`](Self::call), waiting at most `timeout` for the answer.
@@ -44,7 +44,7 @@ impl ClientOperation {
     ///
     /// As [`call`](Self::call).
     pub async fn call_within(&self, timeout: Duration, payload: impl Into<Bytes>) -> Result<Bytes, Error> {
-        answer(|| send(&self.bus, &mut self.target(), payload.into(), Some(timeout))).await
+        answer(&self.bus, || send(&self.bus, &mut self.target(), payload.into(), Some(timeout))).await
     }
 
     fn target(&self) -> MutexGuard<'_, Target> {
@@ -57,15 +57,19 @@ pub(super) fn send(
     target: &mut Target,
     payload: Bytes,
     timeout: Option<Duration>,
-) -> Result<PendingCall, Error> {
+) -> Result<SentCall, Error> {
     let term = bus.term(target, timeout, None);
     note_wait(term.sent.into_std());
     bus.call(bus.main(), target, payload, term, false)
 }
 
 /// Sends, lets the called extension run, and waits for its answer.
-pub(super) async fn answer(send: impl FnOnce() -> Result<PendingCall, Error>) -> Result<Bytes, Error> {
-    let (pending, _) = switch(send);
-    // Answers that come at once must not keep the thread.
-    cooperative(pending?.answer()).await
+pub(super) async fn answer(
+    bus: &Bus,
+    send: impl FnOnce() -> Result<SentCall, Error>,
+) -> Result<Bytes, Error> {
+    let (sent, _) = switch(send);
+    let pending = bus.watch(sent?);
+    // An answer that is there at once must not keep others from the thread for ever.
+    cooperative(pending.answer()).await
 }

@@ -96,7 +96,9 @@ impl Queue {
     /// Waits for a job. None once Main has ended, or the queue is empty and no longer configured. Dropping the future
     /// loses no job.
     pub async fn take(&mut self) -> Option<Job> {
-        self.join();
+        if let Some(job) = self.try_take() {
+            return Some(job);
+        }
         let Self { queue, reader, waker, .. } = &*self;
         let _leaves = Leaves { queue, reader };
         let taken = poll_fn(|context| {
