@@ -239,8 +239,10 @@ pub(super) fn charge_fuel<G: Metered>(store: &mut StoreContextMut<'_, G>, work: 
 
 /// Takes the host's work out of the Store. With no fuel left, the guest traps when it goes on.
 fn collect<G: Metered>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<()> {
-    let work = std::mem::take(&mut store.data_mut().meter_mut().owed);
     let left = store.get_fuel()?;
+    let meter = store.data_mut().meter_mut();
+    meter.show(left);
+    let work = std::mem::take(&mut meter.owed);
     set(store, left, left.saturating_sub(work), work)
 }
 
@@ -282,7 +284,6 @@ fn set<G: Metered>(
     } else {
         meter.activity.elapsed()
     };
-    meter.show(left);
     let fuel = meter.slice.go_on(left, new, work, elapsed)?;
     apply(store, fuel)
 }

@@ -176,6 +176,12 @@ impl Lanes {
 
 /// Wakes all readers, after letting the lock go.
 pub(super) fn wake(mut lanes: MutexGuard<'_, Lanes>) {
+    // Nearly always there is one.
+    if let [only] = lanes.readers.as_mut_slice() {
+        let task = only.task.take();
+        drop(lanes);
+        return task.into_iter().for_each(Waker::wake);
+    }
     let waiting = lanes.waiting();
     drop(lanes);
     waiting.wake();
