@@ -117,7 +117,10 @@ fn errors() -> Vec<Error> {
 }
 
 /// Both ways leave the same in memory.
-fn assert_same<T: Words + std::fmt::Debug + 'static>(result: &str, make: impl Fn() -> T + Copy + Send + Sync + 'static) {
+fn assert_same<T: Words + std::fmt::Debug + 'static>(
+    result: &str,
+    make: impl Fn() -> T + Copy + Send + Sync + 'static,
+) {
     let plain = memory(result, make);
     assert!(plain.iter().any(|byte| *byte != 0));
     assert!(memory(result, move || OnePiece(make())) == plain, "{:?}", make());
@@ -129,7 +132,8 @@ fn a_message_in_one_piece_is_what_wasmtime_makes_of_it() {
         let message = move || messages().swap_remove(place);
         assert_same("(option $message)", move || Some(message()));
         assert_same("(result (option $message) (error $error))", move || Ok::<_, Error>(Some(message())));
-        let plain = memory("(result (list $message) (error $error))", move || Ok::<_, Error>(vec![message()]));
+        let plain =
+            memory("(result (list $message) (error $error))", move || Ok::<_, Error>(vec![message()]));
         let pieces = move || Ok::<_, Error>(vec![OnePiece(message())]);
         assert!(memory("(result (list $message) (error $error))", pieces) == plain, "{:?}", message());
     }
