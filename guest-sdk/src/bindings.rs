@@ -416,7 +416,7 @@ pub mod weir {
                 /// The operator did not grant it. The text names what was asked for, and the key of the
                 /// operator's file that would grant it.
                 PermissionDenied(_rt::String),
-                /// No extension is configured to fulfil this contract. The text names it.
+                /// Nothing is configured to fulfil this contract. The text names it.
                 UnknownContract(_rt::String),
                 /// The owner of the contract is stopped or has failed. Or a targeted event names an extension that
                 /// does not run or has not subscribed. The text names the contract or the extension.
@@ -435,7 +435,7 @@ pub mod weir {
                 Trapped,
                 /// This extension reached a limit of its own.
                 LimitExceeded(Limit),
-                /// Waiting would never end. The names are those of the extensions that wait for each other, by
+                /// Waiting would never end. The names are those of the peers that wait for each other, by
                 /// calls or for room in an inbox: from the caller round to the caller again.
                 WouldDeadlock(_rt::Vec<_rt::String>),
                 /// The payload is larger than the sender or the receiver may handle.
@@ -4650,7 +4650,7 @@ pub mod weir {
         /// end, for one or more.
         ///
         /// The operator sets for each subscription how many events may wait, and what a full subscription
-        /// does: lose its oldest events, lose the new one, refuse it with an error for the publisher, or let the
+        /// does: lose its oldest events, lose the new one, refuse it and tell the publisher, or let the
         /// publisher wait.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
         pub mod events {

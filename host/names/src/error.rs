@@ -12,7 +12,7 @@ pub enum Error {
     /// The operator did not grant this. Names the missing grant and its key.
     #[error("permission denied: {0}")]
     PermissionDenied(String),
-    /// No extension is configured to fulfil this contract.
+    /// Nothing is configured to fulfil this contract.
     #[error("unknown contract `{0}`")]
     UnknownContract(String),
     /// The owner is stopped or has failed, or a targeted event has no subscriber.
