@@ -121,7 +121,7 @@ impl QueueState {
     pub(super) fn take_for(&mut self, reader: &JobReader) -> Option<HandedJob> {
         let at = self.waiting.iter().position(|job| reader.fits(job))?;
         let permit = reader.permit()?;
-        let job = self.waiting.remove(at)?;
+        let job = if at == 0 { self.waiting.pop_front() } else { self.waiting.remove(at) }?;
         self.most = self.most.max(reader.count_one(self.most));
         self.hold(&job);
         Some(HandedJob(job, permit))
