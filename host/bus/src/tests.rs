@@ -91,8 +91,19 @@ impl TestBus {
     fn call(&self, caller: &Arc<Peer>, contract: &str, payload: &'static str) -> Result<PendingCall, Error> {
         let mut target = self.bus.open(caller, contract, "do", None)?;
         let deadline = self.bus.term(&target, None, None);
-        let sent = self.bus.call(caller, &mut target, payload.into(), deadline, false)?;
-        Ok(self.bus.watch(sent))
+        self.call_to(caller, &mut target, payload.into(), deadline, false)
+    }
+
+    /// Calls an operation and keeps to the deadline.
+    fn call_to(
+        &self,
+        caller: &Arc<Peer>,
+        target: &mut Target,
+        payload: Bytes,
+        term: Term,
+        blocking: bool,
+    ) -> Result<PendingCall, Error> {
+        Ok(self.bus.watch(self.bus.call(caller, target, payload, term, blocking)?))
     }
 
     fn send(&self, caller: &Arc<Peer>, contract: &str, payload: &'static str) -> Result<Arc<Waiter>, Error> {

@@ -73,7 +73,7 @@ async fn life(bus: &TestBus, caller: &Arc<Peer>, provider: &Arc<Peer>, way: Way,
         let payload = counted(held);
         match way {
             Way::Call => {
-                let call = bus.bus.call(caller, &mut target, payload, deadline, true).unwrap();
+                let call = bus.call_to(caller, &mut target, payload, deadline, true).unwrap();
                 step().await;
                 call.answer().await.unwrap();
             }

@@ -6,7 +6,7 @@ use super::*;
 fn blocking(bus: &TestBus, caller: &Arc<Peer>, contract: &str) -> Result<PendingCall, Error> {
     let mut target = bus.open(caller, contract, "do", None)?;
     let deadline = bus.term(&target, None, None);
-    Ok(bus.bus.watch(bus.bus.call(caller, &mut target, Bytes::new(), deadline, true)?))
+    bus.call_to(caller, &mut target, Bytes::new(), deadline, true)
 }
 
 fn circle(names: &[&str]) -> Error {

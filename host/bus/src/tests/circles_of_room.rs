@@ -38,7 +38,7 @@ async fn who_has_made_room_is_not_waited_for_any_more() {
     take_event(quick.inbox());
     let mut target = bus.open(&quick, "p@1", "do", None).unwrap();
     let deadline = bus.term(&target, None, None);
-    let call = bus.bus.call(&quick, &mut target, Bytes::new(), deadline, true).map(drop);
+    let call = bus.call_to(&quick, &mut target, Bytes::new(), deadline, true).map(drop);
     drop(waits);
     assert_eq!(call, Ok(()), "`p` waits for `slow` alone, which waits for nobody");
 }

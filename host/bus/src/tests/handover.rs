@@ -212,8 +212,8 @@ async fn an_operation_that_was_looked_up_follows_its_contract_to_another_owner()
     let swapped = second.renewed(LIMITS, access(&["a@1"], ">"));
     bus.hand_over(&swapped, true);
     start(&swapped, &["a@1"]);
-    let call = |target: &mut Target| bus.bus.call(&client, target, "".into(), deadline, false);
-    let pending = bus.bus.watch(call(&mut target).unwrap());
+    let call = |target: &mut Target| bus.call_to(&client, target, "".into(), deadline, false);
+    let pending = call(&mut target).unwrap();
     assert!(matches!(first.take(), Taken::Empty));
     take_request(&swapped).responder.give(ok("by the second"));
     assert_eq!(pending.answer().await, ok("by the second"));

@@ -123,11 +123,9 @@ impl World {
         let now = Instant::now();
         let term = Term { sent: now, deadline: now + Duration::from_millis(ms) };
         let sent = match slot {
-            true => self
-                .bus
-                .bus
-                .call(caller, &mut target, payload, term, false)
-                .map(|call| Real::Slot(Some(call))),
+            true => {
+                self.bus.call_to(caller, &mut target, payload, term, false).map(|call| Real::Slot(Some(call)))
+            }
             false => {
                 self.bus.bus.send(caller, &mut target, payload, term).map(|(waiter, _)| Real::Lane(waiter))
             }

@@ -197,7 +197,7 @@ async fn a_call_and_a_block_route_that_face_each_other_are_a_cycle_too() {
     let call = |caller: &Arc<Peer>, contract: &str| {
         let mut target = bus.open(caller, contract, "do", None).unwrap();
         let deadline = bus.term(&target, None, None);
-        bus.bus.call(caller, &mut target, Bytes::new(), deadline, true).unwrap()
+        bus.call_to(caller, &mut target, Bytes::new(), deadline, true).unwrap()
     };
     let _waits = (call(&a, "b@1"), call(&b, "c@1"));
     let refused = bus.bus.publish(&c, None, "t", "".into(), (None, None)).unwrap_err();
@@ -293,7 +293,7 @@ async fn a_request_that_finds_the_inbox_full_waits_where_the_operator_has_sender
     tokio::task::yield_now().await;
     assert!(!sending.is_finished());
     let mut back = bus.open(&provider, "a@1", "do", None).unwrap();
-    let refused = bus.bus.call(&provider, &mut back, Bytes::new(), deadline, true).unwrap_err();
+    let refused = bus.call_to(&provider, &mut back, Bytes::new(), deadline, true).unwrap_err();
     assert_eq!(refused, Error::WouldDeadlock(["p", "a", "p"].map(ToOwned::to_owned).to_vec()));
     for payload in ["1", "1", "1", "1", "1", "1", "1", "1", "2", "3"] {
         let request = take_request(&provider);
@@ -319,7 +319,7 @@ async fn a_request_that_waits_for_room_ends_at_its_deadline_or_with_its_receiver
     let mut target = bus.open(bus.main(), "c@1", "do", None).unwrap();
     let deadline = Instant::now() + Duration::from_millis(30);
     let term = Term { sent: Instant::now(), deadline };
-    let parked = bus.bus.watch(bus.bus.call(bus.main(), &mut target, "".into(), term, false).unwrap());
+    let parked = bus.call_to(bus.main(), &mut target, "".into(), term, false).unwrap();
     assert_eq!(parked.answer().await, Err(Error::Timeout));
     assert_eq!(Instant::now(), deadline);
     let parked = bus.call(bus.main(), "c@1", "").unwrap();

@@ -71,7 +71,7 @@ async fn what_waits_for_one_that_is_gone_ends_at_its_own_deadline_and_not_later(
     let waits = [1, 3].map(|seconds| {
         let mut target = bus.open(&caller, "c@1", "do", None).unwrap();
         let deadline = bus.term(&target, Some(Duration::from_secs(seconds)), None);
-        bus.bus.call(&caller, &mut target, "".into(), deadline, false).unwrap()
+        bus.call_to(&caller, &mut target, "".into(), deadline, false).unwrap()
     });
     // It dies; its inbox is not cleared, and it does not start again.
     request.responder.give(Err(Error::Trapped));
@@ -171,7 +171,7 @@ async fn an_inbox_full_by_bytes_refuses() {
     let payload = Bytes::from(vec![0; 1024]);
     let mut target = bus.open(&caller, "c@1", "do", None).unwrap();
     let deadline = bus.term(&target, None, None);
-    let mut send = || bus.bus.call(&caller, &mut target, payload.clone(), deadline, false);
+    let mut send = || bus.call_to(&caller, &mut target, payload.clone(), deadline, false);
     // Each counts 1024 bytes and its envelope: three fit into 4096.
     let waiting: Vec<_> = (0..3).map(|_| send().unwrap()).collect();
     assert_eq!(send().unwrap_err(), Error::Overloaded("p".to_owned()));
@@ -253,7 +253,7 @@ async fn a_deadline_that_has_passed_already_ends_the_request_all_the_same() {
     let mut target = bus.open(&caller, "c@1", "do", None).unwrap();
     let now = Instant::now();
     let term = Term { sent: now, deadline: now };
-    let call = bus.bus.call(&caller, &mut target, Bytes::new(), term, false).unwrap();
+    let call = bus.call_to(&caller, &mut target, Bytes::new(), term, false).unwrap();
     assert_eq!(call.answer().await, Err(Error::Timeout));
 }
 
@@ -278,9 +278,9 @@ async fn what_waits_reaches_the_next_instance_under_its_own_numbers() {
     let (provider, caller) = (bus.ready("p", &["c@1", "d@1"], &[]), bus.ready("a", &[], &["c@1", "d@1"]));
     let mut target = bus.open(&caller, "d@1", "do", None).unwrap();
     let deadline = bus.term(&target, None, None);
-    let waiting = bus.bus.call(&caller, &mut target, "waits".into(), deadline, false).unwrap();
+    let waiting = bus.call_to(&caller, &mut target, "waits".into(), deadline, false).unwrap();
     start(&provider, &["d@1", "c@1"]);
-    let later = bus.bus.call(&caller, &mut target, "later".into(), deadline, false).unwrap();
+    let later = bus.call_to(&caller, &mut target, "later".into(), deadline, false).unwrap();
     for payload in ["waits", "later"] {
         let request = take_request(&provider);
         assert_eq!((request.number, &*request.payload), (0, payload.as_bytes()));
@@ -296,12 +296,12 @@ async fn what_the_next_instance_does_not_serve_is_answered_for_it() {
     let (provider, caller) = (bus.ready("p", &["c@1", "d@1"], &[]), bus.ready("a", &[], &["c@1", "d@1"]));
     let mut target = bus.open(&caller, "d@1", "do", None).unwrap();
     let deadline = bus.term(&target, None, None);
-    let call = bus.bus.call(&caller, &mut target, Bytes::new(), deadline, false).unwrap();
+    let call = bus.call_to(&caller, &mut target, Bytes::new(), deadline, false).unwrap();
     start(&provider, &["c@1"]);
     assert!(matches!(provider.take(), Taken::Empty));
     let unknown = Error::Invalid("`d@1` has no operation `do` in `p`".to_owned());
     assert_eq!(call.answer().await, Err(unknown.clone()));
-    assert_eq!(bus.bus.call(&caller, &mut target, Bytes::new(), deadline, false).unwrap_err(), unknown);
+    assert_eq!(bus.call_to(&caller, &mut target, Bytes::new(), deadline, false).unwrap_err(), unknown);
     assert_eq!(
         bus.open(&caller, "c@1", "undo", None).unwrap_err(),
         Error::Invalid("`c@1` has no operation `undo` in `p`; it has `do`".to_owned())

@@ -47,8 +47,8 @@ async fn call_all(bus: Arc<TestBus>, caller: u64, heard: Arc<AtomicUsize>) {
         let deadline = bus.term(&target, Some(Duration::from_millis(1 + number % 20)), None);
         let id = caller * CALLS + number;
         let payload = Bytes::copy_from_slice(&id.to_be_bytes());
-        let call = match bus.bus.call(main, &mut target, payload.clone(), deadline, false) {
-            Ok(call) => bus.bus.watch(call),
+        let call = match bus.call_to(main, &mut target, payload.clone(), deadline, false) {
+            Ok(call) => call,
             Err(Error::NoProvider(_) | Error::Overloaded(_) | Error::Invalid(_)) => {
                 tokio::task::yield_now().await;
                 continue;

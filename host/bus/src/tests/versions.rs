@@ -30,7 +30,7 @@ async fn a_number_that_was_looked_up_with_one_owner_is_not_used_with_the_next() 
     let new = bus.add("new", &["x@1"], &[]);
     serve(&new, "x@1", ["undo", "do"]);
     let deadline = bus.term(&target, None, None);
-    let call = bus.bus.call(&caller, &mut target, "".into(), deadline, false).unwrap();
+    let call = bus.call_to(&caller, &mut target, "".into(), deadline, false).unwrap();
     let request = take_request(&new);
     let number = request.number;
     request.responder.give(ok(""));
@@ -48,7 +48,7 @@ async fn a_number_that_was_looked_up_with_one_owner_is_not_used_with_one_that_st
     let new = bus.add("new", &["x@1"], &[]);
     new.set_phase(Phase::Starting);
     let deadline = bus.term(&target, None, None);
-    let call = bus.bus.call(&caller, &mut target, "".into(), deadline, false).unwrap();
+    let call = bus.call_to(&caller, &mut target, "".into(), deadline, false).unwrap();
     serve(&new, "x@1", ["undo", "do"]);
     let request = take_request(&new);
     let number = request.number;
@@ -116,7 +116,7 @@ async fn a_successor_may_call_one_who_waits_for_the_version_that_serves() {
     let blocking = |caller: &Arc<Peer>, contract: &str| {
         let mut target = bus.open(caller, contract, "do", None).unwrap();
         let deadline = bus.term(&target, None, None);
-        bus.bus.call(caller, &mut target, "".into(), deadline, true)
+        bus.call_to(caller, &mut target, "".into(), deadline, true)
     };
     let waits = blocking(&other, "a@1").unwrap();
     let asked = blocking(&new, "b@1").map(drop);
@@ -172,7 +172,7 @@ async fn what_a_predecessor_dies_without_having_reached_goes_to_nobody_out_of_or
     let mut target = bus.open(&caller, "a@1", "do", None).unwrap();
     let mut ask = || {
         let term = bus.term(&target, None, None);
-        bus.bus.call(&caller, &mut target, Bytes::new(), term, false).unwrap()
+        bus.call_to(&caller, &mut target, Bytes::new(), term, false).unwrap()
     };
     let first = ask();
     publish();
