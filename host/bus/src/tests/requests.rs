@@ -17,6 +17,28 @@ async fn an_answer_reaches_the_caller_and_a_second_one_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_that_is_not_watched_yet_has_an_end_however_it_goes_on() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    let mut target = bus.open(&caller, "c@1", "do", None).unwrap();
+    let term = bus.term(&target, None, None);
+    let mut send = || bus.bus.call(&caller, &mut target, Bytes::new(), term, false).unwrap();
+    let [answered, given_up, in_time, after_the_end] = [send(), send(), send(), send()];
+    assert_eq!(bus.waiters(), 0);
+    take_request(&provider).responder.give(ok("at once"));
+    assert_eq!(bus.watch(answered).answer().await, ok("at once"));
+    let request = take_request(&provider);
+    drop(given_up);
+    assert!(request.responder.is_done());
+    let in_time = bus.watch(in_time);
+    assert_eq!(bus.waiters(), 1);
+    assert_eq!(in_time.answer().await, Err(Error::Timeout));
+    bus.close();
+    assert_eq!(bus.watch(after_the_end).answer().await, Err(Error::PeerGone));
+    assert_eq!(bus.waiters(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_providers_own_error_arrives_as_it_was_given() {
     let bus = TestBus::new();
     let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
