@@ -280,7 +280,7 @@ impl Server {
         let error = Error::from(error);
         log::warn("an answer was refused", &[("error", &error)]);
         if too_large && let Err(error) = self.link.host.respond(id, &Err(into_answer(error))) {
-            log::warn("an answer was refused", &[("error", &error)]);
+            log::warn("an answer was refused", &[("error", &Error::from(error))]);
         }
     }
 }

@@ -3,9 +3,10 @@
 use std::{
     future::{Future, ready},
     process::ExitCode,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
+use wasip2::clocks::monotonic_clock;
 use wstd::runtime::AsyncPollable;
 
 use super::{Answer, BATCH, Message, MessageId, Options, Peer, WitError};
@@ -20,7 +21,8 @@ use crate::{
 
 #[derive(Clone, Debug)]
 pub(crate) struct Host {
-    started: Instant,
+    /// Nanoseconds.
+    started: u64,
 }
 
 /// Waits for messages beside other things.
@@ -35,7 +37,7 @@ impl Inbox {
 
 impl Host {
     pub(crate) fn run(program: Program) -> ExitCode {
-        let host = Self { started: Instant::now() };
+        let host = Self { started: monotonic_clock::now() };
         match wstd::runtime::block_on(program.run(host.clone())) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -166,7 +168,7 @@ impl Host {
     }
 
     pub(crate) fn now(&self) -> Duration {
-        self.started.elapsed()
+        Duration::from_nanos(monotonic_clock::now().saturating_sub(self.started))
     }
 
     pub(crate) fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + use<> {
