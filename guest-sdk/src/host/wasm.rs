@@ -20,10 +20,7 @@ use crate::{
 };
 
 #[derive(Clone, Debug)]
-pub(crate) struct Host {
-    /// Nanoseconds.
-    started: u64,
-}
+pub(crate) struct Host;
 
 /// Waits for messages beside other things.
 #[derive(Debug)]
@@ -37,11 +34,10 @@ impl Inbox {
 
 impl Host {
     pub(crate) fn run(program: Program) -> ExitCode {
-        let host = Self { started: monotonic_clock::now() };
-        match wstd::runtime::block_on(program.run(host.clone())) {
+        match wstd::runtime::block_on(program.run(Self)) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                host.error(&error.to_string());
+                Self.error(&error.to_string());
                 ExitCode::FAILURE
             }
         }
@@ -167,8 +163,9 @@ impl Host {
         })
     }
 
+    /// Time since some moment. `Instant` would bring 22 KB, mostly formatting, into a small component.
     pub(crate) fn now(&self) -> Duration {
-        Duration::from_nanos(monotonic_clock::now().saturating_sub(self.started))
+        Duration::from_nanos(monotonic_clock::now())
     }
 
     pub(crate) fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + use<> {
