@@ -3,11 +3,17 @@
 mod jobs;
 mod options;
 
-use std::{cell::Cell, fmt, rc::Rc, time::Duration};
+use std::{
+    cell::Cell,
+    fmt,
+    future::Future,
+    rc::{Rc, Weak},
+    time::Duration,
+};
 
 pub use self::options::CallOptions;
 use crate::{
-    AsTopic, Contract, Error, Operation, Receipt,
+    AsTopic, Contract, Error, Operation, Receipt, Task,
     codec::{Decode, Encode},
     host::{MessageId, Options, Peer},
     link::Link,
@@ -27,6 +33,7 @@ use crate::{
 ///     }
 /// }
 /// ```
+#[derive(Clone)]
 pub struct Context {
     link: Rc<Link>,
     origin: Origin,
@@ -36,7 +43,8 @@ pub struct Context {
 /// The message that a handler runs for.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
-    Request(Rc<InHand>),
+    /// A request of this sender. Gone once it is answered, which tasks may outlive.
+    Request(Peer, Weak<InHand>),
     /// An event or a job of this sender.
     Sent(Peer),
     Itself,
@@ -46,11 +54,16 @@ pub(crate) enum Origin {
 #[derive(Debug)]
 pub(crate) struct InHand {
     pub(crate) id: MessageId,
-    pub(crate) sender: Peer,
     /// The time left for the answer at delivery.
     pub(crate) remaining: Duration,
     /// The time of delivery. Set on first need, so that quick handlers read no clock.
     pub(crate) received: Cell<Option<Duration>>,
+}
+
+impl Origin {
+    fn in_hand(&self) -> Option<Rc<InHand>> {
+        if let Self::Request(_, request) = self { request.upgrade() } else { None }
+    }
 }
 
 impl InHand {
@@ -171,8 +184,7 @@ impl Context {
     #[must_use]
     pub fn sender(&self) -> Option<String> {
         let peer = match &self.origin {
-            Origin::Request(request) => request.sender,
-            Origin::Sent(peer) => *peer,
+            Origin::Request(peer, _) | Origin::Sent(peer) => *peer,
             Origin::Itself => return None,
         };
         self.link.host.name_of(peer)
@@ -183,12 +195,33 @@ impl Context {
     /// When it has passed, the caller has been told `timeout`. The handler is then dropped at its next wait.
     #[must_use]
     pub fn remaining(&self) -> Option<Duration> {
-        let Origin::Request(request) = &self.origin else {
-            return None;
-        };
+        let request = self.origin.in_hand()?;
         let now = self.link.host.now();
         request.received.set(request.received.get().or(Some(now)));
         Some(request.deadline()?.saturating_sub(now))
+    }
+
+    /// Runs a future beside the handlers. Awaiting the [`Task`] gives its result; dropping the task cancels it.
+    ///
+    /// The task runs when the handler waits or ends. On stop it goes on for as long as handlers and `on_stop`
+    /// run; without a handler, a call of it that is under way fails with `PeerGone`. A task that is ready asks
+    /// Main for nothing.
+    ///
+    /// A clone of the context lets the task call and publish. As long as the request in hand is not answered,
+    /// its deadline holds for them.
+    ///
+    /// ```
+    /// # use weir_sdk::{Context, Contract, Error, Operation};
+    /// # const UPTIME: Operation<(), f64> = Contract::new("device.info@1").operation("uptime");
+    /// async fn twice(_: &(), ctx: &Context, _: ()) -> Result<f64, Error> {
+    ///     let own = ctx.clone();
+    ///     let first = ctx.spawn(async move { own.call(UPTIME, &()).await });
+    ///     let second = ctx.call(UPTIME, &()).await?;
+    ///     Ok(first.await? + second)
+    /// }
+    /// ```
+    pub fn spawn<T: 'static>(&self, future: impl Future<Output = T> + 'static) -> Task<T> {
+        Task::spawn(Box::pin(future), &self.link.spawned)
     }
 
     /// Waits. Meanwhile this extension serves other requests.
@@ -235,10 +268,7 @@ impl Context {
 
     /// The timeout of an operation, capped by the request in hand.
     fn options(&self, timeout: Option<Duration>) -> Options {
-        let parent = match &self.origin {
-            Origin::Request(request) => Some(request.id),
-            _ => None,
-        };
+        let parent = self.origin.in_hand().map(|request| request.id);
         let timeout_ms = timeout.or(self.timeout).map(|timeout| {
             // Main counts from 1: with no time left, ask for the least.
             u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX).max(1)

@@ -26,6 +26,7 @@ mod program;
 mod queue;
 pub mod raw;
 mod serve;
+mod task;
 mod tasks;
 #[cfg(not(target_family = "wasm"))]
 pub mod testing;
@@ -33,9 +34,10 @@ mod topic;
 
 /// Sockets, timers and streams for async code inside a component.
 ///
-/// Work beside the handlers belongs in [`Extension::background`], not in `wstd::runtime::spawn`. The
-/// extension does not know of tasks spawned there: they stand still while no handler waits, and `main` does
-/// not return before they end.
+/// Work beside the handlers belongs in [`Extension::background`] and [`Context::spawn`], not in
+/// `wstd::runtime::spawn`. The extension does not know of tasks spawned there: they stand still while no
+/// handler waits, `main` does not return before they end, and each makes Main look at all sockets and
+/// timers.
 #[cfg(target_family = "wasm")]
 pub use wstd;
 
@@ -50,5 +52,6 @@ pub use self::{
     file_writer::FileWriter,
     manifest::{Dir, Manifest},
     queue::{Job, JobId, Queue},
+    task::Task,
     topic::{AsTopic, Topic},
 };

@@ -15,12 +15,13 @@ use self::jobs::Jobs;
 use crate::{
     Contract, Error,
     host::{Host, MessageId, Options, Response, WitError},
+    task::Spawned,
 };
 
-#[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) host: Host,
     pub(crate) jobs: Jobs,
+    pub(crate) spawned: Spawned,
     /// Only then can an answer come through the inbox.
     receiving: Cell<bool>,
     targets: RefCell<Vec<Target>>,
@@ -48,6 +49,7 @@ impl Link {
         Self {
             jobs: Jobs::new(host.clone()),
             host,
+            spawned: Spawned::default(),
             receiving: Cell::new(false),
             targets: RefCell::default(),
             under_way: RefCell::default(),

@@ -54,7 +54,7 @@ impl Program {
             server.work_on(job)?;
         }
         if let Some(hook) = self.on_start {
-            hook(context()).await?;
+            server.run_hook(hook(context())).await?;
         }
         link.host.ready();
         for task in self.background {
@@ -62,7 +62,7 @@ impl Program {
         }
         server.run().await?;
         match self.on_stop {
-            Some(hook) => hook(context()).await,
+            Some(hook) => server.run_hook(hook(context())).await,
             None => Ok(()),
         }
     }

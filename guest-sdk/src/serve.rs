@@ -27,11 +27,8 @@ use crate::{
     host::{Answer, Inbox, Message, MessageId, Request, WitError},
     link::Link,
     log,
-    tasks::{Done, Task, Tasks},
+    tasks::{Done, ROUNDS, Running, Tasks},
 };
-
-/// Rounds of the loop before sockets and timers get their turn, while the inbox is never empty.
-const ROUNDS: u32 = 16;
 
 pub(crate) struct Server {
     link: Rc<Link>,
@@ -48,7 +45,7 @@ pub(crate) struct Server {
 enum Next {
     Done(Done),
     Inbox,
-    /// The last handler was dropped, or the need to wait for the inbox has changed.
+    /// The last handler has ended, or the need to wait for the inbox has changed.
     Nothing,
 }
 
@@ -56,10 +53,10 @@ impl Server {
     pub(crate) fn new(link: Rc<Link>, any_event: Option<EventHandler>) -> Self {
         Self {
             events: Events::new(any_event),
+            tasks: Tasks::new(link.spawned.clone()),
             link,
             contracts: Vec::new(),
             jobs: Jobs::default(),
-            tasks: Tasks::default(),
             inbox: None,
             stopping: false,
         }
@@ -88,11 +85,24 @@ impl Server {
     }
 
     pub(crate) fn in_background(&mut self, task: LocalBoxFuture<'static, Result<(), Error>>) {
-        self.tasks.push(Task::Background(task), &self.link.host);
+        self.tasks.push(Running::Background(task), &self.link.host);
+    }
+
+    /// Runs a hook to its end, and tasks beside it.
+    pub(crate) async fn run_hook(
+        &mut self,
+        hook: LocalBoxFuture<'static, Result<(), Error>>,
+    ) -> Result<(), Error> {
+        self.in_background(hook);
+        loop {
+            if let Done::Background(outcome) = poll_fn(|cx| self.tasks.poll_next(cx, &self.link.host)).await {
+                return outcome;
+            }
+        }
     }
 
     /// Serves until stop, then finishes everything in hand.
-    pub(crate) async fn run(mut self) -> Result<(), Error> {
+    pub(crate) async fn run(&mut self) -> Result<(), Error> {
         self.link.start_receiving();
         self.jobs.take(&self.link)?;
         let outcome = self.receive_all().await;
@@ -103,7 +113,7 @@ impl Server {
             // Without a stop from Main, the inbox may hold new requests.
             self.link.stop_receiving();
         }
-        while !self.tasks.is_empty() {
+        while self.tasks.has_handlers() {
             if let Some((id, answer)) = self.go_on().await? {
                 self.respond(id, &answer);
             }
@@ -142,7 +152,6 @@ impl Server {
     async fn go_on(&mut self) -> Result<Option<(MessageId, Answer)>, Error> {
         match self.next().await {
             Next::Nothing => Ok(None),
-            Next::Done(Done::Unanswered) => Ok(None),
             Next::Done(Done::Background(outcome)) => outcome.map(|()| None),
             Next::Done(Done::Request(request, outcome)) => {
                 Ok(Some((request.id, outcome.map_err(into_answer))))
@@ -202,7 +211,7 @@ impl Server {
         if let Some(mut task) = task
             && poll_once(&mut task).is_pending()
         {
-            self.tasks.push(Task::Unanswered(task), &self.link.host);
+            self.tasks.push(Running::Unanswered(task), &self.link.host);
         }
     }
 
@@ -214,17 +223,17 @@ impl Server {
         };
         let in_hand = Rc::new(InHand {
             id: request.id,
-            sender: request.sender,
             remaining: Duration::from_millis(request.remaining_ms.into()),
             received: Cell::new(None),
         });
-        let context = Context::new(self.link.clone(), Origin::Request(in_hand.clone()));
+        let context =
+            Context::new(self.link.clone(), Origin::Request(request.sender, Rc::downgrade(&in_hand)));
         let mut future = handler(context, request.payload);
         match poll_once(&mut future) {
             Poll::Ready(outcome) => Some((request.id, outcome.map_err(into_answer))),
             Poll::Pending => {
                 in_hand.received.set(in_hand.received.get().or_else(|| Some(self.link.host.now())));
-                self.tasks.push(Task::Request(in_hand, future), &self.link.host);
+                self.tasks.push(Running::Request(in_hand, future), &self.link.host);
                 None
             }
         }
@@ -247,7 +256,8 @@ impl Server {
             if let Poll::Ready(done) = tasks.poll_next(cx, &link.host) {
                 return Poll::Ready(Next::Done(done));
             }
-            if tasks.is_empty() || listens() != listening {
+            let is_over = if *stopping { !tasks.has_handlers() } else { tasks.is_empty() };
+            if is_over || listens() != listening {
                 return Poll::Ready(Next::Nothing);
             }
             match readable.as_mut().as_pin_mut() {
@@ -270,7 +280,7 @@ impl Server {
         let error = Error::from(error);
         log::warn("an answer was refused", &[("error", &error)]);
         if too_large && let Err(error) = self.link.host.respond(id, &Err(into_answer(error))) {
-            log::warn("an answer was refused", &[("error", &error)]);
+            log::warn("an answer was refused", &[("error", &Error::from(error))]);
         }
     }
 }

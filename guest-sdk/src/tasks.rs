@@ -1,71 +1,110 @@
-//! Handlers that wait, each until its request's deadline. Knows nothing of messages.
+//! Handlers that wait, each until its request's deadline, and the tasks that they spawn. Knows nothing of
+//! messages.
 
 use std::{
     future::Future,
     pin::Pin,
     rc::Rc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use futures_util::{StreamExt, future::LocalBoxFuture, stream::FuturesUnordered};
 
-use crate::{Error, context::InHand, host::Host};
+use crate::{
+    Error,
+    context::InHand,
+    host::{BATCH, Host},
+    task::{Run, Spawned},
+};
 
-pub(crate) enum Task {
+/// Rounds before others get their turn: of handlers and tasks before the inbox, and of the server's loop before
+/// sockets and timers.
+pub(crate) const ROUNDS: u32 = 16;
+
+pub(crate) enum Running {
     Request(Rc<InHand>, LocalBoxFuture<'static, Result<Vec<u8>, Error>>),
     /// Of events or of a job: no caller waits for them.
     Unanswered(LocalBoxFuture<'static, ()>),
     Background(LocalBoxFuture<'static, Result<(), Error>>),
+    Spawned(Rc<dyn Run>),
 }
 
 pub(crate) enum Done {
     Request(Rc<InHand>, Result<Vec<u8>, Error>),
-    Unanswered,
     Background(Result<(), Error>),
 }
 
-/// The handlers that wait, and one timer for the first deadline among them.
-#[derive(Default)]
+/// The handlers and tasks that wait, the tasks that have not run yet, and one timer for the first deadline.
 pub(crate) struct Tasks {
-    waiting: FuturesUnordered<Task>,
+    waiting: FuturesUnordered<Running>,
+    spawned: Spawned,
     timer: Option<(Duration, LocalBoxFuture<'static, ()>)>,
 }
 
 impl Tasks {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+    pub(crate) fn new(spawned: Spawned) -> Self {
+        Self { waiting: FuturesUnordered::new(), spawned, timer: None }
     }
 
-    pub(crate) fn push(&mut self, task: Task, host: &Host) {
-        if let Some(deadline) = task.deadline() {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.spawned.borrow().is_empty()
+    }
+
+    pub(crate) fn has_handlers(&self) -> bool {
+        self.waiting.iter().any(|running| !matches!(running, Running::Spawned(_)))
+    }
+
+    pub(crate) fn push(&mut self, handler: Running, host: &Host) {
+        if let Some(deadline) = handler.deadline() {
             self.wake_at(deadline, host);
         }
-        self.waiting.push(task);
+        self.waiting.push(handler);
     }
 
-    /// The next handler that finishes. A handler past its deadline is dropped where it waits.
+    /// The next request or background task that finishes; all else just ends. A handler past its deadline is
+    /// dropped where it waits.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>, host: &Host) -> Poll<Done> {
         while let Some((_, timer)) = &mut self.timer
             && timer.as_mut().poll(cx).is_ready()
         {
             self.drop_overdue(host);
         }
-        match self.waiting.poll_next_unpin(cx) {
-            Poll::Ready(Some(done)) => Poll::Ready(done),
-            _ => Poll::Pending,
+        for _ in 0..ROUNDS {
+            self.run_spawned();
+            match self.waiting.poll_next_unpin(cx) {
+                Poll::Ready(Some(Some(done))) => return Poll::Ready(done),
+                Poll::Ready(Some(None)) => {}
+                _ if self.spawned.borrow().is_empty() => return Poll::Pending,
+                _ => {}
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Runs new tasks without a waker, as many as messages are handled at once. If a task waits, it is polled
+    /// again with a waker.
+    fn run_spawned(&self) {
+        for _ in 0..BATCH {
+            let Some(task) = self.spawned.borrow_mut().pop_front() else {
+                return;
+            };
+            if task.poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+                self.waiting.push(Running::Spawned(task));
+            }
         }
     }
 
     pub(crate) fn drop_background(&mut self) {
-        self.retain(|task| !matches!(task, Task::Background(_)));
+        self.retain(|running| !matches!(running, Running::Background(_)));
     }
 
     fn drop_overdue(&mut self, host: &Host) {
         let now = host.now();
         self.timer = None;
-        self.retain(|task| task.deadline().is_none_or(|deadline| deadline > now));
-        if let Some(first) = self.waiting.iter().filter_map(Task::deadline).min() {
+        self.retain(|running| running.deadline().is_none_or(|deadline| deadline > now));
+        if let Some(first) = self.waiting.iter().filter_map(Running::deadline).min() {
             self.wake_at(first, host);
         }
     }
@@ -79,12 +118,12 @@ impl Tasks {
         }
     }
 
-    fn retain(&mut self, keep: impl Fn(&Task) -> bool) {
+    fn retain(&mut self, keep: impl Fn(&Running) -> bool) {
         self.waiting = std::mem::take(&mut self.waiting).into_iter().filter(keep).collect();
     }
 }
 
-impl Task {
+impl Running {
     fn deadline(&self) -> Option<Duration> {
         match self {
             Self::Request(request, _) => request.deadline(),
@@ -93,16 +132,19 @@ impl Task {
     }
 }
 
-impl Future for Task {
-    type Output = Done;
+impl Future for Running {
+    type Output = Option<Done>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Done> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Done>> {
         match self.get_mut() {
             Self::Request(request, future) => {
-                future.as_mut().poll(cx).map(|outcome| Done::Request(request.clone(), outcome))
+                future.as_mut().poll(cx).map(|outcome| Some(Done::Request(request.clone(), outcome)))
             }
-            Self::Unanswered(future) => future.as_mut().poll(cx).map(|()| Done::Unanswered),
-            Self::Background(future) => future.as_mut().poll(cx).map(Done::Background),
+            Self::Unanswered(future) => future.as_mut().poll(cx).map(|()| None),
+            Self::Background(future) => {
+                future.as_mut().poll(cx).map(|outcome| Some(Done::Background(outcome)))
+            }
+            Self::Spawned(task) => task.poll(cx).map(|()| None),
         }
     }
 }

@@ -13,28 +13,17 @@ weir_sdk::manifest! { id: "spawner", fulfills: &[CONTRACT] }
 
 fn main() -> ExitCode {
     Extension::new(MANIFEST, ())
-        .on(SPAWN, async |(), _: &Context, (times, at_once)| spawn(times, at_once).await)
+        .on(SPAWN, async |(), ctx: &Context, (times, at_once)| spawn(ctx, times, at_once).await)
         .run()
 }
 
-async fn spawn(times: u32, at_once: u32) -> Result<u32, Error> {
+async fn spawn(ctx: &Context, times: u32, at_once: u32) -> Result<u32, Error> {
     let mut ended = 0;
     for _ in 0..times {
-        let spawned: Vec<_> = (0..at_once).map(|_| task()).collect();
+        let spawned: Vec<_> = (0..at_once).map(|_| ctx.spawn(async { 1 })).collect();
         for task in spawned {
             ended += task.await;
         }
     }
     Ok(ended)
-}
-
-#[cfg(target_family = "wasm")]
-fn task() -> weir_sdk::wstd::runtime::Task<u32> {
-    weir_sdk::wstd::runtime::spawn(async { 1 })
-}
-
-/// Never called outside a component.
-#[cfg(not(target_family = "wasm"))]
-fn task() -> std::future::Ready<u32> {
-    std::future::ready(1)
 }

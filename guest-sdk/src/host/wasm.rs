@@ -3,9 +3,10 @@
 use std::{
     future::{Future, ready},
     process::ExitCode,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
+use wasip2::clocks::monotonic_clock;
 use wstd::runtime::AsyncPollable;
 
 use super::{Answer, BATCH, Message, MessageId, Options, Peer, WitError};
@@ -19,9 +20,7 @@ use crate::{
 };
 
 #[derive(Clone, Debug)]
-pub(crate) struct Host {
-    started: Instant,
-}
+pub(crate) struct Host;
 
 /// Waits for messages beside other things.
 #[derive(Debug)]
@@ -35,11 +34,10 @@ impl Inbox {
 
 impl Host {
     pub(crate) fn run(program: Program) -> ExitCode {
-        let host = Self { started: Instant::now() };
-        match wstd::runtime::block_on(program.run(host.clone())) {
+        match wstd::runtime::block_on(program.run(Self)) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                host.error(&error.to_string());
+                Self.error(&error.to_string());
                 ExitCode::FAILURE
             }
         }
@@ -165,8 +163,9 @@ impl Host {
         })
     }
 
+    /// Time since some moment. `Instant` would bring 22 KB, mostly formatting, into a small component.
     pub(crate) fn now(&self) -> Duration {
-        self.started.elapsed()
+        Duration::from_nanos(monotonic_clock::now())
     }
 
     pub(crate) fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + use<> {

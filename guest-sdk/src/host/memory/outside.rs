@@ -158,11 +158,13 @@ impl Host {
         let targets = self.0.targets.borrow();
         let target = usize::try_from(target).ok().and_then(|target| targets.get(target));
         let fake = target.and_then(|target| self.0.fakes.borrow().get(target).cloned());
+        let refused = |why| Box::pin(std::future::ready(Err(WitError::Invalid(why))));
         let Some(fake) = fake else {
-            return Box::pin(std::future::ready(Err(WitError::Invalid(format!(
-                "the contract has no such operation: {target:?} has no fake"
-            )))));
+            return refused(format!("the contract has no such operation: {target:?} has no fake"));
         };
+        if let Some(parent) = options.parent.filter(|id| self.is_answered(*id)) {
+            return refused(format!("request {parent} is not in hand"));
+        }
         let answer = fake(payload.to_owned());
         let timeout = options.timeout_ms.map_or(TIMEOUT, |ms| Duration::from_millis(ms.into()));
         let parent = options.parent.and_then(|id| self.deadline(id));
