@@ -1,4 +1,4 @@
-//! The manual of the operator's file against the keys that Weir reads.
+//! The manual of the operator's file against the keys that Weir reads, and the configurations of all pages.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -32,4 +32,48 @@ fn the_manual_has_no_key_that_is_not_one() {
         let path = row.split('`').next().unwrap();
         assert!(known.contains(path), "`{path}`");
     }
+}
+
+#[test]
+fn every_configuration_that_a_page_shows_can_be_read() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut pages = vec![root.join("README.md")];
+    for folder in ["docs", "docs/decisions"] {
+        pages.extend(fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path()));
+    }
+    let mut read = 0;
+    for page in pages.iter().filter(|page| page.extension().is_some_and(|end| end == "md")) {
+        let blocks = toml_blocks(&fs::read_to_string(page).unwrap());
+        for text in blocks.iter().filter_map(|block| configuration(block)) {
+            if let Err(errors) = weir_host::parse(&text, "weir.toml", &root) {
+                panic!("{}:\n{errors}\n{text}", page.display());
+            }
+            read += 1;
+        }
+    }
+    assert!(read > 10, "only {read} blocks are configurations");
+}
+
+/// The fenced TOML of a page, without the indentation of a list.
+fn toml_blocks(page: &str) -> Vec<String> {
+    let mut blocks = Vec::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        let Some(indentation) = line.strip_suffix("```toml") else { continue };
+        let block = lines.by_ref().map(|line| line.strip_prefix(indentation).unwrap_or(line));
+        let block: Vec<_> = block.take_while(|line| *line != "```").collect();
+        blocks.push(block.join("\n"));
+    }
+    blocks
+}
+
+/// The block as a whole file, or `None` if it is for Cargo. A block without a header has keys of an extension.
+fn configuration(block: &str) -> Option<String> {
+    let mut headers = block.lines().filter(|line| line.starts_with('[')).peekable();
+    if headers.peek().is_none() {
+        return Some(format!("[[extension]]\nid = \"x\"\npath = \"x.wasm\"\n{block}"));
+    }
+    let cargos = ["[package]", "[dependencies]", "[profile.release]", "[target."];
+    let is_cargos = headers.any(|header| cargos.iter().any(|cargos| header.starts_with(cargos)));
+    (!is_cargos).then(|| block.to_owned())
 }
