@@ -53,7 +53,10 @@ impl Record {
         self.entries
             .retain(|other| other.scenario != entry.scenario || other.processor() != entry.processor());
         self.entries.insert(0, entry);
-        let place = |entry: &Entry| SCENARIOS.iter().position(|scenario| scenario.name == entry.scenario);
+        let place = |entry: &Entry| {
+            let place = SCENARIOS.iter().position(|scenario| scenario.name == entry.scenario);
+            (place, entry.scenario.clone())
+        };
         self.entries.sort_by_key(place);
     }
 

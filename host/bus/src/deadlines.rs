@@ -1,6 +1,6 @@
 //! The deadlines of waiters for answers and of senders that wait for room.
 //!
-//! A waiter is registered before its request is sent; the first thing that ends it marks it. It is taken out later,
+//! A waiter is registered before its caller waits; the first thing that ends it marks it. It is taken out later,
 //! when it is next or together with others. All deadlines share one timer, armed only while anything waits.
 //!
 //! Knows nothing of peers or messages.

@@ -24,7 +24,7 @@ use wasmtime::{
 use super::{Error, Event, Job, Message, Request, Response};
 
 /// Words of the largest row: an event in an `option` in a `result`.
-const MOST: usize = 9;
+const MOST: usize = 10;
 
 const WORD: usize = size_of::<u64>();
 
@@ -46,11 +46,11 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    fn extend<const N: usize>(&mut self, words: [u64; N]) {
-        for (place, word) in self.words.iter_mut().skip(self.length).zip(words) {
-            *place = word;
-        }
+    fn extend<const N: usize>(&mut self, words: [u64; N]) -> Result<()> {
+        let place = self.words.get_mut(self.length..).and_then(|rest| rest.first_chunk_mut());
+        *place.ok_or_else(|| format_err!("a row of more than {MOST} words"))? = words;
         self.length += N;
+        Ok(())
     }
 
     fn write<S>(&self, cx: &mut LowerContext<'_, S>, offset: usize) -> Result<()> {
@@ -64,28 +64,25 @@ impl Row {
 
 impl<T: Words> Words for Option<T> {
     fn append<S>(&self, row: &mut Row, cx: &mut LowerContext<'_, S>) -> Result<bool> {
-        match self {
-            None => row.extend([0]),
-            Some(value) => {
-                row.extend([1]);
-                return value.append(row, cx);
-            }
-        }
-        Ok(true)
+        // The content comes a word after the tag.
+        const { assert!(Self::SIZE32 == T::SIZE32 + WORD) };
+        let Some(value) = self else { return row.extend([0]).map(|()| true) };
+        row.extend([1])?;
+        value.append(row, cx)
     }
 }
 
 impl<T: Words> Words for Result<T, Error> {
     fn append<S>(&self, row: &mut Row, cx: &mut LowerContext<'_, S>) -> Result<bool> {
         let Ok(value) = self else { return Ok(false) };
-        row.extend([0]);
+        row.extend([0])?;
         value.append(row, cx)
     }
 }
 
 impl Words for Bytes {
     fn append<S>(&self, row: &mut Row, cx: &mut LowerContext<'_, S>) -> Result<bool> {
-        row.extend([copy(cx, self)?]);
+        row.extend([copy(cx, self)?])?;
         Ok(true)
     }
 }
@@ -95,19 +92,19 @@ impl Words for Message {
         match self {
             Self::Request(Request { id, sender, operation, remaining_ms, waited_us, payload }) => {
                 let times = pair(*remaining_ms, *waited_us);
-                row.extend([0, *id, pair(*sender, *operation), times, copy(cx, payload)?]);
+                row.extend([0, *id, pair(*sender, *operation), times, copy(cx, payload)?])?;
             }
             Self::Response(Response { id, outcome: Ok(payload) }) => {
-                row.extend([1, *id, 0, copy(cx, payload)?]);
+                row.extend([1, *id, 0, copy(cx, payload)?])?;
             }
             Self::Event(event) if event.topic.is_none() => {
                 let Event { sender, subscription, sequence, lost, retained, waited_us, payload, .. } = event;
                 let (names, kept) = (pair(*sender, *subscription), pair((*retained).into(), *waited_us));
-                row.extend([2, names, 0, 0, *sequence, *lost, kept, copy(cx, payload)?]);
+                row.extend([2, names, 0, 0, *sequence, *lost, kept, copy(cx, payload)?])?;
             }
             Self::Job(Job { id, queue, sender, deliveries, waited_us, payload }) => {
                 let counts = pair(*deliveries, *waited_us);
-                row.extend([3, *id, pair(*queue, *sender), counts, copy(cx, payload)?]);
+                row.extend([3, *id, pair(*queue, *sender), counts, copy(cx, payload)?])?;
             }
             Self::Response(_) | Self::Event(_) => return Ok(false),
         }
@@ -164,7 +161,7 @@ unsafe impl<T: Words> Lower for OnePiece<T> {
         ty: InterfaceType,
         offset: usize,
     ) -> Result<()> {
-        const { assert!(T::ALIGN32 as usize == WORD && T::SIZE32 <= WORD * (MOST + 1)) };
+        const { assert!(T::ALIGN32 as usize == WORD && T::SIZE32 <= WORD * MOST) };
         let mut row = Row::default();
         match self.0.append(&mut row, cx)? {
             true => row.write(cx, offset),

@@ -48,8 +48,8 @@ const COMPONENT: &str = r#"
       (global.set $next (i32.add (local.get $place) (local.get $size)))
       (local.get $place)))
   (core instance $memory (instantiate $memory))
-  (core func $value' (canon lower (func $value) (memory $memory "memory")
-    (realloc (func $memory "realloc"))))
+  (core func $value' (canon lower (func $value) (memory (core memory $memory "memory"))
+    (realloc (core func $memory "realloc"))))
   (core module $main
     (import "" "memory" (memory 1))
     (import "" "value" (func $value (param i32)))
@@ -62,13 +62,14 @@ const COMPONENT: &str = r#"
     (export "memory" (memory $memory "memory"))
     (export "value" (func $value'))))))
   (func (export "run") (result (list u8)) (canon lift (core func $main "run")
-    (memory $memory "memory"))))
+    (memory (core memory $memory "memory")))))
 "#;
 
 /// The guest's memory after it has got the value.
 fn memory<T: Lower + 'static>(result: &str, value: impl Fn() -> T + Send + Sync + 'static) -> Vec<u8> {
     let engine = Engine::default();
-    let component = Component::new(&engine, COMPONENT.replace("RESULT", result)).unwrap();
+    let component = wat::parse_str(COMPONENT.replace("RESULT", result)).unwrap();
+    let component = Component::new(&engine, component).unwrap();
     let mut linker = Linker::<()>::new(&engine);
     linker.root().func_wrap("value", move |_, ()| Ok((value(),))).unwrap();
     let mut store = Store::new(&engine, ());
