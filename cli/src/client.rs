@@ -315,7 +315,12 @@ async fn refused(response: Response<Incoming>) -> anyhow::Error {
     let status = response.status();
     match whole(response).await.map(|body| serde_json::from_slice(&body)) {
         Ok(Ok(Answer { error: Error { code, message } })) => {
-            let hint = if code == "no-such-route" { "; is Main of another version?" } else { "" };
+            let hint = match code.as_str() {
+                "no-such-route" => "; is Main of another version?",
+                "trapped" => "; `weir ps --failures` says why",
+                "no-provider" => "; `weir ps` shows what runs",
+                _ => "",
+            };
             Refused { code, message: message + hint }.into()
         }
         Ok(Err(_)) => unexplained(status),

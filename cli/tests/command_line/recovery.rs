@@ -26,7 +26,9 @@ restart = { backoff = "1h", max-backoff = "1h", window = "7days" }
 "#;
 
 fn trap(main: &Running) {
-    assert_eq!(main.weir(&["call", "puppet@1", "run", "--raw", "trap"]).code, 8);
+    let trapped = main.weir(&["call", "puppet@1", "run", "--raw", "trap"]);
+    let advice = "error: the receiver trapped with the request in hand; `weir ps --failures` says why\n";
+    assert_eq!((trapped.code, trapped.stderr.as_str()), (8, advice));
 }
 
 #[test]
@@ -46,7 +48,9 @@ fn a_quarantine_is_shown_with_what_lifts_it_and_only_that_does() {
     assert!(refused.stderr.ends_with(advice), "{refused:?}");
     assert_eq!(main.weir(&["reload", "fragile"]).good(), "`fragile` is quarantined\n");
     assert_eq!(main.weir(&["stop", "fragile"]).good(), "`fragile` is quarantined\n");
-    assert_eq!(main.weir(&["call", "puppet@1", "run"]).code, 8);
+    let call = main.weir(&["call", "puppet@1", "run"]);
+    let advice = "error: no provider: `fragile` is not running; `weir ps` shows what runs\n";
+    assert_eq!((call.code, call.stderr.as_str()), (8, advice));
 
     assert_eq!(main.weir(&["restart", "fragile"]).good(), "`fragile` is ready\n");
     assert_eq!(main.weir(&["call", "puppet@1", "run", "--raw", "own-name"]).good(), "fragile");
