@@ -85,7 +85,6 @@ impl Context {
     /// # Errors
     /// Those of [`Error`], among them the provider's own as [`Error::Handler`]. The code `invalid-answer`
     /// means that the answer does not fit the contract.
-    /// `invalid-answer` if the answer is not what the contract says.
     pub async fn call<A, R, C>(&self, operation: Operation<A, R, C>, args: &A) -> Result<R, Error>
     where
         C: Encode<A> + Decode<R>,

@@ -27,7 +27,7 @@ mod taking;
 use std::{
     future::poll_fn,
     sync::{Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 pub(crate) use self::event_lane::EventOrigin;
@@ -75,7 +75,7 @@ impl Inbox {
         drop(lanes);
         drop(former);
         if let Some(waiting) = waiting {
-            waiting.wake();
+            waiting.into_iter().for_each(Waker::wake);
         }
         taken
     }

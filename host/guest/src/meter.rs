@@ -292,3 +292,37 @@ fn apply<G: Metered>(store: &mut StoreContextMut<'_, G>, fuel: Fuel) -> wasmtime
     store.fuel_async_yield_interval(Some(fuel.interval))?;
     store.set_fuel(fuel.fuel)
 }
+
+#[cfg(test)]
+mod tests {
+    use wasmtime::{AsContextMut, Config, Engine};
+
+    use super::*;
+
+    struct Guest(Meter);
+
+    impl Metered for Guest {
+        fn meter(&self) -> &Meter {
+            &self.0
+        }
+
+        fn meter_mut(&mut self) -> &mut Meter {
+            &mut self.0
+        }
+    }
+
+    #[test]
+    fn a_batch_shows_no_fuel_that_nothing_burnt() {
+        let usage = Arc::new(Usage::default());
+        let meter = Meter::new(&Limits::max(), usage.clone(), Arc::new(Activity::new()));
+        let engine = Engine::new(Config::new().consume_fuel(true)).unwrap();
+        let mut store = Store::new(&engine, Guest(meter));
+        install(&mut store).unwrap();
+        for messages in [1, 10, 1] {
+            deliver(&mut store.as_context_mut(), messages).unwrap();
+        }
+        show(&store.as_context_mut());
+        // The host's work for each message is all there was.
+        assert!(usage.fuel_per_message.peak() <= 2 * CROSSING, "{}", usage.fuel_per_message.peak());
+    }
+}

@@ -1,6 +1,8 @@
 //! How the readers of an inbox follow each other: which is current, and what happens to messages that the former one
 //! left.
 
+use std::task::Waker;
+
 use super::{
     Inbox,
     lanes::wake,
@@ -49,7 +51,7 @@ impl Inbox {
         let waiting = lanes.waiting();
         let closed: Vec<_> = lanes.readers.extract_if(.., |own| own.id == reader).collect();
         drop(lanes);
-        waiting.wake();
+        waiting.into_iter().for_each(Waker::wake);
         drop(closed);
     }
 

@@ -8,7 +8,7 @@ use super::{
     event_lanes::EventLanes,
     lane::Lane,
     limits::{Filling, InboxLimits},
-    readers::{InboxReader, SeatState, StopState, Wakers},
+    readers::{InboxReader, SeatState, StopState},
     taking::{TakeOptions, Taken},
 };
 use crate::{
@@ -121,10 +121,10 @@ impl Lanes {
         }
     }
 
-    /// Takes the tasks of all readers: different messages may come for different ones.
-    pub(super) fn waiting(&mut self) -> Wakers {
-        let mut tasks = self.readers.iter_mut().filter_map(|reader| reader.task.take());
-        Wakers { first: tasks.next(), others: tasks.collect() }
+    /// Takes the tasks of all readers: different messages may come for different ones. They are woken outside the lock,
+    /// because a waker may be anybody's code.
+    pub(super) fn waiting(&mut self) -> Vec<Waker> {
+        self.readers.iter_mut().filter_map(|reader| reader.task.take()).collect()
     }
 
     pub(super) fn is_served(&self) -> bool {
@@ -184,5 +184,5 @@ pub(super) fn wake(mut lanes: MutexGuard<'_, Lanes>) {
     }
     let waiting = lanes.waiting();
     drop(lanes);
-    waiting.wake();
+    waiting.into_iter().for_each(Waker::wake);
 }

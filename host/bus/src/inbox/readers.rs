@@ -55,17 +55,3 @@ pub(super) enum StopState {
     Asked,
     Told,
 }
-
-/// Tasks to wake outside the lock, because a waker may be anybody's code. Nearly always one.
-#[derive(Debug)]
-#[must_use = "nobody is woken"]
-pub(super) struct Wakers {
-    pub(super) first: Option<Waker>,
-    pub(super) others: Vec<Waker>,
-}
-
-impl Wakers {
-    pub(super) fn wake(self) {
-        self.first.into_iter().chain(self.others).for_each(Waker::wake);
-    }
-}

@@ -100,14 +100,16 @@ async fn wait_for(
 
 async fn receive(store: &mut Store<'_>) -> wasmtime::Result<Received> {
     let mut next = None;
-    wait_for(store, None, |state, task| take_next(state, task, &mut next)).await?;
+    wait_for(store, None, |state, task| state.delivery.take(task, &state.sandbox.meter, &mut next)).await?;
     Ok(next)
 }
 
 fn receive_within(mut store: Store<'_>, timeout_ms: u32) -> Async<'_, OnePiece<Fallible<Received>>> {
     Box::new(async move {
         let mut next = None;
-        let take = |state: &mut InstanceState, task: Option<&Waker>| take_next(state, task, &mut next);
+        let take = |state: &mut InstanceState, task: Option<&Waker>| {
+            state.delivery.take(task, &state.sandbox.meter, &mut next)
+        };
         let is_in_time = wait_for(&mut store, Some(timeout_ms), take).await?;
         in_one_piece(if is_in_time { Ok(next) } else { Err(Error::Timeout) })
     })
@@ -159,10 +161,6 @@ fn respond_and_receive(
             Err(error) => in_one_piece(Err(error)),
         }
     })
-}
-
-fn take_next(state: &mut InstanceState, task: Option<&Waker>, next: &mut Received) -> Option<usize> {
-    state.delivery.take(task, &state.sandbox.meter, next)
 }
 
 /// A guest that looks for messages is ready, unless it has said otherwise.
