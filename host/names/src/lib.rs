@@ -3,6 +3,7 @@
 //! Hosts and extensions share it, so it stays small. Names are checked when they are made. Knows nothing of the
 //! things behind names or of permissions.
 
+mod call_grant;
 pub mod codec;
 mod contract;
 mod error;
@@ -13,10 +14,11 @@ mod share;
 mod text;
 
 pub use self::{
+    call_grant::CallGrant,
     contract::{Contract, Operation},
     error::{Error, HandlerError},
     name::{
-        ContractName, ExtensionId, HookDirName, MAIN, NameError, OperationName, QueueName, Topic,
+        ContractName, ExtensionId, HookDirName, MAIN, NameError, OperationName, PeerName, QueueName, Topic,
         TopicPattern,
     },
     policy::{Policy, QueuePolicy, RequestPolicy},

@@ -7,7 +7,8 @@ use std::{borrow::Borrow, fmt, str::FromStr, sync::Arc};
 use serde::{Deserialize, Serialize, de};
 
 use crate::rules::{
-    covers, is_contract_name, is_extension_id, is_operation_name, is_queue_name, is_topic, is_topic_pattern,
+    covers, is_contract_name, is_extension_id, is_operation_name, is_peer_name, is_queue_name, is_topic,
+    is_topic_pattern,
 };
 
 /// Main's name in place of an extension's.
@@ -85,6 +86,13 @@ name! {
 }
 
 name! {
+    /// The name of a program outside Main, such as `app:player`: a kind, a colon and a name, each of `a-z`, `0-9` and
+    /// `-`, starting with a letter; at most 64 bytes. The colon keeps it apart from the ids of extensions.
+    PeerName, is_peer_name,
+    "the name of a peer: a kind, a colon and a name, each of `a-z`, `0-9` and `-`, as in `app:player`"
+}
+
+name! {
     /// A versioned contract such as `device.info@1`: dotted segments of `a-z`, `0-9` and `-`, then `@` and a number
     /// from 0 to 65535; at most 128 bytes.
     ContractName, is_contract_name,
@@ -128,6 +136,13 @@ impl ExtensionId {
         Self(format!("{self}.{number}").into())
     }
 
+    /// The shared text.
+    pub fn shared(&self) -> Arc<str> {
+        self.0.clone()
+    }
+}
+
+impl PeerName {
     /// The shared text.
     pub fn shared(&self) -> Arc<str> {
         self.0.clone()
@@ -195,6 +210,19 @@ mod tests {
         for bad in ["", "main", "A", "1a", "a_b", "a b", &"a".repeat(65)] {
             assert!(bad.parse::<ExtensionId>().is_err(), "{bad}");
         }
+        for bad in [
+            "",
+            "app",
+            "app:",
+            ":player",
+            "app:player:1",
+            "App:player",
+            "app:1",
+            &format!("a:{}", "b".repeat(63)),
+        ] {
+            assert!(bad.parse::<PeerName>().is_err(), "{bad}");
+        }
+        assert!("app:player".parse::<PeerName>().is_ok());
         for bad in ["", "a", "a@", "a@01", "a@x", "a..b@1", "a@1@2", "a@65536", ".@1", "A@1"] {
             assert!(bad.parse::<ContractName>().is_err(), "{bad}");
         }

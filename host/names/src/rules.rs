@@ -17,6 +17,13 @@ pub const fn is_queue_name(text: &str) -> bool {
     }
 }
 
+/// Whether the text is a [`PeerName`](crate::PeerName).
+#[must_use]
+pub fn is_peer_name(text: &str) -> bool {
+    text.len() <= 64
+        && text.split_once(':').is_some_and(|(kind, name)| is_queue_name(kind) && is_queue_name(name))
+}
+
 /// Whether the text is a [`ContractName`](crate::ContractName).
 #[must_use]
 pub const fn is_contract_name(text: &str) -> bool {
