@@ -18,7 +18,7 @@ use std::{
     },
 };
 
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::{
     deadlines::Deadlines,
@@ -41,6 +41,8 @@ pub struct Bus {
     deadlines: Deadlines,
     last_message: AtomicU64,
     on_loss: Arc<OnLoss>,
+    /// Tells that a program outside Main has begun or ended to serve a contract.
+    providers_changed: Notify,
 }
 
 impl fmt::Debug for Bus {
@@ -62,6 +64,7 @@ impl Bus {
             queues: Queues::default(),
             deadlines: Deadlines::default(),
             last_message: AtomicU64::new(0),
+            providers_changed: Notify::new(),
         }
     }
 

@@ -18,7 +18,8 @@ impl fmt::Display for MessageId {
     }
 }
 
-/// The number of a peer: Main is 0, extensions follow in the order of their configuration.
+/// The number of a peer: Main is 0, extensions follow in the order of their configuration. Names of programs outside
+/// Main and the programs under them have ranges of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct PeerId(pub u32);
@@ -26,6 +27,12 @@ pub struct PeerId(pub u32);
 impl PeerId {
     /// Main itself.
     pub const MAIN: Self = Self(0);
+
+    /// The first number of a name of programs.
+    pub(crate) const FIRST_NAME: Self = Self(1 << 30);
+
+    /// The first number of a program.
+    pub(crate) const FIRST_SESSION: Self = Self(1 << 31);
 }
 
 /// One instance of a peer; later ones have greater numbers.

@@ -27,7 +27,7 @@ pub use weir_names::{Error, HandlerError};
 pub use self::{
     bus::{
         Bus,
-        jobs::Putting,
+        jobs::{Offering, Putting},
         publish::Publishing,
         requests::{PendingCall, Sending, SentCall, Target},
     },

@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use weir_names::{ContractName, Error, ExtensionId, MAIN};
+use weir_names::{ContractName, Error, ExtensionId, PeerName};
 
 use crate::{
     id::PeerId,
@@ -25,20 +25,46 @@ pub(crate) struct Owners {
     version: AtomicU64,
 }
 
+/// Names of programs for as long as Main runs.
+const MAX_NAMES: usize = 4096;
+
 #[derive(Debug)]
 struct RoutingTable {
-    /// Every peer, by number.
+    /// Main and every extension, by number.
     peers: Vec<Arc<Peer>>,
+    /// Names of programs, by number less the first. They stay, because messages carry their numbers.
+    names: Vec<Arc<Peer>>,
+    /// Programs that are there now.
+    sessions: HashMap<PeerId, Arc<Peer>>,
+    last_session: PeerId,
     owners: HashMap<ContractName, Arc<Peer>>,
     /// Contracts that Main serves when no extension owns them.
     of_main: Vec<ContractName>,
 }
 
+impl RoutingTable {
+    fn get(&self, id: PeerId) -> Option<&Arc<Peer>> {
+        let at = |first: PeerId| usize::try_from(id.0 - first.0).ok();
+        match id {
+            id if id >= PeerId::FIRST_SESSION => self.sessions.get(&id),
+            id if id >= PeerId::FIRST_NAME => self.names.get(at(PeerId::FIRST_NAME)?),
+            _ => self.peers.get(at(PeerId::MAIN)?),
+        }
+    }
+}
+
 impl Owners {
     pub(crate) fn new(main_limits: PeerLimits) -> Self {
-        let main = Arc::new(Peer::new(PeerId::MAIN, MAIN.into(), main_limits, None));
+        let main = Arc::new(Peer::main(main_limits));
         main.set_phase(Phase::Ready);
-        let table = RoutingTable { peers: vec![main.clone()], owners: HashMap::new(), of_main: Vec::new() };
+        let table = RoutingTable {
+            peers: vec![main.clone()],
+            names: Vec::new(),
+            sessions: HashMap::new(),
+            last_session: PeerId::FIRST_SESSION,
+            owners: HashMap::new(),
+            of_main: Vec::new(),
+        };
         Self { main, table: RwLock::new(table), version: AtomicU64::new(0) }
     }
 
@@ -53,10 +79,10 @@ impl Owners {
         let number = PeerId(u32::try_from(table.peers.len()).unwrap_or(u32::MAX));
         let name = id.shared();
         let peer = Arc::new(match copy_of {
-            None => Peer::new(number, name, limits, Some(access)),
+            None => Peer::new(number, name, limits, access),
             Some(original) => Peer::copy(number, name, limits, access, original),
         });
-        let fulfills = peer.fulfills().to_vec();
+        let fulfills = peer.fulfills();
         table.peers.push(peer.clone());
         table.owners.extend(fulfills.into_iter().map(|contract| (contract, peer.clone())));
         self.changed();
@@ -68,13 +94,13 @@ impl Owners {
         let place = usize::try_from(peer.id().0).ok().and_then(|place| table.peers.get_mut(place));
         let before = place.map(|place| std::mem::replace(place, peer.clone()));
         for contract in before.iter().flat_map(|before| before.fulfills()) {
-            if table.owners.get(contract).is_some_and(|owner| owner.id() == peer.id()) {
-                table.owners.remove(contract);
+            if table.owners.get(&contract).is_some_and(|owner| owner.id() == peer.id()) {
+                table.owners.remove(&contract);
             }
         }
         for contract in peer.fulfills() {
-            if claim || !table.owners.contains_key(contract) {
-                table.owners.insert(contract.clone(), peer.clone());
+            if claim || !table.owners.contains_key(&contract) {
+                table.owners.insert(contract, peer.clone());
             }
         }
         self.changed();
@@ -86,6 +112,107 @@ impl Owners {
         self.changed();
     }
 
+    /// The name of programs with these grants from now on. It owns what it may serve until a program does.
+    pub(crate) fn name(
+        &self,
+        name: &PeerName,
+        limits: PeerLimits,
+        access: Access,
+    ) -> Result<Arc<Peer>, Error> {
+        let mut table = self.write();
+        let table = &mut *table;
+        let known = table.names.iter().find(|known| known.name() == name.as_str()).cloned();
+        let known = match known {
+            Some(known) => {
+                known.grant(access);
+                known
+            }
+            None => {
+                let (used, allowed) = (table.names.len() as u64 + 1, MAX_NAMES as u64);
+                if used > allowed {
+                    return Err(Error::LimitExceeded { name: "peer-names".into(), used, allowed });
+                }
+                let number = PeerId::FIRST_NAME.0 + u32::try_from(table.names.len()).unwrap_or_default();
+                let new = Arc::new(Peer::name_of_programs(PeerId(number), name, limits, access));
+                table.names.push(new.clone());
+                new
+            }
+        };
+        let fulfills = known.fulfills();
+        table.owners.retain(|contract, owner| owner.sender() != known.id() || fulfills.contains(contract));
+        for contract in fulfills {
+            let owner = table.owners.entry(contract).or_insert_with(|| known.clone());
+            if owner.sender() != known.id() {
+                *owner = known.clone();
+            }
+        }
+        self.changed();
+        Ok(known)
+    }
+
+    /// A program arrives under a name.
+    pub(crate) fn arrive(&self, name: &Peer, limits: PeerLimits) -> Arc<Peer> {
+        let mut table = self.write();
+        let mut number = table.last_session;
+        loop {
+            // A number comes again only after two thousand million others.
+            number = PeerId(number.0.wrapping_add(1).max(PeerId::FIRST_SESSION.0));
+            if !table.sessions.contains_key(&number) {
+                break;
+            }
+        }
+        table.last_session = number;
+        let session = Arc::new(name.session(number, limits));
+        session.set_phase(Phase::Ready);
+        table.sessions.insert(number, session.clone());
+        session
+    }
+
+    /// A program serves a contract from now on, unless another peer does.
+    pub(crate) fn serve(
+        &self,
+        session: &Arc<Peer>,
+        contract: ContractName,
+        operations: &[String],
+    ) -> Result<(), Error> {
+        let mut table = self.write();
+        session.may_serve(&contract)?;
+        if session.has_left() {
+            return Err(Error::PeerGone);
+        }
+        let other = table.owners.get(&contract);
+        if let Some(other) = other.filter(|other| ![session.sender(), session.id()].contains(&other.id())) {
+            let session = if other.sender() == session.sender() { "another session of " } else { "" };
+            return Err(Error::Invalid(format!("`{contract}` is served by {session}`{}`", other.name())));
+        }
+        session.serve(contract.as_str(), operations)?;
+        table.owners.insert(contract, session.clone());
+        self.changed();
+        Ok(())
+    }
+
+    /// A program leaves: what it owned belongs to its name again.
+    pub(crate) fn leave(&self, session: &Peer) {
+        let mut table = self.write();
+        session.set_phase(Phase::Down);
+        let Some(name) = table.get(session.sender()).cloned() else { return };
+        for owner in table.owners.values_mut().filter(|owner| owner.id() == session.id()) {
+            *owner = name.clone();
+        }
+        table.sessions.remove(&session.id());
+        self.changed();
+    }
+
+    /// The programs under this name.
+    pub(crate) fn sessions(&self, name: &Peer) -> Vec<Arc<Peer>> {
+        self.read().sessions.values().filter(|session| session.sender() == name.id()).cloned().collect()
+    }
+
+    /// Whether a peer that is ready owns this contract.
+    pub(crate) fn is_served(&self, contract: &ContractName) -> bool {
+        self.read().owners.get(contract).is_some_and(|owner| owner.is_ready())
+    }
+
     pub(crate) fn serve_from_main(&self, contract: ContractName) {
         self.write().of_main.push(contract);
     }
@@ -95,12 +222,18 @@ impl Owners {
         &self.main
     }
 
-    pub(crate) fn named(&self, name: &str) -> Option<PeerId> {
-        self.read().peers.iter().find(|peer| peer.name() == name).map(|peer| peer.id())
+    /// The peer with this name, or every program under it.
+    pub(crate) fn named(&self, name: &str) -> Vec<PeerId> {
+        let table = self.read();
+        let is_meant = |peer: &&Arc<Peer>| peer.name() == name;
+        match table.peers.iter().find(is_meant) {
+            Some(peer) => vec![peer.id()],
+            None => table.sessions.values().filter(is_meant).map(|peer| peer.id()).collect(),
+        }
     }
 
     pub(crate) fn get(&self, id: PeerId) -> Option<Arc<Peer>> {
-        self.read().peers.get(usize::try_from(id.0).ok()?).cloned()
+        self.read().get(id).cloned()
     }
 
     /// The version of the table: a look-up in another version may be wrong now.

@@ -21,11 +21,11 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use weir_names::{ContractName, Error};
+use weir_names::{ContractName, Error, PeerName};
 
-use self::phase::PhaseCell;
 pub(crate) use self::wait::{Wait, WaitTarget};
 pub use self::{access::Access, limits::PeerLimits, phase::Phase, stats::PeerStats};
+use self::{grants::Grants, phase::PhaseCell};
 use crate::{
     id::{OperationId, PeerId, ReaderId},
     inbox::{Inbox, Seat},
@@ -37,12 +37,25 @@ pub struct Peer {
     id: PeerId,
     name: Arc<str>,
     limits: PeerLimits,
-    access: Option<Access>,
+    grants: Grants,
+    kind: Kind,
     lasting: Arc<Lasting>,
     served: Mutex<Vec<Arc<OperationId>>>,
     /// Its instance, as a reader of the inbox.
     reader: AtomicU64,
     waits: Mutex<Vec<Wait>>,
+}
+
+/// What kind of peer it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// The embedding program, whose tasks wait independently.
+    Main,
+    Extension,
+    /// A name of programs outside Main: it sends and receives nothing itself.
+    Name,
+    /// One program under the name with this number.
+    Session(PeerId),
 }
 
 /// What stays when grants and limits change.
@@ -59,9 +72,30 @@ struct Lasting {
 }
 
 impl Peer {
-    pub(crate) fn new(id: PeerId, name: Arc<str>, limits: PeerLimits, access: Option<Access>) -> Self {
+    pub(crate) fn main(limits: PeerLimits) -> Self {
         let inbox = Arc::new(Inbox::new(limits.inbox));
-        Self::at(id, name, limits, access, (inbox, Seat::FIRST), None)
+        let own = (PeerId::MAIN, weir_names::MAIN.into());
+        Self::at(own, limits, Grants::All, Kind::Main, (inbox, Seat::FIRST), None)
+    }
+
+    pub(crate) fn new(id: PeerId, name: Arc<str>, limits: PeerLimits, access: Access) -> Self {
+        let inbox = Arc::new(Inbox::new(limits.inbox));
+        let grants = Grants::Fixed(access);
+        Self::at((id, name), limits, grants, Kind::Extension, (inbox, Seat::FIRST), None)
+    }
+
+    /// A name under which programs outside Main may run.
+    pub(crate) fn name_of_programs(id: PeerId, name: &PeerName, limits: PeerLimits, access: Access) -> Self {
+        let inbox = Arc::new(Inbox::new(limits.inbox));
+        let own = (id, name.shared());
+        Self::at(own, limits, Grants::renewable(access), Kind::Name, (inbox, Seat::FIRST), None)
+    }
+
+    /// A program under this name. It has the grants of the name, also when they change.
+    pub(crate) fn session(&self, id: PeerId, limits: PeerLimits) -> Self {
+        let inbox = Arc::new(Inbox::new(limits.inbox));
+        let (own, kind) = ((id, self.name.clone()), Kind::Session(self.id));
+        Self::at(own, limits, self.grants.shared(), kind, (inbox, Seat::FIRST), None)
     }
 
     pub(crate) fn copy(
@@ -74,14 +108,15 @@ impl Peer {
         let inbox = original.inbox().clone();
         let seat = inbox.add_seat();
         original.lasting.copies.lock().unwrap_or_else(PoisonError::into_inner).push(id);
-        Self::at(id, name, limits, Some(access), (inbox, seat), Some(original.id))
+        let grants = Grants::Fixed(access);
+        Self::at((id, name), limits, grants, Kind::Extension, (inbox, seat), Some(original.id))
     }
 
     fn at(
-        id: PeerId,
-        name: Arc<str>,
+        (id, name): (PeerId, Arc<str>),
         limits: PeerLimits,
-        access: Option<Access>,
+        grants: Grants,
+        kind: Kind,
         (inbox, seat): (Arc<Inbox>, Seat),
         original: Option<PeerId>,
     ) -> Self {
@@ -93,21 +128,22 @@ impl Peer {
             phase: PhaseCell::default(),
             stats: PeerStats::default(),
         };
-        Self::with(id, name, limits, access, Arc::new(lasting))
+        Self::with((id, name), limits, grants, kind, Arc::new(lasting))
     }
 
     fn with(
-        id: PeerId,
-        name: Arc<str>,
+        (id, name): (PeerId, Arc<str>),
         limits: PeerLimits,
-        access: Option<Access>,
+        grants: Grants,
+        kind: Kind,
         lasting: Arc<Lasting>,
     ) -> Self {
         Self {
             id,
             name,
             limits,
-            access,
+            grants,
+            kind,
             lasting,
             served: Mutex::default(),
             reader: AtomicU64::new(ReaderId::FIRST.0),
@@ -118,14 +154,38 @@ impl Peer {
     /// The same peer with other limits and grants, without an instance. Others find it only after
     /// [`Bus::hand_over`](super::Bus::hand_over).
     pub fn renewed(&self, limits: PeerLimits, access: Access) -> Arc<Self> {
-        let lasting = self.lasting.clone();
-        Arc::new(Self::with(self.id, self.name.clone(), limits, Some(access), lasting))
+        let (own, lasting) = ((self.id, self.name.clone()), self.lasting.clone());
+        Arc::new(Self::with(own, limits, Grants::Fixed(access), self.kind, lasting))
     }
 
     /// Its number on this bus.
     #[inline]
     pub fn id(&self) -> PeerId {
         self.id
+    }
+
+    /// The number that its messages carry as their sender: its own, or that of the name under which a program runs.
+    #[inline]
+    pub fn sender(&self) -> PeerId {
+        match self.kind {
+            Kind::Session(name) => name,
+            _ => self.id,
+        }
+    }
+
+    /// Whether nothing else reaches it while it waits. Tasks of a program wait independently.
+    pub(crate) fn stands_still(&self) -> bool {
+        self.kind == Kind::Extension
+    }
+
+    /// Whether it is a program outside Main that has left.
+    pub(crate) fn has_left(&self) -> bool {
+        matches!(self.kind, Kind::Session(_)) && self.phase() == Phase::Down
+    }
+
+    /// Whether programs outside Main run under its name.
+    pub(crate) fn is_outside(&self) -> bool {
+        matches!(self.kind, Kind::Name | Kind::Session(_))
     }
 
     /// Its id as operators write it; `main` for Main.
@@ -240,12 +300,13 @@ impl Peer {
             || !self.lasting.copies.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Contracts that it may own. What a copy fulfils belongs to the owner of its inbox.
-    pub(crate) fn fulfills(&self) -> &[ContractName] {
-        if self.lasting.original.is_some() {
-            return &[];
+    /// Contracts that it owns from the start. What a copy fulfils belongs to the owner of its inbox, and a program owns
+    /// what it serves.
+    pub(crate) fn fulfills(&self) -> Vec<ContractName> {
+        if self.lasting.original.is_some() || matches!(self.kind, Kind::Session(_)) {
+            return Vec::new();
         }
-        self.access.as_ref().map_or(&[], |access| &access.fulfills)
+        self.grants.read(|access| access.map(|access| access.fulfills.clone()).unwrap_or_default())
     }
 
     /// What this peer waits for with everything else stopped, as in a blocking call.

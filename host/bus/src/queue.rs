@@ -7,6 +7,7 @@
 //! Knows nothing of peers, grants or other queues, except the one for its dead letters.
 
 mod dead;
+pub(crate) mod fate;
 mod job;
 mod line;
 mod reader;
@@ -20,8 +21,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use weir_names::{Error, QueueName, QueuePolicy};
+use bytes::Bytes;
+use weir_names::{ContractName, Error, QueueName, QueuePolicy};
 
+pub(crate) use self::fate::Fate;
 pub use self::{
     job::QueuedJob,
     reader::JobReader,
@@ -41,6 +44,16 @@ pub struct SharedQueue {
     state: Mutex<QueueState>,
     /// Gets the jobs that were delivered too often. Locked with or without `state`, never before it.
     dead_letter: Mutex<Weak<SharedQueue>>,
+}
+
+/// Where a job went.
+pub(crate) enum Placed {
+    /// It is in, or was shed by the queue's policy.
+    In,
+    /// It waits for this room.
+    Waiting(Arc<Room>),
+    /// The provider of this contract must keep it first.
+    Stored(ContractName, Bytes),
 }
 
 impl fmt::Debug for SharedQueue {
@@ -128,6 +141,8 @@ impl SharedQueue {
         state.is_closed = true;
         let turned_away = std::mem::take(&mut state.blocked);
         let readers: Vec<_> = state.readers.iter().cloned().collect();
+        // Their keepers put them again.
+        state.remove_waiting(|job| job.fate.is_some());
         drop(state);
         drop(turned_away);
         wake(readers);
@@ -139,16 +154,24 @@ impl SharedQueue {
         !state.is_closed || state.in_hand > 0 || !state.waiting.is_empty()
     }
 
-    /// Puts a job; without room, the policy decides. If it returns a room, the job waits for that.
-    pub(crate) fn put(&self, job: QueuedJob) -> Result<Option<Arc<Room>>, Error> {
+    /// Puts a job; without room, the policy decides. If the queue has a provider that keeps its jobs, only that one puts
+    /// them here.
+    pub(crate) fn put(
+        &self,
+        job: QueuedJob,
+        is_from: impl FnOnce(&ContractName) -> bool,
+    ) -> Result<Placed, Error> {
         let mut state = self.state();
         self.check(&state, &job)?;
+        if let Some(store) = state.settings.store.as_ref().filter(|store| !is_from(store)) {
+            return Ok(Placed::Stored(store.clone(), job.payload));
+        }
         if state.settings.when_full == QueuePolicy::Block
             && (!state.blocked.is_empty() || !state.has_room(&job))
         {
             let room = Arc::<Room>::default();
             state.blocked.push_back((room.ticket(), job));
-            return Ok(Some(room));
+            return Ok(Placed::Waiting(room));
         }
         let before = state.lost();
         let Ok(woken) = state.place(job) else {
@@ -158,7 +181,16 @@ impl SharedQueue {
         drop(state);
         wake(woken);
         self.tell(before, after);
-        Ok(None)
+        Ok(Placed::In)
+    }
+
+    /// Removes waiting jobs that their keepers have taken back.
+    pub(crate) fn forget_given_up(&self) {
+        let mut state = self.state();
+        state.remove_waiting(QueuedJob::is_given_up);
+        let woken = state.admit();
+        drop(state);
+        wake(woken);
     }
 
     /// The job's sender waits no more.

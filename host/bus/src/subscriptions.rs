@@ -73,11 +73,12 @@ impl SubscriptionTable {
         self.is_closed
     }
 
-    /// One peer's matching subscriptions, if its inbox is served; and the number of comparisons.
-    pub(crate) fn of_peer(&self, peer: Option<PeerId>, topic: &Topic) -> (Vec<Arc<Subscription>>, u32) {
-        let own = peer.map_or(&[][..], |peer| self.of(peer));
-        let is_meant = |own: &&Arc<Subscription>| own.pattern.matches(topic) && own.inbox.is_served();
-        (own.iter().filter(is_meant).cloned().collect(), u32::try_from(own.len()).unwrap_or(u32::MAX))
+    /// The matching subscriptions of these peers, if their inboxes are served; and the number of comparisons.
+    pub(crate) fn of_peers(&self, peers: &[PeerId], topic: &Topic) -> (Vec<Arc<Subscription>>, u32) {
+        let own: Vec<_> = peers.iter().flat_map(|peer| self.of(*peer)).collect();
+        let is_meant = |own: &&&Arc<Subscription>| own.pattern.matches(topic) && own.inbox.is_served();
+        let compared = u32::try_from(own.len()).unwrap_or(u32::MAX);
+        (own.iter().filter(is_meant).map(|own| (*own).clone()).collect(), compared)
     }
 
     /// Every matching subscription, and the number of comparisons.
@@ -98,7 +99,10 @@ impl SubscriptionTable {
             return Vec::new();
         };
         let (ended, kept): (Vec<_>, Vec<_>) = std::mem::take(own).into_iter().partition(|s| ends(s));
-        *own = kept;
+        match kept.is_empty() {
+            true => drop(self.by_peer.remove(&peer)),
+            false => *own = kept,
+        }
         for subscription in &ended {
             self.index.remove(subscription);
         }

@@ -72,7 +72,7 @@ impl TestBus {
         let contracts = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect();
         let access = Access {
             fulfills: contracts(fulfills),
-            calls: contracts(calls),
+            calls: contracts(calls).into_iter().map(Into::into).collect(),
             publishes: vec![">".parse().unwrap()],
             subscribes: vec![(">".parse().unwrap(), LaneSettings::default())],
             ..Access::default()

@@ -234,7 +234,7 @@ impl QueueStatus {
 
 impl JobStatus {
     fn new(bus: &Bus, job: QueuedJob) -> Self {
-        let QueuedJob { id, sender, at, payload, deliveries, died_in } = job;
+        let QueuedJob { id, sender, at, payload, deliveries, died_in, .. } = job;
         let age = Instant::now().saturating_duration_since(at.into_std());
         let (died_in, died_after) = died_in.map(|died| *died).unzip();
         Self {

@@ -9,12 +9,12 @@ use bytes::Bytes;
 use tokio::time::Instant;
 use weir_names::{Error, QueueName};
 
-use super::{Bus, deadlocks::WaitGuard};
+use super::{Bus, deadlocks::WaitGuard, requests::PendingCall};
 use crate::{
     error::parsed,
-    id::{MessageId, PeerId},
+    id::MessageId,
     peer::{Peer, Wait, WaitTarget},
-    queue::{QueueSettings, QueueStats, QueuedJob, SharedQueue},
+    queue::{Fate, Placed, QueueSettings, QueueStats, QueuedJob, SharedQueue, fate},
     room::Room,
 };
 
@@ -26,12 +26,51 @@ pub struct Putting {
     queue: Arc<SharedQueue>,
     id: MessageId,
     waiting: Option<(Arc<Room>, Instant)>,
+    /// The request to the provider that keeps the queue's jobs.
+    storing: Option<PendingCall>,
     _waits: Option<WaitGuard>,
+}
+
+/// A job, and the wait until a reader has finished it. Dropping it takes the job back if it still waits.
+#[derive(Debug)]
+#[must_use = "dropped, it takes the job back"]
+pub struct Offering {
+    putting: Option<Putting>,
+    queue: Arc<SharedQueue>,
+    fate: Fate,
+}
+
+impl Offering {
+    /// Waits until a reader has finished the job.
+    ///
+    /// Fails if no reader will: it is a dead letter, it was lost, or the queue takes no more jobs.
+    pub async fn done(mut self) -> Result<(), Error> {
+        if let Some(putting) = self.putting.take() {
+            putting.put().await?;
+        }
+        self.fate.known().await.map_err(|lost| match lost {
+            fate::Lost::Dead => Error::handler("dead", "it was delivered too often, and is a dead letter"),
+            fate::Lost::Gone if self.queue.is_closed() => self.queue.closed(),
+            fate::Lost::Gone => Error::Overloaded(self.queue.name().to_string()),
+        })
+    }
+}
+
+impl Drop for Offering {
+    fn drop(&mut self) {
+        if self.fate.give_up() {
+            self.queue.forget_given_up();
+        }
+    }
 }
 
 impl Putting {
     /// Waits for room if it must; returns the id of the job.
     pub async fn put(mut self) -> Result<MessageId, Error> {
+        if let Some(storing) = self.storing.take() {
+            storing.answer().await?;
+            return Ok(self.id);
+        }
         let Some((room, _)) = &self.waiting else { return Ok(self.id) };
         let room = room.clone();
         room.settled().await;
@@ -89,22 +128,57 @@ impl Bus {
         payload: Bytes,
         (timeout, parent): (Option<Duration>, Option<Instant>),
     ) -> Result<Putting, Error> {
+        self.place(sender, queue, payload, (timeout, parent), None)
+    }
+
+    /// Puts a job as [`put`](Self::put), and tells when a reader has finished it. The job waits for room without a
+    /// deadline.
+    pub fn offer(
+        self: &Arc<Self>,
+        sender: &Arc<Peer>,
+        queue: &Arc<SharedQueue>,
+        payload: Bytes,
+    ) -> Result<Offering, Error> {
+        let (fate, watched) = fate::new();
+        let putting = self.place(sender, queue, payload, (Some(Duration::MAX), None), Some(watched))?;
+        Ok(Offering { putting: Some(putting), queue: queue.clone(), fate })
+    }
+
+    fn place(
+        self: &Arc<Self>,
+        sender: &Arc<Peer>,
+        queue: &Arc<SharedQueue>,
+        payload: Bytes,
+        (timeout, parent): (Option<Duration>, Option<Instant>),
+        fate: Option<Arc<fate::Watched>>,
+    ) -> Result<Putting, Error> {
         sender.may_put(queue.name())?;
         sender.check_size(&payload)?;
         let id = self.next_message_id();
-        let (sender_id, at) = (sender.id(), Self::now());
-        let job = QueuedJob { id, sender: sender_id, at, payload, deliveries: 0, died_in: None };
-        let room = queue.put(job)?;
+        let (from, at) = (sender.sender(), Self::now());
+        let job = QueuedJob { id, sender: from, at, payload, deliveries: 0, died_in: None, fate };
+        let room = match queue.put(job, |store| sender.serves().contains(store))? {
+            Placed::Waiting(room) => Some(room),
+            Placed::In => None,
+            Placed::Stored(store, payload) => {
+                let mut target = self.open_granted(store, parsed("put")?, None, false)?;
+                let term = self.term(&target, timeout, parent);
+                let sent = self.call(sender, &mut target, payload, term, sender.stands_still())?;
+                let storing = Some(self.watch(sent));
+                let (bus, queue) = (self.clone(), queue.clone());
+                return Ok(Putting { bus, queue, id, waiting: None, storing, _waits: None });
+            }
+        };
         let waiting = room.clone().map(|room| {
             let deadline = self.deadline_within(timeout, parent);
             self.deadlines.watch((deadline, id), room.clone());
             (room, deadline)
         });
         // From here on, dropping this withdraws a waiting job.
-        let mut putting = Putting { bus: self.clone(), queue: queue.clone(), id, waiting, _waits: None };
-        // Main's clients wait independently.
-        if let Some(room) = room.filter(|_| sender.id() != PeerId::MAIN) {
-            let wait = Wait { on: WaitTarget::Queue(queue.clone()), room: Some(room.clone()) };
+        let (bus, queue) = (self.clone(), queue.clone());
+        let mut putting = Putting { bus, queue, id, waiting, storing: None, _waits: None };
+        if let Some(room) = room.filter(|_| sender.stands_still()) {
+            let wait = Wait { on: WaitTarget::Queue(putting.queue.clone()), room: Some(room.clone()) };
             match self.wait_for(sender, vec![wait]) {
                 Ok(waits) => putting._waits = Some(waits),
                 Err(circle) => {

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use weir_names::{ContractName, Error, ExtensionId};
+use weir_names::{ContractName, Error, ExtensionId, PeerName};
 
 use super::Bus;
 use crate::{
+    error::parsed,
     id::PeerId,
     peer::{Access, Peer, PeerLimits, Phase},
 };
@@ -53,6 +54,61 @@ impl Bus {
             self.unsubscribe_all(peer);
             peer.inbox().clear(peer.seat());
         }
+    }
+
+    /// Sets what programs under a name may reach, also those that are there. It returns the name, as a peer that is
+    /// down: it owns what it may serve until a program serves it.
+    ///
+    /// Fails with [`Error::LimitExceeded`] for more than 4096 names.
+    pub fn add_name(&self, name: &PeerName, limits: PeerLimits, access: Access) -> Result<Arc<Peer>, Error> {
+        let known = self.owners.name(name, limits, access)?;
+        for session in self.owners.sessions(&known) {
+            self.renew_subscriptions(&session);
+        }
+        self.providers_changed.notify_one();
+        Ok(known)
+    }
+
+    /// A program arrives under a name. It serves nothing yet.
+    pub fn arrive(&self, name: &Peer, limits: PeerLimits) -> Arc<Peer> {
+        self.owners.arrive(name, limits)
+    }
+
+    /// A program serves a contract from now on.
+    pub fn serve(&self, session: &Arc<Peer>, contract: &str, operations: &[String]) -> Result<(), Error> {
+        self.owners.serve(session, parsed(contract)?, operations)?;
+        self.providers_changed.notify_one();
+        Ok(())
+    }
+
+    /// A program leaves. What waits for it is answered `peer-gone`, its subscriptions end, and what it served has no
+    /// provider.
+    pub fn leave(&self, session: &Peer) {
+        self.owners.leave(session);
+        self.unsubscribe_all(session);
+        session.inbox().clear(session.seat());
+        session.end_instance();
+        self.providers_changed.notify_one();
+    }
+
+    /// Whether a program serves a contract that it may serve no more.
+    pub fn serves_beyond_grants(&self, session: &Peer) -> bool {
+        session.serves().iter().any(|contract| session.may_serve(contract).is_err())
+    }
+
+    /// Whether a peer that is ready owns this contract.
+    pub fn is_served(&self, contract: &ContractName) -> bool {
+        self.owners.is_served(contract)
+    }
+
+    /// The name of the peer that owns this contract, there or not.
+    pub fn owner_of(&self, contract: &ContractName) -> Option<Arc<Peer>> {
+        self.route(contract, None).ok().map(|(owner, _)| owner)
+    }
+
+    /// Waits until a program has begun or ended to serve a contract since the last call.
+    pub async fn providers_changed(&self) {
+        self.providers_changed.notified().await;
     }
 
     /// Main serves `contract` from now on, unless an extension owns it.

@@ -12,7 +12,7 @@ use weir_names::{Error, Topic};
 use super::{Bus, deadlocks::WaitGuard};
 use crate::{
     error::parsed,
-    id::{MessageId, PeerId},
+    id::MessageId,
     inbox::EventOrigin,
     message::{ENVELOPE_BYTES, Published, Receipt},
     peer::{Peer, Wait, WaitTarget},
@@ -113,14 +113,13 @@ impl Bus {
         let table = self.subscriptions.read();
         let (subscriptions, compared) = match to {
             None => table.matching(&topic),
-            Some(name) => table.of_peer(self.owners.named(name), &topic),
+            Some(name) => table.of_peers(&self.owners.named(name), &topic),
         };
         if let Some(name) = to.filter(|_| subscriptions.is_empty()) {
             let text = format!("`{name}` does not run or has not subscribed to `{topic}`");
             return Err(Error::NoProvider(text));
         }
-        // Main's clients wait independently.
-        let stands_still = table.can_block() && sender.id() != PeerId::MAIN;
+        let stands_still = table.can_block() && sender.stands_still();
         if stands_still {
             let bytes = ENVELOPE_BYTES + (topic.as_str().len() + payload.len()) as u64;
             let would_wait =
@@ -136,7 +135,7 @@ impl Bus {
             state.sequence
         });
         let published =
-            Arc::new(Published { sender: sender.id(), topic, sequence, at: Self::now(), payload });
+            Arc::new(Published { sender: sender.sender(), topic, sequence, at: Self::now(), payload });
         let (mut receipt, mut blocked) = (Receipt::default(), Vec::new());
         for subscription in subscriptions {
             if let Some(room) = self.deliver(&subscription, &published, &mut receipt) {

@@ -26,6 +26,8 @@ pub struct Target {
     route: Arc<Route<Arc<Peer>>>,
     /// Whether the caller named the receiver, which need not be the owner.
     is_named: bool,
+    /// Whether a grant to call opened it, which may be taken back.
+    by_grant: bool,
     /// The operation's number, and the receiver's instance for which it holds.
     number: u32,
     reader: ReaderId,
@@ -115,12 +117,24 @@ impl Bus {
     ) -> Result<Target, Error> {
         let contract: ContractName = parsed(contract)?;
         let name: OperationName = parsed(operation)?;
-        caller.may_call(&contract)?;
+        caller.may_call(&contract, &name)?;
+        self.open_granted(contract, name, provider, true)
+    }
+
+    /// [`open`](Self::open), for a caller that may call it.
+    pub(super) fn open_granted(
+        &self,
+        contract: ContractName,
+        name: OperationName,
+        provider: Option<&str>,
+        by_grant: bool,
+    ) -> Result<Target, Error> {
         let (receiver, owners) = self.route(&contract, provider)?;
         let operation = Arc::new(OperationId { contract, name });
         let mut target = Target {
             route: Arc::new(Route { operation, receiver }),
             is_named: provider.is_some(),
+            by_grant,
             number: 0,
             reader: ReaderId::NOBODY,
             owners,
@@ -143,7 +157,7 @@ impl Bus {
         term: Term,
         blocking: bool,
     ) -> Result<SentCall, Error> {
-        self.follow(target)?;
+        self.follow(caller, target)?;
         let waits = match blocking {
             true => Some(self.wait_for_answer(caller, &target.route.receiver)?),
             false => None,
@@ -171,7 +185,7 @@ impl Bus {
         payload: Bytes,
         term: Term,
     ) -> Result<(Arc<Waiter>, Sending), Error> {
-        self.follow(target)?;
+        self.follow(caller, target)?;
         if target.route.receiver.id() == caller.id() {
             return Err(Error::Invalid(format!("`{}` sends a request to itself", caller.name())));
         }
@@ -197,9 +211,12 @@ impl Bus {
         deadline(Self::now(), timeout, parent)
     }
 
-    /// Finds the receiver again if owners have changed since.
-    fn follow(&self, target: &mut Target) -> Result<(), Error> {
+    /// Finds the receiver again if owners or grants have changed since.
+    fn follow(&self, caller: &Peer, target: &mut Target) -> Result<(), Error> {
         if target.owners != self.owners.version() {
+            if target.by_grant {
+                caller.may_call(&target.route.operation.contract, &target.route.operation.name)?;
+            }
             let provider = target.is_named.then(|| target.route.receiver.name());
             let operation = target.route.operation.clone();
             let (receiver, owners) = self.route(&operation.contract, provider)?;
@@ -237,7 +254,7 @@ impl Bus {
         }
         let waiter = Arc::new(Waiter::new(
             self.next_message_id(),
-            caller.id(),
+            caller.sender(),
             term,
             route.clone(),
             caller.limits().message_size,
@@ -322,7 +339,8 @@ fn check_phase(peer: &Peer) -> Result<(), Error> {
 }
 
 fn not_running(peer: &Peer) -> Error {
-    Error::NoProvider(format!("`{}` is not running", peer.name()))
+    let what = if peer.is_outside() { "connected" } else { "running" };
+    Error::NoProvider(format!("`{}` is not {what}", peer.name()))
 }
 
 /// Finds the operation's number again if it is not for this instance.

@@ -35,6 +35,9 @@ impl Bus {
         }
         let delivery = delivery.unwrap_or(granted);
         let mut table = self.subscriptions.write();
+        if peer.has_left() {
+            return Err(Error::PeerGone);
+        }
         if table.is_closed() {
             inbox.stop(inbox.current(peer.seat()));
         }

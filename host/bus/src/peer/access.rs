@@ -1,6 +1,6 @@
 //! What a peer may reach.
 
-use weir_names::{ContractName, QueueName, TopicPattern};
+use weir_names::{CallGrant, ContractName, QueueName, TopicPattern};
 
 use crate::inbox::LaneSettings;
 
@@ -9,8 +9,8 @@ use crate::inbox::LaneSettings;
 pub struct Access {
     /// Contracts that it may own and serve.
     pub fulfills: Vec<ContractName>,
-    /// Contracts that it may call.
-    pub calls: Vec<ContractName>,
+    /// Contracts and operations that it may call.
+    pub calls: Vec<CallGrant>,
     /// Topics that it may publish to.
     pub publishes: Vec<TopicPattern>,
     /// Topics that it may subscribe to. The first that covers a pattern says how its events wait.

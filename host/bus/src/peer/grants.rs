@@ -1,56 +1,115 @@
 //! What a peer was granted, and the error that names the missing key.
 
-use std::fmt;
+use std::{
+    fmt,
+    sync::{Arc, PoisonError, RwLock},
+};
 
-use weir_names::{ContractName, Error, QueueName, TopicPattern};
+use weir_names::{ContractName, Error, OperationName, QueueName, TopicPattern};
 
-use super::Peer;
+use super::{Access, Peer};
 use crate::inbox::LaneSettings;
 
-impl Peer {
-    pub(crate) fn may_call(&self, contract: &ContractName) -> Result<(), Error> {
-        match &self.access {
-            Some(access) if !access.calls.contains(contract) => Err(Error::PermissionDenied(format!(
-                "`{}` may not call `{contract}`; `requires` or `wants` would grant it",
-                self.name
-            ))),
-            _ => Ok(()),
+/// What a peer may reach, and whether that can change while it runs.
+#[derive(Debug)]
+pub(super) enum Grants {
+    /// Everything.
+    All,
+    /// This, for as long as the peer lives.
+    Fixed(Access),
+    /// What a name may reach now, shared by the programs under it.
+    Renewable(Arc<RwLock<Access>>),
+}
+
+impl Grants {
+    pub(super) fn renewable(access: Access) -> Self {
+        Self::Renewable(Arc::new(RwLock::new(access)))
+    }
+
+    /// The same grants for another peer, also when they change.
+    pub(super) fn shared(&self) -> Self {
+        match self {
+            Self::All => Self::All,
+            Self::Fixed(access) => Self::Fixed(access.clone()),
+            Self::Renewable(access) => Self::Renewable(access.clone()),
         }
     }
 
-    pub(crate) fn may_publish(&self, topic: &TopicPattern) -> Result<(), Error> {
-        match &self.access {
-            Some(access) if !access.publishes.iter().any(|grant| grant.covers(topic)) => {
-                Err(self.not_granted("publish", topic, "publishes"))
-            }
-            _ => Ok(()),
+    /// Looks at the grants; none stands for everything.
+    #[inline]
+    pub(super) fn read<R>(&self, look: impl FnOnce(Option<&Access>) -> R) -> R {
+        match self {
+            Self::All => look(None),
+            Self::Fixed(access) => look(Some(access)),
+            Self::Renewable(access) => look(Some(&access.read().unwrap_or_else(PoisonError::into_inner))),
         }
+    }
+
+    /// Fails with `denied` unless `is_granted`.
+    #[inline]
+    fn require(
+        &self,
+        is_granted: impl FnOnce(&Access) -> bool,
+        denied: impl FnOnce() -> Error,
+    ) -> Result<(), Error> {
+        match self.read(|access| access.is_none_or(is_granted)) {
+            true => Ok(()),
+            false => Err(denied()),
+        }
+    }
+}
+
+impl Peer {
+    /// What programs under this name may reach from now on.
+    pub(crate) fn grant(&self, new: Access) {
+        if let Grants::Renewable(access) = &self.grants {
+            *access.write().unwrap_or_else(PoisonError::into_inner) = new;
+        }
+    }
+
+    pub(crate) fn may_call(&self, contract: &ContractName, operation: &OperationName) -> Result<(), Error> {
+        let allows = |access: &Access| access.calls.iter().any(|grant| grant.allows(contract, operation));
+        self.grants.require(allows, || {
+            let (what, key) = match self.is_outside() {
+                true => (format!("`{contract}/{operation}`"), "`wants`"),
+                false => (format!("`{contract}`"), "`requires` or `wants`"),
+            };
+            Error::PermissionDenied(format!("`{}` may not call {what}; {key} would grant it", self.name))
+        })
+    }
+
+    pub(crate) fn may_publish(&self, topic: &TopicPattern) -> Result<(), Error> {
+        let covers = |access: &Access| access.publishes.iter().any(|grant| grant.covers(topic));
+        self.grants.require(covers, || self.not_granted("publish", topic, "publishes"))
     }
 
     /// How its events wait, if it may subscribe.
     pub(crate) fn may_subscribe(&self, pattern: &TopicPattern) -> Result<LaneSettings, Error> {
-        let Some(access) = &self.access else { return Ok(LaneSettings::default()) };
-        let grant = access.subscribes.iter().find(|(grant, _)| grant.covers(pattern));
-        grant
-            .map(|(_, delivery)| *delivery)
-            .ok_or_else(|| self.not_granted("subscribe to", pattern, "subscribes"))
+        let granted = self.grants.read(|access| match access {
+            None => Some(LaneSettings::default()),
+            Some(access) => {
+                let grant = access.subscribes.iter().find(|(grant, _)| grant.covers(pattern));
+                grant.map(|(_, delivery)| *delivery)
+            }
+        });
+        granted.ok_or_else(|| self.not_granted("subscribe to", pattern, "subscribes"))
     }
 
     pub(crate) fn may_put(&self, queue: &QueueName) -> Result<(), Error> {
-        match &self.access {
-            Some(access) if !access.puts.contains(queue) => Err(self.not_granted("put into", queue, "puts")),
-            _ => Ok(()),
-        }
+        let may = |access: &Access| access.puts.contains(queue);
+        self.grants.require(may, || self.not_granted("put into", queue, "puts"))
     }
 
     /// Fails if it may not take jobs from this queue.
     pub fn may_take(&self, queue: &QueueName) -> Result<(), Error> {
-        match &self.access {
-            Some(access) if !access.takes.contains(queue) => {
-                Err(self.not_granted("take from", queue, "takes"))
-            }
-            _ => Ok(()),
-        }
+        let may = |access: &Access| access.takes.contains(queue);
+        self.grants.require(may, || self.not_granted("take from", queue, "takes"))
+    }
+
+    /// Fails if it may not serve this contract.
+    pub(crate) fn may_serve(&self, contract: &ContractName) -> Result<(), Error> {
+        let may = |access: &Access| access.fulfills.contains(contract);
+        self.grants.require(may, || self.not_granted("serve", contract, "fulfills"))
     }
 
     fn not_granted(&self, verb: &str, what: &impl fmt::Display, key: &str) -> Error {

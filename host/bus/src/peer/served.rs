@@ -20,16 +20,12 @@ impl Peer {
     /// Declares what this peer serves; returns the number of the first operation.
     pub fn serve(&self, contract: &str, operations: &[String]) -> Result<u32, Error> {
         let mut contract: ContractName = parsed(contract)?;
-        if let Some(access) = &self.access {
+        self.may_serve(&contract)?;
+        self.grants.read(|access| {
             // Shares the name that is there already.
-            let Some(granted) = access.fulfills.iter().find(|granted| **granted == contract) else {
-                return Err(Error::PermissionDenied(format!(
-                    "`{}` may not serve `{contract}`; `fulfills` would grant it",
-                    self.name
-                )));
-            };
-            contract = granted.clone();
-        }
+            let granted = access.and_then(|access| access.fulfills.iter().find(|own| **own == contract));
+            contract = granted.unwrap_or(&contract).clone();
+        });
         if operations.is_empty() || operations.len() > MAX_OPERATIONS {
             return Err(Error::Invalid(format!(
                 "`{contract}` is served with {} operations; from 1 to {MAX_OPERATIONS} are possible",
@@ -51,6 +47,13 @@ impl Peer {
             served.push(new);
         }
         u32::try_from(first).map_err(|_| Error::Invalid("too many operations".into()))
+    }
+
+    /// The contracts that its present instance serves.
+    pub(crate) fn serves(&self) -> Vec<ContractName> {
+        let mut contracts: Vec<_> = self.served().iter().map(|own| own.contract.clone()).collect();
+        contracts.dedup();
+        contracts
     }
 
     /// The number of an operation and the instance for which it holds, if this instance serves it.

@@ -58,7 +58,9 @@ impl SharedQueue {
 
     /// A job in hand comes back to the front, or is dead.
     pub(super) fn return_or_die(&self, mut state: MutexGuard<'_, QueueState>, job: QueuedJob, is_dead: bool) {
-        if !is_dead && !state.is_unfit(&job) {
+        // The sender of a job that it has taken back, or of a closed queue, puts it again.
+        let is_taken_back = job.is_given_up() || (job.fate.is_some() && state.is_closed);
+        if !is_dead && !state.is_unfit(&job) && !is_taken_back {
             let woken = state.add_first(job);
             drop(state);
             return wake(woken);
@@ -67,11 +69,16 @@ impl SharedQueue {
         let woken = state.admit();
         drop(state);
         wake(woken);
-        self.die(job);
+        if !is_taken_back {
+            self.die(job);
+        }
     }
 
     /// A job that nobody finishes, already out of the queue, goes to the dead letters.
     fn die(&self, mut job: QueuedJob) {
+        if let Some(fate) = job.fate.take() {
+            fate.die();
+        }
         let mut state = self.state();
         let before = state.lost();
         state.counts.dead += 1;

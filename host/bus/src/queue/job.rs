@@ -1,9 +1,12 @@
 //! One job of a queue.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use tokio::time::Instant;
 use weir_names::QueueName;
 
+use super::fate::Watched;
 use crate::{
     id::{MessageId, PeerId},
     message::ENVELOPE_BYTES,
@@ -24,9 +27,16 @@ pub struct QueuedJob {
     pub deliveries: u32,
     /// The queue that delivered it too often, and how often.
     pub died_in: Option<Box<(QueueName, u32)>>,
+    /// For a sender that waits until it is finished.
+    pub(crate) fate: Option<Arc<Watched>>,
 }
 
 impl QueuedJob {
+    /// Whether its sender has taken it back.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.fate.as_ref().is_some_and(|fate| fate.is_given_up())
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         ENVELOPE_BYTES + self.payload.len() as u64
     }

@@ -1,6 +1,6 @@
 //! What an operator sets for a queue.
 
-use weir_names::QueuePolicy;
+use weir_names::{ContractName, QueuePolicy};
 
 /// What an operator sets for a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,4 +15,6 @@ pub struct QueueSettings {
     pub max_deliveries: u32,
     /// Bytes of the largest payload that any extension takes.
     pub max_payload: u64,
+    /// The contract with the provider that keeps its jobs: a put is a request to that one, which puts them here.
+    pub store: Option<ContractName>,
 }

@@ -155,6 +155,17 @@ impl QueueState {
         }
     }
 
+    /// Removes waiting jobs without counting them as lost.
+    pub(super) fn remove_waiting(&mut self, is_meant: impl Fn(&QueuedJob) -> bool) {
+        let mut bytes = 0;
+        self.waiting.retain(|job| {
+            let goes = is_meant(job);
+            bytes += if goes { job.bytes() } else { 0 };
+            !goes
+        });
+        self.bytes -= bytes;
+    }
+
     pub(super) fn count_put(&mut self, at: Instant) {
         self.counts.put += 1;
         self.put_rate.add(at, 1);

@@ -61,6 +61,9 @@ impl SharedQueue {
     }
 
     fn finish(&self, job: &QueuedJob) {
+        if let Some(fate) = &job.fate {
+            fate.finish();
+        }
         let mut state = self.state();
         state.release(job);
         state.bytes -= job.bytes();

@@ -38,6 +38,7 @@ async fn a_queue_that_no_longer_blocks_loses_one_job_for_one_and_lets_in_who_wai
         when_full,
         max_deliveries: 3,
         max_payload: u64::MAX,
+        store: None,
     };
     let configure = |policy| bus.configure_queues(vec![("q".parse().unwrap(), settings(policy), None)]);
     configure(QueuePolicy::Block);

@@ -21,6 +21,7 @@ fn configure(bus: &TestBus) {
         when_full: QueuePolicy::Block,
         max_deliveries: u32::MAX,
         max_payload: u64::MAX,
+        store: None,
     };
     bus.configure_queues(vec![("q".parse().unwrap(), settings, None)]);
 }

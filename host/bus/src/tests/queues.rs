@@ -13,6 +13,7 @@ const SETTINGS: QueueSettings = QueueSettings {
     when_full: QueuePolicy::Reject,
     max_deliveries: 3,
     max_payload: u64::MAX,
+    store: None,
 };
 
 fn configure(bus: &TestBus, settings: QueueSettings) -> Arc<SharedQueue> {

@@ -5,7 +5,7 @@ use weir_names::{Policy, QueuePolicy};
 use super::*;
 
 fn settings(bytes: u64, when_full: QueuePolicy) -> QueueSettings {
-    QueueSettings { messages: 100, bytes, when_full, max_deliveries: 1, max_payload: u64::MAX }
+    QueueSettings { messages: 100, bytes, when_full, max_deliveries: 1, max_payload: u64::MAX, store: None }
 }
 
 async fn put(bus: &TestBus, queue: &Arc<SharedQueue>, bytes: usize) {

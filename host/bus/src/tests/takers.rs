@@ -10,6 +10,7 @@ const SETTINGS: QueueSettings = QueueSettings {
     when_full: QueuePolicy::Block,
     max_deliveries: 1,
     max_payload: u64::MAX,
+    store: None,
 };
 
 /// A queue, and one for its dead letters.

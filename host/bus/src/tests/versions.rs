@@ -6,7 +6,7 @@ fn access(fulfills: &[&str], calls: &[&str]) -> Access {
     let contracts = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect();
     Access {
         fulfills: contracts(fulfills),
-        calls: contracts(calls),
+        calls: contracts(calls).into_iter().map(Into::into).collect(),
         publishes: vec![">".parse().unwrap()],
         subscribes: vec![(">".parse().unwrap(), LaneSettings::default())],
         ..Access::default()

@@ -191,6 +191,7 @@ mod tests {
         when_full: QueuePolicy::Reject,
         max_deliveries: 3,
         max_payload: u64::MAX,
+        store: None,
     };
 
     #[tokio::test]

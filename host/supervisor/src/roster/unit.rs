@@ -278,7 +278,14 @@ pub fn on_the_bus(extension: &ExtensionConfig, main: &MainConfig) -> (PeerLimits
     let hooks = (!extension.runs.is_empty()).then(|| HOOKS_CONTRACT.parse().ok()).flatten();
     let access = Access {
         fulfills: extension.fulfills.clone(),
-        calls: extension.requires.iter().chain(&extension.wants).cloned().chain(hooks).collect(),
+        calls: extension
+            .requires
+            .iter()
+            .chain(&extension.wants)
+            .cloned()
+            .chain(hooks)
+            .map(Into::into)
+            .collect(),
         publishes: extension.publishes.clone(),
         subscribes: extension.subscribes.iter().map(subscription).collect(),
         puts: extension.puts.clone(),
@@ -294,7 +301,11 @@ pub fn queues_on_the_bus(config: &Config) -> Vec<QueueOnTheBus> {
         // If no extension takes jobs, programs do.
         let max_payload = takers.map(|taker| taker.limits.message_size).max().unwrap_or(u64::MAX);
         let QueueConfig { messages, bytes, when_full, max_deliveries, dead_letter, .. } = queue;
-        (name, QueueSettings { messages, bytes, when_full, max_deliveries, max_payload }, dead_letter)
+        (
+            name,
+            QueueSettings { messages, bytes, when_full, max_deliveries, max_payload, store: None },
+            dead_letter,
+        )
     };
     config.all_queues().into_iter().map(queue).collect()
 }

@@ -1,0 +1,101 @@
+//! What becomes of a job, for a sender that waits until it is finished.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+};
+
+use tokio::sync::Notify;
+
+/// The sender's side.
+#[derive(Debug)]
+pub(crate) struct Fate(Arc<State>);
+
+/// The job's side. Once the last one is dropped, the job is gone.
+pub(crate) struct Watched(Arc<State>);
+
+/// Why no reader will finish the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// It was delivered too often, and is a dead letter.
+    Dead,
+    /// It is in no queue any more.
+    Gone,
+}
+
+#[derive(Debug)]
+struct State {
+    code: AtomicU8,
+    known: Notify,
+}
+
+const OPEN: u8 = 0;
+const DONE: u8 = 1;
+const DEAD: u8 = 2;
+const GONE: u8 = 3;
+const GIVEN_UP: u8 = 4;
+
+pub(crate) fn new() -> (Fate, Arc<Watched>) {
+    let state = Arc::new(State { code: AtomicU8::new(OPEN), known: Notify::new() });
+    (Fate(state.clone()), Arc::new(Watched(state)))
+}
+
+impl Fate {
+    /// Waits for it.
+    pub(crate) async fn known(&self) -> Result<(), Lost> {
+        loop {
+            match self.0.code.load(Ordering::Acquire) {
+                // One waits, so a wake-up that comes before the wait is kept for it.
+                OPEN => self.0.known.notified().await,
+                DONE => return Ok(()),
+                DEAD => return Err(Lost::Dead),
+                _ => return Err(Lost::Gone),
+            }
+        }
+    }
+
+    /// The sender takes the job back; false if its end is known already.
+    pub(crate) fn give_up(&self) -> bool {
+        self.0.end(GIVEN_UP)
+    }
+}
+
+impl Watched {
+    pub(super) fn finish(&self) {
+        self.0.end(DONE);
+    }
+
+    pub(super) fn die(&self) {
+        self.0.end(DEAD);
+    }
+
+    pub(super) fn is_given_up(&self) -> bool {
+        self.0.code.load(Ordering::Acquire) == GIVEN_UP
+    }
+}
+
+impl State {
+    /// The first end counts.
+    fn end(&self, code: u8) -> bool {
+        let first = self.code.compare_exchange(OPEN, code, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        if first {
+            self.known.notify_one();
+        }
+        first
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.0.end(GONE);
+    }
+}
+
+impl fmt::Debug for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watched").finish_non_exhaustive()
+    }
+}
