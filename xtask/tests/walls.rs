@@ -11,9 +11,10 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
 
 /// For each crate: the crates of this repository that it may depend on, and the crates that must not be among
 /// its dependencies at any depth.
-const WALLS: [(&str, &[&str], &[&str]); 13] = [
+const WALLS: [(&str, &[&str], &[&str]); 14] = [
     ("weir-names", &[], &["wasmtime", "tokio", "toml"]),
     ("weir-metrics", &[], &["wasmtime", "tokio", "weir-names"]),
+    ("weir-peer", &["weir-names"], &["wasmtime", "weir-host", "toml"]),
     ("weir-logs", &["weir-names"], &["wasmtime", "toml"]),
     ("weir-bus", &["weir-metrics", "weir-names"], &["wasmtime", "wasmtime-wasi", "toml", "axum", "hyper"]),
     ("weir-schedule", &["weir-metrics", "weir-names"], &["wasmtime", "weir-bus", "weir-config"]),

@@ -18,7 +18,7 @@ use crate::{comments::Vague, page::Page};
 const PAGES: [&str; 4] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "guest-sdk/README.md"];
 
 /// Folders with the comments that are read.
-const SOURCES: [&str; 3] = ["host", "cli", "guest-sdk"];
+const SOURCES: [&str; 4] = ["host", "cli", "guest-sdk", "peer"];
 
 /// Written by `wit-bindgen`.
 const GENERATED: &str = "guest-sdk/src/bindings.rs";

@@ -1,0 +1,100 @@
+//! Frames of the protocol as values, and as bytes. Does no I/O.
+//!
+//! A frame is a `u32` length, a kind of one byte, and a body. Integers are little-endian. [`next_frame`] cuts a frame off
+//! what was read; [`FromPeer`] and [`FromMain`] decode what it gives, and encode whole frames. Strings are borrowed, and a
+//! payload of [`SHARED_MIN`] bytes or more shares the memory that it was read into.
+
+mod error;
+mod from_main;
+mod from_peer;
+mod message_error;
+mod read;
+mod write;
+
+use bytes::{Buf, Bytes, BytesMut};
+
+pub use self::{
+    error::FrameError,
+    from_main::FromMain,
+    from_peer::{FromPeer, Hello},
+};
+
+/// The version of the protocol that this crate speaks.
+pub const VERSION: u16 = 1;
+
+/// The largest length of a frame before the welcome, in bytes, either way.
+pub const HELLO_MAX: usize = 512;
+
+/// Bytes that a frame may have beside a payload of the largest size.
+pub const OVERHEAD: usize = 1024;
+
+/// Bytes for which there is room in every frame, for lists of operations and for texts of errors.
+pub const ROOM_MIN: usize = 64 * 1024;
+
+/// A smaller payload is copied out of the buffer that it was read into. A payload that waits then keeps no more memory
+/// than its own size, and a larger one at most one buffer.
+pub const SHARED_MIN: usize = 4096;
+
+/// Bytes to make room for before a read, by both sides.
+pub const READ_SIZE: usize = 16 * 1024;
+
+/// Most bytes by which [`next_frame`] grows the buffer for a frame that has not come yet.
+const GROW_MAX: usize = 64 * 1024;
+
+/// Bytes of the length before a frame.
+const PREFIX: usize = 4;
+
+/// Codes of [`FromMain::Close`].
+pub mod close {
+    /// Main does not speak a version of the peer's.
+    pub const VERSION: &str = "version";
+    /// The name, the token or the user is not the operator's.
+    pub const DENIED: &str = "denied";
+    /// Too many sessions of this name, or connections without a hello.
+    pub const BUSY: &str = "busy";
+    /// A frame broke the protocol. The text says how.
+    pub const PROTOCOL: &str = "protocol";
+    /// The peer did not read for too long.
+    pub const STALLED: &str = "stalled";
+    /// The operator took back the token, the uid or the peer.
+    pub const REVOKED: &str = "revoked";
+    /// The operator ended the session.
+    pub const ENDED: &str = "ended";
+    /// Main ends.
+    pub const STOPPING: &str = "stopping";
+}
+
+/// The largest length of a frame after the welcome, in bytes, for payloads of at most `message_size`.
+///
+/// A frame within it may have a payload over `message_size`. Such a payload is refused with `too-large`, and the session
+/// goes on.
+#[must_use]
+pub fn frame_max(message_size: u32) -> usize {
+    usize::try_from(message_size).unwrap_or(usize::MAX).max(ROOM_MIN).saturating_add(OVERHEAD)
+}
+
+/// Cuts the first frame off `buffer`: its kind and body, without its length. `None` if it is not all there.
+///
+/// Makes room for the rest of a frame as the rest comes: a length alone reserves no more than 64 KiB.
+///
+/// # Errors
+/// A frame that is longer than `max` or empty, as soon as its length has come.
+#[inline]
+pub fn next_frame(buffer: &mut BytesMut, max: usize) -> Result<Option<Bytes>, FrameError> {
+    let Some(prefix) = buffer.first_chunk::<PREFIX>() else { return Ok(None) };
+    let length = u32::from_le_bytes(*prefix);
+    let size = usize::try_from(length).unwrap_or(usize::MAX);
+    if size > max {
+        return Err(FrameError::TooLong { length, max });
+    }
+    if size == 0 {
+        return Err(FrameError::Empty);
+    }
+    let missing = size.saturating_add(PREFIX).saturating_sub(buffer.len());
+    if missing > 0 {
+        buffer.reserve(missing.min(GROW_MAX));
+        return Ok(None);
+    }
+    buffer.advance(PREFIX);
+    Ok(Some(buffer.split_to(size).freeze()))
+}
