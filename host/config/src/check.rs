@@ -4,8 +4,11 @@ mod budget;
 mod cycles;
 mod grants;
 mod locations;
+mod parties;
 mod paths;
+mod peers;
 mod queues;
+mod stores;
 mod subscriptions;
 mod values;
 
@@ -15,19 +18,24 @@ use std::{
     hash::Hash,
 };
 
-use weir_names::{ContractName, QueueName};
+use weir_names::ContractName;
 
+use self::parties::{Party, path_of_peer};
 pub use self::{
     grants::{Granted, check_grants},
     locations::GrantLocations,
     paths::{is_inside, shown},
 };
 pub(super) use self::{
-    locations::{ExtensionLocations, Locations, QueueLocations, ReadFrom, SubscribeLocations},
+    locations::{
+        ChannelLocations, ExtensionLocations, Locations, PeerLocations, QueueLocations, ReadFrom,
+        SubscribeLocations,
+    },
+    peers::unreachable_peers,
     values::values,
 };
 use super::{
-    Config, ExtensionConfig, HOOKS_CONTRACT,
+    Config, ExtensionConfig, HOOKS_CONTRACT, PeerConfig,
     error::{ConfigError, ERRORS_MAX, Location},
     schema::Judged,
     section::nearest,
@@ -39,6 +47,9 @@ pub(super) fn between_parts(config: &Config, locations: &Locations, complete: bo
     let parts = Parts { config, locations };
     let mut errors = Vec::new();
     parts.ids(&mut errors);
+    parts.peer_names(&mut errors);
+    parts.tokens(&mut errors);
+    parts.sockets(&mut errors);
     parts.dirs(&mut errors);
     parts.paths(&mut errors);
     config.sections.all().for_each(|section| section.check(&Judged(parts), &mut errors));
@@ -49,6 +60,7 @@ pub(super) fn between_parts(config: &Config, locations: &Locations, complete: bo
     if complete {
         parts.providers(&mut errors);
         parts.queues(&mut errors);
+        parts.stores(&mut errors);
         config.sections.all().for_each(|section| section.check_names(&Judged(parts), &mut errors));
     }
     parts.cycles(&mut errors);
@@ -115,46 +127,56 @@ impl Parts<'_> {
         errors.extend(doubles("main.trusted-keys", &main.trusted_keys, |item| {
             locations.trusted_keys.get(item).cloned()
         }));
+        for party in self.parties() {
+            let path = &party.path;
+            errors.extend(doubles(&format!("{path}.fulfills"), party.fulfills, |item| {
+                party.location(|at| at.fulfills.get(item))
+            }));
+            errors.extend(doubles(&format!("{path}.puts"), party.puts, |item| {
+                party.location(|at| at.puts.get(item))
+            }));
+            errors.extend(doubles(&format!("{path}.takes"), party.takes, |item| {
+                party.location(|at| at.takes.get(item))
+            }));
+        }
         for (index, extension) in self.extensions() {
             let id = &extension.id;
-            errors.extend(doubles(&format!("extension[{id}].fulfills"), &extension.fulfills, |item| {
-                self.location(index, |at| at.fulfills.get(item))
-            }));
             errors.extend(doubles(&format!("extension[{id}].requires"), &extension.requires, |item| {
                 self.location(index, |at| at.requires.get(item))
             }));
             errors.extend(doubles(&format!("extension[{id}].wants"), &extension.wants, |item| {
                 self.location(index, |at| at.wants.get(item))
             }));
-            errors.extend(doubles(&format!("extension[{id}].puts"), &extension.puts, |item| {
-                self.location(index, |at| at.puts.get(item))
-            }));
-            errors.extend(doubles(&format!("extension[{id}].takes"), &extension.takes, |item| {
-                self.location(index, |at| at.takes.get(item))
-            }));
             errors.extend(doubles(&format!("extension[{id}].runs"), &extension.runs, |item| {
                 self.location(index, |at| at.runs.get(item))
+            }));
+        }
+        for (index, peer) in self.peers() {
+            let path = path_of_peer(peer);
+            errors.extend(doubles(&format!("{path}.tokens"), &peer.tokens, |item| {
+                self.location_of_peer(index, |at| at.tokens.get(item))
+            }));
+            errors.extend(doubles(&format!("{path}.wants"), &peer.wants, |item| {
+                self.location_of_peer(index, |at| at.wants.get(item))
             }));
         }
     }
 
     fn owners(&self, errors: &mut Vec<ConfigError>) {
-        let mut owners: BTreeMap<&ContractName, (usize, usize, &ExtensionConfig)> = BTreeMap::new();
-        for (index, extension) in self.extensions() {
-            for (item, contract) in extension.fulfills.iter().enumerate() {
-                let Some((first, first_item, owner)) = owners.get(contract) else {
-                    owners.insert(contract, (index, item, extension));
-                    continue;
-                };
-                if *first == index {
+        let parties: Vec<Party<'_>> = self.parties().collect();
+        let mut owners: BTreeMap<&ContractName, (usize, usize, &Party<'_>)> = BTreeMap::new();
+        for (index, party) in parties.iter().enumerate() {
+            for (item, contract) in party.fulfills.iter().enumerate() {
+                let (first, first_item, owner) = *owners.entry(contract).or_insert((index, item, party));
+                if first == index {
                     continue;
                 }
-                let id = &extension.id;
-                let key = format!("extension[{id}].fulfills");
-                let message = format!("`{}` and `{id}` both fulfill `{contract}`: leave it to one", owner.id);
-                let error = ConfigError::new(key, message, self.location(index, |at| at.fulfills.get(item)));
-                let note = format!("`{}` fulfills it here", owner.id);
-                errors.push(error.note(self.location(*first, |at| at.fulfills.get(*first_item)), note));
+                let (key, name) = (format!("{}.fulfills", party.path), party.name);
+                let message =
+                    format!("`{}` and `{name}` both fulfill `{contract}`: leave it to one", owner.name);
+                let error = ConfigError::new(key, message, party.location(|at| at.fulfills.get(item)));
+                let note = format!("`{}` fulfills it here", owner.name);
+                errors.push(error.note(owner.location(|at| at.fulfills.get(first_item)), note));
             }
         }
     }
@@ -175,7 +197,7 @@ impl Parts<'_> {
                     |near| format!("did you mean `{near}`?"),
                 );
                 let message = format!(
-                    "`{id}` requires `{contract}`, but no extension fulfills it and `main.serves` does not list it: {help}"
+                    "`{id}` requires `{contract}`, but no extension or peer fulfills it and `main.serves` does not list it: {help}"
                 );
                 let location = self.location(index, |at| at.requires.get(item));
                 errors.push(ConfigError::new(format!("extension[{id}].requires"), message, location));
@@ -200,6 +222,7 @@ pub fn doubles<T: Display + Eq + Hash>(
 /// All contracts with a provider. Main serves those that no extension serves.
 pub(super) fn provided(config: &Config) -> BTreeSet<String> {
     let fulfilled = config.extensions.iter().flat_map(|extension| &extension.fulfills);
+    let fulfilled = fulfilled.chain(config.peers.iter().flat_map(|peer| &peer.fulfills));
     let configured = fulfilled.chain(&config.main.serves).map(ToString::to_string);
     let of_sections = config.contracts_of_sections();
     let of_main = of_sections.iter().map(ToString::to_string).chain([HOOKS_CONTRACT.to_owned()]);
@@ -208,16 +231,19 @@ pub(super) fn provided(config: &Config) -> BTreeSet<String> {
 
 pub(super) fn unmet_wants(config: &Config) -> Vec<String> {
     let provided = provided(config);
-    let wants = config
+    let of_extensions = config
         .extensions
         .iter()
-        .flat_map(|extension| extension.wants.iter().map(move |want| (extension, want)));
-    wants
-        .filter(|(_, contract)| !provided.contains(contract.as_str()))
-        .map(|(extension, contract)| {
+        .flat_map(|extension| extension.wants.iter().map(move |contract| (extension.id.as_str(), contract)));
+    let of_peers = config
+        .peers
+        .iter()
+        .flat_map(|peer| peer.wants.iter().map(move |grant| (peer.name.as_str(), &grant.contract)));
+    let unmet = of_extensions.chain(of_peers).filter(|(_, contract)| !provided.contains(contract.as_str()));
+    unmet
+        .map(|(name, contract)| {
             format!(
-                "`{}` wants `{contract}`, but no extension fulfills it and `main.serves` does not list it",
-                extension.id
+                "`{name}` wants `{contract}`, but no extension or peer fulfills it and `main.serves` does not list it"
             )
         })
         .collect()
@@ -231,17 +257,25 @@ pub(super) fn without_quarantine(config: &Config) -> impl Iterator<Item = String
 }
 
 pub(super) fn jobs_for_nobody(config: &Config) -> impl Iterator<Item = String> {
-    let largest = |names: fn(&ExtensionConfig) -> &[QueueName], queue: &QueueName| {
-        let those = config.extensions.iter().filter(|extension| names(extension).contains(queue));
-        those.max_by_key(|extension| extension.limits.message_size)
+    let users = || {
+        let extensions = config.extensions.iter().map(|extension| {
+            let ExtensionConfig { id, limits, puts, takes, .. } = extension;
+            (id.as_str(), limits.message_size, puts, takes)
+        });
+        let peers = config.peers.iter().map(|peer| {
+            let PeerConfig { name, limits, puts, takes, .. } = peer;
+            (name.as_str(), limits.message_size, puts, takes)
+        });
+        extensions.chain(peers)
     };
     config.all_queues().into_iter().filter_map(move |(name, queue)| {
-        let (puts, takes) = (largest(|it| &it.puts, &name)?, largest(|it| &it.takes, &name)?);
-        let (put, taken) = (puts.limits.message_size.min(queue.bytes), takes.limits.message_size);
-        (put > taken).then(|| {
+        let puts = users().filter(|(_, _, puts, _)| puts.contains(&name));
+        let (id, put, ..) = puts.max_by_key(|(_, message_size, ..)| *message_size)?;
+        let takes = users().filter(|(_, _, _, takes)| takes.contains(&name));
+        let taken = takes.map(|(_, message_size, ..)| message_size).max()?;
+        (put.min(queue.bytes) > taken).then(|| {
             format!(
-                "`{}` can put larger jobs into `{name}` than the `message-size` of any reader: those are refused",
-                puts.id
+                "`{id}` can put larger jobs into `{name}` than the `message-size` of any reader: those are refused"
             )
         })
     })

@@ -9,11 +9,12 @@ use std::{
 use weir_names::{ContractName, QueueName, Topic};
 
 use super::{
-    ConfigError, ConfigErrors, ExtensionConfig, Loader, MainConfig, QueueConfig, TopicConfig, check, queue,
+    ConfigError, ConfigErrors, ExtensionConfig, Loader, MainConfig, PeerConfig, QueueConfig, TopicConfig,
+    check, queue,
     schema::{ConfigSection, SectionLocations, Sections},
 };
 
-/// The configuration of Main and its extensions.
+/// The configuration of Main, its extensions and its peers.
 ///
 /// A configuration from a file is checked. [`Config::check`] checks one made in Rust; environment variables do not
 /// change its limits.
@@ -24,6 +25,8 @@ pub struct Config {
     pub main: MainConfig,
     /// The extensions, in the order of the files.
     pub extensions: Vec<ExtensionConfig>,
+    /// Programs outside Main that may connect to it, in the order of the files.
+    pub peers: Vec<PeerConfig>,
     /// The shared queues. A queue named only as a `dead_letter` may be absent.
     pub queues: BTreeMap<QueueName, QueueConfig>,
     /// Topics with settings.
@@ -35,19 +38,20 @@ pub struct Config {
 }
 
 impl Config {
-    /// Main and its extensions without queues. Not checked.
+    /// Main and its extensions without peers and queues. Not checked.
     #[must_use]
     pub fn new(main: MainConfig, extensions: Vec<ExtensionConfig>) -> Self {
         Self { main, extensions, ..Self::default() }
     }
 
-    /// Memory of queues and other crates' sections that counts against the budget, in bytes.
+    /// Memory of peers, queues and other crates' sections that counts against the budget, in bytes.
     pub fn memory_beside_extensions(&self) -> u64 {
+        let peers = self.peers.iter().map(PeerConfig::memory_sum);
         let queues = self.all_queues().into_values().map(|queue| queue.bytes);
         let nowhere = SectionLocations::nowhere(&self.sections);
         let sections =
             self.sections.all().flat_map(|section| section.memory(&nowhere)).map(|part| part.bytes);
-        queues.chain(sections).fold(0, u64::saturating_add)
+        peers.chain(queues).chain(sections).fold(0, u64::saturating_add)
     }
 
     /// The queues, including those named only as a `dead_letter`. Such a queue has the largest bounds of all queues
@@ -99,15 +103,17 @@ impl Config {
     /// Returns all faults:
     ///
     /// - values out of range, and limits or delays that contradict each other;
-    /// - repeated ids, and contracts with two owners;
+    /// - repeated ids and names, contracts with two owners, and tokens of two peers;
     /// - required contracts without a provider, and unknown queues and hooks in grants;
+    /// - queues with a `store` that no peer fulfills, or that its peer may not put jobs into;
+    /// - a socket for peers that is the control socket;
     /// - cycles of `requires` and of dead letters;
     /// - repeated list items and guest directories;
     /// - paths outside the plugin directory or inside the cache;
     /// - directories granted for writing that overlap with the cache or with hooks;
     /// - exit codes with two meanings;
     /// - if all values are in range: subscriptions with more room than the inbox;
-    /// - if nothing else is wrong: a sum of limits, queues and hooks over the memory budget.
+    /// - if nothing else is wrong: a sum of limits, peers, queues and hooks over the memory budget.
     pub fn check(&self) -> Result<(), ConfigErrors> {
         let mut errors = check::values(self);
         let locations = check::ReadFrom::default().locations(&self.sections);
@@ -122,12 +128,13 @@ impl Config {
     }
 
     /// Likely mistakes that are no errors: wanted contracts without a provider, restart delays too long for
-    /// quarantine, and queues that accept larger jobs than any extension takes.
+    /// quarantine, queues that accept larger jobs than any reader takes, and peers that no program can connect as.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = check::unmet_wants(self);
         warnings.extend(check::without_quarantine(self));
         warnings.extend(check::jobs_for_nobody(self));
+        warnings.extend(check::unreachable_peers(self));
         warnings
     }
 
@@ -156,10 +163,10 @@ impl Config {
 /// Other crates' sections appear under the names of their tables.
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { main, extensions, queues, topics, sections, file, read_from: _ } = self;
+        let Self { main, extensions, peers, queues, topics, sections, file, read_from: _ } = self;
         let mut debug = f.debug_struct("Config");
-        debug.field("main", main).field("extensions", extensions).field("queues", queues);
-        debug.field("topics", topics);
+        debug.field("main", main).field("extensions", extensions).field("peers", peers);
+        debug.field("queues", queues).field("topics", topics);
         for section in sections.all() {
             debug.field(section.table(), &section);
         }

@@ -6,11 +6,11 @@ use std::{
 };
 
 use serde::Serialize;
-use weir_names::{QueueName, Topic, harmless};
+use weir_names::{PeerName, QueueName, Topic, harmless};
 
 use super::{
-    ComponentSource, Config, DirGrant, DirMode, ExtensionConfig, LIMIT_KEYS, MainConfig, SubscribeGrant,
-    bytes,
+    ComponentSource, Config, DirGrant, DirMode, ExtensionConfig, LIMIT_KEYS, MainConfig, PeerConfig,
+    SubscribeGrant, bytes, peer::PEER_LIMIT_KEYS,
 };
 
 /// Replaces values of variables, which may be secret.
@@ -36,6 +36,14 @@ impl ExtensionConfig {
     }
 }
 
+impl PeerConfig {
+    /// The keys that differ from `other`, in alphabetical order.
+    #[must_use]
+    pub fn differences(&self, other: &Self) -> Vec<Difference> {
+        between(of_peer(self), of_peer(other))
+    }
+}
+
 impl MainConfig {
     /// The keys except `serves` that differ from `other`, in alphabetical order.
     #[must_use]
@@ -56,15 +64,26 @@ impl Config {
             topics.into_iter().filter(|name: &&Topic| self.topics.get(*name) != other.topics.get(*name));
         let queues = queues.map(|name| format!("queue.{name}"));
         let topics = topics.map(|name| format!("topic.\"{name}\""));
-        queues.chain(topics).chain(self.sections.different(&other.sections).map(str::to_owned)).collect()
+        let [before, after] = [self, other].map(|config| {
+            config.peers.iter().map(|peer| (peer.name.clone(), peer)).collect::<BTreeMap<_, _>>()
+        });
+        let peers = keys(&before, &after);
+        let peers = peers.into_iter().filter(|name: &&PeerName| before.get(*name) != after.get(*name));
+        let peers: Vec<String> = peers.map(|name| format!("peer.\"{name}\"")).collect();
+        queues
+            .chain(topics)
+            .chain(peers)
+            .chain(self.sections.different(&other.sections).map(str::to_owned))
+            .collect()
     }
 
     /// A copy without Main and the extensions.
     #[must_use]
     pub fn beside_extensions(&self) -> Self {
-        let Self { queues, topics, sections, .. } = self;
-        let (queues, topics, sections) = (queues.clone(), topics.clone(), sections.clone());
-        Self { queues, topics, sections, ..Self::default() }
+        let Self { peers, queues, topics, sections, .. } = self;
+        let (peers, queues) = (peers.clone(), queues.clone());
+        let (topics, sections) = (topics.clone(), sections.clone());
+        Self { peers, queues, topics, sections, ..Self::default() }
     }
 }
 
@@ -154,11 +173,45 @@ fn of_extension(extension: &ExtensionConfig) -> Facts {
     facts
 }
 
+fn of_peer(peer: &PeerConfig) -> Facts {
+    let PeerConfig {
+        name: _,
+        uid,
+        tokens,
+        fulfills,
+        wants,
+        publishes,
+        subscribes,
+        puts,
+        takes,
+        when_full,
+        limits,
+    } = peer;
+    let facts = [
+        ("uid", uid.map(|uid| uid.to_string())),
+        ("tokens", list(tokens.iter().map(quoted))),
+        ("fulfills", list(fulfills.iter().map(quoted))),
+        ("wants", list(wants.iter().map(quoted))),
+        ("publishes", list(publishes.iter().map(quoted))),
+        ("subscribes", list(subscribes.iter().map(subscription))),
+        ("puts", list(puts.iter().map(quoted))),
+        ("takes", list(takes.iter().map(quoted))),
+        ("when-full", Some(quoted(when_full))),
+    ];
+    let facts = facts.into_iter().map(|(key, value)| (key.to_owned(), value));
+    let limits = PEER_LIMIT_KEYS.iter().map(|key| {
+        let value = (key.get)(limits).map(|value| key.shape.text(value));
+        (format!("limits.{}", key.name), value)
+    });
+    facts.chain(limits).filter_map(|(key, value)| Some((key, (value?, None)))).collect()
+}
+
 fn of_main(main: &MainConfig) -> Facts {
     let MainConfig {
         // Mostly set by the embedding program.
         serves: _,
         control_socket,
+        peer_socket,
         plugin_dir,
         cache_dir,
         cache_size,
@@ -169,6 +222,7 @@ fn of_main(main: &MainConfig) -> Facts {
     } = main;
     [
         ("control-socket", Some(quoted(control_socket.display()))),
+        ("peer-socket", peer_socket.as_ref().map(|socket| quoted(socket.display()))),
         ("plugin-dir", plugin_dir.as_ref().map(|dir| quoted(dir.display()))),
         ("cache-dir", cache_dir.as_ref().map(|dir| quoted(dir.display()))),
         ("cache-size", Some(bytes(*cache_size))),

@@ -184,7 +184,7 @@ pub struct Location {
 }
 
 impl Location {
-    fn order(&self) -> (usize, usize) {
+    pub(super) fn order(&self) -> (usize, usize) {
         (self.source.order, self.span.start)
     }
 

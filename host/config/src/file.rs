@@ -20,7 +20,7 @@ use super::{
     read::Reader,
     schema::Settling,
     section::{KnownKey, Located},
-    sections::Draft,
+    sections::{Draft, QueueDraft},
 };
 
 /// Largest file, in bytes. A thousand extensions take a fifth of it.
@@ -144,7 +144,7 @@ fn judge(
     more: usize,
 ) -> Result<Config, ConfigErrors> {
     let complete = errors.is_empty();
-    let Draft { mut main, classes, extensions, queues, topics, sections, mut locations, .. } = draft;
+    let Draft { mut main, classes, extensions, queues, topics, peers, sections, mut locations, .. } = draft;
     main.cache_dir.get_or_insert_with(|| default_cache_dir(environment));
     let classes = Classes::new(classes, environment, complete, &mut errors);
     let extensions = extensions
@@ -158,13 +158,15 @@ fn judge(
         .collect();
     let mut config = Config::new(main, extensions);
     for (name, (name_at, queue)) in by_name("queue", queues, &mut errors) {
-        locations
-            .queues
-            .insert(name.clone(), QueueLocations { name: name_at, dead_letter: queue.dead_letter });
-        config.queues.insert(name, queue.config);
+        let QueueDraft { config: queue, dead_letter, store } = queue;
+        locations.queues.insert(name.clone(), QueueLocations { name: name_at, dead_letter, store });
+        config.queues.insert(name, queue);
     }
     let topics = by_name("topic", topics, &mut errors).into_iter();
     config.topics = topics.map(|(name, (_, topic))| (name, topic)).collect();
+    let mut peers: Vec<_> = by_name("peer", peers, &mut errors).into_values().collect();
+    peers.sort_by_key(|(name_at, _)| name_at.order());
+    (config.peers, locations.peers) = peers.into_iter().map(|(_, peer)| peer).unzip();
     let mut settling = Settling { classes: &classes, errors: &mut errors };
     for section in sections {
         section.settle(&mut settling, &mut config.sections, &mut locations.sections);

@@ -23,6 +23,7 @@ mod loader;
 mod main_config;
 mod named;
 mod order;
+mod peer;
 mod policy;
 mod queue;
 mod read;
@@ -51,6 +52,7 @@ pub use limits::{
 };
 pub use loader::Loader;
 pub use main_config::MainConfig;
+pub use peer::{PeerConfig, PeerSessionLimits, TokenHash, TokenHashError};
 pub use queue::{QueueConfig, TopicConfig};
 pub use restart::{ReloadMode, RestartConfig, RestartPolicy};
 pub use shape::Shape;

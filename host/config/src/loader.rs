@@ -17,7 +17,7 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// Knows `include`, `main`, `limits`, `queue`, `topic` and `extension`.
+    /// Knows `include`, `main`, `limits`, `queue`, `topic`, `peer` and `extension`.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

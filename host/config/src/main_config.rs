@@ -22,11 +22,13 @@ pub(super) const MEMORY_BUDGET: Shape = Shape::Size(1 << 20..=1 << 40);
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MainConfig {
-    /// Contracts that the embedding program serves, unless an extension fulfills them.
+    /// Contracts that the embedding program serves, unless an extension or a peer fulfills them.
     pub serves: Vec<ContractName>,
     /// The Unix socket for the `weir` command, at most 107 bytes. Default: `weir/weir.sock` in `XDG_RUNTIME_DIR`, or
     /// in `/run` without it.
     pub control_socket: PathBuf,
+    /// The Unix socket for peers, at most 107 bytes. `None`: no socket.
+    pub peer_socket: Option<PathBuf>,
     /// The directory that contains every component. `None`: components may be anywhere. A configuration from a file
     /// has one.
     pub plugin_dir: Option<PathBuf>,
@@ -83,6 +85,7 @@ impl Default for MainConfig {
         Self {
             serves: Vec::new(),
             control_socket: default_control_socket(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from)),
+            peer_socket: None,
             plugin_dir: None,
             cache_dir: None,
             cache_size: 256 << 20,

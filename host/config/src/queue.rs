@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
-use weir_names::{QueueName, QueuePolicy};
+use weir_names::{ContractName, QueueName, QueuePolicy};
 
 use super::shape::Shape;
 
@@ -28,6 +28,9 @@ pub struct QueueConfig {
     /// The queue for dead jobs. If it is not configured, it has this queue's `messages` and `bytes`,
     /// [`QueuePolicy::DropOldest`], and no dead letters of its own.
     pub dead_letter: Option<QueueName>,
+    /// The contract of the peer that keeps the jobs: a put calls its operation `put`, and returns with its answer. The
+    /// peer then puts the jobs here itself. `when_full` is then [`QueuePolicy::Reject`] or [`QueuePolicy::Block`].
+    pub store: Option<ContractName>,
 }
 
 impl Default for QueueConfig {
@@ -38,6 +41,7 @@ impl Default for QueueConfig {
             when_full: QueuePolicy::Reject,
             max_deliveries: 3,
             dead_letter: None,
+            store: None,
         }
     }
 }
@@ -54,6 +58,17 @@ impl QueueConfig {
         .into_iter()
         .filter_map(|(key, within, must_be)| (!within).then_some((key, must_be)))
         .collect()
+    }
+
+    /// Why `when-full` contradicts `store`.
+    pub(super) fn contradiction(&self) -> Option<String> {
+        let is_lossy = !matches!(self.when_full, QueuePolicy::Reject | QueuePolicy::Block);
+        (self.store.is_some() && is_lossy).then(|| {
+            format!(
+                "`when-full` is `{}`, and a queue with a `store` loses no job: `reject` or `block`",
+                self.when_full
+            )
+        })
     }
 }
 

@@ -80,7 +80,8 @@ impl Section<'_, '_> {
         result
     }
 
-    fn path_of(&self, key: &str) -> String {
+    /// The full path of a key of this table.
+    pub(super) fn path_of(&self, key: &str) -> String {
         child(&self.path, key)
     }
 

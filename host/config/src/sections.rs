@@ -2,8 +2,10 @@
 //!
 //! A test compares them with `docs/configuration.md`.
 
+mod channels;
 mod extension;
 mod grants;
+mod peer;
 mod queues;
 mod shared;
 
@@ -13,17 +15,18 @@ use std::{
     str::FromStr,
 };
 
-use weir_names::{ContractName, QueueName, Topic};
+use weir_names::{ContractName, PeerName, QueueName, Topic};
 
 pub(super) use self::queues::QueueDraft;
 use self::{
     extension::extension,
+    peer::peer,
     queues::{queue, topic},
 };
 use super::{
-    ArtifactTextError, Loader, MainConfig, TopicConfig, TrustedKey,
+    ArtifactTextError, Loader, MainConfig, PeerConfig, TopicConfig, TrustedKey,
     changes::LimitChanges,
-    check::Locations,
+    check::{Locations, PeerLocations},
     classes::{Class, class_name, own_class_name},
     error::{Location, quote},
     extension::ExtensionConfig,
@@ -36,6 +39,7 @@ use super::{
 const CLASS: &str = "the name of a class";
 const CONTRACT: &str = "a contract, as in `device.info@1`";
 const QUEUE: &str = "the name of a queue";
+const TOPIC: &str = "a topic pattern, as in `settings.changed.>`";
 const HOST_DIR: &str = "the path of a directory";
 const TRUSTED_KEY: &str = "a public key, as `weir keygen` shows it";
 
@@ -49,6 +53,7 @@ pub(super) struct Draft {
     pub(super) classes: Vec<Class>,
     pub(super) queues: Vec<(Located<QueueName>, QueueDraft)>,
     pub(super) topics: Vec<(Located<Topic>, TopicConfig)>,
+    pub(super) peers: Vec<(Located<PeerName>, (PeerConfig, PeerLocations))>,
     pub(super) sections: Vec<Box<dyn Drafted>>,
     pub(super) extensions: Vec<ExtensionDraft>,
     pub(super) locations: Locations,
@@ -87,6 +92,7 @@ impl Draft {
             split(main.texts("serves", CONTRACT, str::parse::<ContractName>));
         let dir = main.dir().to_owned();
         let socket = control_socket(main);
+        let peer_socket = socket_path(main, "peer-socket");
         let plugin_dir = plain_path(main, "plugin-dir", HOST_DIR);
         self.locations.plugin_dir = plugin_dir.as_ref().map(|at| at.location.clone());
         config.plugin_dir = Some(plugin_dir.map_or(dir, Located::into_value));
@@ -99,7 +105,10 @@ impl Draft {
             split(main.texts("trusted-keys", TRUSTED_KEY, artifact_text::<TrustedKey>));
         if let Some(socket) = socket {
             config.control_socket = socket.value;
+            self.locations.control_socket = Some(socket.location);
         }
+        (config.peer_socket, self.locations.peer_socket) =
+            peer_socket.map(|at| (at.value, at.location)).unzip();
         if let Some(budget) = main.number("memory-budget", &MEMORY_BUDGET) {
             config.memory_budget = Some(budget.value);
             self.locations.memory_budget = Some(budget.location);
@@ -122,6 +131,7 @@ impl Draft {
         });
         file.named("queue", |section, name| self.queues.extend(queue(section, &name)));
         file.named("topic", |section, name| self.topics.extend(topic(section, &name)));
+        file.named("peer", |section, name| self.peers.extend(peer(section, &name)));
         self.sections.iter_mut().for_each(|section| section.read(file));
         let plugin_dir = self.main.plugin_dir.clone().unwrap_or_default();
         file.tables("extension", |section| {
@@ -134,8 +144,12 @@ impl Draft {
 }
 
 pub(super) fn control_socket(main: &mut Section<'_, '_>) -> Option<Located<PathBuf>> {
+    socket_path(main, "control-socket")
+}
+
+fn socket_path(main: &mut Section<'_, '_>, key: &'static str) -> Option<Located<PathBuf>> {
     let dir = main.dir().to_owned();
-    main.text("control-socket", "the path of a socket, of at most 107 bytes", |text| {
+    main.text(key, "the path of a socket, of at most 107 bytes", |text| {
         let path = dir.join(check_path(text)?);
         let length = path.as_os_str().len();
         if length > SOCKET_PATH_MAX {

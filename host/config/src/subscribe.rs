@@ -1,4 +1,4 @@
-//! Topics that an extension may subscribe to, and their room.
+//! Topics that an extension or a peer may subscribe to, and their room.
 
 use std::{ops::RangeInclusive, str::FromStr};
 
@@ -11,7 +11,7 @@ pub(super) const MESSAGES: RangeInclusive<u32> = 1..=1_000_000;
 /// 1 KiB to 1 GiB.
 pub(super) const BYTES: Shape = Shape::Size(1 << 10..=1 << 30);
 
-/// Topics that an extension may subscribe to, and the bounds of each subscription.
+/// Topics that an extension or a peer may subscribe to, and the bounds of each subscription.
 ///
 /// From a [`TopicPattern`] or its text: the default policy and the room of the whole inbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,10 +22,9 @@ pub struct SubscribeGrant {
     /// What happens to an event without room. Default: [`Policy::DropOldest`].
     pub policy: Policy,
     /// Waiting events of a subscription: 1 to 1,000,000, and at most
-    /// [`Limits::inbox_messages`](super::Limits::inbox_messages), the value of `None`.
+    /// `inbox.messages` of its limits, the value of `None`.
     pub messages: Option<u32>,
-    /// Their size in bytes: 1 KiB to 1 GiB, and at most [`Limits::inbox_bytes`](super::Limits::inbox_bytes), the value
-    /// of `None`.
+    /// Their size in bytes: 1 KiB to 1 GiB, and at most `inbox.bytes` of its limits, the value of `None`.
     pub bytes: Option<u64>,
 }
 

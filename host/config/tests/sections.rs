@@ -210,7 +210,7 @@ fn an_extension_may_require_what_main_serves_because_of_it() {
     let calls = format!("{EXTENSION}requires = ['gateway@1']");
     parse(&calls).unwrap();
     let alone = Loader::new().parse(&calls, "weir.toml", Path::new("/etc/weir")).unwrap_err().to_string();
-    assert!(alone.contains("requires `gateway@1`, but no extension fulfills it"), "{alone}");
+    assert!(alone.contains("requires `gateway@1`, but no extension or peer fulfills it"), "{alone}");
 }
 
 #[test]

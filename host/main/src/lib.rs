@@ -77,8 +77,9 @@ pub mod config {
     pub use weir_config::{
         ArtifactHash, ArtifactTextError, ComponentSource, Config, ConfigError, ConfigErrors, Difference,
         DirGrant, DirMode, ExtensionConfig, FileLock, GrantError, Grants, GuestPath, Limits, Loader,
-        MainConfig, NetGrant, QueueConfig, ReloadMode, RestartConfig, RestartPolicy, Shape, SubscribeGrant,
-        TopicConfig, Traces, TrustedKey, extend,
+        MainConfig, NetGrant, PeerConfig, PeerSessionLimits, QueueConfig, ReloadMode, RestartConfig,
+        RestartPolicy, Shape, SubscribeGrant, TokenHash, TokenHashError, TopicConfig, Traces, TrustedKey,
+        extend,
     };
     pub use weir_names::{CpuShare, CpuShareError, Policy, QueuePolicy, RequestPolicy};
 }
@@ -99,8 +100,8 @@ pub mod hooks {
 /// Checked names, and typed contracts.
 pub mod names {
     pub use weir_names::{
-        ContractName, ExtensionId, HookDirName, NameError, OperationName, QueueName, Topic, TopicPattern,
-        codec, harmless, is_harmful,
+        CallGrant, ContractName, ExtensionId, HookDirName, NameError, OperationName, PeerName, QueueName,
+        Topic, TopicPattern, codec, harmless, is_harmful,
     };
 }
 

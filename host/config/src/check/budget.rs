@@ -1,4 +1,4 @@
-//! The memory of all extensions, queues and other crates' sections, against the memory budget.
+//! The memory of all extensions, peers, queues and other crates' sections, against the memory budget.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use weir_names::QueueName;
 
 use super::Parts;
 use crate::{
-    ExtensionConfig, QueueConfig, ReloadMode,
+    ExtensionConfig, PeerConfig, PeerSessionLimits, QueueConfig, ReloadMode,
     error::{ConfigError, Location},
     schema::MemoryUse,
     shape::bytes,
@@ -23,10 +23,12 @@ impl Parts<'_> {
         let queues = self.config.all_queues();
         let mut parts: Vec<Part<'_>> =
             self.extensions().map(|(index, extension)| Part::Extension(index, extension)).collect();
+        parts.extend(self.peers().map(|(index, peer)| Part::Peer(index, peer)));
         parts.extend(queues.iter().map(|(name, queue)| Part::Queue(name, queue)));
         let mut named = Vec::new();
+        named.extend((!self.config.peers.is_empty()).then_some("the peers"));
         named.extend((!queues.is_empty()).then_some("the queues"));
-        let mut lower = if queues.is_empty() { "theirs" } else { "what they may hold" };
+        let mut lower = if named.is_empty() { "theirs" } else { "what they may hold" };
         for section in self.config.sections.all() {
             let uses = section.memory(&self.locations.sections);
             if !uses.is_empty() {
@@ -69,6 +71,7 @@ impl Parts<'_> {
     fn place_of(&self, part: &Part<'_>) -> Option<Location> {
         match part {
             Part::Extension(index, _) => self.location(*index, |at| Some(&at.id)),
+            Part::Peer(index, _) => self.location_of_peer(*index, |at| Some(&at.name)),
             Part::Section(part) => part.location.clone(),
             Part::Queue(name, _) => match self.locations.queues.get(*name) {
                 Some(at) => Some(at.name.clone()),
@@ -84,6 +87,7 @@ impl Parts<'_> {
 
 enum Part<'c> {
     Extension(usize, &'c ExtensionConfig),
+    Peer(usize, &'c PeerConfig),
     Queue(&'c QueueName, &'c QueueConfig),
     Section(MemoryUse),
 }
@@ -92,6 +96,7 @@ impl Part<'_> {
     fn bytes(&self) -> u64 {
         match self {
             Self::Extension(_, extension) => extension.memory_sum(),
+            Self::Peer(_, peer) => peer.memory_sum(),
             Self::Queue(_, queue) => queue.bytes,
             Self::Section(part) => part.bytes,
         }
@@ -104,6 +109,11 @@ impl fmt::Display for Part<'_> {
         match self {
             Self::Extension(_, extension) => {
                 write!(f, "`{}` comes to {sum}: {}", extension.id, factors(extension))
+            }
+            Self::Peer(_, peer) => {
+                let PeerSessionLimits { sessions, inbox_bytes, .. } = &peer.limits;
+                let inbox = bytes(*inbox_bytes);
+                write!(f, "`{}` comes to {sum}: `sessions` {sessions} × 2 × `inbox.bytes` {inbox}", peer.name)
             }
             Self::Queue(name, _) => write!(f, "queue `{name}` comes to {sum}"),
             Self::Section(MemoryUse { what, factors, .. }) => write!(f, "{what} to {sum}: {factors}"),

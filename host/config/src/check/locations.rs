@@ -12,6 +12,8 @@ use crate::{
 /// Places of the parts that checks compare. Empty for a configuration made in Rust.
 #[derive(Debug, Default)]
 pub(crate) struct Locations {
+    pub(crate) control_socket: Option<Location>,
+    pub(crate) peer_socket: Option<Location>,
     pub(crate) plugin_dir: Option<Location>,
     pub(crate) cache_dir: Option<Location>,
     pub(crate) memory_budget: Option<Location>,
@@ -20,6 +22,7 @@ pub(crate) struct Locations {
     pub(crate) queues: BTreeMap<QueueName, QueueLocations>,
     pub(crate) sections: SectionLocations,
     pub(crate) extensions: Vec<ExtensionLocations>,
+    pub(crate) peers: Vec<PeerLocations>,
 }
 
 /// The places from reading a file. All are equal, so that configurations compare by content.
@@ -49,6 +52,7 @@ impl PartialEq for ReadFrom {
 pub(crate) struct QueueLocations {
     pub(crate) name: Location,
     pub(crate) dead_letter: Option<Location>,
+    pub(crate) store: Option<Location>,
 }
 
 #[derive(Debug)]
@@ -56,14 +60,28 @@ pub(crate) struct ExtensionLocations {
     pub(crate) id: Location,
     pub(crate) path: Location,
     pub(crate) sha256: Option<Location>,
-    pub(crate) fulfills: Vec<Location>,
     pub(crate) requires: Vec<Location>,
     pub(crate) wants: Vec<Location>,
+    pub(crate) channels: ChannelLocations,
+    pub(crate) runs: Vec<Location>,
+    pub(crate) grants: GrantLocations,
+}
+
+#[derive(Debug)]
+pub(crate) struct PeerLocations {
+    pub(crate) name: Location,
+    pub(crate) tokens: Vec<Location>,
+    pub(crate) wants: Vec<Location>,
+    pub(crate) channels: ChannelLocations,
+}
+
+/// Places of what extensions and peers both have.
+#[derive(Debug)]
+pub(crate) struct ChannelLocations {
+    pub(crate) fulfills: Vec<Location>,
     pub(crate) subscribes: Vec<SubscribeLocations>,
     pub(crate) puts: Vec<Location>,
     pub(crate) takes: Vec<Location>,
-    pub(crate) runs: Vec<Location>,
-    pub(crate) grants: GrantLocations,
 }
 
 /// Places of granted directories: on the host and in the guest.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use weir_names::QueueName;
 
-use super::{ExtensionLocations, Parts};
+use super::{ChannelLocations, Parts, parties::Party};
 use crate::{
     error::{ConfigError, ERRORS_MAX, Location, listed},
     order::order,
@@ -14,25 +14,28 @@ use crate::{
 impl Parts<'_> {
     pub(super) fn queues(&self, errors: &mut Vec<ConfigError>) {
         let known = self.config.all_queues();
-        let mut look_up =
-            |id, index, key, does, names: &[QueueName], locations: fn(&ExtensionLocations) -> &[Location]| {
-                for (item, name) in names.iter().enumerate().filter(|(_, name)| !known.contains_key(*name)) {
-                    // Comparing all pairs would take minutes in a hostile file, for messages that are never shown.
-                    let near = (errors.len() < ERRORS_MAX)
-                        .then(|| nearest(name.as_str(), known.keys().map(QueueName::as_str)));
-                    let help = near.flatten().map_or_else(
-                        || format!("add it, as `[queue.{name}]`"),
-                        |near| format!("did you mean `{near}`?"),
-                    );
-                    let message = format!("`{id}` {does} `{name}`, but there is no such queue: {help}");
-                    let location = self.location(index, |at| locations(at).get(item));
-                    errors.push(ConfigError::new(format!("extension[{id}].{key}"), message, location));
-                }
-            };
-        for (index, extension) in self.extensions() {
-            let id = &extension.id;
-            look_up(id, index, "puts", "puts jobs in", &extension.puts, |at| &at.puts);
-            look_up(id, index, "takes", "takes jobs from", &extension.takes, |at| &at.takes);
+        let mut look_up = |party: &Party<'_>,
+                           key,
+                           does,
+                           names: &[QueueName],
+                           places: fn(&ChannelLocations) -> &[Location]| {
+            for (item, name) in names.iter().enumerate().filter(|(_, name)| !known.contains_key(*name)) {
+                // Comparing all pairs would take minutes in a hostile file, for messages that are never shown.
+                let near = (errors.len() < ERRORS_MAX)
+                    .then(|| nearest(name.as_str(), known.keys().map(QueueName::as_str)));
+                let help = near.flatten().map_or_else(
+                    || format!("add it, as `[queue.{name}]`"),
+                    |near| format!("did you mean `{near}`?"),
+                );
+                let user = party.name;
+                let message = format!("`{user}` {does} `{name}`, but there is no such queue: {help}");
+                let location = party.location(|at| places(at).get(item));
+                errors.push(ConfigError::new(format!("{}.{key}", party.path), message, location));
+            }
+        };
+        for party in self.parties() {
+            look_up(&party, "puts", "puts jobs in", party.puts, |at| &at.puts);
+            look_up(&party, "takes", "takes jobs from", party.takes, |at| &at.takes);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Checks single values of a configuration made in Rust, and values within a table.
 
-use crate::{Config, ExtensionConfig, Grants, error::ConfigError};
+use super::parties::path_of_peer;
+use crate::{Config, ExtensionConfig, Grants, SubscribeGrant, error::ConfigError};
 
 /// The faulty values. Files are checked as they are read.
 pub(crate) fn values(config: &Config) -> Vec<ConfigError> {
@@ -8,10 +9,7 @@ pub(crate) fn values(config: &Config) -> Vec<ConfigError> {
     for extension in &config.extensions {
         let path = format!("extension[{}]", extension.id);
         faults.extend(extension.out_of_range().into_iter().map(|(key, what)| must_be(&path, key, &what)));
-        for (item, grant) in extension.subscribes.iter().enumerate() {
-            let path = format!("{path}.subscribes[{}]", item + 1);
-            faults.extend(grant.out_of_range().into_iter().map(|(key, what)| must_be(&path, key, &what)));
-        }
+        subscribes(&extension.subscribes, &path, &mut faults);
         limits(extension, &path, &mut faults);
         restart(extension, &path, &mut faults);
         variables(&extension.grants, &path, &mut faults);
@@ -22,9 +20,25 @@ pub(crate) fn values(config: &Config) -> Vec<ConfigError> {
             ));
         }
     }
+    for peer in &config.peers {
+        let path = path_of_peer(peer);
+        let out_of_range = peer.out_of_range();
+        if out_of_range.is_empty() {
+            let contradiction = peer.limits.contradiction();
+            faults.extend(contradiction.map(|message| {
+                (format!("{path}.limits.message-size"), format!("in `{path}.limits`: {message}"))
+            }));
+        }
+        faults.extend(out_of_range.into_iter().map(|(key, what)| must_be(&path, &key, &what)));
+        subscribes(&peer.subscribes, &path, &mut faults);
+    }
     for (name, queue) in &config.queues {
         let path = format!("queue.{name}");
         faults.extend(queue.out_of_range().into_iter().map(|(key, what)| must_be(&path, key, &what)));
+        let contradiction = queue.contradiction();
+        faults.extend(
+            contradiction.map(|message| (format!("{path}.when-full"), format!("in `{path}`: {message}"))),
+        );
     }
     let mut errors = errors(faults);
     errors.extend(config.sections.all().flat_map(|section| section.check_values()));
@@ -36,6 +50,13 @@ fn errors(faults: Faults) -> Vec<ConfigError> {
 }
 
 type Faults = Vec<(String, String)>;
+
+fn subscribes(grants: &[SubscribeGrant], path: &str, faults: &mut Faults) {
+    for (item, grant) in grants.iter().enumerate() {
+        let path = format!("{path}.subscribes[{}]", item + 1);
+        faults.extend(grant.out_of_range().into_iter().map(|(key, what)| must_be(&path, key, &what)));
+    }
+}
 
 fn limits(extension: &ExtensionConfig, path: &str, faults: &mut Faults) {
     let path = format!("{path}.limits");

@@ -2,27 +2,25 @@
 
 use std::path::Path;
 
-use weir_names::{ContractName, ExtensionId, HookDirName, QueueName, TopicPattern};
+use weir_names::{ContractName, ExtensionId, HookDirName};
 
 use super::{
-    CLASS, CONTRACT, ExtensionDraft, QUEUE, artifact_text, changes, check_path, grants::grants, split,
+    CLASS, CONTRACT, ExtensionDraft, artifact_text, changes, channels::channels, check_path, grants::grants,
+    split,
 };
 use crate::{
-    ArtifactHash, SubscribeGrant, Traces,
-    check::{ExtensionLocations, SubscribeLocations},
+    ArtifactHash, Traces,
+    check::ExtensionLocations,
     classes::class_name,
     extension::{ExtensionConfig, INSTANCES},
-    policy,
     restart::{BACKOFF, FAILURES, ReloadMode, RestartConfig, RestartPolicy, WINDOW},
     section::{Located, Section},
-    subscribe::{BYTES, MESSAGES},
 };
 
 const EXTENSION_ID: &str = "an extension id";
 const PLUGIN: &str = "the path of a component, as in `storage.wasm`";
 const SHA256: &str = "a SHA-256, of 64 hexadecimal digits";
 const HOOKS: &str = "the name of a directory of hooks";
-const TOPIC: &str = "a topic pattern, as in `settings.changed.>`";
 const RESTART: &str = "`never`, `on-failure` or `always`";
 const RELOAD: &str = "`stop-first` or `overlap`";
 const TRACES: &str = "`functions` or `lines`";
@@ -38,21 +36,10 @@ pub(super) fn extension(
     let sha256 = section.text("sha256", SHA256, artifact_text::<ArtifactHash>);
     let class = section.text("class", CLASS, class_name);
     let changes = section.table("limits", changes);
-    let (fulfills, fulfills_at) = split(section.texts("fulfills", CONTRACT, str::parse::<ContractName>));
     let (requires, requires_at) = split(section.texts("requires", CONTRACT, str::parse::<ContractName>));
     let (wants, wants_at) = split(section.texts("wants", CONTRACT, str::parse::<ContractName>));
-    let (publishes, _) = split(section.texts("publishes", TOPIC, str::parse::<TopicPattern>));
-    let subscribes = section.texts_and_tables(
-        "subscribes",
-        TOPIC,
-        |text| text.parse().map(|grant| (grant, SubscribeLocations::default())),
-        subscribe,
-    );
-    let (subscribes, subscribes_at) = subscribes.into_iter().unzip();
-    let (puts, puts_at) = split(section.texts("puts", QUEUE, str::parse::<QueueName>));
-    let (takes, takes_at) = split(section.texts("takes", QUEUE, str::parse::<QueueName>));
+    let (channels, channels_at) = channels(section);
     let (runs, runs_at) = split(section.texts("runs", HOOKS, str::parse::<HookDirName>));
-    let when_full = section.text("when-full", policy::OF_REQUESTS, policy::of_requests);
     let instances = section.count("instances", INSTANCES);
     let (grants, grants_at) = section.table("grants", grants);
     let config = section.values("config", |_, _| Ok(()));
@@ -66,32 +53,28 @@ pub(super) fn extension(
         id: id.location,
         path: path.location,
         sha256: sha256.as_ref().map(|at| at.location.clone()),
-        fulfills: fulfills_at,
         requires: requires_at,
         wants: wants_at,
-        subscribes: subscribes_at,
-        puts: puts_at,
-        takes: takes_at,
+        channels: channels_at,
         runs: runs_at,
         grants: grants_at,
     };
     let new = ExtensionConfig::new(id.value, path.value);
-    let when_full = when_full.map_or(new.when_full, Located::into_value);
     let instances = instances.map_or(new.instances, Located::into_value);
     let autostart = autostart.unwrap_or(new.autostart);
     let reload = reload.map_or(new.reload, Located::into_value);
     let traces = traces.map_or(new.traces, Located::into_value);
     let config = ExtensionConfig {
         sha256: sha256.map(Located::into_value),
-        fulfills,
+        fulfills: channels.fulfills,
         requires,
         wants,
-        publishes,
-        subscribes,
-        puts,
-        takes,
+        publishes: channels.publishes,
+        subscribes: channels.subscribes,
+        puts: channels.puts,
+        takes: channels.takes,
         runs,
-        when_full,
+        when_full: channels.when_full.unwrap_or(new.when_full),
         instances,
         grants,
         config,
@@ -102,21 +85,6 @@ pub(super) fn extension(
         ..new
     };
     Some((ExtensionDraft { config, class, changes }, locations))
-}
-
-/// `None` after reporting a missing topic.
-fn subscribe(section: &mut Section<'_, '_>) -> Option<(SubscribeGrant, SubscribeLocations)> {
-    section.require("topic", TOPIC);
-    let topic = section.text("topic", TOPIC, str::parse::<TopicPattern>);
-    let policy = section.text("policy", policy::OF_EVENTS, policy::of_events);
-    let (messages, messages_at) =
-        section.count("messages", MESSAGES).map(|at| (at.value, at.location)).unzip();
-    let (bytes, bytes_at) = section.number("bytes", &BYTES).map(|at| (at.value, at.location)).unzip();
-
-    let new = SubscribeGrant::from(topic?.value);
-    let policy = policy.map_or(new.policy, Located::into_value);
-    let locations = SubscribeLocations { messages: messages_at, bytes: bytes_at };
-    Some((SubscribeGrant { policy, messages, bytes, ..new }, locations))
 }
 
 fn restart(section: &mut Section<'_, '_>) -> RestartConfig {

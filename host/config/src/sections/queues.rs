@@ -1,8 +1,8 @@
 //! The keys of queues and topics.
 
-use weir_names::{QueueName, Topic, TopicPattern};
+use weir_names::{ContractName, QueueName, Topic, TopicPattern};
 
-use super::{QUEUE, named};
+use super::{CONTRACT, QUEUE, named};
 use crate::{
     QueueConfig, TopicConfig,
     error::{Location, quote},
@@ -15,6 +15,7 @@ use crate::{
 pub(crate) struct QueueDraft {
     pub(crate) config: QueueConfig,
     pub(crate) dead_letter: Option<Location>,
+    pub(crate) store: Option<Location>,
 }
 
 /// `None` after reporting a faulty name.
@@ -22,23 +23,31 @@ pub(super) fn queue(
     section: &mut Section<'_, '_>,
     name: &Located<&str>,
 ) -> Option<(Located<QueueName>, QueueDraft)> {
+    let errors = section.error_count();
     let messages = section.count("messages", MESSAGES);
     let bytes = section.number("bytes", &BYTES);
     let when_full = section.text("when-full", policy::OF_JOBS, policy::of_jobs);
     let max_deliveries = section.count("max-deliveries", MAX_DELIVERIES);
     let dead_letter = section.text("dead-letter", QUEUE, str::parse::<QueueName>);
+    let store = section.text("store", CONTRACT, str::parse::<ContractName>);
 
     let new = QueueConfig::default();
+    let (when_full, when_full_at) = when_full.map(|at| (at.value, at.location)).unzip();
     let (dead_letter, dead_letter_at) = dead_letter.map(|at| (at.value, at.location)).unzip();
+    let (store, store_at) = store.map(|at| (at.value, at.location)).unzip();
     let config = QueueConfig {
         messages: messages.map_or(new.messages, Located::into_value),
         bytes: bytes.map_or(new.bytes, Located::into_value),
-        when_full: when_full.map_or(new.when_full, Located::into_value),
+        when_full: when_full.unwrap_or(new.when_full),
         max_deliveries: max_deliveries.map_or(new.max_deliveries, Located::into_value),
         dead_letter,
+        store,
     };
+    if let Some(message) = config.contradiction().filter(|_| section.error_count() == errors) {
+        section.contradiction([("when-full", when_full_at), ("store", store_at.clone())], &message);
+    }
     let name = named(section, "queue", name, str::parse)?;
-    Some((name, QueueDraft { config, dead_letter: dead_letter_at }))
+    Some((name, QueueDraft { config, dead_letter: dead_letter_at, store: store_at }))
 }
 
 pub(super) fn topic(

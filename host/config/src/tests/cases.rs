@@ -60,7 +60,9 @@ fn an_unmet_want_is_a_warning() {
     let config = load(&golden().join("valid/weir.toml")).unwrap();
     assert_eq!(
         config.warnings(),
-        ["`telemetry` wants `nobody@1`, but no extension fulfills it and `main.serves` does not list it"]
+        [
+            "`telemetry` wants `nobody@1`, but no extension or peer fulfills it and `main.serves` does not list it"
+        ]
     );
 }
 

@@ -46,12 +46,11 @@ fn a_value_of_the_wrong_type_is_refused() {
 #[test]
 fn a_value_out_of_range_is_refused() {
     let report = report(|key| match &key.shape {
-        Shape::Count(range) => vec![
-            "-1".to_owned(),
-            (range.start() - 1).to_string(),
-            (range.end() + 1).to_string(),
-            "99999999999999999999".to_owned(),
-        ],
+        Shape::Count(range) => {
+            let below = range.start().checked_sub(1);
+            let around = below.into_iter().chain([range.end() + 1]).map(|number| number.to_string());
+            ["-1".to_owned()].into_iter().chain(around).chain(["99999999999999999999".to_owned()]).collect()
+        }
         Shape::Size(range) => vec![
             "0".to_owned(),
             "-1".to_owned(),
@@ -117,10 +116,12 @@ fn every_field_of_the_configuration_has_a_key() {
             continue;
         }
         let key = match field {
-            "extensions" | "queues" | "topics" => field.trim_end_matches('s').to_owned(),
+            "extensions" | "peers" | "queues" | "topics" => field.trim_end_matches('s').to_owned(),
             // A component from a file is a path.
             "component" => "path".to_owned(),
             "port" => "net".to_owned(),
+            "name" => "peer".to_owned(),
+            "contract" | "operation" => "wants".to_owned(),
             _ => field.replace("inbox_", "inbox.").replace('_', "-"),
         };
         let found = keys.iter().any(|known| format!(".{}", known.path).ends_with(&format!(".{key}")));
@@ -133,8 +134,9 @@ fn every_key_stands_in_the_manual_with_what_it_must_be() {
     let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
     let manual = fs::read_to_string(manual).unwrap();
     for key in keys() {
-        // Limits are documented with the classes, and grants with extensions.
+        // Limits are documented with the classes, and subscriptions with extensions.
         let path = key.path.replace("extension.limits.", "limits.NAME.");
+        let path = path.replace("peer.NAME.subscribes.", "extension.subscribes.");
         let row = manual.lines().find(|line| line.starts_with(&format!("| `{path}` |")));
         let row = row.unwrap_or_else(|| panic!("`{path}` has no row in docs/configuration.md"));
         assert!(row.contains(&key.shape.to_string()), "`{path}` must be {}: {row}", key.shape);
@@ -200,7 +202,7 @@ fn valid(key: &KnownKey) -> Option<String> {
         Shape::Size(_) if name == "message-size" => "\"512 KiB\"",
         Shape::Size(_) if name == "compile-memory" => "\"77 MiB\"",
         // At most the inbox.
-        Shape::Size(_) if key.path == "extension.subscribes.bytes" => "\"77 KiB\"",
+        Shape::Size(_) if key.path.ends_with(".subscribes.bytes") => "\"77 KiB\"",
         Shape::Size(_) => "\"1536 KiB\"",
         // At most the longest delay.
         Shape::Time(_) if name == "backoff" => "\"7s\"",
@@ -210,12 +212,13 @@ fn valid(key: &KnownKey) -> Option<String> {
         Shape::Text(_) => match name {
             "inherits" | "class" => "\"max\"",
             "mode" => "\"rw\"",
-            "policy" if key.path == "extension.subscribes.policy" => "\"latest\"",
+            "policy" if key.path.ends_with(".subscribes.policy") => "\"latest\"",
             "policy" => "\"always\"",
             "when-full" => "\"block\"",
             "reload" => "\"overlap\"",
             "traces" => "\"lines\"",
             "guest" => "\"/guest\"",
+            "store" => "\"kept@1\"",
             "sha256" => "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"",
             _ => "\"z\"",
         },
@@ -225,6 +228,7 @@ fn valid(key: &KnownKey) -> Option<String> {
             "requires" => "[\"given@1\"]",
             "publishes" => "[\"t\"]",
             "puts" | "takes" | "runs" => "[\"given\"]",
+            "tokens" => "[\"sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\"]",
             "trusted-keys" => "[\"11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\"]",
             _ => "[\"c@1\"]",
         },
@@ -243,7 +247,7 @@ fn document(path: &str, name: &str, value: &str) -> String {
             let written = name.starts_with("max-").then_some(("mode", "\"rw\""));
             [("host", "\"/host\""), ("guest", "\"/data\"")].into_iter().chain(written).collect()
         }
-        "extension.subscribes" => vec![("topic", "\"a\"")],
+        "extension.subscribes" | "peer.NAME.subscribes" => vec![("topic", "\"a\"")],
         _ => Vec::new(),
     };
     set.retain(|(other, _)| *other != name);
@@ -252,7 +256,7 @@ fn document(path: &str, name: &str, value: &str) -> String {
 
     let parent = "[[extension]]\nid = \"a\"\npath = \"a.wasm\"\n";
     let header = |table: &str| {
-        let table = table.replace("NAME", "small");
+        let table = table.replace("peer.NAME", "peer.\"app:small\"").replace("NAME", "small");
         let is_list = table.ends_with(".dirs") || table.ends_with(".subscribes");
         if is_list { format!("[[{table}]]\n") } else { format!("[{table}]\n") }
     };
@@ -267,7 +271,12 @@ fn document(path: &str, name: &str, value: &str) -> String {
                  [queue.given]\n";
     match path {
         _ if path.starts_with("limits.") => format!("{table}{entries}\n{uses_class}"),
-        _ if path.starts_with("extension.") => format!("{table}{entries}\n{given}"),
+        _ if path.starts_with("extension.") || path.starts_with("peer.NAME.") => {
+            format!("{table}{entries}\n{given}")
+        }
+        "queue.NAME.store" => {
+            format!("{table}{entries}\n[peer.\"app:keeper\"]\nfulfills = [\"kept@1\"]\nputs = [\"small\"]\n")
+        }
         _ => format!("{table}{entries}"),
     }
 }

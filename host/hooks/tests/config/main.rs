@@ -66,7 +66,7 @@ fn a_table_of_hooks_is_unknown_where_it_is_not_registered() {
     assert_eq!(
         message,
         "unknown key `hooks` at the top level: the keys there are `include`, `main`, `limits`, `queue`, `topic`, \
-         `extension`"
+         `peer`, `extension`"
     );
 }
 
