@@ -23,8 +23,8 @@ mod limits;
 mod report;
 mod routes;
 mod server;
-mod socket;
 mod streams;
 mod traffic;
 
-pub use self::socket::{ControlSocket, SocketError};
+pub use self::server::ControlSocket;
+pub use weir_sockets::SocketError;

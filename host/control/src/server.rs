@@ -1,6 +1,6 @@
 //! Accepts and serves connections until Main has stopped everything else.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use axum::Router;
 use hyper::{
@@ -18,8 +18,9 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
 };
 use weir_host::attached::{Attached, Closed};
+use weir_sockets::{BoundSocket, Opens, SocketError};
 
-use crate::{asker::Asker, routes, socket::ControlSocket};
+use crate::{asker::Asker, routes};
 
 /// More than operators need, and few enough to leave file descriptors to the extensions.
 const MAX_CONNECTIONS: usize = 128;
@@ -35,12 +36,26 @@ const MAX_HEAD: usize = 16 * 1024;
 /// Without a pause, `accept` fails again and again, as when file descriptors have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// The socket of the control interface, which only its owner can open. Nobody answers yet.
+#[derive(Debug)]
+pub struct ControlSocket(BoundSocket);
+
 impl ControlSocket {
+    /// Binds it. Takes over the socket of a Main that ended without removing it.
+    ///
+    /// # Errors
+    ///
+    /// [`SocketError::InUse`] if another Main answers there; otherwise the system's refusal.
+    pub fn bind(path: &Path) -> Result<Self, SocketError> {
+        BoundSocket::bind(path, Opens::Owner).map(Self)
+    }
+
     /// Serves the control interface until Main has stopped everything else. For
     /// [`Builder::attach`](weir_host::Builder::attach).
     pub async fn serve(self, attached: Attached) {
-        let (listener, _in_place) = match self.listen() {
-            Ok(listening) => listening,
+        let BoundSocket { listener, held: _in_place } = self.0;
+        let listener = match UnixListener::from_std(listener) {
+            Ok(listener) => listener,
             Err(error) => return tracing::error!("cannot serve the control interface: {error}"),
         };
         let Attached { client, control, mut closed, .. } = attached;

@@ -4,7 +4,7 @@ use std::{fmt, pin::Pin, time::Duration};
 
 use tokio::{sync::watch, task::JoinSet};
 
-use crate::{client::Client, control::Control};
+use crate::{client::Client, control::Control, peers::Peers};
 
 /// Time for answers and streams to reach clients that do not read.
 const GRACE: Duration = Duration::from_secs(1);
@@ -17,6 +17,8 @@ pub struct Attached {
     pub client: Client,
     /// Starts, stops and inspects extensions.
     pub control: Control,
+    /// Begins sessions of programs outside Main.
+    pub peers: Peers,
     /// Tells the work when to end.
     pub closed: Closed,
 }
@@ -57,19 +59,22 @@ pub(crate) struct Attachments {
     attachments: Vec<Attachment>,
     client: Client,
     control: Control,
+    peers: Peers,
     closing: watch::Sender<bool>,
     running: JoinSet<()>,
 }
 
 impl Attachments {
-    pub(crate) fn new(attachments: Vec<Attachment>, client: Client, control: Control) -> Self {
-        Self { attachments, client, control, closing: watch::Sender::new(false), running: JoinSet::new() }
+    pub(crate) fn new(attachments: Vec<Attachment>, client: Client, control: Control, peers: Peers) -> Self {
+        let (closing, running) = (watch::Sender::new(false), JoinSet::new());
+        Self { attachments, client, control, peers, closing, running }
     }
 
     pub(crate) fn begin(&mut self) {
         for Attachment(work) in self.attachments.drain(..) {
             let closed = Closed(self.closing.subscribe());
-            let attached = Attached { client: self.client.clone(), control: self.control.clone(), closed };
+            let (client, control, peers) = (self.client.clone(), self.control.clone(), self.peers.clone());
+            let attached = Attached { client, control, peers, closed };
             // Inside the task, so that a panic ends this work alone.
             self.running.spawn(async move { work(attached).await });
         }

@@ -1,4 +1,4 @@
-//! Main as a peer: calls, events, subscriptions and queues of the embedding program.
+//! Calls, events, subscriptions and queues of the embedding program: as Main, or as a peer in a session.
 
 mod operation;
 mod options;
@@ -8,7 +8,8 @@ mod subscriber;
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use weir_bus::{Bus, Error};
+use tokio::sync::OwnedSemaphorePermit;
+use weir_bus::{Bus, Error, Peer, Target};
 pub use weir_bus::{MessageId, PeerId, Receipt};
 use weir_names::{
     Operation,
@@ -16,23 +17,50 @@ use weir_names::{
 };
 
 use self::operation::{answer, send};
+pub(crate) use self::subscriber::received;
 pub use self::{
     operation::ClientOperation,
     options::{CallOptions, SubscribeOptions},
     queue::{Job, Queue},
     subscriber::{ReceivedEvent, Subscriber},
 };
+use crate::peers::Live;
 
-/// Calls, publishes and subscribes as Main. Cheap to clone. Works on any thread and any async runtime, or without
-/// one: see [`blocking`](crate::blocking).
+/// Calls, publishes and subscribes, as Main or as a peer with grants of its own. Cheap to clone. Works on any thread
+/// and any async runtime, or without one: see [`blocking`](crate::blocking).
+///
+/// As a peer, it fails with [`Error::PermissionDenied`] without a grant, with [`Error::LimitExceeded`] for more messages
+/// under way than `limits.in-flight`, and with [`Error::PeerGone`] after the end of its session.
 #[derive(Clone, Debug)]
 pub struct Client {
     bus: Arc<Bus>,
+    peer: Arc<Peer>,
+    session: Option<Arc<Live>>,
 }
 
 impl Client {
     pub(crate) fn new(bus: Arc<Bus>) -> Self {
-        Self { bus }
+        Self { peer: bus.main().clone(), bus, session: None }
+    }
+
+    pub(crate) fn of_session(bus: Arc<Bus>, session: Arc<Live>) -> Self {
+        Self { peer: session.peer.clone(), bus, session: Some(session) }
+    }
+
+    /// Room for one more message under way.
+    fn room(&self) -> Result<Option<OwnedSemaphorePermit>, Error> {
+        let Some(session) = &self.session else { return Ok(None) };
+        session.room.clone().try_acquire_owned().map(Some).map_err(|refused| match refused {
+            tokio::sync::TryAcquireError::Closed => Error::PeerGone,
+            tokio::sync::TryAcquireError::NoPermits => {
+                let allowed = session.limits.in_flight.into();
+                Error::LimitExceeded { name: "in-flight".into(), used: allowed + 1, allowed }
+            }
+        })
+    }
+
+    fn open(&self, contract: &str, operation: &str, provider: Option<&str>) -> Result<Target, Error> {
+        self.bus.open(&self.peer, contract, operation, provider)
     }
 
     /// Calls an operation of a contract and waits for the answer.
@@ -63,8 +91,9 @@ impl Client {
         payload: impl Into<Bytes>,
         options: CallOptions,
     ) -> Result<Bytes, Error> {
-        let mut target = self.bus.open(self.bus.main(), contract, operation, options.provider.as_deref())?;
-        answer(&self.bus, || send(&self.bus, &mut target, payload.into(), options.timeout)).await
+        let mut target = self.open(contract, operation, options.provider.as_deref())?;
+        let _room = self.room()?;
+        answer(&self.bus, || send(self, &mut target, payload.into(), options.timeout)).await
     }
 
     /// Bytes of the largest payload that the present provider accepts.
@@ -73,8 +102,7 @@ impl Client {
     ///
     /// [`Error::UnknownContract`], [`Error::NoProvider`] or [`Error::Invalid`].
     pub fn max_request(&self, contract: &str, operation: &str, options: &CallOptions) -> Result<u64, Error> {
-        let target = self.bus.open(self.bus.main(), contract, operation, options.provider.as_deref())?;
-        Ok(target.max_request())
+        Ok(self.open(contract, operation, options.provider.as_deref())?.max_request())
     }
 
     /// Calls an operation declared in a crate of contracts, with Rust values.
@@ -141,8 +169,7 @@ impl Client {
     ///
     /// [`Error::UnknownContract`], [`Error::NoProvider`] or [`Error::Invalid`].
     pub fn operation(&self, contract: &str, operation: &str) -> Result<ClientOperation, Error> {
-        let target = self.bus.open(self.bus.main(), contract, operation, None)?;
-        Ok(ClientOperation::new(self.bus.clone(), target))
+        Ok(ClientOperation::new(self.clone(), self.open(contract, operation, None)?))
     }
 
     /// Publishes an event, and returns how many subscriptions got it.
@@ -188,7 +215,7 @@ impl Client {
     }
 
     /// Subscribes to every topic that matches `pattern`. Retained values come first. Up to 256 events or 2 MiB wait
-    /// unread; after that the oldest are lost, and counted.
+    /// unread; after that the oldest are lost, and counted. A peer's grant sets other bounds and another policy.
     ///
     /// # Errors
     ///
@@ -197,13 +224,14 @@ impl Client {
         self.subscribe_with(pattern, SubscribeOptions::default())
     }
 
-    /// [`subscribe`](Self::subscribe) with another capacity or policy.
+    /// [`subscribe`](Self::subscribe) with another capacity or policy. A peer keeps the policy of its grant, and has no
+    /// more capacity than that.
     ///
     /// # Errors
     ///
     /// As [`subscribe`](Self::subscribe).
     pub fn subscribe_with(&self, pattern: &str, options: SubscribeOptions) -> Result<Subscriber, Error> {
-        Subscriber::new(self.bus.clone(), pattern, options)
+        Subscriber::new(self, pattern, options)
     }
 
     /// Opens a shared queue, to put and take jobs.
@@ -212,7 +240,7 @@ impl Client {
     ///
     /// [`Error::Invalid`] if no such queue is configured.
     pub fn queue(&self, name: &str) -> Result<Queue, Error> {
-        Ok(Queue::new(self.bus.clone(), self.bus.queue(name)?))
+        Ok(Queue::new(self.clone(), self.bus.open_queue(&self.peer, name)?))
     }
 
     /// Requests waiting for an answer now, from all peers.
@@ -228,7 +256,8 @@ impl Client {
         topic: &str,
         payload: Bytes,
     ) -> Result<Receipt, Error> {
-        let publishing = self.bus.publish(self.bus.main(), to, topic, payload, (timeout, None))?;
+        let _room = self.room()?;
+        let publishing = self.bus.publish(&self.peer, to, topic, payload, (timeout, None))?;
         publishing.receipt().await
     }
 }

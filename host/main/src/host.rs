@@ -28,6 +28,7 @@ use crate::{
     client::Client,
     control::Control,
     hooks_service, load,
+    peers::{PeerConfig, PeerError, Peers, Registry, Session},
     service::{Service, Services},
 };
 
@@ -74,6 +75,7 @@ pub struct Main {
     client: Client,
     control: Control,
     hooks: Hooks,
+    peers: Peers,
     worker: Worker,
 }
 
@@ -128,6 +130,22 @@ impl Main {
     #[must_use]
     pub fn hooks(&self) -> &Hooks {
         &self.hooks
+    }
+
+    /// Begins, lists and ends the sessions of programs outside Main.
+    #[must_use]
+    pub fn peers(&self) -> &Peers {
+        &self.peers
+    }
+
+    /// Begins a session under a name of this program's own, with these grants: see
+    /// [`Peers::open_with`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Peers::open_with`].
+    pub fn peer(&self, config: PeerConfig) -> Result<Session, PeerError> {
+        self.peers.open_with(config)
     }
 
     /// Stops every extension, dependents first, and waits for the last.
@@ -226,6 +244,7 @@ impl Builder {
         let (queues, retained) = (queues_on_the_bus(&self.config), self.config.retained());
         let (configured, rest) = (hook_dirs(&self.config), self.config.beside_extensions());
         let own = self.config.contracts_of_sections();
+        let peers_configured = self.config.clone();
         let (config, extensions) = self.config.into_parts();
         let config = Arc::new(config);
         let served = |contract: &ContractName| self.services.iter().any(|s| s.contract() == contract);
@@ -271,6 +290,12 @@ impl Builder {
             services.extend(hooks_service::service(&hooks, &roster));
         }
         let services = Services::new(bus.clone(), services, service_threads).map_err(StartError::Service)?;
+        let registry = Registry::new(bus.clone(), config.request_timeout);
+        registry.configure(&peers_configured);
+        self.on_reload.push(Reconfigure(Box::new({
+            let registry = registry.clone();
+            move |config| registry.configure(config)
+        })));
         let (commands, orders) = async_channel::bounded(COMMANDS);
         let supervisor = Supervisor::new(SupervisorParts {
             bus: bus.clone(),
@@ -292,8 +317,10 @@ impl Builder {
             Control::new(bus.clone(), roster, commands, events, logs, programs.compilations(), ended);
         let (started_sender, started) = oneshot::channel();
         let client = Client::new(bus.clone());
-        let mut attachments = Attachments::new(self.attachments, client.clone(), control.clone());
-        let open = OpenBus(bus.clone());
+        let peers = Peers::new(registry.clone());
+        let mut attachments =
+            Attachments::new(self.attachments, client.clone(), control.clone(), peers.clone());
+        let open = OpenBus(bus.clone(), registry);
         let work = async move {
             attachments.begin();
             let deadlines = tokio::spawn(bus.run_deadlines());
@@ -312,7 +339,7 @@ impl Builder {
             deadlines.abort();
         };
         let worker = Worker::start(worker, work, ending).map_err(StartError::Thread)?;
-        Ok((Main { client, control, hooks, worker }, Started(started)))
+        Ok((Main { client, control, hooks, peers, worker }, Started(started)))
     }
 }
 

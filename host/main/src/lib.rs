@@ -21,6 +21,7 @@
 //! | configure extensions, grants and limits | [`config`], [`names`] |
 //! | call, publish, subscribe, put and take | [`client`] |
 //! | answer extensions from Rust | [`service`] |
+//! | let programs in as peers with grants | [`peers`] |
 //! | start, stop, reload and watch extensions | [`control`], [`events`], [`logs`] |
 //! | see use of limits, topics and queues | [`limits`], [`traffic`] |
 //! | run directories of hooks | [`hooks`] |
@@ -34,6 +35,7 @@ pub mod control;
 pub mod host;
 pub mod limits;
 pub mod logs;
+pub mod peers;
 pub mod service;
 pub mod traffic;
 

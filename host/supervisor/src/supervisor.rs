@@ -108,6 +108,8 @@ enum SupervisorEvent {
     Loaded(Box<LoadedAnew>),
     Read(Box<Result<Config, ConfigErrors>>),
     Due,
+    /// A program outside Main has begun or ended to serve a contract.
+    Providers,
 }
 
 /// What a task of the supervisor returns. Small, because each task reserves room for it.
@@ -204,7 +206,7 @@ impl Supervisor {
         } = parts;
         let of_main = serves.iter().cloned().chain(own).collect();
         Self {
-            slots: Slots::new(roster.all(), of_main),
+            slots: Slots::new(roster.all(), of_main, bus.clone()),
             bus,
             roster,
             programs,
@@ -274,6 +276,7 @@ impl Supervisor {
                         Order::Shutdown
                     }));
                 }
+                () = self.bus.providers_changed() => return SupervisorEvent::Providers,
                 () = sleep_until(due.unwrap_or(self.began)), if due.is_some() => return SupervisorEvent::Due,
             }
         }
@@ -287,6 +290,8 @@ impl Supervisor {
             SupervisorEvent::Loaded(loaded) => self.loaded(*loaded),
             SupervisorEvent::Read(read) => self.read(*read),
             SupervisorEvent::Due => self.end_delays(),
+            // What waits for it is settled after each event.
+            SupervisorEvent::Providers => {}
         }
     }
 

@@ -114,6 +114,11 @@ impl Bus {
         peer.end_instance();
     }
 
+    /// The numbers of a peer's subscriptions.
+    pub fn subscriptions_of(&self, peer: &Peer) -> Vec<u32> {
+        self.subscriptions.read().of(peer.owner()).iter().map(|own| own.number).collect()
+    }
+
     /// Every subscription, by peer.
     pub fn subscription_stats(&self) -> Vec<SubscriptionStats> {
         let all: Vec<_> = self.subscriptions.read().all().cloned().collect();
@@ -154,6 +159,10 @@ impl Bus {
         let ended = self.subscriptions.write().remove(peer.owner(), ends);
         for ended in &ended {
             ended.inbox.remove_subscription(ended.number);
+            if !Arc::ptr_eq(&ended.inbox, ended.peer.inbox()) {
+                // A reader of this subscription alone.
+                ended.inbox.stop_all();
+            }
         }
         ended.len()
     }

@@ -44,22 +44,23 @@ impl Grants {
             Self::Renewable(access) => look(Some(&access.read().unwrap_or_else(PoisonError::into_inner))),
         }
     }
+}
 
-    /// Fails with `denied` unless `is_granted`.
+impl Peer {
+    /// Fails with `denied` unless `is_granted`, and for a program that has left.
     #[inline]
     fn require(
         &self,
         is_granted: impl FnOnce(&Access) -> bool,
         denied: impl FnOnce() -> Error,
     ) -> Result<(), Error> {
-        match self.read(|access| access.is_none_or(is_granted)) {
+        match self.grants.read(|access| access.is_none_or(is_granted)) {
+            _ if self.has_left() => Err(Error::PeerGone),
             true => Ok(()),
             false => Err(denied()),
         }
     }
-}
 
-impl Peer {
     /// What programs under this name may reach from now on.
     pub(crate) fn grant(&self, new: Access) {
         if let Grants::Renewable(access) = &self.grants {
@@ -69,7 +70,7 @@ impl Peer {
 
     pub(crate) fn may_call(&self, contract: &ContractName, operation: &OperationName) -> Result<(), Error> {
         let allows = |access: &Access| access.calls.iter().any(|grant| grant.allows(contract, operation));
-        self.grants.require(allows, || {
+        self.require(allows, || {
             let (what, key) = match self.is_outside() {
                 true => (format!("`{contract}/{operation}`"), "`wants`"),
                 false => (format!("`{contract}`"), "`requires` or `wants`"),
@@ -80,7 +81,7 @@ impl Peer {
 
     pub(crate) fn may_publish(&self, topic: &TopicPattern) -> Result<(), Error> {
         let covers = |access: &Access| access.publishes.iter().any(|grant| grant.covers(topic));
-        self.grants.require(covers, || self.not_granted("publish", topic, "publishes"))
+        self.require(covers, || self.not_granted("publish", topic, "publishes"))
     }
 
     /// How its events wait, if it may subscribe.
@@ -97,19 +98,19 @@ impl Peer {
 
     pub(crate) fn may_put(&self, queue: &QueueName) -> Result<(), Error> {
         let may = |access: &Access| access.puts.contains(queue);
-        self.grants.require(may, || self.not_granted("put into", queue, "puts"))
+        self.require(may, || self.not_granted("put into", queue, "puts"))
     }
 
     /// Fails if it may not take jobs from this queue.
     pub fn may_take(&self, queue: &QueueName) -> Result<(), Error> {
         let may = |access: &Access| access.takes.contains(queue);
-        self.grants.require(may, || self.not_granted("take from", queue, "takes"))
+        self.require(may, || self.not_granted("take from", queue, "takes"))
     }
 
     /// Fails if it may not serve this contract.
     pub(crate) fn may_serve(&self, contract: &ContractName) -> Result<(), Error> {
         let may = |access: &Access| access.fulfills.contains(contract);
-        self.grants.require(may, || self.not_granted("serve", contract, "fulfills"))
+        self.require(may, || self.not_granted("serve", contract, "fulfills"))
     }
 
     fn not_granted(&self, verb: &str, what: &impl fmt::Display, key: &str) -> Error {

@@ -50,7 +50,7 @@ impl Peer {
     }
 
     /// The contracts that its present instance serves.
-    pub(crate) fn serves(&self) -> Vec<ContractName> {
+    pub fn serves(&self) -> Vec<ContractName> {
         let mut contracts: Vec<_> = self.served().iter().map(|own| own.contract.clone()).collect();
         contracts.dedup();
         contracts

@@ -1,7 +1,7 @@
 //! Requests of the embedding program.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -10,23 +10,25 @@ use tokio::task::coop::cooperative;
 use weir_bus::{Bus, Error, SentCall, Target};
 use weir_schedule::{note_wait, switch};
 
+use super::Client;
+
 /// An operation, looked up once. Threads may share it; those that call often should each clone it.
 #[derive(Debug)]
 pub struct ClientOperation {
-    bus: Arc<Bus>,
+    client: Client,
     /// Locked while a request is sent, never while waiting for the answer.
     target: Mutex<Target>,
 }
 
 impl Clone for ClientOperation {
     fn clone(&self) -> Self {
-        Self::new(self.bus.clone(), self.target().clone())
+        Self::new(self.client.clone(), self.target().clone())
     }
 }
 
 impl ClientOperation {
-    pub(super) fn new(bus: Arc<Bus>, target: Target) -> Self {
-        Self { bus, target: Mutex::new(target) }
+    pub(super) fn new(client: Client, target: Target) -> Self {
+        Self { client, target: Mutex::new(target) }
     }
 
     /// Calls it and waits for the answer.
@@ -35,7 +37,7 @@ impl ClientOperation {
     ///
     /// As [`Client::call`](crate::Client::call).
     pub async fn call(&self, payload: impl Into<Bytes>) -> Result<Bytes, Error> {
-        answer(&self.bus, || send(&self.bus, &mut self.target(), payload.into(), None)).await
+        self.call_before(None, payload.into()).await
     }
 
     /// [`call`](Self::call), waiting at most `timeout` for the answer.
@@ -44,7 +46,12 @@ impl ClientOperation {
     ///
     /// As [`call`](Self::call).
     pub async fn call_within(&self, timeout: Duration, payload: impl Into<Bytes>) -> Result<Bytes, Error> {
-        answer(&self.bus, || send(&self.bus, &mut self.target(), payload.into(), Some(timeout))).await
+        self.call_before(Some(timeout), payload.into()).await
+    }
+
+    async fn call_before(&self, timeout: Option<Duration>, payload: Bytes) -> Result<Bytes, Error> {
+        let _room = self.client.room()?;
+        answer(&self.client.bus, || send(&self.client, &mut self.target(), payload, timeout)).await
     }
 
     fn target(&self) -> MutexGuard<'_, Target> {
@@ -53,14 +60,14 @@ impl ClientOperation {
 }
 
 pub(super) fn send(
-    bus: &Bus,
+    Client { bus, peer, .. }: &Client,
     target: &mut Target,
     payload: Bytes,
     timeout: Option<Duration>,
 ) -> Result<SentCall, Error> {
     let term = bus.term(target, timeout, None);
     note_wait(term.sent.into_std());
-    bus.call(bus.main(), target, payload, term, false)
+    bus.call(peer, target, payload, term, false)
 }
 
 /// Sends, lets the called extension run, and waits for its answer.

@@ -4,8 +4,10 @@ use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
-use weir_bus::{Bus, Error, JobReader, MessageId, PeerId, TakenJob};
+use weir_bus::{Error, JobReader, MessageId, TakenJob};
 use weir_names::QueueName;
+
+use super::Client;
 
 /// A shared queue. Each clone is a reader of its own, with one job at a time.
 ///
@@ -14,7 +16,7 @@ use weir_names::QueueName;
 /// Main.
 #[derive(Debug)]
 pub struct Queue {
-    bus: Arc<Bus>,
+    client: Client,
     queue: Arc<weir_bus::SharedQueue>,
     reader: Arc<JobReader>,
     waker: Arc<AtomicWaker>,
@@ -30,7 +32,7 @@ pub struct Queue {
 pub struct Job {
     /// The same at each delivery.
     pub id: MessageId,
-    /// The sending extension's id, or `main`.
+    /// The sending extension's id, a peer's name, or `main`.
     pub sender: String,
     /// Deliveries so far, this one included.
     pub deliveries: u32,
@@ -48,16 +50,16 @@ impl Job {
 
 impl Clone for Queue {
     fn clone(&self) -> Self {
-        Self::new(self.bus.clone(), self.queue.clone())
+        Self::new(self.client.clone(), self.queue.clone())
     }
 }
 
 impl Queue {
-    pub(super) fn new(bus: Arc<Bus>, queue: Arc<weir_bus::SharedQueue>) -> Self {
+    pub(super) fn new(client: Client, queue: Arc<weir_bus::SharedQueue>) -> Self {
         let waker = Arc::new(AtomicWaker::new());
         let woken = waker.clone();
-        let reader = JobReader::new(u64::MAX, None, move || woken.wake());
-        Self { bus, queue, reader, waker, takes: false }
+        let reader = JobReader::new(client.peer.limits().message_size, None, move || woken.wake());
+        Self { client, queue, reader, waker, takes: false }
     }
 
     /// Its name.
@@ -93,9 +95,39 @@ impl Queue {
         self.put_before(Some(timeout), payload.into()).await
     }
 
-    /// Waits for a job. None once Main has ended, or the queue is empty and no longer configured. Dropping the future
-    /// loses no job.
+    /// Puts a job, and waits until a reader has finished it; it waits for room without a deadline. Dropping the future
+    /// takes the job back if it still waits.
+    ///
+    /// # Errors
+    ///
+    /// As [`put`](Self::put), and a handler's error `dead` once it is a dead letter.
+    pub async fn put_until_done(&self, payload: impl Into<Bytes>) -> Result<(), Error> {
+        let Client { bus, peer, .. } = &self.client;
+        let _room = self.client.room()?;
+        bus.offer(peer, &self.queue, payload.into())?.done().await
+    }
+
+    /// Fails if a peer may not take from it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::PermissionDenied`], and [`Error::PeerGone`] after the end of its session.
+    pub fn may_take(&self) -> Result<(), Error> {
+        self.client.peer.may_take(self.queue.name())
+    }
+
+    /// Waits for a job. None once Main or a peer's session has ended, if a peer may not take, or if the queue is empty
+    /// and no longer configured. Dropping the future loses no job.
     pub async fn take(&mut self) -> Option<Job> {
+        let Some(session) = self.client.session.clone() else { return self.take_next().await };
+        tokio::select! {
+            biased;
+            job = self.take_next() => job,
+            _ended = session.ended() => None,
+        }
+    }
+
+    async fn take_next(&mut self) -> Option<Job> {
         if let Some(job) = self.try_take() {
             return Some(job);
         }
@@ -103,6 +135,9 @@ impl Queue {
         let _leaves = Leaves { queue, reader };
         let taken = poll_fn(|context| {
             waker.register(context.waker());
+            if self.may_take().is_err() {
+                return Poll::Ready(None);
+            }
             if let Some(job) = queue.take(reader) {
                 return Poll::Ready(Some(job));
             }
@@ -119,6 +154,7 @@ impl Queue {
 
     /// Takes a job if one waits.
     pub fn try_take(&mut self) -> Option<Job> {
+        self.may_take().ok()?;
         self.join();
         let taken = self.queue.take(&self.reader)?;
         self.job(taken)
@@ -126,13 +162,13 @@ impl Queue {
 
     fn join(&mut self) {
         if !std::mem::replace(&mut self.takes, true) {
-            self.queue.join(PeerId::MAIN);
+            self.queue.join(self.client.peer.id());
         }
     }
 
     fn job(&self, taken: TakenJob) -> Option<Job> {
         let job = taken.get()?;
-        let sender = self.bus.peer(job.sender).map(|peer| peer.name().to_owned());
+        let sender = self.client.bus.peer(job.sender).map(|peer| peer.name().to_owned());
         Some(Job {
             id: job.id,
             sender: sender.unwrap_or_default(),
@@ -143,14 +179,16 @@ impl Queue {
     }
 
     async fn put_before(&self, timeout: Option<Duration>, payload: Bytes) -> Result<MessageId, Error> {
-        self.bus.put(self.bus.main(), &self.queue, payload, (timeout, None))?.put().await
+        let Client { bus, peer, .. } = &self.client;
+        let _room = self.client.room()?;
+        bus.put(peer, &self.queue, payload, (timeout, None))?.put().await
     }
 }
 
 impl Drop for Queue {
     fn drop(&mut self) {
         if self.takes {
-            self.queue.part(PeerId::MAIN);
+            self.queue.part(self.client.peer.id());
         }
     }
 }
@@ -171,7 +209,7 @@ impl Drop for Leaves<'_> {
 mod tests {
     use std::time::Duration;
 
-    use weir_bus::{InboxLimits, PeerLimits, QueueSettings};
+    use weir_bus::{Bus, InboxLimits, PeerLimits, QueueSettings};
     use weir_names::QueuePolicy;
 
     use super::*;

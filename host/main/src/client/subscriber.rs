@@ -9,7 +9,7 @@ use weir_bus::{
 };
 use weir_names::Topic;
 
-use super::options::SubscribeOptions;
+use super::{Client, options::SubscribeOptions};
 
 /// A received event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -17,7 +17,7 @@ use super::options::SubscribeOptions;
 pub struct ReceivedEvent {
     /// Its topic.
     pub topic: Topic,
-    /// The publishing extension's id, or `main`.
+    /// The publishing extension's id, a peer's name, or `main`.
     pub sender: String,
     /// Its number in the topic, greater than the one before.
     pub sequence: u64,
@@ -30,50 +30,58 @@ pub struct ReceivedEvent {
     pub payload: Bytes,
 }
 
-/// A subscription of Main, until dropped.
+/// A subscription, until dropped.
 #[derive(Debug)]
 pub struct Subscriber {
-    bus: Arc<Bus>,
+    client: Client,
     inbox: Arc<Inbox>,
     subscription: Arc<Subscription>,
 }
 
 impl Subscriber {
-    pub(super) fn new(bus: Arc<Bus>, pattern: &str, options: SubscribeOptions) -> Result<Self, Error> {
+    pub(super) fn new(client: &Client, pattern: &str, options: SubscribeOptions) -> Result<Self, Error> {
         let SubscribeOptions { policy, messages, bytes } = options;
-        let inbox = Arc::new(Inbox::new(InboxLimits { messages: messages.max(1), bytes }));
-        let delivery = LaneSettings { policy, messages: u32::MAX, bytes: u64::MAX };
-        let subscription = bus.subscribe(bus.main(), &inbox, pattern, Some(delivery))?;
-        Ok(Self { bus, inbox, subscription })
+        let mut limits = InboxLimits { messages: messages.max(1), bytes };
+        let mut delivery = Some(LaneSettings { policy, messages: u32::MAX, bytes: u64::MAX });
+        if client.session.is_some() {
+            let own = client.peer.limits().inbox;
+            limits = InboxLimits { messages: limits.messages.min(own.messages), bytes: bytes.min(own.bytes) };
+            delivery = None;
+        }
+        let inbox = Arc::new(Inbox::new(limits));
+        let subscription = client.bus.subscribe(&client.peer, &inbox, pattern, delivery)?;
+        Ok(Self { client: client.clone(), inbox, subscription })
     }
 
-    /// Waits for the next event. None once Main has ended. Dropping the future loses no event.
+    /// Waits for the next event. None once Main or a peer's session has ended, or the operator took back the grant.
+    /// Dropping the future loses no event.
     pub async fn next(&mut self) -> Option<ReceivedEvent> {
         loop {
             match self.inbox.take(ReaderId::FIRST) {
-                Taken::Message(Incoming::Event(event)) => return Some(self.received(&event)),
+                Taken::Message(Incoming::Event(event)) => return Some(received(&self.client.bus, &event)),
                 Taken::Stop => return None,
                 _ => self.inbox.readable(ReaderId::FIRST).await,
             }
         }
     }
+}
 
-    fn received(&self, event: &Event) -> ReceivedEvent {
-        let Event { lost, retained, published, .. } = event;
-        ReceivedEvent {
-            topic: published.topic.clone(),
-            sender: self.bus.peer(published.sender).map(|peer| peer.name().to_owned()).unwrap_or_default(),
-            sequence: published.sequence,
-            lost: *lost,
-            retained: *retained,
-            payload: published.payload.clone(),
-        }
+/// An event with the name of its publisher.
+pub(crate) fn received(bus: &Bus, event: &Event) -> ReceivedEvent {
+    let Event { lost, retained, published, .. } = event;
+    ReceivedEvent {
+        topic: published.topic.clone(),
+        sender: bus.peer(published.sender).map(|peer| peer.name().to_owned()).unwrap_or_default(),
+        sequence: published.sequence,
+        lost: *lost,
+        retained: *retained,
+        payload: published.payload.clone(),
     }
 }
 
 impl Drop for Subscriber {
     fn drop(&mut self) {
         // Fails only if the subscription has ended already.
-        let _ended = self.bus.unsubscribe(self.bus.main(), self.subscription.number());
+        let _ended = self.client.bus.unsubscribe(&self.client.peer, self.subscription.number());
     }
 }

@@ -11,6 +11,8 @@ use std::{
 use tokio::runtime::{Handle, Runtime};
 use weir_bus::Bus;
 
+use crate::peers::Registry;
+
 /// As `ps -L` shows it.
 const THREAD_NAME: &str = "weir-main";
 
@@ -56,12 +58,13 @@ impl Worker {
     }
 }
 
-/// Closes the bus when dropped, so that every wait ends.
+/// Ends the sessions of peers and closes the bus when dropped, so that every wait ends.
 #[derive(Debug)]
-pub(super) struct OpenBus(pub(super) Arc<Bus>);
+pub(super) struct OpenBus(pub(super) Arc<Bus>, pub(super) Arc<Registry>);
 
 impl Drop for OpenBus {
     fn drop(&mut self) {
+        self.1.close();
         self.0.close();
     }
 }
@@ -131,7 +134,7 @@ mod tests {
         let mut subscriber = client.subscribe("t").unwrap();
         let (ending, ended) = async_channel::bounded(1);
         let (go, gone) = oneshot::channel::<()>();
-        let open = OpenBus(bus);
+        let open = OpenBus(bus.clone(), Registry::new(bus, Duration::ZERO));
         let work = async move {
             let _open = open;
             gone.await.unwrap();

@@ -287,7 +287,7 @@ pub fn on_the_bus(extension: &ExtensionConfig, main: &MainConfig) -> (PeerLimits
             .map(Into::into)
             .collect(),
         publishes: extension.publishes.clone(),
-        subscribes: extension.subscribes.iter().map(subscription).collect(),
+        subscribes: extension.subscribes.iter().map(lane_of).collect(),
         puts: extension.puts.clone(),
         takes: extension.takes.clone(),
     };
@@ -298,14 +298,13 @@ pub fn on_the_bus(extension: &ExtensionConfig, main: &MainConfig) -> (PeerLimits
 pub fn queues_on_the_bus(config: &Config) -> Vec<QueueOnTheBus> {
     let queue = |(name, queue): (QueueName, QueueConfig)| {
         let takers = config.extensions.iter().filter(|extension| extension.takes.contains(&name));
-        // If no extension takes jobs, programs do.
-        let max_payload = takers.map(|taker| taker.limits.message_size).max().unwrap_or(u64::MAX);
-        let QueueConfig { messages, bytes, when_full, max_deliveries, dead_letter, .. } = queue;
-        (
-            name,
-            QueueSettings { messages, bytes, when_full, max_deliveries, max_payload, store: None },
-            dead_letter,
-        )
+        // If no peer takes jobs, the embedding program does.
+        let takers = takers.map(|taker| taker.limits.message_size);
+        let outside = config.peers.iter().filter(|peer| peer.takes.contains(&name));
+        let takers = takers.chain(outside.map(|peer| peer.limits.message_size));
+        let max_payload = takers.max().unwrap_or(u64::MAX);
+        let QueueConfig { messages, bytes, when_full, max_deliveries, dead_letter, store, .. } = queue;
+        (name, QueueSettings { messages, bytes, when_full, max_deliveries, max_payload, store }, dead_letter)
     };
     config.all_queues().into_iter().map(queue).collect()
 }
@@ -319,8 +318,8 @@ pub fn configure_traffic(bus: &Bus, queues: Vec<QueueOnTheBus>, retained: Vec<To
     bus.retain(retained);
 }
 
-/// Without bounds of its own, a subscription has those of the inbox.
-fn subscription(grant: &SubscribeGrant) -> (TopicPattern, LaneSettings) {
+/// A granted subscription, as the bus takes it. Without bounds of its own, it has those of the inbox.
+pub fn lane_of(grant: &SubscribeGrant) -> (TopicPattern, LaneSettings) {
     let delivery = LaneSettings {
         policy: grant.policy,
         messages: grant.messages.unwrap_or(u32::MAX),

@@ -6,7 +6,7 @@ use std::{
 };
 
 use tokio::time::Instant;
-use weir_bus::PeerId;
+use weir_bus::{Bus, PeerId};
 use weir_config::ExtensionConfig;
 use weir_names::{ContractName, ExtensionId};
 
@@ -105,13 +105,15 @@ pub(super) struct Slots {
     all: Vec<Slot>,
     by_id: HashMap<ExtensionId, usize>,
     serves: Vec<ContractName>,
+    /// Knows which contracts programs outside Main serve.
+    bus: Arc<Bus>,
     /// By the version that runs next.
     owners: HashMap<ContractName, usize>,
 }
 
 impl Slots {
-    pub(super) fn new(units: Vec<Arc<Unit>>, serves: Vec<ContractName>) -> Self {
-        let mut slots = Self { all: Vec::new(), by_id: HashMap::new(), serves, owners: HashMap::new() };
+    pub(super) fn new(units: Vec<Arc<Unit>>, serves: Vec<ContractName>, bus: Arc<Bus>) -> Self {
+        let mut slots = Self { all: Vec::new(), by_id: HashMap::new(), serves, bus, owners: HashMap::new() };
         for unit in units {
             slots.push(unit);
         }
@@ -179,7 +181,7 @@ impl Slots {
         self.iter().filter(|(_, slot)| slot.life.is_waiting()).map(|(index, _)| index).collect()
     }
 
-    /// Owners of what an extension requires. Contracts served by Main have none.
+    /// Owners of what an extension requires. Contracts served by Main or by programs outside have none.
     pub(super) fn required_by(&self, index: usize) -> impl Iterator<Item = usize> {
         let requires = self.get(index).map(|slot| &slot.config.requires).into_iter().flatten();
         requires.filter_map(|contract| self.owners.get(contract).copied())
@@ -194,7 +196,7 @@ impl Slots {
         let is_there = |owner: &usize| self.get(*owner).is_some_and(|slot| slot.life.is_there());
         config.requires.iter().map(owned).filter(move |(owner, contract)| match owner {
             Some(owner) => !is_there(owner),
-            None => !self.serves.contains(contract),
+            None => !self.serves.contains(contract) && !self.bus.is_served(contract),
         })
     }
 

@@ -63,7 +63,12 @@ impl Supervisor {
     pub(super) fn why_blocked(&self, owner: Option<usize>, contract: &ContractName) -> String {
         match owner.and_then(|owner| self.slots.get(owner)) {
             Some(owner) => format!("it requires `{contract}`, and `{}` does not run", owner.unit.id()),
-            None => format!("it requires `{contract}`, which nobody fulfills"),
+            None => match self.bus.owner_of(contract) {
+                Some(outside) => {
+                    format!("it requires `{contract}`, and `{}` is not connected", outside.name())
+                }
+                None => format!("it requires `{contract}`, which nobody fulfills"),
+            },
         }
     }
 }

@@ -1,9 +1,14 @@
-//! The Unix socket of the control interface. Only its owner can open it, and only one Main has it.
+//! Unix sockets that Main listens on: bound for its owner alone or for every user, by one Main at a time.
+//!
+//! Knows nothing of what is said on them.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
     io,
-    os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt},
+    os::unix::{
+        fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt},
+        net::UnixListener,
+    },
     path::{Path, PathBuf},
 };
 
@@ -12,11 +17,10 @@ use rustix::{
     io::Errno,
     net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with},
 };
-use tokio::net::UnixListener;
 
 const BACKLOG: i32 = 128;
 
-/// Why the control socket cannot be bound.
+/// Why a socket cannot be bound.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SocketError {
@@ -41,53 +45,63 @@ pub enum SocketError {
     },
 }
 
+/// Which users can open a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opens {
+    /// Its owner. A directory made for it is the owner's, too.
+    Owner,
+    /// Everybody, as far as the directories above let them.
+    Everybody,
+}
+
 /// A socket that listens; nobody answers yet.
 #[derive(Debug)]
-pub struct ControlSocket {
-    listener: std::os::unix::net::UnixListener,
-    held: Held,
+pub struct BoundSocket {
+    /// Does not block.
+    pub listener: UnixListener,
+    /// Keep it for as long as the socket is to be there.
+    pub held: Held,
 }
 
 /// The socket's file and lock. Dropping it removes the file, then the lock.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub struct Held {
     path: PathBuf,
     lock_path: PathBuf,
     /// Otherwise two starting Mains could both take over a stale socket.
     _lock: File,
 }
 
-impl ControlSocket {
-    /// Binds the socket, so that only its owner can open it. Takes over the socket of a Main that ended without
-    /// removing it.
+impl BoundSocket {
+    /// Binds a socket. Takes over that of a Main that ended without removing it.
     ///
     /// # Errors
     ///
     /// [`SocketError::InUse`] if another Main answers there; otherwise the system's refusal.
-    pub fn bind(path: &Path) -> Result<Self, SocketError> {
+    pub fn bind(path: &Path, opens: Opens) -> Result<Self, SocketError> {
         let address = SocketAddrUnix::new(path).map_err(|_| SocketError::Path(path.to_owned()))?;
         if path.as_os_str().is_empty() {
             return Err(SocketError::Path(path.to_owned()));
         }
-        create_parent(path)?;
+        create_parent(path, opens)?;
         let (lock_path, lock) = lock(path)?;
         remove_stale(path, &address)?;
 
         let failed = |errno: Errno| failed("listen on", path)(errno.into());
         let socket = new_socket().map_err(failed)?;
+        let owner = Mode::RUSR | Mode::WUSR;
+        let mode = match opens {
+            Opens::Owner => owner,
+            Opens::Everybody => owner | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH,
+        };
         // On Linux the file takes the socket's mode, so that others can never open it. Elsewhere this may fail, and
         // the mode is set below.
-        let _elsewhere = rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR);
+        let _elsewhere = rustix::fs::fchmod(&socket, owner);
         bind(&socket, &address).map_err(failed)?;
         let held = Held { path: path.to_owned(), lock_path, _lock: lock };
-        rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR).map_err(failed)?;
+        rustix::fs::chmod(path, mode).map_err(failed)?;
         listen(&socket, BACKLOG).map_err(failed)?;
         Ok(Self { listener: socket.into(), held })
-    }
-
-    /// Begins to accept. Call it on the runtime that serves.
-    pub(crate) fn listen(self) -> io::Result<(UnixListener, Held)> {
-        Ok((UnixListener::from_std(self.listener)?, self.held))
     }
 }
 
@@ -101,11 +115,11 @@ impl Drop for Held {
     }
 }
 
-fn create_parent(path: &Path) -> Result<(), SocketError> {
+fn create_parent(path: &Path, opens: Opens) -> Result<(), SocketError> {
     let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return Ok(()) };
     DirBuilder::new()
         .recursive(true)
-        .mode(0o700)
+        .mode(if opens == Opens::Owner { 0o700 } else { 0o755 })
         .create(parent)
         .map_err(failed("create the directory", parent))
 }
@@ -177,6 +191,10 @@ mod tests {
 
     use super::*;
 
+    fn bind(path: &Path) -> Result<BoundSocket, SocketError> {
+        BoundSocket::bind(path, Opens::Owner)
+    }
+
     fn place() -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("run/weir/weir.sock");
@@ -190,29 +208,37 @@ mod tests {
     #[test]
     fn only_its_owner_can_open_the_socket_and_its_new_directory() {
         let (_dir, path) = place();
-        let _socket = ControlSocket::bind(&path).unwrap();
+        let _socket = bind(&path).unwrap();
         assert_eq!(mode(&path), 0o600);
         assert_eq!(mode(path.parent().unwrap()), 0o700);
     }
 
     #[test]
+    fn everybody_can_open_a_socket_for_everybody() {
+        let (_dir, path) = place();
+        let _socket = BoundSocket::bind(&path, Opens::Everybody).unwrap();
+        assert_eq!(mode(&path), 0o666);
+        assert_eq!(mode(path.parent().unwrap()), 0o755);
+    }
+
+    #[test]
     fn a_socket_that_somebody_answers_is_refused() {
         let (_dir, path) = place();
-        let _socket = ControlSocket::bind(&path).unwrap();
-        assert!(matches!(ControlSocket::bind(&path), Err(SocketError::InUse(at)) if at == path));
+        let _socket = bind(&path).unwrap();
+        assert!(matches!(bind(&path), Err(SocketError::InUse(at)) if at == path));
 
         // From a program that does not use the lock.
         let other = path.with_file_name("other.sock");
-        let _listener = std::os::unix::net::UnixListener::bind(&other).unwrap();
-        assert!(matches!(ControlSocket::bind(&other), Err(SocketError::InUse(_))));
+        let _listener = UnixListener::bind(&other).unwrap();
+        assert!(matches!(bind(&other), Err(SocketError::InUse(_))));
     }
 
     #[test]
     fn a_socket_that_nobody_answers_is_taken_over() {
         let (_dir, path) = place();
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-        let _socket = ControlSocket::bind(&path).unwrap();
+        drop(UnixListener::bind(&path).unwrap());
+        let _socket = bind(&path).unwrap();
         UnixStream::connect(&path).unwrap();
     }
 
@@ -221,20 +247,20 @@ mod tests {
         let (_dir, path) = place();
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, "precious").unwrap();
-        assert!(matches!(ControlSocket::bind(&path), Err(SocketError::NotASocket(_))));
+        assert!(matches!(bind(&path), Err(SocketError::NotASocket(_))));
         assert_eq!(fs::read(&path).unwrap(), b"precious");
     }
 
     #[test]
     fn nothing_is_left_behind() {
         let (_dir, path) = place();
-        drop(ControlSocket::bind(&path).unwrap());
+        drop(bind(&path).unwrap());
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 0);
     }
 
     #[test]
     fn a_path_that_is_too_long_is_refused() {
         let path = PathBuf::from(format!("/tmp/{}", "a".repeat(120)));
-        assert!(matches!(ControlSocket::bind(&path), Err(SocketError::Path(_))));
+        assert!(matches!(bind(&path), Err(SocketError::Path(_))));
     }
 }

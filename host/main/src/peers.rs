@@ -1,0 +1,199 @@
+//! Programs outside Main, as peers: each runs in a session under a name, with the grants and limits of that name.
+
+mod registry;
+mod session;
+
+use std::{fmt, sync::Arc, time::SystemTime};
+
+use serde::Serialize;
+use weir_bus::Error;
+use weir_logs::rfc3339;
+use weir_names::{ContractName, PeerName};
+
+pub(crate) use self::registry::{Live, Registry};
+pub use self::session::{PeerMessage, PeerRequest, Session, Wanted};
+pub use weir_config::{PeerConfig, PeerSessionLimits, TokenHash};
+
+/// Begins, lists and ends the sessions of programs outside Main. Cheap to clone; works on any thread.
+#[derive(Clone, Debug)]
+pub struct Peers(Arc<Registry>);
+
+impl Peers {
+    pub(crate) fn new(registry: Arc<Registry>) -> Self {
+        Self(registry)
+    }
+
+    /// Begins a session for a program that proves its name.
+    ///
+    /// # Errors
+    ///
+    /// [`PeerError::Denied`] for an unknown name or a wrong proof, [`PeerError::TooMany`], [`PeerError::Stopping`].
+    pub fn admit(&self, name: &str, proof: Proof<'_>) -> Result<Session, PeerError> {
+        self.0.clone().admit(name, Some(proof))
+    }
+
+    /// Begins a session for a program that the embedding program vouches for.
+    ///
+    /// # Errors
+    ///
+    /// As [`admit`](Self::admit).
+    pub fn open(&self, name: &str) -> Result<Session, PeerError> {
+        self.0.clone().admit(name, None)
+    }
+
+    /// Sets the grants and limits of a name that the operator did not configure, and begins a session under it.
+    /// Other sessions under it have the new grants, too.
+    ///
+    /// # Errors
+    ///
+    /// [`PeerError::Configured`], [`PeerError::Owned`], [`PeerError::Bus`] for more than 4096 names, and as
+    /// [`open`](Self::open).
+    pub fn open_with(&self, config: PeerConfig) -> Result<Session, PeerError> {
+        self.0.clone().open_with(config)
+    }
+
+    /// Every name that is configured or has sessions, in alphabetical order.
+    #[must_use]
+    pub fn list(&self) -> Vec<PeerStatus> {
+        self.0.list()
+    }
+
+    /// Ends a session; false if there is none with this number.
+    #[must_use]
+    pub fn end(&self, session: SessionId) -> bool {
+        self.0.end(session, SessionEnd::Ended)
+    }
+}
+
+/// The number of a session, never used twice while Main runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct SessionId(pub u64);
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// How a program proves that it may use a name.
+#[derive(Clone, Copy, Debug)]
+pub enum Proof<'p> {
+    /// A token, of which the configuration has the hash.
+    Token(&'p str),
+    /// The user that the kernel names as the other end of a Unix socket.
+    Uid(u32),
+}
+
+/// Why a session does not begin.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PeerError {
+    /// No such name, or the proof is wrong: a stranger learns no more.
+    #[error("no peer has this name and this proof")]
+    Denied,
+    /// The name has as many sessions as it may.
+    #[error("`{name}` has {allowed} sessions, which is its limit `limits.sessions`")]
+    TooMany {
+        /// The name.
+        name: PeerName,
+        /// The limit.
+        allowed: u32,
+    },
+    /// The operator's file has this name: the program cannot set its grants.
+    #[error("`{0}` is configured by the operator")]
+    Configured(PeerName),
+    /// Another peer owns a contract that this one would serve.
+    #[error("`{contract}` belongs to `{owner}`")]
+    Owned {
+        /// The contract.
+        contract: ContractName,
+        /// Its owner.
+        owner: String,
+    },
+    /// The bus refuses the name.
+    #[error(transparent)]
+    Bus(#[from] Error),
+    /// Main ends.
+    #[error("main is shutting down")]
+    Stopping,
+}
+
+/// Why a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum SessionEnd {
+    /// Its holder dropped it, or its connection is gone.
+    Left,
+    /// The operator took back its name, its proof, or a contract that it serves.
+    Revoked,
+    /// The operator ended it.
+    Ended,
+    /// Main ends.
+    Stopping,
+}
+
+/// A session at one moment.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub struct SessionStatus {
+    /// Its number.
+    pub id: SessionId,
+    /// The name that it runs under.
+    pub name: PeerName,
+    /// When it began.
+    #[serde(serialize_with = "rfc3339")]
+    pub since: SystemTime,
+    /// How it proved its name: `token`, `uid` or `program`.
+    pub proof: &'static str,
+    /// Calls, events and jobs of its own under way.
+    pub in_flight: u32,
+    /// Messages that wait for it.
+    pub waiting: u64,
+    /// Bytes of the waiting messages.
+    pub waiting_bytes: u64,
+    /// Subscriptions.
+    pub subscriptions: u64,
+    /// Contracts that it serves.
+    pub serves: Vec<ContractName>,
+    /// Its counts.
+    #[serde(flatten)]
+    pub counts: PeerCounts,
+}
+
+/// Counts of one session, or of all under a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub struct PeerCounts {
+    /// Requests, events and jobs that it sent.
+    pub sent: u64,
+    /// Requests, events and answers that it received.
+    pub received: u64,
+    /// Messages to it that found no room.
+    pub shed: u64,
+    /// Its answers after the deadline.
+    pub late: u64,
+}
+
+/// A name with its sessions, at one moment.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub struct PeerStatus {
+    /// The name.
+    pub name: PeerName,
+    /// Contracts that programs under it may serve.
+    pub fulfills: Vec<ContractName>,
+    /// Its sessions, oldest first.
+    pub sessions: Vec<SessionStatus>,
+    /// Sessions since Main started.
+    pub sessions_so_far: u64,
+    /// Attempts with a wrong proof.
+    pub denied: u64,
+    /// Counts of all sessions since Main started.
+    #[serde(flatten)]
+    pub counts: PeerCounts,
+}

@@ -1,0 +1,354 @@
+//! Every name and session of one Main.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    time::{Duration, SystemTime},
+};
+
+use tokio::sync::{Notify, Semaphore, watch};
+use weir_bus::{Access, Bus, InboxLimits, Peer, PeerLimits};
+use weir_config::{Config, PeerConfig, PeerSessionLimits, TokenHash};
+use weir_names::PeerName;
+use weir_supervisor::lane_of;
+
+use super::{PeerCounts, PeerError, PeerStatus, Proof, Session, SessionEnd, SessionId, SessionStatus};
+
+/// Names with their sessions.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    bus: Arc<Bus>,
+    /// For requests to programs without a timeout of their own.
+    request_timeout: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Names stay, because messages carry their numbers.
+    names: BTreeMap<PeerName, Name>,
+    sessions: BTreeMap<SessionId, Arc<Live>>,
+    last: u64,
+    is_closed: bool,
+}
+
+#[derive(Debug)]
+struct Name {
+    config: PeerConfig,
+    source: Source,
+    /// Owns what the name may serve until a session serves it.
+    peer: Arc<Peer>,
+    so_far: u64,
+    denied: u64,
+    /// Counts of sessions that have ended.
+    ended: PeerCounts,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// The operator's file.
+    Operator,
+    /// The embedding program.
+    Program,
+    /// It was in the operator's file.
+    Removed,
+}
+
+/// A session while it lasts, shared by its holder, its clients and the registry.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) id: SessionId,
+    pub(crate) name: PeerName,
+    pub(crate) peer: Arc<Peer>,
+    pub(crate) limits: PeerSessionLimits,
+    /// A permit for each of its own messages under way.
+    pub(crate) room: Arc<Semaphore>,
+    /// Tells that its grants have changed.
+    pub(crate) regranted: Notify,
+    since: SystemTime,
+    proof: Proven,
+    end: watch::Sender<Option<SessionEnd>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Proven {
+    Token(TokenHash),
+    Uid(u32),
+    ByProgram,
+}
+
+impl Registry {
+    pub(crate) fn new(bus: Arc<Bus>, request_timeout: Duration) -> Arc<Self> {
+        Arc::new(Self { bus, request_timeout, state: Mutex::default() })
+    }
+
+    /// The names of the operator's file are these from now on. Sessions have the new grants at once; those whose
+    /// proof or contract was taken back end.
+    pub(crate) fn configure(&self, config: &Config) {
+        let mut state = self.state();
+        let is_gone = |name: &PeerName| !config.peers.iter().any(|peer| peer.name == *name);
+        for (name, known) in &mut state.names {
+            if known.source == Source::Operator && is_gone(name) {
+                known.source = Source::Removed;
+                known.config = PeerConfig::new(name.clone());
+                self.grant(known);
+            }
+        }
+        for peer in &config.peers {
+            match state.names.get_mut(&peer.name) {
+                Some(known) => {
+                    known.source = Source::Operator;
+                    known.config = peer.clone();
+                    self.grant(known);
+                }
+                None => match self.add(peer.clone(), Source::Operator) {
+                    Ok(new) => drop(state.names.insert(peer.name.clone(), new)),
+                    Err(error) => tracing::error!("`{}` is not a peer: {error}", peer.name),
+                },
+            }
+        }
+        for session in state.sessions.values().cloned().collect::<Vec<_>>() {
+            let Some(name) = state.names.get(&session.name) else { continue };
+            if !name.still_admits(&session) || self.bus.serves_beyond_grants(&session.peer) {
+                self.finish(&mut state, session.id, SessionEnd::Revoked);
+            } else {
+                session.regranted.notify_one();
+            }
+        }
+    }
+
+    pub(super) fn admit(self: Arc<Self>, name: &str, proof: Option<Proof<'_>>) -> Result<Session, PeerError> {
+        let mut state = self.state();
+        if state.is_closed {
+            return Err(PeerError::Stopping);
+        }
+        let known = state.names.get_mut(name).filter(|known| known.source != Source::Removed);
+        let Some(known) = known else { return Err(PeerError::Denied) };
+        let proven = match proof {
+            None => Some(Proven::ByProgram),
+            Some(proof) => known.proven(proof),
+        };
+        let Some(proven) = proven else {
+            known.denied += 1;
+            if known.denied.is_power_of_two() {
+                let denied = known.denied;
+                tracing::warn!(peer = name, denied, "wrong proofs of a name");
+            }
+            return Err(PeerError::Denied);
+        };
+        let config = known.config.clone();
+        let sessions = state.sessions.values().filter(|session| session.name == config.name).count();
+        let allowed = config.limits.sessions;
+        if u32::try_from(sessions).is_ok_and(|sessions| sessions >= allowed) {
+            return Err(PeerError::TooMany { name: config.name, allowed });
+        }
+        state.last += 1;
+        let id = SessionId(state.last);
+        let Some(known) = state.names.get_mut(name) else { return Err(PeerError::Denied) };
+        known.so_far += 1;
+        let live = Arc::new(Live {
+            id,
+            peer: self.bus.arrive(&known.peer, self.limits_of(&config)),
+            name: config.name,
+            room: Arc::new(Semaphore::new(usize::try_from(config.limits.in_flight).unwrap_or(usize::MAX))),
+            limits: config.limits,
+            regranted: Notify::new(),
+            since: SystemTime::now(),
+            proof: proven,
+            end: watch::Sender::new(None),
+        });
+        state.sessions.insert(id, live.clone());
+        drop(state);
+        tracing::debug!(peer = %live.name, session = %id, "a session begins");
+        Ok(Session::new(self.bus.clone(), live, self))
+    }
+
+    pub(super) fn open_with(self: Arc<Self>, config: PeerConfig) -> Result<Session, PeerError> {
+        let name = config.name.clone();
+        let mut state = self.state();
+        for contract in &config.fulfills {
+            let owner = self.bus.owner_of(contract).filter(|owner| owner.name() != name.as_str());
+            if let Some(owner) = owner {
+                return Err(PeerError::Owned { contract: contract.clone(), owner: owner.name().to_owned() });
+            }
+        }
+        match state.names.get_mut(&name) {
+            Some(known) if known.source == Source::Operator => return Err(PeerError::Configured(name)),
+            Some(known) => {
+                known.source = Source::Program;
+                known.config = config;
+                self.grant(known);
+            }
+            None => {
+                let new = self.add(config, Source::Program)?;
+                state.names.insert(name.clone(), new);
+            }
+        }
+        for session in state.sessions.values().filter(|session| session.name == name) {
+            session.regranted.notify_one();
+        }
+        drop(state);
+        self.admit(name.as_str(), None)
+    }
+
+    pub(super) fn list(&self) -> Vec<PeerStatus> {
+        let state = self.state();
+        let mut all: Vec<PeerStatus> = Vec::new();
+        for (name, known) in &state.names {
+            let own = state.sessions.values().filter(|session| session.name == *name);
+            let sessions: Vec<_> = own.map(|session| self.status(session)).collect();
+            if known.source != Source::Operator && sessions.is_empty() {
+                continue;
+            }
+            let counts = sessions.iter().fold(known.ended, |sum, session| sum.plus(session.counts));
+            all.push(PeerStatus {
+                name: name.clone(),
+                fulfills: known.config.fulfills.clone(),
+                sessions,
+                sessions_so_far: known.so_far,
+                denied: known.denied,
+                counts,
+            });
+        }
+        all
+    }
+
+    /// Ends a session; false if it has ended.
+    pub(super) fn end(&self, id: SessionId, why: SessionEnd) -> bool {
+        self.finish(&mut self.state(), id, why)
+    }
+
+    /// Ends all sessions, and begins no more.
+    pub(crate) fn close(&self) {
+        let mut state = self.state();
+        state.is_closed = true;
+        for id in state.sessions.keys().copied().collect::<Vec<_>>() {
+            self.finish(&mut state, id, SessionEnd::Stopping);
+        }
+    }
+
+    fn finish(&self, state: &mut State, id: SessionId, why: SessionEnd) -> bool {
+        let Some(session) = state.sessions.remove(&id) else { return false };
+        self.bus.leave(&session.peer);
+        session.room.close();
+        session.end.send_replace(Some(why));
+        if let Some(name) = state.names.get_mut(&session.name) {
+            name.ended = name.ended.plus(counts(&session.peer));
+        }
+        tracing::debug!(peer = %session.name, session = %id, ?why, "a session ends");
+        true
+    }
+
+    fn add(&self, config: PeerConfig, source: Source) -> Result<Name, weir_bus::Error> {
+        let peer = self.bus.add_name(&config.name, self.limits_of(&config), access(&config))?;
+        Ok(Name { config, source, peer, so_far: 0, denied: 0, ended: PeerCounts::default() })
+    }
+
+    /// Brings the grants of a known name to the bus.
+    fn grant(&self, name: &Name) {
+        let config = &name.config;
+        // Fails only for a new name.
+        let _known = self.bus.add_name(&config.name, self.limits_of(config), access(config));
+    }
+
+    fn limits_of(&self, config: &PeerConfig) -> PeerLimits {
+        let limits = &config.limits;
+        PeerLimits {
+            message_size: limits.message_size,
+            inbox: InboxLimits { messages: limits.inbox_messages, bytes: limits.inbox_bytes },
+            when_full: config.when_full,
+            request_timeout: limits.request_timeout.unwrap_or(self.request_timeout),
+            subscriptions: limits.subscriptions.into(),
+        }
+    }
+
+    fn status(&self, session: &Live) -> SessionStatus {
+        let (waiting, waiting_bytes) = session.peer.inbox().depth();
+        let under_way = usize::try_from(session.limits.in_flight).unwrap_or(usize::MAX);
+        let under_way = under_way.saturating_sub(session.room.available_permits());
+        SessionStatus {
+            id: session.id,
+            name: session.name.clone(),
+            since: session.since,
+            proof: match session.proof {
+                Proven::Token(_) => "token",
+                Proven::Uid(_) => "uid",
+                Proven::ByProgram => "program",
+            },
+            in_flight: u32::try_from(under_way).unwrap_or(u32::MAX),
+            waiting,
+            waiting_bytes,
+            subscriptions: self.bus.subscriptions_of(&session.peer).len() as u64,
+            serves: session.peer.serves(),
+            counts: counts(&session.peer),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Name {
+    /// What proves the name, if the proof is right.
+    fn proven(&self, proof: Proof<'_>) -> Option<Proven> {
+        match proof {
+            Proof::Token(token) => {
+                let hash = self.config.tokens.iter().find(|hash| hash.matches(token))?;
+                Some(Proven::Token(*hash))
+            }
+            Proof::Uid(uid) => (self.config.uid == Some(uid)).then_some(Proven::Uid(uid)),
+        }
+    }
+
+    fn still_admits(&self, session: &Live) -> bool {
+        self.source != Source::Removed
+            && match session.proof {
+                Proven::Token(hash) => self.config.tokens.contains(&hash),
+                Proven::Uid(uid) => self.config.uid == Some(uid),
+                Proven::ByProgram => true,
+            }
+    }
+}
+
+impl Live {
+    /// Waits until the session ends.
+    pub(crate) async fn ended(&self) -> SessionEnd {
+        let mut end = self.end.subscribe();
+        let end = end.wait_for(Option::is_some).await;
+        end.ok().and_then(|end| *end).unwrap_or(SessionEnd::Left)
+    }
+}
+
+impl PeerCounts {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            sent: self.sent + other.sent,
+            received: self.received + other.received,
+            shed: self.shed + other.shed,
+            late: self.late + other.late,
+        }
+    }
+}
+
+fn counts(peer: &Peer) -> PeerCounts {
+    let stats = peer.stats();
+    PeerCounts {
+        sent: stats.sent.load(Ordering::Relaxed),
+        received: stats.received.load(Ordering::Relaxed),
+        shed: stats.shed.load(Ordering::Relaxed),
+        late: stats.late.load(Ordering::Relaxed),
+    }
+}
+
+/// The grants of a name, as the bus takes them.
+fn access(config: &PeerConfig) -> Access {
+    Access {
+        fulfills: config.fulfills.clone(),
+        calls: config.wants.clone(),
+        publishes: config.publishes.clone(),
+        subscribes: config.subscribes.iter().map(lane_of).collect(),
+        puts: config.puts.clone(),
+        takes: config.takes.clone(),
+    }
+}

@@ -1,0 +1,195 @@
+//! One session: a program under a name, while it is there.
+
+use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
+
+use bytes::Bytes;
+use weir_bus::{Bus, Error, HandlerError, Incoming, MessageId, Responder, TakeOptions, Taken};
+use weir_names::{ContractName, OperationName, PeerName};
+
+use super::{Live, PeerSessionLimits, Registry, SessionEnd, SessionId};
+use crate::client::{Client, ReceivedEvent, received};
+
+/// A program under a name, until dropped. What it holds ends with it: what it has in hand is answered `peer-gone`, its
+/// jobs go back, its subscriptions end, and its contracts have no provider.
+#[derive(Debug)]
+pub struct Session {
+    client: Client,
+    bus: Arc<Bus>,
+    live: Arc<Live>,
+    registry: Arc<Registry>,
+}
+
+/// Which messages to take now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Requests.
+    pub requests: bool,
+    /// Events.
+    pub events: bool,
+}
+
+/// A message for a session.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PeerMessage {
+    /// A request that it must answer.
+    Request(PeerRequest),
+    /// An event, and the number of its subscription.
+    Event(u32, ReceivedEvent),
+}
+
+/// A request to a contract that the session serves. Dropped, it answers `peer-gone`.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct PeerRequest {
+    /// The message's id.
+    pub id: MessageId,
+    /// The sending extension's id, a peer's name, or `main`.
+    pub sender: String,
+    /// The contract.
+    pub contract: ContractName,
+    /// The operation.
+    pub operation: OperationName,
+    /// The arguments.
+    pub payload: Bytes,
+    responder: Responder,
+}
+
+impl PeerRequest {
+    /// Time left for the answer.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.responder.deadline().saturating_duration_since(tokio::time::Instant::now())
+    }
+
+    /// Waits until the caller gives up or the deadline passes.
+    pub fn given_up(&self) -> impl Future<Output = ()> + Send + use<> {
+        let waiter = self.responder.waiter();
+        async move { waiter.ended().await }
+    }
+
+    /// Answers; false if it came too late.
+    #[expect(clippy::must_use_candidate, reason = "most providers do not care")]
+    pub fn answer(self, outcome: Result<Bytes, HandlerError>) -> bool {
+        self.responder.give(outcome.map_err(Error::from))
+    }
+}
+
+impl Session {
+    pub(super) fn new(bus: Arc<Bus>, live: Arc<Live>, registry: Arc<Registry>) -> Self {
+        Self { client: Client::of_session(bus.clone(), live.clone()), bus, live, registry }
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> SessionId {
+        self.live.id
+    }
+
+    /// The name that it runs under.
+    #[must_use]
+    pub fn name(&self) -> &PeerName {
+        &self.live.name
+    }
+
+    /// Its limits.
+    #[must_use]
+    pub fn limits(&self) -> &PeerSessionLimits {
+        &self.live.limits
+    }
+
+    /// Calls, publishes, subscribes, puts and takes under its name. After the end of the session every attempt fails.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Serves a contract from now on. Its requests come from [`next`](Self::next).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::PermissionDenied`] without a grant; [`Error::Invalid`] if another session or an extension serves it, or
+    /// an operation is not well formed; [`Error::PeerGone`] after the end.
+    pub fn serve(&self, contract: &str, operations: &[String]) -> Result<(), Error> {
+        self.bus.serve(&self.live.peer, contract, operations)
+    }
+
+    /// Subscribes, as the operator's grant says; events come from [`next`](Self::next) with the returned number.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::subscribe`], and [`Error::PermissionDenied`].
+    pub fn subscribe(&self, pattern: &str) -> Result<u32, Error> {
+        let peer = &self.live.peer;
+        self.bus.subscribe(peer, peer.inbox(), pattern, None).map(|subscription| subscription.number())
+    }
+
+    /// Ends a subscription, and drops its waiting events.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] if it has no such subscription.
+    pub fn unsubscribe(&self, subscription: u32) -> Result<(), Error> {
+        self.bus.unsubscribe(&self.live.peer, subscription)
+    }
+
+    /// The numbers of its subscriptions. Some may have ended because the operator took back a grant.
+    #[must_use]
+    pub fn subscriptions(&self) -> Vec<u32> {
+        self.bus.subscriptions_of(&self.live.peer)
+    }
+
+    /// Waits for a wanted message, in one task. None once the session has ended. Dropping the future loses nothing.
+    pub async fn next(&self, wanted: Wanted) -> Option<PeerMessage> {
+        poll_fn(|context| {
+            let options = TakeOptions {
+                events: wanted.events,
+                hold: Some(!wanted.requests),
+                task: Some(context.waker()),
+            };
+            match self.live.peer.take_with(&options) {
+                Taken::Message(Incoming::Request(request)) => {
+                    Poll::Ready(Some(PeerMessage::Request(self.request(request))))
+                }
+                Taken::Message(Incoming::Event(event)) => {
+                    Poll::Ready(Some(PeerMessage::Event(event.subscription, received(&self.bus, &event))))
+                }
+                // Clients wait for their answers elsewhere.
+                Taken::Message(Incoming::Reply(_)) | Taken::Empty => Poll::Pending,
+                Taken::Stop => Poll::Ready(None),
+            }
+        })
+        .await
+    }
+
+    /// Waits until the operator has changed its grants.
+    pub async fn regranted(&self) {
+        self.live.regranted.notified().await;
+    }
+
+    /// Waits until somebody else ends it.
+    pub async fn ended(&self) -> SessionEnd {
+        self.live.ended().await
+    }
+
+    fn request(&self, request: weir_bus::Request) -> PeerRequest {
+        let weir_bus::Request { payload, responder, .. } = request;
+        let sender = self.bus.peer(responder.sender()).map(|peer| peer.name().to_owned());
+        let operation = responder.operation();
+        PeerRequest {
+            id: responder.id(),
+            sender: sender.unwrap_or_default(),
+            contract: operation.contract.clone(),
+            operation: operation.name.clone(),
+            payload,
+            responder,
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // False if somebody else has ended it.
+        let _first = self.registry.end(self.live.id, SessionEnd::Left);
+    }
+}
