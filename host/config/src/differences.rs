@@ -324,12 +324,33 @@ mod tests {
     }
 
     #[test]
-    fn tables_of_queues_and_topics_that_differ_are_named() {
+    fn each_key_of_a_peer_that_differs_is_shown_as_a_file_has_it() {
+        let [before, after] =
+            ["uid = 5\nwants = ['b@1/get']\nlimits.request-timeout = '2s'", "limits.sessions = 1"]
+                .map(|text| parse_in(&format!("[peer.'app:a']\n{text}"), Path::new("/etc/weir")).unwrap());
+        assert_eq!(
+            shown(&before.peers[0].differences(&after.peers[0])),
+            [
+                "limits.request-timeout: 2s -> ",
+                "limits.sessions: 16 -> 1",
+                "uid: 5 -> ",
+                "wants: [\"b@1/get\"] -> "
+            ]
+        );
+        assert!(before.peers[0].differences(&before.peers[0]).is_empty());
+    }
+
+    #[test]
+    fn tables_beside_extensions_that_differ_are_named() {
         let [before, after] = [
-            "[queue.a]\nmessages = 1\n[queue.b]\n[topic.\"x.y\"]\nretain = true",
-            "[queue.a]\nmessages = 2\n[queue.b]\n[queue.c]",
+            "[queue.a]\nmessages = 1\n[queue.b]\n[topic.\"x.y\"]\nretain = true\n\
+             [peer.'app:a']\nuid = 1\n[peer.'app:b']\n[peer.'app:c']",
+            "[queue.a]\nmessages = 2\n[queue.b]\n[queue.c]\n[peer.'app:b']\n[peer.'app:a']\nuid = 2",
         ]
         .map(|text| parse_in(text, Path::new("/etc/weir")).unwrap());
-        assert_eq!(before.beside_extensions().other_tables(&after), ["queue.a", "queue.c", "topic.\"x.y\""]);
+        assert_eq!(
+            before.beside_extensions().other_tables(&after),
+            ["queue.a", "queue.c", "topic.\"x.y\"", "peer.\"app:a\"", "peer.\"app:c\""]
+        );
     }
 }

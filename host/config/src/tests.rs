@@ -7,6 +7,7 @@ mod control_socket;
 mod environment;
 mod hostile;
 mod keys;
+mod peers;
 mod queues;
 mod restart;
 mod rust;

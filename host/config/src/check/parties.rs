@@ -37,7 +37,7 @@ impl Parts<'_> {
             let at = self.locations.extensions.get(index).map(|at| &at.channels);
             Party::extension(extension, at)
         });
-        let peers = self.config.peers.iter().enumerate().map(|(index, peer)| {
+        let peers = self.peers().map(|(index, peer)| {
             let at = self.locations.peers.get(index).map(|at| &at.channels);
             Party::peer(peer, at)
         });

@@ -1,6 +1,6 @@
 //! Names and tokens of peers, and their socket.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use super::{
     Parts, PeerLocations,
@@ -28,9 +28,9 @@ impl Parts<'_> {
 
     /// In files two peers with one name are two tables with one name, which is found earlier.
     pub(super) fn peer_names(&self, errors: &mut Vec<ConfigError>) {
-        let mut seen = BTreeMap::new();
-        for (index, peer) in self.peers() {
-            if seen.insert(&peer.name, index).is_some() {
+        let mut seen = BTreeSet::new();
+        for (_, peer) in self.peers() {
+            if !seen.insert(&peer.name) {
                 let message = format!("two peers have the name `{}`: rename one, or remove it", peer.name);
                 errors.push(ConfigError::new(path_of_peer(peer), message, None));
             }

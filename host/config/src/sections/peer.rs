@@ -57,8 +57,12 @@ pub(super) fn peer(
 }
 
 fn peer_name(text: &str) -> Result<PeerName, String> {
-    text.parse::<PeerName>()
-        .map_err(|error| format!("{error}; its header has quotes, as in `[peer.\"app:player\"]`"))
+    text.parse::<PeerName>().map_err(|error| {
+        let needs_quotes = !text.contains(':');
+        let help =
+            if needs_quotes { "; a header has it in quotes, as in `[peer.\"app:player\"]`" } else { "" };
+        format!("{error}{help}")
+    })
 }
 
 fn limits(section: &mut Section<'_, '_>) -> PeerSessionLimits {

@@ -5,6 +5,7 @@ use std::fs;
 use proptest::prelude::*;
 
 use super::*;
+use crate::TokenHash;
 
 #[test]
 fn a_file_over_one_mebibyte_is_refused_unread() {
@@ -127,6 +128,22 @@ fn files_full_of_names_are_judged_at_once() {
             ),
         ),
         (
+            "stores that no peer fulfills",
+            format!(
+                "[peer.'a:a']\nfulfills=[{}]\n{}",
+                many(0..25_000, &|n| format!("'f{n}@1',")),
+                many(0..17_000, &|n| format!("[queue.q{n}]\nstore='s{n}@1'\n")),
+            ),
+        ),
+        (
+            "peers with one token",
+            many(0..9_000, &|n| format!("[peer.'a:p{n}']\ntokens=['{}']\n", TokenHash::of("a"))),
+        ),
+        (
+            "peers that fulfill one contract",
+            many(0..20_000, &|n| format!("[peer.'a:p{n}']\nfulfills=['a@1']\n")),
+        ),
+        (
             "a round of queues",
             many(0..20_000, &|n| format!("[queue.q{n}]\ndead-letter='q{}'\n", (n + 1) % 20_000)),
         ),
@@ -187,7 +204,7 @@ proptest! {
                 "[", "]", "[[", "]]", "{", "}", "=", ",", "\n", ".", " ", "\"", "'", "-1", "0", "1e400", "nan",
                 "99999999999999999999", "true", "1979-05-27", "main", "limits", "extension", "include", "grants",
                 "dirs", "env", "net", "config", "inbox", "memory", "id", "path", "class", "inherits", "requires",
-                "fulfills", "queue", "topic", "hooks", "dir", "suffixes", "exit-codes", "ok", "runs", "subscribes", "puts", "takes", "policy", "messages", "dead-letter",
+                "fulfills", "queue", "topic", "peer", "\"app:a\"", "tokens", "uid", "store", "hooks", "dir", "suffixes", "exit-codes", "ok", "runs", "subscribes", "puts", "takes", "policy", "messages", "dead-letter",
                 "when-full", "instances", "\"a@1\"", "'a'", "\"1 MiB\"", "\"1s\"", "\u{7}", "\"\\u0000\"", "#", "\u{feff}", "\r",
             ]),
             0..60,
