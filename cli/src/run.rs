@@ -24,6 +24,7 @@ use weir_host::{
     host::Started,
     names::ExtensionId,
 };
+use weir_peer_socket::PeerSocket;
 
 use self::{notify::ServiceManager, own_file::OwnFile};
 use crate::{args::RunArgs, compile::compilation, locate, logging, progress};
@@ -53,10 +54,19 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
             let hang_up = is_service.then(|| signal(SignalKind::hangup())).transpose();
             let hang_up = hang_up.context("cannot wait for signals")?;
             let control = ControlSocket::bind(&socket)?;
+            let peers = config.main.peer_socket.clone();
+            let peer_socket = peers.as_deref().map(PeerSocket::bind).transpose()?;
             let mut own_file = OwnFile::lock(&args.file)?;
             let main = Main::builder(config).compilation(compilation());
-            let (main, started) = main.attach(|attached| control.serve(attached)).launch()?;
+            let mut main = main.attach(|attached| control.serve(attached));
+            if let Some(peer_socket) = peer_socket {
+                main = main.attach(|attached| peer_socket.serve(attached));
+            }
+            let (main, started) = main.launch()?;
             tracing::info!("the control socket is `{}`", socket.display());
+            if let Some(peers) = peers {
+                tracing::info!("the peer socket is `{}`", peers.display());
+            }
             tokio::select! {
                 () = watch(main.control(), started, &mut signals, &manager, &mut own_file) => {}
                 never = manager.keep_alive(main.control()) => match never {},

@@ -20,7 +20,7 @@ use self::operation::{answer, send};
 pub(crate) use self::subscriber::received;
 pub use self::{
     operation::ClientOperation,
-    options::{CallOptions, SubscribeOptions},
+    options::{CallOptions, PublishOptions, SubscribeOptions},
     queue::{Job, Queue},
     subscriber::{ReceivedEvent, Subscriber},
 };
@@ -169,7 +169,22 @@ impl Client {
     ///
     /// [`Error::UnknownContract`], [`Error::NoProvider`] or [`Error::Invalid`].
     pub fn operation(&self, contract: &str, operation: &str) -> Result<ClientOperation, Error> {
-        Ok(ClientOperation::new(self.clone(), self.open(contract, operation, None)?))
+        self.operation_with(contract, operation, &CallOptions::default())
+    }
+
+    /// [`operation`](Self::operation) of a named provider. Each call sets its own timeout.
+    ///
+    /// # Errors
+    ///
+    /// As [`operation`](Self::operation).
+    pub fn operation_with(
+        &self,
+        contract: &str,
+        operation: &str,
+        options: &CallOptions,
+    ) -> Result<ClientOperation, Error> {
+        let target = self.open(contract, operation, options.provider.as_deref())?;
+        Ok(ClientOperation::new(self.clone(), target))
     }
 
     /// Publishes an event, and returns how many subscriptions got it.
@@ -197,6 +212,20 @@ impl Client {
         payload: impl Into<Bytes>,
     ) -> Result<Receipt, Error> {
         self.publish_before(Some(timeout), None, topic, payload.into()).await
+    }
+
+    /// [`publish`](Self::publish) with a timeout or to one receiver.
+    ///
+    /// # Errors
+    ///
+    /// As [`publish`](Self::publish) and [`publish_to`](Self::publish_to).
+    pub async fn publish_with(
+        &self,
+        topic: &str,
+        payload: impl Into<Bytes>,
+        options: PublishOptions,
+    ) -> Result<Receipt, Error> {
+        self.publish_before(options.timeout, options.to.as_deref(), topic, payload.into()).await
     }
 
     /// Publishes an event to one extension alone.

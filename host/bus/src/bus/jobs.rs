@@ -161,7 +161,7 @@ impl Bus {
             Placed::Waiting(room) => Some(room),
             Placed::In => None,
             Placed::Stored(store, payload) => {
-                let mut target = self.open_granted(store, parsed("put")?, None, false)?;
+                let mut target = self.open_granted(store, parsed(queue.name().as_str())?, None, false)?;
                 let term = self.term(&target, timeout, parent);
                 let sent = self.call(sender, &mut target, payload, term, sender.stands_still())?;
                 let storing = Some(self.watch(sent));

@@ -30,6 +30,16 @@ impl CallOptions {
     }
 }
 
+/// How to publish an event.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct PublishOptions {
+    /// How long to wait for room; none: `[main] request-timeout`.
+    pub timeout: Option<Duration>,
+    /// The only receiver: an extension's id or a peer's name; none: every subscriber.
+    pub to: Option<String>,
+}
+
 /// How much of a subscription may wait, and what happens to events without room.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]

@@ -64,7 +64,7 @@ pub(crate) struct Live {
     /// A permit for each of its own messages under way.
     pub(crate) room: Arc<Semaphore>,
     /// Tells that its grants have changed.
-    pub(crate) regranted: Notify,
+    pub(crate) regranted: Arc<Notify>,
     since: SystemTime,
     proof: Proven,
     end: watch::Sender<Option<SessionEnd>>,
@@ -152,7 +152,7 @@ impl Registry {
             name: config.name,
             room: Arc::new(Semaphore::new(usize::try_from(config.limits.in_flight).unwrap_or(usize::MAX))),
             limits: config.limits,
-            regranted: Notify::new(),
+            regranted: Arc::default(),
             since: SystemTime::now(),
             proof: proven,
             end: watch::Sender::new(None),

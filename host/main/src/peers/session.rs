@@ -1,6 +1,11 @@
 //! One session: a program under a name, while it is there.
 
-use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
+use std::{
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use weir_bus::{Bus, Error, HandlerError, Incoming, MessageId, Responder, TakeOptions, Taken};
@@ -69,7 +74,6 @@ impl PeerRequest {
     }
 
     /// Answers; false if it came too late.
-    #[expect(clippy::must_use_candidate, reason = "most providers do not care")]
     pub fn answer(self, outcome: Result<Bytes, HandlerError>) -> bool {
         self.responder.give(outcome.map_err(Error::from))
     }
@@ -141,35 +145,35 @@ impl Session {
 
     /// Waits for a wanted message, in one task. None once the session has ended. Dropping the future loses nothing.
     pub async fn next(&self, wanted: Wanted) -> Option<PeerMessage> {
-        poll_fn(|context| {
-            let options = TakeOptions {
-                events: wanted.events,
-                hold: Some(!wanted.requests),
-                task: Some(context.waker()),
-            };
-            match self.live.peer.take_with(&options) {
-                Taken::Message(Incoming::Request(request)) => {
-                    Poll::Ready(Some(PeerMessage::Request(self.request(request))))
-                }
-                Taken::Message(Incoming::Event(event)) => {
-                    Poll::Ready(Some(PeerMessage::Event(event.subscription, received(&self.bus, &event))))
-                }
-                // Clients wait for their answers elsewhere.
-                Taken::Message(Incoming::Reply(_)) | Taken::Empty => Poll::Pending,
-                Taken::Stop => Poll::Ready(None),
+        poll_fn(|context| self.poll_next(wanted, context)).await
+    }
+
+    /// [`next`](Self::next), for a task that does more.
+    pub fn poll_next(&self, wanted: Wanted, context: &mut Context<'_>) -> Poll<Option<PeerMessage>> {
+        let options =
+            TakeOptions { events: wanted.events, hold: Some(!wanted.requests), task: Some(context.waker()) };
+        match self.live.peer.take_with(&options) {
+            Taken::Message(Incoming::Request(request)) => {
+                Poll::Ready(Some(PeerMessage::Request(self.request(request))))
             }
-        })
-        .await
+            Taken::Message(Incoming::Event(event)) => {
+                Poll::Ready(Some(PeerMessage::Event(event.subscription, received(&self.bus, &event))))
+            }
+            // Clients wait for their answers elsewhere.
+            Taken::Message(Incoming::Reply(_)) | Taken::Empty => Poll::Pending,
+            Taken::Stop => Poll::Ready(None),
+        }
     }
 
     /// Waits until the operator has changed its grants.
-    pub async fn regranted(&self) {
-        self.live.regranted.notified().await;
+    pub fn regranted(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.live.regranted.clone().notified_owned()
     }
 
     /// Waits until somebody else ends it.
-    pub async fn ended(&self) -> SessionEnd {
-        self.live.ended().await
+    pub fn ended(&self) -> impl Future<Output = SessionEnd> + Send + use<> {
+        let live = self.live.clone();
+        async move { live.ended().await }
     }
 
     fn request(&self, request: weir_bus::Request) -> PeerRequest {

@@ -370,6 +370,7 @@ impl Supervisor {
 pub fn needs_restart(before: &MainConfig, after: &MainConfig) -> Vec<&'static str> {
     let differs = [
         ("control-socket", before.control_socket != after.control_socket),
+        ("peer-socket", before.peer_socket != after.peer_socket),
         ("cache-dir", before.cache_dir != after.cache_dir),
         ("cache-size", before.cache_size != after.cache_size),
         ("trusted-keys", before.trusted_keys != after.trusted_keys),

@@ -1,0 +1,356 @@
+//! One connection after its hello: reads frames, acts on them, and writes what comes for the program.
+//!
+//! What it does takes turns in one task. It reads nothing more while too much waits to be written, so a program that
+//! does not read costs no more than one buffer, the inbox of its session, and what it has under way.
+
+mod close;
+mod jobs;
+mod operations;
+mod output;
+mod requests;
+mod under_way;
+
+use std::{
+    collections::BTreeSet,
+    future::poll_fn,
+    pin::pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use tokio::{io::AsyncReadExt, net::UnixStream};
+use weir_host::{
+    Error,
+    client::PublishOptions,
+    peers::{PeerMessage, Session, Wanted},
+};
+use weir_peer::frame::{self, FromMain, FromPeer, READ_SIZE, VERSION, next_frame};
+
+pub(crate) use self::close::Close;
+use self::{jobs::Jobs, operations::Operations, output::Output, requests::Requests, under_way::UnderWay};
+use crate::{greeting::Greeted, rate::Rate};
+
+/// Frames, answers or messages in one go, before other connections have their turn.
+const AT_ONCE: usize = 64;
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    stream: UnixStream,
+    session: Session,
+    input: BytesMut,
+    /// A frame that waits for the rate.
+    next: Option<Bytes>,
+    frame_max: usize,
+    rate: Rate,
+    output: Output,
+    under_way: UnderWay,
+    operations: Operations,
+    requests: Requests,
+    jobs: Jobs,
+    subscriptions: BTreeSet<u32>,
+    /// Events that may still be sent.
+    events: u32,
+}
+
+/// Whether a step did something, or why the session ends. `None` in the error: the program has gone.
+type Step = Result<bool, Option<Close>>;
+
+impl Connection {
+    pub(crate) fn new(stream: UnixStream, greeted: Greeted) -> Self {
+        let Greeted { session, requests, events, rest } = greeted;
+        let limits = session.limits();
+        let message_size = u32::try_from(limits.message_size).unwrap_or(u32::MAX);
+        let mut output = Output::new(limits.stall_timeout);
+        output.send(&FromMain::Welcome {
+            version: VERSION,
+            session: session.id().0,
+            message_size,
+            in_flight: limits.in_flight,
+            subscriptions: limits.subscriptions,
+        });
+        Self {
+            stream,
+            input: rest,
+            next: None,
+            frame_max: frame::frame_max(message_size),
+            rate: Rate::new(limits.message_rate),
+            output,
+            under_way: UnderWay::default(),
+            operations: Operations::default(),
+            requests: Requests::new(requests),
+            jobs: Jobs::default(),
+            subscriptions: BTreeSet::new(),
+            events,
+            session,
+        }
+    }
+
+    /// Runs until the session ends, and says why. None: the program has gone.
+    pub(crate) async fn run(&mut self) -> Option<Close> {
+        let mut ended = pin!(self.session.ended());
+        loop {
+            let mut regranted = pin!(self.session.regranted());
+            let end = poll_fn(|context| {
+                if let Poll::Ready(end) = ended.as_mut().poll(context) {
+                    return Poll::Ready(Some(Err(Some(Close::of(end)))));
+                }
+                if regranted.as_mut().poll(context).is_ready() {
+                    return Poll::Ready(None);
+                }
+                self.poll(context).map(Some)
+            })
+            .await;
+            match end {
+                Some(Err(close)) => return close,
+                Some(Ok(())) => {}
+                None => self.drop_subscriptions(),
+            }
+        }
+    }
+
+    /// The stream and what is left to write. The session ends.
+    pub(crate) fn into_rest(self) -> (UnixStream, BytesMut) {
+        (self.stream, self.output.into_rest())
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Option<Close>>> {
+        match self.steps(context) {
+            Ok(true) => {
+                // Others first.
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Ok(false) => Poll::Pending,
+            Err(close) => Poll::Ready(Err(close)),
+        }
+    }
+
+    /// Goes on until nothing is left to do, which leaves the task's waker everywhere, or others must have their turn.
+    fn steps(&mut self, context: &mut Context<'_>) -> Step {
+        for _ in 0..AT_ONCE {
+            let mut busy = self.answers(context);
+            busy |= self.messages(context);
+            busy |= self.read(context)?;
+            busy |= self.output.write(&mut self.stream, context)?;
+            if !busy {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sends answers to what the program has under way, and jobs that came.
+    fn answers(&mut self, context: &mut Context<'_>) -> bool {
+        let mut busy = false;
+        while self.output.has_room()
+            && let Some((id, outcome)) = self.under_way.poll_one(context)
+        {
+            self.output.answer(id, outcome);
+            busy = true;
+        }
+        while self.output.has_room() && self.jobs.poll_one(context, &mut self.output) {
+            busy = true;
+        }
+        busy
+    }
+
+    /// Sends requests and events that wait for the program.
+    fn messages(&mut self, context: &mut Context<'_>) -> bool {
+        let mut busy = false;
+        while self.output.has_room() {
+            if self.requests.poll_given_up(context, &mut self.output) {
+                busy = true;
+                continue;
+            }
+            let wanted = Wanted { requests: self.requests.has_room(), events: self.events > 0 };
+            match self.session.poll_next(wanted, context) {
+                Poll::Ready(Some(PeerMessage::Request(request))) => {
+                    self.requests.send(request, &mut self.output);
+                }
+                Poll::Ready(Some(PeerMessage::Event(subscription, event))) => {
+                    self.events -= 1;
+                    self.output.send(&FromMain::Event {
+                        subscription,
+                        sequence: event.sequence,
+                        lost: event.lost,
+                        retained: event.retained,
+                        sender: &event.sender,
+                        topic: event.topic.as_str(),
+                        payload: event.payload,
+                    });
+                }
+                Poll::Ready(_) | Poll::Pending => break,
+            }
+            busy = true;
+        }
+        busy
+    }
+
+    /// Reads and acts on frames, as far as the rate and the output allow.
+    fn read(&mut self, context: &mut Context<'_>) -> Step {
+        let mut busy = false;
+        for _ in 0..AT_ONCE {
+            if !self.output.has_room() {
+                return Ok(busy);
+            }
+            if self.next.is_none() {
+                let next = next_frame(&mut self.input, self.frame_max);
+                self.next = next.map_err(|error| Some(Close::protocol(&error)))?;
+            }
+            let Some(frame) = &self.next else {
+                if !self.fill(context)? {
+                    return Ok(busy);
+                }
+                continue;
+            };
+            if self.rate.poll_one(context).is_pending() {
+                return Ok(busy);
+            }
+            let frame = frame.clone();
+            self.next = None;
+            let frame = FromPeer::decode(&frame).map_err(|error| Some(Close::protocol(&error)))?;
+            self.act(frame, context).map_err(Some)?;
+            busy = true;
+        }
+        Ok(busy)
+    }
+
+    /// Reads what is there; false if that is nothing.
+    fn fill(&mut self, context: &mut Context<'_>) -> Step {
+        // An idle connection has no buffer.
+        if self.input.is_empty() && self.stream.poll_read_ready(context).is_pending() {
+            self.input = BytesMut::new();
+            return Ok(false);
+        }
+        self.input.reserve(READ_SIZE);
+        match pin!(self.stream.read_buf(&mut self.input)).poll(context) {
+            Poll::Ready(Ok(0) | Err(_)) => Err(None),
+            Poll::Ready(Ok(_)) => Ok(true),
+            Poll::Pending => Ok(false),
+        }
+    }
+
+    fn act(&mut self, frame: FromPeer<'_>, context: &mut Context<'_>) -> Result<(), Close> {
+        match frame {
+            FromPeer::Hello(_) => Err(Close::new(frame::close::PROTOCOL, "a second HELLO")),
+            FromPeer::Call { id, timeout_ms, contract, operation, provider, payload } => {
+                let timeout = within(timeout_ms);
+                match self.operations.find(&self.session, contract, operation, provider) {
+                    Ok(operation) => self.begin(id, context, async move {
+                        match timeout {
+                            None => operation.call(payload).await,
+                            Some(timeout) => operation.call_within(timeout, payload).await,
+                        }
+                    }),
+                    Err(error) => self.answer_now(id, Err(error)),
+                }
+            }
+            FromPeer::Cancel { id } => {
+                self.under_way.cancel(id);
+                Ok(())
+            }
+            FromPeer::Publish { id, timeout_ms, to, topic, payload } => {
+                let mut options = PublishOptions::default();
+                (options.timeout, options.to) = (within(timeout_ms), to.map(str::to_owned));
+                let (client, topic) = (self.session.client().clone(), topic.to_owned());
+                self.begin(id, context, async move {
+                    let receipt = client.publish_with(&topic, payload, options).await?;
+                    let mut answer = BytesMut::with_capacity(12);
+                    answer.put_u32_le(receipt.delivered);
+                    answer.put_u32_le(receipt.shed);
+                    answer.put_u32_le(receipt.refused);
+                    Ok(answer.freeze())
+                })
+            }
+            FromPeer::Subscribe { id, pattern } => {
+                let subscribed = self.session.subscribe(pattern);
+                self.subscriptions.extend(subscribed.as_ref().ok());
+                let answer = subscribed.map(|number| Bytes::copy_from_slice(&number.to_le_bytes()));
+                self.answer_now(id, answer)
+            }
+            FromPeer::Unsubscribe { id, subscription } => {
+                self.subscriptions.remove(&subscription);
+                let answer = self.session.unsubscribe(subscription).map(|()| Bytes::new());
+                self.answer_now(id, answer)
+            }
+            FromPeer::Put { id, timeout_ms, until_done, queue, payload } => {
+                let queue = match self.session.client().queue(queue) {
+                    Ok(queue) => queue,
+                    Err(error) => return self.answer_now(id, Err(error)),
+                };
+                let timeout = within(timeout_ms);
+                self.begin(id, context, async move {
+                    if until_done {
+                        queue.put_until_done(payload).await?;
+                        return Ok(Bytes::new());
+                    }
+                    let id = match timeout {
+                        None => queue.put(payload).await?,
+                        Some(timeout) => queue.put_within(timeout, payload).await?,
+                    };
+                    Ok(Bytes::copy_from_slice(&id.0.to_le_bytes()))
+                })
+            }
+            FromPeer::Take { id, jobs, queue } => {
+                let taken = self.jobs.take(&self.session, queue, jobs);
+                self.answer_now(id, taken.map(|()| Bytes::new()))
+            }
+            FromPeer::Done { job } => self.jobs.end(job, true),
+            FromPeer::Return { job } => self.jobs.end(job, false),
+            FromPeer::Serve { id, contract, operations } => {
+                let operations: Vec<String> = operations.into_iter().map(str::to_owned).collect();
+                let served = self.session.serve(contract, &operations);
+                self.answer_now(id, served.map(|()| Bytes::new()))
+            }
+            FromPeer::Reply { request, payload } => {
+                self.requests.answer(request, Ok(payload));
+                Ok(())
+            }
+            FromPeer::Fail { request, error } => {
+                self.requests.answer(request, Err(error));
+                Ok(())
+            }
+            FromPeer::Credit { events } => {
+                self.events = self.events.saturating_add(events);
+                Ok(())
+            }
+        }
+    }
+
+    /// Begins what takes time. Most of it is done at once.
+    fn begin(
+        &mut self,
+        id: u32,
+        context: &mut Context<'_>,
+        work: impl Future<Output = Result<Bytes, Error>> + Send + 'static,
+    ) -> Result<(), Close> {
+        self.under_way.check(id)?;
+        let mut work = Box::pin(work);
+        match work.as_mut().poll(context) {
+            Poll::Ready(outcome) => self.output.answer(id, outcome),
+            Poll::Pending => self.under_way.add(id, work),
+        }
+        Ok(())
+    }
+
+    fn answer_now(&mut self, id: u32, outcome: Result<Bytes, Error>) -> Result<(), Close> {
+        self.under_way.check(id)?;
+        self.output.answer(id, outcome);
+        Ok(())
+    }
+
+    /// Tells of subscriptions that ended because a grant was taken back.
+    fn drop_subscriptions(&mut self) {
+        let left: BTreeSet<u32> = self.session.subscriptions().into_iter().collect();
+        for subscription in self.subscriptions.difference(&left).copied() {
+            self.output.send(&FromMain::Dropped { subscription });
+        }
+        self.subscriptions = left;
+    }
+}
+
+/// None for 0, which stands for the default.
+fn within(milliseconds: u32) -> Option<Duration> {
+    (milliseconds > 0).then(|| Duration::from_millis(milliseconds.into()))
+}

@@ -1,0 +1,39 @@
+//! Why Main ends a session.
+
+use std::borrow::Cow;
+
+use bytes::BytesMut;
+use weir_host::peers::SessionEnd;
+use weir_peer::frame::{self, FrameError, FromMain};
+
+/// The last frame of a session.
+#[derive(Debug)]
+pub(crate) struct Close {
+    code: &'static str,
+    text: Cow<'static, str>,
+}
+
+impl Close {
+    pub(crate) fn new(code: &'static str, text: impl Into<Cow<'static, str>>) -> Self {
+        Self { code, text: text.into() }
+    }
+
+    pub(crate) fn protocol(error: &FrameError) -> Self {
+        Self::new(frame::close::PROTOCOL, error.to_string())
+    }
+
+    pub(super) fn of(end: SessionEnd) -> Self {
+        match end {
+            SessionEnd::Revoked => Self::new(
+                frame::close::REVOKED,
+                "the operator took back its name, its proof or a contract that it serves",
+            ),
+            SessionEnd::Stopping => Self::new(frame::close::STOPPING, "main ends"),
+            _ => Self::new(frame::close::ENDED, "the operator ended the session"),
+        }
+    }
+
+    pub(crate) fn encode(&self, output: &mut BytesMut) {
+        FromMain::Close { code: self.code, text: &self.text }.encode(output);
+    }
+}

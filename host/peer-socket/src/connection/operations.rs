@@ -1,0 +1,49 @@
+//! Operations that a session calls again and again, looked up once.
+
+use std::sync::Arc;
+
+use weir_host::{CallOptions, Error, client::ClientOperation, peers::Session};
+
+/// Operations kept; beyond that, the one used longest ago is looked up again.
+const KEPT: usize = 16;
+
+/// The one used last comes first.
+#[derive(Debug, Default)]
+pub(super) struct Operations(Vec<Known>);
+
+#[derive(Debug)]
+struct Known {
+    contract: Box<str>,
+    operation: Box<str>,
+    provider: Option<Box<str>>,
+    target: Arc<ClientOperation>,
+}
+
+impl Operations {
+    pub(super) fn find(
+        &mut self,
+        session: &Session,
+        contract: &str,
+        operation: &str,
+        provider: Option<&str>,
+    ) -> Result<Arc<ClientOperation>, Error> {
+        let is = |known: &Known| {
+            &*known.contract == contract
+                && &*known.operation == operation
+                && known.provider.as_deref() == provider
+        };
+        if let Some(at) = self.0.iter().position(is) {
+            let known = self.0.remove(at);
+            let target = known.target.clone();
+            self.0.insert(0, known);
+            return Ok(target);
+        }
+        let mut options = CallOptions::default();
+        options.provider = provider.map(str::to_owned);
+        let target = Arc::new(session.client().operation_with(contract, operation, &options)?);
+        let (contract, operation, provider) = (contract.into(), operation.into(), provider.map(Into::into));
+        self.0.truncate(KEPT - 1);
+        self.0.insert(0, Known { contract, operation, provider, target: target.clone() });
+        Ok(target)
+    }
+}

@@ -1,0 +1,83 @@
+//! What waits to be written to the program, in one piece.
+
+use std::{
+    pin::{Pin, pin},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::{Bytes, BytesMut};
+use tokio::{
+    io::AsyncWriteExt,
+    net::UnixStream,
+    time::{Sleep, sleep},
+};
+use weir_host::Error;
+use weir_peer::frame::{self, FromMain};
+
+use super::{Close, Step};
+
+/// Bytes that may wait before more is added. A frame that begins below it may go beyond.
+const MAX_WAITING: usize = 256 * 1024;
+
+/// A buffer of more bytes is given back once it is empty.
+const KEPT: usize = 4096;
+
+#[derive(Debug)]
+pub(super) struct Output {
+    waiting: BytesMut,
+    patience: Duration,
+    /// Runs while the program does not read.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl Output {
+    /// `patience`: how long the program may read nothing.
+    pub(super) fn new(patience: Duration) -> Self {
+        Self { waiting: BytesMut::new(), patience, stalled: None }
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.waiting.len() < MAX_WAITING
+    }
+
+    pub(super) fn send(&mut self, frame: &FromMain<'_>) {
+        frame.encode(&mut self.waiting);
+    }
+
+    /// Answers what the program began under this id; 0: it wants no answer.
+    pub(super) fn answer(&mut self, id: u32, outcome: Result<Bytes, Error>) {
+        match outcome {
+            _ if id == 0 => {}
+            Ok(payload) => self.send(&FromMain::Answer { id, payload }),
+            Err(error) => self.send(&FromMain::Error { id, error }),
+        }
+    }
+
+    /// Writes as much as the program takes; whether that made room.
+    pub(super) fn write(&mut self, stream: &mut UnixStream, context: &mut Context<'_>) -> Step {
+        let had_room = self.has_room();
+        while !self.waiting.is_empty() {
+            match pin!(stream.write_buf(&mut self.waiting)).poll(context) {
+                Poll::Ready(Ok(written)) if written > 0 => self.stalled = None,
+                Poll::Ready(_) => return Err(None),
+                Poll::Pending => {
+                    let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(self.patience)));
+                    if stalled.as_mut().poll(context).is_ready() {
+                        let text = format!("the program has read nothing for {:?}", self.patience);
+                        return Err(Some(Close::new(frame::close::STALLED, text)));
+                    }
+                    return Ok(!had_room && self.has_room());
+                }
+            }
+        }
+        if self.waiting.capacity() > KEPT {
+            self.waiting = BytesMut::new();
+        }
+        Ok(!had_room)
+    }
+
+    pub(super) fn into_rest(self) -> BytesMut {
+        self.waiting
+    }
+}

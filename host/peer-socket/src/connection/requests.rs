@@ -1,0 +1,84 @@
+//! Requests that the program has in hand.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use weir_host::{HandlerError, peers::PeerRequest};
+use weir_peer::frame::FromMain;
+
+use super::output::Output;
+
+pub(super) struct Requests {
+    max: u32,
+    last: u32,
+    in_hand: HashMap<u32, PeerRequest>,
+    /// The numbers of those that are waited for no more.
+    given_up: FuturesUnordered<Pin<Box<dyn Future<Output = u32> + Send>>>,
+}
+
+impl fmt::Debug for Requests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Requests").field("in_hand", &self.in_hand).finish_non_exhaustive()
+    }
+}
+
+impl Requests {
+    /// The program takes `max` requests before it answers one.
+    pub(super) fn new(max: u32) -> Self {
+        Self { max, last: 0, in_hand: HashMap::new(), given_up: FuturesUnordered::new() }
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        u32::try_from(self.in_hand.len()).is_ok_and(|in_hand| in_hand < self.max)
+    }
+
+    pub(super) fn send(&mut self, request: PeerRequest, output: &mut Output) {
+        let number = next_free(&mut self.last, &self.in_hand);
+        output.send(&FromMain::Request {
+            request: number,
+            remaining_ms: u32::try_from(request.remaining().as_millis()).unwrap_or(u32::MAX),
+            message: request.id.0,
+            sender: &request.sender,
+            contract: request.contract.as_str(),
+            operation: request.operation.as_str(),
+            payload: request.payload.clone(),
+        });
+        self.given_up.push(Box::pin(request.given_up().map(move |()| number)));
+        self.in_hand.insert(number, request);
+    }
+
+    /// Answers a request. One that is waited for no more is not in hand.
+    pub(super) fn answer(&mut self, number: u32, outcome: Result<Bytes, HandlerError>) {
+        if let Some(request) = self.in_hand.remove(&number) {
+            request.answer(outcome);
+        }
+    }
+
+    /// Tells of a request that is waited for no more; false if there is none.
+    pub(super) fn poll_given_up(&mut self, context: &mut Context<'_>, output: &mut Output) -> bool {
+        while let Poll::Ready(Some(request)) = self.given_up.poll_next_unpin(context) {
+            // Answered ones end, too.
+            if self.in_hand.remove(&request).is_some() {
+                output.send(&FromMain::GivenUp { request });
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// The next number that is not in use, and not 0.
+pub(super) fn next_free<T>(last: &mut u32, used: &HashMap<u32, T>) -> u32 {
+    loop {
+        *last = last.wrapping_add(1).max(1);
+        if !used.contains_key(last) {
+            return *last;
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The first frames of a connection: which program it is, before it costs anything.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use bytes::BytesMut;
+use tokio::{io::AsyncReadExt, net::UnixStream, sync::oneshot, time::timeout};
+use weir_host::{
+    attached::Closed,
+    peers::{PeerError, Peers, Proof, Session},
+};
+use weir_peer::frame::{self, FromPeer, HELLO_MAX, VERSION, next_frame};
+
+use crate::connection::Close;
+
+/// Time for the hello.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Connections without a hello. The oldest makes room for the next.
+const MAX_SILENT: usize = 64;
+
+/// The connections that have not said hello.
+#[derive(Debug, Default)]
+pub(crate) struct Silent(Mutex<SilentList>);
+
+#[derive(Debug, Default)]
+struct SilentList {
+    last: u64,
+    oldest_first: VecDeque<(u64, oneshot::Sender<()>)>,
+}
+
+/// A place among them.
+#[derive(Debug)]
+pub(crate) struct Place {
+    number: u64,
+    list: Arc<Silent>,
+    /// Ends when a newer connection takes the place.
+    taken: oneshot::Receiver<()>,
+}
+
+impl Silent {
+    pub(crate) fn enter(self: &Arc<Self>) -> Place {
+        let (sender, taken) = oneshot::channel();
+        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if list.oldest_first.len() >= MAX_SILENT {
+            list.oldest_first.pop_front();
+        }
+        list.last += 1;
+        let number = list.last;
+        list.oldest_first.push_back((number, sender));
+        Place { number, list: self.clone(), taken }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut list = self.list.0.lock().unwrap_or_else(PoisonError::into_inner);
+        list.oldest_first.retain(|(number, _)| *number != self.number);
+    }
+}
+
+/// A session, and what the program said of itself.
+#[derive(Debug)]
+pub(crate) struct Greeted {
+    pub(crate) session: Session,
+    pub(crate) requests: u32,
+    pub(crate) events: u32,
+    /// What came after the hello.
+    pub(crate) rest: BytesMut,
+}
+
+/// Waits for the hello, and begins a session for it. None if the program has gone.
+pub(crate) async fn greet(
+    stream: &mut UnixStream,
+    peers: &Peers,
+    mut place: Place,
+    closed: &mut Closed,
+) -> Result<Option<Greeted>, Close> {
+    let mut input = BytesMut::new();
+    let hello = tokio::select! {
+        hello = timeout(PATIENCE, hello(stream, &mut input)) => hello,
+        _taken = &mut place.taken => {
+            return Err(Close::new(frame::close::BUSY, "too many connections have not said hello"));
+        }
+        () = closed.wait() => return Err(Close::new(frame::close::STOPPING, "main ends")),
+    };
+    let hello = match hello {
+        Ok(Ok(Some(hello))) => hello,
+        Ok(Ok(None)) => return Ok(None),
+        Ok(Err(close)) => return Err(close),
+        Err(_elapsed) => return Err(Close::new(frame::close::PROTOCOL, "no hello came within 5 s")),
+    };
+    let FromPeer::Hello(hello) = FromPeer::decode(&hello).map_err(|error| Close::protocol(&error))? else {
+        return Err(Close::new(frame::close::PROTOCOL, "the first frame is not HELLO"));
+    };
+    if !(hello.oldest..=hello.newest).contains(&VERSION) {
+        let (oldest, newest) = (hello.oldest, hello.newest);
+        let text =
+            format!("main speaks version {VERSION} of the protocol, and the peer {oldest} to {newest}");
+        return Err(Close::new(frame::close::VERSION, text));
+    }
+    let proof = match hello.token {
+        Some(token) => Proof::Token(token),
+        None => Proof::Uid(uid_of(stream)?),
+    };
+    let session = peers.admit(hello.name, proof).map_err(|error| {
+        let code = match error {
+            PeerError::TooMany { .. } => frame::close::BUSY,
+            PeerError::Stopping => frame::close::STOPPING,
+            _ => frame::close::DENIED,
+        };
+        Close::new(code, error.to_string())
+    })?;
+    let (requests, events) = (hello.requests, hello.events);
+    Ok(Some(Greeted { session, requests, events, rest: input }))
+}
+
+async fn hello(stream: &mut UnixStream, input: &mut BytesMut) -> Result<Option<bytes::Bytes>, Close> {
+    loop {
+        if let Some(frame) = next_frame(input, HELLO_MAX).map_err(|error| Close::protocol(&error))? {
+            return Ok(Some(frame));
+        }
+        input.reserve(HELLO_MAX);
+        match stream.read_buf(input).await {
+            Ok(0) | Err(_) => return Ok(None),
+            Ok(_) => {}
+        }
+    }
+}
+
+fn uid_of(stream: &UnixStream) -> Result<u32, Close> {
+    let credentials = stream.peer_cred();
+    credentials.map(|credentials| credentials.uid()).map_err(|error| {
+        Close::new(frame::close::DENIED, format!("the system does not say which user this is: {error}"))
+    })
+}
