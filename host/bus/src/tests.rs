@@ -11,6 +11,8 @@ mod hostile_patterns;
 mod inbox;
 mod lanes;
 mod model;
+mod outside;
+mod outside_grants;
 mod policies;
 mod policy_changes;
 mod producers;
