@@ -12,6 +12,7 @@ mod inbox;
 mod lanes;
 mod model;
 mod outside;
+mod outside_circles;
 mod outside_grants;
 mod policies;
 mod policy_changes;

@@ -296,7 +296,7 @@ impl Bus {
         is_to_wait: bool,
     ) -> Result<Parked, (Request, Error)> {
         let wait = || self.wait_for_answer(caller, receiver);
-        let waits = match is_to_wait.then(wait).transpose() {
+        let waits = match (is_to_wait && caller.stands_still()).then(wait).transpose() {
             Ok(waits) => waits,
             Err(circle) => return Err((request, circle)),
         };
