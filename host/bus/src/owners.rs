@@ -193,8 +193,9 @@ impl Owners {
 
     /// A program leaves: what it owned belongs to its name again.
     pub(crate) fn leave(&self, session: &Peer) {
-        let mut table = self.write();
+        // It serves nothing from here on. That wakes senders, which may use the table.
         session.set_phase(Phase::Down);
+        let mut table = self.write();
         let Some(name) = table.get(session.sender()).cloned() else { return };
         for owner in table.owners.values_mut().filter(|owner| owner.id() == session.id()) {
             *owner = name.clone();
