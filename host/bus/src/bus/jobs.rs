@@ -58,6 +58,8 @@ impl Offering {
 
 impl Drop for Offering {
     fn drop(&mut self) {
+        // First, so that it waits for room no more and cannot get in once it is given up.
+        self.putting = None;
         if self.fate.give_up() {
             self.queue.forget_given_up();
         }
