@@ -14,6 +14,7 @@ mod model;
 mod outside;
 mod outside_circles;
 mod outside_grants;
+mod outside_races;
 mod policies;
 mod policy_changes;
 mod producers;
