@@ -209,6 +209,11 @@ impl Owners {
         self.read().sessions.values().filter(|session| session.sender() == name.id()).cloned().collect()
     }
 
+    /// Whether requests of this contract go to this peer.
+    pub(crate) fn is_provider(&self, contract: &ContractName, peer: &Peer) -> bool {
+        self.find(contract, None).is_ok_and(|(owner, _)| owner.id() == peer.owner())
+    }
+
     /// Whether a peer that is ready owns this contract.
     pub(crate) fn is_served(&self, contract: &ContractName) -> bool {
         self.read().owners.get(contract).is_some_and(|owner| owner.is_ready())

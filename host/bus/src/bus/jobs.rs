@@ -159,7 +159,7 @@ impl Bus {
         let id = self.next_message_id();
         let (from, at) = (sender.sender(), Self::now());
         let job = QueuedJob { id, sender: from, at, payload, deliveries: 0, died_in: None, fate };
-        let room = match queue.put(job, |store| sender.serves().contains(store))? {
+        let room = match queue.put(job, |store| self.owners.is_provider(store, sender))? {
             Placed::Waiting(room) => Some(room),
             Placed::In => None,
             Placed::Stored(store, payload) => {
