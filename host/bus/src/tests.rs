@@ -23,6 +23,7 @@ mod requests;
 mod retained;
 mod routing;
 mod shedding;
+mod stored;
 mod stress;
 mod takers;
 mod versions;
