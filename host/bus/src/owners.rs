@@ -283,3 +283,18 @@ impl Owners {
         self.version.fetch_add(1, Ordering::AcqRel);
     }
 }
+
+#[cfg(test)]
+impl Owners {
+    /// How many programs are there, and the owner of each contract.
+    pub(crate) fn census(&self) -> (usize, HashMap<ContractName, PeerId>) {
+        let table = self.read();
+        let owners = table.owners.iter().map(|(contract, owner)| (contract.clone(), owner.id()));
+        (table.sessions.len(), owners.collect())
+    }
+
+    /// The next program gets the number after this one.
+    pub(crate) fn count_sessions_from(&self, last: PeerId) {
+        self.write().last_session = last;
+    }
+}

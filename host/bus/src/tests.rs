@@ -12,6 +12,7 @@ mod inbox;
 mod lanes;
 mod model;
 mod outside;
+mod outside_churn;
 mod outside_circles;
 mod outside_grants;
 mod outside_races;

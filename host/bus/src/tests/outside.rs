@@ -240,6 +240,24 @@ async fn a_name_keeps_its_number_and_there_are_4096_at_most() {
     assert_eq!(bus.name("app:n0", &[], &[]).id(), first.id());
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_number_of_a_program_that_is_there_is_given_to_no_other() {
+    let bus = TestBus::new();
+    let name = bus.name("app:x", &[], &[]);
+    let sessions = [(); 3].map(|()| bus.arrive(&name, LIMITS));
+    // After two thousand million programs, the numbers begin again.
+    bus.owners().count_sessions_from(PeerId(u32::MAX - 1));
+    let later = [(); 3].map(|()| bus.arrive(&name, LIMITS));
+    let mut numbers: Vec<_> = sessions.iter().chain(&later).map(|session| session.id()).collect();
+    assert!(numbers.iter().all(|number| *number >= PeerId::FIRST_SESSION));
+    numbers.sort();
+    numbers.dedup();
+    assert_eq!(numbers.len(), 6);
+    assert!(
+        sessions.iter().chain(&later).all(|session| bus.peer(session.id()).unwrap().id() == session.id())
+    );
+}
+
 /// The first of these queues, each with room for everything.
 pub(super) fn queue(bus: &TestBus, names: &[&str]) -> Arc<SharedQueue> {
     let settings = QueueSettings {
