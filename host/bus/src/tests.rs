@@ -9,6 +9,7 @@ mod events;
 mod handover;
 mod hostile_patterns;
 mod inbox;
+mod keepers;
 mod lanes;
 mod model;
 mod outside;
