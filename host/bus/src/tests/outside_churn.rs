@@ -26,12 +26,7 @@ struct World {
 async fn of_ten_thousand_programs_that_came_and_left_nothing_is_left() {
     let bus = TestBus::new();
     let queue = super::outside::queue(&bus, &["q"]);
-    let access = Access {
-        puts: vec![queue.name().clone()],
-        takes: vec![queue.name().clone()],
-        ..any_topic(&CONTRACTS, &["a@1", "x0@1", "x1@1", "x2@1"])
-    };
-    let name = bus.add_name(&"app:x".parse().unwrap(), LIMITS, access).unwrap();
+    let name = configure(&bus, &CONTRACTS);
     let extension = bus.ready("a", &["a@1"], &CONTRACTS);
     let before = bus.owners().census();
     let (is_over, heard) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -63,7 +58,21 @@ async fn of_ten_thousand_programs_that_came_and_left_nothing_is_left() {
     assert_eq!(left.iter().filter(|session| session.strong_count() > 0).count(), 0);
 }
 
-/// An extension that answers, calls, publishes and takes jobs until all programs have left.
+/// Programs may serve these contracts, and may subscribe if they may serve all.
+fn configure(bus: &TestBus, contracts: &[&str]) -> Arc<Peer> {
+    let mut access = Access {
+        puts: vec!["q".parse().unwrap()],
+        takes: vec!["q".parse().unwrap()],
+        ..any_topic(contracts, &["a@1", "x0@1", "x1@1", "x2@1"])
+    };
+    if contracts.len() < CONTRACTS.len() {
+        access.subscribes.clear();
+    }
+    bus.add_name(&"app:x".parse().unwrap(), LIMITS, access).unwrap()
+}
+
+/// An extension that answers, calls, publishes and takes jobs until all programs have left. Their grants change
+/// meanwhile.
 async fn put_under_load(world: Arc<World>, extension: Arc<Peer>) {
     let (bus, mut calls) = (&world.bus, Vec::new());
     for round in 0_usize.. {
@@ -77,8 +86,11 @@ async fn put_under_load(world: Arc<World>, extension: Arc<Peer>) {
                 _ => break,
             }
         }
-        if is_over {
-            break;
+        match round % 64 {
+            _ if is_over => break,
+            31 => drop(configure(bus, &CONTRACTS[..2])),
+            63 => drop(configure(bus, &CONTRACTS)),
+            _ => {}
         }
         if let Ok(call) = bus.call(&extension, CONTRACTS[round % 3], "") {
             calls.push(call);
@@ -90,6 +102,7 @@ async fn put_under_load(world: Arc<World>, extension: Arc<Peer>) {
         }
         tokio::task::yield_now().await;
     }
+    configure(bus, &CONTRACTS);
     for call in calls {
         let outcome = call.answer().now_or_never().expect("all receivers have left");
         world.heard.fetch_add(usize::from(outcome.is_ok()), Ordering::Relaxed);
@@ -146,8 +159,8 @@ impl Program {
     fn act(&mut self, world: &World, what: usize, which: usize) {
         let (bus, session) = (&world.bus, &self.session);
         match what {
-            0 => drop(bus.subscribe(session, session.inbox(), ["t.>", "t.*", "t.1"][which]).unwrap()),
-            // Another program may serve it.
+            // They may be granted or not, and another program may serve that contract.
+            0 => drop(bus.subscribe(session, session.inbox(), ["t.>", "t.*", "t.1"][which])),
             1 => drop(bus.bus.serve(session, CONTRACTS[which], &["do".to_owned()])),
             2 => self.calls.extend(bus.call(session, ["a@1", "a@1", "x0@1"][which], "")),
             3 => match session.take() {
