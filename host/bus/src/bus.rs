@@ -105,3 +105,14 @@ impl Bus {
         Instant::now()
     }
 }
+
+#[cfg(test)]
+impl Bus {
+    pub(crate) fn owners(&self) -> &Owners {
+        &self.owners
+    }
+
+    pub(crate) fn subscriptions(&self) -> &Subscriptions {
+        &self.subscriptions
+    }
+}

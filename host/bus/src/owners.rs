@@ -193,8 +193,9 @@ impl Owners {
 
     /// A program leaves: what it owned belongs to its name again.
     pub(crate) fn leave(&self, session: &Peer) {
-        let mut table = self.write();
+        // It serves nothing from here on. That wakes senders, which may use the table.
         session.set_phase(Phase::Down);
+        let mut table = self.write();
         let Some(name) = table.get(session.sender()).cloned() else { return };
         for owner in table.owners.values_mut().filter(|owner| owner.id() == session.id()) {
             *owner = name.clone();
@@ -206,6 +207,11 @@ impl Owners {
     /// The programs under this name.
     pub(crate) fn sessions(&self, name: &Peer) -> Vec<Arc<Peer>> {
         self.read().sessions.values().filter(|session| session.sender() == name.id()).cloned().collect()
+    }
+
+    /// Whether requests of this contract go to this peer.
+    pub(crate) fn is_provider(&self, contract: &ContractName, peer: &Peer) -> bool {
+        self.find(contract, None).is_ok_and(|(owner, _)| owner.id() == peer.owner())
     }
 
     /// Whether a peer that is ready owns this contract.
@@ -275,5 +281,20 @@ impl Owners {
     /// Call it with the table locked, so that a look-up never pairs old owners with the new version.
     fn changed(&self) {
         self.version.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+impl Owners {
+    /// How many programs are there, and the owner of each contract.
+    pub(crate) fn census(&self) -> (usize, HashMap<ContractName, PeerId>) {
+        let table = self.read();
+        let owners = table.owners.iter().map(|(contract, owner)| (contract.clone(), owner.id()));
+        (table.sessions.len(), owners.collect())
+    }
+
+    /// The next program gets the number after this one.
+    pub(crate) fn count_sessions_from(&self, last: PeerId) {
+        self.write().last_session = last;
     }
 }

@@ -109,3 +109,12 @@ impl SubscriptionTable {
         ended
     }
 }
+
+#[cfg(test)]
+impl Subscriptions {
+    /// Whether nothing is left of any subscription.
+    pub(crate) fn is_empty(&self) -> bool {
+        let table = self.read();
+        table.by_peer.is_empty() && table.index.is_empty()
+    }
+}

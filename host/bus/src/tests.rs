@@ -9,8 +9,15 @@ mod events;
 mod handover;
 mod hostile_patterns;
 mod inbox;
+mod keepers;
 mod lanes;
 mod model;
+mod outside;
+mod outside_churn;
+mod outside_circles;
+mod outside_events;
+mod outside_grants;
+mod outside_races;
 mod policies;
 mod policy_changes;
 mod producers;
@@ -19,6 +26,7 @@ mod requests;
 mod retained;
 mod routing;
 mod shedding;
+mod stored;
 mod stress;
 mod takers;
 mod versions;
@@ -69,15 +77,21 @@ impl TestBus {
     }
 
     fn add_with(&self, id: &str, limits: PeerLimits, fulfills: &[&str], calls: &[&str]) -> Arc<Peer> {
-        let contracts = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect();
-        let access = Access {
-            fulfills: contracts(fulfills),
-            calls: contracts(calls).into_iter().map(Into::into).collect(),
-            publishes: vec![">".parse().unwrap()],
-            subscribes: vec![(">".parse().unwrap(), LaneSettings::default())],
-            ..Access::default()
-        };
-        self.bus.add_peer(&id.parse().unwrap(), limits, access, None)
+        self.bus.add_peer(&id.parse().unwrap(), limits, any_topic(fulfills, calls), None)
+    }
+
+    /// A name of programs, with the same grants as a peer from [`add`](Self::add).
+    fn name(&self, name: &str, fulfills: &[&str], calls: &[&str]) -> Arc<Peer> {
+        self.bus.add_name(&name.parse().unwrap(), LIMITS, any_topic(fulfills, calls)).unwrap()
+    }
+
+    /// A program that serves the operation `do` of these contracts.
+    fn arrive_with(&self, name: &Peer, limits: PeerLimits, contracts: &[&str]) -> Arc<Peer> {
+        let session = self.bus.arrive(name, limits);
+        for contract in contracts {
+            self.bus.serve(&session, contract, &["do".to_owned()]).unwrap();
+        }
+        session
     }
 
     /// A peer that serves the operation `do` of its contracts.
@@ -148,6 +162,17 @@ impl Drop for TestBus {
         if !thread::panicking() {
             assert_eq!(self.bus.waiters(), 0, "somebody still waits");
         }
+    }
+}
+
+/// Grants of these contracts, and of every topic.
+fn any_topic(fulfills: &[&str], calls: &[&str]) -> Access {
+    Access {
+        fulfills: fulfills.iter().map(|name| name.parse().unwrap()).collect(),
+        calls: calls.iter().map(|name| name.parse().unwrap()).collect(),
+        publishes: vec![">".parse().unwrap()],
+        subscribes: vec![(">".parse().unwrap(), LaneSettings::default())],
+        ..Access::default()
     }
 }
 

@@ -58,6 +58,8 @@ impl Offering {
 
 impl Drop for Offering {
     fn drop(&mut self) {
+        // First, so that it waits for room no more and cannot get in once it is given up.
+        self.putting = None;
         if self.fate.give_up() {
             self.queue.forget_given_up();
         }
@@ -132,7 +134,7 @@ impl Bus {
     }
 
     /// Puts a job as [`put`](Self::put), and tells when a reader has finished it. The job waits for room without a
-    /// deadline.
+    /// deadline. If the queue has a provider that keeps its jobs, only that one may.
     pub fn offer(
         self: &Arc<Self>,
         sender: &Arc<Peer>,
@@ -154,12 +156,18 @@ impl Bus {
     ) -> Result<Putting, Error> {
         sender.may_put(queue.name())?;
         sender.check_size(&payload)?;
-        let id = self.next_message_id();
+        let (id, waits_until_done) = (self.next_message_id(), fate.is_some());
         let (from, at) = (sender.sender(), Self::now());
         let job = QueuedJob { id, sender: from, at, payload, deliveries: 0, died_in: None, fate };
-        let room = match queue.put(job, |store| sender.serves().contains(store))? {
+        let room = match queue.put(job, |store| self.owners.is_provider(store, sender))? {
             Placed::Waiting(room) => Some(room),
             Placed::In => None,
+            Placed::Stored(store, _) if waits_until_done => {
+                return Err(Error::Invalid(format!(
+                    "the jobs of queue `{}` are kept by the provider of `{store}`: only that can wait until one is done",
+                    queue.name()
+                )));
+            }
             Placed::Stored(store, payload) => {
                 let mut target = self.open_granted(store, parsed(queue.name().as_str())?, None, false)?;
                 let term = self.term(&target, timeout, parent);

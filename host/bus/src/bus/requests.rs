@@ -31,7 +31,7 @@ pub struct Target {
     /// The operation's number, and the receiver's instance for which it holds.
     number: u32,
     reader: ReaderId,
-    /// The version of the owners in which the receiver was found.
+    /// The version of the owners in which the receiver was found, or one before.
     owners: u64,
 }
 
@@ -117,8 +117,10 @@ impl Bus {
     ) -> Result<Target, Error> {
         let contract: ContractName = parsed(contract)?;
         let name: OperationName = parsed(operation)?;
+        // Grants that change from here on come with another version.
+        let owners = self.owners.version();
         caller.may_call(&contract, &name)?;
-        self.open_granted(contract, name, provider, true)
+        Ok(Target { owners, ..self.open_granted(contract, name, provider, true)? })
     }
 
     /// [`open`](Self::open), for a caller that may call it.
@@ -213,13 +215,15 @@ impl Bus {
 
     /// Finds the receiver again if owners or grants have changed since.
     fn follow(&self, caller: &Peer, target: &mut Target) -> Result<(), Error> {
-        if target.owners != self.owners.version() {
+        // Grants and owners that change from here on come with another version.
+        let owners = self.owners.version();
+        if target.owners != owners {
             if target.by_grant {
                 caller.may_call(&target.route.operation.contract, &target.route.operation.name)?;
             }
             let provider = target.is_named.then(|| target.route.receiver.name());
             let operation = target.route.operation.clone();
-            let (receiver, owners) = self.route(&operation.contract, provider)?;
+            let (receiver, _) = self.route(&operation.contract, provider)?;
             // Each peer has its own numbers.
             target.reader = ReaderId::NOBODY;
             (target.route, target.owners) = (Arc::new(Route { operation, receiver }), owners);
@@ -296,7 +300,7 @@ impl Bus {
         is_to_wait: bool,
     ) -> Result<Parked, (Request, Error)> {
         let wait = || self.wait_for_answer(caller, receiver);
-        let waits = match is_to_wait.then(wait).transpose() {
+        let waits = match (is_to_wait && caller.stands_still()).then(wait).transpose() {
             Ok(waits) => waits,
             Err(circle) => return Err((request, circle)),
         };

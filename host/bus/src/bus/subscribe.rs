@@ -26,6 +26,8 @@ impl Bus {
         delivery: Option<LaneSettings>,
     ) -> Result<Arc<Subscription>, Error> {
         let pattern: TopicPattern = parsed(pattern)?;
+        // Grants that change from here on end what they do not cover once the table is free.
+        let mut table = self.subscriptions.write();
         let granted = peer.may_subscribe(&pattern)?;
         if peer.is_predecessor()
             && let Some(current) = self.peer(peer.id())
@@ -34,7 +36,6 @@ impl Bus {
             current.may_subscribe(&pattern)?;
         }
         let delivery = delivery.unwrap_or(granted);
-        let mut table = self.subscriptions.write();
         if peer.has_left() {
             return Err(Error::PeerGone);
         }

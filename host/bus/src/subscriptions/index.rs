@@ -40,6 +40,11 @@ impl Index {
         self.root.remove(&subscription.pattern, subscription.number, 0);
     }
 
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.root.is_empty()
+    }
+
     /// Every matching subscription, and the number of nodes visited.
     pub(super) fn matching(&self, topic: &Topic) -> (Vec<Arc<Subscription>>, u32) {
         let (mut found, mut visited) = (Vec::new(), 0);

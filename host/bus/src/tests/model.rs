@@ -5,7 +5,7 @@ mod reference;
 use futures_util::FutureExt;
 use proptest::prelude::*;
 
-use self::reference::{Found, Life, Model, Modelled};
+use self::reference::{Found, Life, Model, ModelPeer, Modelled};
 use super::*;
 
 const PEERS: usize = 3;
@@ -44,11 +44,15 @@ fn op() -> impl Strategy<Value = Op> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
+    /// Each of the peers is an extension, or a name of programs.
     #[test]
-    fn every_request_ends_once_and_as_the_model_says(ops in prop::collection::vec(op(), 1..150)) {
+    fn every_request_ends_once_and_as_the_model_says(
+        outside in any::<[bool; PEERS]>(),
+        ops in prop::collection::vec(op(), 1..150),
+    ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(async {
-            let mut world = World::new();
+            let mut world = World::new(outside);
             for op in ops {
                 world.apply(op).await;
                 assert_eq!(world.bus.waiters(), world.model.live());
@@ -61,6 +65,9 @@ proptest! {
 /// The bus beside its model.
 struct World {
     bus: TestBus,
+    /// Extensions, and the names of programs.
+    owners: Vec<Arc<Peer>>,
+    /// Extensions, and the programs that came last under their names.
     peers: Vec<Arc<Peer>>,
     model: Model,
     /// The real side of each request of the model.
@@ -74,16 +81,18 @@ enum Real {
 }
 
 impl World {
-    fn new() -> Self {
+    fn new(outside: [bool; PEERS]) -> Self {
         let bus = TestBus::new();
         let contracts: Vec<_> = (0..PEERS).map(contract).collect();
         let calls: Vec<&str> = contracts.iter().map(String::as_str).collect();
-        let messages = u32::try_from(ROOM).unwrap();
-        let limits = PeerLimits { inbox: InboxLimits { messages, bytes: 1 << 20 }, ..LIMITS };
-        let add = |index| bus.add_with(&name(index), limits, &[calls[index]], &calls);
-        let peers = (0..PEERS).map(add).collect();
+        let model = Model { peers: outside.map(ModelPeer::new), ..Model::default() };
+        let add = |index: usize| match outside[index] {
+            true => bus.name(&model.name(index), &[calls[index]], &calls),
+            false => bus.add_with(&model.name(index), limits(), &[calls[index]], &calls),
+        };
+        let owners: Vec<_> = (0..PEERS).map(add).collect();
         let in_hand = (0..PEERS).map(|_| Vec::new()).collect();
-        Self { bus, peers, model: Model::default(), waiting: Vec::new(), in_hand }
+        Self { bus, peers: owners.clone(), owners, model, waiting: Vec::new(), in_hand }
     }
 
     async fn apply(&mut self, op: Op) {
@@ -97,6 +106,8 @@ impl World {
                 self.model.advance(ms);
                 tokio::time::advance(Duration::from_millis(ms)).await;
             }
+            // A program that is to end is ended.
+            Op::Stop(peer) if self.model.peers[peer].is_outside => {}
             Op::Stop(peer) if self.model.peers[peer].life == Life::Up => {
                 self.model.peers[peer].life = Life::Draining;
                 self.peers[peer].set_phase(Phase::Draining);
@@ -170,7 +181,9 @@ impl World {
                 Found::Reply(number)
             }
             Taken::Message(Incoming::Request(request)) => {
-                let number = std::str::from_utf8(&request.payload).unwrap().parse().unwrap();
+                let number: usize = std::str::from_utf8(&request.payload).unwrap().parse().unwrap();
+                let from = self.model.requests[number].from;
+                assert_eq!(request.responder.sender(), self.owners[from].id());
                 self.in_hand[peer].push((number, request));
                 Found::Request(number)
             }
@@ -191,20 +204,31 @@ impl World {
         }
     }
 
-    /// The instance dies; one asked to stop is not expected back.
+    /// The instance dies; one asked to stop is not expected back. A program leaves.
     fn end(&mut self, peer: usize) {
+        let is_outside = self.model.peers[peer].is_outside;
         for (number, request) in std::mem::take(&mut self.in_hand[peer]) {
-            request.responder.give(Err(Error::Trapped));
-            self.model.end(number, Some(Err(Error::Trapped)));
+            let outcome = Err(if is_outside { Error::PeerGone } else { Error::Trapped });
+            match is_outside {
+                true => drop(request),
+                false => drop(request.responder.give(outcome.clone())),
+            }
+            self.model.end(number, Some(outcome));
         }
         self.model.peers[peer].in_hand.clear();
         let own = (0..self.waiting.len()).filter(|&number| self.model.requests[number].from == peer);
         for number in own.collect::<Vec<_>>() {
             self.give_up(number);
         }
-        self.peers[peer].set_phase(Phase::Down);
-        if std::mem::take(&mut self.model.peers[peer].life) == Life::Draining {
+        let is_last = std::mem::take(&mut self.model.peers[peer].life) == Life::Draining;
+        match is_outside {
+            true => self.bus.leave(&self.peers[peer]),
+            false => self.peers[peer].set_phase(Phase::Down),
+        }
+        if is_last {
             self.peers[peer].inbox().clear(Seat::FIRST);
+        }
+        if is_last || is_outside {
             for number in std::mem::take(&mut self.model.peers[peer].waiting) {
                 self.model.end(number, Some(Err(Error::PeerGone)));
             }
@@ -212,7 +236,11 @@ impl World {
     }
 
     fn start(&mut self, peer: usize) {
-        start(&self.peers[peer], &[&contract(peer)]);
+        let contract = contract(peer);
+        match self.model.peers[peer].is_outside {
+            true => self.peers[peer] = self.bus.arrive_with(&self.owners[peer], limits(), &[&contract]),
+            false => start(&self.peers[peer], &[&contract]),
+        }
         let model = &mut self.model.peers[peer];
         (model.life, model.told, model.expected) = (Life::Up, false, 0);
         model.replies.clear();
@@ -244,8 +272,9 @@ impl Real {
     }
 }
 
-fn name(index: usize) -> String {
-    format!("p{index}")
+fn limits() -> PeerLimits {
+    let messages = u32::try_from(ROOM).unwrap();
+    PeerLimits { inbox: InboxLimits { messages, bytes: 1 << 20 }, ..LIMITS }
 }
 
 fn contract(index: usize) -> String {

@@ -25,6 +25,8 @@ pub(super) struct Modelled {
 
 #[derive(Default)]
 pub(super) struct ModelPeer {
+    /// A name of programs. Nothing that waits for one program waits for the next.
+    pub(super) is_outside: bool,
     pub(super) life: Life,
     pub(super) told: bool,
     /// Waiting requests, by number.
@@ -51,7 +53,18 @@ pub(super) enum Found {
     Request(usize),
 }
 
+impl ModelPeer {
+    pub(super) fn new(is_outside: bool) -> Self {
+        Self { is_outside, ..Self::default() }
+    }
+}
+
 impl Model {
+    pub(super) fn name(&self, index: usize) -> String {
+        let kind = if self.peers[index].is_outside { "sidecar:" } else { "" };
+        format!("{kind}p{index}")
+    }
+
     pub(super) fn live(&self) -> usize {
         self.requests.iter().filter(|request| !request.ended).count()
     }
@@ -108,9 +121,12 @@ impl Model {
     }
 
     pub(super) fn refusal(&self, from: usize, to: usize, slot: bool) -> Option<Error> {
-        let name = name(to);
+        let name = self.name(to);
         match self.peers[to].life {
             _ if from == to && !slot => Some(Error::Invalid(format!("`{name}` sends a request to itself"))),
+            Life::Down if self.peers[to].is_outside => {
+                Some(Error::NoProvider(format!("`{name}` is not connected")))
+            }
             Life::Down => Some(Error::NoProvider(format!("`{name}` is not running"))),
             Life::Draining => Some(Error::NoProvider(format!("`{name}` is stopping"))),
             Life::Up if self.peers[to].waiting.len() >= ROOM => Some(Error::Overloaded(name)),
