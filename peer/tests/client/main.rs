@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "what fails here fails the test")]
 
 mod blocking;
+mod examples;
 mod fake;
 mod messages;
 mod sessions;
