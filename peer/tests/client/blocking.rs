@@ -86,6 +86,33 @@ fn many_threads_share_a_session_until_main_ends_it() {
 }
 
 #[test]
+fn threads_that_call_at_once_get_their_own_answers() {
+    let (path, main) = with_main(|mut main| async move {
+        while let Some(frame) = main.read().await {
+            if let FromPeer::Call { id, payload, .. } = FromPeer::decode(&frame).unwrap() {
+                main.answer(id, payload).await;
+            }
+        }
+    });
+    let peer = Peer::connect(path, options()).unwrap();
+    let threads = [0_u8, 1, 2, 3].map(|thread| {
+        let peer = peer.clone();
+        thread::spawn(move || {
+            for number in 0..250_u8 {
+                // From a few bytes to more than a read brings at once.
+                let payload = vec![thread ^ number; 1 + usize::from(number) * 240];
+                assert_eq!(peer.call("a@1", "b", payload.clone()).unwrap(), payload);
+            }
+        })
+    });
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    drop(peer);
+    main.join().unwrap();
+}
+
+#[test]
 fn a_socket_that_is_not_there_is_an_error() {
     let error = Peer::connect("/nonexistent/peers.sock", options()).unwrap_err();
     assert!(matches!(error, ConnectError::Io(_)), "{error}");
