@@ -283,3 +283,39 @@ fn the_names_of_frames_are_those_of_the_specification() {
     let names = [FromPeer::Cancel { id: 1 }.name(), FromMain::GivenUp { request: 1 }.name()];
     assert_eq!(names, ["CANCEL", "GIVEN_UP"]);
 }
+
+/// The frames of the example in the specification: from the peer or not, name, bytes.
+fn example() -> Vec<(bool, String, BytesMut)> {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/peer-protocol.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let block = page.split_once("```text\n").unwrap().1.split_once("```").unwrap().0;
+    let mut frames = Vec::new();
+    for line in block.lines() {
+        if let Some((side, name)) = line.split_once(' ').filter(|(side, _)| matches!(*side, ">" | "<")) {
+            frames.push((side == ">", name.to_owned(), BytesMut::new()));
+        } else {
+            let bytes = line.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap());
+            frames.last_mut().unwrap().2.extend(bytes);
+        }
+    }
+    frames
+}
+
+#[test]
+fn the_example_in_the_specification_is_what_both_sides_write() {
+    let frames = example();
+    assert_eq!(frames.len(), 8);
+    for (is_peers, name, bytes) in frames {
+        let (frame, mut again) = (cut(bytes.clone()), BytesMut::new());
+        let found = if is_peers {
+            let decoded = FromPeer::decode(&frame).unwrap();
+            decoded.encode(&mut again);
+            decoded.name()
+        } else {
+            let decoded = FromMain::decode(&frame).unwrap();
+            decoded.encode(&mut again);
+            decoded.name()
+        };
+        assert_eq!((found, again), (name.as_str(), bytes));
+    }
+}

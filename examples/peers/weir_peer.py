@@ -1,0 +1,288 @@
+"""A client of Weir's peer protocol, version 1: docs/peer-protocol.md. Python 3.11, standard library only.
+
+    peer = Peer("/run/weir/peers.sock", "app:player")
+    volume = peer.call("settings@1", "get", b'{"key":"volume"}')
+
+One thread reads, and every method may be called from any thread. A session that ends stays ended: everything that waits
+raises Ended, and nothing is sent again.
+"""
+
+import queue
+import socket
+import struct
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+HELLO = 0x01
+CALL, CANCEL, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, PUT, TAKE, DONE, RETURN, SERVE, REPLY, FAIL, CREDIT = range(0x10, 0x1D)
+WELCOME, CLOSE, ANSWER, ERROR, REQUEST, GIVEN_UP, EVENT, JOB, DROPPED = 0x81, 0x82, 0x90, 0x91, *range(0xA0, 0xA5)
+
+
+class WeirError(Exception):
+    """Why a message failed. `case` as in wit/iec.wit; `code`, if the provider itself failed, is its own word."""
+
+    def __init__(self, case, code="", text="", a=0, b=0):
+        super().__init__(f"{code or case}: {text}" if text else code or case)
+        self.case, self.code, self.text, self.a, self.b = case, code or case, text, a, b
+
+
+class Ended(WeirError):
+    """The session has ended. `code` is Main's reason, or `broken`."""
+
+
+class Failure(Exception):
+    """For handlers: answers the request with this error."""
+
+    def __init__(self, code, text=""):
+        super().__init__(f"{code}: {text}")
+        self.code, self.text = code, text
+
+
+@dataclass
+class Request:
+    sender: str
+    operation: str
+    remaining_ms: int
+    payload: bytes
+
+
+@dataclass
+class Event:
+    sender: str
+    topic: str
+    sequence: int
+    lost: int
+    retained: bool
+    payload: bytes
+
+
+@dataclass
+class Job:
+    """A job in hand. `with peer.take(...) as job:` marks it done at the end, and gives it back after an exception."""
+
+    peer: "Peer"
+    number: int
+    message: int
+    deliveries: int
+    sender: str
+    payload: bytes
+
+    def done(self):
+        self.peer._send(DONE, struct.pack("<I", self.number))
+
+    def give_back(self):
+        self.peer._send(RETURN, struct.pack("<I", self.number))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, error, *_):
+        self.give_back() if error else self.done()
+
+
+class Fields:
+    """What has not been read of a frame's body."""
+
+    def __init__(self, body):
+        self.body, self.at = body, 0
+
+    def numbers(self, layout):
+        values = struct.unpack_from("<" + layout, self.body, self.at)
+        self.at += struct.calcsize("<" + layout)
+        return values
+
+    def text(self, layout="B"):
+        (length,) = self.numbers(layout)
+        self.at += length
+        return self.body[self.at - length : self.at].decode()
+
+    def rest(self):
+        return self.body[self.at :]
+
+
+def text8(text):
+    encoded = text.encode()
+    return struct.pack("<B", len(encoded)) + encoded
+
+
+def text16(text):
+    encoded = text.encode()
+    return struct.pack("<H", len(encoded)) + encoded
+
+
+class Peer:
+    """A session. `requests` handlers run at once; `events` may wait to be read."""
+
+    def __init__(self, path, name, token="", requests=8, events=64):
+        self.ended, self.requests, self.events = None, requests, events
+        self._lock, self._send_lock, self._pending, self._last_id = threading.Lock(), threading.Lock(), {}, 0
+        self._subscriptions, self._handlers, self._jobs, self._read_events = {}, {}, {}, 0
+        self._workers = ThreadPoolExecutor(max(requests, 1), thread_name_prefix="weir-handler")
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.connect(path)
+        self._stream = self._socket.makefile("rb")
+        self._send(HELLO, b"WEIR" + struct.pack("<HHII", 1, 1, requests, events) + text8(name) + text8(token))
+        kind, fields = self._read_frame(512)
+        if kind != WELCOME:
+            self._socket.close()
+            raise Ended("peer-gone", *((fields.text(), fields.text("H")) if kind == CLOSE else ("protocol",)))
+        _, self.session, self.message_size, self.in_flight, _ = fields.numbers("HQIII")
+        threading.Thread(target=self._read, name="weir-reader", daemon=True).start()
+
+    def call(self, contract, operation, payload=b"", timeout_ms=0, provider=""):
+        names = text8(contract) + text8(operation) + text8(provider)
+        return self._ask(CALL, struct.pack("<I", timeout_ms) + names, payload).result()
+
+    def publish(self, topic, payload=b"", to=""):
+        """Returns how many subscriptions have the event, how many lost one for it, and how many refused it."""
+        answer = self._ask(PUBLISH, struct.pack("<I", 0) + text8(to) + text16(topic), payload).result()
+        return struct.unpack("<III", answer)
+
+    def subscribe(self, pattern):
+        """An iterator over events, until the session ends or the operator takes the grant back."""
+        events = queue.SimpleQueue()
+        # On the reader's thread, since the first events may follow at once. A subscription is the bytes of its number.
+        opened = lambda number: self._subscriptions.update({number: events})
+        number = self._ask(SUBSCRIBE, text16(pattern), on_answer=opened).result()
+        return self._iterate(number, events)
+
+    def _iterate(self, number, events):
+        try:
+            while (event := events.get()) is not None:
+                self._renew_credit()
+                yield event
+        finally:
+            if self._subscriptions.pop(number, None) and not self.ended:
+                self._send(UNSUBSCRIBE, struct.pack("<I", 0) + number)
+
+    def put(self, name, payload, until_done=False, timeout_ms=0):
+        return self.put_later(name, payload, until_done, timeout_ms).result()
+
+    def put_later(self, name, payload, until_done=False, timeout_ms=0):
+        """As `put`, and returns a Future at once."""
+        return self._ask(PUT, struct.pack("<IB", timeout_ms, until_done) + text8(name), payload)
+
+    def take(self, name):
+        jobs = self._jobs.setdefault(name, queue.SimpleQueue())
+        self._ask(TAKE, struct.pack("<I", 1) + text8(name)).result()
+        job = jobs.get()
+        if job is None:
+            jobs.put(None)  # For the next thread.
+            raise self.ended
+        return job
+
+    def serve(self, contract, handlers):
+        """`handlers`: functions by operation, from a Request to bytes. They run on threads of their own."""
+        names = b"".join(map(text8, handlers))
+        self._handlers[contract] = handlers
+        self._ask(SERVE, text8(contract) + struct.pack("<H", len(handlers)) + names).result()
+
+    def close(self):
+        self._socket.shutdown(socket.SHUT_RDWR)
+
+    def wait(self):
+        """Waits for the end of the session, and returns why it ended."""
+        with self._lock:
+            ended = self._pending.setdefault(0, Future()) if not self.ended else None
+        return ended.exception() if ended else self.ended
+
+    def _ask(self, kind, head, payload=b"", on_answer=None):
+        future = Future()
+        future.on_answer = on_answer
+        with self._lock:
+            if self.ended:
+                raise self.ended
+            self._last_id = self._last_id % 0xFFFFFFFF + 1
+            self._pending[self._last_id] = future
+            number = struct.pack("<I", self._last_id)
+        self._send(kind, number + head + payload)
+        return future
+
+    def _send(self, kind, body):
+        frame = struct.pack("<IB", len(body) + 1, kind) + body
+        with self._send_lock:
+            try:
+                self._socket.sendall(frame)
+            except OSError:
+                pass  # The reader finds out why, and wakes everything that waits.
+
+    def _read_frame(self, most):
+        head = self._stream.read(5)
+        if len(head) < 5:
+            raise EOFError("Main closed the connection")
+        length, kind = struct.unpack("<IB", head)
+        if not 1 <= length <= most:
+            raise ValueError(f"a frame of {length} bytes")
+        return kind, Fields(self._stream.read(length - 1))
+
+    def _read(self):
+        ended = Ended("peer-gone", "broken")
+        try:
+            while True:
+                kind, fields = self._read_frame(max(self.message_size, 65536) + 1024)
+                if kind == CLOSE:
+                    ended = Ended("peer-gone", fields.text(), fields.text("H"))
+                    break
+                self._accept(kind, fields)
+        except Exception as error:  # Main has gone, or broke the protocol.
+            ended = Ended("peer-gone", "broken", str(error))
+        with self._lock:
+            self.ended, pending = ended, list(self._pending.values())
+        for future in pending:
+            future.set_exception(ended)
+        for waiting in [*self._subscriptions.values(), *self._jobs.values()]:
+            waiting.put(None)
+        self._workers.shutdown(wait=False, cancel_futures=True)
+        self._socket.close()
+
+    def _accept(self, kind, fields):
+        if kind in (ANSWER, ERROR):
+            (number,) = fields.numbers("I")
+            with self._lock:
+                future = self._pending.pop(number, None) or Future()
+            if kind == ERROR:
+                case, code, (a, b) = fields.text(), fields.text(), fields.numbers("QQ")
+                future.set_exception(WeirError(case, code, fields.text("H"), a, b))
+            else:
+                getattr(future, "on_answer", None) and future.on_answer(fields.rest())
+                future.set_result(fields.rest())
+        elif kind == REQUEST:
+            number, remaining, _ = fields.numbers("IIQ")
+            sender, contract, operation = fields.text(), fields.text(), fields.text()
+            request = Request(sender, operation, remaining, fields.rest())
+            self._workers.submit(self._handle, number, contract, request)
+        elif kind == EVENT:
+            number, sequence, lost, retained = fields.numbers("4sQQB")
+            event = Event(fields.text(), fields.text("H"), sequence, lost, bool(retained), fields.rest())
+            events = self._subscriptions.get(number)
+            # The reader itself never waits for Main to read.
+            events.put(event) if events else self._workers.submit(self._renew_credit)
+        elif kind == JOB:
+            number, message, deliveries = fields.numbers("IQI")
+            sender, name = fields.text(), fields.text()
+            self._jobs[name].put(Job(self, number, message, deliveries, sender, fields.rest()))
+        elif kind == DROPPED:
+            events = self._subscriptions.pop(fields.rest(), None)
+            events and events.put(None)
+        elif kind != GIVEN_UP:
+            raise ValueError(f"a frame of the unknown kind {kind:#x}")
+
+    def _renew_credit(self):
+        with self._lock:
+            self._read_events += 1
+            read = self._read_events if self._read_events * 2 >= self.events else 0
+            self._read_events -= read
+        if read:
+            self._send(CREDIT, struct.pack("<I", read))
+
+    def _handle(self, number, contract, request):
+        head = struct.pack("<I", number)
+        try:
+            answer = self._handlers[contract][request.operation](request)
+            if len(answer) > self.message_size:
+                raise Failure("too-large", f"{len(answer)} bytes")
+            self._send(REPLY, head + answer)
+        except Exception as error:
+            failure = error if isinstance(error, Failure) else Failure("failed", repr(error))
+            self._send(FAIL, head + text8(failure.code) + text16(failure.text[:1000]))

@@ -1,0 +1,106 @@
+//! From a path to a session: the hello and the welcome.
+
+use std::{io, path::Path, sync::Arc, time::Duration};
+
+use bytes::BytesMut;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::UnixStream,
+    time,
+};
+
+use crate::{
+    Options, Peer,
+    frame::{FrameError, FromMain, FromPeer, HELLO_MAX, Hello, READ_SIZE, VERSION, next_frame},
+    session::{Limits, Session},
+};
+
+/// Time for the welcome.
+const WELCOME_TIME: Duration = Duration::from_secs(10);
+
+/// Bytes of the longest token.
+const TOKEN_MAX: usize = 255;
+
+/// Why a session did not begin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The socket cannot be opened, read or written.
+    #[error("the socket of Main cannot be used")]
+    Io(#[from] io::Error),
+    /// Main refused the peer.
+    #[error("refused with `{code}`: {text}")]
+    Refused {
+        /// A code of [`frame::close`](crate::frame::close), such as `denied` or `busy`.
+        code: String,
+        /// For people.
+        text: String,
+    },
+    /// Main chose a version that the client does not speak.
+    #[error("Main speaks version {0} of the protocol, and the client version {VERSION}")]
+    Version(u16),
+    /// The other side of the socket does not speak the protocol.
+    #[error("the other side of the socket does not speak the protocol: {0}")]
+    Protocol(String),
+    /// No welcome came within 10 s.
+    #[error("Main did not answer in time")]
+    Timeout,
+    /// The token is longer than 255 bytes.
+    #[error("the token has over {TOKEN_MAX} bytes")]
+    Token,
+}
+
+impl From<FrameError> for ConnectError {
+    fn from(error: FrameError) -> Self {
+        Self::Protocol(error.to_string())
+    }
+}
+
+/// Connects, and starts the task that drives the session on the current runtime.
+pub(crate) async fn connect(path: &Path, options: &Options) -> Result<Peer, ConnectError> {
+    if options.token.as_ref().is_some_and(|token| token.len() > TOKEN_MAX) {
+        return Err(ConnectError::Token);
+    }
+    let shaken = time::timeout(WELCOME_TIME, shake(path, options)).await;
+    let (stream, buffer, limits) = shaken.map_err(|_| ConnectError::Timeout)??;
+    let session = Arc::new(Session::new(options, limits));
+    tokio::spawn(session.clone().run(stream, buffer));
+    Ok(Peer::new(session))
+}
+
+/// Sends the hello and reads the welcome. What came after it is in the buffer.
+async fn shake(path: &Path, options: &Options) -> Result<(UnixStream, BytesMut, Limits), ConnectError> {
+    let mut stream = UnixStream::connect(path).await?;
+    let mut buffer = BytesMut::with_capacity(READ_SIZE);
+    let hello = Hello {
+        oldest: VERSION,
+        newest: VERSION,
+        requests: options.requests,
+        events: options.events,
+        name: options.name.as_str(),
+        token: options.token.as_deref().filter(|token| !token.is_empty()),
+    };
+    FromPeer::Hello(hello).encode(&mut buffer);
+    // If Main has closed the connection already, its reason can still be read.
+    let written = stream.write_all(&buffer).await;
+    buffer.clear();
+    let frame = loop {
+        if let Some(frame) = next_frame(&mut buffer, HELLO_MAX)? {
+            break frame;
+        }
+        if stream.read_buf(&mut buffer).await? == 0 {
+            written?;
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+    };
+    match FromMain::decode(&frame)? {
+        FromMain::Welcome { version: VERSION, session, message_size, in_flight, subscriptions } => {
+            Ok((stream, buffer, Limits { session, message_size, in_flight, subscriptions }))
+        }
+        FromMain::Welcome { version, .. } => Err(ConnectError::Version(version)),
+        FromMain::Close { code, text } => {
+            Err(ConnectError::Refused { code: code.to_owned(), text: text.to_owned() })
+        }
+        other => Err(ConnectError::Protocol(format!("{} in place of a welcome", other.name()))),
+    }
+}

@@ -1,0 +1,189 @@
+//! Shared queues: each job goes to exactly one of the readers.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use weir_names::Error;
+
+use crate::{
+    frame::FromPeer,
+    peer::{milliseconds, wrong_payload},
+    session::{Handle, Pending, QueueState, WaitingJob},
+};
+
+/// A shared queue, to put jobs into and to take them from.
+pub struct Queue {
+    handle: Handle,
+    name: Arc<str>,
+    state: Arc<QueueState>,
+}
+
+impl Queue {
+    pub(crate) fn new(handle: Handle, name: &str) -> Self {
+        let state = handle.tables().open_queue(name);
+        Self { handle, name: name.into(), state }
+    }
+
+    /// Puts a job at the end of the queue, and gives Main's id of it. If the queue is full, the operator's policy decides.
+    ///
+    /// # Errors
+    /// A queue that is not granted, full or not there; a payload that is too large; or the end of the session.
+    pub async fn put(&self, payload: impl Into<Bytes>) -> Result<u64, Error> {
+        self.put_job(None, false, payload.into()).await
+    }
+
+    /// As [`put`](Self::put), and waits for room no longer than this.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub async fn put_within(&self, timeout: Duration, payload: impl Into<Bytes>) -> Result<u64, Error> {
+        self.put_job(Some(timeout), false, payload.into()).await
+    }
+
+    /// Puts a job, and waits until a reader has finished it. There is no time limit. If the future is dropped and the job
+    /// still waits in the queue, Main takes it out.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put), and a handler error with the code `dead` if the job was delivered too often.
+    pub async fn put_until_done(&self, payload: impl Into<Bytes>) -> Result<u64, Error> {
+        self.put_job(None, true, payload.into()).await
+    }
+
+    async fn put_job(
+        &self,
+        timeout: Option<Duration>,
+        until_done: bool,
+        payload: Bytes,
+    ) -> Result<u64, Error> {
+        let (queue, timeout_ms, size) = (&*self.name, milliseconds(timeout), payload.len());
+        let frame = |id| FromPeer::Put { id, timeout_ms, until_done, queue, payload };
+        let message = self.handle.ask(size, frame).await?;
+        message
+            .as_array()
+            .map(|message| u64::from_le_bytes(*message))
+            .ok_or_else(|| wrong_payload(&self.handle, "PUT"))
+    }
+
+    /// Takes the next job, and waits for it without a time limit. Several tasks may take at once, each for one job.
+    ///
+    /// If the future is dropped, a job that comes for it waits in this session for the next `take`. Such jobs go back when
+    /// all handles of the queue are dropped.
+    ///
+    /// # Errors
+    /// A queue that is not granted, too much under way, or the end of the session.
+    pub async fn take(&self) -> Result<Job, Error> {
+        let taker = Taker::new(&self.state);
+        if self.needs_credit() {
+            self.handle.outgoing.room().await?;
+            self.ask_for_job()?;
+        }
+        let job = self.state.jobs.next().await.unwrap_or(Err(Error::PeerGone));
+        drop(taker);
+        Ok(Job { handle: self.handle.clone(), waiting: job?, is_settled: false })
+    }
+
+    /// Whether fewer jobs wait or may come than takers wait.
+    fn needs_credit(&self) -> bool {
+        let counts = self.state.counts();
+        counts.credit + self.state.jobs.len() < counts.takers
+    }
+
+    fn ask_for_job(&self) -> Result<(), Error> {
+        let id = self.handle.register(Pending::Take(self.state.clone()))?;
+        self.handle.tables().add_jobs_credit();
+        self.state.counts().credit += 1;
+        self.handle.outgoing.push(&FromPeer::Take { id, jobs: 1, queue: &self.name });
+        Ok(())
+    }
+}
+
+impl Clone for Queue {
+    fn clone(&self) -> Self {
+        Self::new(self.handle.clone(), &self.name)
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        let jobs = self.handle.tables().close_queue(&self.name);
+        for job in jobs {
+            self.handle.outgoing.push(&FromPeer::Return { job: job.number });
+        }
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A `take` that waits.
+struct Taker<'q>(&'q QueueState);
+
+impl<'q> Taker<'q> {
+    fn new(queue: &'q QueueState) -> Self {
+        queue.counts().takers += 1;
+        Self(queue)
+    }
+}
+
+impl Drop for Taker<'_> {
+    fn drop(&mut self) {
+        self.0.counts().takers -= 1;
+    }
+}
+
+/// A job in hand. Dropped before [`done`](Self::done), it goes back to the queue.
+#[must_use = "dropped, it goes back to the queue"]
+pub struct Job {
+    handle: Handle,
+    waiting: WaitingJob,
+    is_settled: bool,
+}
+
+impl Job {
+    /// The bytes that were put.
+    #[must_use]
+    pub fn payload(&self) -> &Bytes {
+        &self.waiting.payload
+    }
+
+    /// The sender. It cannot be forged.
+    #[must_use]
+    pub fn sender(&self) -> &str {
+        &self.waiting.sender
+    }
+
+    /// Main's id of the job, the same at each delivery.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.waiting.message
+    }
+
+    /// Deliveries so far, this one included. Over 1, an earlier reader did not finish the job.
+    #[must_use]
+    pub fn deliveries(&self) -> u32 {
+        self.waiting.deliveries
+    }
+
+    /// Says that the job is done. If the session ends before Main has read that, another reader gets the job.
+    pub fn done(mut self) {
+        self.is_settled = true;
+        self.handle.outgoing.push(&FromPeer::Done { job: self.waiting.number });
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            self.handle.outgoing.push(&FromPeer::Return { job: self.waiting.number });
+        }
+    }
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job").field("id", &self.id()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,196 @@
+//! One session: what is under way, what waits, and how frames change both.
+//!
+//! The tables are plain values under one lock; [`Session::accept`] decides what a frame does to them, without I/O.
+
+mod accept;
+mod drive;
+mod mailbox;
+mod outgoing;
+mod tables;
+
+use std::{
+    ops::Deref,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use bytes::Bytes;
+use tokio::sync::{oneshot, watch};
+use weir_names::Error;
+
+use crate::{Ended, Options, frame::FromPeer};
+
+pub(crate) use self::{
+    accept::not_answered,
+    mailbox::Mailbox,
+    outgoing::Outgoing,
+    tables::{GivenUp, Pending, QueueState, Tables, WaitingJob, WaitingRequest},
+};
+
+/// What Main's welcome said.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) session: u64,
+    pub(crate) message_size: u32,
+    pub(crate) in_flight: u32,
+    pub(crate) subscriptions: u32,
+}
+
+/// One session, as its task and all its handles share it.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) limits: Limits,
+    pub(crate) outgoing: Outgoing,
+    /// Most requests in hand.
+    requests: usize,
+    /// Events that may be on their way or wait.
+    events: u32,
+    tables: Mutex<Tables>,
+    state: watch::Sender<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    ended: Option<Ended>,
+    /// Whether its task has ended, so that all is written.
+    is_over: bool,
+}
+
+impl Session {
+    pub(crate) fn new(options: &Options, limits: Limits) -> Self {
+        Self {
+            limits,
+            outgoing: Outgoing::default(),
+            requests: usize::try_from(options.requests).unwrap_or(usize::MAX),
+            events: options.events,
+            tables: Mutex::new(Tables::new(options.events)),
+            state: watch::Sender::default(),
+        }
+    }
+
+    /// Sends what `frame` makes of an id, and waits for its answer. If the future is dropped, Main is told.
+    pub(crate) async fn ask<'f>(
+        &self,
+        payload_size: usize,
+        frame: impl FnOnce(u32) -> FromPeer<'f>,
+    ) -> Result<Bytes, Error> {
+        self.check_size(payload_size)?;
+        self.outgoing.room().await?;
+        let (sender, receiver) = oneshot::channel();
+        let id = self.register(Pending::Answer(sender))?;
+        let mut guard = CancelGuard { session: self, id, is_armed: true };
+        self.outgoing.push(&frame(id));
+        let answer = receiver.await.unwrap_or(Err(Error::PeerGone));
+        guard.is_armed = false;
+        answer
+    }
+
+    /// Notes what waits for an answer, and gives its id.
+    pub(crate) fn register(&self, pending: Pending) -> Result<u32, Error> {
+        self.tables().register(pending, self.limits.in_flight)
+    }
+
+    pub(crate) fn check_size(&self, bytes: usize) -> Result<(), Error> {
+        let allowed = self.limits.message_size;
+        match u32::try_from(bytes) {
+            Ok(bytes) if bytes <= allowed => Ok(()),
+            _ => Err(Error::TooLarge { bytes: bytes as u64, allowed: allowed.into() }),
+        }
+    }
+
+    /// Counts events that are off the session's hands, and lets Main send as many more, half of all at a time.
+    pub(crate) fn renew_credit(&self, events: usize) {
+        if events == 0 {
+            return;
+        }
+        let events = u32::try_from(events).unwrap_or(u32::MAX);
+        if let Some(events) = self.tables().renew_credit(events, self.events) {
+            self.outgoing.push(&FromPeer::Credit { events });
+        }
+    }
+
+    pub(crate) fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the session, unless it has ended. All that waits is woken.
+    pub(crate) fn finish(&self, ended: Ended) {
+        let is_first = self.state.send_if_modified(|state| {
+            let is_first = state.ended.is_none();
+            state.ended.get_or_insert(ended);
+            is_first
+        });
+        if is_first {
+            self.outgoing.end();
+            let tables = self.tables().end();
+            tables.wake_all();
+        }
+    }
+
+    /// Waits for the end.
+    pub(crate) async fn ended(&self) -> Ended {
+        self.wait_for(|state| state.ended.clone()).await
+    }
+
+    /// Waits until the task has ended, and nothing is written any more.
+    pub(crate) async fn over(&self) -> Ended {
+        self.wait_for(|state| state.ended.clone().filter(|_| state.is_over)).await
+    }
+
+    pub(crate) fn why_ended(&self) -> Option<Ended> {
+        self.state.borrow().ended.clone()
+    }
+
+    async fn wait_for(&self, of: impl Fn(&State) -> Option<Ended>) -> Ended {
+        let mut changes = self.state.subscribe();
+        let state = changes.wait_for(|state| of(state).is_some()).await;
+        // The sender lives as long as the session.
+        state.ok().and_then(|state| of(&state)).unwrap_or(Ended::Left)
+    }
+}
+
+/// Gives a call up if its future is dropped.
+struct CancelGuard<'s> {
+    session: &'s Session,
+    id: u32,
+    is_armed: bool,
+}
+
+impl Drop for CancelGuard<'_> {
+    fn drop(&mut self) {
+        if self.is_armed && self.session.tables().forget(self.id) {
+            self.session.outgoing.push(&FromPeer::Cancel { id: self.id });
+        }
+    }
+}
+
+/// A share in a session. With the last one the session ends.
+#[derive(Clone, Debug)]
+pub(crate) struct Handle(Arc<Owner>);
+
+#[derive(Debug)]
+struct Owner(Arc<Session>);
+
+impl Handle {
+    pub(crate) fn new(session: Arc<Session>) -> Self {
+        Self(Arc::new(Owner(session)))
+    }
+
+    /// The session, without a share in it.
+    pub(crate) fn session(&self) -> Arc<Session> {
+        self.0.0.clone()
+    }
+}
+
+impl Deref for Handle {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.0.0
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.finish(Ended::Left);
+    }
+}

@@ -1,0 +1,101 @@
+//! What waits to be written, as bytes. Frames of many tasks become one write.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::BytesMut;
+use tokio::sync::Notify;
+use weir_names::Error;
+
+use crate::frame::FromPeer;
+
+/// Bytes that may wait before senders wait, too. Enough for a write to be worth its system call many times over.
+const FULL: usize = 256 * 1024;
+
+/// What waits to be written.
+#[derive(Debug, Default)]
+pub(crate) struct Outgoing {
+    state: Mutex<State>,
+    filled: Notify,
+    freed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    buffer: BytesMut,
+    has_ended: bool,
+}
+
+impl Outgoing {
+    /// Waits for room for a frame with a payload.
+    ///
+    /// # Errors
+    /// [`Error::PeerGone`] once the session has ended.
+    pub(crate) async fn room(&self) -> Result<(), Error> {
+        loop {
+            // Made before the look, so that it sees what comes after the look.
+            let freed = self.freed.notified();
+            {
+                let state = self.lock();
+                if state.has_ended {
+                    return Err(Error::PeerGone);
+                }
+                if state.buffer.len() < FULL {
+                    return Ok(());
+                }
+            }
+            freed.await;
+        }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.lock().buffer.len() >= FULL
+    }
+
+    /// Puts a frame at the end, or drops it if the session has ended. A frame that a program can make without end goes
+    /// after a wait for [`room`](Self::room); for the others something else bounds how many there can be.
+    pub(crate) fn push(&self, frame: &FromPeer<'_>) {
+        let mut state = self.lock();
+        if !state.has_ended {
+            let was_empty = state.buffer.is_empty();
+            frame.encode(&mut state.buffer);
+            drop(state);
+            if was_empty {
+                self.filled.notify_one();
+            }
+        }
+    }
+
+    /// Swaps all that waits with `empty`. False: the session has ended, and all is taken.
+    pub(crate) async fn take(&self, empty: &mut BytesMut) -> bool {
+        loop {
+            let filled = self.filled.notified();
+            {
+                let mut state = self.lock();
+                if !state.buffer.is_empty() {
+                    std::mem::swap(&mut state.buffer, empty);
+                    drop(state);
+                    self.freed.notify_waiters();
+                    return true;
+                }
+                if state.has_ended {
+                    return false;
+                }
+            }
+            filled.await;
+        }
+    }
+
+    /// Nothing comes after what is there.
+    pub(crate) fn end(&self) {
+        self.lock().has_ended = true;
+        self.filled.notify_one();
+        self.freed.notify_waiters();
+    }
+
+    /// The capacity to keep in a buffer that has been written.
+    pub(crate) const KEPT: usize = 2 * FULL;
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,257 @@
+//! What is under way in a session. Plain values, and no I/O.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use tokio::{
+    sync::{Notify, oneshot},
+    time::Instant,
+};
+use weir_names::Error;
+
+use super::Mailbox;
+use crate::Event;
+
+/// What is under way in a session.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    is_open: bool,
+    last_id: u32,
+    /// What waits for an answer, by the session's id.
+    pub(super) pending: HashMap<u32, Pending>,
+    /// By Main's number.
+    pub(super) subscriptions: HashMap<u32, Arc<Mailbox<Event>>>,
+    /// By contract.
+    pub(super) served: HashMap<Arc<str>, Arc<Mailbox<WaitingRequest>>>,
+    /// Requests that wait or are in hand, by Main's number.
+    pub(super) in_hand: HashMap<u32, Arc<GivenUp>>,
+    /// By name, with the number of handles.
+    pub(super) queues: HashMap<Arc<str>, (Arc<QueueState>, usize)>,
+    /// Jobs that Main may still send.
+    pub(super) jobs_credit: u64,
+    /// Events that Main may still send.
+    pub(super) events_credit: u32,
+    /// Events that were read since the last credit.
+    events_read: u32,
+}
+
+/// What waits for an answer.
+#[derive(Debug)]
+pub(crate) enum Pending {
+    /// A call, a publish or a put.
+    Answer(oneshot::Sender<Result<Bytes, Error>>),
+    /// A subscription, with the mailbox of its events.
+    Subscribe(Arc<Mailbox<Event>>, oneshot::Sender<Result<u32, Error>>),
+    /// An offer to serve a contract, with the mailbox of its requests.
+    Serve(Arc<str>, Arc<Mailbox<WaitingRequest>>, oneshot::Sender<Result<(), Error>>),
+    /// Credit for one job.
+    Take(Arc<QueueState>),
+}
+
+/// A request as it waits.
+#[derive(Debug)]
+pub(crate) struct WaitingRequest {
+    pub(crate) number: u32,
+    pub(crate) message: u64,
+    pub(crate) deadline: Instant,
+    pub(crate) sender: String,
+    pub(crate) operation: String,
+    pub(crate) payload: Bytes,
+    pub(crate) given_up: Arc<GivenUp>,
+}
+
+/// A job as it waits.
+#[derive(Debug)]
+pub(crate) struct WaitingJob {
+    pub(crate) number: u32,
+    pub(crate) message: u64,
+    pub(crate) deliveries: u32,
+    pub(crate) sender: String,
+    pub(crate) payload: Bytes,
+}
+
+/// A queue that the session takes from.
+#[derive(Debug)]
+pub(crate) struct QueueState {
+    /// Jobs, and refusals of credit.
+    pub(crate) jobs: Mailbox<Result<WaitingJob, Error>>,
+    counts: Mutex<Counts>,
+}
+
+impl QueueState {
+    fn new() -> Self {
+        Self { jobs: Mailbox::new(), counts: Mutex::default() }
+    }
+
+    /// A job has come for credit, or none comes for it.
+    pub(super) fn use_credit(&self) {
+        let mut counts = self.counts();
+        counts.credit = counts.credit.saturating_sub(1);
+    }
+
+    pub(crate) fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Jobs that may still come, and takers that wait.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) credit: usize,
+    pub(crate) takers: usize,
+}
+
+/// Whether the caller of a request waits no more.
+#[derive(Debug, Default)]
+pub(crate) struct GivenUp {
+    is_set: AtomicBool,
+    set: Notify,
+}
+
+impl GivenUp {
+    pub(crate) fn set(&self) {
+        self.is_set.store(true, Ordering::Release);
+        self.set.notify_waiters();
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.is_set.load(Ordering::Acquire)
+    }
+
+    pub(crate) async fn wait(&self) {
+        let set = self.set.notified();
+        if !self.is_set() {
+            set.await;
+        }
+    }
+}
+
+impl Tables {
+    pub(super) fn new(events: u32) -> Self {
+        Self {
+            is_open: true,
+            last_id: 0,
+            pending: HashMap::new(),
+            subscriptions: HashMap::new(),
+            served: HashMap::new(),
+            in_hand: HashMap::new(),
+            queues: HashMap::new(),
+            jobs_credit: 0,
+            events_credit: events,
+            events_read: 0,
+        }
+    }
+
+    /// Main would refuse what is over `in_flight`: it is not even sent.
+    pub(super) fn register(&mut self, pending: Pending, in_flight: u32) -> Result<u32, Error> {
+        if !self.is_open {
+            return Err(Error::PeerGone);
+        }
+        let used = self.pending.len() as u64 + 1;
+        if used > in_flight.into() {
+            let name = "in-flight".to_owned();
+            return Err(Error::LimitExceeded { name, used, allowed: in_flight.into() });
+        }
+        loop {
+            self.last_id = self.last_id.checked_add(1).unwrap_or(1);
+            if !self.pending.contains_key(&self.last_id) {
+                break;
+            }
+        }
+        self.pending.insert(self.last_id, pending);
+        Ok(self.last_id)
+    }
+
+    /// False if it has been answered.
+    pub(super) fn forget(&mut self, id: u32) -> bool {
+        self.pending.remove(&id).is_some()
+    }
+
+    /// Where the events of a subscription wait. False if Main has given its number before.
+    pub(super) fn add_subscription(&mut self, number: u32, events: Arc<Mailbox<Event>>) -> bool {
+        if !self.is_open {
+            events.end();
+            return true;
+        }
+        self.subscriptions.insert(number, events).is_none()
+    }
+
+    /// Where the requests to a contract wait.
+    pub(super) fn add_contract(&mut self, contract: Arc<str>, requests: Arc<Mailbox<WaitingRequest>>) {
+        if self.is_open {
+            self.served.insert(contract, requests);
+        } else {
+            requests.end();
+        }
+    }
+
+    /// A request is answered. False if its caller has given it up.
+    pub(crate) fn release(&mut self, request: u32) -> bool {
+        self.in_hand.remove(&request).is_some()
+    }
+
+    /// The credit to send, if it is worth a frame.
+    pub(super) fn renew_credit(&mut self, events: u32, most: u32) -> Option<u32> {
+        self.events_read = self.events_read.saturating_add(events);
+        if self.events_read < most.div_ceil(2) {
+            return None;
+        }
+        let read = std::mem::take(&mut self.events_read);
+        self.events_credit = self.events_credit.saturating_add(read);
+        Some(read)
+    }
+
+    /// Nothing begins any more. Gives what is under way.
+    pub(super) fn end(&mut self) -> Self {
+        let ended = Self { is_open: false, ..Self::new(0) };
+        std::mem::replace(self, ended)
+    }
+
+    /// Tells all that waits that nothing more comes. What has come of events can still be read.
+    pub(super) fn wake_all(self) {
+        self.subscriptions.values().for_each(|events| events.end());
+        self.served.values().for_each(|requests| drop(requests.close()));
+        self.in_hand.values().for_each(|request| request.set());
+        self.queues.values().for_each(|(queue, _)| drop(queue.jobs.close()));
+        // Dropped with their senders, calls and the like fail with `peer-gone`.
+        drop(self.pending);
+    }
+
+    /// Main may send one job more.
+    pub(crate) fn add_jobs_credit(&mut self) {
+        self.jobs_credit += 1;
+    }
+
+    /// A queue as all its handles share it.
+    pub(crate) fn open_queue(&mut self, name: &str) -> Arc<QueueState> {
+        if let Some((queue, handles)) = self.queues.get_mut(name) {
+            *handles += 1;
+            return queue.clone();
+        }
+        let queue = Arc::new(QueueState::new());
+        if self.is_open {
+            self.queues.insert(name.into(), (queue.clone(), 1));
+        } else {
+            queue.jobs.end();
+        }
+        queue
+    }
+
+    /// With the last handle, the queue's jobs that wait. They go back.
+    pub(crate) fn close_queue(&mut self, name: &str) -> Vec<WaitingJob> {
+        let Some((queue, handles)) = self.queues.get_mut(name) else { return Vec::new() };
+        *handles -= 1;
+        if *handles > 0 {
+            return Vec::new();
+        }
+        let jobs = queue.jobs.close();
+        self.queues.remove(name);
+        jobs.into_iter().flatten().collect()
+    }
+}

@@ -1,0 +1,9 @@
+//! The client against a Main that says what each test tells it to.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "what fails here fails the test")]
+
+mod blocking;
+mod examples;
+mod fake;
+mod messages;
+mod sessions;
