@@ -143,7 +143,7 @@ impl World {
             }
             Op::KeeperComes if self.is_stored && self.keeper.is_none() => {
                 let keeper = self.bus.arrive(&self.keepers, LIMITS);
-                self.bus.bus.serve(&keeper, "store@1", &["put".to_owned()]).unwrap();
+                self.bus.bus.serve(&keeper, "store@1", &["q".to_owned()]).unwrap();
                 self.keeper = Some(keeper);
             }
             Op::KeeperComes => {}

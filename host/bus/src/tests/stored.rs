@@ -36,7 +36,7 @@ impl World {
 
     fn keeper(&self) -> Arc<Peer> {
         let session = self.bus.arrive(&self.name, LIMITS);
-        self.bus.bus.serve(&session, "store@1", &["put".to_owned()]).unwrap();
+        self.bus.bus.serve(&session, "store@1", &["q".to_owned()]).unwrap();
         session
     }
 
@@ -81,7 +81,7 @@ async fn a_put_is_a_request_to_the_provider_and_returns_once_that_has_answered()
     assert!((&mut putting).now_or_never().is_none());
     let Request { payload, responder, .. } = take_request(&keeper);
     let operation = responder.operation();
-    assert_eq!((operation.contract.as_str(), operation.name.as_str()), ("store@1", "put"));
+    assert_eq!((operation.contract.as_str(), operation.name.as_str()), ("store@1", "q"));
     assert_eq!((&payload[..], responder.sender()), (&b"job"[..], world.putter.sender()));
     world.assert_empty();
     responder.give(ok(""));
@@ -289,10 +289,10 @@ async fn a_program_that_serves_the_store_no_more_offers_nothing() {
     let former = world.keeper();
     world.bus.leave(&former);
     let keeper = world.keeper();
-    assert!(world.bus.bus.offer(&former, &world.queue, "twice".into()).is_err());
-    // Its put is one as of any other.
-    let put = world.bus.bus.put(&former, &world.queue, "".into(), (None, None)).unwrap();
-    assert!(matches!(keeper.take(), Taken::Message(_)));
-    drop(put);
+    let offer = world.bus.bus.offer(&former, &world.queue, "twice".into());
+    assert_eq!(offer.map(drop), Err(Error::PeerGone));
+    let put = world.bus.bus.put(&former, &world.queue, "".into(), (None, None));
+    assert_eq!(put.map(drop), Err(Error::PeerGone));
+    assert!(matches!(keeper.take(), Taken::Empty));
     world.assert_empty();
 }
