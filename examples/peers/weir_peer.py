@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 HELLO = 0x01
 CALL, CANCEL, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, PUT, TAKE, DONE, RETURN, SERVE, REPLY, FAIL, CREDIT = range(0x10, 0x1D)
-WELCOME, CLOSE, ANSWER, ERROR, REQUEST, GIVEN_UP, EVENT, JOB, DROPPED = 0x81, 0x82, 0x90, 0x91, *range(0xA0, 0xA5)
+WELCOME, CLOSE, ANSWER, ERROR = 0x81, 0x82, 0x90, 0x91
+REQUEST, GIVEN_UP, EVENT, JOB, DROPPED, NO_JOBS = range(0xA0, 0xA6)
 
 
 class WeirError(Exception):
@@ -117,7 +118,7 @@ class Peer:
     def __init__(self, path, name, token="", requests=8, events=64):
         self.ended, self.requests, self.events = None, requests, events
         self._lock, self._send_lock, self._pending, self._last_id = threading.Lock(), threading.Lock(), {}, 0
-        self._subscriptions, self._handlers, self._jobs, self._read_events = {}, {}, {}, 0
+        self._subscriptions, self._handlers, self._jobs, self._takers, self._read_events = {}, {}, {}, {}, 0
         self._workers = ThreadPoolExecutor(max(requests, 1), thread_name_prefix="weir-handler")
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.connect(path)
@@ -143,8 +144,10 @@ class Peer:
         """An iterator over events, until the session ends or the operator takes the grant back."""
         events = queue.SimpleQueue()
         # On the reader's thread, since the first events may follow at once. A subscription is the bytes of its number.
-        opened = lambda number: self._subscriptions.update({number: events})
+        opened = lambda number: self._subscriptions.setdefault(number, events)
         number = self._ask(SUBSCRIBE, text16(pattern), on_answer=opened).result()
+        if self._subscriptions.get(number, events) is not events:
+            raise WeirError("invalid", text=f"{pattern} is subscribed to already")
         return self._iterate(number, events)
 
     def _iterate(self, number, events):
@@ -165,11 +168,19 @@ class Peer:
 
     def take(self, name):
         jobs = self._jobs.setdefault(name, queue.SimpleQueue())
-        self._ask(TAKE, struct.pack("<I", 1) + text8(name)).result()
-        job = jobs.get()
+        with self._lock:
+            self._takers[name] = self._takers.get(name, 0) + 1
+        try:
+            self._ask(TAKE, struct.pack("<I", 1) + text8(name)).result()
+            job = jobs.get()
+        finally:
+            with self._lock:
+                self._takers[name] -= 1
         if job is None:
             jobs.put(None)  # For the next thread.
             raise self.ended
+        if isinstance(job, WeirError):
+            raise job
         return job
 
     def serve(self, contract, handlers):
@@ -262,6 +273,11 @@ class Peer:
             number, message, deliveries = fields.numbers("IQI")
             sender, name = fields.text(), fields.text()
             self._jobs[name].put(Job(self, number, message, deliveries, sender, fields.rest()))
+        elif kind == NO_JOBS:
+            # For each `take` that waits: its credit is gone.
+            name = fields.text()
+            for _ in range(self._takers.get(name, 0)):
+                self._jobs[name].put(WeirError("no-provider", text=f"queue {name} gives no more jobs"))
         elif kind == DROPPED:
             events = self._subscriptions.pop(fields.rest(), None)
             events and events.put(None)

@@ -129,7 +129,7 @@ impl Peer {
     /// Subscribes to the topics that match a pattern. The last values of topics that Main retains come first.
     ///
     /// # Errors
-    /// A pattern that is not granted, malformed or subscribed to already; too many subscriptions; or the end of the
+    /// A pattern that is not granted, malformed or subscribed to already in this session; too many subscriptions; or the end of the
     /// session.
     pub async fn subscribe(&self, pattern: &str) -> Result<Subscription, Error> {
         check(is_topic_pattern(pattern), pattern, "pattern of topics")?;

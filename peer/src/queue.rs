@@ -29,7 +29,7 @@ impl Queue {
     /// # Errors
     /// A queue that is not granted, full or not there; a payload that is too large; or the end of the session.
     pub async fn put(&self, payload: impl Into<Bytes>) -> Result<u64, Error> {
-        self.put_job(None, false, payload.into()).await
+        self.put_job(None, payload.into()).await
     }
 
     /// As [`put`](Self::put), and waits for room no longer than this.
@@ -37,7 +37,7 @@ impl Queue {
     /// # Errors
     /// As [`put`](Self::put).
     pub async fn put_within(&self, timeout: Duration, payload: impl Into<Bytes>) -> Result<u64, Error> {
-        self.put_job(Some(timeout), false, payload.into()).await
+        self.put_job(Some(timeout), payload.into()).await
     }
 
     /// Puts a job, and waits until a reader has finished it. There is no time limit. If the future is dropped and the job
@@ -45,23 +45,25 @@ impl Queue {
     ///
     /// # Errors
     /// As [`put`](Self::put), and a handler error with the code `dead` if the job was delivered too often.
-    pub async fn put_until_done(&self, payload: impl Into<Bytes>) -> Result<u64, Error> {
-        self.put_job(None, true, payload.into()).await
+    pub async fn put_until_done(&self, payload: impl Into<Bytes>) -> Result<(), Error> {
+        self.send_put(None, true, payload.into()).await.map(drop)
     }
 
-    async fn put_job(
+    async fn put_job(&self, timeout: Option<Duration>, payload: Bytes) -> Result<u64, Error> {
+        let message = self.send_put(timeout, false, payload).await?;
+        let message = message.as_array().map(|message| u64::from_le_bytes(*message));
+        message.ok_or_else(|| wrong_payload(&self.handle, "PUT"))
+    }
+
+    async fn send_put(
         &self,
         timeout: Option<Duration>,
         until_done: bool,
         payload: Bytes,
-    ) -> Result<u64, Error> {
+    ) -> Result<Bytes, Error> {
         let (queue, timeout_ms, size) = (&*self.name, milliseconds(timeout), payload.len());
         let frame = |id| FromPeer::Put { id, timeout_ms, until_done, queue, payload };
-        let message = self.handle.ask(size, frame).await?;
-        message
-            .as_array()
-            .map(|message| u64::from_le_bytes(*message))
-            .ok_or_else(|| wrong_payload(&self.handle, "PUT"))
+        self.handle.ask(size, frame).await
     }
 
     /// Takes the next job, and waits for it without a time limit. Several tasks may take at once, each for one job.
@@ -70,7 +72,8 @@ impl Queue {
     /// all handles of the queue are dropped.
     ///
     /// # Errors
-    /// A queue that is not granted, too much under way, or the end of the session.
+    /// A queue that is not granted, too much under way, or the end of the session. [`Error::NoProvider`] if the operator
+    /// takes the grant or the queue back meanwhile.
     pub async fn take(&self) -> Result<Job, Error> {
         let taker = Taker::new(&self.state);
         if self.needs_credit() {

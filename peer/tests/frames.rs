@@ -114,6 +114,7 @@ fn from_main(parts: &Parts) -> Vec<FromMain<'_>> {
         },
         FromMain::Job { job: id, message: lost, deliveries: y, sender: a, queue: b, payload },
         FromMain::Dropped { subscription: x },
+        FromMain::NoJobs { queue: a },
     ]
 }
 

@@ -39,7 +39,7 @@ impl Queue {
     ///
     /// # Errors
     /// As [`crate::Queue::put_until_done`].
-    pub fn put_until_done(&self, payload: impl Into<Bytes>) -> Result<u64, Error> {
+    pub fn put_until_done(&self, payload: impl Into<Bytes>) -> Result<(), Error> {
         self.driver.wait(self.queue.put_until_done(payload))
     }
 

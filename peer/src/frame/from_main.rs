@@ -14,6 +14,7 @@ const GIVEN_UP: u8 = 0xa1;
 const EVENT: u8 = 0xa2;
 const JOB: u8 = 0xa3;
 const DROPPED: u8 = 0xa4;
+const NO_JOBS: u8 = 0xa5;
 
 /// Bytes of a CLOSE's text, so that it fits a frame before the welcome.
 const CLOSE_TEXT_MAX: usize = 400;
@@ -114,6 +115,11 @@ pub enum FromMain<'a> {
         /// Number of the subscription.
         subscription: u32,
     },
+    /// No jobs come of a queue, since its grant or the queue was taken back. The peer's credit for it is gone.
+    NoJobs {
+        /// Name of the queue.
+        queue: &'a str,
+    },
 }
 
 impl<'a> FromMain<'a> {
@@ -182,6 +188,7 @@ impl<'a> FromMain<'a> {
             }
             GIVEN_UP => Self::GivenUp { request: fields.id("request")? },
             DROPPED => Self::Dropped { subscription: fields.u32("subscription")? },
+            NO_JOBS => Self::NoJobs { queue: fields.str8("queue")? },
             kind => return Err(FrameError::UnknownKind(kind)),
         };
         fields.end()?;
@@ -248,6 +255,7 @@ impl<'a> FromMain<'a> {
             Self::Dropped { subscription } => {
                 write::frame(out, DROPPED, &[], |out| out.put_u32_le(*subscription));
             }
+            Self::NoJobs { queue } => write::frame(out, NO_JOBS, &[], |out| write::str8(out, queue)),
         }
     }
 
@@ -264,6 +272,7 @@ impl<'a> FromMain<'a> {
             Self::Event { .. } => EVENT,
             Self::Job { .. } => JOB,
             Self::Dropped { .. } => DROPPED,
+            Self::NoJobs { .. } => NO_JOBS,
         };
         name(kind).unwrap_or_default()
     }
@@ -280,6 +289,7 @@ fn name(kind: u8) -> Option<&'static str> {
         EVENT => "EVENT",
         JOB => "JOB",
         DROPPED => "DROPPED",
+        NO_JOBS => "NO_JOBS",
         _ => return None,
     })
 }

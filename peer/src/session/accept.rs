@@ -54,6 +54,10 @@ impl Session {
                 }
                 Ok(())
             }
+            FromMain::NoJobs { queue } => {
+                self.tables().drop_jobs_credit(queue);
+                Ok(())
+            }
             FromMain::Close { code, text } => {
                 Err(Ended::Closed { code: code.to_owned(), text: text.to_owned() })
             }
@@ -72,15 +76,16 @@ impl Session {
                     Ok(None) => return Err(wrong_payload("SUBSCRIBE")),
                     Err(error) => Err(error),
                 };
-                if let Ok(subscription) = number {
-                    if !self.tables().add_subscription(subscription, events) {
-                        return Err(Ended::Protocol(format!("subscription {subscription} is there already")));
-                    }
-                    if sender.send(number).is_err() {
-                        self.unsubscribe(subscription);
-                    }
-                } else {
+                let Ok(subscription) = number else {
                     drop(sender.send(number));
+                    return Ok(());
+                };
+                if !self.tables().add_subscription(subscription, events) {
+                    // The same pattern has the same number. The first subscription stays.
+                    let text = "this session has subscribed to that pattern already";
+                    drop(sender.send(Err(Error::Invalid(text.to_owned()))));
+                } else if sender.send(number).is_err() {
+                    self.unsubscribe(subscription);
                 }
             }
             Some(Pending::Serve(contract, requests, sender)) => {

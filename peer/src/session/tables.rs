@@ -1,7 +1,7 @@
 //! What is under way in a session. Plain values, and no I/O.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -173,13 +173,19 @@ impl Tables {
         self.pending.remove(&id).is_some()
     }
 
-    /// Where the events of a subscription wait. False if Main has given its number before.
+    /// Where the events of a subscription wait. False if there is one of that number.
     pub(super) fn add_subscription(&mut self, number: u32, events: Arc<Mailbox<Event>>) -> bool {
         if !self.is_open {
             events.end();
             return true;
         }
-        self.subscriptions.insert(number, events).is_none()
+        match self.subscriptions.entry(number) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(place) => {
+                place.insert(events);
+                true
+            }
+        }
     }
 
     /// Where the requests to a contract wait.
@@ -226,6 +232,18 @@ impl Tables {
     /// Main may send one job more.
     pub(crate) fn add_jobs_credit(&mut self) {
         self.jobs_credit += 1;
+    }
+
+    /// No jobs come for the credit of a queue. Its takers are told.
+    pub(super) fn drop_jobs_credit(&mut self, name: &str) {
+        let Some((queue, _)) = self.queues.get(name) else { return };
+        let mut counts = queue.counts();
+        self.jobs_credit = self.jobs_credit.saturating_sub(counts.credit as u64);
+        counts.credit = 0;
+        for _ in queue.jobs.len()..counts.takers {
+            let error = Error::NoProvider(format!("queue `{name}` gives this peer no more jobs"));
+            drop(queue.jobs.push(Err(error)));
+        }
     }
 
     /// A queue as all its handles share it.

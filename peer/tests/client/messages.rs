@@ -238,9 +238,12 @@ async fn a_job_is_put_and_answered_with_its_id() {
         assert_eq!(queue.put("1").await, Ok(5));
         assert_eq!(queue.put_within(Duration::from_secs(2), "2").await, Ok(6));
         assert_eq!(queue.put_until_done("3").await.unwrap_err().code(), "dead");
+        assert_eq!(queue.put_until_done("4").await, Ok(()));
     };
     let main = async {
-        for (timeout_ms, until_done, payload) in [(0, false, "1"), (2000, false, "2"), (0, true, "3")] {
+        for (timeout_ms, until_done, payload) in
+            [(0, false, "1"), (2000, false, "2"), (0, true, "3"), (0, true, "4")]
+        {
             let id = main
                 .expect(|frame| match frame {
                     FromPeer::Put { id, timeout_ms: t, until_done: u, queue: "uploads", payload: p } => {
@@ -252,6 +255,7 @@ async fn a_job_is_put_and_answered_with_its_id() {
                 .await;
             match id {
                 3 => main.send(&FromMain::Error { id, error: Error::handler("dead", "3 times") }).await,
+                4 => main.answer(id, "").await,
                 id => main.answer(id, u64::from(id + 4).to_le_bytes().to_vec()).await,
             }
         }
@@ -335,4 +339,32 @@ async fn a_refused_take_fails_and_the_next_asks_again() {
         assert_eq!(job.unwrap_err(), denied);
     }
     taken(&queue, &mut main, 1).await.done();
+}
+
+#[tokio::test]
+async fn takers_of_a_queue_that_is_taken_back_are_told() {
+    let (peer, mut main) = session(options()).await;
+    let queue = peer.queue("uploads").unwrap();
+    for _ in 0..2 {
+        let refuse = async {
+            for _ in 0..2 {
+                let id = main.expect_id().await;
+                main.answer(id, "").await;
+            }
+            main.send(&FromMain::NoJobs { queue: "uploads" }).await;
+        };
+        let (one, two, ()) = tokio::join!(queue.take(), queue.take(), refuse);
+        assert_eq!([one.unwrap_err().case(), two.unwrap_err().case()], ["no-provider"; 2]);
+    }
+    taken(&queue, &mut main, 1).await.done();
+}
+
+#[tokio::test]
+async fn a_second_subscription_to_a_pattern_is_refused_and_the_first_stays() {
+    let (peer, mut main) = session(options()).await;
+    let mut events = subscribed(&peer, &mut main).await;
+    let (second, ()) = tokio::join!(peer.subscribe("a.>"), main.accept_subscription(9));
+    assert_eq!(second.unwrap_err().case(), "invalid");
+    main.event(9, 1).await;
+    assert_eq!(events.next().await.unwrap().sequence, 1);
 }
