@@ -57,6 +57,7 @@ impl Jobs {
         let Poll::Ready(Some((queue, job))) = self.waits.poll_next_unpin(context) else { return false };
         let Some(job) = job else {
             self.credit.remove(queue.name().as_str());
+            output.send(&FromMain::NoJobs { queue: queue.name().as_str() });
             return true;
         };
         let number = next_free(&mut self.last, &self.in_hand);
