@@ -15,6 +15,7 @@ mod model;
 mod outside;
 mod outside_churn;
 mod outside_circles;
+mod outside_events;
 mod outside_grants;
 mod outside_races;
 mod policies;
