@@ -197,7 +197,7 @@ def run(options, token, log):
         peer.wait()
         log.tell()
 
-    peer.serve(options.contract, {"put": put})
+    peer.serve(options.contract, {options.queue: put})
     threading.Thread(target=ended, daemon=True).start()
     while not peer.ended:
         with log.changed:

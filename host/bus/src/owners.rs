@@ -191,17 +191,22 @@ impl Owners {
         Ok(())
     }
 
-    /// A program leaves: what it owned belongs to its name again.
-    pub(crate) fn leave(&self, session: &Peer) {
+    /// A program leaves: what it owned belongs to its name again. False if that was nothing.
+    pub(crate) fn leave(&self, session: &Peer) -> bool {
         // It serves nothing from here on. That wakes senders, which may use the table.
         session.set_phase(Phase::Down);
         let mut table = self.write();
-        let Some(name) = table.get(session.sender()).cloned() else { return };
+        let Some(name) = table.get(session.sender()).cloned() else { return false };
+        table.sessions.remove(&session.id());
+        let mut has_owned = false;
         for owner in table.owners.values_mut().filter(|owner| owner.id() == session.id()) {
             *owner = name.clone();
+            has_owned = true;
         }
-        table.sessions.remove(&session.id());
-        self.changed();
+        if has_owned {
+            self.changed();
+        }
+        has_owned
     }
 
     /// The programs under this name.

@@ -17,6 +17,7 @@ mod stats;
 pub(crate) mod taken;
 
 use std::{
+    collections::VecDeque,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
@@ -184,10 +185,12 @@ impl SharedQueue {
         Ok(Placed::In)
     }
 
-    /// Removes waiting jobs that their keepers have taken back.
-    pub(crate) fn forget_given_up(&self) {
+    /// Removes a job that its keeper has taken back, if it waits.
+    pub(crate) fn take_back(&self, fate: &Fate) {
         let mut state = self.state();
-        state.remove_waiting(QueuedJob::is_given_up);
+        let is_it = |job: &QueuedJob| job.fate.as_ref().is_some_and(|watched| watched.is_of(fate));
+        let Some(job) = take_near_an_end(&mut state.waiting, is_it) else { return };
+        state.bytes -= job.bytes();
         let woken = state.admit();
         drop(state);
         wake(woken);
@@ -196,10 +199,8 @@ impl SharedQueue {
     /// The job's sender waits no more.
     pub(crate) fn withdraw(&self, room: &Arc<Room>) {
         let mut state = self.state();
-        let before = state.blocked.len();
-        state.blocked.retain(|(ticket, _)| !ticket.is_of(room));
-        let refused = before - state.blocked.len();
-        state.counts.refused += refused as u64;
+        let withdrawn = take_near_an_end(&mut state.blocked, |(ticket, _)| ticket.is_of(room));
+        state.counts.refused += u64::from(withdrawn.is_some());
         let woken = state.admit();
         drop(state);
         wake(woken);
@@ -236,4 +237,16 @@ impl SharedQueue {
     fn state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Removes the only item that is meant. Items that one sender takes back together lie at either end: to look there first
+/// keeps that from growing with the square of their number.
+fn take_near_an_end<T>(items: &mut VecDeque<T>, is_meant: impl Fn(&T) -> bool) -> Option<T> {
+    let last = items.len().checked_sub(1)?;
+    let from_both_ends = (0..items.len()).map(|step| match step % 2 {
+        0 => step / 2,
+        _ => last - step / 2,
+    });
+    let at = from_both_ends.into_iter().find(|at| items.get(*at).is_some_and(&is_meant))?;
+    items.remove(at)
 }

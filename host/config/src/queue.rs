@@ -28,8 +28,8 @@ pub struct QueueConfig {
     /// The queue for dead jobs. If it is not configured, it has this queue's `messages` and `bytes`,
     /// [`QueuePolicy::DropOldest`], and no dead letters of its own.
     pub dead_letter: Option<QueueName>,
-    /// The contract of the peer that keeps the jobs: a put calls its operation `put`, and returns with its answer. The
-    /// peer then puts the jobs here itself. `when_full` is then [`QueuePolicy::Reject`] or [`QueuePolicy::Block`].
+    /// The contract of the peer that keeps the jobs: a put calls its operation with this queue's name, and returns
+    /// with its answer. The peer then puts the jobs here itself. `when_full` is then [`QueuePolicy::Reject`] or [`QueuePolicy::Block`].
     pub store: Option<ContractName>,
 }
 

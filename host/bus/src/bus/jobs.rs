@@ -61,7 +61,7 @@ impl Drop for Offering {
         // First, so that it waits for room no more and cannot get in once it is given up.
         self.putting = None;
         if self.fate.give_up() {
-            self.queue.forget_given_up();
+            self.queue.take_back(&self.fate);
         }
     }
 }

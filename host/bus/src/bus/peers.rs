@@ -84,11 +84,13 @@ impl Bus {
     /// A program leaves. What waits for it is answered `peer-gone`, its subscriptions end, and what it served has no
     /// provider.
     pub fn leave(&self, session: &Peer) {
-        self.owners.leave(session);
+        let has_served = self.owners.leave(session);
         self.unsubscribe_all(session);
         session.inbox().clear(session.seat());
         session.end_instance();
-        self.providers_changed.notify_one();
+        if has_served {
+            self.providers_changed.notify_one();
+        }
     }
 
     /// Whether a program serves a contract that it may serve no more.

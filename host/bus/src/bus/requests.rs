@@ -215,6 +215,9 @@ impl Bus {
 
     /// Finds the receiver again if owners or grants have changed since.
     fn follow(&self, caller: &Peer, target: &mut Target) -> Result<(), Error> {
+        if caller.has_left() {
+            return Err(Error::PeerGone);
+        }
         // Grants and owners that change from here on come with another version.
         let owners = self.owners.version();
         if target.owners != owners {

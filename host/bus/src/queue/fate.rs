@@ -72,6 +72,10 @@ impl Watched {
         self.0.end(DEAD);
     }
 
+    pub(super) fn is_of(&self, fate: &Fate) -> bool {
+        Arc::ptr_eq(&self.0, &fate.0)
+    }
+
     pub(super) fn is_given_up(&self) -> bool {
         self.0.code.load(Ordering::Acquire) == GIVEN_UP
     }
