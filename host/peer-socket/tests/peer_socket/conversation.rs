@@ -1,0 +1,152 @@
+//! What a program and Main say to each other, by the client that ships.
+
+use std::time::Duration;
+
+use weir_host::{Error, HandlerError};
+use weir_peer::Options;
+
+use crate::support::Stage;
+
+const FILE: &str = "
+[queue.jobs]
+[queue.kept]
+store = 'store@1'
+
+[peer.'app:polite']
+tokens = ['HASH']
+wants = ['echo@1/echo', 'echo@1/sender', 'echo@1/never', 'theirs@1']
+publishes = ['news.>']
+subscribes = ['news.>']
+puts = ['jobs', 'kept']
+
+[peer.'sidecar:theirs']
+tokens = ['HASH']
+fulfills = ['theirs@1', 'store@1']
+publishes = ['news.>']
+puts = ['kept']
+takes = ['jobs', 'kept']
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_calls_as_itself_and_only_what_it_may() {
+    let stage = Stage::new(FILE).await;
+    let polite = stage.connect("app:polite").await;
+    assert_eq!(polite.call("echo@1", "sender", "").await, Ok("app:polite".into()));
+    let denied = polite.call("echo@1", "big", "").await.unwrap_err();
+    assert_eq!(
+        denied.to_string(),
+        "permission denied: `app:polite` may not call `echo@1/big`; `wants` would grant it"
+    );
+    let within = polite.call_within(Duration::from_millis(20), "echo@1", "never", "").await;
+    assert_eq!(within, Err(Error::Timeout));
+    let absent = polite.call("theirs@1", "do", "").await;
+    assert_eq!(absent, Err(Error::NoProvider("`sidecar:theirs` is not connected".into())));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_serves_and_what_it_had_in_hand_ends_with_it() {
+    let stage = Stage::new(FILE).await;
+    let (polite, theirs) = (stage.connect("app:polite").await, stage.connect("sidecar:theirs").await);
+    let mut requests = theirs.serve("theirs@1", &["do", "fail"]).await.unwrap();
+    let serving = tokio::spawn(async move {
+        while let Some(request) = requests.next().await {
+            match request.operation() {
+                "do" => {
+                    let answer = format!("{} for {}", request.contract(), request.sender());
+                    request.answer(Ok::<_, HandlerError>(answer)).await;
+                }
+                _ => request.answer(Err::<&str, _>(HandlerError::new("no", "not today"))).await,
+            }
+        }
+    });
+    assert_eq!(polite.call("theirs@1", "do", "").await, Ok("theirs@1 for app:polite".into()));
+    assert_eq!(stage.main.client().call("theirs@1", "do", "").await, Ok("theirs@1 for main".into()));
+    assert_eq!(polite.call("theirs@1", "fail", "").await, Err(Error::handler("no", "not today")));
+    let unknown = polite.call("theirs@1", "else", "").await.unwrap_err();
+    assert!(unknown.to_string().contains("no operation `else`"), "{unknown}");
+    theirs.leave().await;
+    serving.await.unwrap();
+    stage.sessions_become(1).await;
+
+    // Once more, and it goes with a request in hand.
+    let theirs = stage.connect("sidecar:theirs").await;
+    let mut requests = theirs.serve("theirs@1", &["do"]).await.unwrap();
+    let call = tokio::spawn({
+        let polite = polite.clone();
+        async move { polite.call("theirs@1", "do", "").await }
+    });
+    let request = requests.next().await.unwrap();
+    assert!(request.remaining() > Duration::from_secs(4));
+    std::mem::forget(request);
+    theirs.leave().await;
+    assert_eq!(call.await.unwrap(), Err(Error::PeerGone));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_given_up_is_told() {
+    let stage = Stage::new(FILE).await;
+    let (polite, theirs) = (stage.connect("app:polite").await, stage.connect("sidecar:theirs").await);
+    let mut requests = theirs.serve("theirs@1", &["do"]).await.unwrap();
+    let call = tokio::spawn(async move { polite.call("theirs@1", "do", "").await });
+    let request = requests.next().await.unwrap();
+    call.abort();
+    request.given_up().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_and_jobs_go_from_one_program_to_another() {
+    let stage = Stage::new(FILE).await;
+    let (polite, theirs) = (stage.connect("app:polite").await, stage.connect("sidecar:theirs").await);
+    let mut news = polite.subscribe("news.*").await.unwrap();
+    assert_eq!(theirs.publish("news.today", "sunny").await.unwrap().delivered, 1);
+    let event = news.next().await.unwrap();
+    assert_eq!(
+        (event.topic.as_str(), event.sender.as_str(), event.payload),
+        ("news.today", "sidecar:theirs", "sunny".into())
+    );
+    assert!(theirs.publish("other", "").await.is_err());
+
+    let (puts, takes) = (polite.queue("jobs").unwrap(), theirs.queue("jobs").unwrap());
+    let done = tokio::spawn(async move { puts.put_until_done("work").await });
+    let job = takes.take().await.unwrap();
+    assert_eq!((job.sender(), job.deliveries()), ("app:polite", 1));
+    drop(job);
+    let job = takes.take().await.unwrap();
+    assert_eq!((job.payload().as_ref(), job.deliveries()), (&b"work"[..], 2));
+    job.done();
+    assert_eq!(done.await.unwrap(), Ok(()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_put_into_a_stored_queue_returns_once_its_provider_has_the_job() {
+    let stage = Stage::new(FILE).await;
+    let (polite, theirs) = (stage.connect("app:polite").await, stage.connect("sidecar:theirs").await);
+    let mut requests = theirs.serve("store@1", &["kept"]).await.unwrap();
+    let keeper = theirs.clone();
+    let kept = tokio::spawn(async move {
+        let request = requests.next().await.unwrap();
+        assert_eq!((request.operation(), request.sender()), ("kept", "app:polite"));
+        let job = request.payload().clone();
+        request.answer(Ok::<_, HandlerError>("")).await;
+        keeper.queue("kept").unwrap().put_until_done(job).await
+    });
+    polite.queue("kept").unwrap().put("precious").await.unwrap();
+    let job = theirs.queue("kept").unwrap().take().await.unwrap();
+    assert_eq!(job.payload().as_ref(), b"precious");
+    job.done();
+    assert_eq!(kept.await.unwrap(), Ok(()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_main_and_the_operator_end_sessions_with_the_reason() {
+    let stage = Stage::new(FILE).await;
+    let (ended, stopped) = (stage.connect("app:polite").await, stage.connect("app:polite").await);
+    let session = weir_host::peers::SessionId(ended.session());
+    assert!(stage.main.peers().end(session) && !stage.main.peers().end(session));
+    assert!(ended.closed().await.to_string().contains("ended"), "{}", ended.closed().await);
+    let Stage { main, path, .. } = stage;
+    main.shutdown().await.unwrap();
+    assert!(stopped.closed().await.to_string().contains("stopping"), "{}", stopped.closed().await);
+    let options = Options::new("app:polite".parse().unwrap());
+    assert!(weir_peer::Peer::connect(&path, options).await.is_err());
+}
