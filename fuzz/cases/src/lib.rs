@@ -12,6 +12,7 @@
 mod channels;
 mod control;
 mod loader;
+mod peers;
 mod smith;
 mod stage;
 mod toml;
@@ -19,7 +20,9 @@ mod world;
 
 use tempfile::TempDir;
 
-pub use self::{channels::channels, control::control, loader::loader, smith::smith, toml::toml};
+pub use self::{
+    channels::channels, control::control, loader::loader, peers::peers, smith::smith, toml::toml,
+};
 
 /// A directory for the files of one input, in memory if possible.
 fn scratch() -> TempDir {

@@ -35,6 +35,11 @@ fn whatever_comes_to_the_control_socket_main_answers_and_extensions_serve() {
 }
 
 #[test]
+fn whatever_comes_to_the_peer_socket_main_speaks_frames_and_nothing_is_left_of_the_session() {
+    replay("peers", weir_fuzz_cases::peers);
+}
+
+#[test]
 fn whatever_a_guest_calls_in_whatever_order_the_neighbour_serves_and_nothing_is_left_over() {
     replay("channels", weir_fuzz_cases::channels);
 }

@@ -136,7 +136,7 @@ impl Raw {
         while let Some(frame) = self.next().await {
             last = Some(frame);
         }
-        match FromMain::decode(&last.expect("it closes without a word")) {
+        match FromMain::decode(&last.unwrap()) {
             Ok(FromMain::Close { code, text }) => (code.to_owned(), text.to_owned()),
             other => panic!("the last frame is {other:?}"),
         }
