@@ -33,6 +33,7 @@ const COMPILING: &str = "compiling";
 /// Digits of a hash that identify a version.
 const SHORT_HASH: usize = 12;
 
+/// The table of `weir ps`, and why extensions have failed.
 pub(crate) fn extensions(extensions: &[Extension]) -> String {
     let mut table = table(["ID", "STATE", "CPU", "CPU%", "MEMORY", "INBOX", "SHED", "RESTARTS"]);
     table.add_rows(extensions.iter().map(|extension| {
@@ -47,7 +48,13 @@ pub(crate) fn extensions(extensions: &[Extension]) -> String {
             Cell::new(printable(&restarts(extension))),
         ]
     }));
-    finish(&table)
+    let failed = extensions.iter().filter(|extension| extension.state == "failed");
+    let reasons: String = failed
+        .filter_map(|extension| Some((&extension.id, extension.reason.as_ref()?)))
+        .map(|(id, reason)| format!("`{}`: {}\n", printable(id), printable(reason)))
+        .collect();
+    let gap = if reasons.is_empty() { "" } else { "\n" };
+    format!("{}{gap}{reasons}", finish(&table))
 }
 
 /// The table of `weir ps --failures`, oldest first.
