@@ -62,6 +62,10 @@ fn token(TokenArgs { name, config, json }: &TokenArgs) -> anyhow::Result<()> {
     let peer = config.as_ref().map(|config| config.peers.iter().find(|peer| peer.name == *name));
     let token = generate()?;
     let plan = Plan { name, file, peer, hash: TokenHash::of(&token) };
+    let warning = plan.warning();
+    if !warning.is_empty() {
+        output::complain(&warning);
+    }
     if *json {
         let hashes: Vec<_> = plan.hashes().iter().map(ToString::to_string).collect();
         let hash = plan.hash.to_string();
@@ -70,7 +74,8 @@ fn token(TokenArgs { name, config, json }: &TokenArgs) -> anyhow::Result<()> {
         );
     }
     output::line(&token)?;
-    output::complain(&plan.explanation());
+    let gap = if output::is_terminal() { "\n" } else { "" };
+    output::complain(&format!("{gap}{}", plan.explanation()));
     Ok(())
 }
 
@@ -105,23 +110,34 @@ impl Plan<'_> {
         self.peer.flatten().map_or(&[], |peer| &peer.tokens)
     }
 
+    /// Where the table is, for people.
+    fn place(&self) -> String {
+        self.file.map_or("the configuration".to_owned(), |file| {
+            format!("`{}`", printable(&file.display().to_string()))
+        })
+    }
+
+    /// Empty if there is nothing to warn of.
+    fn warning(&self) -> String {
+        match self.peer {
+            Some(None) => {
+                format!("warning: {} has no peer `{}`: is the name right?", self.place(), self.name)
+            }
+            _ => String::new(),
+        }
+    }
+
     fn explanation(&self) -> String {
-        let Self { name, file, peer, .. } = self;
+        let Self { name, peer, .. } = self;
         let hashes: Vec<_> = self.hashes().iter().map(|hash| format!("\"{hash}\"")).collect();
         let line = match &hashes[..] {
             [only] => format!("tokens = [{only}]"),
             several => format!("tokens = [\n    {},\n]", several.join(",\n    ")),
         };
-        let table = format!("[peer.\"{name}\"]");
-        let file = file.map_or("the configuration".to_owned(), |file| {
-            format!("`{}`", printable(&file.display().to_string()))
-        });
-        let (warning, place, line) = match peer {
-            Some(None) => {
-                let warning = format!("warning: {file} has no peer `{name}`: is the name right?\n");
-                (warning, file, format!("{table}\n{line}"))
-            }
-            _ => (String::new(), format!("`{table}` of {file}"), line),
+        let (file, table) = (self.place(), format!("[peer.\"{name}\"]"));
+        let (place, line) = match peer {
+            Some(None) => (file, format!("{table}\n{line}")),
+            _ => (format!("`{table}` of {file}"), line),
         };
         let next = match self.present() {
             [] => "To take the token back, take its hash out and reload.".to_owned(),
@@ -131,7 +147,7 @@ impl Plan<'_> {
             ),
         };
         format!(
-            "\n{warning}This is a token for `{name}`, shown only this once: give it to the program.\n\
+            "This is a token for `{name}`, shown only this once: give it to the program.\n\
              Put its hash into {place}, and run `weir reload`:\n\n{line}\n\n{next}"
         )
     }
