@@ -3,6 +3,7 @@
 mod components;
 mod hooks;
 mod main_choice;
+mod peers;
 mod traffic;
 
 use std::{path::PathBuf, time::SystemTime};
@@ -14,6 +15,7 @@ pub(crate) use self::{
     components::{CompileArgs, InspectArgs, KeygenArgs, SymboliseArgs},
     hooks::{HooksCommand, HooksRunArgs},
     main_choice::Target,
+    peers::{EndArgs, PeersArgs, PeersCommand, TokenArgs},
     traffic::{PutArgs, QueuesArgs, QueuesCommand, RequeueArgs, ShowArgs, TopicsArgs},
 };
 
@@ -40,8 +42,8 @@ Exit codes:
   1  failed                        6  no answer in time; a hook took too long
   2  wrong arguments               7  the extension or hook ended with an error of its own
   3  Main cannot be reached        8  the extension cannot answer: stopped, starting,
-  4  no such extension, contract      overloaded, or failed with the request in hand;
-     or hooks                         or Main is busy or shutting down";
+  4  no such extension, contract,     overloaded, or failed with the request in hand;
+     session or hooks                 or Main is busy or shutting down";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -49,7 +51,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Check a configuration and the components that it names, without running them
     Check(CheckArgs),
-    /// List the extensions: state, processor time, memory, waiting messages
+    /// List the extensions: state, processor time, memory, waiting messages; and the peers
     Ps(PsArgs),
     /// Show the details of one extension and its last failures
     #[command(after_help = "\
@@ -80,6 +82,8 @@ Examples:
     Topics(TopicsArgs),
     /// Show shared queues: waiting jobs, rates, losses; show, put and requeue jobs
     Queues(QueuesArgs),
+    /// Show programs outside Main and their sessions; end a session, make a token
+    Peers(PeersArgs),
     /// Run directories of hooks: commands that run one after another, each to its end
     #[command(subcommand)]
     Hooks(HooksCommand),
@@ -186,9 +190,10 @@ pub(crate) struct CheckArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 CPU is the processor time of the extension, CPU% its share of the last second. MEMORY is used and allowed
-memory, INBOX is waiting messages and bytes, SHED is messages that found no room. --watch lists the
-extensions again every two seconds, until Main ends. For a failure, `weir status ID` and --json also show
-the component's hash and the functions that were running.
+memory, INBOX is waiting messages and bytes, SHED is messages that found no room. Below are the configured
+programs outside Main; `weir peers` shows their sessions. --watch lists everything again every two seconds,
+until Main ends. For a failure, `weir status ID` and --json also show the component's hash and the functions
+that were running.
 
 Examples:
   weir ps

@@ -319,6 +319,7 @@ async fn refused(response: Response<Incoming>) -> anyhow::Error {
                 "no-such-route" => "; is Main of another version?",
                 "trapped" => "; `weir ps --failures` says why",
                 "no-provider" => "; `weir ps` shows what runs",
+                "unknown-session" => "; `weir peers` lists the sessions",
                 _ => "",
             };
             Refused { code, message: message + hint }.into()

@@ -28,18 +28,28 @@ const CLEAR: &str = "\x1b[2J\x1b[H";
 
 pub(crate) async fn ps(args: PsArgs) -> anyhow::Result<()> {
     if args.json {
-        let all: Value = of_all(&args.target).await?;
-        return match args.failures {
-            true => output::json(&json!({ "failures": failures(&all) })),
-            false => output::json(&all),
-        };
+        let mut client = Client::connect(&args.target).await?;
+        let mut all: Value = of_all(&mut client).await?;
+        if args.failures {
+            return output::json(&json!({ "failures": failures(&all) }));
+        }
+        if let (Some(all), Some(Value::Object(peers))) = (all.as_object_mut(), of_peers(&mut client).await?) {
+            all.extend(peers);
+        }
+        return output::json(&all);
     }
     let before = if args.watch && output::is_terminal() { CLEAR } else { "" };
     loop {
-        let model::Extensions { mut extensions } = of_all(&args.target).await?;
+        let mut client = Client::connect(&args.target).await?;
+        let model::Extensions { mut extensions } = of_all(&mut client).await?;
         sort(&mut extensions, args.sort);
-        let table = if args.failures { tables::failures } else { tables::extensions };
-        output::write(format!("{before}{}", table(&extensions)).as_bytes())?;
+        let text = if args.failures {
+            tables::failures(&extensions)
+        } else {
+            let peers = of_peers::<model::Peers>(&mut client).await?.map(|all| all.peers).unwrap_or_default();
+            tables::extensions(&extensions) + &tables::peers_in_short(&peers)
+        };
+        output::write(format!("{before}{text}").as_bytes())?;
         if !args.watch {
             return Ok(());
         }
@@ -50,8 +60,20 @@ pub(crate) async fn ps(args: PsArgs) -> anyhow::Result<()> {
     }
 }
 
-async fn of_all<T: DeserializeOwned>(target: &Target) -> anyhow::Result<T> {
-    Client::connect(target).await?.get(&Route::new(&["extensions"])).await
+async fn of_all<T: DeserializeOwned>(client: &mut Client) -> anyhow::Result<T> {
+    client.get(&Route::new(&["extensions"])).await
+}
+
+/// `None`: Main is older, and has no peers.
+async fn of_peers<T: DeserializeOwned>(client: &mut Client) -> anyhow::Result<Option<T>> {
+    match client.get(&Route::new(&["peers"])).await {
+        Err(error)
+            if error.downcast_ref::<Refused>().is_some_and(|refused| refused.code == "no-such-route") =>
+        {
+            Ok(None)
+        }
+        other => other.map(Some),
+    }
 }
 
 fn sort(extensions: &mut [model::Extension], by: Option<PsSort>) {

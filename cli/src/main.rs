@@ -1,7 +1,7 @@
 //! `weir`: runs extensions, and talks to the Main that runs them.
 //!
 //! One module per command. Commands for a running Main use only its control socket. `run`, `check`, `hooks`,
-//! `inspect`, `compile`, `symbolise`, `keygen` and `limits --file` use the library itself.
+//! `inspect`, `compile`, `symbolise`, `keygen`, `peers token` and `limits --file` use the library itself.
 
 mod args;
 mod check;
@@ -19,6 +19,7 @@ mod messages;
 mod model;
 mod output;
 mod payload;
+mod peers;
 mod plan;
 mod progress;
 mod run;
@@ -58,6 +59,7 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Tail(args) => client::block_on(messages::tail(args)),
         Command::Topics(args) => client::block_on(traffic::topics(args)),
         Command::Queues(args) => client::block_on(traffic::queues(args)),
+        Command::Peers(args) => peers::peers(args),
         Command::Hooks(HooksCommand::Run(args)) => hooks::run(&args),
         Command::Start(args) => client::block_on(control::start(args)),
         Command::Stop(args) => client::block_on(control::stop(args)),

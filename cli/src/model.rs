@@ -334,6 +334,43 @@ pub(crate) struct Job {
 }
 
 #[derive(Debug, Deserialize)]
+pub(crate) struct Peers {
+    pub(crate) peers: Vec<Peer>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Peer {
+    pub(crate) name: String,
+    pub(crate) sessions: Vec<PeerSession>,
+    pub(crate) denied: u64,
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+    pub(crate) shed: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct PeerSession {
+    pub(crate) id: u64,
+    pub(crate) since: String,
+    pub(crate) proof: String,
+    pub(crate) in_flight: u32,
+    pub(crate) waiting: u64,
+    pub(crate) waiting_bytes: u64,
+    pub(crate) serves: Vec<String>,
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+    pub(crate) shed: u64,
+    pub(crate) late: u64,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct EndedSession {
+    pub(crate) id: u64,
+    pub(crate) name: String,
+}
+
+#[derive(Debug, Deserialize)]
 pub(crate) struct Put {
     pub(crate) id: u64,
 }

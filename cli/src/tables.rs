@@ -1,10 +1,11 @@
-//! Text tables for people: extensions, failures, limits, topics, queues and hooks.
+//! Text tables for people: extensions, failures, limits, topics, queues, peers and hooks.
 
 mod hooks;
 mod limits;
+mod peers;
 mod traffic;
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytesize::ByteSize;
 use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
@@ -13,6 +14,7 @@ use serde_json::Number;
 pub(crate) use self::{
     hooks::{hooks, no_hooks},
     limits::limits,
+    peers::{peers, peers_in_short},
     traffic::{jobs, queues, topics},
 };
 use crate::{
@@ -31,6 +33,7 @@ const COMPILING: &str = "compiling";
 /// Digits of a hash that identify a version.
 const SHORT_HASH: usize = 12;
 
+/// The table of `weir ps`, and why extensions have failed.
 pub(crate) fn extensions(extensions: &[Extension]) -> String {
     let mut table = table(["ID", "STATE", "CPU", "CPU%", "MEMORY", "INBOX", "SHED", "RESTARTS"]);
     table.add_rows(extensions.iter().map(|extension| {
@@ -45,7 +48,13 @@ pub(crate) fn extensions(extensions: &[Extension]) -> String {
             Cell::new(printable(&restarts(extension))),
         ]
     }));
-    finish(&table)
+    let failed = extensions.iter().filter(|extension| extension.state == "failed");
+    let reasons: String = failed
+        .filter_map(|extension| Some((&extension.id, extension.reason.as_ref()?)))
+        .map(|(id, reason)| format!("`{}`: {}\n", printable(id), printable(reason)))
+        .collect();
+    let gap = if reasons.is_empty() { "" } else { "\n" };
+    format!("{}{gap}{reasons}", finish(&table))
 }
 
 /// The table of `weir ps --failures`, oldest first.
@@ -208,6 +217,13 @@ fn state(state: &str) -> Cell {
 
 fn size(bytes: u64) -> String {
     ByteSize::b(bytes).display().iec().to_string()
+}
+
+/// The time since a moment. Main and this command share a clock.
+fn age(since: &str, now: SystemTime) -> String {
+    let since = humantime::parse_rfc3339(since);
+    since
+        .map_or(NOTHING.to_owned(), |since| time(now.duration_since(since).unwrap_or_default().as_secs_f64()))
 }
 
 /// A duration with its significant digits.

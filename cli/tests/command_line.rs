@@ -15,11 +15,13 @@ mod command_line {
     mod messages;
     mod observing;
     mod pauses;
+    mod peers;
     mod plan;
     mod progress;
     mod quotas;
     mod recovery;
     mod reload;
+    mod sidecars;
     mod soak;
     mod stderr;
     mod strangers;

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, ValueHint};
 
 use super::{
-    Args, CallArgs, Command, IdArgs, LimitsArgs, LogsArgs, OrderArgs, PlanArgs, PsArgs, PublishArgs, PutArgs,
-    QueuesArgs, QueuesCommand, ReloadArgs, RequeueArgs, ShowArgs, ShutdownArgs, TailArgs, TopicsArgs,
+    Args, CallArgs, Command, EndArgs, IdArgs, LimitsArgs, LogsArgs, OrderArgs, PeersArgs, PeersCommand,
+    PlanArgs, PsArgs, PublishArgs, PutArgs, QueuesArgs, QueuesCommand, ReloadArgs, RequeueArgs, ShowArgs,
+    ShutdownArgs, TailArgs, TopicsArgs,
 };
 use crate::exit::Usage;
 
@@ -84,6 +85,10 @@ impl Command {
                     ..
                 },
             )
+            | Self::Peers(
+                PeersArgs { command: None, target, .. }
+                | PeersArgs { command: Some(PeersCommand::End(EndArgs { target, .. })), .. },
+            )
             | Self::Start(OrderArgs { target, .. })
             | Self::Stop(OrderArgs { target, .. })
             | Self::Restart(OrderArgs { target, .. })
@@ -93,6 +98,7 @@ impl Command {
             Self::Run(_)
             | Self::Check(_)
             | Self::Limits(_)
+            | Self::Peers(_)
             | Self::Hooks(_)
             | Self::Inspect(_)
             | Self::Compile(_)

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use super::{NOTHING, finish, size, table, time};
+use super::{NOTHING, age, finish, size, table};
 use crate::{
     model::{Job, Queue, Queues, Subscription, Topic, Topics},
     output::printable,
@@ -133,12 +133,6 @@ fn of(used: String, limit: Option<String>) -> String {
         Some(limit) => format!("{used} / {limit}"),
         None => used,
     }
-}
-
-/// Time since the put. Main and this command share a clock.
-fn age(put: &str, now: SystemTime) -> String {
-    let put = humantime::parse_rfc3339(put);
-    put.map_or(NOTHING.to_owned(), |put| time(now.duration_since(put).unwrap_or_default().as_secs_f64()))
 }
 
 fn shortened(job: &Job) -> String {

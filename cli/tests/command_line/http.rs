@@ -63,6 +63,7 @@ fn a_refusal_is_json_with_a_code_and_a_status_that_fits() {
         "/v1/queues/nobodys/jobs",
         "/v1/queues/nobodys/jobs?max=many",
         "/v1/queues/nobodys/requeue",
+        "/v1/peers/sessions/9/end",
     ] {
         refused(&format!("GET {route}"), get(&main, route));
     }
@@ -83,6 +84,8 @@ fn a_refusal_is_json_with_a_code_and_a_status_that_fits() {
         ("/v1/queues/nobodys/jobs", ""),
         ("/v1/queues/nobodys/requeue", ""),
         ("/v1/queues/nobodys/requeue?id=one", ""),
+        ("/v1/peers/sessions/9/end", ""),
+        ("/v1/peers/sessions/one/end", ""),
         ("/v1/call/puppet@1/run", "trap"),
     ] {
         refused(&format!("POST {route} {body}"), post(&main, route, body));

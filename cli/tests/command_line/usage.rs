@@ -10,7 +10,7 @@ use std::{
 
 use super::support::{Done, done, weir};
 
-const COMMANDS: [&str; 27] = [
+const COMMANDS: [&str; 30] = [
     "run",
     "check",
     "ps",
@@ -26,6 +26,9 @@ const COMMANDS: [&str; 27] = [
     "queues show",
     "queues put",
     "queues requeue",
+    "peers",
+    "peers end",
+    "peers token",
     "hooks run",
     "start",
     "stop",
@@ -94,6 +97,14 @@ fn mistakes_in_the_arguments_are_named_with_an_exit_code() {
         &["queues", "put", "a", "@/nowhere/payload"],
         &["queues", "requeue", "a"],
         &["queues", "requeue", "--id", "1", "--all", "a"],
+        &["peers", "lst"],
+        &["peers", "--json", "end", "1"],
+        &["peers", "end"],
+        &["peers", "end", "app:player"],
+        &["peers", "token"],
+        &["peers", "token", "player"],
+        &["peers", "token", "app:player", "--config", "/nowhere/weir.toml"],
+        &["--socket", "a", "peers", "token", "app:player"],
         &["hooks"],
         &["hooks", "run"],
         &["hooks", "run", "/nowhere/hooks.d"],

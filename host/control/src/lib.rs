@@ -20,6 +20,7 @@ mod asker;
 mod bodies;
 mod error;
 mod limits;
+mod peers;
 mod report;
 mod routes;
 mod server;

@@ -21,13 +21,14 @@ use weir_host::{
     attached::Closed,
     client::Receipt,
     control::{ExtensionStatus, ReloadReport},
+    peers::Peers,
 };
 
 use super::{
     asker::{AskedControl, Asker},
     bodies::Room,
     error::Refusal,
-    limits, report, streams, traffic,
+    limits, peers, report, streams, traffic,
 };
 
 /// Few enough to leave connections for the rest.
@@ -46,6 +47,7 @@ const MAX_SAID: usize = 1024;
 pub(super) struct Served {
     pub(super) client: Client,
     pub(super) control: Control,
+    pub(super) peers: Peers,
     pub(super) closed: Closed,
     pub(super) streams: Arc<Semaphore>,
     pub(super) reports: Arc<Semaphore>,
@@ -56,7 +58,7 @@ pub(super) struct Served {
     answers: Room,
 }
 
-pub(super) fn router(client: Client, control: Control, closed: Closed) -> Router {
+pub(super) fn router(client: Client, control: Control, peers: Peers, closed: Closed) -> Router {
     let routes = Router::new()
         .route("/version", get(version))
         .route("/extensions", get(extensions))
@@ -77,6 +79,8 @@ pub(super) fn router(client: Client, control: Control, closed: Closed) -> Router
         .route("/queues", get(traffic::queues))
         .route("/queues/{queue}/jobs", get(traffic::jobs).post(traffic::put))
         .route("/queues/{queue}/requeue", post(traffic::requeue))
+        .route("/peers", get(peers::all))
+        .route("/peers/sessions/{id}/end", post(peers::end))
         .route("/events", get(streams::events))
         .route("/logs", get(streams::logs))
         .route("/main-events", get(streams::main_events))
@@ -88,6 +92,7 @@ pub(super) fn router(client: Client, control: Control, closed: Closed) -> Router
         .with_state(Served {
             client,
             control,
+            peers,
             closed,
             streams: Arc::new(Semaphore::new(MAX_STREAMS)),
             reports: Arc::new(Semaphore::new(MAX_REPORTS)),

@@ -58,8 +58,8 @@ impl ControlSocket {
             Ok(listener) => listener,
             Err(error) => return tracing::error!("cannot serve the control interface: {error}"),
         };
-        let Attached { client, control, mut closed, .. } = attached;
-        let router = routes::router(client, control, closed.clone());
+        let Attached { client, control, peers, mut closed, .. } = attached;
+        let router = routes::router(client, control, peers, closed.clone());
         let served = Places { router, free: Arc::new(Semaphore::new(MAX_CONNECTIONS)) };
         let refused =
             Places { router: routes::busy(MAX_CONNECTIONS), free: Arc::new(Semaphore::new(MAX_REFUSED)) };

@@ -216,7 +216,7 @@ impl Store {
         let (path, file) = (self.socket.path.to_str().unwrap(), self.file.to_str().unwrap());
         let program = Program::start(&["store.py", "--socket", path, "--file", file, "--at-once", "3"])?;
         let mut main = self.socket.welcome().await;
-        let operations = vec!["put"];
+        let operations = vec!["uploads"];
         main.expect_frame(FromPeer::Serve { id: 1, contract: "uploads.store@1", operations }).await;
         main.answer(1, "").await;
         Some((program, main))
@@ -234,7 +234,7 @@ impl Jobs {
             message: 1,
             sender: "telemetry",
             contract: "uploads.store@1",
-            operation: "put",
+            operation: "uploads",
             payload: payload.into(),
         })
         .await;
