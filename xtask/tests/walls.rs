@@ -11,10 +11,11 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
 
 /// For each crate: the crates of this repository that it may depend on, and the crates that must not be among
 /// its dependencies at any depth.
-const WALLS: [(&str, &[&str], &[&str]); 14] = [
+const WALLS: [(&str, &[&str], &[&str]); 16] = [
     ("weir-names", &[], &["wasmtime", "tokio", "toml"]),
     ("weir-metrics", &[], &["wasmtime", "tokio", "weir-names"]),
     ("weir-peer", &["weir-names"], &["wasmtime", "weir-host", "toml"]),
+    ("weir-sockets", &[], &["wasmtime", "tokio", "weir-names"]),
     ("weir-logs", &["weir-names"], &["wasmtime", "toml"]),
     ("weir-bus", &["weir-metrics", "weir-names"], &["wasmtime", "wasmtime-wasi", "toml", "axum", "hyper"]),
     ("weir-schedule", &["weir-metrics", "weir-names"], &["wasmtime", "weir-bus", "weir-config"]),
@@ -55,10 +56,11 @@ const WALLS: [(&str, &[&str], &[&str]); 14] = [
             "weir-schedule",
             "weir-supervisor",
         ],
-        &["axum", "hyper", "weir-control"],
+        &["axum", "hyper", "weir-control", "weir-peer", "weir-sockets"],
     ),
-    ("weir-control", &["weir-host"], &[]),
-    ("weir", &["weir-control", "weir-host"], &[]),
+    ("weir-control", &["weir-host", "weir-sockets"], &["weir-peer", "weir-peer-socket"]),
+    ("weir-peer-socket", &["weir-host", "weir-peer", "weir-sockets"], &["weir-control", "axum", "hyper"]),
+    ("weir", &["weir-control", "weir-host", "weir-peer-socket"], &[]),
     ("weir-sdk", &["weir-names"], &["wasmtime", "tokio", "toml", "weir-bus"]),
 ];
 

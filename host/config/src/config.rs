@@ -115,16 +115,21 @@ impl Config {
     /// - if all values are in range: subscriptions with more room than the inbox;
     /// - if nothing else is wrong: a sum of limits, peers, queues and hooks over the memory budget.
     pub fn check(&self) -> Result<(), ConfigErrors> {
+        self.check_parts(true)
+    }
+
+    /// [`check`](Self::check). If the configuration is not `complete`, a missing part is no fault.
+    pub(super) fn check_parts(&self, complete: bool) -> Result<(), ConfigErrors> {
         let mut errors = check::values(self);
         let locations = check::ReadFrom::default().locations(&self.sections);
         if errors.is_empty() {
             errors.extend(check::subscriptions(self, &locations));
         }
-        errors.extend(check::between_parts(self, &locations, true));
+        errors.extend(check::between_parts(self, &locations, complete));
         if errors.is_empty() {
             errors.extend(check::memory_budget(self, &locations));
         }
-        if errors.is_empty() { Ok(()) } else { Err(ConfigErrors::new(errors, 0)) }
+        ConfigErrors::none_of(errors)
     }
 
     /// Likely mistakes that are no errors: wanted contracts without a provider, restart delays too long for

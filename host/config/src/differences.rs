@@ -332,7 +332,7 @@ mod tests {
             shown(&before.peers[0].differences(&after.peers[0])),
             [
                 "limits.request-timeout: 2s -> ",
-                "limits.sessions: 16 -> 1",
+                "limits.sessions: 8 -> 1",
                 "uid: 5 -> ",
                 "wants: [\"b@1/get\"] -> "
             ]

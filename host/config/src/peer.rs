@@ -14,7 +14,7 @@ pub use self::{
     limits::PeerSessionLimits,
     token::{TokenHash, TokenHashError},
 };
-use super::{SubscribeGrant, shape::Shape};
+use super::{Config, ConfigErrors, SubscribeGrant, shape::Shape};
 
 /// All ids of users: 4294967295 stands for none in the calls of the kernel (chown(2)).
 pub(super) const UID: RangeInclusive<u32> = 0..=u32::MAX - 1;
@@ -69,6 +69,19 @@ impl PeerConfig {
             when_full: RequestPolicy::Reject,
             limits: PeerSessionLimits::default(),
         }
+    }
+
+    /// Checks what a peer alone can get wrong. [`Config::check`] does so for all peers, and compares them with the rest.
+    ///
+    /// # Errors
+    ///
+    /// Returns all faults:
+    ///
+    /// - values out of range, and limits that contradict each other;
+    /// - repeated list items;
+    /// - if all values are in range: subscriptions with more room than the inbox.
+    pub fn check(&self) -> Result<(), ConfigErrors> {
+        Config { peers: vec![self.clone()], ..Config::default() }.check_parts(false)
     }
 
     /// The memory that counts against [`MainConfig::memory_budget`](super::MainConfig::memory_budget), in bytes: the

@@ -7,6 +7,7 @@ use std::{fmt, sync::Arc, time::SystemTime};
 
 use serde::Serialize;
 use weir_bus::Error;
+use weir_config::ConfigErrors;
 use weir_logs::rfc3339;
 use weir_names::{ContractName, PeerName};
 
@@ -46,7 +47,7 @@ impl Peers {
     ///
     /// # Errors
     ///
-    /// [`PeerError::Configured`], [`PeerError::Owned`], [`PeerError::Bus`] for more than 4096 names, and as
+    /// [`PeerError::Config`], [`PeerError::Configured`], [`PeerError::Owned`], [`PeerError::Bus`] for more than 4096 names, and as
     /// [`open`](Self::open).
     pub fn open_with(&self, config: PeerConfig) -> Result<Session, PeerError> {
         self.0.clone().open_with(config)
@@ -86,7 +87,7 @@ pub enum Proof<'p> {
 }
 
 /// Why a session does not begin.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeerError {
     /// No such name, or the proof is wrong: a stranger learns no more.
@@ -103,6 +104,9 @@ pub enum PeerError {
     /// The operator's file has this name: the program cannot set its grants.
     #[error("`{0}` is configured by the operator")]
     Configured(PeerName),
+    /// The program's grants or limits are wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigErrors),
     /// Another peer owns a contract that this one would serve.
     #[error("`{contract}` belongs to `{owner}`")]
     Owned {

@@ -13,11 +13,11 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PeerSessionLimits {
-    /// Sessions at once: 1 to 4,096. Default: 16.
+    /// Sessions at once: 1 to 4,096. Default: 8.
     pub sessions: u32,
     /// Calls, puts and the like under way: 1 to 65,536. Default: 64.
     pub in_flight: u32,
-    /// Payload of a message, in bytes, sent or received: 1 KiB to 64 MiB, and at most `inbox_bytes`. Default: 1 MiB.
+    /// Payload of a message, in bytes, sent or received: 1 KiB to 64 MiB, and at most `inbox_bytes`. Default: 256 KiB.
     pub message_size: u64,
     /// Messages per second: 1 to 1,000,000. Default: 1,000. Main reads further ones later.
     pub message_rate: u32,
@@ -25,7 +25,7 @@ pub struct PeerSessionLimits {
     pub subscriptions: u32,
     /// Waiting messages of each kind: 1 to 1,000,000. Default: 256.
     pub inbox_messages: u32,
-    /// Waiting bytes, once for requests and once for replies and events: 1 KiB to 1 GiB. Default: 1 MiB.
+    /// Waiting bytes, once for requests and once for replies and events: 1 KiB to 1 GiB. Default: 256 KiB.
     pub inbox_bytes: u64,
     /// Timeout of requests to its contracts if the call sets none: 1 ms to 1 day. `None`:
     /// [`MainConfig::request_timeout`](crate::MainConfig::request_timeout).
@@ -37,13 +37,13 @@ pub struct PeerSessionLimits {
 impl Default for PeerSessionLimits {
     fn default() -> Self {
         Self {
-            sessions: 16,
+            sessions: 8,
             in_flight: 64,
-            message_size: 1 << 20,
+            message_size: 256 << 10,
             message_rate: 1000,
             subscriptions: 64,
             inbox_messages: 256,
-            inbox_bytes: 1 << 20,
+            inbox_bytes: 256 << 10,
             request_timeout: None,
             stall_timeout: Duration::from_secs(30),
         }

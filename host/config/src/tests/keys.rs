@@ -199,7 +199,7 @@ fn valid(key: &KnownKey) -> Option<String> {
         Shape::Flag => "false",
         Shape::Count(range) if range.contains(&77_000_000) => "77_000_000",
         Shape::Count(_) => "7",
-        Shape::Size(_) if name == "message-size" => "\"512 KiB\"",
+        Shape::Size(_) if name == "message-size" => "\"128 KiB\"",
         Shape::Size(_) if name == "compile-memory" => "\"77 MiB\"",
         // At most the inbox.
         Shape::Size(_) if key.path.ends_with(".subscribes.bytes") => "\"77 KiB\"",

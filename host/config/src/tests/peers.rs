@@ -14,11 +14,19 @@ fn peer(name: &str) -> PeerConfig {
 fn what_is_left_out_has_its_default() {
     let config = parse("[peer.'app:player']").unwrap();
     assert_eq!(config.peers, [peer("app:player")]);
-    let written = "when-full = 'reject'\n[peer.'app:player'.limits]\nsessions = 16\nin-flight = 64\n\
-                   message-size = '1 MiB'\nmessage-rate = 1000\nsubscriptions = 64\nstall-timeout = '30s'\n\
-                   inbox = { messages = 256, bytes = '1 MiB' }";
+    let written = "when-full = 'reject'\n[peer.'app:player'.limits]\nsessions = 8\nin-flight = 64\n\
+                   message-size = '256 KiB'\nmessage-rate = 1000\nsubscriptions = 64\nstall-timeout = '30s'\n\
+                   inbox = { messages = 256, bytes = '256 KiB' }";
     assert_eq!(parse(&format!("[peer.'app:player']\n{written}")).unwrap(), config);
     assert_eq!((config.main.peer_socket, parse("").unwrap().peers), (None, Vec::new()));
+}
+
+#[test]
+fn the_example_of_peers_is_fine() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/peers/weir.toml");
+    let config = load(&file).unwrap();
+    config.check().unwrap();
+    assert_eq!(config.warnings(), [""; 0]);
 }
 
 #[test]
@@ -85,19 +93,20 @@ fn a_job_that_only_a_peer_is_too_small_for_is_warned_of() {
         );
         parse(&text).unwrap().warnings()
     };
-    assert_eq!(with("256 KiB", "256 KiB"), [""; 0]);
+    assert_eq!(with("128 KiB", "128 KiB"), [""; 0]);
     let warning =
         "`app:a` can put larger jobs into `q` than the `message-size` of any reader: those are refused";
-    assert_eq!(with("512 KiB", "256 KiB"), [warning]);
+    assert_eq!(with("256 KiB", "128 KiB"), [warning]);
 }
 
 #[test]
 fn every_session_counts_against_the_budget() {
-    let text = "main.memory-budget = '10 MiB'\n[peer.'app:player']\nlimits = { sessions = 5 }";
+    let text = "main.memory-budget = '10 MiB'\n[peer.'app:player']\nlimits = { sessions = 20 }";
     let config = parse(text).unwrap();
     assert_eq!((config.peers[0].memory_sum(), config.memory_beside_extensions()), (10 << 20, 10 << 20));
     assert_eq!(config.beside_extensions().memory_beside_extensions(), 10 << 20);
     parse(&text.replace("'10 MiB'", "10485759")).unwrap_err();
+    assert_eq!(peer("app:player").memory_sum(), 4 << 20);
 
     let mut endless = peer("app:player");
     endless.limits.inbox_bytes = u64::MAX;
@@ -143,4 +152,24 @@ fn parts_that_contradict_each_other_are_refused_as_in_a_file() {
     let queue = QueueConfig { store, when_full: QueuePolicy::DropOldest, ..QueueConfig::default() };
     config.queues.insert("q".parse().unwrap(), queue);
     assert_golden("rust-peers-contradictions", &config.check().unwrap_err().to_string());
+}
+
+#[test]
+fn a_peer_is_checked_alone_as_among_others_but_for_what_only_others_can_fulfill() {
+    let mut fine = peer("app:fine");
+    fine.fulfills = vec!["a@1".parse().unwrap()];
+    fine.puts = vec!["queue-of-another-table".parse().unwrap()];
+    fine.check().unwrap();
+
+    let mut wrong = peer("app:wrong");
+    wrong.limits.sessions = 0;
+    wrong.tokens = ["a", "b", "c"].map(TokenHash::of).into();
+    wrong.takes = vec!["q".parse().unwrap(); 2];
+    let mut contradicting = peer("app:contradicting");
+    contradicting.limits.inbox_bytes = 64 << 10;
+    let mut subscribing = peer("app:subscribing");
+    let topic: TopicPattern = "t".parse().unwrap();
+    subscribing.subscribes = vec![SubscribeGrant { messages: Some(257), ..topic.into() }];
+    let errors = [wrong, contradicting, subscribing].map(|peer| peer.check().unwrap_err().to_string());
+    assert_golden("rust-peers-alone", &errors.join("\n"));
 }

@@ -164,6 +164,7 @@ impl Registry {
     }
 
     pub(super) fn open_with(self: Arc<Self>, config: PeerConfig) -> Result<Session, PeerError> {
+        config.check()?;
         let name = config.name.clone();
         let mut state = self.state();
         for contract in &config.fulfills {

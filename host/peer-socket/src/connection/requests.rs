@@ -38,7 +38,7 @@ impl Requests {
         u32::try_from(self.in_hand.len()).is_ok_and(|in_hand| in_hand < self.max)
     }
 
-    pub(super) fn send(&mut self, request: PeerRequest, output: &mut Output) {
+    pub(super) fn send(&mut self, mut request: PeerRequest, output: &mut Output) {
         let number = next_free(&mut self.last, &self.in_hand);
         output.send(&FromMain::Request {
             request: number,
@@ -47,7 +47,8 @@ impl Requests {
             sender: &request.sender,
             contract: request.contract.as_str(),
             operation: request.operation.as_str(),
-            payload: request.payload.clone(),
+            // The program has it now: kept here, too, it would be beyond all limits.
+            payload: std::mem::take(&mut request.payload),
         });
         self.given_up.push(Box::pin(request.given_up().map(move |()| number)));
         self.in_hand.insert(number, request);
