@@ -59,6 +59,9 @@ struct Arguments {
     /// The program of Main as on a device.
     #[arg(long, value_name = "FILE", required_unless_present = "compare")]
     device: Option<PathBuf>,
+    /// The program outside Main that is its peer.
+    #[arg(long, value_name = "FILE", required_unless_present = "compare")]
+    peer: Option<PathBuf>,
 }
 
 fn main() -> Result<()> {
@@ -67,12 +70,14 @@ fn main() -> Result<()> {
         print!("{}", table::differences(&read_json(one)?, &read_json(other)?));
         return Ok(());
     }
-    let Arguments { guests: Some(guests), native: Some(native), device: Some(device), .. } = &arguments
+    let Arguments {
+        guests: Some(guests), native: Some(native), device: Some(device), peer: Some(peer), ..
+    } = &arguments
     else {
-        bail!("`--guests`, `--native` and `--device` say where the programs are");
+        bail!("`--guests`, `--native`, `--device` and `--peer` say where the programs are");
     };
     let guests = Guests::new(guests.clone(), native.clone())?;
-    let bench = Bench { scale: arguments.scale, guests, device: device.clone() };
+    let bench = Bench { scale: arguments.scale, guests, device: device.clone(), peer: peer.clone() };
     measure(&arguments, &bench)
 }
 

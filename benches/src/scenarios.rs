@@ -3,6 +3,7 @@
 mod broadcast;
 mod calls;
 mod client;
+mod descriptors;
 mod device;
 mod embedder;
 mod footprint;
@@ -12,6 +13,7 @@ mod isolation;
 mod kill;
 mod metering;
 mod one_hook;
+mod peers;
 mod ping_pong;
 mod relay;
 mod round_trip;
@@ -27,11 +29,12 @@ use anyhow::Result;
 use crate::{figure::Figure, guests::Guests, scale::Scale};
 
 /// Every scenario, in the order in which they run.
-pub(crate) const SCENARIOS: [Scenario; 13] = [
+pub(crate) const SCENARIOS: [Scenario; 14] = [
     idle::SCENARIO,
     footprint::SCENARIO,
     round_trip::SCENARIO,
     relay::SCENARIO,
+    peers::SCENARIO,
     broadcast::SCENARIO,
     shared_channel::SCENARIO,
     hooks::SCENARIO,
@@ -56,6 +59,7 @@ pub(crate) struct Bench {
     pub(crate) scale: Scale,
     pub(crate) guests: Guests,
     pub(crate) device: PathBuf,
+    pub(crate) peer: PathBuf,
 }
 
 pub(crate) fn progress(what: &str, step: usize, of: usize) {

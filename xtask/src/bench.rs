@@ -71,6 +71,7 @@ pub(crate) fn program() -> Result<Command> {
     let target = target_dir()?;
     program.arg("--guests").arg(target.join(guests::TARGET).join("guest"));
     program.arg("--native").arg(target.join("guest"));
+    program.arg("--peer").arg(target.join("release/weir-bench-peer"));
     // With these set, every error would take a backtrace. A developer's shell sets them; a device does not.
     program.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
     Ok(program)
@@ -83,6 +84,7 @@ pub(crate) fn device() -> Result<PathBuf> {
 }
 
 fn build() -> Result<Command> {
-    run(&mut cargo(["build", "--release", "--package", "weir-bench", "--bin", "weir-bench"])?)?;
+    let programs = ["--bin", "weir-bench", "--bin", "weir-bench-peer"];
+    run(cargo(["build", "--release", "--package", "weir-bench"])?.args(programs))?;
     Ok(Command::new(target_dir()?.join("release/weir-bench")))
 }

@@ -5,6 +5,7 @@ use std::{path::Path, time::Duration};
 use anyhow::{Context, Result, ensure};
 use weir_control::ControlSocket;
 use weir_host::{CallOptions, ExtensionConfig, Main, blocking::wait, control::ExtensionState};
+use weir_peer_socket::PeerSocket;
 
 use crate::Answering;
 
@@ -21,7 +22,12 @@ pub(crate) fn start(file: &Path, count: Option<u32>) -> Result<Answering> {
         }
     }
     let socket = ControlSocket::bind(&config.main.control_socket)?;
-    let main = wait(Main::builder(config).attach(|attached| socket.serve(attached)).start())?;
+    let peers = config.main.peer_socket.as_deref().map(PeerSocket::bind).transpose()?;
+    let mut builder = Main::builder(config).attach(|attached| socket.serve(attached));
+    if let Some(peers) = peers {
+        builder = builder.attach(|attached| peers.serve(attached));
+    }
+    let main = wait(builder.start())?;
     for extension in main.control().extensions() {
         let state = extension.state;
         ensure!(state == ExtensionState::Ready, "`{}` is {state:?}: {:?}", extension.id, extension.reason);

@@ -107,8 +107,7 @@ impl<'a> Site<'a> {
         // As in packaging/systemd/weir.service.
         command.env("MALLOC_ARENA_MAX", "1");
         command.arg(what).args(rest.iter().map(ToString::to_string));
-        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        Device::new(child.with_context(|| format!("cannot start `{}`", program.display()))?)
+        Device::start(&mut command)
     }
 
     fn compile(&self, component: &str) -> Result<()> {
@@ -130,6 +129,13 @@ impl<'a> Site<'a> {
 }
 
 impl Device {
+    /// Starts it, and waits until it is ready.
+    pub(super) fn start(command: &mut Command) -> Result<Self> {
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let program = || format!("cannot start `{}`", command.get_program().display());
+        Self::new(child.with_context(program)?)
+    }
+
     fn new(mut child: Child) -> Result<Self> {
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let output = BufReader::new(output.context("it says nothing")?);
@@ -152,8 +158,13 @@ impl Device {
     }
 
     pub(super) fn call(&mut self, contract: &str, operation: &str, argument: &str) -> Result<String> {
+        self.ask(format_args!("{contract} {operation} {argument}"))
+    }
+
+    /// Its answer to a line.
+    pub(super) fn ask(&mut self, line: impl Display) -> Result<String> {
         let input = self.input.as_mut().context("it hears nothing")?;
-        writeln!(input, "{contract} {operation} {argument}")?;
+        writeln!(input, "{line}")?;
         self.hear()
     }
 

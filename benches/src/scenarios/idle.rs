@@ -37,9 +37,9 @@ struct Waiting {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Span {
-    ticks: f64,
-    switches: f64,
+pub(super) struct Span {
+    pub(super) ticks: f64,
+    pub(super) switches: f64,
     /// Of one processor, in per cent.
     cpu: f64,
 }
@@ -119,7 +119,11 @@ impl Waiting {
 }
 
 impl Span {
-    fn between(before: &BTreeMap<u32, Thread>, after: &BTreeMap<u32, Thread>, took: Duration) -> Self {
+    pub(super) fn between(
+        before: &BTreeMap<u32, Thread>,
+        after: &BTreeMap<u32, Thread>,
+        took: Duration,
+    ) -> Self {
         let more = |of: fn(&Thread) -> u32| {
             let more = |(number, thread)| of(thread) - before.get(number).map_or(0, of);
             after.iter().map(more).sum::<u32>()

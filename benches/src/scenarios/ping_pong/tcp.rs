@@ -5,7 +5,6 @@ mod native;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use weir_host::{Config, ExtensionConfig, Main, MainConfig, client::Subscriber};
 
 use self::native::{Native, Server};
@@ -13,7 +12,7 @@ use super::{Measured, Round};
 use crate::{
     figure::Figure,
     scale::Scale,
-    scenarios::{Bench, embedder::Embedder, progress},
+    scenarios::{Bench, descriptors::allow_descriptors, embedder::Embedder, progress},
 };
 
 /// Descriptors for both ends of all connections, native and from extensions, and for the rest.
@@ -98,17 +97,4 @@ impl Weir {
         }
         Ok(())
     }
-}
-
-/// Raises this process's limit of descriptors, if that is too low.
-fn allow_descriptors(needed: u64) -> Result<()> {
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    if current.is_none_or(|current| current >= needed) {
-        return Ok(());
-    }
-    ensure!(
-        maximum.is_none_or(|maximum| maximum >= needed),
-        "{needed} descriptors are needed, and at most {maximum:?} allowed: raise the hard limit of `ulimit -n`"
-    );
-    Ok(setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum })?)
 }
