@@ -49,10 +49,14 @@ impl SubscriptionTable {
         self.by_peer.values().flatten()
     }
 
-    /// A number greater than all before.
-    pub(crate) fn next_number(&mut self) -> u32 {
-        self.last_number = self.last_number.wrapping_add(1);
-        self.last_number
+    /// A number for one more subscription of this peer. It comes again only after four thousand million others.
+    pub(crate) fn next_number(&mut self, owner: PeerId) -> u32 {
+        loop {
+            self.last_number = self.last_number.wrapping_add(1);
+            if self.of(owner).iter().all(|own| own.number != self.last_number) {
+                return self.last_number;
+            }
+        }
     }
 
     pub(crate) fn insert(&mut self, subscription: Arc<Subscription>) {

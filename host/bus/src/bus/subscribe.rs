@@ -63,7 +63,7 @@ impl Bus {
             return Err(Error::LimitExceeded { name: "subscriptions".into(), used, allowed });
         }
         let subscription = Arc::new(Subscription {
-            number: table.next_number(),
+            number: table.next_number(owner.id()),
             pattern,
             peer: owner,
             inbox: inbox.clone(),

@@ -5,7 +5,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use weir_names::{Topic, TopicPattern};
+use weir_names::Topic;
 
 use super::subscription::Subscription;
 
@@ -37,7 +37,7 @@ impl Index {
     }
 
     pub(super) fn remove(&mut self, subscription: &Subscription) {
-        self.root.remove(&subscription.pattern, subscription.number, 0);
+        self.root.remove(subscription, 0);
     }
 
     #[cfg(test)]
@@ -72,14 +72,15 @@ impl Node {
         }
     }
 
-    fn remove(&mut self, pattern: &TopicPattern, number: u32, depth: usize) {
-        let others = |subscription: &Arc<Subscription>| subscription.number != number;
-        match pattern.as_str().split('.').nth(depth) {
+    fn remove(&mut self, meant: &Subscription, depth: usize) {
+        // Not by number: numbers come again after four thousand million.
+        let others = |subscription: &Arc<Subscription>| !std::ptr::eq(&**subscription, meant);
+        match meant.pattern.as_str().split('.').nth(depth) {
             None => self.ends.retain(others),
             Some(">") => self.rest.retain(others),
             Some("*") => {
                 if let Some(any) = &mut self.any {
-                    any.remove(pattern, number, depth + 1);
+                    any.remove(meant, depth + 1);
                     if any.is_empty() {
                         self.any = None;
                     }
@@ -87,7 +88,7 @@ impl Node {
             }
             Some(name) => {
                 if let Some(named) = self.named.get_mut(name) {
-                    named.remove(pattern, number, depth + 1);
+                    named.remove(meant, depth + 1);
                     if named.is_empty() {
                         self.named.remove(name);
                     }
