@@ -389,7 +389,7 @@ pub(crate) struct CallArgs {
     /// Time limit for the answer, as in `2s`; by default, that of the configuration
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<humantime::Duration>,
-    /// The provider to call: the id of an extension, or `main`; by default, the contract's owner
+    /// The provider to call: an extension, a peer, or `main`; by default, the contract's owner
     #[arg(long, value_name = "ID")]
     pub(crate) provider: Option<String>,
     #[command(flatten)]
@@ -409,7 +409,7 @@ pub(crate) struct PublishArgs {
     /// The payload: text, `-` for all of stdin, or `@file`; empty by default
     #[arg(value_name = "PAYLOAD|-|@FILE", allow_hyphen_values = true)]
     pub(crate) payload: Option<String>,
-    /// Only to this extension
+    /// Only to this extension or peer
     #[arg(long, value_name = "ID")]
     pub(crate) to: Option<String>,
     /// Print JSON

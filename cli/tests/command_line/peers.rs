@@ -67,10 +67,16 @@ fn token(dir: &Path, name: &str) -> (String, String) {
 #[test]
 fn sessions_and_names_without_one_are_listed_with_denied_attempts() {
     let (own, other) = (own_uid(), own_uid() + 1);
-    let main = Running::with(&with_socket(&format!(
+    let mut main = Running::with(&with_socket(&format!(
         "[peer.\"app:player\"]\nuid = {own}\n[peer.\"app:screen\"]\nuid = {other}\n"
     )));
     assert_denied(connect(&main, "app:screen", None));
+    let line = main.until("wrong proofs");
+    let expected = format!("wrong proofs of a name peer=\"app:screen\" proof=\"uid {own}\" denied=1");
+    assert!(line.contains(&expected), "{line}");
+    assert_denied(connect(&main, "app:scren", None));
+    let line = main.until("no peer has");
+    assert!(line.contains("no peer has the name of a program name=\"app:scren\" denied=1"), "{line}");
     let rows = main.weir(&["peers"]).good();
     let expected = "\
 NAME        SESSION        AGE  PROOF  IN FLIGHT  WAITING  SENT  RECEIVED  LOST  LATE  SERVES
@@ -173,6 +179,12 @@ fn a_token_is_made_exchanged_and_taken_back_by_reloads() {
     assert_closed(&new, "revoked");
     assert_closed(&newer, "revoked");
     assert_eq!(status_of(&main, "app:player")["denied"], 6);
+
+    rewrite(&main, &with_socket(""));
+    assert_eq!(main.weir(&["plan"]).good(), "`peer.\"app:player\"` would be changed\n");
+    assert_eq!(main.weir(&["reload"]).code, 0);
+    assert_denied(connect(&main, "app:player", Some(&third)));
+    assert_eq!(main.weir(&["peers"]).good(), "no peers are configured\n");
 }
 
 #[test]

@@ -78,12 +78,29 @@ impl fmt::Display for SessionId {
 }
 
 /// How a program proves that it may use a name.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub enum Proof<'p> {
     /// A token, of which the configuration has the hash.
     Token(&'p str),
     /// The user that the kernel names as the other end of a Unix socket.
     Uid(u32),
+}
+
+/// Without the token.
+impl fmt::Display for Proof<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Token(_) => f.write_str("token"),
+            Self::Uid(uid) => write!(f, "uid {uid}"),
+        }
+    }
+}
+
+/// Without the token.
+impl fmt::Debug for Proof<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Proof({self})")
+    }
 }
 
 /// Why a session does not begin.

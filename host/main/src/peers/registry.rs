@@ -9,10 +9,13 @@ use std::{
 use tokio::sync::{Notify, Semaphore, watch};
 use weir_bus::{Access, Bus, InboxLimits, Peer, PeerLimits};
 use weir_config::{Config, PeerConfig, PeerSessionLimits, TokenHash};
-use weir_names::PeerName;
+use weir_names::{PeerName, harmless};
 use weir_supervisor::lane_of;
 
 use super::{PeerCounts, PeerError, PeerStatus, Proof, Session, SessionEnd, SessionId, SessionStatus};
+
+/// Bytes of a stranger's name in the log.
+const NAME_SHOWN: usize = 64;
 
 /// Names with their sessions.
 #[derive(Debug)]
@@ -29,6 +32,8 @@ struct State {
     names: BTreeMap<PeerName, Name>,
     sessions: BTreeMap<SessionId, Arc<Live>>,
     last: u64,
+    /// Attempts under names that no peer has.
+    unknown: u64,
     is_closed: bool,
 }
 
@@ -123,7 +128,18 @@ impl Registry {
             return Err(PeerError::Stopping);
         }
         let known = state.names.get_mut(name).filter(|known| known.source != Source::Removed);
-        let Some(known) = known else { return Err(PeerError::Denied) };
+        let Some(known) = known else {
+            state.unknown += 1;
+            let denied = state.unknown;
+            if denied.is_power_of_two() {
+                tracing::warn!(
+                    name = harmless(name, NAME_SHOWN),
+                    denied,
+                    "no peer has the name of a program"
+                );
+            }
+            return Err(PeerError::Denied);
+        };
         let proven = match proof {
             None => Some(Proven::ByProgram),
             Some(proof) => known.proven(proof),
@@ -131,8 +147,8 @@ impl Registry {
         let Some(proven) = proven else {
             known.denied += 1;
             if known.denied.is_power_of_two() {
-                let denied = known.denied;
-                tracing::warn!(peer = name, denied, "wrong proofs of a name");
+                let (denied, proof) = (known.denied, proof.map(|proof| proof.to_string()));
+                tracing::warn!(peer = name, proof, denied, "wrong proofs of a name");
             }
             return Err(PeerError::Denied);
         };
