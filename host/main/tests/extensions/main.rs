@@ -19,6 +19,7 @@ mod messages;
 mod network;
 mod order;
 mod output;
+mod peers;
 mod queues;
 mod quotas;
 mod refused;

@@ -12,7 +12,7 @@ use weir_sdk::raw::{
     requests,
 };
 
-use crate::{HEARD, files};
+use crate::{ASKER, HEARD, SENDER, files};
 
 /// Runs a command line. Its last word takes the rest of the line.
 pub(crate) fn run(line: &str) -> Result<String, String> {
@@ -47,6 +47,8 @@ pub(crate) fn run(line: &str) -> Result<String, String> {
         "take" => take(rest),
         "done" => shown(queues::done(number(rest)?)),
         "give-back" => shown(queues::give_back(number(rest)?)),
+        "asker" => Ok(peers::name_of(ASKER.get()).unwrap_or_default()),
+        "sender" => Ok(peers::name_of(SENDER.get()).unwrap_or_default()),
         "name-of" => Ok(format!("{:?}", peers::name_of(u32::try_from(number(rest)?).unwrap_or(u32::MAX)))),
         "own-name" => Ok(peers::own_name()),
         "ready" => done(lifecycle::ready),

@@ -14,7 +14,10 @@
 mod commands;
 mod files;
 
-use std::{cell::RefCell, process::ExitCode};
+use std::{
+    cell::{Cell, RefCell},
+    process::ExitCode,
+};
 
 use wasip2::{clocks::monotonic_clock::subscribe_duration, io::poll::poll};
 use weir_sdk::raw::{
@@ -26,6 +29,12 @@ use weir_sdk::raw::{
 thread_local! {
     /// Events, jobs and responses, one line each.
     static HEARD: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+
+    /// The sender of the last request.
+    static ASKER: Cell<u32> = const { Cell::new(0) };
+
+    /// The sender of the last event or job.
+    static SENDER: Cell<u32> = const { Cell::new(0) };
 }
 
 fn main() -> ExitCode {
@@ -77,6 +86,7 @@ fn handle(message: Message) {
             if command == "forget" {
                 return;
             }
+            ASKER.set(request.sender);
             let refused = |text: &String| HandlerError { code: "refused".to_owned(), message: text.clone() };
             let outcome = commands::run(&command);
             let answer = outcome.as_ref().map(String::as_bytes).map_err(refused);
@@ -96,11 +106,15 @@ fn handle(message: Message) {
             HEARD.with_borrow_mut(|heard| heard.push(format!("response: {outcome:?}")));
         }
         Message::Event(event) => {
+            SENDER.set(event.sender);
             let topic = event.topic.unwrap_or_default();
             let kind = if event.retained { "retained" } else { "event" };
             hear(format!("{kind}: {topic} {} {}", event.sequence, event.lost), &event.payload);
         }
-        Message::Job(job) => hear(format!("job: {} {}", job.id, job.deliveries), &job.payload),
+        Message::Job(job) => {
+            SENDER.set(job.sender);
+            hear(format!("job: {} {}", job.id, job.deliveries), &job.payload);
+        }
     }
 }
 
