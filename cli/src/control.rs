@@ -141,11 +141,11 @@ async fn apply(target: &Target, json: bool) -> anyhow::Result<()> {
 }
 
 fn say(report: &model::Reloaded) -> anyhow::Result<()> {
-    let model::Reloaded { added, removed, changed, failed, needs_restart, warnings } = report;
+    let model::Reloaded { added, removed, changed, failed, needs_restart, tables, warnings } = report;
     for warning in warnings {
         output::complain(&format!("warning: {}", printable(warning)));
     }
-    for (ids, done) in [(removed, "removed"), (added, "added"), (changed, "changed")] {
+    for (ids, done) in [(removed, "removed"), (added, "added"), (changed, "changed"), (tables, "changed")] {
         for id in ids {
             output::line(&format!("`{}` was {done}", printable(id)))?;
         }

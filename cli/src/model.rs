@@ -114,6 +114,9 @@ pub(crate) struct Reloaded {
     pub(crate) changed: Vec<String>,
     pub(crate) failed: Vec<NotReloaded>,
     pub(crate) needs_restart: Vec<String>,
+    /// None from an older Main.
+    #[serde(default)]
+    pub(crate) tables: Vec<String>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -125,8 +128,8 @@ pub(crate) struct NotReloaded {
 
 impl Reloaded {
     pub(crate) fn is_empty(&self) -> bool {
-        let Self { added, removed, changed, failed, needs_restart, warnings: _ } = self;
-        [added, removed, changed, needs_restart].iter().all(|ids| ids.is_empty()) && failed.is_empty()
+        let Self { added, removed, changed, failed, needs_restart, tables, warnings: _ } = self;
+        [added, removed, changed, needs_restart, tables].iter().all(|ids| ids.is_empty()) && failed.is_empty()
     }
 }
 

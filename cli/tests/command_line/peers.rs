@@ -20,9 +20,11 @@ fn rewrite(main: &Running, text: &str) {
     fs::copy(configured(text).path().join("weir.toml"), main.path().join("weir.toml")).unwrap();
 }
 
+/// Has Main read a file in which only the player's table has changed.
 fn reload(main: &Running, text: &str) {
     rewrite(main, text);
-    assert_eq!(main.weir(&["reload"]).code, 0);
+    let reloaded = main.weir(&["reload"]);
+    assert_eq!((reloaded.code, reloaded.stdout.as_str()), (0, "`peer.\"app:player\"` was changed\n"));
 }
 
 pub(super) fn own_uid() -> u32 {

@@ -32,6 +32,8 @@ pub struct ReloadReport {
     pub changed: Vec<ExtensionId>,
     /// New and changed extensions that did not come up.
     pub failed: Vec<NotReloaded>,
+    /// Changed tables beside Main and the extensions, as in `queue.uploads`. They hold from now on.
+    pub tables: Vec<String>,
     /// Possible mistakes: [`Config::warnings`].
     pub warnings: Vec<String>,
     /// Changed keys of `[main]` that take effect when Main is restarted.
@@ -143,6 +145,7 @@ impl Supervisor {
     fn plan(&mut self, config: Config) {
         let Some(mut applying) = self.applying.take() else { return };
         let before = self.roster.main();
+        applying.report.tables = self.roster.rest().other_tables(&config);
         applying.report.warnings = config.warnings();
         applying.report.needs_restart = needs_restart(&before, &config.main);
         configure_traffic(&self.bus, queues_on_the_bus(&config), config.retained());
