@@ -183,6 +183,9 @@ impl Registry {
         config.check()?;
         let name = config.name.clone();
         let mut state = self.state();
+        if state.is_closed {
+            return Err(PeerError::Stopping);
+        }
         for contract in &config.fulfills {
             let owner = self.bus.owner_of(contract).filter(|owner| owner.name() != name.as_str());
             if let Some(owner) = owner {

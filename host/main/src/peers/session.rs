@@ -14,8 +14,8 @@ use weir_names::{ContractName, OperationName, PeerName};
 use super::{Live, PeerSessionLimits, Registry, SessionEnd, SessionId};
 use crate::client::{Client, ReceivedEvent, received};
 
-/// A program under a name, until dropped. What it holds ends with it: what it has in hand is answered `peer-gone`, its
-/// jobs go back, its subscriptions end, and its contracts have no provider.
+/// A program under a name, until dropped. With it its subscriptions end, its contracts have no provider, and requests
+/// that wait for it are answered `peer-gone`. Requests and jobs in hand are yours: drop them, too.
 #[derive(Debug)]
 pub struct Session {
     client: Client,
@@ -43,7 +43,8 @@ pub enum PeerMessage {
     Event(u32, ReceivedEvent),
 }
 
-/// A request to a contract that the session serves. Dropped, it answers `peer-gone`.
+/// A request to a contract that the session serves. Dropped, it answers `peer-gone`. It can be answered even after the
+/// end of its session.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct PeerRequest {

@@ -169,6 +169,27 @@ async fn a_name_has_no_more_sessions_than_its_limit_and_an_operator_ends_one() {
 }
 
 #[tokio::test]
+async fn new_limits_hold_for_sessions_that_begin_after_the_reload() {
+    let of = |bytes: u64, sessions: u32| {
+        peer_with("app:player", |player| {
+            player.wants = vec!["a@1".parse().unwrap()];
+            player.limits.message_size = bytes;
+            player.limits.sessions = sessions;
+        })
+    };
+    let main = start(vec![puppet("a")], vec![of(1024, 1)]).await;
+    let before = open(&main, "app:player");
+    assert!(matches!(main.peers().open("app:player"), Err(PeerError::TooMany { allowed: 1, .. })));
+    reload(&main, vec![puppet("a")], vec![of(2048, 2)]).await;
+    let after = open(&main, "app:player");
+    for (session, allowed) in [(&before, 1024), (&after, 2048)] {
+        assert_eq!(session.limits().message_size, allowed);
+        let too_large = session.client().call("a@1", "run", vec![b' '; 2049]).await;
+        assert_eq!(too_large, Err(Error::TooLarge { bytes: 2049, allowed }));
+    }
+}
+
+#[tokio::test]
 async fn the_end_of_main_ends_sessions_after_the_extensions_have_drained() {
     let last_words = puppet_with("a", |a| {
         a.requires = vec!["disk@1".parse().unwrap()];
@@ -188,5 +209,6 @@ async fn the_end_of_main_ends_sessions_after_the_extensions_have_drained() {
     let (shut_down, ()) = tokio::join!(main.shutdown(), serve);
     shut_down.unwrap();
     assert!(matches!(peers.open("sidecar:disk"), Err(PeerError::Stopping)));
+    assert!(matches!(peers.open_with(peer("app:late")), Err(PeerError::Stopping)));
     assert_eq!(session.client().call("disk@1", "read", "").await, Err(Error::PeerGone));
 }

@@ -102,6 +102,19 @@ async fn a_session_that_is_dropped_answers_what_it_has_in_hand_and_what_waits_fo
 }
 
 #[tokio::test]
+async fn a_request_in_hand_outlives_its_session_until_it_is_dropped_or_answered() {
+    let main = start(vec![reader()], vec![disk()]).await;
+    let session = serving(&main);
+    let answer = async {
+        let in_hand = request(&session).await;
+        drop(session);
+        in_hand.answer(Ok("late".into()))
+    };
+    let (read, answered) = tokio::join!(read_by_a(&main), answer);
+    assert_eq!((read.unwrap(), answered), ("late".to_owned(), true));
+}
+
+#[tokio::test]
 async fn a_request_dropped_unanswered_is_answered_for_the_session() {
     let main = start(vec![reader()], vec![disk()]).await;
     let session = serving(&main);

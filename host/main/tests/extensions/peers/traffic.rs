@@ -4,11 +4,13 @@ use weir_host::{
     Error, ExtensionConfig, Main,
     client::Job,
     config::{QueueConfig, QueuePolicy, SubscribeGrant},
+    control::ExtensionState,
     peers::PeerConfig,
+    traffic::QueueStatus,
 };
 
 use super::{
-    super::support::{extension, puppet_with, tell, until},
+    super::support::{extension, puppet_with, reached, taken, tell, until},
     event, open, peer_with, request, tell_a, with_peers,
 };
 
@@ -49,6 +51,10 @@ async fn start_with_queue(
     Main::builder(config).start().await.unwrap()
 }
 
+fn status(main: &Main) -> QueueStatus {
+    main.control().queues().into_iter().find(|status| status.queue.as_str() == "q").unwrap()
+}
+
 async fn start(extensions: Vec<ExtensionConfig>, peers: Vec<PeerConfig>) -> Main {
     start_with_queue(extensions, peers, |_| {}).await
 }
@@ -75,6 +81,7 @@ async fn events_go_both_ways_under_the_names_of_their_senders() {
     tell(&main, "a", "subscribe player.*").await.unwrap();
     let receipt = first.client().publish("player.on", "now").await.unwrap();
     assert_eq!((receipt.delivered, receipt.shed, receipt.refused), (1, 0, 0));
+    taken(&main, "a").await;
     assert_eq!(tell_a(&first, "heard").await.unwrap(), "event: player.on 1 0 now");
     assert_eq!(tell_a(&first, "sender").await.unwrap(), "app:player");
     assert!(matches!(first.client().publish("a.x", "").await, Err(Error::PermissionDenied(_))));
@@ -98,6 +105,7 @@ async fn jobs_go_both_ways_and_come_back_from_a_session_that_ends() {
     let session = open(&main, "app:player");
     session.client().queue("q").unwrap().put("by the peer").await.unwrap();
     tell(&main, "a", "take q 1").await.unwrap();
+    until(|| status(&main).delivered == 1).await;
     let heard = tell_a(&session, "heard").await.unwrap();
     assert!(heard.starts_with("job: ") && heard.ends_with(" 1 by the peer"), "{heard}");
     assert_eq!(tell_a(&session, "sender").await.unwrap(), "app:player");
@@ -164,6 +172,7 @@ async fn a_job_of_a_stored_queue_goes_through_its_store_to_a_reader() {
     // The worker is not restarted, so another reader has it the second time.
     let dies = queue.put_until_done("die");
     let again = async {
+        reached(&main, "b", ExtensionState::Failed).await;
         let job = main.client().queue("q").unwrap().take().await.unwrap();
         assert_eq!((&*job.sender, job.deliveries), ("sidecar:store", 2));
         drop(job);
@@ -200,9 +209,7 @@ async fn jobs_of_a_store_that_leaves_are_taken_out_and_those_in_hand_are_done() 
         }
     };
     drop(session);
-    let waiting = || main.control().queues().into_iter().find(|q| q.queue.as_str() == "q").unwrap().waiting;
-    until(|| waiting() == 0).await;
+    until(|| status(&main).waiting == 0).await;
     job.done();
-    let done = main.control().queues().into_iter().find(|q| q.queue.as_str() == "q").unwrap().done;
-    assert_eq!(done, 1);
+    assert_eq!(status(&main).done, 1);
 }
