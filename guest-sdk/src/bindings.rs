@@ -7339,7 +7339,8 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// The name of a peer that has sent something to this instance: an extension's id, or `main`.
+            /// The name of a peer that has sent something to this instance: an extension's id, the name of a program as in
+            /// `app:player`, or `main`.
             /// None for any other number.
             #[allow(async_fn_in_trait)]
             pub fn name_of(peer: Peer) -> ::core::option::Option<_rt::String> {
