@@ -158,6 +158,15 @@ class Peer:
         finally:
             if self._subscriptions.pop(number, None) and not self.ended:
                 self._send(UNSUBSCRIBE, struct.pack("<I", 0) + number)
+                self._skip(events)
+
+    def _skip(self, events):
+        """Events that nobody reads any more give their credit back: all subscriptions share it."""
+        try:
+            while events.get_nowait() is not None:
+                self._renew_credit()
+        except queue.Empty:
+            pass
 
     def put(self, name, payload, until_done=False, timeout_ms=0):
         return self.put_later(name, payload, until_done, timeout_ms).result()
@@ -269,6 +278,8 @@ class Peer:
             events = self._subscriptions.get(number)
             # The reader itself never waits for Main to read.
             events.put(event) if events else self._workers.submit(self._renew_credit)
+            if events and number not in self._subscriptions:
+                self._workers.submit(self._skip, events)  # It was closed just now.
         elif kind == JOB:
             number, message, deliveries = fields.numbers("IQI")
             sender, name = fields.text(), fields.text()

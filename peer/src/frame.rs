@@ -32,7 +32,7 @@ pub const OVERHEAD: usize = 1024;
 pub const ROOM_MIN: usize = 64 * 1024;
 
 /// A smaller payload is copied out of the buffer that it was read into. A payload that waits then keeps no more memory
-/// than its own size, and a larger one at most one buffer.
+/// than its own size, and a larger one at most its frame and what one read brought with that.
 pub const SHARED_MIN: usize = 4096;
 
 /// Bytes to make room for before a read, by both sides.
@@ -96,5 +96,12 @@ pub fn next_frame(buffer: &mut BytesMut, max: usize) -> Result<Option<Bytes>, Fr
         return Ok(None);
     }
     buffer.advance(PREFIX);
-    Ok(Some(buffer.split_to(size).freeze()))
+    let frame = buffer.split_to(size).freeze();
+    if size > GROW_MAX {
+        // Otherwise each small payload that comes next and waits would keep memory of a large frame's size.
+        let mut rest = BytesMut::with_capacity(buffer.len().saturating_add(READ_SIZE));
+        rest.extend_from_slice(buffer);
+        *buffer = rest;
+    }
+    Ok(Some(frame))
 }

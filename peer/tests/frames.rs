@@ -235,6 +235,20 @@ fn a_large_payload_shares_the_memory_that_it_was_read_into_and_a_small_one_does_
 }
 
 #[test]
+fn what_comes_after_a_large_frame_does_not_keep_its_memory() {
+    let payload = Bytes::from(vec![7; 200_000]);
+    let mut buffer = BytesMut::new();
+    FromPeer::Reply { request: 1, payload }.encode(&mut buffer);
+    FromPeer::Reply { request: 2, payload: Bytes::from(vec![8; SHARED_MIN]) }.encode(&mut buffer);
+    let large = next_frame(&mut buffer, usize::MAX).unwrap().unwrap();
+    let small = next_frame(&mut buffer, usize::MAX).unwrap().unwrap();
+    assert!(large.is_unique(), "the next frame is elsewhere");
+    assert!(matches!(FromPeer::decode(&small), Ok(FromPeer::Reply { request: 2, .. })));
+    // Nor does what has not come yet.
+    assert!(buffer.capacity() < large.len() / 2);
+}
+
+#[test]
 fn all_frames_without_a_payload_fit_the_smallest_room() {
     let operations = vec!["o".repeat(128); 256];
     let operations = operations.iter().map(String::as_str).collect();

@@ -140,6 +140,10 @@ impl Connection {
         Ok(true)
     }
 
+    fn takes_more(&self) -> bool {
+        self.output.has_room() && !self.output.is_closed()
+    }
+
     /// Sends answers to what the program has under way, and jobs that came.
     fn answers(&mut self, context: &mut Context<'_>) -> bool {
         let mut busy = false;
@@ -149,7 +153,7 @@ impl Connection {
             self.output.answer(id, outcome);
             busy = true;
         }
-        while self.output.has_room() && self.jobs.poll_one(context, &mut self.output) {
+        while self.takes_more() && self.jobs.poll_one(context, &mut self.output) {
             busy = true;
         }
         busy
@@ -158,7 +162,7 @@ impl Connection {
     /// Sends requests and events that wait for the program.
     fn messages(&mut self, context: &mut Context<'_>) -> bool {
         let mut busy = false;
-        while self.output.has_room() {
+        while self.takes_more() {
             if self.requests.poll_given_up(context, &mut self.output) {
                 busy = true;
                 continue;
@@ -213,7 +217,8 @@ impl Connection {
             self.act(frame, context).map_err(Some)?;
             busy = true;
         }
-        Ok(busy)
+        // More may be there, and nothing wakes the task for that.
+        Ok(true)
     }
 
     /// Reads what is there; false if that is nothing.
@@ -221,14 +226,19 @@ impl Connection {
         // An idle connection has no buffer.
         if self.input.is_empty() && self.stream.poll_read_ready(context).is_pending() {
             self.input = BytesMut::new();
-            return Ok(false);
+            return self.nothing_came();
         }
         self.input.reserve(READ_SIZE);
         match pin!(self.stream.read_buf(&mut self.input)).poll(context) {
             Poll::Ready(Ok(0) | Err(_)) => Err(None),
             Poll::Ready(Ok(_)) => Ok(true),
-            Poll::Pending => Ok(false),
+            Poll::Pending => self.nothing_came(),
         }
+    }
+
+    /// A program that has closed the connection, and of which all is read, has gone.
+    fn nothing_came(&self) -> Step {
+        if self.output.is_closed() { Err(None) } else { Ok(false) }
     }
 
     fn act(&mut self, frame: FromPeer<'_>, context: &mut Context<'_>) -> Result<(), Close> {

@@ -64,6 +64,10 @@ assert peer.publish("a.b", b"x", to="telemetry") == (1, 2, 3)
 events = peer.subscribe("a.>")
 assert [next(events).sequence for _ in range(3)] == [1, 2, 3]
 events.close()
+events = peer.subscribe("b.>")
+assert next(events).sequence == 4
+peer.call("a@1", "b")
+events.close()
 with peer.take("uploads") as job:
     assert (job.payload, job.sender, job.deliveries) == (b"work", "telemetry", 1)
 peer.take("uploads").give_back()
@@ -116,6 +120,16 @@ async fn the_client_in_python_speaks_the_protocol() {
     main.expect_frame(FromPeer::Credit { events: 1 }).await;
     main.expect_frame(FromPeer::Credit { events: 1 }).await;
     main.expect_frame(FromPeer::Unsubscribe { id: 0, subscription: 9 }).await;
+
+    main.accept_subscription(10).await;
+    main.event(10, 4).await;
+    main.event(10, 5).await;
+    main.expect_frame(FromPeer::Credit { events: 1 }).await;
+    let id = main.expect_id().await;
+    main.answer(id, "").await;
+    main.expect_frame(FromPeer::Unsubscribe { id: 0, subscription: 10 }).await;
+    // For the event that nobody reads any more.
+    main.expect_frame(FromPeer::Credit { events: 1 }).await;
 
     for job in [1, 2] {
         let id = main.expect_id().await;

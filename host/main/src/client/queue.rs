@@ -120,10 +120,15 @@ impl Queue {
     /// and no longer configured. Dropping the future loses no job.
     pub async fn take(&mut self) -> Option<Job> {
         let Some(session) = self.client.session.clone() else { return self.take_next().await };
-        tokio::select! {
-            biased;
-            job = self.take_next() => job,
-            _ended = session.ended() => None,
+        loop {
+            // Made before the look at the grant, so that no change is missed.
+            let regranted = session.may_take_anew.notified();
+            tokio::select! {
+                biased;
+                job = self.take_next() => return job,
+                _ended = session.ended() => return None,
+                () = regranted => {}
+            }
         }
     }
 

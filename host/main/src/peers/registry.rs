@@ -70,6 +70,8 @@ pub(crate) struct Live {
     pub(crate) room: Arc<Semaphore>,
     /// Tells that its grants have changed.
     pub(crate) regranted: Arc<Notify>,
+    /// Tells the same to all that wait for jobs now.
+    pub(crate) may_take_anew: Notify,
     since: SystemTime,
     proof: Proven,
     end: watch::Sender<Option<SessionEnd>>,
@@ -117,7 +119,7 @@ impl Registry {
             if !name.still_admits(&session) || self.bus.serves_beyond_grants(&session.peer) {
                 self.finish(&mut state, session.id, SessionEnd::Revoked);
             } else {
-                session.regranted.notify_one();
+                session.regrant();
             }
         }
     }
@@ -169,6 +171,7 @@ impl Registry {
             room: Arc::new(Semaphore::new(usize::try_from(config.limits.in_flight).unwrap_or(usize::MAX))),
             limits: config.limits,
             regranted: Arc::default(),
+            may_take_anew: Notify::new(),
             since: SystemTime::now(),
             proof: proven,
             end: watch::Sender::new(None),
@@ -205,7 +208,7 @@ impl Registry {
             }
         }
         for session in state.sessions.values().filter(|session| session.name == name) {
-            session.regranted.notify_one();
+            session.regrant();
         }
         drop(state);
         self.admit(name.as_str(), None)
@@ -332,6 +335,12 @@ impl Name {
 }
 
 impl Live {
+    /// Tells that its grants have changed.
+    fn regrant(&self) {
+        self.regranted.notify_one();
+        self.may_take_anew.notify_waiters();
+    }
+
     /// Waits until the session ends.
     pub(crate) async fn ended(&self) -> SessionEnd {
         let mut end = self.end.subscribe();

@@ -29,20 +29,29 @@ pub(super) struct Output {
     patience: Duration,
     /// Runs while the program does not read.
     stalled: Option<Pin<Box<Sleep>>>,
+    /// The program has closed the connection. What it sent before may still be there to read.
+    is_closed: bool,
 }
 
 impl Output {
     /// `patience`: how long the program may read nothing.
     pub(super) fn new(patience: Duration) -> Self {
-        Self { waiting: BytesMut::new(), patience, stalled: None }
+        Self { waiting: BytesMut::new(), patience, stalled: None, is_closed: false }
     }
 
     pub(super) fn has_room(&self) -> bool {
         self.waiting.len() < MAX_WAITING
     }
 
+    /// Whether nobody reads what is sent.
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
     pub(super) fn send(&mut self, frame: &FromMain<'_>) {
-        frame.encode(&mut self.waiting);
+        if !self.is_closed {
+            frame.encode(&mut self.waiting);
+        }
     }
 
     /// Answers what the program began under this id; 0: it wants no answer.
@@ -54,13 +63,16 @@ impl Output {
         }
     }
 
-    /// Writes as much as the program takes; whether that made room.
+    /// Writes as much as the program takes; whether that made room, or the program has closed the connection.
     pub(super) fn write(&mut self, stream: &mut UnixStream, context: &mut Context<'_>) -> Step {
         let had_room = self.has_room();
         while !self.waiting.is_empty() {
             match pin!(stream.write_buf(&mut self.waiting)).poll(context) {
                 Poll::Ready(Ok(written)) if written > 0 => self.stalled = None,
-                Poll::Ready(_) => return Err(None),
+                Poll::Ready(_) => {
+                    (self.waiting, self.stalled, self.is_closed) = (BytesMut::new(), None, true);
+                    return Ok(true);
+                }
                 Poll::Pending => {
                     let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(self.patience)));
                     if stalled.as_mut().poll(context).is_ready() {

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use tokio::time::timeout;
 use weir_host::{Error, HandlerError};
 use weir_peer::Options;
 
-use crate::support::Stage;
+use crate::support::{PATIENCE, Stage};
 
 const FILE: &str = "
 [queue.jobs]
@@ -149,4 +150,18 @@ async fn the_end_of_main_and_the_operator_end_sessions_with_the_reason() {
     assert!(stopped.closed().await.to_string().contains("stopping"), "{}", stopped.closed().await);
     let options = Options::new("app:polite".parse().unwrap());
     assert!(weir_peer::Peer::connect(&path, options).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_for_a_job_ends_when_the_operator_takes_the_grant_back() {
+    let stage = Stage::new(FILE).await;
+    let theirs = stage.connect("sidecar:theirs").await;
+    let jobs = theirs.queue("jobs").unwrap();
+    let taking = tokio::spawn(async move { jobs.take().await.map(drop) });
+    tokio::task::yield_now().await;
+    // What is answered later was sent later.
+    theirs.publish("news.of", "").await.unwrap();
+    stage.reload(&FILE.replace("takes = ['jobs', 'kept']", "takes = ['kept']")).await;
+    let taken = timeout(PATIENCE, taking).await.unwrap().unwrap();
+    assert_eq!(taken, Err(Error::NoProvider("queue `jobs` gives this peer no more jobs".into())));
 }

@@ -1,5 +1,8 @@
 //! Frames that break the protocol: each ends the session with its reason, and harms nobody else.
 
+use std::{io::Write, net::Shutdown};
+
+use bytes::{Bytes, BytesMut};
 use weir_peer::frame::{FromMain, FromPeer};
 
 use crate::support::{Stage, call, hello, token_of};
@@ -8,6 +11,7 @@ const FILE: &str = "
 [peer.'app:polite']
 tokens = ['HASH']
 wants = ['echo@1']
+publishes = ['news.>']
 limits.message-size = '256 KiB'
 limits.inbox.bytes = '256 KiB'
 ";
@@ -117,4 +121,36 @@ async fn bytes_at_random_after_the_hello_end_in_a_close_or_wait_for_more() {
     }
     stage.sessions_become(0).await;
     stage.works().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_program_sent_before_it_closed_the_connection_is_read_to_the_end() {
+    let stage = Stage::new(FILE).await;
+    let stream = stage.raw("app:polite").await.stream.into_std().unwrap();
+    // As after the close of a program that leaves: Main cannot write to it any more.
+    stream.shutdown(Shutdown::Read).unwrap();
+    let mut frames = BytesMut::new();
+    for id in 1..=500 {
+        let (topic, payload) = ("news.of", Bytes::new());
+        FromPeer::Publish { id, timeout_ms: 0, to: None, topic, payload }.encode(&mut frames);
+    }
+    (&stream).write_all(&frames).unwrap();
+    drop(stream);
+    stage.sessions_become(0).await;
+    let peers = stage.main.peers().list();
+    assert_eq!(peers.iter().map(|peer| peer.counts.sent).sum::<u64>(), 500);
+    stage.works().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_reads_no_more_is_gone_once_what_it_sent_is_read() {
+    let stage = Stage::new(FILE).await;
+    let stream = stage.raw("app:polite").await.stream.into_std().unwrap();
+    stream.shutdown(Shutdown::Read).unwrap();
+    let mut frame = BytesMut::new();
+    call(1, "echo", "").encode(&mut frame);
+    (&stream).write_all(&frame).unwrap();
+    stage.sessions_become(0).await;
+    stage.works().await;
+    drop(stream);
 }

@@ -1,7 +1,7 @@
 //! A Main with a peer socket, and programs that speak to it frame by frame.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -12,7 +12,7 @@ use tokio::{
     net::UnixStream,
     time::{sleep, timeout},
 };
-use weir_host::{HandlerError, Main, Service, config::TokenHash};
+use weir_host::{Config, HandlerError, Main, Service, config::TokenHash};
 use weir_peer::{
     Options, Peer,
     frame::{FromMain, FromPeer, Hello, frame_max, next_frame},
@@ -30,7 +30,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Stage {
     pub(crate) main: Main,
     pub(crate) path: PathBuf,
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 impl Stage {
@@ -39,14 +39,7 @@ impl Stage {
     pub(crate) async fn new(more: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("peers.sock");
-        let mut text = "main.serves = ['echo@1']\n".to_owned();
-        let mut name = "";
-        for line in more.lines() {
-            name = line.strip_prefix("[peer.'").and_then(|rest| rest.strip_suffix("']")).unwrap_or(name);
-            text.push_str(&line.replace("HASH", &TokenHash::of(&token_of(name)).to_string()));
-            text.push('\n');
-        }
-        let config = weir_host::parse(&text, "weir.toml", dir.path()).unwrap();
+        let config = config(more, dir.path());
         let echo = Service::new("echo@1".parse().unwrap())
             .on("echo".parse().unwrap(), async |request| Ok(request.payload))
             .on("sender".parse().unwrap(), async |request| Ok(request.sender.into()))
@@ -56,7 +49,12 @@ impl Stage {
             });
         let socket = PeerSocket::bind(&path).unwrap();
         let main = Main::builder(config).serve(echo).attach(|attached| socket.serve(attached));
-        Self { main: main.start().await.unwrap(), path, _dir: dir }
+        Self { main: main.start().await.unwrap(), path, dir }
+    }
+
+    /// As [`new`](Self::new), for a Main that runs.
+    pub(crate) async fn reload(&self, more: &str) {
+        self.main.control().reload_with(config(more, self.dir.path())).await.unwrap();
     }
 
     /// A program that behaves.
@@ -98,6 +96,17 @@ impl Stage {
         polite.leave().await;
         assert_eq!(self.main.client().waiters(), 0);
     }
+}
+
+fn config(more: &str, dir: &Path) -> Config {
+    let mut text = "main.serves = ['echo@1']\n".to_owned();
+    let mut name = "";
+    for line in more.lines() {
+        name = line.strip_prefix("[peer.'").and_then(|rest| rest.strip_suffix("']")).unwrap_or(name);
+        text.push_str(&line.replace("HASH", &TokenHash::of(&token_of(name)).to_string()));
+        text.push('\n');
+    }
+    weir_host::parse(&text, "weir.toml", dir).unwrap()
 }
 
 pub(crate) struct Raw {
