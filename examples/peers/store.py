@@ -141,7 +141,8 @@ class Log:
         with self.lock:
             # Not synced: if the line is lost, the job is delivered again.
             self.append(line("done", number), sync=False)
-            self.bytes -= len(self.jobs.pop(number))
+            # It may be done twice, if it was given again.
+            self.bytes -= len(self.jobs.pop(number, b""))
             if self.size > COMPACT_AT and self.size > 4 * self.bytes:
                 try:
                     self.compact()

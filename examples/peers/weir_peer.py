@@ -312,4 +312,4 @@ class Peer:
             self._send(REPLY, head + answer)
         except Exception as error:
             failure = error if isinstance(error, Failure) else Failure("failed", repr(error))
-            self._send(FAIL, head + text8(failure.code) + text16(failure.text[:1000]))
+            self._send(FAIL, head + text8(failure.code[:64]) + text16(failure.text[:1000]))

@@ -85,7 +85,7 @@ impl Attachments {
         self.closing.send_replace(true);
         if tokio::time::timeout(GRACE, self.closing.closed()).await.is_err() {
             tracing::warn!(
-                "attached work did not end within {} s and was cut off, such as answers that a client of the control \
+                "attached work did not end within {} s and was cut off, such as answers that a client of a \
                  socket does not read",
                 GRACE.as_secs()
             );

@@ -10,6 +10,9 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 const BURST: Duration = Duration::from_secs(1);
 
+/// A session begins with one of so many parts of its bucket, so that to connect again and again is no way around.
+const FIRST: u32 = 8;
+
 /// When the next message may be read.
 #[derive(Debug)]
 pub(crate) struct Rate {
@@ -22,7 +25,8 @@ pub(crate) struct Rate {
 impl Rate {
     /// `per_second` messages a second.
     pub(crate) fn new(per_second: u32) -> Self {
-        Self { each: BURST / per_second.max(1), full_at: Instant::now(), pause: None }
+        let each = BURST / per_second.max(1);
+        Self { each, full_at: Instant::now() + (BURST - BURST / FIRST), pause: None }
     }
 
     /// Ready once one more message may be read, and counts it.
@@ -51,9 +55,9 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_second_of_messages_comes_at_once_and_the_rest_at_the_rate() {
+    async fn an_eighth_of_a_second_comes_at_once_and_the_rest_at_the_rate() {
         let (mut rate, began) = (Rate::new(100), Instant::now());
-        for _ in 0..101 {
+        for _ in 0..13 {
             poll_fn(|context| rate.poll_one(context)).await;
         }
         assert_eq!(began.elapsed(), Duration::ZERO);

@@ -110,9 +110,7 @@ impl Bus {
     /// Finds a queue for `peer` to put into or take from.
     pub fn open_queue(&self, peer: &Peer, name: &str) -> Result<Arc<SharedQueue>, Error> {
         let name: QueueName = parsed(name)?;
-        if let (Err(denied), Err(_)) = (peer.may_put(&name), peer.may_take(&name)) {
-            return Err(denied);
-        }
+        peer.may_take_or_put(&name)?;
         self.queue(name.as_str())
     }
 

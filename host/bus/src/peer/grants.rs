@@ -107,6 +107,12 @@ impl Peer {
         self.require(may, || self.not_granted("take from", queue, "takes"))
     }
 
+    /// Fails if it may neither put jobs into this queue nor take them.
+    pub(crate) fn may_take_or_put(&self, queue: &QueueName) -> Result<(), Error> {
+        let may = |access: &Access| access.puts.contains(queue) || access.takes.contains(queue);
+        self.require(may, || self.not_granted("put into or take from", queue, "puts` or `takes"))
+    }
+
     /// Fails if it may not serve this contract.
     pub(crate) fn may_serve(&self, contract: &ContractName) -> Result<(), Error> {
         let may = |access: &Access| access.fulfills.contains(contract);

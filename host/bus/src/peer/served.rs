@@ -1,6 +1,9 @@
 //! The operations that a peer's current instance serves, by number.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::{
+    collections::HashSet,
+    sync::{Arc, MutexGuard, PoisonError},
+};
 
 use weir_names::{ContractName, Error, OperationName};
 
@@ -32,20 +35,19 @@ impl Peer {
                 operations.len()
             )));
         }
+        let names: Vec<OperationName> =
+            operations.iter().map(|name| parsed(name)).collect::<Result<_, _>>()?;
+        let mut distinct = HashSet::new();
+        if let Some(twice) = names.iter().find(|name| !distinct.insert(*name)) {
+            return Err(Error::Invalid(format!("operation `{twice}` is named twice")));
+        }
         let mut served = self.served();
         if served.iter().any(|operation| operation.contract == contract) {
             return Err(Error::Invalid(format!("`{contract}` is served already")));
         }
         let first = served.len();
-        for operation in operations {
-            let name: OperationName = parsed(operation).inspect_err(|_| served.truncate(first))?;
-            let new = Arc::new(OperationId { contract: contract.clone(), name });
-            if served.contains(&new) {
-                served.truncate(first);
-                return Err(Error::Invalid(format!("operation `{operation}` is named twice")));
-            }
-            served.push(new);
-        }
+        let new = names.into_iter().map(|name| Arc::new(OperationId { contract: contract.clone(), name }));
+        served.extend(new);
         u32::try_from(first).map_err(|_| Error::Invalid("too many operations".into()))
     }
 

@@ -84,7 +84,7 @@ async fn what_means_nothing_now_is_answered_or_ignored_and_the_session_goes_on()
     answers.sort_unstable();
     let answers: Vec<_> = answers.iter().map(|(id, text)| format!("{id}: {text}")).collect();
     let expected = [
-        "1: permission denied: `app:polite` may not put into `none`; `puts` would grant it",
+        "1: permission denied: `app:polite` may not put into or take from `none`; `puts` or `takes` would grant it",
         "2: invalid: `../etc` is not the name of a queue: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter",
         "3: permission denied: `app:polite` may not serve `echo@1`; `fulfills` would grant it",
         "4: invalid: `a..b` is not a topic: at most 16 dotted segments of letters, digits, `-` and `_`, at most 256 bytes",
