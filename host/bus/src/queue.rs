@@ -54,7 +54,7 @@ pub(crate) enum Placed {
     /// It waits for this room.
     Waiting(Arc<Room>),
     /// The provider of this contract must keep it first.
-    Stored(ContractName, Bytes),
+    Stored(Box<(ContractName, Bytes)>),
 }
 
 impl fmt::Debug for SharedQueue {
@@ -165,7 +165,7 @@ impl SharedQueue {
         let mut state = self.state();
         self.check(&state, &job)?;
         if let Some(store) = state.settings.store.as_ref().filter(|store| !is_from(store)) {
-            return Ok(Placed::Stored(store.clone(), job.payload));
+            return Ok(Placed::Stored(Box::new((store.clone(), job.payload))));
         }
         if state.settings.when_full == QueuePolicy::Block
             && (!state.blocked.is_empty() || !state.has_room(&job))

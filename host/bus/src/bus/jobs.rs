@@ -27,7 +27,7 @@ pub struct Putting {
     id: MessageId,
     waiting: Option<(Arc<Room>, Instant)>,
     /// The request to the provider that keeps the queue's jobs.
-    storing: Option<PendingCall>,
+    storing: Option<Box<PendingCall>>,
     _waits: Option<WaitGuard>,
 }
 
@@ -160,17 +160,19 @@ impl Bus {
         let room = match queue.put(job, |store| self.owners.is_provider(store, sender))? {
             Placed::Waiting(room) => Some(room),
             Placed::In => None,
-            Placed::Stored(store, _) if waits_until_done => {
+            Placed::Stored(stored) if waits_until_done => {
                 return Err(Error::Invalid(format!(
-                    "the jobs of queue `{}` are kept by the provider of `{store}`: only that can wait until one is done",
-                    queue.name()
+                    "the jobs of queue `{}` are kept by the provider of `{}`: only that can wait until one is done",
+                    queue.name(),
+                    stored.0
                 )));
             }
-            Placed::Stored(store, payload) => {
+            Placed::Stored(stored) => {
+                let (store, payload) = *stored;
                 let mut target = self.open_granted(store, parsed(queue.name().as_str())?, None, false)?;
                 let term = self.term(&target, timeout, parent);
                 let sent = self.call(sender, &mut target, payload, term, sender.stands_still())?;
-                let storing = Some(self.watch(sent));
+                let storing = Some(Box::new(self.watch(sent)));
                 let (bus, queue) = (self.clone(), queue.clone());
                 return Ok(Putting { bus, queue, id, waiting: None, storing, _waits: None });
             }

@@ -140,7 +140,7 @@ impl Queue {
         let _leaves = Leaves { queue, reader };
         let taken = poll_fn(|context| {
             waker.register(context.waker());
-            if self.may_take().is_err() {
+            if self.is_refused() {
                 return Poll::Ready(None);
             }
             if let Some(job) = queue.take(reader) {
@@ -159,10 +159,18 @@ impl Queue {
 
     /// Takes a job if one waits.
     pub fn try_take(&mut self) -> Option<Job> {
-        self.may_take().ok()?;
+        if self.is_refused() {
+            return None;
+        }
         self.join();
         let taken = self.queue.take(&self.reader)?;
         self.job(taken)
+    }
+
+    /// Whether a peer may take no more. Main always may.
+    #[inline]
+    fn is_refused(&self) -> bool {
+        self.client.session.is_some() && self.may_take().is_err()
     }
 
     fn join(&mut self) {
