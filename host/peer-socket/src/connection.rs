@@ -31,8 +31,11 @@ pub(crate) use self::close::Close;
 use self::{jobs::Jobs, operations::Operations, output::Output, requests::Requests, under_way::UnderWay};
 use crate::{greeting::Greeted, rate::Rate};
 
-/// Frames, answers or messages in one go, before other connections have their turn.
-const AT_ONCE: usize = 64;
+/// Rounds in one go, before others on the worker thread have their turn.
+const ROUNDS: usize = 4;
+
+/// Frames and reads in one round.
+const READS: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -128,7 +131,7 @@ impl Connection {
 
     /// Goes on until nothing is left to do, which leaves the task's waker everywhere, or others must have their turn.
     fn steps(&mut self, context: &mut Context<'_>) -> Step {
-        for _ in 0..AT_ONCE {
+        for _ in 0..ROUNDS {
             let mut busy = self.answers(context);
             busy |= self.messages(context);
             busy |= self.read(context)?;
@@ -194,7 +197,7 @@ impl Connection {
     /// Reads and acts on frames, as far as the rate and the output allow.
     fn read(&mut self, context: &mut Context<'_>) -> Step {
         let mut busy = false;
-        for _ in 0..AT_ONCE {
+        for _ in 0..READS {
             if !self.output.has_room() {
                 return Ok(busy);
             }

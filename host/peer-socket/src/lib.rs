@@ -1,7 +1,8 @@
 //! The peer socket: a Unix socket through which programs outside Main are its peers.
 //!
 //! `docs/peer-protocol.md` says what is spoken. Knows nothing of the host's inside: a connection is a
-//! [`Session`](weir_host::peers::Session), which has the grants and limits. All of it runs on a thread of its own.
+//! [`Session`](weir_host::peers::Session), which has the grants and limits. Connections are
+//! accepted on a thread of their own; those of programs that have proved their names are tasks of the worker thread.
 //!
 //! ```no_run
 //! # async fn embed() -> Result<(), Box<dyn std::error::Error>> {

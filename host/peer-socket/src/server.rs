@@ -1,13 +1,15 @@
-//! Accepts connections on a thread of its own, until Main has stopped everything else.
+//! Accepts connections and hears their hellos on a thread of its own, so that strangers' bytes delay no extension. A
+//! program that has proved its name moves to the worker thread: there a call crosses no threads, and its session has
+//! limits.
 
-use std::{io, path::Path, sync::Arc, thread, time::Duration};
+use std::{io, os::unix::net, path::Path, sync::Arc, thread, time::Duration};
 
 use bytes::BytesMut;
 use tokio::{
     io::AsyncWriteExt,
     net::{UnixListener, UnixStream},
-    sync::oneshot,
-    task::JoinSet,
+    sync::mpsc,
+    task::{JoinError, JoinSet},
     time::timeout,
 };
 use weir_host::{
@@ -18,7 +20,7 @@ use weir_sockets::{BoundSocket, Opens, SocketError};
 
 use crate::{
     connection::{Close, Connection},
-    greeting::{Place, Silent, greet},
+    greeting::{Greeted, Place, Silent, greet},
 };
 
 /// As `ps -L` shows it.
@@ -29,6 +31,12 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Time for the last bytes to a program.
 const LINGER: Duration = Duration::from_millis(500);
+
+/// Programs that have proved their names and wait for the worker thread.
+const MAX_ARRIVING: usize = 64;
+
+/// A program that has proved its name, on the way to the worker thread.
+type Arriving = (net::UnixStream, Greeted);
 
 /// A socket for programs outside Main. Every user can open it; what a program says first decides. Nobody answers yet.
 #[derive(Debug)]
@@ -44,73 +52,110 @@ impl PeerSocket {
         BoundSocket::bind(path, Opens::Everybody).map(Self)
     }
 
-    /// Serves programs on a thread of its own until Main has stopped everything else. For
+    /// Serves programs until Main has stopped everything else. For
     /// [`Builder::attach`](weir_host::Builder::attach).
     pub async fn serve(self, attached: Attached) {
         let Attached { peers, closed, .. } = attached;
-        let (ending, ended) = oneshot::channel::<()>();
+        let (arriving, mut arrivals) = mpsc::channel(MAX_ARRIVING);
         let serve = move || {
-            // Dropped last, also by a panic.
-            let _ending = ending;
-            if let Err(error) = serve(self.0, peers, closed) {
+            if let Err(error) = serve(self.0, peers, arriving, closed) {
                 tracing::error!("cannot serve the peer socket: {error}");
             }
         };
-        match thread::Builder::new().name(THREAD_NAME.to_owned()).spawn(serve) {
-            // Fails when the thread has ended: nothing is ever sent.
-            Ok(_thread) => drop(ended.await),
-            Err(error) => tracing::error!("cannot serve the peer socket: {error}"),
+        if let Err(error) = thread::Builder::new().name(THREAD_NAME.to_owned()).spawn(serve) {
+            tracing::error!("cannot serve the peer socket: {error}");
+        }
+        let mut sessions = JoinSet::new();
+        loop {
+            tokio::select! {
+                Some((stream, greeted)) = arrivals.recv() => {
+                    sessions.spawn(converse(stream, greeted));
+                }
+                Some(ended) = sessions.join_next() => note_panic(ended),
+                // The thread has ended, and Main has ended all sessions: each takes no longer than `LINGER`.
+                else => return,
+            }
         }
     }
 }
 
-fn serve(socket: BoundSocket, peers: Peers, closed: Closed) -> io::Result<()> {
+fn serve(
+    socket: BoundSocket,
+    peers: Peers,
+    arriving: mpsc::Sender<Arriving>,
+    closed: Closed,
+) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    runtime.block_on(accept(socket, peers, closed))
+    runtime.block_on(accept(socket, peers, arriving, closed))
 }
 
-async fn accept(socket: BoundSocket, peers: Peers, mut closed: Closed) -> io::Result<()> {
+async fn accept(
+    socket: BoundSocket,
+    peers: Peers,
+    arriving: mpsc::Sender<Arriving>,
+    mut closed: Closed,
+) -> io::Result<()> {
     let BoundSocket { listener, held } = socket;
     let listener = UnixListener::from_std(listener)?;
     let silent = Arc::<Silent>::default();
-    let mut connections = JoinSet::new();
+    let mut greetings = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(converse(stream, peers.clone(), silent.enter(), closed.clone()));
+                    let (place, arriving) = (silent.enter(), arriving.clone());
+                    greetings.spawn(welcome(stream, peers.clone(), place, arriving, closed.clone()));
                 }
                 Err(error) => {
                     tracing::warn!("cannot accept on the peer socket: {error}");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },
-            Some(ended) = connections.join_next() => {
-                if let Err(error) = ended {
-                    tracing::error!("a connection of a peer has panicked: {error}");
-                }
-            }
+            Some(ended) = greetings.join_next() => note_panic(ended),
             () = closed.wait() => break,
         }
     }
     drop((listener, held));
-    // Main has ended all sessions, so each takes no longer than `LINGER`.
-    while connections.join_next().await.is_some() {}
+    // Each hears that Main ends.
+    while greetings.join_next().await.is_some() {}
     Ok(())
 }
 
-async fn converse(mut stream: UnixStream, peers: Peers, place: Place, mut closed: Closed) {
+/// Hears who a program is, and sends it on to the worker thread.
+async fn welcome(
+    mut stream: UnixStream,
+    peers: Peers,
+    place: Place,
+    arriving: mpsc::Sender<Arriving>,
+    mut closed: Closed,
+) {
     let greeted = match greet(&mut stream, &peers, place, &mut closed).await {
         Ok(Some(greeted)) => greeted,
         Ok(None) => return,
         Err(close) => return finish(stream, BytesMut::new(), Some(close)).await,
     };
-    // Not held while it runs: Main would wait for it.
-    drop((peers, closed));
+    match stream.into_std() {
+        // Fails once Main has ended: then the session ends here.
+        Ok(stream) => drop(arriving.send((stream, greeted)).await),
+        Err(error) => tracing::warn!("a connection of a peer broke: {error}"),
+    }
+}
+
+async fn converse(stream: net::UnixStream, greeted: Greeted) {
+    let stream = match UnixStream::from_std(stream) {
+        Ok(stream) => stream,
+        Err(error) => return tracing::warn!("a connection of a peer broke: {error}"),
+    };
     let mut connection = Connection::new(stream, greeted);
     let close = connection.run().await;
     let (stream, output) = connection.into_rest();
     finish(stream, output, close).await;
+}
+
+fn note_panic(ended: Result<(), JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!("a connection of a peer has panicked: {error}");
+    }
 }
 
 /// Sends what is left, and why the session ends.
