@@ -121,7 +121,7 @@ async fn accept(
     Ok(())
 }
 
-/// Hears who a program is, and sends it on to the worker thread.
+/// Hears the name of a program, and sends it on to the worker thread.
 async fn welcome(
     mut stream: UnixStream,
     peers: Peers,
