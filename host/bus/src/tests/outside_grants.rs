@@ -79,7 +79,7 @@ async fn anything_not_granted_is_refused_with_its_name_and_the_missing_key() {
         Ok(()),
         text("take from `puts`", "takes"),
         Ok(()),
-        text("put into `neither`", "puts"),
+        text("put into or take from `neither`", "puts` or `takes"),
         text("serve `other@1`", "fulfills"),
     ];
     assert_eq!(try_all(&bus, &session), expected);
