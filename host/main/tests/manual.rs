@@ -13,11 +13,12 @@ fn manual() -> String {
 fn every_key_stands_in_the_manual_with_what_it_must_be() {
     let manual = manual();
     for key in weir_host::loader().keys() {
-        // Limits are described once, with the classes, and grants with extensions.
+        // Limits are described once, with the classes; grants and subscriptions with extensions.
         let path = key.path.replace("extension.limits.", "limits.NAME.");
         let path = path
             .replace("hooks.NAME.limits.", "limits.NAME.")
-            .replace("hooks.NAME.grants.", "extension.grants.");
+            .replace("hooks.NAME.grants.", "extension.grants.")
+            .replace("peer.NAME.subscribes.", "extension.subscribes.");
         let row = manual.lines().find(|line| line.starts_with(&format!("| `{path}` |")));
         let row = row.unwrap_or_else(|| panic!("`{path}` has no row in docs/configuration.md"));
         assert!(row.contains(&key.shape.to_string()), "`{path}` must be {}: {row}", key.shape);
