@@ -113,12 +113,7 @@ impl Owners {
     }
 
     /// The name of programs with these grants from now on. It owns what it may serve until a program does.
-    pub(crate) fn name(
-        &self,
-        name: &PeerName,
-        limits: PeerLimits,
-        access: Access,
-    ) -> Result<Arc<Peer>, Error> {
+    pub(crate) fn name(&self, name: &PeerName, access: Access) -> Result<Arc<Peer>, Error> {
         let mut table = self.write();
         let table = &mut *table;
         let known = table.names.iter().find(|known| known.name() == name.as_str()).cloned();
@@ -133,7 +128,7 @@ impl Owners {
                     return Err(Error::LimitExceeded { name: "peer-names".into(), used, allowed });
                 }
                 let number = PeerId::FIRST_NAME.0 + u32::try_from(table.names.len()).unwrap_or_default();
-                let new = Arc::new(Peer::name_of_programs(PeerId(number), name, limits, access));
+                let new = Arc::new(Peer::name_of_programs(PeerId(number), name, access));
                 table.names.push(new.clone());
                 new
             }
@@ -141,9 +136,8 @@ impl Owners {
         let fulfills = known.fulfills();
         table.owners.retain(|contract, owner| owner.sender() != known.id() || fulfills.contains(contract));
         for contract in fulfills {
-            let owner = table.owners.entry(contract).or_insert_with(|| known.clone());
-            if owner.sender() != known.id() {
-                *owner = known.clone();
+            if table.owners.get(&contract).is_none_or(|owner| owner.sender() != known.id()) {
+                table.owners.insert(contract, known.clone());
             }
         }
         self.changed();

@@ -85,17 +85,18 @@ impl Peer {
     }
 
     /// A name under which programs outside Main may run.
-    pub(crate) fn name_of_programs(id: PeerId, name: &PeerName, limits: PeerLimits, access: Access) -> Self {
-        let inbox = Arc::new(Inbox::new(limits.inbox));
+    pub(crate) fn name_of_programs(id: PeerId, name: &PeerName, access: Access) -> Self {
+        let inbox = Arc::new(Inbox::new(PeerLimits::NONE.inbox));
         let own = (id, name.shared());
-        Self::at(own, limits, Grants::renewable(access), Kind::Name, (inbox, Seat::FIRST), None)
+        let grants = Grants::renewable(access);
+        Self::at(own, PeerLimits::NONE, grants, Kind::Name, (inbox, Seat::FIRST), None)
     }
 
     /// A program under this name. It has the grants of the name, also when they change.
     pub(crate) fn session(&self, id: PeerId, limits: PeerLimits) -> Self {
         let inbox = Arc::new(Inbox::new(limits.inbox));
         let (own, kind) = ((id, self.name.clone()), Kind::Session(self.id));
-        Self::at(own, limits, self.grants.shared(), kind, (inbox, Seat::FIRST), None)
+        Self::at(own, limits, self.grants.clone(), kind, (inbox, Seat::FIRST), None)
     }
 
     pub(crate) fn copy(

@@ -243,10 +243,10 @@ impl SharedQueue {
 /// keeps that from growing with the square of their number.
 fn take_near_an_end<T>(items: &mut VecDeque<T>, is_meant: impl Fn(&T) -> bool) -> Option<T> {
     let last = items.len().checked_sub(1)?;
-    let from_both_ends = (0..items.len()).map(|step| match step % 2 {
+    let mut from_both_ends = (0..items.len()).map(|step| match step % 2 {
         0 => step / 2,
         _ => last - step / 2,
     });
-    let at = from_both_ends.into_iter().find(|at| items.get(*at).is_some_and(&is_meant))?;
+    let at = from_both_ends.find(|at| items.get(*at).is_some_and(&is_meant))?;
     items.remove(at)
 }

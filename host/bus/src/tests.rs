@@ -82,7 +82,7 @@ impl TestBus {
 
     /// A name of programs, with the same grants as a peer from [`add`](Self::add).
     fn name(&self, name: &str, fulfills: &[&str], calls: &[&str]) -> Arc<Peer> {
-        self.bus.add_name(&name.parse().unwrap(), LIMITS, any_topic(fulfills, calls)).unwrap()
+        self.bus.add_name(&name.parse().unwrap(), any_topic(fulfills, calls)).unwrap()
     }
 
     /// A program that serves the operation `do` of these contracts.

@@ -169,22 +169,21 @@ impl Client {
     ///
     /// [`Error::UnknownContract`], [`Error::NoProvider`] or [`Error::Invalid`].
     pub fn operation(&self, contract: &str, operation: &str) -> Result<ClientOperation, Error> {
-        self.operation_with(contract, operation, &CallOptions::default())
+        self.operation_of(None, contract, operation)
     }
 
-    /// [`operation`](Self::operation) of a named provider. Each call sets its own timeout.
+    /// [`operation`](Self::operation) of a named provider; none: of the contract's owner.
     ///
     /// # Errors
     ///
     /// As [`operation`](Self::operation).
-    pub fn operation_with(
+    pub fn operation_of(
         &self,
+        provider: Option<&str>,
         contract: &str,
         operation: &str,
-        options: &CallOptions,
     ) -> Result<ClientOperation, Error> {
-        let target = self.open(contract, operation, options.provider.as_deref())?;
-        Ok(ClientOperation::new(self.clone(), target))
+        Ok(ClientOperation::new(self.clone(), self.open(contract, operation, provider)?))
     }
 
     /// Publishes an event, and returns how many subscriptions got it.

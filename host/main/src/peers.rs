@@ -47,8 +47,8 @@ impl Peers {
     ///
     /// # Errors
     ///
-    /// [`PeerError::Config`], [`PeerError::Configured`], [`PeerError::Owned`], [`PeerError::Bus`] for more than 4096 names, and as
-    /// [`open`](Self::open).
+    /// [`PeerError::Config`], [`PeerError::Configured`], [`PeerError::Owned`], [`PeerError::Bus`] for more than 4096
+    /// names, and as [`open`](Self::open).
     pub fn open_with(&self, config: PeerConfig) -> Result<Session, PeerError> {
         self.0.clone().open_with(config)
     }
@@ -191,7 +191,7 @@ pub struct SessionStatus {
 pub struct PeerCounts {
     /// Requests, events and jobs that it sent.
     pub sent: u64,
-    /// Requests, events and answers that it received.
+    /// Requests and events that it received.
     pub received: u64,
     /// Messages to it that found no room.
     pub shed: u64,

@@ -11,9 +11,10 @@ mod requests;
 mod under_way;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap},
     future::poll_fn,
     pin::pin,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -21,8 +22,8 @@ use std::{
 use bytes::{BufMut, Bytes, BytesMut};
 use tokio::{io::AsyncReadExt, net::UnixStream};
 use weir_host::{
-    Error,
-    client::PublishOptions,
+    Error, HandlerError,
+    client::{PublishOptions, Queue},
     peers::{PeerMessage, Session, Wanted},
 };
 use weir_peer::frame::{self, FromMain, FromPeer, READ_SIZE, VERSION, next_frame};
@@ -51,6 +52,8 @@ pub(crate) struct Connection {
     operations: Operations,
     requests: Requests,
     jobs: Jobs,
+    /// Queues that the program has put into.
+    queues: HashMap<Box<str>, Arc<Queue>>,
     subscriptions: BTreeSet<u32>,
     /// Events that may still be sent.
     events: u32,
@@ -83,6 +86,7 @@ impl Connection {
             operations: Operations::default(),
             requests: Requests::new(requests),
             jobs: Jobs::default(),
+            queues: HashMap::new(),
             subscriptions: BTreeSet::new(),
             events,
             session,
@@ -96,7 +100,7 @@ impl Connection {
             let mut regranted = pin!(self.session.regranted());
             let end = poll_fn(|context| {
                 if let Poll::Ready(end) = ended.as_mut().poll(context) {
-                    return Poll::Ready(Some(Err(Some(Close::of(end)))));
+                    return Poll::Ready(Some(Some(Close::of(end))));
                 }
                 if regranted.as_mut().poll(context).is_ready() {
                     return Poll::Ready(None);
@@ -105,8 +109,7 @@ impl Connection {
             })
             .await;
             match end {
-                Some(Err(close)) => return close,
-                Some(Ok(())) => {}
+                Some(close) => return close,
                 None => self.drop_subscriptions(),
             }
         }
@@ -117,7 +120,7 @@ impl Connection {
         (self.stream, self.output.into_rest())
     }
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Option<Close>>> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Close>> {
         match self.steps(context) {
             Ok(true) => {
                 // Others first.
@@ -125,7 +128,7 @@ impl Connection {
                 Poll::Pending
             }
             Ok(false) => Poll::Pending,
-            Err(close) => Poll::Ready(Err(close)),
+            Err(close) => Poll::Ready(close),
         }
     }
 
@@ -261,6 +264,8 @@ impl Connection {
             }
             FromPeer::Cancel { id } => {
                 self.under_way.cancel(id);
+                // What was given up makes room for the next frame.
+                self.answers(context);
                 Ok(())
             }
             FromPeer::Publish { id, timeout_ms, to, topic, payload } => {
@@ -288,7 +293,7 @@ impl Connection {
                 self.answer_now(id, answer)
             }
             FromPeer::Put { id, timeout_ms, until_done, queue, payload } => {
-                let queue = match self.session.client().queue(queue) {
+                let queue = match self.queue(queue) {
                     Ok(queue) => queue,
                     Err(error) => return self.answer_now(id, Err(error)),
                 };
@@ -317,11 +322,11 @@ impl Connection {
                 self.answer_now(id, served.map(|()| Bytes::new()))
             }
             FromPeer::Reply { request, payload } => {
-                self.requests.answer(request, Ok(payload));
+                self.reply(request, Ok(payload));
                 Ok(())
             }
             FromPeer::Fail { request, error } => {
-                self.requests.answer(request, Err(error));
+                self.reply(request, Err(error));
                 Ok(())
             }
             FromPeer::Credit { events } => {
@@ -345,6 +350,22 @@ impl Connection {
             Poll::Pending => self.under_way.add(id, work),
         }
         Ok(())
+    }
+
+    fn reply(&mut self, request: u32, outcome: Result<Bytes, HandlerError>) {
+        if !self.requests.answer(request, outcome) {
+            self.session.count_late();
+        }
+    }
+
+    /// The queue with this name, looked up once. What the program may do with it is asked each time.
+    fn queue(&mut self, name: &str) -> Result<Arc<Queue>, Error> {
+        if let Some(known) = self.queues.get(name) {
+            return Ok(known.clone());
+        }
+        let queue = Arc::new(self.session.client().queue(name)?);
+        self.queues.insert(name.into(), queue.clone());
+        Ok(queue)
     }
 
     fn answer_now(&mut self, id: u32, outcome: Result<Bytes, Error>) -> Result<(), Close> {

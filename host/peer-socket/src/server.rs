@@ -57,6 +57,8 @@ impl PeerSocket {
     pub async fn serve(self, attached: Attached) {
         let Attached { peers, closed, .. } = attached;
         let (arriving, mut arrivals) = mpsc::channel(MAX_ARRIVING);
+        // Main waits for it, so that each program hears why its session ends.
+        let _main_waits = closed.clone();
         let serve = move || {
             if let Err(error) = serve(self.0, peers, arriving, closed) {
                 tracing::error!("cannot serve the peer socket: {error}");

@@ -60,8 +60,8 @@ impl Bus {
     /// down: it owns what it may serve until a program serves it.
     ///
     /// Fails with [`Error::LimitExceeded`] for more than 4096 names.
-    pub fn add_name(&self, name: &PeerName, limits: PeerLimits, access: Access) -> Result<Arc<Peer>, Error> {
-        let known = self.owners.name(name, limits, access)?;
+    pub fn add_name(&self, name: &PeerName, access: Access) -> Result<Arc<Peer>, Error> {
+        let known = self.owners.name(name, access)?;
         for session in self.owners.sessions(&known) {
             self.renew_subscriptions(&session);
         }
@@ -103,7 +103,7 @@ impl Bus {
         self.owners.is_served(contract)
     }
 
-    /// The name of the peer that owns this contract, there or not.
+    /// The peer that owns this contract, there or not.
     pub fn owner_of(&self, contract: &ContractName) -> Option<Arc<Peer>> {
         self.route(contract, None).ok().map(|(owner, _)| owner)
     }

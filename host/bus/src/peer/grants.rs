@@ -11,28 +11,19 @@ use super::{Access, Peer};
 use crate::inbox::LaneSettings;
 
 /// What a peer may reach, and whether that can change while it runs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Grants {
     /// Everything.
     All,
     /// This, for as long as the peer lives.
     Fixed(Access),
-    /// What a name may reach now, shared by the programs under it.
+    /// What a name may reach now. Clones share it: the programs under the name.
     Renewable(Arc<RwLock<Access>>),
 }
 
 impl Grants {
     pub(super) fn renewable(access: Access) -> Self {
         Self::Renewable(Arc::new(RwLock::new(access)))
-    }
-
-    /// The same grants for another peer, also when they change.
-    pub(super) fn shared(&self) -> Self {
-        match self {
-            Self::All => Self::All,
-            Self::Fixed(access) => Self::Fixed(access.clone()),
-            Self::Renewable(access) => Self::Renewable(access.clone()),
-        }
     }
 
     /// Looks at the grants; none stands for everything.

@@ -20,3 +20,14 @@ pub struct PeerLimits {
     /// Subscriptions at once.
     pub subscriptions: u64,
 }
+
+impl PeerLimits {
+    /// For a peer that receives nothing: it refuses a request as not there, whatever the size.
+    pub(crate) const NONE: Self = Self {
+        message_size: u64::MAX,
+        inbox: InboxLimits { messages: 0, bytes: 0 },
+        when_full: RequestPolicy::Reject,
+        request_timeout: Duration::ZERO,
+        subscriptions: 0,
+    };
+}

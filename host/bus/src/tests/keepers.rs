@@ -93,7 +93,7 @@ impl World {
             ("dead".parse().unwrap(), settings(1000, QueuePolicy::Reject, None), None),
         ]);
         let access = |fulfills| Access { puts: vec!["q".parse().unwrap()], ..any_topic(fulfills, &[]) };
-        let name = |name: &str, access| bus.add_name(&name.parse().unwrap(), LIMITS, access).unwrap();
+        let name = |name: &str, access| bus.add_name(&name.parse().unwrap(), access).unwrap();
         let (putters, keepers) =
             (name("app:putter", access(&[])), name("sidecar:keeper", access(&["store@1"])));
         let (queue, dead_letters) = (bus.queue("q").unwrap(), bus.queue("dead").unwrap());

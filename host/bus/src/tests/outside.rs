@@ -138,7 +138,6 @@ async fn messages_of_a_program_carry_its_name_also_after_it_has_left_and_never_t
     bus.bus
         .add_name(
             &"app:x".parse().unwrap(),
-            LIMITS,
             Access { puts: vec!["q".parse().unwrap()], ..any_topic(&[], &["a@1"]) },
         )
         .unwrap();
@@ -232,11 +231,11 @@ async fn a_name_keeps_its_number_and_there_are_4096_at_most() {
     for number in 1..4096 {
         bus.name(&format!("app:n{number}"), &[], &[]);
     }
-    let one_more = bus.add_name(&"app:n4096".parse().unwrap(), LIMITS, Access::default());
+    let one_more = bus.add_name(&"app:n4096".parse().unwrap(), Access::default());
     let over = Error::LimitExceeded { name: "peer-names".into(), used: 4097, allowed: 4096 };
     assert_eq!(one_more.map(drop), Err(over));
     // Configured without it, and with it again.
-    bus.add_name(&"app:n0".parse().unwrap(), LIMITS, Access::default()).unwrap();
+    bus.add_name(&"app:n0".parse().unwrap(), Access::default()).unwrap();
     assert_eq!(bus.name("app:n0", &[], &[]).id(), first.id());
 }
 

@@ -68,7 +68,7 @@ fn configure(bus: &TestBus, contracts: &[&str]) -> Arc<Peer> {
     if contracts.len() < CONTRACTS.len() {
         access.subscribes.clear();
     }
-    bus.add_name(&"app:x".parse().unwrap(), LIMITS, access).unwrap()
+    bus.add_name(&"app:x".parse().unwrap(), access).unwrap()
 }
 
 /// An extension that answers, calls, publishes and takes jobs until all programs have left. Their grants change

@@ -60,7 +60,7 @@ async fn a_program_that_is_the_only_reader_of_a_full_queue_may_wait_for_room_the
     bus.configure_queues(vec![("q".parse().unwrap(), settings, None)]);
     let queue = bus.queue("q").unwrap();
     let access = Access { puts: vec![queue.name().clone()], ..Access::default() };
-    let session = bus.arrive(&bus.add_name(&"app:x".parse().unwrap(), LIMITS, access).unwrap(), LIMITS);
+    let session = bus.arrive(&bus.add_name(&"app:x".parse().unwrap(), access).unwrap(), LIMITS);
     queue.join(session.id());
     let put = || bus.bus.put(&session, &queue, Bytes::new(), (None, None)).unwrap().put();
     put().now_or_never().unwrap().unwrap();

@@ -17,7 +17,7 @@ fn narrow() -> Access {
 }
 
 fn grant(bus: &TestBus, access: Access) -> Arc<Peer> {
-    bus.add_name(&"app:x".parse().unwrap(), LIMITS, access).unwrap()
+    bus.add_name(&"app:x".parse().unwrap(), access).unwrap()
 }
 
 fn denied<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
@@ -138,7 +138,7 @@ async fn grants_of_one_name_say_nothing_of_another() {
     let before = try_all(&bus, &session);
     bus.subscribe(&session, session.inbox(), "in.b").unwrap();
     let other = bus.arrive(&bus.name("app:y", &[], &[]), LIMITS);
-    bus.add_name(&"app:y".parse().unwrap(), LIMITS, Access::default()).unwrap();
+    bus.add_name(&"app:y".parse().unwrap(), Access::default()).unwrap();
     assert!(bus.open(&other, "theirs@1", "do", None).is_err());
     assert_eq!(try_all(&bus, &session), before);
     assert_eq!(bus.subscribers(&"in.b".parse().unwrap()), 1);

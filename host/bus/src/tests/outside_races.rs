@@ -28,7 +28,7 @@ fn meet<A: Send, B: Send>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -
 }
 
 fn take_grants_back(bus: &TestBus) {
-    bus.add_name(&"app:x".parse().unwrap(), LIMITS, Access::default()).unwrap();
+    bus.add_name(&"app:x".parse().unwrap(), Access::default()).unwrap();
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ impl World {
         let (queue, dead) = configure(&bus, when_full);
         let access = || Access { puts: vec!["q".parse().unwrap()], ..any_topic(&[], &[]) };
         let keeper = Access { fulfills: vec!["store@1".parse().unwrap()], ..access() };
-        let name = |name: &str, access| bus.add_name(&name.parse().unwrap(), LIMITS, access).unwrap();
+        let name = |name: &str, access| bus.add_name(&name.parse().unwrap(), access).unwrap();
         let putter = bus.arrive(&name("app:putter", access()), LIMITS);
         let name = name("sidecar:keeper", keeper);
         Self { bus, queue, dead, name, putter }

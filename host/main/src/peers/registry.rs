@@ -263,7 +263,7 @@ impl Registry {
     }
 
     fn add(&self, config: PeerConfig, source: Source) -> Result<Name, weir_bus::Error> {
-        let peer = self.bus.add_name(&config.name, self.limits_of(&config), access(&config))?;
+        let peer = self.bus.add_name(&config.name, access(&config))?;
         Ok(Name { config, source, peer, so_far: 0, denied: 0, ended: PeerCounts::default() })
     }
 
@@ -271,7 +271,7 @@ impl Registry {
     fn grant(&self, name: &Name) {
         let config = &name.config;
         // Fails only for a new name.
-        let _known = self.bus.add_name(&config.name, self.limits_of(config), access(config));
+        let _known = self.bus.add_name(&config.name, access(config));
     }
 
     fn limits_of(&self, config: &PeerConfig) -> PeerLimits {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use weir_bus::{Bus, Error, HandlerError, Incoming, MessageId, Responder, TakeOptions, Taken};
+use weir_bus::{Bus, Error, HandlerError, Incoming, MessageId, Peer, Responder, TakeOptions, Taken};
 use weir_names::{ContractName, OperationName, PeerName};
 
 use super::{Live, PeerSessionLimits, Registry, SessionEnd, SessionId};
@@ -59,6 +59,8 @@ pub struct PeerRequest {
     /// The arguments.
     pub payload: Bytes,
     responder: Responder,
+    /// Counts a late answer.
+    peer: Arc<Peer>,
 }
 
 impl PeerRequest {
@@ -76,7 +78,11 @@ impl PeerRequest {
 
     /// Answers; false if it came too late.
     pub fn answer(self, outcome: Result<Bytes, HandlerError>) -> bool {
-        self.responder.give(outcome.map_err(Error::from))
+        let is_in_time = self.responder.give(outcome.map_err(Error::from));
+        if !is_in_time {
+            self.peer.count_late();
+        }
+        is_in_time
     }
 }
 
@@ -166,6 +172,11 @@ impl Session {
         }
     }
 
+    /// Counts an answer to a request that it was told to be given up, and holds no more.
+    pub fn count_late(&self) {
+        self.live.peer.count_late();
+    }
+
     /// Waits until the operator has changed its grants.
     pub fn regranted(&self) -> impl Future<Output = ()> + Send + use<> {
         self.live.regranted.clone().notified_owned()
@@ -188,6 +199,7 @@ impl Session {
             operation: operation.name.clone(),
             payload,
             responder,
+            peer: self.live.peer.clone(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_host::{CallOptions, Error, client::ClientOperation, peers::Session};
+use weir_host::{Error, client::ClientOperation, peers::Session};
 
 /// Operations kept; beyond that, the one used longest ago is looked up again.
 const KEPT: usize = 16;
@@ -38,9 +38,7 @@ impl Operations {
             self.0.insert(0, known);
             return Ok(target);
         }
-        let mut options = CallOptions::default();
-        options.provider = provider.map(str::to_owned);
-        let target = Arc::new(session.client().operation_with(contract, operation, &options)?);
+        let target = Arc::new(session.client().operation_of(provider, contract, operation)?);
         let (contract, operation, provider) = (contract.into(), operation.into(), provider.map(Into::into));
         self.0.truncate(KEPT - 1);
         self.0.insert(0, Known { contract, operation, provider, target: target.clone() });

@@ -54,11 +54,10 @@ impl Requests {
         self.in_hand.insert(number, request);
     }
 
-    /// Answers a request. One that is waited for no more is not in hand.
-    pub(super) fn answer(&mut self, number: u32, outcome: Result<Bytes, HandlerError>) {
-        if let Some(request) = self.in_hand.remove(&number) {
-            request.answer(outcome);
-        }
+    /// Answers a request; false if it is not in hand, because nobody waits for it any more.
+    pub(super) fn answer(&mut self, number: u32, outcome: Result<Bytes, HandlerError>) -> bool {
+        let request = self.in_hand.remove(&number);
+        request.map(|request| request.answer(outcome)).is_some()
     }
 
     /// Tells of a request that is waited for no more; false if there is none.

@@ -4,7 +4,6 @@ use std::{
     collections::HashMap,
     fmt,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
 };
 
@@ -23,32 +22,10 @@ type Outcome = Result<Bytes, Error>;
 
 type Work = Pin<Box<dyn Future<Output = (u32, Outcome)> + Send>>;
 
-/// Work that can be dropped before its turn comes, so that it makes room at once.
-#[derive(Clone)]
-struct Shared(Arc<Mutex<Option<Work>>>);
-
 #[derive(Default)]
 pub(super) struct UnderWay {
-    work: FuturesUnordered<Abortable<Shared>>,
-    by_id: HashMap<u32, (Shared, AbortHandle)>,
-}
-
-impl Shared {
-    fn work(&self) -> MutexGuard<'_, Option<Work>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Future for Shared {
-    type Output = (u32, Outcome);
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut *self.work() {
-            Some(work) => work.as_mut().poll(context),
-            // Given up, and about to be removed.
-            None => Poll::Pending,
-        }
-    }
+    work: FuturesUnordered<Abortable<Work>>,
+    by_id: HashMap<u32, AbortHandle>,
 }
 
 impl fmt::Debug for UnderWay {
@@ -69,17 +46,15 @@ impl UnderWay {
     pub(super) fn add(&mut self, id: u32, work: impl Future<Output = Outcome> + Send + 'static) {
         let (handle, registration) = AbortHandle::new_pair();
         let work: Work = Box::pin(work.map(move |outcome| (id, outcome)));
-        let work = Shared(Arc::new(Mutex::new(Some(work))));
-        self.work.push(Abortable::new(work.clone(), registration));
+        self.work.push(Abortable::new(work, registration));
         if id != 0 {
-            self.by_id.insert(id, (work, handle));
+            self.by_id.insert(id, handle);
         }
     }
 
+    /// Gives up what was begun under this id. It makes room at the next poll.
     pub(super) fn cancel(&mut self, id: u32) {
-        if let Some((work, handle)) = self.by_id.remove(&id) {
-            let given_up = work.work().take();
-            drop(given_up);
+        if let Some(handle) = self.by_id.remove(&id) {
             handle.abort();
         }
     }

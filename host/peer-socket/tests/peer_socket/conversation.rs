@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
-use weir_host::{Error, HandlerError};
-use weir_peer::Options;
+use weir_host::{CallOptions, Error, HandlerError, peers::PeerStatus};
+use weir_peer::{
+    Options,
+    frame::{FromMain, FromPeer},
+};
 
 use crate::support::{PATIENCE, Stage};
 
@@ -40,6 +43,9 @@ async fn a_program_calls_as_itself_and_only_what_it_may() {
     );
     let within = polite.call_within(Duration::from_millis(20), "echo@1", "never", "").await;
     assert_eq!(within, Err(Error::Timeout));
+    // Whatever the size, when nobody is there to refuse it.
+    let large = stage.main.client().call("theirs@1", "do", vec![0; 2 << 20]).await;
+    assert_eq!(large, Err(Error::NoProvider("`sidecar:theirs` is not connected".into())));
     let absent = polite.call("theirs@1", "do", "").await;
     assert_eq!(absent, Err(Error::NoProvider("`sidecar:theirs` is not connected".into())));
 }
@@ -92,6 +98,31 @@ async fn a_request_that_is_given_up_is_told() {
     let request = requests.next().await.unwrap();
     call.abort();
     request.given_up().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_after_that_is_counted_as_late() {
+    let stage = Stage::new(FILE).await;
+    let mut theirs = stage.raw("sidecar:theirs").await;
+    theirs.send(&[FromPeer::Serve { id: 1, contract: "theirs@1", operations: vec!["do"] }]).await;
+    theirs.next().await.unwrap();
+    let options = CallOptions::default().timeout(Duration::from_millis(20));
+    let call = stage.main.client().call_with("theirs@1", "do", "", options).await;
+    assert_eq!(call, Err(Error::Timeout));
+    let request = theirs.next().await.unwrap();
+    let FromMain::Request { request, .. } = FromMain::decode(&request).unwrap() else { panic!() };
+    let given_up = theirs.next().await.unwrap();
+    assert_eq!(FromMain::decode(&given_up), Ok(FromMain::GivenUp { request }));
+    theirs.send(&[FromPeer::Reply { request, payload: "late".into() }]).await;
+    theirs.send(&[call_nobody(2)]).await;
+    theirs.next().await.unwrap();
+    let late = |peer: &PeerStatus| peer.sessions.iter().map(|session| session.counts.late).sum::<u64>();
+    assert_eq!(stage.main.peers().list().iter().map(late).sum::<u64>(), 1);
+}
+
+/// It is answered after all that was sent before.
+fn call_nobody(id: u32) -> FromPeer<'static> {
+    FromPeer::Unsubscribe { id, subscription: 1 }
 }
 
 #[tokio::test(flavor = "multi_thread")]
