@@ -4,7 +4,7 @@
 use crate::figure::Figure;
 
 /// Scenario, case, metric, and the published figure.
-const PUBLISHED: [(&str, &str, &str, &str); 26] = [
+const PUBLISHED: [(&str, &str, &str, &str); 31] = [
     // Ripple on a device: with polled channels, and after them.
     ("idle", "10 waiting", "cpu", "6.2 % → 0 %"),
     ("footprint", "7 extensions", "threads", "15 → 7"),
@@ -19,6 +19,12 @@ const PUBLISHED: [(&str, &str, &str, &str); 26] = [
     ("broadcast", "5 KB every 50 ms", "cpu", "28 %, 32 %"),
     ("broadcast", "2 KB every 20 ms", "cpu", "61 %, 58 %"),
     ("broadcast", "1 KB every 10 ms", "cpu", "93 %, 88 %"),
+    // The same, which is over TCP.
+    ("gateway", "streams, 20 KB every 200 ms", "cpu", "14 %, 17 %"),
+    ("gateway", "streams, 10 KB every 100 ms", "cpu", "17 %, 21 %"),
+    ("gateway", "streams, 5 KB every 50 ms", "cpu", "28 %, 32 %"),
+    ("gateway", "streams, 2 KB every 20 ms", "cpu", "61 %, 58 %"),
+    ("gateway", "streams, 1 KB every 10 ms", "cpu", "93 %, 88 %"),
     // MLOS on the Xeon: before its improvement, and after.
     ("shared-channel", "all extensions, 1", "time", "830 → 713 ms"),
     ("shared-channel", "all extensions, 2", "time", "1171 → 924 ms"),

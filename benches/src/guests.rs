@@ -78,6 +78,11 @@ impl Guests {
         Ok(guest)
     }
 
+    /// The directory of the components.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.built
+    }
+
     pub(crate) fn component(&self, name: &str) -> PathBuf {
         self.built.join(format!("{name}.wasm"))
     }

@@ -62,6 +62,9 @@ struct Arguments {
     /// The program outside Main that is its peer.
     #[arg(long, value_name = "FILE", required_unless_present = "compare")]
     peer: Option<PathBuf>,
+    /// The program with a gateway, its native baseline and their clients.
+    #[arg(long, value_name = "FILE", required_unless_present = "compare")]
+    gateway: Option<PathBuf>,
 }
 
 fn main() -> Result<()> {
@@ -71,13 +74,19 @@ fn main() -> Result<()> {
         return Ok(());
     }
     let Arguments {
-        guests: Some(guests), native: Some(native), device: Some(device), peer: Some(peer), ..
+        guests: Some(guests),
+        native: Some(native),
+        device: Some(device),
+        peer: Some(peer),
+        gateway: Some(gateway),
+        ..
     } = &arguments
     else {
-        bail!("`--guests`, `--native`, `--device` and `--peer` say where the programs are");
+        bail!("`--guests`, `--native`, `--device`, `--peer` and `--gateway` say where the programs are");
     };
     let guests = Guests::new(guests.clone(), native.clone())?;
-    let bench = Bench { scale: arguments.scale, guests, device: device.clone(), peer: peer.clone() };
+    let [device, peer, gateway] = [device, peer, gateway].map(Clone::clone);
+    let bench = Bench { scale: arguments.scale, guests, device, peer, gateway };
     measure(&arguments, &bench)
 }
 

@@ -7,6 +7,7 @@ mod descriptors;
 mod device;
 mod embedder;
 mod footprint;
+mod gateway;
 mod hooks;
 mod idle;
 mod isolation;
@@ -29,12 +30,13 @@ use anyhow::Result;
 use crate::{figure::Figure, guests::Guests, scale::Scale};
 
 /// Every scenario, in the order in which they run.
-pub(crate) const SCENARIOS: [Scenario; 14] = [
+pub(crate) const SCENARIOS: [Scenario; 15] = [
     idle::SCENARIO,
     footprint::SCENARIO,
     round_trip::SCENARIO,
     relay::SCENARIO,
     peers::SCENARIO,
+    gateway::SCENARIO,
     broadcast::SCENARIO,
     shared_channel::SCENARIO,
     hooks::SCENARIO,
@@ -60,6 +62,7 @@ pub(crate) struct Bench {
     pub(crate) guests: Guests,
     pub(crate) device: PathBuf,
     pub(crate) peer: PathBuf,
+    pub(crate) gateway: PathBuf,
 }
 
 pub(crate) fn progress(what: &str, step: usize, of: usize) {

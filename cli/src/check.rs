@@ -11,13 +11,14 @@ use weir_host::{
 use crate::{
     args::CheckArgs,
     compile::compilation,
+    configuration,
     exit::{Said, chain},
     output::{self, printable},
     progress,
 };
 
 pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<()> {
-    let config = match weir_host::load(&args.file) {
+    let config = match configuration::load(&args.file) {
         Ok(config) => config,
         Err(errors) if args.json => return report_errors(&errors),
         Err(errors) => return Err(errors.into()),

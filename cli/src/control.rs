@@ -141,7 +141,16 @@ async fn apply(target: &Target, json: bool) -> anyhow::Result<()> {
 }
 
 fn say(report: &model::Reloaded) -> anyhow::Result<()> {
-    let model::Reloaded { added, removed, changed, failed, needs_restart, tables, warnings } = report;
+    let model::Reloaded {
+        added,
+        removed,
+        changed,
+        failed,
+        needs_restart,
+        tables,
+        tables_for_restart,
+        warnings,
+    } = report;
     for warning in warnings {
         output::complain(&format!("warning: {}", printable(warning)));
     }
@@ -150,10 +159,11 @@ fn say(report: &model::Reloaded) -> anyhow::Result<()> {
             output::line(&format!("`{}` was {done}", printable(id)))?;
         }
     }
-    for key in needs_restart {
-        let key = printable(key);
+    let keys = needs_restart.iter().map(|key| format!("main.{key}"));
+    for changed in keys.chain(tables_for_restart.iter().cloned()) {
+        let changed = printable(&changed);
         output::complain(&format!(
-            "warning: `main.{key}` has changed, and takes effect when Main is started anew"
+            "warning: `{changed}` has changed, and takes effect when Main is started anew"
         ));
     }
     for model::NotReloaded { extension, reason } in failed {

@@ -18,6 +18,7 @@ use weir_host::{
 use crate::{
     args::HooksRunArgs,
     compile::compilation,
+    configuration,
     exit::{HookFailed, Usage},
     output::{self, printable},
     payload::{self, payload},
@@ -51,7 +52,7 @@ pub(crate) fn run(args: &HooksRunArgs) -> anyhow::Result<()> {
 }
 
 fn configured(file: &Path, name: &Path) -> anyhow::Result<(HookDirName, Config)> {
-    let config = weir_host::load(file)?;
+    let config = configuration::load(file)?;
     let hooks = config.section::<HooksConfig>().cloned().unwrap_or_default().0;
     let found = hooks.into_iter().find(|(known, _)| Path::new(known.as_str()) == name);
     let (name, dir) = found.ok_or_else(|| HookError::Unknown(name.display().to_string()))?;

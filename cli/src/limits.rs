@@ -9,6 +9,7 @@ use weir_host::{control::ControlError, limits::LimitsReport, names::ExtensionId}
 use crate::{
     args::{LimitsArgs, Target},
     client::{Client, Route},
+    configuration,
     exit::Usage,
     output, tables,
 };
@@ -39,7 +40,7 @@ async fn running(target: &Target, id: Option<&str>) -> anyhow::Result<Value> {
 }
 
 async fn configured(file: &Path, id: Option<&str>) -> anyhow::Result<Value> {
-    let config = weir_host::load(file)?;
+    let config = configuration::load(file)?;
     let is_asked_for = |other: &ExtensionId| id.is_none_or(|id| id == other.as_str());
     if let Some(id) = id
         && !config.extensions.iter().any(|extension| is_asked_for(&extension.id))

@@ -7,6 +7,7 @@ mod args;
 mod check;
 mod client;
 mod compile;
+mod configuration;
 mod control;
 mod exit;
 mod hooks;

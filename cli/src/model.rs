@@ -117,6 +117,9 @@ pub(crate) struct Reloaded {
     /// None from an older Main.
     #[serde(default)]
     pub(crate) tables: Vec<String>,
+    /// None from an older Main.
+    #[serde(default)]
+    pub(crate) tables_for_restart: Vec<String>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -128,8 +131,10 @@ pub(crate) struct NotReloaded {
 
 impl Reloaded {
     pub(crate) fn is_empty(&self) -> bool {
-        let Self { added, removed, changed, failed, needs_restart, tables, warnings: _ } = self;
-        [added, removed, changed, needs_restart, tables].iter().all(|ids| ids.is_empty()) && failed.is_empty()
+        let Self { added, removed, changed, failed, needs_restart, tables, tables_for_restart, warnings: _ } =
+            self;
+        [added, removed, changed, needs_restart, tables, tables_for_restart].iter().all(|ids| ids.is_empty())
+            && failed.is_empty()
     }
 }
 
@@ -143,6 +148,9 @@ pub(crate) struct Plan {
     pub(crate) main: Vec<Difference>,
     pub(crate) needs_restart: Vec<String>,
     pub(crate) tables: Vec<String>,
+    /// None from an older Main.
+    #[serde(default)]
+    pub(crate) tables_for_restart: Vec<String>,
     pub(crate) warnings: Vec<String>,
 }
 

@@ -15,6 +15,7 @@ use weir_host::{
 use crate::{
     args::{EndArgs, PeersArgs, PeersCommand, Target, TokenArgs},
     client::{self, Client, Patience, Route},
+    configuration,
     control::read,
     model,
     output::{self, printable},
@@ -58,7 +59,7 @@ async fn end(EndArgs { session, json, target }: EndArgs) -> anyhow::Result<()> {
 
 fn token(TokenArgs { name, config, json }: &TokenArgs) -> anyhow::Result<()> {
     let file = config.as_deref();
-    let config = file.map(weir_host::load).transpose()?;
+    let config = file.map(configuration::load).transpose()?;
     let peer = config.as_ref().map(|config| config.peers.iter().find(|peer| peer.name == *name));
     let token = generate()?;
     let plan = Plan { name, file, peer, hash: TokenHash::of(&token) };

@@ -16,6 +16,8 @@ use crate::{
 /// Digits of a hash that identify a version.
 const SHORT_HASH: usize = 12;
 
+const AT_RESTART: &str = "when Main is started anew";
+
 pub(crate) async fn plan(PlanArgs { id, json, target }: PlanArgs) -> anyhow::Result<()> {
     let mut client = Client::connect(&target).await?;
     let body = ask(&mut client, id.as_deref(), Patience::WhileMainAnswers).await?;
@@ -56,18 +58,31 @@ async fn ask(client: &mut Client, id: Option<&str>, patience: Patience) -> anyho
 }
 
 fn text(plan: &Plan) -> String {
-    let Plan { refused: _, added, removed, changed, main, needs_restart, tables, warnings: _ } = plan;
+    let Plan {
+        refused: _,
+        added,
+        removed,
+        changed,
+        main,
+        needs_restart,
+        tables,
+        tables_for_restart,
+        warnings: _,
+    } = plan;
     let mut text = String::new();
     for (ids, what) in [(removed, "stopped and removed"), (added, "added")] {
         text.extend(ids.iter().map(|id| format!("`{}` would be {what}\n", printable(id))));
     }
     text.extend(changed.iter().map(change));
     for Difference { key, before, after } in main {
-        let when = if needs_restart.contains(key) { "when Main is started anew" } else { "at once" };
+        let when = if needs_restart.contains(key) { AT_RESTART } else { "at once" };
         text.push_str(&format!("`main.{}` would be changed, {when}\n", printable(key)));
         text.push_str(&difference(&format!("main.{key}"), before.as_deref(), after.as_deref()));
     }
     text.extend(tables.iter().map(|table| format!("`{}` would be changed\n", printable(table))));
+    for table in tables_for_restart {
+        text.push_str(&format!("`{}` would be changed, {AT_RESTART}\n", printable(table)));
+    }
     if text.is_empty() { "nothing to add, to remove or to change\n".to_owned() } else { text }
 }
 

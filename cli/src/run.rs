@@ -27,7 +27,7 @@ use weir_host::{
 use weir_peer_socket::PeerSocket;
 
 use self::{notify::ServiceManager, own_file::OwnFile};
-use crate::{args::RunArgs, compile::compilation, locate, logging, progress};
+use crate::{args::RunArgs, compile::compilation, configuration, locate, logging, progress};
 
 /// From this size on, in bytes, memory is mapped straight from the system.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -36,7 +36,7 @@ const LARGE_BLOCK: libc::c_int = 1024 * 1024;
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
     logging::init(args.log_format)?;
     let manager = ServiceManager::from_environment();
-    let config = weir_host::load(&args.file)?;
+    let config = configuration::load(&args.file)?;
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
@@ -56,11 +56,17 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
             let control = ControlSocket::bind(&socket)?;
             let peers = config.main.peer_socket.clone();
             let peer_socket = peers.as_deref().map(PeerSocket::bind).transpose()?;
+            #[cfg(feature = "gateway")]
+            let gateway = config.section().map(weir_gateway::Gateway::bind).transpose()?.flatten();
             let mut own_file = OwnFile::lock(&args.file)?;
             let main = Main::builder(config).compilation(compilation());
             let mut main = main.attach(|attached| control.serve(attached));
             if let Some(peer_socket) = peer_socket {
                 main = main.attach(|attached| peer_socket.serve(attached));
+            }
+            #[cfg(feature = "gateway")]
+            if let Some(gateway) = gateway {
+                main = main.attach(|attached| gateway.serve(attached));
             }
             let (main, started) = main.launch()?;
             tracing::info!("the control socket is `{}`", socket.display());

@@ -72,6 +72,7 @@ pub(crate) fn program() -> Result<Command> {
     program.arg("--guests").arg(target.join(guests::TARGET).join("guest"));
     program.arg("--native").arg(target.join("guest"));
     program.arg("--peer").arg(target.join("release/weir-bench-peer"));
+    program.arg("--gateway").arg(target.join("release/weir-bench-gateway"));
     // With these set, every error would take a backtrace. A developer's shell sets them; a device does not.
     program.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
     Ok(program)
@@ -84,7 +85,7 @@ pub(crate) fn device() -> Result<PathBuf> {
 }
 
 fn build() -> Result<Command> {
-    let programs = ["--bin", "weir-bench", "--bin", "weir-bench-peer"];
+    let programs = ["--bin", "weir-bench", "--bin", "weir-bench-peer", "--bin", "weir-bench-gateway"];
     run(cargo(["build", "--release", "--package", "weir-bench"])?.args(programs))?;
     Ok(Command::new(target_dir()?.join("release/weir-bench")))
 }

@@ -1,5 +1,6 @@
 //! The demo: Main with every extension of `plugins/`, and calls across several of them.
 
+pub(crate) mod app;
 mod idle;
 pub(crate) mod weir;
 
@@ -11,11 +12,11 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use self::weir::RunningWeir;
-use crate::{
-    guests,
-    run::{root, target_dir},
+use self::{
+    app::{App, Ports},
+    weir::RunningWeir,
 };
+use crate::{guests, run::target_dir};
 
 /// Runs the demo until Ctrl-C. With `check`, ends after comparing the answers with this machine.
 pub(crate) fn demo(check: bool) -> Result<()> {
@@ -31,23 +32,21 @@ fn show(check: bool, build: fn() -> Result<PathBuf>) -> Result<()> {
     println!("Building the extensions and the `weir` command …");
     guests::plugins()?;
     let weir = build()?;
-    // The operator's file grants this directory. Each demo starts with it empty.
-    let storage = target_dir()?.join("demo/storage");
-    if storage.exists() {
-        fs::remove_dir_all(&storage).with_context(|| format!("cannot clear `{}`", storage.display()))?;
-    }
-    fs::create_dir_all(&storage).with_context(|| format!("cannot make `{}`", storage.display()))?;
-
-    let mut main = RunningWeir::start(&weir, &root()?.join("examples/device.toml"))?;
+    clear_storage()?;
+    // Another program may have the ports that the documentation shows.
+    let app = App::start(&weir, if check { Ports::Free } else { Ports::Shown })?;
+    let mut main = RunningWeir::start(&weir, app.config())?;
     println!("\nMain is up. What runs:\n\n{}", main.run(&["ps"])?);
     let answers = Answers::gather(&main)?;
     if check {
         answers.compare()?;
+        app.check(&main)?;
         println!("\nAll answers agree with what this machine says itself.");
         idle::check(main.process())?;
         main.shut_down()?;
         return Ok(());
     }
+    println!("\nOpen the app in a browser: {}", app.origin());
     println!("\nTry from a second terminal, in this directory:\n");
     let socket = main.socket().display();
     for command in [
@@ -63,6 +62,15 @@ fn show(check: bool, build: fn() -> Result<PathBuf>) -> Result<()> {
     }
     println!("\nCtrl-C stops Main.");
     main.wait()
+}
+
+/// The operator's file grants this directory to the extension `storage`. Each demo starts with it empty.
+pub(crate) fn clear_storage() -> Result<()> {
+    let storage = target_dir()?.join("demo/storage");
+    if storage.exists() {
+        fs::remove_dir_all(&storage).with_context(|| format!("cannot clear `{}`", storage.display()))?;
+    }
+    fs::create_dir_all(&storage).with_context(|| format!("cannot make `{}`", storage.display()))
 }
 
 /// Starts Main with the extension written in C, and checks its answers.

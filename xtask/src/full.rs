@@ -15,6 +15,7 @@ use self::{
     record::{Pass, Record},
 };
 use crate::{
+    browser,
     run::{cargo, output, root, run as run_command},
     spec_tests,
 };
@@ -36,7 +37,7 @@ struct Group {
 
 const RUSTC: &[&str] = &["rustc", "--version"];
 
-const GROUPS: [Group; 2] = [
+const GROUPS: [Group; 3] = [
     Group {
         name: "spec-tests",
         about: "the component model's test scripts, through the configuration of Weir's engines",
@@ -56,6 +57,13 @@ const GROUPS: [Group; 2] = [
             run_command(&mut cargo(soak)?).map(|()| Vec::new())
         },
     },
+    Group {
+        name: "browser",
+        about: "the client for pages and its types, and the example's app in a browser, with Main killed meanwhile",
+        inputs: &[browser::CLIENT, "examples/app", "xtask/src/browser", "xtask/src/browser.rs"],
+        tools: &[RUSTC, &["node", "--version"], &["chromium", "--version"]],
+        run: browser::check,
+    },
 ];
 
 const SOAK: &str = "cli/tests/command_line/soak.rs";
@@ -70,13 +78,11 @@ pub(crate) fn run(name: &str) -> Result<()> {
     })?;
     // Read before the run: changes during the run are not tested.
     let (inputs, commit) = (Inputs::of(root()?, group.inputs)?, commit()?);
-    let mut tools = Vec::new();
-    for tool in group.tools {
-        tools.push(version(tool)?);
-    }
     let start = Instant::now();
     let skipped = (group.run)().with_context(|| format!("group `{name}` failed"))?;
     let seconds = start.elapsed().as_secs();
+    // The run may have installed them.
+    let tools = group.tools.iter().map(|tool| version(tool)).collect::<Result<_>>()?;
     let pass = Pass { group: name.to_owned(), commit, inputs, tools, seconds, skipped };
     let mut record = read()?;
     record.put(pass);

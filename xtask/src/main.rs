@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, reason = "the demo prints for its user")]
 
 mod bench;
+mod browser;
 mod demo;
 mod deny;
 mod first_extension;

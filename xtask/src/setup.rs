@@ -23,6 +23,11 @@ pub(crate) const C_FOR_WASM: Need = Need {
     probe: "echo 'int main(void) { return 0; }' | clang --target=wasm32-wasi -x c - -o /dev/null",
 };
 
+/// The client for pages, and its tests.
+pub(crate) const NODE: Need = Need { packages: &["nodejs", "npm"], probe: "node --version && npm --version" };
+
+pub(crate) const CHROMIUM: Need = Need { packages: &["chromium"], probe: "chromium --version" };
+
 pub(crate) const VALGRIND: Need = Need { packages: &["valgrind"], probe: "valgrind --version" };
 
 impl Need {

@@ -11,7 +11,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
 
 /// For each crate: the crates of this repository that it may depend on, and the crates that must not be among
 /// its dependencies at any depth.
-const WALLS: [(&str, &[&str], &[&str]); 16] = [
+const WALLS: [(&str, &[&str], &[&str]); 19] = [
     ("weir-names", &[], &["wasmtime", "tokio", "toml"]),
     ("weir-metrics", &[], &["wasmtime", "tokio", "weir-names"]),
     ("weir-peer", &["weir-names"], &["wasmtime", "weir-host", "toml"]),
@@ -58,9 +58,21 @@ const WALLS: [(&str, &[&str], &[&str]); 16] = [
         ],
         &["axum", "hyper", "weir-control", "weir-peer", "weir-sockets"],
     ),
+    ("weir-connection", &["weir-host"], &["weir-peer", "weir-sockets", "axum", "hyper"]),
+    (
+        "weir-gateway",
+        &["weir-connection", "weir-host", "weir-sockets"],
+        &["weir-control", "weir-peer", "weir-peer-socket"],
+    ),
     ("weir-control", &["weir-host", "weir-sockets"], &["weir-peer", "weir-peer-socket"]),
-    ("weir-peer-socket", &["weir-host", "weir-peer", "weir-sockets"], &["weir-control", "axum", "hyper"]),
-    ("weir", &["weir-control", "weir-host", "weir-peer-socket"], &[]),
+    (
+        "weir-peer-socket",
+        &["weir-connection", "weir-host", "weir-peer", "weir-sockets"],
+        &["weir-control", "axum", "hyper"],
+    ),
+    ("weir", &["weir-control", "weir-gateway", "weir-host", "weir-peer-socket"], &[]),
+    // Main on a device without apps has nothing of the gateway.
+    ("weir-device", &["weir-control", "weir-host", "weir-peer-socket"], &["weir-gateway"]),
     ("weir-sdk", &["weir-names"], &["wasmtime", "tokio", "toml", "weir-bus"]),
 ];
 

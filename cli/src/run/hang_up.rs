@@ -28,8 +28,9 @@ fn say(report: &ReloadReport) {
     for failed in &report.failed {
         tracing::warn!("`{}` was not reloaded: {}", failed.extension, failed.reason);
     }
-    for key in &report.needs_restart {
-        tracing::warn!("`main.{key}` has changed, which needs Main to be started anew");
+    let keys = report.needs_restart.iter().map(|key| format!("main.{key}"));
+    for changed in keys.chain(report.tables_for_restart.iter().map(ToString::to_string)) {
+        tracing::warn!("`{changed}` has changed, which needs Main to be started anew");
     }
     let (added, changed, removed) = (report.added.len(), report.changed.len(), report.removed.len());
     tracing::info!("reloaded: {added} added, {changed} changed, {removed} removed");

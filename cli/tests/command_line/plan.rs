@@ -135,3 +135,20 @@ fn a_plan_for_a_wrong_file_says_where_it_is_wrong() {
         "{status}"
     );
 }
+
+#[cfg(feature = "gateway")]
+#[test]
+fn a_changed_gateway_waits_for_a_new_start_of_main() {
+    let main = Running::start(with_own_component(BEFORE));
+    let after = BEFORE.to_owned() + "[gateway]\nlisten = [\"unix:gateway.sock\"]\n";
+    fs::write(main.path().join("weir.toml"), after).unwrap();
+    let planned = "`gateway` would be changed, when Main is started anew\n";
+    let warning = "warning: `gateway` has changed, and takes effect when Main is started anew\n";
+    for _ in 0..2 {
+        assert_eq!(main.weir(&["plan"]).good(), planned);
+        let reloaded = main.weir(&["reload"]);
+        assert_eq!((reloaded.code, &*reloaded.stdout, &*reloaded.stderr), (0, "", warning));
+    }
+    fs::write(main.path().join("weir.toml"), BEFORE).unwrap();
+    assert_eq!(main.weir(&["plan"]).good(), NOTHING);
+}

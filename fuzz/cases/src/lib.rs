@@ -11,6 +11,7 @@
 
 mod channels;
 mod control;
+mod gateway;
 mod loader;
 mod peers;
 mod smith;
@@ -21,7 +22,8 @@ mod world;
 use tempfile::TempDir;
 
 pub use self::{
-    channels::channels, control::control, loader::loader, peers::peers, smith::smith, toml::toml,
+    channels::channels, control::control, gateway::gateway, loader::loader, peers::peers, smith::smith,
+    toml::toml,
 };
 
 /// A directory for the files of one input, in memory if possible.

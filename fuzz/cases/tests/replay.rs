@@ -40,6 +40,11 @@ fn whatever_comes_to_the_peer_socket_main_speaks_frames_and_nothing_is_left_of_t
 }
 
 #[test]
+fn whatever_apps_and_extensions_send_the_gateway_writes_json_and_payloads_come_back() {
+    replay("gateway", weir_fuzz_cases::gateway);
+}
+
+#[test]
 fn whatever_a_guest_calls_in_whatever_order_the_neighbour_serves_and_nothing_is_left_over() {
     replay("channels", weir_fuzz_cases::channels);
 }

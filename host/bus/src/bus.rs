@@ -90,7 +90,7 @@ impl Bus {
     }
 
     /// Counts `lost` more messages that `peer` could not take.
-    fn count_lost(&self, peer: &Peer, lost: u32) {
+    pub fn count_lost(&self, peer: &Peer, lost: u32) {
         let (before, after) = peer.count_lost(lost);
         if is_to_be_told(before, after) {
             (self.on_loss)(peer.name(), after);

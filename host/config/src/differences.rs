@@ -53,7 +53,7 @@ impl MainConfig {
 }
 
 impl Config {
-    /// Other tables that differ, as in `queue.uploads`.
+    /// Other tables that differ, as in `queue.uploads`, and can take effect while Main runs.
     #[must_use]
     pub fn other_tables(&self, other: &Self) -> Vec<String> {
         let queues = keys(&self.queues, &other.queues);
@@ -73,8 +73,26 @@ impl Config {
         queues
             .chain(topics)
             .chain(peers)
-            .chain(self.sections.different(&other.sections).map(str::to_owned))
+            .chain(self.different_sections(other, false).map(str::to_owned))
             .collect()
+    }
+
+    /// Tables of other crates that differ, and take effect only when Main is started anew.
+    #[must_use]
+    pub fn tables_for_restart(&self, other: &Self) -> Vec<&'static str> {
+        self.different_sections(other, true).collect()
+    }
+
+    /// Replaces the tables that only a new start changes with those of `running`.
+    pub fn keep_until_restart(&mut self, running: &Self) {
+        self.sections.keep(&running.sections);
+    }
+
+    fn different_sections(&self, other: &Self, needs_restart: bool) -> impl Iterator<Item = &'static str> {
+        self.sections.different(&other.sections).filter(move |table| {
+            let either = [self, other].iter().any(|config| config.sections.needs_restart(table));
+            either == needs_restart
+        })
     }
 
     /// A copy without Main and the extensions.

@@ -197,7 +197,8 @@ pub(super) fn check_variable(name: &str, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn parse_host(text: &str) -> Option<String> {
+/// A host without a port: a name in lowercase, an IPv4 address, or an IPv6 address, which `text` has in brackets.
+pub fn parse_host(text: &str) -> Option<String> {
     if let Some(ip) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         return ip.parse::<Ipv6Addr>().ok().map(|ip| ip.to_string());
     }

@@ -66,7 +66,9 @@ pub mod extend {
         changes::LimitChanges,
         check::{GrantLocations, Granted, check_grants, doubles, is_inside, shown},
         error::{ERRORS_MAX, Location, listed, quote, shorten},
+        grants::parse_host,
         schema::{ConfigSection, Judged, MemoryUse, ProtectedDir, Settling},
         section::{KnownKey, Located, Section, nearest},
+        sections::socket_in,
     };
 }

@@ -32,6 +32,9 @@ pub trait ConfigSection: Clone + Debug + Default + PartialEq + Send + Sync + 'st
     /// The section's name in messages about the memory budget, as in `the hooks`.
     const IN_BUDGET: &'static str = Self::TABLE;
 
+    /// Whether a change takes effect only when Main is started anew. Then a reload keeps the section and says so.
+    const NEEDS_RESTART: bool = false;
+
     /// The parsed files with locations.
     type Draft: Debug + Default + 'static;
 
@@ -75,6 +78,11 @@ pub trait ConfigSection: Clone + Debug + Default + PartialEq + Send + Sync + 'st
     /// Host directories that it grants.
     fn granted<'c>(&'c self, _at: &'c Self::Locations) -> Vec<Granted<'c>> {
         Vec::new()
+    }
+
+    /// Whether peers can connect because of the section, without `main.peer-socket`.
+    fn lets_peers_in(&self) -> bool {
+        false
     }
 
     /// Contracts that Main serves because of the section, even if no file has it.
@@ -185,6 +193,18 @@ impl Sections {
             (None, None) => false,
         })
     }
+
+    /// Whether a change of the table takes effect only when Main is started anew.
+    pub(super) fn needs_restart(&self, table: &str) -> bool {
+        self.0.get(table).is_some_and(|held| held.needs_restart())
+    }
+
+    /// Replaces the sections that only a new start changes with those of `running`.
+    pub(super) fn keep(&mut self, running: &Self) {
+        for (table, held) in running.0.iter().filter(|(_, held)| held.needs_restart()) {
+            self.0.insert(table, held.boxed());
+        }
+    }
 }
 
 impl Clone for Sections {
@@ -208,6 +228,8 @@ impl fmt::Debug for Sections {
 pub(super) trait Held: Any + Debug + Send + Sync {
     fn table(&self) -> &'static str;
     fn in_budget(&self) -> &'static str;
+    fn needs_restart(&self) -> bool;
+    fn lets_peers_in(&self) -> bool;
     fn boxed(&self) -> Box<dyn Held>;
     fn is_same(&self, other: &dyn Held) -> bool;
     fn is_empty(&self) -> bool;
@@ -228,6 +250,14 @@ impl<S: ConfigSection> Held for S {
 
     fn in_budget(&self) -> &'static str {
         S::IN_BUDGET
+    }
+
+    fn needs_restart(&self) -> bool {
+        S::NEEDS_RESTART
+    }
+
+    fn lets_peers_in(&self) -> bool {
+        ConfigSection::lets_peers_in(self)
     }
 
     fn boxed(&self) -> Box<dyn Held> {

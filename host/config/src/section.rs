@@ -63,6 +63,8 @@ pub struct Section<'r, 't> {
     asked: Vec<&'static str>,
     /// Help for an unknown table that is probably the rest of this one's name.
     unquoted: Option<&'static str>,
+    /// Help for any other unknown key.
+    unknown: Option<&'static str>,
 }
 
 impl Section<'_, '_> {
@@ -74,7 +76,8 @@ impl Section<'_, '_> {
         start: Range<usize>,
         read: impl FnOnce(&mut Section<'_, '_>) -> R,
     ) -> R {
-        let mut section = Section { reader, table, path, start, asked: Vec::new(), unquoted: None };
+        let mut section =
+            Section { reader, table, path, start, asked: Vec::new(), unquoted: None, unknown: None };
         let result = read(&mut section);
         section.report_unknown();
         result
@@ -116,8 +119,16 @@ impl Section<'_, '_> {
         self.reader.add(error.note(other_at, "the other is here"));
     }
 
-    fn location(&self) -> Location {
+    /// The place of this table.
+    #[must_use]
+    pub fn location(&self) -> Location {
         self.reader.location(self.start.clone())
+    }
+
+    /// Whether the table has no keys.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
     }
 
     /// Reads a boolean.
@@ -154,12 +165,17 @@ impl Section<'_, '_> {
     ) -> Option<Located<T>> {
         let shape = Shape::Text(what);
         let value = self.find(key, &shape)?;
-        self.parsed(key, &shape, value, parse)
+        self.parsed(&self.path_of(key), &shape, value, parse)
     }
 
     /// Sets the help for an unknown table: its name has dots but no quotes.
     pub fn explain_tables(&mut self, help: &'static str) {
         self.unquoted = Some(help);
+    }
+
+    /// Sets the help for an unknown key, instead of a list of the known ones.
+    pub fn explain_unknown(&mut self, help: &'static str) {
+        self.unknown = Some(help);
     }
 
     /// Reports `key` if it is missing.
@@ -204,7 +220,7 @@ impl<'t> Section<'_, 't> {
         match convert(value.get_ref()) {
             Ok(converted) => Some(Located { value: converted, location: self.reader.location(value.span()) }),
             Err(found) => {
-                self.wrong(key, shape, value, &found);
+                self.wrong(self.path_of(key), shape, value, &found);
                 None
             }
         }
@@ -212,19 +228,18 @@ impl<'t> Section<'_, 't> {
 
     fn parsed<T, E: fmt::Display>(
         &mut self,
-        key: &'static str,
+        path: &str,
         shape: &Shape,
         value: &Spanned<DeValue<'_>>,
         parse: impl Fn(&str) -> Result<T, E>,
     ) -> Option<Located<T>> {
         let Some(text) = value.get_ref().as_str() else {
-            self.wrong(key, shape, value, &Found::kind(value.get_ref()));
+            self.wrong(path.to_owned(), shape, value, &Found::kind(value.get_ref()));
             return None;
         };
         match parse(text) {
             Ok(parsed) => Some(Located { value: parsed, location: self.reader.location(value.span()) }),
             Err(error) => {
-                let path = self.path_of(key);
                 let message = format!("in `{path}`: {error}");
                 self.error(path, message, self.reader.location(value.span()));
                 None
@@ -232,8 +247,7 @@ impl<'t> Section<'_, 't> {
         }
     }
 
-    fn wrong(&mut self, key: &'static str, shape: &Shape, value: &Spanned<DeValue<'_>>, found: &Found) {
-        let path = self.path_of(key);
+    fn wrong(&mut self, path: String, shape: &Shape, value: &Spanned<DeValue<'_>>, found: &Found) {
         let message = format!("`{path}` must be {}, not {found}", shape.with_example());
         self.error(path, message, self.reader.location(value.span()));
     }
@@ -253,7 +267,10 @@ impl<'t> Section<'_, 't> {
             let help = match (nearest(name, self.asked.iter().copied()), self.unquoted) {
                 (Some(near), _) => format!("did you mean `{near}`?"),
                 (None, Some(help)) if value.get_ref().is_table() => help.to_owned(),
-                (None, _) => format!("the keys there are {}", listed(&self.asked, ", ")),
+                (None, _) => self.unknown.map_or_else(
+                    || format!("the keys there are {}", listed(&self.asked, ", ")),
+                    ToOwned::to_owned,
+                ),
             };
             self.error(
                 path,

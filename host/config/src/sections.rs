@@ -149,14 +149,21 @@ pub(super) fn control_socket(main: &mut Section<'_, '_>) -> Option<Located<PathB
 
 fn socket_path(main: &mut Section<'_, '_>, key: &'static str) -> Option<Located<PathBuf>> {
     let dir = main.dir().to_owned();
-    main.text(key, "the path of a socket, of at most 107 bytes", |text| {
-        let path = dir.join(check_path(text)?);
-        let length = path.as_os_str().len();
-        if length > SOCKET_PATH_MAX {
-            return Err(format!("{} has {length} bytes, but a socket's path at most 107", quote(text)));
-        }
-        Ok(path)
-    })
+    main.text(key, "the path of a socket, of at most 107 bytes", |text| socket_in(&dir, text))
+}
+
+/// The path of a socket, relative to `dir`.
+///
+/// # Errors
+///
+/// Fails if it is empty, contains a NUL, or has more than 107 bytes.
+pub fn socket_in(dir: &Path, text: &str) -> Result<PathBuf, String> {
+    let path = dir.join(check_path(text)?);
+    let length = path.as_os_str().len();
+    if length > SOCKET_PATH_MAX {
+        return Err(format!("{} has {length} bytes, but a socket's path at most 107", quote(text)));
+    }
+    Ok(path)
 }
 
 fn changes(section: &mut Section<'_, '_>) -> LimitChanges {

@@ -38,6 +38,10 @@ pub enum Shape {
     Tables,
     /// Tables with names that the operator chooses.
     Named,
+    /// Lists of strings with names that the operator chooses, with a description of each string.
+    NamedTexts(&'static str),
+    /// Strings and tables with names that the operator chooses, with a description of each string.
+    NamedTextsAndTables(&'static str),
 }
 
 impl fmt::Display for Shape {
@@ -66,6 +70,10 @@ impl fmt::Display for Shape {
             Self::Table => f.write_str("a table"),
             Self::Tables => f.write_str("a list of tables"),
             Self::Named => f.write_str("a table of tables"),
+            Self::NamedTexts(what) => write!(f, "a table of lists of strings, each {what}"),
+            Self::NamedTextsAndTables(what) => {
+                write!(f, "a table of strings or tables, each string {what}")
+            }
         }
     }
 }
@@ -96,7 +104,8 @@ impl Shape {
         match self {
             Self::Size(range) if range.contains(&(16 << 20)) => Some("16 MiB"),
             Self::Size(_) => Some("1 GiB"),
-            Self::Time(_) => Some("250ms"),
+            Self::Time(range) if range.contains(&Duration::from_millis(250)) => Some("250ms"),
+            Self::Time(_) => Some("30s"),
             Self::Share(_) => Some("5%"),
             _ => None,
         }

@@ -29,6 +29,7 @@ struct Locations {
 impl ConfigSection for GatewayConfig {
     const TABLE: &'static str = "gateway";
     const IN_BUDGET: &'static str = "the gateway";
+    const NEEDS_RESTART: bool = true;
     type Draft = (Self, Locations);
     type Locations = Locations;
 
@@ -90,6 +91,10 @@ impl ConfigSection for GatewayConfig {
             note: "the store is set here",
         };
         if self.store.is_empty() { Vec::new() } else { vec![dir] }
+    }
+
+    fn lets_peers_in(&self) -> bool {
+        self.connections > 0
     }
 
     fn serves() -> Vec<weir_names::ContractName> {
@@ -203,6 +208,30 @@ fn nobody_is_granted_to_write_where_it_says() {
     made.extensions.push(extension);
     made.set_section(GatewayConfig { store: "/var/gateway".to_owned(), ..GatewayConfig::default() });
     assert!(made.check().is_err());
+}
+
+#[test]
+fn a_change_that_needs_a_new_start_is_named_until_then() {
+    let [running, after] = ["", "[queue.a]\n"].map(|rest| {
+        let connections = rest.len() + 1;
+        parse(&format!("{EXTENSION}{rest}[gateway]\nconnections = {connections}")).unwrap()
+    });
+    assert_eq!(running.other_tables(&after), ["queue.a"]);
+    assert_eq!(running.tables_for_restart(&after), ["gateway"]);
+    assert_eq!(running.tables_for_restart(&parse(EXTENSION).unwrap()), ["gateway"]);
+    let mut kept = after.beside_extensions();
+    kept.keep_until_restart(&running);
+    assert_eq!(kept.section::<GatewayConfig>(), running.section());
+    assert_eq!((kept.other_tables(&after), kept.tables_for_restart(&after)), (vec![], vec!["gateway"]));
+}
+
+#[test]
+fn peers_that_it_lets_in_are_no_reason_for_a_warning() {
+    let peer = format!("{EXTENSION}[peer.'app:a']\nuid = 1\n");
+    let warning =
+        "`app:a` has a `uid` or `tokens`, but there is no `main.peer-socket` to connect to".to_owned();
+    assert_eq!(parse(&peer).unwrap().warnings(), [warning]);
+    assert!(parse(&format!("{peer}[gateway]\nconnections = 1")).unwrap().warnings().is_empty());
 }
 
 #[test]

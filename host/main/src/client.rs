@@ -262,6 +262,16 @@ impl Client {
         Subscriber::new(self, pattern, options)
     }
 
+    /// The last values of retained topics that match `pattern`, in no order.
+    ///
+    /// # Errors
+    ///
+    /// As [`subscribe`](Self::subscribe).
+    pub fn retained(&self, pattern: &str) -> Result<Vec<ReceivedEvent>, Error> {
+        let events = self.bus.retained(&self.peer, pattern)?;
+        Ok(events.iter().map(|event| received(&self.bus, event)).collect())
+    }
+
     /// Opens a shared queue, to put and take jobs.
     ///
     /// # Errors

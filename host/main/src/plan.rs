@@ -29,8 +29,10 @@ pub struct ReloadPlan {
     pub main: Vec<Difference>,
     /// Those that take effect only when Main is restarted.
     pub needs_restart: Vec<&'static str>,
-    /// Other changed tables, such as `queue.uploads`.
+    /// Other changed tables that would take effect at once, such as `queue.uploads`.
     pub tables: Vec<String>,
+    /// Other changed tables that take effect only when Main is restarted, such as `gateway`.
+    pub tables_for_restart: Vec<&'static str>,
     /// Possible mistakes: [`Config::warnings`].
     pub warnings: Vec<String>,
 }
@@ -99,6 +101,7 @@ fn compare(roster: &Roster, config: Config, only: Option<&str>) -> ReloadPlan {
     let mut plan = ReloadPlan::default();
     if only.is_none() {
         plan.tables = roster.rest().other_tables(&config);
+        plan.tables_for_restart = roster.rest().tables_for_restart(&config);
         plan.warnings = config.warnings();
         plan.main = running.differences(&config.main);
         plan.needs_restart = needs_restart(&running, &config.main);

@@ -5,10 +5,7 @@
 
 mod close;
 mod jobs;
-mod operations;
 mod output;
-mod requests;
-mod under_way;
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -21,16 +18,17 @@ use std::{
 
 use bytes::{BufMut, Bytes, BytesMut};
 use tokio::{io::AsyncReadExt, net::UnixStream};
+use weir_connection::{Operations, Rate, Requests, UnderWay};
 use weir_host::{
     Error, HandlerError,
     client::{PublishOptions, Queue},
-    peers::{PeerMessage, Session, Wanted},
+    peers::{PeerMessage, PeerRequest, Session, Wanted},
 };
 use weir_peer::frame::{self, FromMain, FromPeer, READ_SIZE, VERSION, next_frame};
 
 pub(crate) use self::close::Close;
-use self::{jobs::Jobs, operations::Operations, output::Output, requests::Requests, under_way::UnderWay};
-use crate::{greeting::Greeted, rate::Rate};
+use self::{jobs::Jobs, output::Output};
+use crate::greeting::Greeted;
 
 /// Rounds in one go, before others on the worker thread have their turn.
 const ROUNDS: usize = 4;
@@ -48,7 +46,7 @@ pub(crate) struct Connection {
     frame_max: usize,
     rate: Rate,
     output: Output,
-    under_way: UnderWay,
+    under_way: UnderWay<u32, Result<Bytes, Error>>,
     operations: Operations,
     requests: Requests,
     jobs: Jobs,
@@ -156,7 +154,7 @@ impl Connection {
         while self.output.has_room()
             && let Some((id, outcome)) = self.under_way.poll_one(context)
         {
-            self.output.answer(id, outcome);
+            self.output.answer(id.unwrap_or_default(), outcome);
             busy = true;
         }
         while self.takes_more() && self.jobs.poll_one(context, &mut self.output) {
@@ -169,14 +167,15 @@ impl Connection {
     fn messages(&mut self, context: &mut Context<'_>) -> bool {
         let mut busy = false;
         while self.takes_more() {
-            if self.requests.poll_given_up(context, &mut self.output) {
+            if let Some(request) = self.requests.poll_given_up(context) {
+                self.output.send(&FromMain::GivenUp { request });
                 busy = true;
                 continue;
             }
             let wanted = Wanted { requests: self.requests.has_room(), events: self.events > 0 };
             match self.session.poll_next(wanted, context) {
                 Poll::Ready(Some(PeerMessage::Request(request))) => {
-                    self.requests.send(request, &mut self.output);
+                    self.ask(request);
                 }
                 Poll::Ready(Some(PeerMessage::Event(subscription, event))) => {
                     self.events -= 1;
@@ -263,7 +262,7 @@ impl Connection {
                 }
             }
             FromPeer::Cancel { id } => {
-                self.under_way.cancel(id);
+                self.under_way.cancel(&id);
                 // What was given up makes room for the next frame.
                 self.answers(context);
                 Ok(())
@@ -343,13 +342,38 @@ impl Connection {
         context: &mut Context<'_>,
         work: impl Future<Output = Result<Bytes, Error>> + Send + 'static,
     ) -> Result<(), Close> {
-        self.under_way.check(id)?;
+        self.check(id)?;
         let mut work = Box::pin(work);
         match work.as_mut().poll(context) {
             Poll::Ready(outcome) => self.output.answer(id, outcome),
-            Poll::Pending => self.under_way.add(id, work),
+            Poll::Pending => self.under_way.add((id != 0).then_some(id), work),
         }
         Ok(())
+    }
+
+    /// Fails if the id is in use.
+    fn check(&self, id: u32) -> Result<(), Close> {
+        match self.under_way.has(&id) {
+            true => Err(Close::new(frame::close::PROTOCOL, format!("the id {id} is under way already"))),
+            false => Ok(()),
+        }
+    }
+
+    /// Sends a request to the program.
+    fn ask(&mut self, mut request: PeerRequest) {
+        let remaining_ms = u32::try_from(request.remaining().as_millis()).unwrap_or(u32::MAX);
+        let (message, sender) = (request.id.0, std::mem::take(&mut request.sender));
+        let (contract, operation) = (request.contract.clone(), request.operation.clone());
+        let (request, payload) = self.requests.add(request);
+        self.output.send(&FromMain::Request {
+            request,
+            remaining_ms,
+            message,
+            sender: &sender,
+            contract: contract.as_str(),
+            operation: operation.as_str(),
+            payload,
+        });
     }
 
     fn reply(&mut self, request: u32, outcome: Result<Bytes, HandlerError>) {
@@ -369,7 +393,7 @@ impl Connection {
     }
 
     fn answer_now(&mut self, id: u32, outcome: Result<Bytes, Error>) -> Result<(), Close> {
-        self.under_way.check(id)?;
+        self.check(id)?;
         self.output.answer(id, outcome);
         Ok(())
     }

@@ -1,13 +1,10 @@
 //! The first frames of a connection: which program it is, before it costs anything.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use bytes::BytesMut;
-use tokio::{io::AsyncReadExt, net::UnixStream, sync::oneshot, time::timeout};
+use tokio::{io::AsyncReadExt, net::UnixStream, time::timeout};
+use weir_connection::Place;
 use weir_host::{
     attached::Closed,
     peers::{PeerError, Peers, Proof, Session},
@@ -18,49 +15,6 @@ use crate::connection::Close;
 
 /// Time for the hello.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Connections without a hello. The oldest makes room for the next.
-const MAX_SILENT: usize = 64;
-
-/// The connections that have not said hello.
-#[derive(Debug, Default)]
-pub(crate) struct Silent(Mutex<SilentList>);
-
-#[derive(Debug, Default)]
-struct SilentList {
-    last: u64,
-    oldest_first: VecDeque<(u64, oneshot::Sender<()>)>,
-}
-
-/// A place among them.
-#[derive(Debug)]
-pub(crate) struct Place {
-    number: u64,
-    list: Arc<Silent>,
-    /// Ends when a newer connection takes the place.
-    taken: oneshot::Receiver<()>,
-}
-
-impl Silent {
-    pub(crate) fn enter(self: &Arc<Self>) -> Place {
-        let (sender, taken) = oneshot::channel();
-        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if list.oldest_first.len() >= MAX_SILENT {
-            list.oldest_first.pop_front();
-        }
-        list.last += 1;
-        let number = list.last;
-        list.oldest_first.push_back((number, sender));
-        Place { number, list: self.clone(), taken }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut list = self.list.0.lock().unwrap_or_else(PoisonError::into_inner);
-        list.oldest_first.retain(|(number, _)| *number != self.number);
-    }
-}
 
 /// A session, and what the program said of itself.
 #[derive(Debug)]
@@ -82,7 +36,7 @@ pub(crate) async fn greet(
     let mut input = BytesMut::new();
     let hello = tokio::select! {
         hello = timeout(PATIENCE, hello(stream, &mut input)) => hello,
-        _taken = &mut place.taken => {
+        () = place.taken() => {
             return Err(Close::new(frame::close::BUSY, "too many connections have not said hello"));
         }
         () = closed.wait() => return Err(Close::new(frame::close::STOPPING, "main ends")),

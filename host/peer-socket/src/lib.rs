@@ -18,7 +18,6 @@
 
 mod connection;
 mod greeting;
-mod rate;
 mod server;
 
 pub use weir_sockets::SocketError;

@@ -12,6 +12,7 @@ use tokio::{
     task::{JoinError, JoinSet},
     time::timeout,
 };
+use weir_connection::{Place, Strangers};
 use weir_host::{
     attached::{Attached, Closed},
     peers::Peers,
@@ -20,7 +21,7 @@ use weir_sockets::{BoundSocket, Opens, SocketError};
 
 use crate::{
     connection::{Close, Connection},
-    greeting::{Greeted, Place, Silent, greet},
+    greeting::{Greeted, greet},
 };
 
 /// As `ps -L` shows it.
@@ -99,13 +100,13 @@ async fn accept(
 ) -> io::Result<()> {
     let BoundSocket { listener, held } = socket;
     let listener = UnixListener::from_std(listener)?;
-    let silent = Arc::<Silent>::default();
+    let strangers = Arc::<Strangers>::default();
     let mut greetings = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    let (place, arriving) = (silent.enter(), arriving.clone());
+                    let (place, arriving) = (strangers.enter(), arriving.clone());
                     greetings.spawn(welcome(stream, peers.clone(), place, arriving, closed.clone()));
                 }
                 Err(error) => {

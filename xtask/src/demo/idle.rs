@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, fs, thread, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 
-/// Time after the last call until all is over: the last deadline, the last save of an extension, and the
-/// threads of the blocking pool, which wait 10 s for more work.
-const SETTLING: Duration = Duration::from_secs(17);
+/// Time after the last call until all is over: the last deadline, the last save of an extension, the threads of
+/// the blocking pool, which wait 10 s for more work, and the gateway's look for old tickets, after 30 s.
+const SETTLING: Duration = Duration::from_secs(32);
 
 const WATCHED: Duration = Duration::from_secs(10);
 

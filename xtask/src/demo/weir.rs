@@ -24,7 +24,7 @@ pub(crate) fn build() -> Result<PathBuf> {
 
 /// Builds the command with code for this processor only, which is much faster.
 pub(super) fn build_for_demo() -> Result<PathBuf> {
-    build_with(&["--no-default-features"])
+    build_with(&["--no-default-features", "--features", "gateway"])
 }
 
 fn build_with(features: &[&str]) -> Result<PathBuf> {

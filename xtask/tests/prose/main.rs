@@ -15,7 +15,8 @@ use std::{
 use crate::{comments::Vague, page::Page};
 
 /// Beside all of `docs/`.
-const PAGES: [&str; 4] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "guest-sdk/README.md"];
+const PAGES: [&str; 5] =
+    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "guest-sdk/README.md", "gateway/client/README.md"];
 
 /// Folders with the comments that are read.
 const SOURCES: [&str; 4] = ["host", "cli", "guest-sdk", "peer"];

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_names::{ContractName, Error, ExtensionId, PeerName};
+use weir_names::{ContractName, Error, ExtensionId, OperationName, PeerName};
 
 use super::Bus;
 use crate::{
@@ -106,6 +106,20 @@ impl Bus {
     /// The peer that owns this contract, there or not.
     pub fn owner_of(&self, contract: &ContractName) -> Option<Arc<Peer>> {
         self.route(contract, None).ok().map(|(owner, _)| owner)
+    }
+
+    /// The operations that `peer` may call now: those of its grants, as far as their contracts have an owner that serves.
+    pub fn callable(&self, peer: &Peer) -> Vec<(ContractName, OperationName)> {
+        let mut callable = Vec::new();
+        for grant in peer.call_grants() {
+            let Some(owner) = self.owner_of(&grant.contract) else { continue };
+            let operations = self.server(&owner).operations(&grant.contract);
+            let granted = operations.into_iter().filter(|operation| grant.allows(&grant.contract, operation));
+            callable.extend(granted.map(|operation| (grant.contract.clone(), operation)));
+        }
+        callable.sort();
+        callable.dedup();
+        callable
     }
 
     /// Waits until a program has begun or ended to serve a contract since the last call.

@@ -203,8 +203,19 @@ impl Bus {
     /// A term from now to the end of `timeout`, else of the receiver's default, and never after `parent`.
     pub fn term(&self, target: &Target, timeout: Option<Duration>, parent: Option<Instant>) -> Term {
         let sent = Self::now();
-        let timeout = timeout.unwrap_or(target.route.receiver.limits().request_timeout);
+        let timeout = timeout.unwrap_or_else(|| self.default_timeout(target));
         Term { sent, deadline: deadline(sent, timeout, parent) }
+    }
+
+    /// The default of the receiver that a request gets now: it may be another than at the look-up.
+    fn default_timeout(&self, target: &Target) -> Duration {
+        let Route { operation, receiver } = &*target.route;
+        if target.owners == self.owners.version() {
+            return receiver.limits().request_timeout;
+        }
+        let provider = target.is_named.then(|| receiver.name());
+        let now = self.route(&operation.contract, provider);
+        now.map_or(Duration::ZERO, |(receiver, _)| receiver.limits().request_timeout)
     }
 
     /// When a wait for room ends: after `timeout`, else Main's default, and never after `parent`.
@@ -314,7 +325,7 @@ impl Bus {
     }
 
     /// A peer that serves the receiver's inbox: one that is ready, else one that is starting.
-    fn server(&self, receiver: &Arc<Peer>) -> Arc<Peer> {
+    pub(super) fn server(&self, receiver: &Arc<Peer>) -> Arc<Peer> {
         if receiver.is_ready() {
             return receiver.clone();
         }

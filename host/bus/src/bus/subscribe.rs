@@ -11,6 +11,7 @@ use super::Bus;
 use crate::{
     error::parsed,
     inbox::{Inbox, LaneSettings},
+    message::Event,
     peer::Peer,
     subscriptions::{Subscription, SubscriptionStats},
 };
@@ -113,6 +114,25 @@ impl Bus {
         let reader = peer.reader();
         self.unsubscribe_those(peer, |own| own.inbox.leave(own.number, reader, own.last_asker()));
         peer.end_instance();
+    }
+
+    /// Fails if `peer` may not subscribe to this pattern now.
+    pub fn may_subscribe(&self, peer: &Peer, pattern: &str) -> Result<(), Error> {
+        peer.may_subscribe(&parsed(pattern)?).map(drop)
+    }
+
+    /// The last values of retained topics that match, for a peer that may subscribe to them.
+    pub fn retained(&self, peer: &Peer, pattern: &str) -> Result<Vec<Event>, Error> {
+        let pattern: TopicPattern = parsed(pattern)?;
+        peer.may_subscribe(&pattern)?;
+        if peer.has_left() {
+            return Err(Error::PeerGone);
+        }
+        let values = self.topics.values().into_iter().filter(|value| pattern.matches(&value.topic));
+        let names_one_topic = pattern.as_topic().is_some();
+        let event =
+            |published| Event { subscription: 0, names_one_topic, lost: 0, retained: true, published };
+        Ok(values.map(event).collect())
     }
 
     /// The numbers of a peer's subscriptions.

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use weir_names::{ContractName, Error, OperationName, QueueName, TopicPattern};
+use weir_names::{CallGrant, ContractName, Error, OperationName, QueueName, TopicPattern};
 
 use super::{Access, Peer};
 use crate::inbox::LaneSettings;
@@ -73,6 +73,11 @@ impl Peer {
     pub(crate) fn may_publish(&self, topic: &TopicPattern) -> Result<(), Error> {
         let covers = |access: &Access| access.publishes.iter().any(|grant| grant.covers(topic));
         self.require(covers, || self.not_granted("publish", topic, "publishes"))
+    }
+
+    /// The calls that it was granted. Empty for Main, which may call everything.
+    pub(crate) fn call_grants(&self) -> Vec<CallGrant> {
+        self.grants.read(|access| access.map(|access| access.calls.clone()).unwrap_or_default())
     }
 
     /// How its events wait, if it may subscribe.

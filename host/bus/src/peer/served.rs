@@ -58,6 +58,13 @@ impl Peer {
         contracts
     }
 
+    /// The operations of a contract that its present instance serves.
+    pub(crate) fn operations(&self, contract: &ContractName) -> Vec<OperationName> {
+        let served = self.served();
+        let own = served.iter().filter(|operation| operation.contract == *contract);
+        own.map(|operation| operation.name.clone()).collect()
+    }
+
     /// The number of an operation and the instance for which it holds, if this instance serves it.
     pub(crate) fn find(&self, operation: &OperationId) -> Option<(ReaderId, u32)> {
         let served = self.served();

@@ -64,6 +64,16 @@ async fn an_operation_that_was_looked_up_follows_its_contract_from_one_program_t
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_operation_looked_up_before_its_program_came_has_the_timeout_of_that_program() {
+    let bus = TestBus::new();
+    let name = bus.name("sidecar:x", &["x@1"], &[]);
+    let early = bus.open(bus.main(), "x@1", "do", None).unwrap();
+    let _session = bus.arrive_with(&name, LIMITS, &["x@1"]);
+    let term = bus.term(&early, None, None);
+    assert_eq!(term.deadline - term.sent, LIMITS.request_timeout);
+}
+
+#[tokio::test(start_paused = true)]
 async fn of_two_programs_with_one_name_the_second_serves_a_contract_once_the_first_has_left() {
     let bus = TestBus::new();
     let name = bus.name("sidecar:x", &["x@1", "y@1"], &[]);

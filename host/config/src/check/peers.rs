@@ -73,7 +73,8 @@ impl Parts<'_> {
 
 /// Peers that no program can connect as.
 pub(crate) fn unreachable_peers(config: &Config) -> impl Iterator<Item = String> {
-    let has_socket = config.main.peer_socket.is_some();
+    let has_socket =
+        config.main.peer_socket.is_some() || config.sections.all().any(|section| section.lets_peers_in());
     config.peers.iter().filter_map(move |peer| {
         let has_proof = peer.uid.is_some() || !peer.tokens.is_empty();
         match (has_socket, has_proof) {

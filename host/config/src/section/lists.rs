@@ -18,7 +18,8 @@ impl Section<'_, '_> {
     ) -> Vec<Located<T>> {
         let shape = Shape::Texts(what);
         let items = self.list(key, &shape).into_iter().flat_map(|list| list.iter());
-        items.filter_map(|item| self.parsed(key, &shape, item, &parse)).collect()
+        let path = self.path_of(key);
+        items.filter_map(|item| self.parsed(&path, &shape, item, &parse)).collect()
     }
 
     /// Reads a list that must not be empty. `None` if it is missing.
@@ -31,7 +32,7 @@ impl Section<'_, '_> {
         let texts = self.texts(key, what, parse);
         let value = self.table.get(key)?;
         if value.get_ref().as_array().is_some_and(|list| list.is_empty()) {
-            self.wrong(key, &Shape::Texts(what), value, &Found::empty_list());
+            self.wrong(self.path_of(key), &Shape::Texts(what), value, &Found::empty_list());
         }
         Some(texts)
     }
@@ -42,7 +43,7 @@ impl Section<'_, '_> {
         self.note_keys(key, &mut read);
         for (index, item) in list.into_iter().flat_map(|list| list.iter()).enumerate() {
             let Some(table) = item.get_ref().as_table() else {
-                self.wrong(key, &Shape::Tables, item, &Found::kind(item.get_ref()));
+                self.wrong(self.path_of(key), &Shape::Tables, item, &Found::kind(item.get_ref()));
                 continue;
             };
             let id = table.get("id").and_then(|id| id.get_ref().as_str()?.parse::<ExtensionId>().ok());
@@ -63,11 +64,12 @@ impl Section<'_, '_> {
         let shape = Shape::TextsAndTables(what);
         let list = self.list(key, &shape);
         self.note_keys(key, |section| drop(read(section)));
+        let path = self.path_of(key);
         let items = list.into_iter().flat_map(|list| list.iter()).enumerate();
         items
             .filter_map(|(index, item)| match item.get_ref().as_table() {
                 Some(table) => self.item(key, &(index + 1).to_string(), table, item.span(), &mut read),
-                None => self.parsed(key, &shape, item, &parse).map(Located::into_value),
+                None => self.parsed(&path, &shape, item, &parse).map(Located::into_value),
             })
             .collect()
     }
@@ -97,7 +99,7 @@ impl<'t> Section<'_, 't> {
         let value = self.find(key, shape)?;
         let list = value.get_ref().as_array();
         if list.is_none() {
-            self.wrong(key, shape, value, &Found::kind(value.get_ref()));
+            self.wrong(self.path_of(key), shape, value, &Found::kind(value.get_ref()));
         }
         list
     }

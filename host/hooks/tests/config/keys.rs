@@ -33,7 +33,7 @@ fn a_value_of_the_wrong_type_is_refused() {
             Shape::Values => &["\"a\"", "{ a = [] }"],
             Shape::Table => &["5", "[]"],
             Shape::Tables => &["5", "{}", "[5]"],
-            Shape::Named => &["5", "[]", "{ a = 5 }"],
+            Shape::Named | Shape::NamedTexts(_) | Shape::NamedTextsAndTables(_) => &["5", "[]", "{ a = 5 }"],
         };
         wrong.iter().map(ToString::to_string).collect()
     });
@@ -76,6 +76,7 @@ fn a_value_out_of_range_is_refused() {
         Shape::Values => vec!["{ a = nan }".to_owned(), "{ a = 99999999999999999999 }".to_owned()],
         // Every value of the type is valid, or the keys within are tested.
         Shape::Flag | Shape::Table | Shape::Tables | Shape::Named => Vec::new(),
+        Shape::NamedTexts(_) | Shape::NamedTextsAndTables(_) => vec![r#"{ a = "\u0000" }"#.to_owned()],
     });
     assert_golden("keys-out-of-range", &report);
 }
@@ -137,6 +138,7 @@ fn valid(key: &KnownKey) -> Option<String> {
         },
         Shape::Texts(_) if name == "net" => "[\"example.com:443\"]",
         Shape::Texts(_) | Shape::TextsAndTables(_) => "[\"c@1\"]",
+        Shape::NamedTexts(_) | Shape::NamedTextsAndTables(_) => return None,
         Shape::Table | Shape::Tables | Shape::Named => return None,
     };
     Some(text.to_owned())

@@ -2,7 +2,7 @@
 
 use std::{
     future::poll_fn,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     task::{Context, Poll},
     time::Duration,
 };
@@ -115,6 +115,12 @@ impl Session {
         &self.client
     }
 
+    /// The operations that it may call now: those that it was granted and a provider serves.
+    #[must_use]
+    pub fn callable(&self) -> Vec<(ContractName, OperationName)> {
+        self.bus.callable(&self.live.peer)
+    }
+
     /// Serves a contract from now on. Its requests come from [`next`](Self::next).
     ///
     /// # Errors
@@ -133,6 +139,24 @@ impl Session {
     pub fn subscribe(&self, pattern: &str) -> Result<u32, Error> {
         let peer = &self.live.peer;
         self.bus.subscribe(peer, peer.inbox(), pattern, None).map(|subscription| subscription.number())
+    }
+
+    /// Fails if it may not subscribe to this pattern now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::PermissionDenied`], and [`Error::Invalid`] if the pattern is not well formed.
+    pub fn may_subscribe(&self, pattern: &str) -> Result<(), Error> {
+        self.bus.may_subscribe(&self.live.peer, pattern)
+    }
+
+    /// Counts events that its holder gave the program from a subscription shared with others, and such that were lost
+    /// on the way.
+    pub fn count_events(&self, received: u64, lost: u32) {
+        self.live.peer.stats().received.fetch_add(received, Ordering::Relaxed);
+        if lost > 0 {
+            self.bus.count_lost(&self.live.peer, lost);
+        }
     }
 
     /// Ends a subscription, and drops its waiting events.

@@ -8,6 +8,7 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
+use weir_connection::next_free;
 use weir_host::{
     Error,
     client::{Job, Queue},
@@ -15,7 +16,7 @@ use weir_host::{
 };
 use weir_peer::frame::{self, FromMain};
 
-use super::{Close, output::Output, requests::next_free};
+use super::{Close, output::Output};
 
 /// A queue, and the job that came from it. None if none will come.
 type Taken = (Queue, Option<Job>);

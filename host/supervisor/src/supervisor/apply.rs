@@ -38,6 +38,8 @@ pub struct ReloadReport {
     pub warnings: Vec<String>,
     /// Changed keys of `[main]` that take effect when Main is restarted.
     pub needs_restart: Vec<&'static str>,
+    /// Changed tables beside Main and the extensions that take effect when Main is restarted, as in `gateway`.
+    pub tables_for_restart: Vec<&'static str>,
 }
 
 /// An extension that did not come up as configured now.
@@ -145,14 +147,17 @@ impl Supervisor {
     fn plan(&mut self, config: Config) {
         let Some(mut applying) = self.applying.take() else { return };
         let before = self.roster.main();
-        applying.report.tables = self.roster.rest().other_tables(&config);
+        let running = self.roster.rest();
+        applying.report.tables = running.other_tables(&config);
+        applying.report.tables_for_restart = running.tables_for_restart(&config);
         applying.report.warnings = config.warnings();
         applying.report.needs_restart = needs_restart(&before, &config.main);
         configure_traffic(&self.bus, queues_on_the_bus(&config), config.retained());
         for Reconfigure(hand_over) in &self.sections {
             hand_over(&config);
         }
-        let rest = config.beside_extensions();
+        let mut rest = config.beside_extensions();
+        rest.keep_until_restart(&running);
         let (main, extensions) = config.into_parts();
         let mut kept = (*before).clone();
         (kept.memory_budget, kept.plugin_dir) = (main.memory_budget, main.plugin_dir);

@@ -1,0 +1,171 @@
+//! A server with its process: Main with a gateway, or the native one. Both are asked the same (`benches/gateway`).
+
+use std::{
+    fs,
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use tempfile::TempDir;
+
+use crate::{
+    process::Process,
+    scenarios::{Bench, client::wait_until, device::Device, tasks::PATIENCE},
+};
+
+/// The token is `weir-bench`, whose hash this is.
+const PEER: &str = r#"
+[peer."app:bench"]
+tokens = ["sha256:aff62cb6ced6d455aebcff9ec1eb5dd931cc01b0d72337d2bdcd6d1e24214678"]
+wants = ["echo@1"]
+subscribes = ["packets"]
+limits = { sessions = 2048, message-rate = 1_000_000, stall-timeout = "1day" }
+"#;
+
+const EXTENSIONS: &str = r#"
+[[extension]]
+id = "echo"
+path = "echo-raw.wasm"
+fulfills = ["echo@1"]
+limits.cpu-share = "100%"
+
+[[extension]]
+id = "publisher"
+path = "publisher.wasm"
+class = "max"
+fulfills = ["publisher@1"]
+publishes = ["packets"]
+limits.fuel-per-message = 1_000_000_000_000_000
+"#;
+
+/// The process of a server. Dropped, it ends.
+#[derive(Debug)]
+pub(super) struct Server {
+    device: Device,
+    addresses: Addresses,
+    _dir: TempDir,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Addresses {
+    http: SocketAddr,
+    streams: SocketAddr,
+}
+
+/// How packets come to a subscriber.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Stream,
+    WebSocket,
+}
+
+/// Packets that a server publishes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packets {
+    pub(super) count: u32,
+    pub(super) bytes: u32,
+    pub(super) interval: Duration,
+}
+
+impl Server {
+    /// Main with an echo and a publisher.
+    pub(super) fn weir(bench: &Bench) -> Result<Self> {
+        Self::main(bench, EXTENSIONS)
+    }
+
+    /// Main without extensions.
+    pub(super) fn weir_alone(bench: &Bench) -> Result<Self> {
+        Self::main(bench, "")
+    }
+
+    fn main(bench: &Bench, extensions: &str) -> Result<Self> {
+        let dir = tempfile::tempdir().context("cannot make a directory")?;
+        let addresses = Addresses::free()?;
+        let file = dir.path().join("weir.toml");
+        let config = format!(
+            "[main]\nplugin-dir = \"{}\"\n\n[gateway]\nlisten = [\"{}\"]\nconnections = 2048\n\
+             streams.listen = [\"{}\"]\n{PEER}{extensions}",
+            bench.guests.dir().display(),
+            addresses.http,
+            addresses.streams
+        );
+        fs::write(&file, config).with_context(|| format!("cannot write `{}`", file.display()))?;
+        let device =
+            Device::start(Command::new(&bench.gateway).env("MALLOC_ARENA_MAX", "1").arg("weir").arg(file))?;
+        Ok(Self { device, addresses, _dir: dir })
+    }
+
+    pub(super) fn native(bench: &Bench) -> Result<Self> {
+        let dir = tempfile::tempdir().context("cannot make a directory")?;
+        let addresses = Addresses::free()?;
+        let Addresses { http, streams } = addresses;
+        let mut command = Command::new(&bench.gateway);
+        command
+            .env("MALLOC_ARENA_MAX", "1")
+            .arg("native")
+            .args([http, streams].map(|address| address.to_string()));
+        Ok(Self { device: Device::start(&mut command)?, addresses, _dir: dir })
+    }
+
+    pub(super) fn process(&self) -> Process {
+        self.device.process()
+    }
+
+    /// Starts a client that speaks by WebSocket.
+    pub(super) fn client(&self, bench: &Bench, what: &str, rest: &[String]) -> Result<Device> {
+        Device::start(Command::new(&bench.gateway).arg(what).arg(self.addresses.http.to_string()).args(rest))
+    }
+
+    /// Starts a client that subscribes.
+    pub(super) fn subscriber(&self, bench: &Bench, what: &str, way: Way, rest: &[String]) -> Result<Device> {
+        let (word, address) = match way {
+            Way::Stream => ("stream", self.addresses.streams),
+            Way::WebSocket => ("websocket", self.addresses.http),
+        };
+        Device::start(Command::new(&bench.gateway).args([what, word]).arg(address.to_string()).args(rest))
+    }
+
+    /// Its processor time so far.
+    pub(super) fn used(&mut self) -> Result<Duration> {
+        Ok(Duration::from_nanos(self.device.ask("used")?.parse()?))
+    }
+
+    /// Its processor time once it does nothing more.
+    pub(super) fn at_rest(&mut self) -> Result<Duration> {
+        const LOOK: Duration = Duration::from_millis(30);
+        const REST: Duration = Duration::from_millis(1);
+
+        let end = Instant::now() + PATIENCE;
+        let mut before = self.used()?;
+        while Instant::now() < end {
+            wait_until(Instant::now() + LOOK);
+            let used = self.used()?;
+            if used.saturating_sub(before) < REST {
+                return Ok(used);
+            }
+            before = used;
+        }
+        bail!("the server does not come to rest")
+    }
+
+    /// Publishes. Answers when each was published, in nanoseconds of the wall clock.
+    pub(super) fn publish(&mut self, Packets { count, bytes, interval }: Packets) -> Result<Vec<u64>> {
+        numbers(&self.device.ask(format_args!("publish {count} {bytes} {}", interval.as_micros()))?)
+    }
+}
+
+impl Addresses {
+    /// Nothing else on this machine is likely to take them before the server does.
+    fn free() -> Result<Self> {
+        let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+        let (http, streams) = (bind()?, bind()?);
+        Ok(Self { http: http.local_addr()?, streams: streams.local_addr()? })
+    }
+}
+
+/// The numbers of an answer.
+pub(super) fn numbers(answer: &str) -> Result<Vec<u64>> {
+    answer.split_whitespace().map(|number| Ok(number.parse()?)).collect()
+}

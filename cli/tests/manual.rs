@@ -1,0 +1,87 @@
+//! The manual of the operator's file against the keys that `weir` reads, and the configurations of all pages.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use weir_gateway::GatewayConfig;
+use weir_host::config::Loader;
+
+fn loader() -> Loader {
+    weir_host::loader().section::<GatewayConfig>()
+}
+
+fn manual() -> String {
+    let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/configuration.md");
+    fs::read_to_string(manual).unwrap()
+}
+
+#[test]
+fn every_key_stands_in_the_manual_with_what_it_must_be() {
+    let manual = manual();
+    for key in loader().keys() {
+        // Limits are described once, with the classes; grants and subscriptions with extensions.
+        let path = key.path.replace("extension.limits.", "limits.NAME.");
+        let path = path
+            .replace("hooks.NAME.limits.", "limits.NAME.")
+            .replace("hooks.NAME.grants.", "extension.grants.")
+            .replace("peer.NAME.subscribes.", "extension.subscribes.");
+        let row = manual.lines().find(|line| line.starts_with(&format!("| `{path}` |")));
+        let row = row.unwrap_or_else(|| panic!("`{path}` has no row in docs/configuration.md"));
+        assert!(row.contains(&key.shape.to_string()), "`{path}` must be {}: {row}", key.shape);
+    }
+}
+
+#[test]
+fn the_manual_has_no_key_that_is_not_one() {
+    let known: BTreeSet<_> = loader().keys().into_iter().map(|key| key.path).collect();
+    assert!(known.contains("hooks.NAME.dir") && known.contains("main.memory-budget"), "{known:?}");
+    for row in manual().lines().filter_map(|line| line.strip_prefix("| `")) {
+        let path = row.split('`').next().unwrap();
+        assert!(known.contains(path), "`{path}`");
+    }
+}
+
+#[test]
+fn every_configuration_that_a_page_shows_can_be_read() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut pages = vec![root.join("README.md")];
+    for folder in ["docs", "docs/decisions"] {
+        pages.extend(fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path()));
+    }
+    let mut read = 0;
+    for page in pages.iter().filter(|page| page.extension().is_some_and(|end| end == "md")) {
+        let blocks = toml_blocks(&fs::read_to_string(page).unwrap());
+        for text in blocks.iter().filter_map(|block| configuration(block)) {
+            if let Err(errors) = loader().parse(&text, "weir.toml", &root) {
+                panic!("{}:\n{errors}\n{text}", page.display());
+            }
+            read += 1;
+        }
+    }
+    assert!(read > 10, "only {read} blocks are configurations");
+}
+
+/// The fenced TOML of a page, without the indentation of a list.
+fn toml_blocks(page: &str) -> Vec<String> {
+    let mut blocks = Vec::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        let Some(indentation) = line.strip_suffix("```toml") else { continue };
+        let block = lines.by_ref().map(|line| line.strip_prefix(indentation).unwrap_or(line));
+        let block: Vec<_> = block.take_while(|line| *line != "```").collect();
+        blocks.push(block.join("\n"));
+    }
+    blocks
+}
+
+/// The block as a whole file, or `None` if it is for Cargo. A block without a header has keys of an extension.
+fn configuration(block: &str) -> Option<String> {
+    let mut headers = block.lines().filter(|line| line.starts_with('[')).peekable();
+    if headers.peek().is_none() {
+        return Some(format!("[[extension]]\nid = \"x\"\npath = \"x.wasm\"\n{block}"));
+    }
+    let cargos = ["[package]", "[dependencies]", "[profile.release]", "[target."];
+    let is_cargos = headers.any(|header| cargos.iter().any(|cargos| header.starts_with(cargos)));
+    (!is_cargos).then(|| block.to_owned())
+}

@@ -1,0 +1,141 @@
+//! The configuration of the gateway: the table `[gateway]` of the operator's file.
+//!
+//! Owns the keys, their ranges and defaults, and the checks. Knows nothing of sockets and connections.
+
+mod alias;
+mod check;
+mod listen;
+mod origin;
+mod section;
+
+use std::{collections::BTreeMap, net::IpAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
+
+use weir_host::{
+    config::{
+        Shape,
+        extend::{parse_host, quote},
+    },
+    names::PeerName,
+};
+
+pub use self::{
+    alias::Alias,
+    listen::{Listen, ListenError},
+    origin::{Origin, OriginError},
+};
+
+const ADDRESSES_MAX: usize = 8;
+const HOSTS_MAX: usize = 32;
+const ORIGINS_MAX: usize = 32;
+
+const CONNECTIONS: RangeInclusive<u32> = 1..=65_536;
+
+/// 4 KiB to 64 MiB.
+const BUFFER: Shape = Shape::Size(4 << 10..=64 << 20);
+
+/// 1 second to 1 day.
+const PING_INTERVAL: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(24 * 60 * 60);
+
+const HOST: &str = "a DNS name or an IP address without a port, as in `device.local`";
+
+/// The gateway of a [`Config`](weir_host::Config).
+///
+/// The default listens nowhere, so there is no gateway. A change takes effect when Main is started anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GatewayConfig {
+    /// Addresses for HTTP and WebSocket: at most 8. One that other machines reach needs [`tls`](Self::tls).
+    pub listen: Vec<Listen>,
+    /// Names that the `Host` of a request may have beside `localhost` and the addresses: DNS names in lowercase, and IP
+    /// addresses without brackets. At most 32.
+    pub hosts: Vec<String>,
+    /// Open connections of all listeners together: 1 to 65,536. Default: 1024.
+    pub connections: u32,
+    /// Events that may wait for one connection, in bytes: 4 KiB to 64 MiB. Default: 256 KiB.
+    pub buffer: u64,
+    /// What happens to events that find no room. Default: [`WhenSlow::DropOldest`].
+    pub when_slow: WhenSlow,
+    /// The time between two pings of a WebSocket: 1 second to 1 day. `None`: no pings.
+    pub ping_interval: Option<Duration>,
+    /// The certificate of listeners that other machines reach. Needs the cargo feature `tls`.
+    pub tls: Option<TlsConfig>,
+    /// Pages that may log in as a peer: 1 to 32 origins for each.
+    pub origins: BTreeMap<PeerName, Vec<Origin>>,
+    /// The operator's own names of methods: 1 to 128 printable ASCII characters without space or `/`. They do not begin
+    /// with `rpc.`, and no method that is built in has them.
+    pub aliases: BTreeMap<String, Alias>,
+    /// Addresses for plain streams: at most 8, as for [`listen`](Self::listen).
+    pub streams: Vec<Listen>,
+}
+
+/// What happens to events that find no room in [`GatewayConfig::buffer`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenSlow {
+    /// The oldest is lost and counted.
+    #[default]
+    DropOldest,
+    /// Only the last event of each topic waits.
+    Latest,
+    /// The connection is closed.
+    Close,
+}
+
+/// The certificate of the gateway, and its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsConfig {
+    /// A file with the chain of certificates in PEM.
+    pub certificate: PathBuf,
+    /// A file with the private key in PEM.
+    pub key: PathBuf,
+}
+
+impl GatewayConfig {
+    /// Whether it listens anywhere.
+    #[must_use]
+    pub fn is_configured(&self) -> bool {
+        !self.listen.is_empty() || !self.streams.is_empty()
+    }
+}
+
+impl Default for GatewayConfig {
+    fn default() -> Self {
+        Self {
+            listen: Vec::new(),
+            hosts: Vec::new(),
+            connections: 1024,
+            buffer: 256 << 10,
+            when_slow: WhenSlow::default(),
+            ping_interval: None,
+            tls: None,
+            origins: BTreeMap::new(),
+            aliases: BTreeMap::new(),
+            streams: Vec::new(),
+        }
+    }
+}
+
+fn host(text: &str) -> Result<String, String> {
+    let address = text.parse::<IpAddr>().ok().map(|address| address.to_string());
+    address.or_else(|| parse_host(text)).ok_or_else(|| format!("{} is not {HOST}", quote(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_a_name_or_an_address_without_a_port() {
+        for (text, kept) in [
+            ("device.local", "device.local"),
+            ("Device-7.Example", "device-7.example"),
+            ("192.168.0.2", "192.168.0.2"),
+            ("FE80::1", "fe80::1"),
+            ("[fe80::1]", "fe80::1"),
+        ] {
+            assert_eq!(host(text).as_deref(), Ok(kept), "{text}");
+        }
+        for text in ["", "a:80", "[::1]:80", "1.2.3.256", "*.local", "a..b", "a.", "-a", "ä", "a/b", "[a]"] {
+            assert!(host(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Why the gateway ends a WebSocket.
+
+use tokio_tungstenite::tungstenite::{self, error::ProtocolError, protocol::CloseFrame};
+use weir_host::peers::SessionEnd;
+
+/// The code and the word of a close frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Close {
+    code: u16,
+    word: &'static str,
+}
+
+impl Close {
+    pub(super) const SLOW: Self = Self { code: 4000, word: "slow" };
+    pub(super) const STALLED: Self = Self { code: 4003, word: "stalled" };
+    pub(super) const SILENT: Self = Self { code: 4004, word: "silent" };
+    pub(super) const BINARY: Self = Self { code: 1003, word: "binary" };
+
+    pub(super) fn of(end: SessionEnd) -> Self {
+        let (code, word) = match end {
+            SessionEnd::Stopping => (1001, "stopping"),
+            SessionEnd::Revoked => (4001, "revoked"),
+            _ => (4002, "ended"),
+        };
+        Self { code, word }
+    }
+
+    /// None: the app has gone.
+    pub(super) fn of_error(error: &tungstenite::Error) -> Option<Self> {
+        let (code, word) = match error {
+            tungstenite::Error::Capacity(_) => (1009, "too-large"),
+            tungstenite::Error::Utf8(_) => (1007, "utf-8"),
+            tungstenite::Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => {
+                return None;
+            }
+            tungstenite::Error::Protocol(_) => (1002, "protocol"),
+            _ => return None,
+        };
+        Some(Self { code, word })
+    }
+
+    pub(super) fn frame(self) -> CloseFrame {
+        CloseFrame { code: self.code.into(), reason: self.word.into() }
+    }
+}

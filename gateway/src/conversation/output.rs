@@ -1,0 +1,201 @@
+//! What waits to be written to the app, in one piece.
+
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_util::{Sink, SinkExt};
+use tokio::time::{Sleep, sleep};
+use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
+use weir_host::peers::Session;
+
+use super::{Close, Step};
+use crate::{
+    outbox::{Body, Next, Outbox},
+    rpc,
+    stream::Flow,
+    websocket::{WebSocket, drain},
+};
+
+/// Bytes of answers and requests that may wait before more is added. One that begins below it may go beyond.
+const MAX_WAITING: usize = 256 * 1024;
+
+/// Bytes given to the socket in one piece.
+const PIECE: usize = 64 * 1024;
+
+#[derive(Debug)]
+pub(super) struct Output {
+    waiting: VecDeque<Message>,
+    bytes: usize,
+    /// The text that is being written.
+    text: String,
+    /// An event whose loss is told first.
+    event: Option<Utf8Bytes>,
+    /// The socket has something to write.
+    is_flushing: bool,
+    patience: Duration,
+    /// Runs while the app does not read all.
+    stalled: Option<Pin<Box<Sleep>>>,
+    flow: Arc<Flow>,
+    /// What the app had read when `stalled` began.
+    read: u64,
+}
+
+impl Output {
+    /// `patience`: how long the app may read nothing.
+    pub(super) fn new(patience: Duration, flow: Arc<Flow>) -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            bytes: 0,
+            text: String::new(),
+            event: None,
+            is_flushing: false,
+            patience,
+            stalled: None,
+            flow,
+            read: 0,
+        }
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.bytes < MAX_WAITING
+    }
+
+    /// The empty text of a message, which [`end_text`](Self::end_text) sends.
+    pub(super) fn text(&mut self) -> &mut String {
+        &mut self.text
+    }
+
+    pub(super) fn end_text(&mut self) {
+        let text = std::mem::take(&mut self.text);
+        self.send(text);
+    }
+
+    pub(super) fn send(&mut self, text: String) {
+        self.bytes += text.len();
+        self.waiting.push_back(Message::text(text));
+    }
+
+    pub(super) fn ping(&mut self) {
+        self.waiting.push_back(Message::Ping(Bytes::new()));
+    }
+
+    /// The socket has something of its own to write.
+    pub(super) fn flush(&mut self) {
+        self.is_flushing = true;
+    }
+
+    /// Writes as much as the app takes; whether that made room.
+    pub(super) fn write(
+        &mut self,
+        socket: &mut WebSocket,
+        outbox: &Outbox,
+        session: &Session,
+        context: &mut Context<'_>,
+    ) -> Step {
+        let had_room = self.has_room();
+        let mut socket = Pin::new(socket);
+        loop {
+            if self.is_flushing {
+                match socket.as_mut().poll_flush(context) {
+                    Poll::Ready(Ok(())) => (self.is_flushing, self.stalled) = (false, None),
+                    Poll::Ready(Err(_)) => return Err(None),
+                    Poll::Pending => {
+                        if self.is_stalled(context) {
+                            return Err(Some(Close::STALLED));
+                        }
+                        break;
+                    }
+                }
+            }
+            let (mut piece, mut events) = (0, 0);
+            while piece < PIECE {
+                match socket.as_mut().poll_ready(context) {
+                    Poll::Ready(Ok(())) => {}
+                    Poll::Ready(Err(_)) => return Err(None),
+                    Poll::Pending => break,
+                }
+                let Some((message, is_event)) = self.next(outbox) else { break };
+                piece += length(&message);
+                events += u64::from(is_event);
+                if socket.as_mut().start_send(message).is_err() {
+                    return Err(None);
+                }
+                self.is_flushing = true;
+            }
+            session.count_events(events, outbox.take_uncounted());
+            if !self.is_flushing {
+                break;
+            }
+        }
+        Ok(!had_room && self.has_room())
+    }
+
+    /// Whether the app has read nothing for too long.
+    fn is_stalled(&mut self, context: &mut Context<'_>) -> bool {
+        loop {
+            let read = self.flow.written();
+            let stalled = self.stalled.get_or_insert_with(|| {
+                self.read = read;
+                Box::pin(sleep(self.patience))
+            });
+            if stalled.as_mut().poll(context).is_pending() {
+                return false;
+            }
+            if self.read == read {
+                return true;
+            }
+            // A large message on a slow network.
+            self.stalled = None;
+        }
+    }
+
+    /// Writes what is left, then the reason. None: the app has said that it ends.
+    pub(super) async fn finish(mut self, socket: &mut WebSocket, close: Option<Close>) {
+        let Some(close) = close else {
+            // Its close frame is answered, if it sent one: the answer waits, and another frame would be refused.
+            let _gone = socket.flush().await;
+            return;
+        };
+        while let Some(message) = self.waiting.pop_front() {
+            if socket.feed(message).await.is_err() {
+                return;
+            }
+        }
+        if socket.send(Message::Close(Some(close.frame()))).await.is_ok() {
+            drain(socket).await;
+        }
+    }
+
+    /// The next message, and whether it is an event.
+    fn next(&mut self, outbox: &Outbox) -> Option<(Message, bool)> {
+        if let Some(message) = self.waiting.pop_front() {
+            self.bytes -= length(&message).min(self.bytes);
+            return Some((message, false));
+        }
+        if let Some(event) = self.event.take() {
+            return Some((Message::Text(event), true));
+        }
+        let Next { pattern, lost, body } = outbox.next()?;
+        let Body::Text(text) = body else { return None };
+        if lost == 0 {
+            return Some((Message::Text(text), true));
+        }
+        self.event = Some(text);
+        let mut notice = String::new();
+        rpc::write_lost(&mut notice, &pattern, lost);
+        Some((Message::text(notice), false))
+    }
+}
+
+fn length(message: &Message) -> usize {
+    match message {
+        Message::Text(text) => text.len(),
+        _ => 0,
+    }
+}

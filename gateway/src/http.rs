@@ -1,0 +1,294 @@
+//! HTTP: logging in by WebSocket, single requests by POST, and tickets for pages.
+
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
+
+use axum::{
+    Extension, Json, Router,
+    body::{Body, to_bytes},
+    extract::{Path, RawQuery, Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
+    middleware::{Next, from_fn_with_state},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::{
+    sync::{Notify, OwnedSemaphorePermit, mpsc},
+    time::timeout,
+};
+use weir_host::peers::{PeerError, Proof, Session, SessionEnd};
+
+use crate::{
+    Listen, Origin,
+    conversation::{converse, message_max},
+    post,
+    shared::Shared,
+    stream::Flow,
+    tickets::TERM,
+    websocket::Handshake,
+};
+
+/// Time for the body of a request.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The body of a request for a ticket, in bytes.
+const TICKET_BODY: usize = 4096;
+
+/// The other end of a connection, for each of its requests.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    pub(crate) uid: Option<u32>,
+    pub(crate) is_unix: bool,
+    /// Told once a request has proved its name.
+    pub(crate) proved: Arc<Notify>,
+    pub(crate) flow: Arc<Flow>,
+    /// One of `gateway.connections`.
+    pub(crate) _permit: Arc<OwnedSemaphorePermit>,
+    /// The gateway waits for it at its end.
+    pub(crate) _alive: mpsc::Sender<()>,
+}
+
+/// Why a request is refused before it has a session.
+#[derive(Debug, thiserror::Error)]
+enum Refused {
+    #[error("no peer has this name and this proof")]
+    Denied,
+    #[error("pages of this origin may not log in as this peer; `gateway.origins` would let them")]
+    Origin,
+    #[error("the gateway has not this name; `gateway.hosts` would give it")]
+    Host,
+    #[error("{0}")]
+    Busy(String),
+    #[error("main is shutting down")]
+    Stopping,
+    #[error("a WebSocket handshake is needed here: {0}")]
+    Upgrade(&'static str),
+    #[error("there is nothing here; `/v1/peers/NAME/rpc` takes JSON-RPC")]
+    NotFound,
+    #[error("`{0}` is not possible here")]
+    Method(Method),
+    #[error("the content type must be `application/json`")]
+    MediaType,
+    #[error("the body did not come within 10 s, or has over {0} bytes")]
+    Body(usize),
+    #[error("the body is not {0}")]
+    Invalid(String),
+    #[error("`limits.message-rate` is used up; ask again later")]
+    Rate,
+    #[error("the system has no random bytes: {0}")]
+    Random(#[from] std::io::Error),
+}
+
+/// What a request for a ticket says.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TicketRequest {
+    origin: String,
+}
+
+pub(crate) fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/v1/peers/{name}/rpc", get(open).post(single))
+        .route("/v1/peers/{name}/tickets", post(issue))
+        .fallback(async || Refused::NotFound)
+        .method_not_allowed_fallback(async |method: Method| Refused::Method(method))
+        .layer(from_fn_with_state(shared.clone(), check_host))
+        .with_state(shared)
+}
+
+/// A name elsewhere that resolves to this machine must not make a browser's page one of ours.
+async fn check_host(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let host = only(request.headers(), &header::HOST).and_then(|host| host.to_str().ok());
+    match caller.is_unix || host.is_some_and(|host| is_ours(&shared, host)) {
+        true => next.run(request).await,
+        false => Refused::Host.into_response(),
+    }
+}
+
+/// A header that must not be there twice: another reader of the request could take the other one.
+fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    values.next().filter(|_| values.next().is_none())
+}
+
+fn is_ours(shared: &Shared, host: &str) -> bool {
+    let Ok(authority) = host.parse::<axum::http::uri::Authority>() else { return false };
+    let name = authority.host().to_ascii_lowercase();
+    if name == "localhost" || shared.config.hosts.contains(&name) {
+        return true;
+    }
+    let Ok(address) = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() else {
+        return false;
+    };
+    shared.config.hosts.contains(&address.to_string())
+        || shared.config.listen.iter().any(|listen| match listen {
+            Listen::Tcp(own) => own.ip() == address || own.ip().is_unspecified(),
+            Listen::Unix(_) => false,
+        })
+}
+
+async fn open(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+    request: Request,
+) -> Result<Response, Refused> {
+    let (mut request, _body) = request.into_parts();
+    let handshake = Handshake::of(&mut request).map_err(Refused::Upgrade)?;
+    let ticket = query.as_deref().and_then(ticket_in);
+    let session = admit(&shared, &caller, &name, &request.headers, ticket)?;
+    let answer = handshake.answer();
+    // Ends with the runtime, which waits for it first.
+    tokio::spawn(async move {
+        if let Some(socket) = handshake.finish(message_max(&session)).await {
+            caller.flow.upgrade();
+            converse(shared, session, socket, caller.flow.clone()).await;
+        }
+        drop(caller);
+    });
+    Ok(answer)
+}
+
+fn ticket_in(query: &str) -> Option<&str> {
+    query.split('&').find_map(|pair| pair.strip_prefix("ticket="))
+}
+
+async fn single(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refused> {
+    is_json(&headers)?;
+    let session = admit(&shared, &caller, &name, &headers, None)?;
+    let (ended, max) = (session.ended(), message_max(&session));
+    let answer = async {
+        let text = text(body, max).await?;
+        post::answer(&shared, session, &text).await.map_err(|post::RateUsedUp| Refused::Rate)
+    };
+    let answer = tokio::select! {
+        biased;
+        answer = answer => answer?,
+        why = ended => return Err(Refused::from(why)),
+    };
+    Ok(match answer {
+        None => StatusCode::NO_CONTENT.into_response(),
+        Some(answer) => ([(header::CONTENT_TYPE, "application/json")], answer).into_response(),
+    })
+}
+
+async fn issue(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refused> {
+    is_json(&headers)?;
+    let session = admit(&shared, &caller, &name, &headers, None)?;
+    let text = text(body, TICKET_BODY).await?;
+    let TicketRequest { origin } = serde_json::from_str(&text)
+        .map_err(|error| Refused::Invalid(format!("`{{\"origin\": …}}`: {error}")))?;
+    let known = allowed(&shared, &name, &origin).ok_or(Refused::Origin)?;
+    let ticket = shared.tickets.issue(session, known)?;
+    let answer = Json(json!({ "ticket": ticket, "expires-in-s": TERM.as_secs() }));
+    Ok((StatusCode::CREATED, [(header::CACHE_CONTROL, "no-store")], answer).into_response())
+}
+
+/// The session of a request that proves its name.
+fn admit(
+    shared: &Shared,
+    caller: &Caller,
+    name: &str,
+    headers: &HeaderMap,
+    ticket: Option<&str>,
+) -> Result<Session, Refused> {
+    let origin = match headers.contains_key(header::ORIGIN) {
+        false => None,
+        true => {
+            let origin = only(headers, &header::ORIGIN).and_then(|origin| origin.to_str().ok());
+            Some(origin.filter(|origin| allowed(shared, name, origin).is_some()).ok_or(Refused::Origin)?)
+        }
+    };
+    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let token = bearer.and_then(|value| value.split_once(' '));
+    let token =
+        token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
+    let session = match (ticket, token, caller.uid) {
+        (Some(ticket), ..) => {
+            let session = origin.and_then(|origin| shared.tickets.redeem(name, ticket, origin));
+            session.ok_or(Refused::Denied)
+        }
+        (None, Some(token), _) => shared.peers.admit(name, Proof::Token(token)).map_err(Refused::from),
+        (None, None, Some(uid)) => shared.peers.admit(name, Proof::Uid(uid)).map_err(Refused::from),
+        (None, None, None) => Err(Refused::Denied),
+    }?;
+    caller.proved.notify_one();
+    Ok(session)
+}
+
+/// An origin of which pages may log in under this name.
+fn allowed(shared: &Shared, name: &str, origin: &str) -> Option<Origin> {
+    let origins: &BTreeMap<_, _> = &shared.config.origins;
+    origins.get(name)?.iter().find(|own| own.matches(origin)).cloned()
+}
+
+fn is_json(headers: &HeaderMap) -> Result<(), Refused> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if kind.eq_ignore_ascii_case("application/json") { Ok(()) } else { Err(Refused::MediaType) }
+}
+
+async fn text(body: Body, max: usize) -> Result<String, Refused> {
+    let bytes = timeout(BODY_TIMEOUT, to_bytes(body, max)).await;
+    let bytes = bytes.map_err(|_elapsed| Refused::Body(max))?.map_err(|_| Refused::Body(max))?;
+    String::from_utf8(bytes.into()).map_err(|_| Refused::Invalid("UTF-8".to_owned()))
+}
+
+impl From<PeerError> for Refused {
+    fn from(error: PeerError) -> Self {
+        match error {
+            PeerError::TooMany { .. } => Self::Busy(error.to_string()),
+            PeerError::Stopping => Self::Stopping,
+            _ => Self::Denied,
+        }
+    }
+}
+
+impl From<SessionEnd> for Refused {
+    fn from(end: SessionEnd) -> Self {
+        match end {
+            SessionEnd::Stopping => Self::Stopping,
+            _ => Self::Denied,
+        }
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let (status, code) = match &self {
+            Self::Denied => (StatusCode::UNAUTHORIZED, "denied"),
+            Self::Origin => (StatusCode::FORBIDDEN, "origin"),
+            Self::Host => (StatusCode::MISDIRECTED_REQUEST, "host"),
+            Self::Busy(_) => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
+            Self::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
+            Self::Upgrade(_) => (StatusCode::UPGRADE_REQUIRED, "upgrade-required"),
+            Self::NotFound => (StatusCode::NOT_FOUND, "not-found"),
+            Self::Method(_) => (StatusCode::METHOD_NOT_ALLOWED, "method"),
+            Self::MediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type"),
+            Self::Body(_) => (StatusCode::PAYLOAD_TOO_LARGE, "body"),
+            Self::Invalid(_) => (StatusCode::BAD_REQUEST, "invalid"),
+            Self::Rate => (StatusCode::TOO_MANY_REQUESTS, "rate"),
+            Self::Random(_) => (StatusCode::INTERNAL_SERVER_ERROR, "random"),
+        };
+        (status, Json(json!({ "error": { "code": code, "message": self.to_string() } }))).into_response()
+    }
+}

@@ -1,0 +1,221 @@
+//! Subscriptions that connections share: one on the bus for each pattern, and one encoding of an event for all
+//! connections that hear it in the same form.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use weir_host::{
+    Error,
+    client::ReceivedEvent,
+    config::SubscribeGrant,
+    names::TopicPattern,
+    peers::{PeerConfig, PeerError, PeerMessage, Peers, Session, Wanted},
+};
+
+use crate::{
+    outbox::{Body, Encoded, Outbox},
+    rpc,
+};
+
+/// The name of the session with the shared subscriptions, as `weir topics` shows it.
+const NAME: &str = "gateway:events";
+
+/// Patterns of all connections together.
+const PATTERNS: u32 = 4096;
+
+/// As much as any extension's message may have, so that none is lost here alone.
+const BYTES: u64 = 64 << 20;
+
+const MESSAGES: u32 = 65_536;
+
+/// Events between two turns of the connections.
+const AT_ONCE: usize = 16;
+
+/// How a connection hears the events of a subscription.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As `events.event`.
+    Event,
+    /// As a notification of this name, with the payload alone.
+    Alias(Arc<str>),
+    /// The payload alone, on a stream.
+    Raw,
+}
+
+/// All shared subscriptions.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    session: Session,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// By the bus's number of the subscription.
+    shared: HashMap<u32, Shared>,
+    numbers: HashMap<Arc<str>, u32>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    pattern: Arc<str>,
+    groups: Vec<Group>,
+}
+
+/// The connections that hear the events in one form.
+#[derive(Debug)]
+struct Group {
+    form: Form,
+    members: Vec<(Arc<Outbox>, u32)>,
+}
+
+impl Hub {
+    pub(crate) fn new(peers: &Peers) -> Result<Arc<Self>, PeerError> {
+        let mut config = PeerConfig::new(NAME.parse().map_err(Error::invalid_argument)?);
+        let everything: TopicPattern = ">".parse().map_err(Error::invalid_argument)?;
+        config.subscribes = vec![SubscribeGrant::from(everything)];
+        config.limits.sessions = 1;
+        config.limits.subscriptions = PATTERNS;
+        (config.limits.message_size, config.limits.inbox_bytes) = (BYTES, BYTES);
+        config.limits.inbox_messages = MESSAGES;
+        Ok(Arc::new(Self { session: peers.open_with(config)?, state: Mutex::default() }))
+    }
+
+    /// Brings events to the connections until Main ends.
+    pub(crate) async fn run(&self) {
+        let wanted = Wanted { requests: false, events: true };
+        let mut at_once = 0;
+        while let Some(message) = self.session.next(wanted).await {
+            if let PeerMessage::Event(number, event) = message {
+                self.dispatch(number, &event);
+            }
+            at_once = (at_once + 1) % AT_ONCE;
+            if at_once == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Subscribes a connection, for which `session` has the grant. Its retained values come first.
+    pub(crate) fn join(
+        &self,
+        session: &Session,
+        outbox: &Arc<Outbox>,
+        pattern: &str,
+        form: Form,
+    ) -> Result<(), Error> {
+        if outbox.find(pattern, &form).is_some() {
+            return session.may_subscribe(pattern);
+        }
+        session.may_subscribe(pattern)?;
+        let (used, allowed) = (outbox.len() as u64 + 1, u64::from(session.limits().subscriptions));
+        if used > allowed {
+            return Err(Error::LimitExceeded { name: "subscriptions".into(), used, allowed });
+        }
+        let pattern = {
+            let mut state = self.state();
+            let number = match state.numbers.get(pattern) {
+                Some(number) => *number,
+                None => {
+                    let (number, pattern) = (self.session.subscribe(pattern)?, Arc::<str>::from(pattern));
+                    state.numbers.insert(pattern.clone(), number);
+                    state.shared.insert(number, Shared { pattern, groups: Vec::new() });
+                    number
+                }
+            };
+            let Some(shared) = state.shared.get_mut(&number) else { return Err(Error::PeerGone) };
+            let pattern = shared.pattern.clone();
+            let own = outbox.add(pattern.clone(), form.clone());
+            let member = (outbox.clone(), own);
+            match shared.groups.iter_mut().find(|group| group.form == form) {
+                Some(group) => group.members.push(member),
+                None => shared.groups.push(Group { form: form.clone(), members: vec![member] }),
+            }
+            pattern
+        };
+        // From here on the hub misses none.
+        let retained = session.client().retained(&pattern)?;
+        if let Some(own) = outbox.find(&pattern, &form) {
+            for event in &retained {
+                outbox.push_retained(own, encode(event, &pattern, &form));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a connection's subscription; false if there is none.
+    pub(crate) fn leave(&self, outbox: &Arc<Outbox>, pattern: &str, form: &Form) -> bool {
+        let Some(own) = outbox.find(pattern, form) else { return false };
+        outbox.remove(own);
+        let mut state = self.state();
+        let Some(number) = state.numbers.get(pattern).copied() else { return true };
+        let Some(shared) = state.shared.get_mut(&number) else { return true };
+        for group in shared.groups.iter_mut().filter(|group| group.form == *form) {
+            let is = |(other, number): &(Arc<Outbox>, u32)| Arc::ptr_eq(other, outbox) && *number == own;
+            if let Some(at) = group.members.iter().position(is) {
+                group.members.swap_remove(at);
+            }
+        }
+        shared.groups.retain(|group| !group.members.is_empty());
+        if shared.groups.is_empty() {
+            state.shared.remove(&number);
+            state.numbers.remove(pattern);
+            // Fails only once Main ends.
+            let _ended = self.session.unsubscribe(number);
+        }
+        true
+    }
+
+    /// Ends all subscriptions of a connection.
+    pub(crate) fn leave_all(&self, outbox: &Arc<Outbox>) {
+        for (_, pattern, form) in outbox.subscriptions() {
+            self.leave(outbox, &pattern, &form);
+        }
+    }
+
+    fn dispatch(&self, number: u32, event: &ReceivedEvent) {
+        // Each connection gets retained values on its own, when it joins.
+        if event.retained {
+            return;
+        }
+        let state = self.state();
+        let Some(Shared { pattern, groups }) = state.shared.get(&number) else { return };
+        for Group { form, members } in groups {
+            let encoded = Arc::new(encode(event, pattern, form));
+            for (outbox, own) in members {
+                outbox.push(*own, &encoded, event.lost);
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn encode(event: &ReceivedEvent, pattern: &str, form: &Form) -> Encoded {
+    let mut text = String::new();
+    let body = match form {
+        Form::Raw => Body::Raw(event.payload.clone()),
+        Form::Alias(method) => {
+            rpc::write_alias_event(&mut text, method, &event.payload);
+            Body::Text(text.into())
+        }
+        Form::Event => {
+            let (topic, sender) = (event.topic.as_str(), &event.sender);
+            rpc::write_event(
+                &mut text,
+                pattern,
+                topic,
+                event.sequence,
+                event.retained,
+                sender,
+                &event.payload,
+            );
+            Body::Text(text.into())
+        }
+    };
+    Encoded::new(event, body)
+}

@@ -1,0 +1,44 @@
+//! The gateway: apps call contracts and hear events by JSON-RPC, over WebSocket and HTTP; simple clients by plain streams.
+//!
+//! `docs/apps.md` says what is spoken. Knows nothing of the host's inside: each connection is a
+//! [`Session`](weir_host::peers::Session), which has the grants and limits. All of it runs on a thread of its own.
+//!
+//! ```no_run
+//! # async fn embed() -> Result<(), Box<dyn std::error::Error>> {
+//! use weir_gateway::{Gateway, GatewayConfig};
+//! use weir_host::Main;
+//!
+//! let config = weir_host::loader().section::<GatewayConfig>().load("device.toml".as_ref())?;
+//! let gateway = config.section::<GatewayConfig>().map(Gateway::bind).transpose()?.flatten();
+//! let mut main = Main::builder(config);
+//! if let Some(gateway) = gateway {
+//!     main = main.attach(|attached| gateway.serve(attached));
+//! }
+//! let main = main.start().await?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod config;
+mod conversation;
+mod http;
+mod hub;
+mod methods;
+mod outbox;
+mod post;
+mod rpc;
+mod server;
+mod shared;
+mod stream;
+mod streams;
+mod tickets;
+mod tls;
+mod websocket;
+
+pub use self::{
+    config::{Alias, GatewayConfig, Listen, ListenError, Origin, OriginError, TlsConfig, WhenSlow},
+    server::{Gateway, GatewayError},
+};
+
+#[doc(hidden)]
+pub use self::rpc::fuzzing;

@@ -1,0 +1,271 @@
+//! Events that wait for one connection: bounded by bytes, with an exact count of those lost.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use futures_util::task::AtomicWaker;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+use weir_host::{client::ReceivedEvent, names::Topic};
+
+use crate::{WhenSlow, hub::Form};
+
+/// Bytes that a waiting event counts beside its text, so that empty ones are bounded, too.
+const OVERHEAD: usize = 64;
+
+/// An event in the form of some subscriptions, shared by all of them.
+#[derive(Debug)]
+pub(crate) struct Encoded {
+    topic: Topic,
+    sequence: u64,
+    payload: usize,
+    body: Body,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Body {
+    /// Of a WebSocket.
+    Text(Utf8Bytes),
+    /// Of a stream.
+    Raw(Bytes),
+}
+
+/// What is next for a connection.
+#[derive(Debug)]
+pub(crate) struct Next {
+    pub(crate) pattern: Arc<str>,
+    /// Events of the subscription lost just before it.
+    pub(crate) lost: u64,
+    pub(crate) body: Body,
+}
+
+/// The subscriptions of one connection, and the events that wait for it.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    when_slow: WhenSlow,
+    max_bytes: usize,
+    /// `limits.message-size`.
+    max_payload: usize,
+    state: Mutex<State>,
+    waker: AtomicWaker,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    last: u32,
+    subscriptions: HashMap<u32, Subscription>,
+    waiting: VecDeque<Waiting>,
+    bytes: usize,
+    /// Lost events that are not yet in the session's counts.
+    uncounted: u32,
+    is_overrun: bool,
+}
+
+#[derive(Debug)]
+struct Subscription {
+    pattern: Arc<str>,
+    form: Form,
+    /// Retained values that it got on its own. The hub may still have them before it.
+    retained: HashMap<Topic, u64>,
+    /// Lost before the oldest event that waits.
+    lost_before: u64,
+    /// Lost after the newest one.
+    lost_after: u64,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    subscription: u32,
+    /// Lost between the event before it and itself.
+    lost: u64,
+    event: Arc<Encoded>,
+}
+
+impl Encoded {
+    pub(crate) fn new(event: &ReceivedEvent, body: Body) -> Self {
+        let ReceivedEvent { topic, sequence, payload, .. } = event;
+        Self { topic: topic.clone(), sequence: *sequence, payload: payload.len(), body }
+    }
+
+    fn bytes(&self) -> usize {
+        OVERHEAD
+            + match &self.body {
+                Body::Text(text) => text.len(),
+                Body::Raw(bytes) => bytes.len(),
+            }
+    }
+}
+
+impl Outbox {
+    pub(crate) fn new(when_slow: WhenSlow, max_bytes: usize, max_payload: usize) -> Arc<Self> {
+        let (state, waker) = (Mutex::default(), AtomicWaker::new());
+        Arc::new(Self { when_slow, max_bytes, max_payload, state, waker })
+    }
+
+    /// The subscription with this pattern and form, if there is one.
+    pub(crate) fn find(&self, pattern: &str, form: &Form) -> Option<u32> {
+        let state = self.state();
+        let is = |own: &Subscription| &*own.pattern == pattern && own.form == *form;
+        state.subscriptions.iter().find(|(_, own)| is(own)).map(|(number, _)| *number)
+    }
+
+    pub(crate) fn subscriptions(&self) -> Vec<(u32, Arc<str>, Form)> {
+        let state = self.state();
+        state
+            .subscriptions
+            .iter()
+            .map(|(number, own)| (*number, own.pattern.clone(), own.form.clone()))
+            .collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.state().subscriptions.len()
+    }
+
+    pub(crate) fn add(&self, pattern: Arc<str>, form: Form) -> u32 {
+        let mut state = self.state();
+        state.last += 1;
+        let number = state.last;
+        let (retained, lost_before, lost_after) = (HashMap::new(), 0, 0);
+        state.subscriptions.insert(number, Subscription { pattern, form, retained, lost_before, lost_after });
+        number
+    }
+
+    /// Ends a subscription, and drops its waiting events.
+    pub(crate) fn remove(&self, number: u32) {
+        let mut state = self.state();
+        state.subscriptions.remove(&number);
+        let mut bytes = 0;
+        state.waiting.retain(|waiting| {
+            let stays = waiting.subscription != number;
+            bytes += if stays { waiting.event.bytes() } else { 0 };
+            stays
+        });
+        state.bytes = bytes;
+    }
+
+    /// Adds a retained value that the connection got on its own.
+    pub(crate) fn push_retained(&self, number: u32, event: Encoded) {
+        let mut state = self.state();
+        if let Some(own) = state.subscriptions.get_mut(&number) {
+            own.retained.insert(event.topic.clone(), event.sequence);
+            self.add_event(&mut state, number, &Arc::new(event), 0);
+        }
+    }
+
+    /// Adds an event from the hub, before which the hub lost `lost`.
+    pub(crate) fn push(&self, number: u32, event: &Arc<Encoded>, lost: u64) {
+        let mut state = self.state();
+        let Some(own) = state.subscriptions.get_mut(&number) else { return };
+        if let Some(known) = own.retained.get(&event.topic) {
+            if event.sequence <= *known {
+                return;
+            }
+            own.retained.remove(&event.topic);
+        }
+        self.add_event(&mut state, number, event, lost);
+        drop(state);
+        self.waker.wake();
+    }
+
+    /// Whether events were lost and the policy is to close.
+    pub(crate) fn is_overrun(&self) -> bool {
+        self.state().is_overrun
+    }
+
+    /// Wakes this task at the next event.
+    pub(crate) fn register(&self, context: &Context<'_>) {
+        self.waker.register(context.waker());
+    }
+
+    /// Ready once an event waits, or the connection is to be closed.
+    pub(crate) fn poll_ready(&self, context: &Context<'_>) -> Poll<()> {
+        self.register(context);
+        let state = self.state();
+        if state.is_overrun || !state.waiting.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// The next event.
+    pub(crate) fn next(&self) -> Option<Next> {
+        let mut state = self.state();
+        let Waiting { subscription, lost, event } = state.waiting.pop_front()?;
+        state.bytes -= event.bytes();
+        if state.waiting.is_empty() {
+            state.waiting.shrink_to(4);
+        }
+        let own = state.subscriptions.get_mut(&subscription)?;
+        let lost = lost + std::mem::take(&mut own.lost_before);
+        Some(Next { pattern: own.pattern.clone(), lost, body: event.body.clone() })
+    }
+
+    /// Lost events since the last call.
+    pub(crate) fn take_uncounted(&self) -> u32 {
+        std::mem::take(&mut self.state().uncounted)
+    }
+
+    fn add_event(&self, state: &mut State, number: u32, event: &Arc<Encoded>, lost: u64) {
+        state.note_lost(number, lost);
+        if event.payload > self.max_payload {
+            return state.note_lost(number, 1);
+        }
+        if self.when_slow == WhenSlow::Latest {
+            state.replace(number, &event.topic);
+        }
+        while state.bytes + event.bytes() > self.max_bytes && !state.waiting.is_empty() {
+            if self.when_slow == WhenSlow::Close {
+                state.is_overrun = true;
+                return;
+            }
+            state.lose_oldest();
+        }
+        let Some(own) = state.subscriptions.get_mut(&number) else { return };
+        let lost = std::mem::take(&mut own.lost_after);
+        state.bytes += event.bytes();
+        state.waiting.push_back(Waiting { subscription: number, lost, event: event.clone() });
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn note_lost(&mut self, number: u32, lost: u64) {
+        if let Some(own) = self.subscriptions.get_mut(&number) {
+            own.lost_after += lost;
+            self.uncounted = self.uncounted.saturating_add(u32::try_from(lost).unwrap_or(u32::MAX));
+        }
+    }
+
+    fn lose_oldest(&mut self) {
+        if let Some(oldest) = self.waiting.pop_front() {
+            self.bytes -= oldest.event.bytes();
+            self.uncounted = self.uncounted.saturating_add(1);
+            if let Some(own) = self.subscriptions.get_mut(&oldest.subscription) {
+                own.lost_before += oldest.lost + 1;
+            }
+        }
+    }
+
+    /// Loses the event of this topic that waits for this subscription.
+    fn replace(&mut self, number: u32, topic: &Topic) {
+        let is = |waiting: &Waiting| waiting.subscription == number && waiting.event.topic == *topic;
+        let Some(at) = self.waiting.iter().position(is) else { return };
+        let Some(replaced) = self.waiting.remove(at) else { return };
+        self.bytes -= replaced.event.bytes();
+        self.uncounted = self.uncounted.saturating_add(1);
+        let lost = replaced.lost + 1;
+        // The next one of the subscription tells of it.
+        match self.waiting.iter_mut().skip(at).find(|waiting| waiting.subscription == number) {
+            Some(next) => next.lost += lost,
+            None => {
+                if let Some(own) = self.subscriptions.get_mut(&number) {
+                    own.lost_after += lost;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! JSON-RPC by HTTP POST: a session for one request or batch.
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    sync::{Mutex, PoisonError},
+    task::Context,
+};
+
+use futures_util::{future::join_all, task::noop_waker_ref};
+use weir_connection::Rate;
+use weir_host::{names::PeerName, peers::Session};
+
+use crate::{
+    conversation::write,
+    methods::{Begun, Methods},
+    rpc::{self, Id, Incoming, Message, Refusal, RpcError},
+    shared::Shared,
+};
+
+/// How fast requests come, by name: a session of one request has no rate of its own.
+#[derive(Debug, Default)]
+pub(crate) struct Rates(Mutex<HashMap<PeerName, (u32, Rate)>>);
+
+/// `limits.message-rate` is used up.
+#[derive(Debug)]
+pub(crate) struct RateUsedUp;
+
+/// The answer to a message, if it has one.
+pub(crate) async fn answer(
+    shared: &Arc<Shared>,
+    session: Session,
+    text: &str,
+) -> Result<Option<String>, RateUsedUp> {
+    let max_batch = usize::try_from(session.limits().in_flight).unwrap_or(usize::MAX);
+    let (messages, is_batch) = match rpc::parse(text, max_batch) {
+        Err(refusal) => (vec![Err(refusal)], false),
+        Ok(Incoming::Single(message)) => (vec![message], false),
+        Ok(Incoming::Batch(messages)) => (messages, true),
+    };
+    shared.rates.count(&session, messages.len())?;
+    let mut methods = Methods::new(shared.clone(), session, None);
+    let begun: Vec<_> = messages.into_iter().filter_map(|message| begin(&mut methods, message)).collect();
+    let answers = join_all(begun.into_iter().map(finish)).await;
+    let mut answers: Vec<String> = answers.into_iter().flatten().collect();
+    Ok(match is_batch {
+        _ if answers.is_empty() => None,
+        true => Some(format!("[{}]", answers.join(","))),
+        false => answers.pop(),
+    })
+}
+
+enum Answer {
+    Refused(Refusal),
+    Of(Option<Id>, Begun),
+}
+
+/// None for what has no answer: there is no request of ours that it could answer, and none under way to give up.
+fn begin(methods: &mut Methods, message: Result<Message<'_>, Refusal>) -> Option<Answer> {
+    match message {
+        Err(refusal) => Some(Answer::Refused(refusal)),
+        Ok(Message::Response(_) | Message::Stray) => None,
+        Ok(Message::Request(request)) if request.method == "rpc.cancel" => {
+            let id = request.id?;
+            Some(Answer::Of(Some(id), Begun::Now(Err(RpcError::needs_connection()))))
+        }
+        Ok(Message::Request(request)) => Some(Answer::Of(request.id.clone(), methods.begin(&request))),
+    }
+}
+
+async fn finish(answer: Answer) -> Option<String> {
+    let mut text = String::new();
+    match answer {
+        Answer::Refused(refusal) => rpc::write_refusal(&mut text, &refusal),
+        Answer::Of(id, begun) => {
+            let outcome = match begun {
+                Begun::Now(outcome) => outcome,
+                Begun::Later(work) => work.await,
+            };
+            write(&mut text, &id?, outcome);
+        }
+    }
+    Some(text)
+}
+
+impl Rates {
+    fn count(&self, session: &Session, messages: usize) -> Result<(), RateUsedUp> {
+        let mut rates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let limit = session.limits().message_rate;
+        let new = || (limit, Rate::new(limit));
+        let known = rates.entry(session.name().clone()).or_insert_with(new);
+        if known.0 != limit {
+            *known = new();
+        }
+        // Nobody waits: the app hears that it is too fast.
+        if known.1.poll_one(&mut Context::from_waker(noop_waker_ref())).is_pending() {
+            return Err(RateUsedUp);
+        }
+        known.1.owe(u32::try_from(messages).unwrap_or(u32::MAX).saturating_sub(1));
+        Ok(())
+    }
+}

@@ -1,0 +1,209 @@
+//! Payloads, which are bytes, as JSON.
+//!
+//! A payload that is JSON is sent as it stands. Any other is `{"$base64": "…"}`. So is JSON that an app would take for
+//! that form, and JSON nested so deep that it could keep an app from reading the message around it.
+
+use std::fmt;
+
+use base64::{
+    Engine,
+    alphabet::STANDARD,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
+use bytes::Bytes;
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Error as _, MapAccess, Visitor},
+    ser::SerializeMap,
+};
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::{RpcError, parse::Text};
+
+/// The only member of the JSON for bytes.
+const MEMBER: &str = "$base64";
+
+/// Parsers commonly stop at a depth of 128, and the message around a payload is up to four deep.
+const DEPTH_MAX: usize = 100;
+
+/// Writes padding, and reads base64 without it, too.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// The payload that an app sent; none is an empty one.
+///
+/// # Errors
+/// A `$base64` that is not base64.
+pub(crate) fn payload(json: Option<&RawValue>) -> Result<Bytes, RpcError> {
+    let Some(json) = json else { return Ok(Bytes::new()) };
+    let Some(Base64 { value, is_only }) = Base64::of(json) else {
+        return Ok(Bytes::copy_from_slice(json.get().as_bytes()));
+    };
+    let fault = || RpcError::invalid_params(format!("`{MEMBER}` is not base64"));
+    let text: Text<'_> = serde_json::from_str(value.get()).map_err(|_| fault())?;
+    if !is_only {
+        return Err(RpcError::invalid_params(format!("`{MEMBER}` is there twice")));
+    }
+    BASE64.decode(text.0.as_bytes()).map(Bytes::from).map_err(|_| fault())
+}
+
+/// A payload among the members of a result.
+pub(crate) fn payload_value(payload: &[u8]) -> Box<RawValue> {
+    to_raw_value(&Content::from(payload)).unwrap_or_default()
+}
+
+/// A payload in the form in which it is sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Content<'p>(Form<'p>);
+
+#[derive(Clone, Copy, Debug)]
+enum Form<'p> {
+    Empty,
+    Json(&'p RawValue),
+    Binary(&'p [u8]),
+}
+
+impl<'p> From<&'p [u8]> for Content<'p> {
+    fn from(payload: &'p [u8]) -> Self {
+        if payload.is_empty() {
+            return Self(Form::Empty);
+        }
+        // Exactly one value in UTF-8, so that nothing breaks out of the message around it.
+        let json = serde_json::from_slice::<&RawValue>(payload).ok();
+        let json = json.filter(|json| Base64::of(json).is_none() && !is_too_deep(json.get()));
+        Self(json.map_or(Form::Binary(payload), Form::Json))
+    }
+}
+
+impl<'p> From<&'p Bytes> for Content<'p> {
+    fn from(payload: &'p Bytes) -> Self {
+        Self::from(&**payload)
+    }
+}
+
+impl Content<'_> {
+    /// About as long as the JSON gets.
+    pub(super) fn room(&self) -> usize {
+        match self.0 {
+            Form::Empty => 4,
+            Form::Json(json) => json.get().len(),
+            Form::Binary(payload) => payload.len() / 3 * 4 + 32,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        matches!(self.0, Form::Empty)
+    }
+
+    pub(super) fn write(&self, out: &mut String) {
+        match self.0 {
+            Form::Empty => out.push_str("null"),
+            Form::Json(json) => out.push_str(json.get()),
+            Form::Binary(payload) => write_base64(out, payload),
+        }
+    }
+
+    /// As `params`, which the standard wants to be an object or an array: another value is written as its bytes.
+    pub(super) fn write_structured(&self, out: &mut String) {
+        match self.0 {
+            Form::Json(json) if !json.get().starts_with(['{', '[']) => {
+                write_base64(out, json.get().as_bytes())
+            }
+            _ => self.write(out),
+        }
+    }
+}
+
+impl Serialize for Content<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Form::Empty => serializer.serialize_unit(),
+            Form::Json(json) => json.serialize(serializer),
+            Form::Binary(payload) => {
+                let mut map = serializer.serialize_map(Some(1))?;
+                map.serialize_entry(MEMBER, &BASE64.encode(payload))?;
+                map.end()
+            }
+        }
+    }
+}
+
+fn write_base64(out: &mut String, payload: &[u8]) {
+    out.push_str(r#"{"$base64":""#);
+    BASE64.encode_string(payload, out);
+    out.push_str("\"}");
+}
+
+/// Whether arrays and objects are nested deeper than [`DEPTH_MAX`]. `json` is JSON.
+fn is_too_deep(json: &str) -> bool {
+    if json.len() <= DEPTH_MAX {
+        return false;
+    }
+    let mut depth = 0_usize;
+    let mut bytes = json.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'[' | b'{' if depth == DEPTH_MAX => return true,
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b'"' => skip_string(&mut bytes),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Leaves the iterator behind the quote that ends the string.
+fn skip_string(bytes: &mut impl Iterator<Item = u8>) {
+    loop {
+        match bytes.next() {
+            None | Some(b'"') => return,
+            Some(b'\\') => drop(bytes.next()),
+            Some(_) => {}
+        }
+    }
+}
+
+/// An object whose members are all called `$base64`. Most parsers take the last of several.
+struct Base64<'j> {
+    value: &'j RawValue,
+    is_only: bool,
+}
+
+impl<'j> Base64<'j> {
+    /// Reads no further than the name of the first member in any other object.
+    fn of(json: &'j RawValue) -> Option<Self> {
+        // Decides for almost all objects. The `$` may be escaped.
+        let name = json.get().strip_prefix('{')?.trim_start().strip_prefix('"')?;
+        if name.starts_with(['$', '\\']) { serde_json::from_str(json.get()).ok() } else { None }
+    }
+}
+
+impl<'de> Deserialize<'de> for Base64<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Members)
+    }
+}
+
+struct Members;
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Base64<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object with the member `{MEMBER}` alone")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Base64<'de>, A::Error> {
+        let mut found: Option<Base64<'de>> = None;
+        while let Some(Text(name)) = members.next_key()? {
+            if name != MEMBER {
+                return Err(A::Error::custom(""));
+            }
+            found = Some(Base64 { value: members.next_value()?, is_only: found.is_none() });
+        }
+        found.ok_or_else(|| A::Error::custom(""))
+    }
+}

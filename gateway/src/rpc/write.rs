@@ -1,0 +1,243 @@
+//! What is sent to an app. Each function puts one message at the end of `out`.
+
+use std::io;
+
+use serde::Serialize;
+
+use super::{Id, Refusal, RpcError, payload::Content};
+
+/// Bytes of a message beside its texts and payload, rounded up.
+const FRAME: usize = 160;
+
+/// The answer of a provider.
+pub(crate) fn write_result<'p>(out: &mut String, id: &Id, payload: impl Into<Content<'p>>) {
+    let payload = payload.into();
+    out.reserve(FRAME + id.json().len() + payload.room());
+    out.push_str(r#"{"jsonrpc":"2.0","result":"#);
+    payload.write(out);
+    end(out, id);
+}
+
+/// The result of a built-in method.
+pub(crate) fn write_value<T: Serialize + ?Sized>(out: &mut String, id: &Id, value: &T) {
+    let start = out.len();
+    out.push_str(r#"{"jsonrpc":"2.0","result":"#);
+    match serde_json::to_writer(Appender(out), value) {
+        Ok(()) => end(out, id),
+        Err(error) => {
+            out.truncate(start);
+            write_error(out, id, &RpcError::internal(error.to_string()));
+        }
+    }
+}
+
+/// The answer to a request that failed.
+pub(crate) fn write_error(out: &mut String, id: &Id, error: &RpcError) {
+    let RpcError { code, message, word, is_provider } = error;
+    out.reserve(FRAME + id.json().len() + message.len());
+    open_error(out, *code, message);
+    if let Some(word) = word {
+        out.push_str(r#","data":{"code":"#);
+        write_string(out, word);
+        out.push_str(if *is_provider { r#","provider":true}"# } else { "}" });
+    }
+    out.push('}');
+    end(out, id);
+}
+
+/// The answer to what is no message.
+pub(crate) fn write_refusal(out: &mut String, refusal: &Refusal) {
+    let Refusal { code, message, id } = refusal;
+    open_error(out, *code, message);
+    out.push('}');
+    end(out, id);
+}
+
+/// An event of a subscription.
+pub(crate) fn write_event<'p>(
+    out: &mut String,
+    pattern: &str,
+    topic: &str,
+    sequence: u64,
+    is_retained: bool,
+    sender: &str,
+    payload: impl Into<Content<'p>>,
+) {
+    let payload = payload.into();
+    out.reserve(FRAME + pattern.len() + topic.len() + sender.len() + payload.room());
+    open_notification(out, "events.event");
+    out.push_str(r#"{"pattern":"#);
+    write_string(out, pattern);
+    out.push_str(r#","topic":"#);
+    write_string(out, topic);
+    out.push_str(r#","sequence":"#);
+    write_number(out, sequence);
+    out.push_str(if is_retained {
+        r#","retained":true,"sender":"#
+    } else {
+        r#","retained":false,"sender":"#
+    });
+    write_string(out, sender);
+    out.push_str(r#","payload":"#);
+    payload.write(out);
+    out.push_str("}}");
+}
+
+/// An event of a topic that has an alias.
+pub(crate) fn write_alias_event<'p>(out: &mut String, method: &str, payload: impl Into<Content<'p>>) {
+    let payload = payload.into();
+    out.reserve(FRAME + method.len() + payload.room());
+    out.push_str(r#"{"jsonrpc":"2.0","method":"#);
+    write_string(out, method);
+    write_params(out, payload);
+    out.push('}');
+}
+
+/// So many events of a subscription were lost before the next one.
+pub(crate) fn write_lost(out: &mut String, pattern: &str, lost: u64) {
+    out.reserve(FRAME + pattern.len());
+    open_notification(out, "events.lost");
+    out.push_str(r#"{"pattern":"#);
+    write_string(out, pattern);
+    out.push_str(r#","lost":"#);
+    write_number(out, lost);
+    out.push_str("}}");
+}
+
+/// A subscription has ended.
+pub(crate) fn write_ended(out: &mut String, pattern: &str) {
+    out.reserve(FRAME + pattern.len());
+    open_notification(out, "events.ended");
+    out.push_str(r#"{"pattern":"#);
+    write_string(out, pattern);
+    out.push_str("}}");
+}
+
+/// A request to an app that serves.
+pub(crate) fn write_request<'p>(
+    out: &mut String,
+    number: u32,
+    contract: &str,
+    operation: &str,
+    payload: impl Into<Content<'p>>,
+    sender: &str,
+    timeout_ms: u64,
+) {
+    let payload = payload.into();
+    out.reserve(FRAME + contract.len() + operation.len() + sender.len() + payload.room());
+    out.push_str(r#"{"jsonrpc":"2.0","id":"#);
+    write_number(out, number.into());
+    out.push_str(r#","method":"#);
+    write_strings(out, &[contract, "/", operation]);
+    write_params(out, payload);
+    out.push_str(r#","weir":{"sender":"#);
+    write_string(out, sender);
+    out.push_str(r#","timeout-ms":"#);
+    write_number(out, timeout_ms);
+    out.push_str("}}");
+}
+
+/// We wait no more for the answer to a request.
+pub(crate) fn write_cancel(out: &mut String, number: u32) {
+    open_notification(out, "rpc.cancel");
+    out.push_str(r#"{"id":"#);
+    write_number(out, number.into());
+    out.push_str("}}");
+}
+
+/// `method` needs no escapes.
+fn open_notification(out: &mut String, method: &str) {
+    out.push_str(r#"{"jsonrpc":"2.0","method":""#);
+    out.push_str(method);
+    out.push_str(r#"","params":"#);
+}
+
+fn open_error(out: &mut String, code: i32, message: &str) {
+    out.push_str(r#"{"jsonrpc":"2.0","error":{"code":"#);
+    write_json(out, &code);
+    out.push_str(r#","message":"#);
+    write_string(out, message);
+}
+
+fn end(out: &mut String, id: &Id) {
+    out.push_str(r#","id":"#);
+    out.push_str(id.json());
+    out.push('}');
+}
+
+/// No payload is no `params`.
+fn write_params(out: &mut String, payload: Content<'_>) {
+    if !payload.is_empty() {
+        out.push_str(r#","params":"#);
+        payload.write_structured(out);
+    }
+}
+
+fn write_number(out: &mut String, number: u64) {
+    write_json(out, &number);
+}
+
+fn write_string(out: &mut String, text: &str) {
+    write_strings(out, &[text]);
+}
+
+/// One string of several parts.
+fn write_strings(out: &mut String, parts: &[&str]) {
+    let is_plain = |part: &&str| part.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\');
+    if parts.iter().all(is_plain) {
+        out.push('"');
+        parts.iter().for_each(|part| out.push_str(part));
+        out.push('"');
+    } else {
+        write_json(out, &parts.concat());
+    }
+}
+
+/// Strings and numbers, which never fail.
+fn write_json<T: Serialize + ?Sized>(out: &mut String, value: &T) {
+    let written = serde_json::to_writer(Appender(out), value);
+    debug_assert!(written.is_ok(), "{written:?}");
+}
+
+/// JSON at the end of a string.
+struct Appender<'o>(&'o mut String);
+
+impl io::Write for Appender<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // serde_json writes whole characters.
+        let text =
+            std::str::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        self.0.push_str(text);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_written_into_one_allocation() {
+        let payload = "[\"a\",1]".repeat(1000);
+        for payload in [payload.as_bytes(), b"[1]", b"\xff\xff"] {
+            let room = FRAME + Content::from(payload).room();
+            let text = |write: &dyn Fn(&mut String)| {
+                let mut out = String::new();
+                write(&mut out);
+                out.len()
+            };
+            assert!(text(&|out| write_result(out, &Id::NULL, payload)) <= room + 4);
+            assert!(text(&|out| write_event(out, "a", "a", u64::MAX, false, "a", payload)) <= room + 3);
+            assert!(text(&|out| write_alias_event(out, "a", payload)) <= room + 1);
+            assert!(text(&|out| write_request(out, u32::MAX, "a", "b", payload, "c", u64::MAX)) <= room + 3);
+        }
+        let error = RpcError { word: Some("w".repeat(64).into()), ..RpcError::no_method("a", "b") };
+        let mut out = String::new();
+        write_error(&mut out, &Id::NULL, &error);
+        assert!(out.len() <= FRAME + 4 + error.message.len());
+    }
+}

@@ -1,0 +1,48 @@
+//! What all connections of the gateway share.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use weir_connection::Strangers;
+use weir_host::peers::{Peers, Session};
+
+use crate::{GatewayConfig, hub::Hub, outbox::Outbox, post::Rates, tickets::Tickets};
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) config: GatewayConfig,
+    pub(crate) peers: Peers,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) tickets: Tickets,
+    pub(crate) rates: Rates,
+    pub(crate) strangers: Arc<Strangers>,
+    /// One timer for the pings of all WebSockets.
+    pings: watch::Sender<()>,
+}
+
+impl Shared {
+    pub(crate) fn new(config: GatewayConfig, peers: Peers, hub: Arc<Hub>) -> Arc<Self> {
+        let (tickets, rates, strangers) = (Tickets::default(), Rates::default(), Arc::default());
+        Arc::new(Self { config, peers, hub, tickets, rates, strangers, pings: watch::Sender::new(()) })
+    }
+
+    /// The place for events of a connection.
+    pub(crate) fn outbox(&self, session: &Session) -> Arc<Outbox> {
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        Outbox::new(self.config.when_slow, size(self.config.buffer), size(session.limits().message_size))
+    }
+
+    /// The ticks at which a WebSocket sends a ping. None without pings.
+    pub(crate) fn pings(&self) -> Option<watch::Receiver<()>> {
+        self.config.ping_interval.map(|_| self.pings.subscribe())
+    }
+
+    /// Ticks for all WebSockets; for ever without pings.
+    pub(crate) async fn tick(&self) {
+        let Some(interval) = self.config.ping_interval else { return std::future::pending().await };
+        loop {
+            tokio::time::sleep(interval).await;
+            self.pings.send_replace(());
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! One connection, on whatever it came.
+
+use std::{
+    fmt, io,
+    io::IoSlice,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpStream, UnixListener, UnixStream},
+    time::{Sleep, sleep},
+};
+use weir_sockets::{BoundSocket, Held, Opens};
+
+use crate::{GatewayError, Listen};
+
+/// Bytes both ways.
+pub(crate) trait Io: AsyncRead + AsyncWrite + fmt::Debug + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + fmt::Debug + Send + Unpin> Io for T {}
+
+/// Tells whether the other end of a connection reads.
+#[derive(Debug, Default)]
+pub(crate) struct Flow {
+    written: AtomicU64,
+    is_upgraded: AtomicBool,
+}
+
+impl Flow {
+    /// Bytes that the system took for the other end.
+    pub(crate) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// From now on a WebSocket has the patience.
+    pub(crate) fn upgrade(&self) {
+        self.is_upgraded.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A connection of HTTP, which fails once the other end has read nothing for too long.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    io: Box<dyn Io>,
+    flow: Arc<Flow>,
+    patience: Duration,
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl Watched {
+    pub(crate) fn new(io: Box<dyn Io>, flow: Arc<Flow>, patience: Duration) -> Self {
+        Self { io, flow, patience, stalled: None }
+    }
+
+    fn wrote(
+        &mut self,
+        wrote: Poll<io::Result<usize>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(wrote) = wrote {
+            self.stalled = None;
+            let bytes = wrote.as_ref().map_or(0, |bytes| *bytes as u64);
+            self.flow.written.fetch_add(bytes, Ordering::Relaxed);
+            return Poll::Ready(wrote);
+        }
+        if self.flow.is_upgraded.load(Ordering::Relaxed) {
+            return Poll::Pending;
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(self.patience)));
+        ready!(stalled.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let wrote = Pin::new(&mut self.io).poll_write(context, bytes);
+        self.wrote(wrote, context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let wrote = Pin::new(&mut self.io).poll_write_vectored(context, pieces);
+        self.wrote(wrote, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(context)
+    }
+}
+
+/// A connection that was accepted.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) io: Box<dyn Io>,
+    /// The user at the other end of a Unix socket.
+    pub(crate) uid: Option<u32>,
+    pub(crate) is_unix: bool,
+    /// It speaks TLS first.
+    pub(crate) wants_tls: bool,
+}
+
+/// An address that was bound; nobody answers yet.
+#[derive(Debug)]
+pub(crate) enum Bound {
+    Tcp { listener: std::net::TcpListener, is_loopback: bool },
+    Unix(BoundSocket),
+}
+
+/// An address that the gateway listens on.
+#[derive(Debug)]
+pub(crate) enum Listener {
+    Tcp { listener: TcpListener, is_loopback: bool },
+    Unix { listener: UnixListener, _held: Held },
+}
+
+impl Bound {
+    pub(crate) fn new(listen: &Listen) -> Result<Self, GatewayError> {
+        match listen {
+            Listen::Unix(path) => Ok(Self::Unix(BoundSocket::bind(path, Opens::Everybody)?)),
+            Listen::Tcp(address) => {
+                let failed = |source| GatewayError::Listen { address: *address, source };
+                let listener = std::net::TcpListener::bind(address).map_err(failed)?;
+                listener.set_nonblocking(true).map_err(failed)?;
+                Ok(Self::Tcp { listener, is_loopback: address.ip().is_loopback() })
+            }
+        }
+    }
+
+    /// Needs a runtime.
+    pub(crate) fn listener(self) -> io::Result<Listener> {
+        match self {
+            Self::Tcp { listener, is_loopback } => {
+                let listener = TcpListener::from_std(listener)?;
+                Ok(Listener::Tcp { listener, is_loopback })
+            }
+            Self::Unix(BoundSocket { listener, held }) => {
+                let listener = UnixListener::from_std(listener)?;
+                Ok(Listener::Unix { listener, _held: held })
+            }
+        }
+    }
+}
+
+impl Listener {
+    /// Its address, as the operator writes it.
+    pub(crate) fn address(&self) -> io::Result<String> {
+        match self {
+            Self::Tcp { listener, .. } => Ok(listener.local_addr()?.to_string()),
+            Self::Unix { listener, .. } => {
+                let address = listener.local_addr()?;
+                let path = address.as_pathname().map(|path| path.display().to_string());
+                Ok(format!("unix:{}", path.unwrap_or_default()))
+            }
+        }
+    }
+
+    pub(crate) async fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Self::Tcp { listener, is_loopback } => {
+                let (stream, _) = listener.accept().await?;
+                Ok(Stream::tcp(stream, !is_loopback))
+            }
+            Self::Unix { listener, .. } => {
+                let (stream, _) = listener.accept().await?;
+                Ok(Stream::unix(stream))
+            }
+        }
+    }
+}
+
+impl Stream {
+    fn tcp(stream: TcpStream, wants_tls: bool) -> Self {
+        // What waits is written in one piece, so waiting for more would only delay it.
+        let _without = stream.set_nodelay(true);
+        Self { io: Box::new(stream), uid: None, is_unix: false, wants_tls }
+    }
+
+    fn unix(stream: UnixStream) -> Self {
+        let uid = stream.peer_cred().ok().map(|credentials| credentials.uid());
+        Self { io: Box::new(stream), uid, is_unix: true, wants_tls: false }
+    }
+}

@@ -1,0 +1,324 @@
+//! Plain streams: one line says which peer it is and what it wants, then come the frames of one topic or queue.
+
+mod frames;
+
+use std::{future::poll_fn, io, sync::Arc, time::Duration};
+
+use bytes::{Buf, BytesMut};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    time::timeout,
+};
+use weir_connection::{Place, Rate};
+use weir_host::{
+    Error,
+    attached::Closed,
+    client::Queue,
+    peers::{PeerError, Proof, Session, SessionEnd},
+};
+
+use self::frames::{FrameError, Frames};
+use crate::{
+    hub::Form,
+    outbox::{Body, Next, Outbox},
+    shared::Shared,
+    stream::{Io, Stream},
+};
+
+/// Time for the first line.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Bytes of the first line.
+const LINE_MAX: usize = 1024;
+
+/// Time for the last words to a client.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// Bytes read at once.
+const READ: usize = 8 * 1024;
+
+/// Bytes written in one piece.
+const PIECE: usize = 64 * 1024;
+
+/// Why a stream ends, in a word and a text. None: the client has gone, or reads frames, in which no words have a place.
+type End = Option<(String, String)>;
+
+/// What the first line says.
+#[derive(Debug, PartialEq, Eq)]
+struct Opening<'l> {
+    name: &'l str,
+    /// None for `-`: the user proves it.
+    token: Option<&'l str>,
+    verb: Verb,
+    target: &'l str,
+    frames: Frames,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    Subscribe,
+    Publish,
+    Put,
+}
+
+/// Serves a stream to its end.
+pub(crate) async fn converse(shared: &Shared, stream: Stream, place: Place, closed: Closed) {
+    let Stream { mut io, uid, .. } = stream;
+    if let Err(Some((word, text))) = talk(shared, &mut io, uid, place, closed).await {
+        let line = format!("error {word} {}\n", text.replace(['\n', '\r'], " "));
+        // The client may have gone, or not read.
+        let _gone = timeout(LINGER, io.write_all(line.as_bytes())).await;
+    }
+    let _gone = timeout(LINGER, io.shutdown()).await;
+}
+
+async fn talk(
+    shared: &Shared,
+    io: &mut Box<dyn Io>,
+    uid: Option<u32>,
+    mut place: Place,
+    mut closed: Closed,
+) -> Result<(), End> {
+    let mut input = BytesMut::new();
+    let line = tokio::select! {
+        line = timeout(PATIENCE, first_line(io, &mut input)) => line,
+        () = place.taken() => return Err(end("busy", "too many connections have not said what they are")),
+        () = closed.wait() => return Err(end("stopping", "main ends")),
+    };
+    let line = line.map_err(|_elapsed| end("protocol", "no line came within 5 s"))??;
+    let opening = Opening::parse(&line).map_err(|fault| end("protocol", fault))?;
+    let proof = match (opening.token, uid) {
+        (Some(token), _) => Some(Proof::Token(token)),
+        (None, uid) => uid.map(Proof::Uid),
+    };
+    let proof = proof.ok_or_else(|| end("denied", PeerError::Denied))?;
+    let session = shared.peers.admit(opening.name, proof).map_err(|error| {
+        let word = match error {
+            PeerError::TooMany { .. } => "busy",
+            PeerError::Stopping => "stopping",
+            _ => "denied",
+        };
+        end(word, error)
+    })?;
+    drop(place);
+    let mut ended = std::pin::pin!(session.ended());
+    let work = async {
+        match opening.verb {
+            Verb::Subscribe => subscribe(shared, &session, io, opening.target, opening.frames).await,
+            verb => take_in(&session, io, input, &opening, verb).await,
+        }
+    };
+    tokio::select! {
+        done = work => done,
+        why = &mut ended => Err(match opening.verb {
+            Verb::Subscribe => None,
+            _ => Some(of_session(why)),
+        }),
+    }
+}
+
+/// Sends the events of a topic.
+async fn subscribe(
+    shared: &Shared,
+    session: &Session,
+    io: &mut Box<dyn Io>,
+    topic: &str,
+    frames: Frames,
+) -> Result<(), End> {
+    if let Err(error) = topic.parse::<weir_host::names::Topic>() {
+        return Err(end("invalid", error));
+    }
+    let outbox = shared.outbox(session);
+    let joined = Joined { shared, outbox: &outbox };
+    shared.hub.join(session, &outbox, topic, Form::Raw).map_err(of)?;
+    io.write_all(b"ok\n").await.map_err(gone)?;
+    let stall = session.limits().stall_timeout;
+    let (mut piece, mut ignored) = (BytesMut::new(), [0; 256]);
+    loop {
+        tokio::select! {
+            biased;
+            () = ready(&outbox) => {}
+            () = session.regranted() => {
+                session.may_subscribe(topic).map_err(|_| None)?;
+                continue;
+            }
+            read = io.read(&mut ignored) => match read {
+                Ok(0) | Err(_) => break,
+                Ok(_) => continue,
+            },
+        }
+        if outbox.is_overrun() {
+            return Err(None);
+        }
+        let (mut sent, mut lost) = (0, outbox.take_uncounted());
+        while piece.len() < PIECE
+            && let Some(Next { body: Body::Raw(payload), .. }) = outbox.next()
+        {
+            match frames.write(&mut piece, &payload) {
+                true => sent += 1,
+                false => lost += 1,
+            }
+        }
+        session.count_events(sent, lost);
+        while piece.has_remaining() {
+            // A client that reads a little now and then goes on.
+            match timeout(stall, io.write_buf(&mut piece)).await {
+                Ok(Ok(1..)) => {}
+                _ => return Err(None),
+            }
+        }
+        piece.clear();
+        if piece.capacity() > PIECE {
+            piece = BytesMut::new();
+        }
+    }
+    drop(joined);
+    Ok(())
+}
+
+/// Publishes frames, or puts them into a queue, until the input ends.
+async fn take_in(
+    session: &Session,
+    io: &mut Box<dyn Io>,
+    mut input: BytesMut,
+    opening: &Opening<'_>,
+    verb: Verb,
+) -> Result<(), End> {
+    let client = session.client();
+    let into: Into = match verb {
+        Verb::Put => Into::Queue(client.queue(opening.target).map_err(of)?),
+        _ => Into::Topic(opening.target),
+    };
+    io.write_all(b"ok\n").await.map_err(gone)?;
+    let limits = session.limits();
+    let max = usize::try_from(limits.message_size).unwrap_or(usize::MAX);
+    let mut rate = Rate::new(limits.message_rate);
+    let (mut done, mut searched, mut is_over) = (0u64, 0, false);
+    loop {
+        let failed = |word: &str, text: String| end(word, format!("frame {}: {text}", done + 1));
+        let frame = match opening.frames.next(&mut input, &mut searched, max, is_over) {
+            Ok(frame) => frame,
+            Err(FrameError::TooLarge) => {
+                return Err(failed("too-large", format!("over {max} bytes, which is `limits.message-size`")));
+            }
+            Err(FrameError::CutOff) => {
+                return Err(failed("protocol", "the input ended within it".to_owned()));
+            }
+        };
+        let Some(frame) = frame else {
+            if is_over {
+                break;
+            }
+            input.reserve(READ);
+            is_over = io.read_buf(&mut input).await.map_err(gone)? == 0;
+            continue;
+        };
+        poll_fn(|context| rate.poll_one(context)).await;
+        let taken = match &into {
+            Into::Queue(queue) => queue.put(frame).await.map(drop),
+            Into::Topic(topic) => client.publish(topic, frame).await.map(drop),
+        };
+        taken.map_err(|error| failed(error.code(), error.to_string()))?;
+        done += 1;
+    }
+    io.write_all(format!("done {done}\n").as_bytes()).await.map_err(gone)
+}
+
+enum Into<'t> {
+    Topic(&'t str),
+    Queue(Queue),
+}
+
+/// A subscription of a stream, until dropped.
+struct Joined<'s> {
+    shared: &'s Shared,
+    outbox: &'s Arc<Outbox>,
+}
+
+impl Drop for Joined<'_> {
+    fn drop(&mut self) {
+        self.shared.hub.leave_all(self.outbox);
+    }
+}
+
+/// Waits until an event waits.
+async fn ready(outbox: &Outbox) {
+    poll_fn(|context| outbox.poll_ready(context)).await;
+}
+
+async fn first_line(io: &mut Box<dyn Io>, input: &mut BytesMut) -> Result<String, End> {
+    loop {
+        if let Some(at) = input.iter().take(LINE_MAX).position(|byte| *byte == b'\n') {
+            let line = input.split_to(at + 1);
+            let line = String::from_utf8(line.to_vec())
+                .map_err(|_| end("protocol", "the first line is not UTF-8"))?;
+            return Ok(line.trim_end_matches(['\n', '\r']).to_owned());
+        }
+        if input.len() >= LINE_MAX {
+            return Err(end("protocol", "the first line has over 1024 bytes"));
+        }
+        input.reserve(LINE_MAX);
+        if io.read_buf(input).await.map_err(gone)? == 0 {
+            return Err(None);
+        }
+    }
+}
+
+impl<'l> Opening<'l> {
+    fn parse(line: &'l str) -> Result<Self, &'static str> {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [name, token, verb, target, frames] = words[..] else {
+            return Err("the first line is not `NAME TOKEN VERB TARGET FRAMES`");
+        };
+        let verb = match verb {
+            "subscribe" => Verb::Subscribe,
+            "publish" => Verb::Publish,
+            "put" => Verb::Put,
+            _ => return Err("the third word is not `subscribe`, `publish` or `put`"),
+        };
+        let frames = match frames {
+            "lines" => Frames::Lines,
+            "length" => Frames::Length,
+            _ => return Err("the fifth word is not `lines` or `length`"),
+        };
+        Ok(Self { name, token: (token != "-").then_some(token), verb, target, frames })
+    }
+}
+
+fn end(word: &str, text: impl ToString) -> End {
+    Some((word.to_owned(), text.to_string()))
+}
+
+fn of(error: Error) -> End {
+    end(error.code(), &error)
+}
+
+fn of_session(why: SessionEnd) -> (String, String) {
+    let (word, text) = match why {
+        SessionEnd::Stopping => ("stopping", "main ends"),
+        SessionEnd::Revoked => ("revoked", "the operator took back its name or its proof"),
+        _ => ("ended", "the operator ended the session"),
+    };
+    (word.to_owned(), text.to_owned())
+}
+
+fn gone(_error: io::Error) -> End {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_has_five_words() {
+        let opening = Opening::parse("app:sensor s3cret publish sensors.kitchen lines").unwrap();
+        let token = Some("s3cret");
+        let (verb, frames) = (Verb::Publish, Frames::Lines);
+        assert_eq!(opening, Opening { name: "app:sensor", token, verb, target: "sensors.kitchen", frames });
+        assert_eq!(Opening::parse("a:b - subscribe t length").unwrap().token, None);
+        for line in ["", "a", "a b c d", "a b publish d lines e", "a b send d lines", "a b put d words"] {
+            assert!(Opening::parse(line).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Tickets: a page logs in with one, because browsers send no token with a WebSocket.
+//!
+//! A ticket is a session that waits for its WebSocket. So it counts in the limit on sessions, and ends when the operator
+//! takes back the token that it was asked for with.
+
+use std::{
+    fmt,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use rustix::rand::{GetRandomFlags, getrandom};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
+use weir_host::{config::TokenHash, peers::Session};
+
+use crate::Origin;
+
+/// How long a ticket is good.
+pub(crate) const TERM: Duration = Duration::from_secs(30);
+
+/// Bytes of a ticket: nobody guesses that many.
+const BYTES: usize = 32;
+
+#[derive(Default)]
+pub(crate) struct Tickets {
+    /// Oldest first.
+    open: Mutex<Vec<Ticket>>,
+    /// Told when one is made or used.
+    changed: Notify,
+}
+
+struct Ticket {
+    hash: TokenHash,
+    session: Session,
+    origin: Origin,
+    ends: Instant,
+}
+
+/// Without their hashes.
+impl fmt::Debug for Tickets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tickets").field("open", &self.open().len()).finish_non_exhaustive()
+    }
+}
+
+impl Tickets {
+    /// Makes a ticket for a page of this origin.
+    ///
+    /// # Errors
+    ///
+    /// The system's, if it has no random bytes.
+    pub(crate) fn issue(&self, session: Session, origin: Origin) -> std::io::Result<String> {
+        let mut bytes = [0; BYTES];
+        getrandom(&mut bytes, GetRandomFlags::empty())?;
+        let ticket: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let (hash, ends) = (TokenHash::of(&ticket), Instant::now() + TERM);
+        self.open().push(Ticket { hash, session, origin, ends });
+        self.changed.notify_one();
+        Ok(ticket)
+    }
+
+    /// The session of a ticket, which is then used.
+    pub(crate) fn redeem(&self, name: &str, ticket: &str, origin: &str) -> Option<Session> {
+        let (mut open, now) = (self.open(), Instant::now());
+        // All of the name are compared, each in the same time.
+        let is = |own: &Ticket| own.session.name().as_str() == name && own.hash.matches(ticket);
+        let found: Vec<usize> =
+            open.iter().enumerate().filter(|(_, own)| is(own)).map(|(at, _)| at).collect();
+        let ticket = open.remove(*found.first()?);
+        self.changed.notify_one();
+        (ticket.ends > now && ticket.origin.matches(origin)).then_some(ticket.session)
+    }
+
+    /// Ends sessions of tickets that nobody used in time, for ever.
+    pub(crate) async fn expire(&self) {
+        loop {
+            let oldest = self.open().first().map(|ticket| ticket.ends);
+            match oldest {
+                None => self.changed.notified().await,
+                Some(ends) => tokio::select! {
+                    () = sleep_until(ends) => {
+                        let now = Instant::now();
+                        self.open().retain(|ticket| ticket.ends > now);
+                    }
+                    // Nothing ticks for a ticket that was used.
+                    () = self.changed.notified() => {}
+                },
+            }
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, Vec<Ticket>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,77 @@
+//! TLS for addresses that other machines reach.
+
+#[cfg(feature = "tls")]
+mod rustls {
+    use std::{fmt, sync::Arc};
+
+    use tokio_rustls::{
+        TlsAcceptor,
+        rustls::{
+            ServerConfig,
+            pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+        },
+    };
+
+    use crate::{GatewayError, TlsConfig, stream::Stream};
+
+    /// Accepts TLS with the operator's certificate.
+    #[derive(Clone)]
+    pub(crate) struct Tls(TlsAcceptor);
+
+    impl fmt::Debug for Tls {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.debug_struct("Tls").finish_non_exhaustive()
+        }
+    }
+
+    impl Tls {
+        pub(crate) fn new(config: &TlsConfig) -> Result<Self, GatewayError> {
+            let TlsConfig { certificate, key } = config;
+            let failed = |path: &std::path::Path, error: &dyn fmt::Display| GatewayError::Certificate {
+                path: path.to_owned(),
+                why: error.to_string(),
+            };
+            let chain: Vec<_> = CertificateDer::pem_file_iter(certificate)
+                .and_then(Iterator::collect)
+                .map_err(|error| failed(certificate, &error))?;
+            let private = PrivateKeyDer::from_pem_file(key).map_err(|error| failed(key, &error))?;
+            let mut config = ServerConfig::builder()
+                .with_no_client_auth()
+                .with_single_cert(chain, private)
+                .map_err(|error| failed(certificate, &error))?;
+            config.alpn_protocols = vec![b"http/1.1".to_vec()];
+            Ok(Self(TlsAcceptor::from(Arc::new(config))))
+        }
+
+        pub(crate) async fn accept(&self, stream: Stream) -> std::io::Result<Stream> {
+            let io = Box::new(self.0.accept(stream.io).await?);
+            Ok(Stream { io, ..stream })
+        }
+    }
+}
+
+#[cfg(not(feature = "tls"))]
+mod without {
+    use crate::{GatewayError, TlsConfig, stream::Stream};
+
+    /// A build without TLS.
+    #[derive(Clone, Debug)]
+    pub(crate) enum Tls {}
+
+    impl Tls {
+        pub(crate) fn new(config: &TlsConfig) -> Result<Self, GatewayError> {
+            let why = "this build has no TLS".to_owned();
+            Err(GatewayError::Certificate { path: config.certificate.clone(), why })
+        }
+
+        #[expect(clippy::unused_async, reason = "as with TLS")]
+        pub(crate) async fn accept(&self, _stream: Stream) -> std::io::Result<Stream> {
+            match *self {}
+        }
+    }
+}
+
+#[cfg(feature = "tls")]
+pub(crate) use self::rustls::Tls;
+#[cfg(not(feature = "tls"))]
+pub(crate) use self::without::Tls;

@@ -1,0 +1,92 @@
+//! Tables of the gateway that are read or refused, and the messages.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod keys;
+mod values;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use weir_gateway::GatewayConfig;
+use weir_host::config::{Config, ConfigErrors, Loader};
+
+fn loader() -> Loader {
+    weir_host::loader().section::<GatewayConfig>()
+}
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+fn parse(text: &str) -> Result<Config, ConfigErrors> {
+    loader().parse(text, "weir.toml", Path::new("/etc/weir"))
+}
+
+fn parse_error(text: &str) -> String {
+    parse(text).unwrap_err().to_string()
+}
+
+fn assert_golden(name: &str, text: &str) {
+    let mut settings = insta::Settings::new();
+    settings.set_snapshot_path(golden());
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(name, text));
+}
+
+#[test]
+fn every_broken_file_is_refused_with_its_golden_message() {
+    let mut cases = 0;
+    for entry in fs::read_dir(golden()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let errors = parse_error(&fs::read_to_string(&path).unwrap());
+            assert_golden(path.file_stem().unwrap().to_str().unwrap(), &errors);
+            cases += 1;
+        }
+    }
+    assert!(cases > 7, "{cases}");
+}
+
+#[test]
+fn an_included_file_may_have_the_table_and_two_files_may_not() {
+    let dir = golden().join("included");
+    let config = loader().load(&dir.join("one.toml")).unwrap();
+    let gateway = config.section::<GatewayConfig>().unwrap();
+    assert_eq!(gateway.listen[0].to_string(), format!("unix:{}/conf.d/apps.sock", dir.display()));
+
+    let refused = loader().load(&dir.join("two.toml")).unwrap_err().to_string();
+    assert_golden("two-files", &refused.replace(dir.to_str().unwrap(), "DIR"));
+}
+
+/// Comparing all names would take minutes.
+#[test]
+fn files_full_of_names_are_judged_at_once() {
+    let many = |each: &dyn Fn(usize) -> String| (0..20_000).map(each).collect::<String>();
+    let mut report = String::new();
+    for (name, text) in [
+        ("addresses", format!("[gateway]\nlisten = [{}]", many(&|n| format!("'127.0.0.1:{n}',")))),
+        (
+            "peers that there are not",
+            format!(
+                "gateway.listen = ['unix:a']\n[gateway.origins]\n{}{}",
+                many(&|n| format!("'a:p{n}'=['http://a']\n")),
+                many(&|n| format!("[peer.'a:q{n}']\n")),
+            ),
+        ),
+        (
+            "aliases",
+            format!(
+                "gateway.listen = ['unix:a']\n[gateway.alias]\n{}",
+                many(&|n| format!("'rpc.a{n}'='a@1/b'\n"))
+            ),
+        ),
+    ] {
+        assert!(text.len() <= 1024 * 1024, "{name}: {}", text.len());
+        report.push_str(&format!("# {name}\n{}\n\n", parse_error(&text)));
+    }
+    assert_golden("hostile-names", &report);
+}

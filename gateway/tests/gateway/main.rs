@@ -1,0 +1,22 @@
+//! The gateway of a real Main, with apps that behave and apps that do not.
+
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod app;
+mod batches;
+mod calls;
+mod connections;
+mod ends;
+mod events;
+mod floods;
+mod frames;
+mod login;
+mod loss;
+mod post;
+mod queues;
+mod served;
+mod stream_faults;
+mod streams;
+mod support;
+#[cfg(feature = "tls")]
+mod tls;

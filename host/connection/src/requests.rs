@@ -1,0 +1,78 @@
+//! Requests that the program has in hand.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use weir_host::{HandlerError, peers::PeerRequest};
+
+/// Requests that were sent to the program and are not answered, by number.
+pub struct Requests {
+    max: u32,
+    last: u32,
+    in_hand: HashMap<u32, PeerRequest>,
+    /// The numbers of those that are waited for no more.
+    given_up: FuturesUnordered<Pin<Box<dyn Future<Output = u32> + Send>>>,
+}
+
+impl fmt::Debug for Requests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Requests").field("in_hand", &self.in_hand).finish_non_exhaustive()
+    }
+}
+
+impl Requests {
+    /// The program takes `max` requests before it answers one.
+    #[must_use]
+    pub fn new(max: u32) -> Self {
+        Self { max, last: 0, in_hand: HashMap::new(), given_up: FuturesUnordered::new() }
+    }
+
+    /// Whether the program takes one more.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        u32::try_from(self.in_hand.len()).is_ok_and(|in_hand| in_hand < self.max)
+    }
+
+    /// Keeps a request until it is answered; returns its number and payload. The program has that now: kept here, too,
+    /// it would be beyond all limits.
+    pub fn add(&mut self, mut request: PeerRequest) -> (u32, Bytes) {
+        let number = next_free(&mut self.last, &self.in_hand);
+        let payload = std::mem::take(&mut request.payload);
+        self.given_up.push(Box::pin(request.given_up().map(move |()| number)));
+        self.in_hand.insert(number, request);
+        (number, payload)
+    }
+
+    /// Answers a request; false if it is not in hand, because nobody waits for it any more.
+    pub fn answer(&mut self, number: u32, outcome: Result<Bytes, HandlerError>) -> bool {
+        let request = self.in_hand.remove(&number);
+        request.map(|request| request.answer(outcome)).is_some()
+    }
+
+    /// The number of a request that is waited for no more, if there is one.
+    pub fn poll_given_up(&mut self, context: &mut Context<'_>) -> Option<u32> {
+        while let Poll::Ready(Some(request)) = self.given_up.poll_next_unpin(context) {
+            // Answered ones end, too.
+            if self.in_hand.remove(&request).is_some() {
+                return Some(request);
+            }
+        }
+        None
+    }
+}
+
+/// The next number that is not in use, and not 0.
+pub fn next_free<T>(last: &mut u32, used: &HashMap<u32, T>) -> u32 {
+    loop {
+        *last = last.wrapping_add(1).max(1);
+        if !used.contains_key(last) {
+            return *last;
+        }
+    }
+}
