@@ -36,6 +36,9 @@ use crate::{
 /// Packets that may wait for each subscriber: as many as for an extension.
 const CAPACITY: usize = 256;
 
+/// As the gateway has it. With axum's own 128 KiB, each look at a socket first fills so much with zeros.
+const READ_BUFFER: usize = 4096;
+
 /// All subscribers, each with a queue of its own for packets that are encoded once.
 #[derive(Debug, Default)]
 struct Audience {
@@ -95,7 +98,7 @@ async fn upgrade(
     State(audience): State<Arc<Audience>>,
     upgrade: WebSocketUpgrade,
 ) -> axum::response::Response {
-    upgrade.on_upgrade(async move |socket| {
+    upgrade.read_buffer_size(READ_BUFFER).on_upgrade(async move |socket| {
         // It ends with its connection.
         let _ended = converse(socket, &audience).await;
     })

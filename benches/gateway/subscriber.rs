@@ -103,3 +103,29 @@ impl Frames {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(way: Way, pieces: &[&[u8]]) -> (Vec<u64>, usize) {
+        let (mut frames, mut begun, mut ended) = (Frames::new(way), Vec::new(), 0);
+        for piece in pieces {
+            frames.take(piece, |payload| begun.push(payload), || ended += 1);
+        }
+        (begun, ended)
+    }
+
+    #[test]
+    fn frames_are_told_apart_in_whatever_pieces_they_come() {
+        let stream = [&[3, 0, 0, 0][..], b"abc", &[1, 0, 0, 0], b"d"].concat();
+        let short = [&[0x81, 3][..], b"abc", &[0x81, 126, 0, 200], &[b'x'; 200]].concat();
+        for (way, input, payloads) in [(Way::Stream, stream, [3, 1]), (Way::WebSocket, short, [3, 200])] {
+            let bytes: Vec<_> = input.chunks(1).collect();
+            for pieces in [vec![&*input], bytes] {
+                assert_eq!(frames(way, &pieces), (payloads.to_vec(), 2), "{way:?}");
+            }
+            assert_eq!(frames(way, &[&input[..input.len() - 1]]).1, 1);
+        }
+    }
+}

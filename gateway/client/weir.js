@@ -196,7 +196,9 @@ export class Weir {
   }
 
   #end(wish, error) {
-    if (!wish || !this.#wishes.delete(wish.key)) return;
+    // A later wish may have its key.
+    if (!wish || this.#wishes.get(wish.key) !== wish) return;
+    this.#wishes.delete(wish.key);
     wish.refuse(error);
     if (wish.wasGranted) this.#tell(wish, "ended", error);
     if (wish.wasGranted && wish.handlers && !isLost(error)) this.#emit("error", error);

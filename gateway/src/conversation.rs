@@ -56,7 +56,8 @@ pub(crate) fn message_max(session: &Session) -> usize {
 pub(crate) async fn converse(shared: Arc<Shared>, session: Session, socket: WebSocket, flow: Arc<Flow>) {
     let mut conversation = Conversation::new(shared, session, socket, flow);
     let close = conversation.run().await;
-    let Conversation { output, mut socket, methods, requests, under_way, .. } = conversation;
+    let Conversation { output, mut socket, methods, outbox, requests, under_way, .. } = conversation;
+    methods.session().count_events(0, outbox.take_uncounted());
     // What the app had in hand ends before it reads why.
     drop((requests, under_way, methods));
     // The app may have gone, or not read.
@@ -154,13 +155,18 @@ impl Conversation {
                 What::Ended(end) => return Some(Close::of(end)),
                 What::Close(close) => return close,
                 What::Regranted => self.drop_subscriptions(),
-                What::Ping if self.is_silent => return Some(Close::SILENT),
+                What::Ping if self.is_silent && self.listens() => return Some(Close::SILENT),
                 What::Ping => {
                     self.is_silent = true;
                     self.output.ping();
                 }
             }
         }
+    }
+
+    /// Whether all that the app sent is read. Else its pong may still be there.
+    fn listens(&self) -> bool {
+        self.output.has_room() && self.next.is_none() && self.owed == 0
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Close>> {
@@ -338,6 +344,8 @@ impl Conversation {
             Ok(rpc::Message::Request(request)) if request.method == "rpc.cancel" => {
                 self.open(batch);
                 self.cancel(&request, batch);
+                // What was given up makes room for the next request.
+                self.answers(context);
             }
             Ok(rpc::Message::Request(request)) => {
                 self.open(batch);
@@ -354,6 +362,10 @@ impl Conversation {
         if used >= self.max_batch {
             let (used, allowed) = (used as u64 + 1, self.max_batch as u64);
             let error = Error::LimitExceeded { name: "in-flight".into(), used, allowed };
+            return self.answer(Answered { id, batch, outcome: Err(error.into()) });
+        }
+        if id.as_ref().is_some_and(|id| self.under_way.has(id)) {
+            let error = Error::Invalid("a request with this id is under way already".to_owned());
             return self.answer(Answered { id, batch, outcome: Err(error.into()) });
         }
         let mut work = match self.methods.begin(request) {

@@ -22,6 +22,7 @@ use weir_host::peers::{PeerError, Proof, Session, SessionEnd};
 use crate::{
     Listen, Origin,
     conversation::{converse, message_max},
+    methods::Methods,
     post,
     shared::Shared,
     stream::Flow,
@@ -105,10 +106,15 @@ async fn check_host(
     next: Next,
 ) -> Response {
     let host = only(request.headers(), &header::HOST).and_then(|host| host.to_str().ok());
-    match caller.is_unix || host.is_some_and(|host| is_ours(&shared, host)) {
+    let mut answer = match caller.is_unix || host.is_some_and(|host| is_ours(&shared, host)) {
         true => next.run(request).await,
         false => Refused::Host.into_response(),
+    };
+    if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+        // A connection that went on after its answer would be neither a stranger nor a session, and count as nobody's.
+        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
+    answer
 }
 
 /// A header that must not be there twice: another reader of the request could take the other one.
@@ -170,9 +176,10 @@ async fn single(
     is_json(&headers)?;
     let session = admit(&shared, &caller, &name, &headers, None)?;
     let (ended, max) = (session.ended(), message_max(&session));
+    let mut methods = Methods::new(shared.clone(), session, None);
     let answer = async {
         let text = text(body, max).await?;
-        post::answer(&shared, session, &text).await.map_err(|post::RateUsedUp| Refused::Rate)
+        post::answer(&shared, &mut methods, &text).await.map_err(|post::RateUsedUp| Refused::Rate)
     };
     let answer = tokio::select! {
         biased;
@@ -181,7 +188,10 @@ async fn single(
     };
     Ok(match answer {
         None => StatusCode::NO_CONTENT.into_response(),
-        Some(answer) => ([(header::CONTENT_TYPE, "application/json")], answer).into_response(),
+        Some(answer) => {
+            let body = Body::new(post::Body::new(answer, methods));
+            ([(header::CONTENT_TYPE, "application/json")], body).into_response()
+        }
     })
 }
 
@@ -215,14 +225,24 @@ fn admit(
         false => None,
         true => {
             let origin = only(headers, &header::ORIGIN).and_then(|origin| origin.to_str().ok());
-            Some(origin.filter(|origin| allowed(shared, name, origin).is_some()).ok_or(Refused::Origin)?)
+            let known = origin.filter(|origin| allowed(shared, name, origin).is_some());
+            if known.is_none() {
+                // Used up, so that a page that tries again and again leaves no sessions behind.
+                drop(
+                    ticket.and_then(|ticket| shared.tickets.redeem(name, ticket, origin.unwrap_or_default())),
+                );
+            }
+            Some(known.ok_or(Refused::Origin)?)
         }
     };
-    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let bearer = only(headers, &header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let token = bearer.and_then(|value| value.split_once(' '));
     let token =
         token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
-    let session = match (ticket, token, caller.uid) {
+    // A proxy in front of a Unix socket must not lend its user to pages, nor to wrong proofs.
+    let has_proof = origin.is_some() || headers.contains_key(header::AUTHORIZATION);
+    let uid = caller.uid.filter(|_| !has_proof);
+    let session = match (ticket, token, uid) {
         (Some(ticket), ..) => {
             let session = origin.and_then(|origin| shared.tickets.redeem(name, ticket, origin));
             session.ok_or(Refused::Denied)

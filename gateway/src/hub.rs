@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The name of the session with the shared subscriptions, as `weir topics` shows it.
-const NAME: &str = "gateway:events";
+pub(crate) const NAME: &str = "gateway:events";
 
 /// Patterns of all connections together.
 const PATTERNS: u32 = 4096;
@@ -83,7 +83,7 @@ impl Hub {
         Ok(Arc::new(Self { session: peers.open_with(config)?, state: Mutex::default() }))
     }
 
-    /// Brings events to the connections until Main ends.
+    /// Brings events to the connections until Main ends, or an operator ends its session.
     pub(crate) async fn run(&self) {
         let wanted = Wanted { requests: false, events: true };
         let mut at_once = 0;
@@ -119,7 +119,12 @@ impl Hub {
             let number = match state.numbers.get(pattern) {
                 Some(number) => *number,
                 None => {
-                    let (number, pattern) = (self.session.subscribe(pattern)?, Arc::<str>::from(pattern));
+                    let number = self.session.subscribe(pattern).map_err(|error| match error {
+                        // Not a limit of this app.
+                        Error::LimitExceeded { .. } => Error::Overloaded(NAME.to_owned()),
+                        error => error,
+                    })?;
+                    let pattern = Arc::<str>::from(pattern);
                     state.numbers.insert(pattern.clone(), number);
                     state.shared.insert(number, Shared { pattern, groups: Vec::new() });
                     number
@@ -136,7 +141,13 @@ impl Hub {
             pattern
         };
         // From here on the hub misses none.
-        let retained = session.client().retained(&pattern)?;
+        let retained = match session.client().retained(&pattern) {
+            Ok(retained) => retained,
+            Err(error) => {
+                self.leave(outbox, &pattern, &form);
+                return Err(error);
+            }
+        };
         if let Some(own) = outbox.find(&pattern, &form) {
             for event in &retained {
                 outbox.push_retained(own, encode(event, &pattern, &form));
@@ -170,14 +181,16 @@ impl Hub {
 
     /// Ends all subscriptions of a connection.
     pub(crate) fn leave_all(&self, outbox: &Arc<Outbox>) {
+        outbox.clear();
         for (_, pattern, form) in outbox.subscriptions() {
             self.leave(outbox, &pattern, &form);
         }
     }
 
     fn dispatch(&self, number: u32, event: &ReceivedEvent) {
-        // Each connection gets retained values on its own, when it joins.
-        if event.retained {
+        // Each connection gets retained values on its own, when it joins. An event for one receiver has no number, and
+        // is for no app.
+        if event.retained || event.sequence == 0 {
             return;
         }
         let state = self.state();

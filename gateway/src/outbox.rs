@@ -58,6 +58,9 @@ struct State {
     last: u32,
     subscriptions: HashMap<u32, Subscription>,
     waiting: VecDeque<Waiting>,
+    /// With the policy `latest`: the place of the event of each topic that waits for a subscription.
+    latest: HashMap<(u32, Topic), u64>,
+    last_place: u64,
     bytes: usize,
     /// Lost events that are not yet in the session's counts.
     uncounted: u32,
@@ -79,6 +82,8 @@ struct Subscription {
 #[derive(Debug)]
 struct Waiting {
     subscription: u32,
+    /// Greater than that of the event before it.
+    place: u64,
     /// Lost between the event before it and itself.
     lost: u64,
     event: Arc<Encoded>,
@@ -145,6 +150,15 @@ impl Outbox {
             stays
         });
         state.bytes = bytes;
+        state.latest.retain(|(own, _), _| *own != number);
+    }
+
+    /// Drops all waiting events, before all subscriptions end.
+    pub(crate) fn clear(&self) {
+        let mut state = self.state();
+        state.waiting.clear();
+        state.latest.clear();
+        state.bytes = 0;
     }
 
     /// Adds a retained value that the connection got on its own.
@@ -152,7 +166,10 @@ impl Outbox {
         let mut state = self.state();
         if let Some(own) = state.subscriptions.get_mut(&number) {
             own.retained.insert(event.topic.clone(), event.sequence);
-            self.add_event(&mut state, number, &Arc::new(event), 0);
+            // Else a connection with more retained values than room could never subscribe.
+            let when_slow =
+                if self.when_slow == WhenSlow::Close { WhenSlow::DropOldest } else { self.when_slow };
+            self.add_event(&mut state, number, &Arc::new(event), 0, when_slow);
         }
     }
 
@@ -166,7 +183,7 @@ impl Outbox {
             }
             own.retained.remove(&event.topic);
         }
-        self.add_event(&mut state, number, event, lost);
+        self.add_event(&mut state, number, event, lost, self.when_slow);
         drop(state);
         self.waker.wake();
     }
@@ -191,8 +208,7 @@ impl Outbox {
     /// The next event.
     pub(crate) fn next(&self) -> Option<Next> {
         let mut state = self.state();
-        let Waiting { subscription, lost, event } = state.waiting.pop_front()?;
-        state.bytes -= event.bytes();
+        let Waiting { subscription, lost, event, .. } = state.pop_oldest()?;
         if state.waiting.is_empty() {
             state.waiting.shrink_to(4);
         }
@@ -206,25 +222,37 @@ impl Outbox {
         std::mem::take(&mut self.state().uncounted)
     }
 
-    fn add_event(&self, state: &mut State, number: u32, event: &Arc<Encoded>, lost: u64) {
+    fn add_event(
+        &self,
+        state: &mut State,
+        number: u32,
+        event: &Arc<Encoded>,
+        lost: u64,
+        when_slow: WhenSlow,
+    ) {
         state.note_lost(number, lost);
         if event.payload > self.max_payload {
             return state.note_lost(number, 1);
         }
-        if self.when_slow == WhenSlow::Latest {
+        if when_slow == WhenSlow::Latest {
             state.replace(number, &event.topic);
         }
         while state.bytes + event.bytes() > self.max_bytes && !state.waiting.is_empty() {
-            if self.when_slow == WhenSlow::Close {
+            if when_slow == WhenSlow::Close {
                 state.is_overrun = true;
-                return;
+                return state.note_lost(number, 1);
             }
             state.lose_oldest();
         }
         let Some(own) = state.subscriptions.get_mut(&number) else { return };
         let lost = std::mem::take(&mut own.lost_after);
         state.bytes += event.bytes();
-        state.waiting.push_back(Waiting { subscription: number, lost, event: event.clone() });
+        state.last_place += 1;
+        let place = state.last_place;
+        if when_slow == WhenSlow::Latest {
+            state.latest.insert((number, event.topic.clone()), place);
+        }
+        state.waiting.push_back(Waiting { subscription: number, place, lost, event: event.clone() });
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -240,9 +268,18 @@ impl State {
         }
     }
 
+    fn pop_oldest(&mut self) -> Option<Waiting> {
+        let oldest = self.waiting.pop_front()?;
+        self.bytes -= oldest.event.bytes();
+        if !self.latest.is_empty() {
+            // An event that waits under the policy is the latest of its topic.
+            self.latest.remove(&(oldest.subscription, oldest.event.topic.clone()));
+        }
+        Some(oldest)
+    }
+
     fn lose_oldest(&mut self) {
-        if let Some(oldest) = self.waiting.pop_front() {
-            self.bytes -= oldest.event.bytes();
+        if let Some(oldest) = self.pop_oldest() {
             self.uncounted = self.uncounted.saturating_add(1);
             if let Some(own) = self.subscriptions.get_mut(&oldest.subscription) {
                 own.lost_before += oldest.lost + 1;
@@ -250,22 +287,15 @@ impl State {
         }
     }
 
-    /// Loses the event of this topic that waits for this subscription.
+    /// Loses the event of this topic that waits for this subscription. The event that takes its place tells of it.
     fn replace(&mut self, number: u32, topic: &Topic) {
-        let is = |waiting: &Waiting| waiting.subscription == number && waiting.event.topic == *topic;
-        let Some(at) = self.waiting.iter().position(is) else { return };
+        let Some(place) = self.latest.remove(&(number, topic.clone())) else { return };
+        let Ok(at) = self.waiting.binary_search_by_key(&place, |waiting| waiting.place) else { return };
         let Some(replaced) = self.waiting.remove(at) else { return };
         self.bytes -= replaced.event.bytes();
         self.uncounted = self.uncounted.saturating_add(1);
-        let lost = replaced.lost + 1;
-        // The next one of the subscription tells of it.
-        match self.waiting.iter_mut().skip(at).find(|waiting| waiting.subscription == number) {
-            Some(next) => next.lost += lost,
-            None => {
-                if let Some(own) = self.subscriptions.get_mut(&number) {
-                    own.lost_after += lost;
-                }
-            }
+        if let Some(own) = self.subscriptions.get_mut(&number) {
+            own.lost_after += replaced.lost + 1;
         }
     }
 }

@@ -2,12 +2,15 @@
 
 use std::{
     collections::HashMap,
-    sync::Arc,
+    convert::Infallible,
+    pin::Pin,
     sync::{Mutex, PoisonError},
-    task::Context,
+    task::{Context, Poll},
 };
 
+use bytes::Bytes;
 use futures_util::{future::join_all, task::noop_waker_ref};
+use hyper::body::{Frame, SizeHint};
 use weir_connection::Rate;
 use weir_host::{names::PeerName, peers::Session};
 
@@ -17,6 +20,9 @@ use crate::{
     rpc::{self, Id, Incoming, Message, Refusal, RpcError},
     shared::Shared,
 };
+
+/// Bytes of an answer written at once.
+const PIECE: usize = 16 * 1024;
 
 /// How fast requests come, by name: a session of one request has no rate of its own.
 #[derive(Debug, Default)]
@@ -28,19 +34,18 @@ pub(crate) struct RateUsedUp;
 
 /// The answer to a message, if it has one.
 pub(crate) async fn answer(
-    shared: &Arc<Shared>,
-    session: Session,
+    shared: &Shared,
+    methods: &mut Methods,
     text: &str,
 ) -> Result<Option<String>, RateUsedUp> {
-    let max_batch = usize::try_from(session.limits().in_flight).unwrap_or(usize::MAX);
+    let max_batch = usize::try_from(methods.session().limits().in_flight).unwrap_or(usize::MAX);
     let (messages, is_batch) = match rpc::parse(text, max_batch) {
         Err(refusal) => (vec![Err(refusal)], false),
         Ok(Incoming::Single(message)) => (vec![message], false),
         Ok(Incoming::Batch(messages)) => (messages, true),
     };
-    shared.rates.count(&session, messages.len())?;
-    let mut methods = Methods::new(shared.clone(), session, None);
-    let begun: Vec<_> = messages.into_iter().filter_map(|message| begin(&mut methods, message)).collect();
+    shared.rates.count(methods.session(), messages.len())?;
+    let begun: Vec<_> = messages.into_iter().filter_map(|message| begin(methods, message)).collect();
     let answers = join_all(begun.into_iter().map(finish)).await;
     let mut answers: Vec<String> = answers.into_iter().flatten().collect();
     Ok(match is_batch {
@@ -48,6 +53,45 @@ pub(crate) async fn answer(
         true => Some(format!("[{}]", answers.join(","))),
         false => answers.pop(),
     })
+}
+
+/// An answer on its way. Its session lasts until almost all is written, so that those that nobody reads are bounded.
+#[derive(Debug)]
+pub(crate) struct Body {
+    text: Bytes,
+    _session: Methods,
+}
+
+impl Body {
+    pub(crate) fn new(text: String, session: Methods) -> Self {
+        Self { text: text.into(), _session: session }
+    }
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.text.is_empty() {
+            return Poll::Ready(None);
+        }
+        let length = self.text.len().min(PIECE);
+        // A copy, or the last piece would keep the whole.
+        let piece = Bytes::copy_from_slice(&self.text.split_to(length));
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.text.len() as u64)
+    }
 }
 
 enum Answer {

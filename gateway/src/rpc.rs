@@ -1,6 +1,6 @@
 //! JSON-RPC 2.0 as values and as text. Does no I/O, and knows nothing of sessions.
 //!
-//! [`parse`] reads what an app sent, and borrows from it. The `write` functions put one message at the end of a string.
+//! [`parse()`] reads what an app sent, and borrows from it. The `write` functions put one message at the end of a string.
 //! Payloads and ids pass as the text that they are: no JSON is taken apart that need not be. All input is hostile, that
 //! of apps as well as the payloads of extensions.
 

@@ -28,9 +28,9 @@ use weir_sockets::SocketError;
 use crate::{
     GatewayConfig, http,
     http::Caller,
-    hub::Hub,
+    hub::{self, Hub},
     shared::Shared,
-    stream::{Bound, Flow, Listener, Stream, Watched},
+    stream::{Bound, Flow, Listener, Stream},
     streams,
     tls::Tls,
 };
@@ -160,15 +160,14 @@ impl Gateway {
                 }
             });
         }
-        loop {
-            tokio::select! {
-                () = closed.wait() => break,
-                Some(ended) = tasks.join_next() => {
-                    if let Err(error) = ended {
-                        tracing::error!("a part of the gateway has panicked: {error}");
-                    }
-                }
-            }
+        tokio::select! {
+            () = closed.wait() => {}
+            // With less than all of it, apps would wait for what never comes.
+            Some(ended) = tasks.join_next() => match ended {
+                Err(error) => tracing::error!("the gateway ends, because a part of it has panicked: {error}"),
+                // All other parts go on for ever.
+                Ok(()) => tracing::error!("the gateway ends, because the session `{}` has ended", hub::NAME),
+            },
         }
         tasks.shutdown().await;
         // Each app hears that Main ends.
@@ -230,6 +229,9 @@ impl Door {
         permit: OwnedSemaphorePermit,
         is_http: bool,
     ) {
+        let flow = Arc::<Flow>::default();
+        // Below TLS, which would take bytes that nobody reads.
+        let stream = if is_http { stream.watched(flow.clone(), READ_TIMEOUT) } else { stream };
         let secured = tokio::select! {
             secured = timeout(HEAD_TIMEOUT, secure(self.tls.as_ref(), stream)) => secured,
             () = place.taken() => return,
@@ -241,7 +243,7 @@ impl Door {
             Err(_elapsed) => return,
         };
         if is_http {
-            self.converse(stream, place, permit).await;
+            self.converse(stream, flow, place, permit).await;
         } else {
             let Self { shared, closed, alive, .. } = self;
             streams::converse(&shared, stream, place, closed).await;
@@ -249,9 +251,14 @@ impl Door {
         }
     }
 
-    async fn converse(mut self, stream: Stream, mut place: Place, permit: OwnedSemaphorePermit) {
-        let (proved, flow) = (Arc::new(Notify::new()), Arc::<Flow>::default());
-        let io = Watched::new(stream.io, flow.clone(), READ_TIMEOUT);
+    async fn converse(
+        mut self,
+        stream: Stream,
+        flow: Arc<Flow>,
+        mut place: Place,
+        permit: OwnedSemaphorePermit,
+    ) {
+        let proved = Arc::new(Notify::new());
         let caller = Caller {
             uid: stream.uid,
             is_unix: stream.is_unix,
@@ -269,7 +276,7 @@ impl Door {
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIMEOUT)
             .max_buf_size(MAX_HEAD)
-            .serve_connection(TokioIo::new(io), service)
+            .serve_connection(TokioIo::new(stream.io), service)
             .with_upgrades();
         let mut connection = std::pin::pin!(connection);
         let first = tokio::select! {

@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepidle, set_tcp_keepintvl};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
@@ -20,6 +21,9 @@ use tokio::{
 use weir_sockets::{BoundSocket, Held, Opens};
 
 use crate::{GatewayError, Listen};
+
+/// An idle TCP connection is asked for after so long, then six times as often, nine times in all.
+const KEEPALIVE: Duration = Duration::from_secs(60);
 
 /// Bytes both ways.
 pub(crate) trait Io: AsyncRead + AsyncWrite + fmt::Debug + Send + Unpin {}
@@ -47,7 +51,7 @@ impl Flow {
 
 /// A connection of HTTP, which fails once the other end has read nothing for too long.
 #[derive(Debug)]
-pub(crate) struct Watched {
+struct Watched {
     io: Box<dyn Io>,
     flow: Arc<Flow>,
     patience: Duration,
@@ -55,10 +59,6 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    pub(crate) fn new(io: Box<dyn Io>, flow: Arc<Flow>, patience: Duration) -> Self {
-        Self { io, flow, patience, stalled: None }
-    }
-
     fn wrote(
         &mut self,
         wrote: Poll<io::Result<usize>>,
@@ -154,7 +154,7 @@ impl Bound {
                 let failed = |source| GatewayError::Listen { address: *address, source };
                 let listener = std::net::TcpListener::bind(address).map_err(failed)?;
                 listener.set_nonblocking(true).map_err(failed)?;
-                Ok(Self::Tcp { listener, is_loopback: address.ip().is_loopback() })
+                Ok(Self::Tcp { listener, is_loopback: listen.is_loopback() })
             }
         }
     }
@@ -202,9 +202,18 @@ impl Listener {
 }
 
 impl Stream {
+    pub(crate) fn watched(self, flow: Arc<Flow>, patience: Duration) -> Self {
+        let io = Box::new(Watched { io: self.io, flow, patience, stalled: None });
+        Self { io, ..self }
+    }
+
     fn tcp(stream: TcpStream, wants_tls: bool) -> Self {
         // What waits is written in one piece, so waiting for more would only delay it.
         let _without = stream.set_nodelay(true);
+        // The kernel finds out about a machine that has vanished. The gateway need not wake for that.
+        let _without = set_socket_keepalive(&stream, true)
+            .and_then(|()| set_tcp_keepidle(&stream, KEEPALIVE))
+            .and_then(|()| set_tcp_keepintvl(&stream, KEEPALIVE / 6));
         Self { io: Box::new(stream), uid: None, is_unix: false, wants_tls }
     }
 

@@ -37,6 +37,9 @@ const LINGER: Duration = Duration::from_millis(500);
 /// Bytes read at once.
 const READ: usize = 8 * 1024;
 
+/// A payload of so many bytes is not copied to others that wait.
+const LARGE: usize = 4 * 1024;
+
 /// Bytes written in one piece.
 const PIECE: usize = 64 * 1024;
 
@@ -129,15 +132,15 @@ async fn subscribe(
         return Err(end("invalid", error));
     }
     let outbox = shared.outbox(session);
-    let joined = Joined { shared, outbox: &outbox };
+    let joined = Joined { shared, session, outbox: &outbox };
     shared.hub.join(session, &outbox, topic, Form::Raw).map_err(of)?;
     io.write_all(b"ok\n").await.map_err(gone)?;
     let stall = session.limits().stall_timeout;
     let (mut piece, mut ignored) = (BytesMut::new(), [0; 256]);
     loop {
         tokio::select! {
+            // Events may wait always, so they come last.
             biased;
-            () = ready(&outbox) => {}
             () = session.regranted() => {
                 session.may_subscribe(topic).map_err(|_| None)?;
                 continue;
@@ -146,23 +149,34 @@ async fn subscribe(
                 Ok(0) | Err(_) => break,
                 Ok(_) => continue,
             },
+            () = ready(&outbox) => {}
         }
         if outbox.is_overrun() {
             return Err(None);
         }
         let (mut sent, mut lost) = (0, outbox.take_uncounted());
+        let mut large = None;
         while piece.len() < PIECE
+            && large.is_none()
             && let Some(Next { body: Body::Raw(payload), .. }) = outbox.next()
         {
-            match frames.write(&mut piece, &payload) {
+            let is_large = payload.len() >= LARGE;
+            let can_be = match is_large {
+                true => frames.open(&mut piece, &payload),
+                false => frames.write(&mut piece, &payload),
+            };
+            match can_be {
                 true => sent += 1,
                 false => lost += 1,
             }
+            large = Some(payload).filter(|_| is_large && can_be);
         }
         session.count_events(sent, lost);
-        while piece.has_remaining() {
+        let end = if large.is_some() { frames.end() } else { b"" };
+        let mut written = (&mut piece).chain(large.unwrap_or_default()).chain(end);
+        while written.has_remaining() {
             // A client that reads a little now and then goes on.
-            match timeout(stall, io.write_buf(&mut piece)).await {
+            match timeout(stall, io.write_buf(&mut written)).await {
                 Ok(Ok(1..)) => {}
                 _ => return Err(None),
             }
@@ -232,11 +246,13 @@ enum Into<'t> {
 /// A subscription of a stream, until dropped.
 struct Joined<'s> {
     shared: &'s Shared,
+    session: &'s Session,
     outbox: &'s Arc<Outbox>,
 }
 
 impl Drop for Joined<'_> {
     fn drop(&mut self) {
+        self.session.count_events(0, self.outbox.take_uncounted());
         self.shared.hub.leave_all(self.outbox);
     }
 }

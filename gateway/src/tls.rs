@@ -35,7 +35,11 @@ mod rustls {
                 .and_then(Iterator::collect)
                 .map_err(|error| failed(certificate, &error))?;
             let private = PrivateKeyDer::from_pem_file(key).map_err(|error| failed(key, &error))?;
-            let mut config = ServerConfig::builder()
+            // By name: a program with several providers has no default.
+            let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+            let mut config = ServerConfig::builder_with_provider(provider)
+                .with_safe_default_protocol_versions()
+                .map_err(|error| failed(certificate, &error))?
                 .with_no_client_auth()
                 .with_single_cert(chain, private)
                 .map_err(|error| failed(certificate, &error))?;

@@ -2,7 +2,7 @@
 
 use axum::{
     body::Body,
-    http::{HeaderMap, HeaderValue, Response, StatusCode, header, request::Parts},
+    http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, request::Parts},
 };
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
@@ -34,6 +34,9 @@ pub(crate) struct Handshake {
 impl Handshake {
     /// Looks for it in a request; the error says what is missing.
     pub(crate) fn of(request: &mut Parts) -> Result<Self, &'static str> {
+        if request.method != Method::GET {
+            return Err("the method is not `GET`");
+        }
         let headers = &request.headers;
         if !has(headers, header::CONNECTION, "upgrade") || !has(headers, header::UPGRADE, "websocket") {
             return Err("`Connection: upgrade` and `Upgrade: websocket` are missing");

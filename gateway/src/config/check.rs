@@ -15,6 +15,7 @@ use super::{
     ADDRESSES_MAX, BUFFER, CONNECTIONS, GatewayConfig, HOSTS_MAX, Listen, ORIGINS_MAX, PING_INTERVAL,
     alias::name_fault, host, section::GatewayLocations,
 };
+use crate::hub;
 
 /// Faulty values of a gateway that is made in Rust.
 pub(super) fn values(config: &GatewayConfig) -> Vec<ConfigError> {
@@ -146,13 +147,17 @@ pub(super) fn doubles_in(config: &GatewayConfig, at: &GatewayLocations, errors: 
     }
 }
 
-/// Origins of peers that do not exist.
+/// Origins of peers that do not exist, and a peer with the gateway's own name.
 pub(super) fn peers(
     config: &GatewayConfig,
     whole: &Config,
     at: &GatewayLocations,
     errors: &mut Vec<ConfigError>,
 ) {
+    if whole.peers.iter().any(|peer| peer.name.as_str() == hub::NAME) {
+        let message = format!("`{}` is the name of the gateway's own session: choose another", hub::NAME);
+        errors.push(ConfigError::new(format!("peer.\"{}\"", hub::NAME), message, None));
+    }
     let known: BTreeSet<&str> = whole.peers.iter().map(|peer| peer.name.as_str()).collect();
     for peer in config.origins.keys().filter(|peer| !known.contains(peer.as_str())) {
         // Comparing all pairs would take minutes in a hostile file, for messages that are never shown.

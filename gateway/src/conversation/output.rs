@@ -99,6 +99,7 @@ impl Output {
         context: &mut Context<'_>,
     ) -> Step {
         let had_room = self.has_room();
+        session.count_events(0, outbox.take_uncounted());
         let mut socket = Pin::new(socket);
         loop {
             if self.is_flushing {
@@ -128,7 +129,7 @@ impl Output {
                 }
                 self.is_flushing = true;
             }
-            session.count_events(events, outbox.take_uncounted());
+            session.count_events(events, 0);
             if !self.is_flushing {
                 break;
             }
@@ -174,12 +175,13 @@ impl Output {
 
     /// The next message, and whether it is an event.
     fn next(&mut self, outbox: &Outbox) -> Option<(Message, bool)> {
+        // Right after the notice of a loss before it.
+        if let Some(event) = self.event.take() {
+            return Some((Message::Text(event), true));
+        }
         if let Some(message) = self.waiting.pop_front() {
             self.bytes -= length(&message).min(self.bytes);
             return Some((message, false));
-        }
-        if let Some(event) = self.event.take() {
-            return Some((Message::Text(event), true));
         }
         let Next { pattern, lost, body } = outbox.next()?;
         let Body::Text(text) = body else { return None };

@@ -66,19 +66,32 @@ impl Frames {
 
     /// Adds a frame; false if it cannot be one: a line has no newline.
     pub(super) fn write(self, output: &mut BytesMut, payload: &[u8]) -> bool {
-        match self {
-            Self::Lines if payload.contains(&b'\n') => return false,
-            Self::Lines => {
-                output.put_slice(payload);
-                output.put_u8(b'\n');
-            }
-            Self::Length => {
-                let Ok(length) = u32::try_from(payload.len()) else { return false };
+        let can_be = self.open(output, payload);
+        if can_be {
+            output.put_slice(payload);
+            output.put_slice(self.end());
+        }
+        can_be
+    }
+
+    /// Adds what comes before a payload; false if it cannot be a frame.
+    pub(super) fn open(self, output: &mut BytesMut, payload: &[u8]) -> bool {
+        match (self, u32::try_from(payload.len())) {
+            (Self::Lines, _) => !payload.contains(&b'\n'),
+            (Self::Length, Err(_)) => false,
+            (Self::Length, Ok(length)) => {
                 output.put_u32_le(length);
-                output.put_slice(payload);
+                true
             }
         }
-        true
+    }
+
+    /// What comes after a payload.
+    pub(super) fn end(self) -> &'static [u8] {
+        match self {
+            Self::Lines => b"\n",
+            Self::Length => b"",
+        }
     }
 }
 

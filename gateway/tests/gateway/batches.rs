@@ -41,7 +41,7 @@ async fn send(app: &mut App, entries: &[Value]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_is_answered_once_all_of_it_is_done() {
-    let stage = Stage::new("", FILE).await;
+    let stage = Stage::new("", &FILE.replace("in-flight = 4", "in-flight = 8")).await;
     let mut app = stage.app("app:polite").await;
     send(&mut app, &[call(1, "echo"), notification("echo"), within(call(2, "never"), 50), call(3, "refuse")])
         .await;

@@ -241,18 +241,19 @@ async fn a_call_that_is_cancelled_has_no_answer_and_leaves_its_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_calls_under_one_id_are_both_answered() {
+async fn a_second_call_under_an_id_that_is_under_way_is_refused_and_the_first_can_be_cancelled() {
     let stage = Stage::new("", FILE).await;
     let mut app = stage.app("app:polite").await;
-    let never = |timeout: u32| {
-        json!({ "jsonrpc": "2.0", "id": 1, "method": "echo@1/never", "weir": { "timeout-ms": timeout } })
-            .to_string()
+    let call = |operation: &str| {
+        json!({ "jsonrpc": "2.0", "id": 1, "method": format!("echo@1/{operation}") }).to_string()
     };
-    app.send(never(150)).await;
-    app.send(never(50)).await;
-    for _ in 0..2 {
-        assert_eq!(code(&app.answer(1).await), (-32001, "timeout"));
-    }
+    app.send(call("never")).await;
+    app.send(call("never")).await;
+    assert_eq!(code(&app.answer(1).await), (-32602, "invalid"));
+    app.send(json!({ "jsonrpc": "2.0", "method": "rpc.cancel", "params": { "id": 1 } }).to_string()).await;
+    becomes(|| stage.main.client().waiters() == 0, || "waiters".to_owned()).await;
+    app.send(call("empty")).await;
+    assert_eq!(app.answer(1).await, Ok(Value::Null));
     app.is_served().await;
 }
 

@@ -35,14 +35,11 @@ async fn of_those_without_a_proof_the_oldest_gives_way() {
     for number in 0..200 {
         let mut stream = stage.connect().await;
         let text = request("GET", RPC, &upgrade(), "");
-        // Nothing at all, half a head, and one that was refused and stays.
+        // Nothing at all, half a head, and a head without its end.
         match number % 3 {
             0 => {}
             1 => stream.write_all(&text.as_bytes()[..text.len() / 2]).await.unwrap(),
-            _ => {
-                stream.write_all(text.as_bytes()).await.unwrap();
-                assert_eq!(Response::read(&mut stream).await.unwrap().status, 401);
-            }
+            _ => stream.write_all(&text.as_bytes()[..text.len() - 2]).await.unwrap(),
         }
         crowd.push(stream);
     }
@@ -113,21 +110,17 @@ async fn a_megabyte_of_headers_is_refused_and_so_is_what_is_no_http() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_in_one_piece_are_answered_in_order_and_none_is_smuggled() {
+async fn of_requests_in_one_piece_the_first_is_carried_out_and_none_is_smuggled() {
     let stage = Stage::new("", FILE).await;
     let headers = [bearer("app:polite"), ("Content-Type", "application/json".to_owned())];
     let call = |id: u32| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"echo@1/sender"}}"#);
     let mut stream = stage.connect().await;
     let many: String = (0..50).map(|id| request("POST", RPC, &headers, &call(id))).collect();
-    stream
-        .write_all((many + &request("GET", "/", &[("Connection", "close".to_owned())], "")).as_bytes())
-        .await
-        .unwrap();
-    let mut all = String::new();
-    soon(stream.read_to_string(&mut all)).await.unwrap();
-    let ids: Vec<&str> = all.split("\"id\":").skip(1).map(|rest| rest.split('}').next().unwrap()).collect();
-    assert_eq!(ids, (0..50).map(|id| id.to_string()).collect::<Vec<_>>());
-    assert!(all.contains("HTTP/1.1 404"));
+    stream.write_all(many.as_bytes()).await.unwrap();
+    let mut all = Vec::new();
+    let _reset = soon(stream.read_to_end(&mut all)).await;
+    let all = String::from_utf8(all).unwrap();
+    assert_eq!((all.matches("HTTP/1.1 200").count(), all.matches("\"id\":0").count()), (1, 1), "{all}");
     // Two lengths of one body: never two requests.
     let both = format!(
         "POST {RPC} HTTP/1.1\r\nHost: localhost\r\n{}: {}\r\nContent-Type: application/json\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n",
@@ -138,7 +131,7 @@ async fn requests_in_one_piece_are_answered_in_order_and_none_is_smuggled() {
     stream.shutdown().await.unwrap();
     let mut all = String::new();
     soon(stream.read_to_string(&mut all)).await.unwrap();
-    assert!(!all.contains("HTTP/1.1 101"), "{all}");
+    assert!(all.matches("HTTP/1.1").count() == 1 && !all.contains("HTTP/1.1 101"), "{all}");
     stage.sessions_become(0).await;
     stage.works().await;
 }

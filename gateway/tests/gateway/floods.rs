@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::{
     app::App,
-    support::{PATIENCE, Stage, becomes},
+    support::{PATIENCE, Stage, becomes, token_of},
 };
 
 const FILE: &str = "
@@ -189,4 +189,36 @@ async fn what_an_app_began_ends_with_it() {
     drop(app);
     becomes(|| stage.main.client().waiters() == 0, || format!("{}", stage.main.client().waiters())).await;
     stage.sessions_become(0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_messages_that_are_nonsense_hold_up_nobody() {
+    let stage = Stage::new("", FILE).await;
+    let mut polite = stage.app("app:polite").await;
+    let nonsense = Message::text(format!("[{}", "[0],".repeat(45_000)));
+    let mut apps = Vec::new();
+    for _ in 0..8 {
+        apps.push(stage.app("app:slow").await);
+    }
+    let floods = async {
+        futures_util::future::join_all(apps.iter_mut().map(|app| flood(app, nonsense.clone()))).await;
+    };
+    beside(&mut polite, floods).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subscriber_of_a_stream_that_sends_without_end_holds_up_nobody() {
+    let stage = Stage::new("", FILE).await;
+    let mut polite = stage.app("app:polite").await;
+    let line = format!("app:polite {} subscribe news.a lines", token_of("app:polite"));
+    let (mut floods, bytes) = (stage.stream(&line).await, vec![b'x'; 64 << 10]);
+    let flood = async {
+        loop {
+            floods.send(&bytes).await;
+        }
+    };
+    beside(&mut polite, flood).await;
+    assert_eq!(stage.main.client().publish("news.a", "1").await.unwrap().delivered, 1);
+    assert_eq!(floods.line().await.as_deref(), Some("ok"));
+    assert_eq!(floods.line().await.as_deref(), Some("1"));
 }

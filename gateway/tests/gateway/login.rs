@@ -1,5 +1,7 @@
 //! Proofs of a name, and what a page may.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 use tokio::net::TcpStream;
 
@@ -282,6 +284,45 @@ async fn a_firebolt_app_gets_its_subprotocol_and_others_none() {
         assert_eq!(answer.status, 101);
         assert_eq!(answer.head.contains("sec-websocket-protocol: jsonrpc"), selected, "{answer:?}");
         assert!(!answer.head.contains("sec-websocket-extensions"), "{answer:?}");
+    }
+    stage.sessions_become(0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_that_nobody_uses_ends_after_thirty_seconds_and_its_session_with_it() {
+    let stage = Stage::new(GATEWAY, FILE).await;
+    let (ticket, made) = (stage.ticket("app:polite", PAGE).await, Instant::now());
+    assert_eq!(stage.sessions(), 1);
+    tokio::time::sleep(Duration::from_secs(29)).await;
+    let later = stage.ticket("app:polite", PAGE).await;
+    becomes(|| stage.sessions() == 1, || "sessions".to_owned()).await;
+    assert!(made.elapsed() >= Duration::from_secs(30));
+    let open = async |ticket: &str| {
+        let origin = [("Origin", PAGE.to_owned())];
+        App::open_at(stage.connect().await, &format!("{RPC}?ticket={ticket}"), &origin).await
+    };
+    assert_eq!(open(&ticket).await.err(), Some(401));
+    open(&later).await.unwrap().is_served().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_user_of_a_unix_socket_is_not_lent_to_pages_nor_to_wrong_proofs() {
+    let gateway = format!("{GATEWAY}'app:user' = ['{PAGE}']\n");
+    let stage = Stage::new(&gateway, &own_uid(FILE)).await;
+    for headers in [
+        with(&[("Origin", PAGE.to_owned())]),
+        with(&[("Authorization", "Bearer wrong".to_owned())]),
+        with(&[("Authorization", "Basic eDp5".to_owned())]),
+    ] {
+        let answer = stage.http("GET", "/v1/peers/app:user/rpc", &headers, "").await;
+        assert_eq!(answer.refusal(), (401, "denied".to_owned()));
+    }
+    // A page of another origin uses up the ticket that it has.
+    let ticket = stage.ticket("app:polite", PAGE).await;
+    for (origin, status) in [("http://evil.example", 403), (PAGE, 401)] {
+        let headers = with(&[("Origin", origin.to_owned())]);
+        let answer = stage.http("GET", &format!("{RPC}?ticket={ticket}"), &headers, "").await;
+        assert_eq!(answer.status, status);
     }
     stage.sessions_become(0).await;
 }

@@ -166,3 +166,24 @@ async fn an_event_over_the_apps_size_is_lost_and_counted() {
     assert_eq!(late.next().await["params"]["lost"], 1);
     assert_eq!(late.next().await["params"]["payload"], 3);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_app_knows_what_the_gateway_itself_could_not_keep() {
+    let stage = Stage::new("", FILE).await;
+    let mut apps = Vec::new();
+    for _ in 0..3 {
+        let mut app = stage.app("app:polite").await;
+        app.call("events.subscribe", json!({ "pattern": "news.>" })).await.unwrap();
+        apps.push(app);
+    }
+    // With nobody slow but the gateway: as fast as Main can.
+    let payload = bytes::Bytes::from(json!(["x".repeat(30_000)]).to_string());
+    for _ in 0..EVENTS {
+        stage.main.client().publish("news.a", payload.clone()).await.unwrap();
+    }
+    stage.main.client().publish("news.last", "1").await.unwrap();
+    for app in &mut apps {
+        let [(received, lost)] = read(app, &["news.>"]).await[..] else { panic!() };
+        assert_eq!(received + lost, EVENTS);
+    }
+}

@@ -222,19 +222,21 @@ async fn a_client_that_goes_gives_up_its_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_connection_carries_one_request_after_another() {
+async fn a_connection_ends_with_its_answer() {
     let stage = Stage::new("", FILE).await;
-    let mut stream = stage.connect().await;
-    for _ in 0..3 {
-        stream
-            .write_all(request("POST", RPC, &headers(), &call("echo@1/echo", json!([1]))).as_bytes())
-            .await
-            .unwrap();
-        assert_eq!(Response::read(&mut stream).await.unwrap().json()["result"], json!([1]));
-        // Its proof is asked for each time.
-        let none = [("Content-Type", "application/json".to_owned())];
-        stream.write_all(request("POST", RPC, &none, "{}").as_bytes()).await.unwrap();
-        assert_eq!(Response::read(&mut stream).await.unwrap().status, 401);
+    let none = [("Content-Type", "application/json".to_owned())];
+    let call = call("echo@1/echo", json!([1]));
+    for (text, status) in [
+        (request("POST", RPC, &headers(), &call), 200),
+        (request("POST", RPC, &none, &call), 401),
+        (request("GET", "/", &[], ""), 404),
+    ] {
+        let mut stream = stage.connect().await;
+        stream.write_all(text.as_bytes()).await.unwrap();
+        let answer = Response::read(&mut stream).await.unwrap();
+        assert_eq!(answer.status, status);
+        assert!(answer.head.contains("connection: close"), "{answer:?}");
+        assert!(Response::read(&mut stream).await.is_none());
     }
     stage.works().await;
 }

@@ -28,7 +28,7 @@ async fn put(app: &mut App, payload: Value) -> String {
 fn in_hand(stage: &Stage) -> (u64, u64) {
     let jobs =
         stage.main.control().queues().into_iter().find(|queue| queue.queue.as_str() == "jobs").unwrap();
-    (u64::try_from(jobs.waiting).unwrap(), u64::try_from(jobs.in_hand).unwrap())
+    (jobs.waiting, jobs.in_hand)
 }
 
 #[tokio::test(flavor = "multi_thread")]

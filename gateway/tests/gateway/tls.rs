@@ -58,12 +58,12 @@ async fn plain(port: u16) -> TcpStream {
     TcpStream::connect(("127.0.0.1", port)).await.unwrap()
 }
 
-async fn secure(port: u16) -> TlsStream<TcpStream> {
+async fn secure(port: u16) -> Box<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(data("cert.pem")).unwrap()).unwrap();
     let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     let name = ServerName::try_from("localhost").unwrap();
-    soon(TlsConnector::from(Arc::new(config)).connect(name, plain(port).await)).await.unwrap()
+    Box::new(soon(TlsConnector::from(Arc::new(config)).connect(name, plain(port).await)).await.unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 /// Connections without a proof.
 const MAX: usize = 64;
 
-/// All connections of one socket that have not proved a name: at most 64. The oldest makes room for the next.
+/// All connections of a socket or gateway that have not proved a name: at most 64. The oldest makes room for the next.
 #[derive(Debug, Default)]
 pub struct Strangers(Mutex<List>);
 

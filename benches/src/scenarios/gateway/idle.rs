@@ -53,11 +53,12 @@ fn wait(bench: &Bench, server: &Server, Counts { few, many }: Counts) -> Result<
     let (start, threads) = (Instant::now(), process.threads()?);
     wait_until(start + span);
     let span = Span::between(&threads, &process.threads()?, start.elapsed());
-    let each = (process.memory()?.private() - before) / f64::from(many - few);
+    // In a short run, the server may still give back memory of its start.
+    let more = (process.memory()?.private() - before).max(0.0);
     for websockets in [&mut first, &mut rest] {
         ensure!(websockets.ask("")? == "well", "a WebSocket has ended");
     }
-    Ok(Waited { each, span })
+    Ok(Waited { each: more / f64::from(many - few), span })
 }
 
 fn compared(weir: &[Waited], native: &[Waited], Counts { few, many }: Counts) -> Vec<Figure> {

@@ -150,8 +150,8 @@ impl Session {
         self.bus.may_subscribe(&self.live.peer, pattern)
     }
 
-    /// Counts events that its holder gave the program from a subscription shared with others, and such that were lost
-    /// on the way.
+    /// Counts events that its holder gave the program from a subscription shared with others, and events lost on the
+    /// way.
     pub fn count_events(&self, received: u64, lost: u32) {
         self.live.peer.stats().received.fetch_add(received, Ordering::Relaxed);
         if lost > 0 {
