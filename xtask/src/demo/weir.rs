@@ -17,18 +17,18 @@ const UP_WITHIN: Duration = Duration::from_secs(120);
 
 const DOWN_WITHIN: Duration = Duration::from_secs(30);
 
-/// Builds the command with all features, and returns its path.
+/// Builds the command as the tests of the workspace have it, so that nothing is built twice, and returns its path.
 pub(crate) fn build() -> Result<PathBuf> {
-    build_with(&[])
+    build_with(&["--workspace", "--bin", "weir"])
 }
 
 /// Builds the command with code for this processor only, which is much faster.
 pub(super) fn build_for_demo() -> Result<PathBuf> {
-    build_with(&["--no-default-features", "--features", "gateway"])
+    build_with(&["--package", "weir", "--no-default-features", "--features", "gateway"])
 }
 
-fn build_with(features: &[&str]) -> Result<PathBuf> {
-    run(cargo(["build", "--package", "weir"])?.args(features))?;
+fn build_with(selection: &[&str]) -> Result<PathBuf> {
+    run(cargo(["build"])?.args(selection))?;
     Ok(target_dir()?.join("debug/weir"))
 }
 
