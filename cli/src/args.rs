@@ -1,6 +1,8 @@
 //! What the command line accepts, and the help for it.
 
+mod author;
 mod components;
+mod contracts;
 mod hooks;
 mod main_choice;
 mod peers;
@@ -9,15 +11,18 @@ mod traffic;
 use std::{path::PathBuf, time::SystemTime};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
-use clap_complete::Shell;
+use clap_complete::{Shell, engine::ArgValueCompleter};
 
 pub(crate) use self::{
+    author::{BuildArgs, DevArgs, Kind, Language, NewArgs, TestArgs},
     components::{CompileArgs, InspectArgs, KeygenArgs, SymboliseArgs},
+    contracts::{CheckContractArgs, DescribeArgs, GenerateArgs},
     hooks::{HooksCommand, HooksRunArgs},
     main_choice::Target,
     peers::{EndArgs, PeersArgs, PeersCommand, TokenArgs},
     traffic::{PutArgs, QueuesArgs, QueuesCommand, RequeueArgs, ShowArgs, TopicsArgs},
 };
+use crate::complete;
 
 /// Run and control sandboxed WebAssembly extensions.
 #[derive(Debug, Parser)]
@@ -47,10 +52,25 @@ Exit codes:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Make the project of an extension, a hook, an app or a sidecar
+    New(NewArgs),
+    /// Build a project, and describe its contracts in its component
+    Build(BuildArgs),
+    /// Build and run a project again after each change
+    Dev(DevArgs),
+    /// Test a project in a Main of its own
+    Test(TestArgs),
     /// Run Main with the extensions of a configuration, until it is stopped
     Run(RunArgs),
     /// Check a configuration and the components that it names, without running them
     Check(CheckArgs),
+    /// Print a JSON Schema of the configuration, with which editors complete and check it
+    #[command(after_help = "\
+It has every key with its type, range and meaning. docs/editors.md says how editors use it.
+
+Examples:
+  weir schema > weir.schema.json")]
+    Schema,
     /// List the extensions: state, processor time, memory, waiting messages; and the peers
     Ps(PsArgs),
     /// Show the details of one extension and its last failures
@@ -72,6 +92,12 @@ Examples:
     Limits(LimitsArgs),
     /// Show the log lines of extensions
     Logs(LogsArgs),
+    /// Show the operations, topics and queues of contracts: of a component, or of what runs
+    Describe(DescribeArgs),
+    /// Write a typed client of contracts: Rust, TypeScript or Python
+    Generate(GenerateArgs),
+    /// Say whether the next version of a contract breaks its callers
+    CheckContract(CheckContractArgs),
     /// Call an operation of a contract and print the answer
     Call(CallArgs),
     /// Publish an event
@@ -134,9 +160,13 @@ Examples:
     Keygen(KeygenArgs),
     /// Print a script that completes `weir` in a shell
     #[command(after_help = "\
+The shell completes commands and files, and with a running Main its contracts, operations, arguments,
+extensions, queues and topics. A script fits the version of `weir` that printed it.
+
 Examples:
-  weir completions bash > /etc/bash_completion.d/weir
-  weir completions fish > ~/.config/fish/completions/weir.fish")]
+  weir completions fish > ~/.config/fish/completions/weir.fish
+  source <(weir completions bash)           in ~/.bashrc
+  source <(weir completions zsh)            in ~/.zshrc")]
     Completions {
         /// The shell
         shell: Shell,
@@ -161,6 +191,9 @@ pub(crate) struct RunArgs {
     /// Format of the log on stderr
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(crate) log_format: LogFormat,
+    /// End as by SIGTERM when the process that started this one ends
+    #[arg(long, hide = true)]
+    pub(crate) end_with_parent: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -233,6 +266,7 @@ pub(crate) enum PsSort {
 pub(crate) struct OrderArgs {
     /// The extensions
     #[arg(value_name = "ID", required_unless_present = "all")]
+    #[arg(add = ArgValueCompleter::new(complete::extension))]
     pub(crate) ids: Vec<String>,
     /// All configured extensions
     #[arg(long, conflicts_with = "ids")]
@@ -248,6 +282,7 @@ pub(crate) struct OrderArgs {
 pub(crate) struct IdArgs {
     /// The extension
     #[arg(value_name = "ID")]
+    #[arg(add = ArgValueCompleter::new(complete::extension))]
     pub(crate) id: String,
     /// Print JSON
     #[arg(long)]
@@ -271,6 +306,7 @@ Examples:
 pub(crate) struct ReloadArgs {
     /// Only this extension, with the configuration that Main has now
     #[arg(value_name = "ID")]
+    #[arg(add = ArgValueCompleter::new(complete::extension))]
     pub(crate) id: Option<String>,
     /// Print JSON
     #[arg(long)]
@@ -292,6 +328,7 @@ Examples:
 pub(crate) struct PlanArgs {
     /// Only this extension
     #[arg(value_name = "ID")]
+    #[arg(add = ArgValueCompleter::new(complete::extension))]
     pub(crate) id: Option<String>,
     /// Print JSON
     #[arg(long)]
@@ -314,6 +351,7 @@ Examples:
 pub(crate) struct LimitsArgs {
     /// Only this extension
     #[arg(value_name = "ID")]
+    #[arg(add = ArgValueCompleter::new(complete::extension))]
     pub(crate) id: Option<String>,
     /// Show the limits that this configuration sets; needs no Main
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -347,6 +385,7 @@ Examples:
 pub(crate) struct LogsArgs {
     /// Only the lines of this extension
     #[arg(value_name = "ID")]
+    #[arg(add = ArgValueCompleter::new(complete::extension))]
     pub(crate) id: Option<String>,
     /// Print new lines as they come, until Main ends
     #[arg(short, long)]
@@ -366,7 +405,8 @@ pub(crate) struct LogsArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-On a terminal, an answer in JSON is indented; otherwise its bytes are printed as they are.
+On a terminal, an answer in JSON is indented; otherwise its bytes are printed as they are. If the provider
+describes the contract, as `weir describe` shows, the arguments are checked before they are sent.
 
 Examples:
   weir call device.info@1 memory
@@ -376,21 +416,28 @@ Examples:
 pub(crate) struct CallArgs {
     /// The contract, as in `device.info@1`
     #[arg(value_name = "CONTRACT")]
+    #[arg(add = ArgValueCompleter::new(complete::contract))]
     pub(crate) contract: String,
     /// The operation, as in `memory`
     #[arg(value_name = "OPERATION")]
+    #[arg(add = ArgValueCompleter::new(complete::operation))]
     pub(crate) operation: String,
     /// The arguments: JSON, `-` for all of stdin, or `@file`; none by default
     #[arg(value_name = "JSON|-|@FILE", allow_hyphen_values = true)]
+    #[arg(add = ArgValueCompleter::new(complete::argument))]
     pub(crate) payload: Option<String>,
     /// Send the arguments as they are, JSON or not
     #[arg(long)]
     pub(crate) raw: bool,
+    /// Send the arguments also if they do not fit what the provider describes
+    #[arg(long)]
+    pub(crate) no_check: bool,
     /// Time limit for the answer, as in `2s`; by default, that of the configuration
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<humantime::Duration>,
     /// The provider to call: an extension, a peer, or `main`; by default, the contract's owner
     #[arg(long, value_name = "ID")]
+    #[arg(add = ArgValueCompleter::new(complete::extension))]
     pub(crate) provider: Option<String>,
     #[command(flatten)]
     pub(crate) target: Target,
@@ -405,12 +452,14 @@ Examples:
 pub(crate) struct PublishArgs {
     /// The topic, as in `settings.changed.volume`
     #[arg(value_name = "TOPIC")]
+    #[arg(add = ArgValueCompleter::new(complete::topic))]
     pub(crate) topic: String,
     /// The payload: text, `-` for all of stdin, or `@file`; empty by default
     #[arg(value_name = "PAYLOAD|-|@FILE", allow_hyphen_values = true)]
     pub(crate) payload: Option<String>,
     /// Only to this extension or peer
     #[arg(long, value_name = "ID")]
+    #[arg(add = ArgValueCompleter::new(complete::extension))]
     pub(crate) to: Option<String>,
     /// Print JSON
     #[arg(long)]
@@ -431,6 +480,7 @@ Examples:
 pub(crate) struct TailArgs {
     /// The pattern that topics must match
     #[arg(value_name = "PATTERN")]
+    #[arg(add = ArgValueCompleter::new(complete::topic_pattern))]
     pub(crate) pattern: String,
     /// Print JSON, one object a line
     #[arg(long)]

@@ -1,5 +1,7 @@
 //! `weir check`.
 
+mod contracts;
+
 use serde_json::json;
 use weir_host::{
     Config, ExtensionConfig,
@@ -23,8 +25,9 @@ pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<()> {
         Err(errors) if args.json => return report_errors(&errors),
         Err(errors) => return Err(errors.into()),
     };
-    let warnings = warnings(&config, check_mappings(&config));
+    let mut warnings = warnings(&config, check_mappings(&config));
     let components = Components::check(&config);
+    warnings.extend(contracts::warnings(&config));
     if args.json {
         report_components(&config, &components, &warnings)?;
     } else {

@@ -9,13 +9,15 @@ pub(crate) fn load(path: &Path) -> Result<Config, ConfigErrors> {
     loader().load(path)
 }
 
+/// Reads configurations with the tables of this program.
 #[cfg(feature = "gateway")]
-fn loader() -> Loader {
+pub(crate) fn loader() -> Loader {
     weir_host::loader().section::<weir_gateway::GatewayConfig>()
 }
 
+/// Reads configurations with the tables of this program.
 #[cfg(not(feature = "gateway"))]
-fn loader() -> Loader {
+pub(crate) fn loader() -> Loader {
     weir_host::loader().section::<without_gateway::NoGateway>()
 }
 

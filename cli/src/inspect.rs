@@ -1,5 +1,11 @@
 //! `weir inspect`.
 
+mod measured;
+mod sizes;
+
+use weir_host::openrpc::{Document, Role};
+
+use self::sizes::Sizes;
 use crate::{
     args::InspectArgs,
     output::{self, printable},
@@ -7,12 +13,21 @@ use crate::{
 
 pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<()> {
     let found = weir_host::component::inspect(&args.file)?;
-    let (notes, stanza) = (found.notes(), found.stanza());
+    let (notes, mut stanza) = (found.notes(), found.stanza());
+    if let Some(file) = &args.measured {
+        let stem = args.file.file_stem().unwrap_or_default().to_string_lossy();
+        let id = found.manifest.as_ref().map_or(&*stem, |manifest| manifest.id.as_str());
+        stanza.push_str(&measured::limits(file, id)?);
+    }
+    let sizes = args.sizes.then(|| sizes::of(&args.file)).transpose()?;
     if args.json {
         let mut json = serde_json::to_value(&found)?;
         if let Some(json) = json.as_object_mut() {
             json.insert("notes".to_owned(), notes.into());
             json.insert("stanza".to_owned(), stanza.into());
+            if let Some(sizes) = sizes {
+                json.insert("sizes".to_owned(), serde_json::to_value(sizes)?);
+            }
         }
         return output::json(&json);
     }
@@ -28,8 +43,29 @@ pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<()> {
             fact(if index == 0 { what } else { "" }, name);
         }
     }
+    for (what, role) in [("serves", Role::Provider), ("calls", Role::Caller)] {
+        let contracts = found.contracts.iter().filter(|document| document.role == role);
+        for (index, document) in contracts.enumerate() {
+            fact(if index == 0 { what } else { "" }, &in_short(document));
+        }
+    }
     for note in notes {
         fact("note", &note);
     }
+    for (index, line) in sizes.iter().flat_map(Sizes::lines).enumerate() {
+        fact(if index == 0 { "sizes" } else { "" }, &line);
+    }
     output::write(format!("{text}\n{stanza}").as_bytes())
+}
+
+/// A described contract with its parts by name: `settings@1: get, set; topics settings.changed.>`.
+fn in_short(document: &Document) -> String {
+    let parts = [
+        ("", document.methods.iter().map(|method| &*method.name).collect::<Vec<_>>()),
+        ("topics ", document.topics.iter().map(|topic| &*topic.pattern).collect()),
+        ("queues ", document.queues.iter().map(|queue| &*queue.name).collect()),
+    ];
+    let parts = parts.into_iter().filter(|(_, names)| !names.is_empty());
+    let parts: Vec<String> = parts.map(|(what, names)| format!("{what}{}", names.join(", "))).collect();
+    format!("{}: {}", document.contract, parts.join("; "))
 }

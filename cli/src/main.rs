@@ -1,15 +1,22 @@
 //! `weir`: runs extensions, and talks to the Main that runs them.
 //!
-//! One module per command. Commands for a running Main use only its control socket. `run`, `check`, `hooks`,
-//! `inspect`, `compile`, `symbolise`, `keygen`, `peers token` and `limits --file` use the library itself.
+//! One module per command. Commands for a running Main use only its control socket. `run`, `check`, `schema`, `hooks`,
+//! `inspect`, `describe FILE`, `check-contract`, `compile`, `symbolise`, `keygen`, `peers token` and `limits --file` use the
+//! library itself.
 
 mod args;
+mod author;
 mod check;
+mod check_contract;
 mod client;
 mod compile;
+mod complete;
 mod configuration;
+mod contracts;
 mod control;
+mod describe;
 mod exit;
+mod generate;
 mod hooks;
 mod inspect;
 mod limits;
@@ -24,13 +31,14 @@ mod peers;
 mod plan;
 mod progress;
 mod run;
+mod schema;
 mod symbolise;
 mod tables;
 mod traffic;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 
 use crate::args::{Args, Command, HooksCommand};
 
@@ -38,6 +46,7 @@ fn main() -> ExitCode {
     if compile::is_helper() {
         return weir_host::component::compile_helper();
     }
+    complete::answer();
     let code = match Args::parse().into_command().and_then(dispatch) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => exit::report(&error),
@@ -48,13 +57,21 @@ fn main() -> ExitCode {
 
 fn dispatch(command: Command) -> anyhow::Result<()> {
     match command {
+        Command::New(args) => author::new(&args),
+        Command::Build(args) => client::block_on(author::build(args)),
+        Command::Dev(args) => client::block_on(author::dev(args)),
+        Command::Test(args) => client::block_on(author::test(args)),
         Command::Run(args) => run::run(&args),
         Command::Check(args) => check::check(&args),
+        Command::Schema => schema::schema(),
         Command::Ps(args) => client::block_on(control::ps(args)),
         Command::Status(args) => client::block_on(control::status(args)),
         Command::History(args) => client::block_on(control::history(args)),
         Command::Limits(args) => client::block_on(limits::limits(args)),
         Command::Logs(args) => client::block_on(logs::logs(args)),
+        Command::Describe(args) => client::block_on(describe::describe(args)),
+        Command::Generate(args) => client::block_on(generate::generate(args)),
+        Command::CheckContract(args) => check_contract::check_contract(&args),
         Command::Call(args) => client::block_on(messages::call(args)),
         Command::Publish(args) => client::block_on(messages::publish(args)),
         Command::Tail(args) => client::block_on(messages::tail(args)),
@@ -72,10 +89,6 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Compile(args) => compile::compile(&args),
         Command::Symbolise(args) => symbolise::symbolise(&args),
         Command::Keygen(args) => compile::keygen(&args),
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Args::command(), "weir", &mut script);
-            output::write(&script)
-        }
+        Command::Completions { shell } => output::write(&complete::script(shell)?),
     }
 }

@@ -1,5 +1,7 @@
 //! `weir call`, `publish` and `tail`.
 
+mod arguments;
+
 use hyper::Method;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -28,6 +30,9 @@ pub(crate) async fn call(args: CallArgs) -> anyhow::Result<()> {
     let payload = payload(args.payload.as_deref())?;
     let mut client = Client::connect(&args.target).await?;
     let patience = args.timeout.map_or(Patience::WhileMainAnswers, |time| Patience::Asked(time.into()));
+    if !args.raw && !args.no_check {
+        arguments::check(&mut client, &args, &payload, patience).await?;
+    }
     let answer = client.ask(Method::POST, &route, payload, patience).await?;
     if !output::is_terminal() {
         return output::write(&answer);

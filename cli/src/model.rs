@@ -28,6 +28,8 @@ pub(crate) struct Extension {
     pub(crate) sent: u64,
     pub(crate) shed: u64,
     pub(crate) late: u64,
+    /// None: its requests are not checked.
+    pub(crate) refused: Option<u64>,
     pub(crate) class: String,
     pub(crate) hash: Option<String>,
     #[serde(default)]

@@ -80,7 +80,8 @@ fn token(TokenArgs { name, config, json }: &TokenArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn generate() -> anyhow::Result<String> {
+/// A token that nobody has yet.
+pub(crate) fn generate() -> anyhow::Result<String> {
     let mut bytes = [0_u8; RANDOM_BYTES];
     let given = getrandom(&mut bytes, GetRandomFlags::empty()).context("the system gives no random bytes")?;
     anyhow::ensure!(given == bytes.len(), "the system gives too few random bytes");

@@ -14,7 +14,9 @@ use std::{
 };
 
 use anyhow::Context;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{
+    Resource, Rlimit, Signal as ProcessSignal, getrlimit, set_parent_process_death_signal, setrlimit,
+};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use weir_control::ControlSocket;
 use weir_host::{
@@ -35,6 +37,9 @@ const LARGE_BLOCK: libc::c_int = 1024 * 1024;
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
     logging::init(args.log_format)?;
+    if args.end_with_parent {
+        set_parent_process_death_signal(Some(ProcessSignal::TERM)).context("cannot end with the parent")?;
+    }
     let manager = ServiceManager::from_environment();
     let config = configuration::load(&args.file)?;
     for warning in config.warnings() {

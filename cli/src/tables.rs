@@ -130,8 +130,12 @@ pub(crate) fn status(extension: &Extension, compared: Option<&str>) -> String {
         ("restarts", restarts(extension)),
         ("config", compared.unwrap_or(NOTHING).to_owned()),
     ];
-    let mut text: String =
-        facts.iter().map(|(name, value)| format!("{name:<10}{}\n", printable(value))).collect();
+    let refused = extension.refused.map(|refused| ("refused", refused.to_string()));
+    let mut text: String = facts
+        .iter()
+        .chain(&refused)
+        .map(|(name, value)| format!("{name:<10}{}\n", printable(value)))
+        .collect();
     text.extend(extension.failures.iter().map(failure));
     text
 }
@@ -215,7 +219,7 @@ fn state(state: &str) -> Cell {
     }
 }
 
-fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     ByteSize::b(bytes).display().iec().to_string()
 }
 

@@ -3,8 +3,11 @@
 #[cfg(test)]
 mod command_line {
     mod artifacts;
+    mod author;
     mod bodies;
     mod compiling;
+    mod contracts;
+    mod described;
     mod files;
     mod history;
     mod hooks;

@@ -1,5 +1,7 @@
 //! What each JSON-RPC method does, on any transport.
 
+mod discover;
+
 use std::{collections::HashMap, fmt, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -327,35 +329,6 @@ impl Methods {
         self.events()?;
         self.session.serve(&contract, &operations)?;
         Ok(Reply::value(&()))
-    }
-
-    fn discover(&self) -> Reply {
-        let callable = self.session.callable();
-        let is_callable = |method: &str| {
-            let is = |(contract, operation): &(_, _)| format!("{contract}/{operation}") == method;
-            callable.iter().any(is)
-        };
-        let aliases = self.shared.config.aliases.iter().filter(|(_, target)| match target {
-            Alias::Call { contract, operation } => is_callable(&format!("{contract}/{operation}")),
-            Alias::Topic(topic) => self.session.may_subscribe(topic.as_str()).is_ok(),
-        });
-        let names = rpc::BUILT_IN.iter().map(ToString::to_string);
-        let names = names.chain(aliases.map(|(name, _)| name.clone()));
-        let names =
-            names.chain(callable.iter().map(|(contract, operation)| format!("{contract}/{operation}")));
-        let method = |name: String| {
-            json!({
-                "name": name,
-                "paramStructure": "by-name",
-                "params": [],
-                "result": { "name": "result", "schema": {} },
-            })
-        };
-        Reply::value(&json!({
-            "openrpc": "1.3.2",
-            "info": { "title": "Weir", "version": env!("CARGO_PKG_VERSION") },
-            "methods": names.map(method).collect::<Vec<_>>(),
-        }))
     }
 
     /// The queue with this name, looked up once. What the app may do with it is asked each time.

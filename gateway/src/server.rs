@@ -20,6 +20,7 @@ use tokio::{
 };
 use weir_connection::Place;
 use weir_host::{
+    Control,
     attached::{Attached, Closed},
     peers::Peers,
 };
@@ -105,10 +106,10 @@ impl Gateway {
     /// Serves apps on a thread of its own until Main has stopped everything else. For
     /// [`Builder::attach`](weir_host::Builder::attach).
     pub async fn serve(self, attached: Attached) {
-        let Attached { peers, closed, .. } = attached;
+        let Attached { peers, control, closed, .. } = attached;
         let (ended, end) = oneshot::channel();
         let serve = move || {
-            if let Err(error) = self.run(&peers, closed) {
+            if let Err(error) = self.run(&peers, control, closed) {
                 tracing::error!("the gateway cannot serve: {error}");
             }
             // Fails only if Main waits no longer.
@@ -121,16 +122,16 @@ impl Gateway {
         }
     }
 
-    fn run(self, peers: &Peers, closed: Closed) -> io::Result<()> {
+    fn run(self, peers: &Peers, control: Control, closed: Closed) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-        runtime.block_on(self.accept(peers, closed))
+        runtime.block_on(self.accept(peers, control, closed))
     }
 
-    async fn accept(self, peers: &Peers, mut closed: Closed) -> io::Result<()> {
+    async fn accept(self, peers: &Peers, control: Control, mut closed: Closed) -> io::Result<()> {
         let Self { config, tls, http, streams } = self;
         let hub = Hub::new(peers).map_err(io::Error::other)?;
         let places = usize::try_from(config.connections).unwrap_or(usize::MAX);
-        let shared = Shared::new(config, peers.clone(), hub);
+        let shared = Shared::new(config, peers.clone(), control, hub);
         let (alive, mut none_alive) = mpsc::channel(1);
         let door = Door {
             router: http::router(shared.clone()),

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use weir_connection::Strangers;
-use weir_host::peers::{Peers, Session};
+use weir_host::{
+    Control,
+    peers::{Peers, Session},
+};
 
 use crate::{GatewayConfig, hub::Hub, outbox::Outbox, post::Rates, tickets::Tickets};
 
@@ -12,6 +15,7 @@ use crate::{GatewayConfig, hub::Hub, outbox::Outbox, post::Rates, tickets::Ticke
 pub(crate) struct Shared {
     pub(crate) config: GatewayConfig,
     pub(crate) peers: Peers,
+    pub(crate) control: Control,
     pub(crate) hub: Arc<Hub>,
     pub(crate) tickets: Tickets,
     pub(crate) rates: Rates,
@@ -21,9 +25,10 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(config: GatewayConfig, peers: Peers, hub: Arc<Hub>) -> Arc<Self> {
+    pub(crate) fn new(config: GatewayConfig, peers: Peers, control: Control, hub: Arc<Hub>) -> Arc<Self> {
         let (tickets, rates, strangers) = (Tickets::default(), Rates::default(), Arc::default());
-        Arc::new(Self { config, peers, hub, tickets, rates, strangers, pings: watch::Sender::new(()) })
+        let pings = watch::Sender::new(());
+        Arc::new(Self { config, peers, control, hub, tickets, rates, strangers, pings })
     }
 
     /// The place for events of a connection.

@@ -12,6 +12,7 @@
 #[rustfmt::skip]
 mod bindings;
 mod context;
+mod contract;
 mod error;
 mod event;
 mod extension;
@@ -43,7 +44,34 @@ pub use wstd;
 
 /// The codec of arguments and results, between values and payload bytes.
 pub use weir_names::codec;
-pub use weir_names::{Contract, Error, HandlerError, Operation, codec::Empty};
+/// What JSON a type is. The derive reads the attributes of serde that change it, and refuses those that it
+/// cannot describe.
+///
+/// The attribute `#[shape(as = "Type")]` describes a field, or the whole type, as another type:
+///
+/// ```
+/// use std::time::Duration;
+///
+/// /// A timer.
+/// #[derive(weir_sdk::Shape)]
+/// struct Timer {
+///     /// Milliseconds.
+///     #[serde(with = "milliseconds")]
+///     #[shape(as = "u64")]
+///     after: Duration,
+/// }
+/// ```
+///
+/// ```compile_fail
+/// #[derive(weir_sdk::Shape)]
+/// struct Timer {
+///     #[serde(flatten)]
+///     more: std::collections::BTreeMap<String, u64>,
+/// }
+/// ```
+pub use weir_names::shape::Shape;
+pub use weir_names::{Contract, Description, Error, HandlerError, Operation, codec::Empty, shape};
+pub use weir_sdk_derive::Shape;
 
 pub use self::{
     context::{CallOptions, Context},
@@ -55,3 +83,11 @@ pub use self::{
     task::Task,
     topic::{AsTopic, Topic},
 };
+
+/// For the macros of this crate.
+#[doc(hidden)]
+pub mod __private {
+    pub use weir_names::{Item, Payload};
+
+    pub use crate::manifest::undescribed;
+}

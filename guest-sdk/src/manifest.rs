@@ -1,7 +1,8 @@
 //! What an extension is and needs, stated once.
 //!
 //! It travels inside the finished component as JSON, in the custom section `weir:manifest`. `weir inspect`
-//! prints it. It grants nothing: the operator's file decides.
+//! prints it. It grants nothing: the operator's file decides. The descriptions of its contracts travel beside it,
+//! in the section `weir:contracts`.
 
 mod section;
 
@@ -106,10 +107,38 @@ impl Manifest {
         }
         self
     }
+
+    /// The manifest in a component: the descriptions are in its section, not in memory. A test outside a component
+    /// keeps them, to compare them with the handlers.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn at_run_time(
+        self,
+        fulfills: &'static [Contract],
+        requires: &'static [Contract],
+        wants: &'static [Contract],
+    ) -> Self {
+        if cfg!(target_family = "wasm") { Self { fulfills, requires, wants, ..self } } else { self }
+    }
+}
+
+/// The contracts without their descriptions.
+#[doc(hidden)]
+#[must_use]
+pub const fn undescribed<const LENGTH: usize>(contracts: &[Contract]) -> [Contract; LENGTH] {
+    let mut undescribed = [Contract::new("none@0"); LENGTH];
+    let mut places: &mut [Contract] = &mut undescribed;
+    let mut rest = contracts;
+    while let ([place, places_tail @ ..], [contract, tail @ ..]) = (places, rest) {
+        *place = contract.undescribed();
+        (places, rest) = (places_tail, tail);
+    }
+    undescribed
 }
 
 /// States what an extension is and needs: defines the constant `MANIFEST`, and puts it into the finished
-/// component.
+/// component. With it go the descriptions of its contracts, for those that [`contract!`](crate::contract!)
+/// declares.
 ///
 /// Takes the fields of [`Manifest`]. Fields left out are empty; `id` and `version` are those of the package.
 /// Use it once in a program.
@@ -141,18 +170,35 @@ impl Manifest {
 macro_rules! manifest {
     ($($field:ident: $value:expr),* $(,)?) => {
         /// What this extension is and needs.
-        const MANIFEST: $crate::Manifest = $crate::Manifest {
-            $($field: $value,)*
-            ..$crate::Manifest::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
-        }
-        .checked();
+        const MANIFEST: $crate::Manifest = {
+            const __DESCRIBED: $crate::Manifest = $crate::Manifest {
+                $($field: $value,)*
+                ..$crate::Manifest::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
+            }
+            .checked();
 
-        #[cfg(target_family = "wasm")]
-        const _: () = {
-            #[expect(unsafe_code, reason = "places a constant in a custom section; no code")]
-            #[unsafe(link_section = "weir:manifest")]
-            #[used]
-            static SECTION: [u8; MANIFEST.section_length()] = MANIFEST.section();
+            // A block of its own: these names must not hide those in the values above.
+            {
+                #[cfg(target_family = "wasm")]
+                const _: () = {
+                    #[expect(unsafe_code, reason = "places a constant in a custom section; no code")]
+                    #[unsafe(link_section = "weir:manifest")]
+                    static SECTION: [u8; __DESCRIBED.section_length()] = __DESCRIBED.section();
+
+                    #[expect(unsafe_code, reason = "places a constant in a custom section; no code")]
+                    #[allow(long_running_const_eval, reason = "large contracts are written in a second")]
+                    #[unsafe(link_section = "weir:contracts")]
+                    static DESCRIPTIONS: [u8; __DESCRIBED.descriptions_length()] = __DESCRIBED.descriptions();
+                };
+
+                const FULFILLS: [$crate::Contract; __DESCRIBED.fulfills.len()] =
+                    $crate::__private::undescribed(__DESCRIBED.fulfills);
+                const REQUIRES: [$crate::Contract; __DESCRIBED.requires.len()] =
+                    $crate::__private::undescribed(__DESCRIBED.requires);
+                const WANTS: [$crate::Contract; __DESCRIBED.wants.len()] =
+                    $crate::__private::undescribed(__DESCRIBED.wants);
+                __DESCRIBED.at_run_time(&FULFILLS, &REQUIRES, &WANTS)
+            }
         };
     };
 }

@@ -3,6 +3,8 @@
 
 use std::{fmt, rc::Rc};
 
+#[cfg(not(target_family = "wasm"))]
+use crate::Description;
 use crate::{
     Context, Contract, Error, Manifest,
     context::Origin,
@@ -87,6 +89,8 @@ impl Program {
                 faults.push(format!("`fulfills` names `{contract}`, which has no handler"));
             }
         }
+        #[cfg(not(target_family = "wasm"))]
+        self.check_descriptions(&mut faults);
         self.check_subscriptions(&mut faults);
         self.check_jobs(&mut faults);
         if faults.is_empty() {
@@ -97,6 +101,24 @@ impl Program {
                 self.manifest.id,
                 faults.join("; ")
             ))
+        }
+    }
+
+    /// A component has no descriptions at run time: only tests compare them.
+    #[cfg(not(target_family = "wasm"))]
+    fn check_descriptions(&self, faults: &mut Vec<String>) {
+        for contract in self.manifest.fulfills {
+            let described = contract.description().into_iter().flat_map(Description::operations);
+            let served: Vec<_> = self
+                .operations
+                .iter()
+                .filter(|(served, ..)| served == contract)
+                .map(|(_, name, _)| *name)
+                .collect();
+            // One fault is enough for a contract without any handler.
+            for operation in described.filter(|operation| !served.is_empty() && !served.contains(operation)) {
+                faults.push(format!("`{contract}` describes `{operation}`, which has no handler"));
+            }
         }
     }
 

@@ -4,6 +4,7 @@ mod clock;
 mod harness;
 mod pending;
 mod run;
+pub mod running;
 
 pub use self::{
     clock::Clock,

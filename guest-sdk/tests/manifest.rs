@@ -47,6 +47,28 @@ fn a_contract_without_a_handler_is_refused() {
     drop(Harness::new(of(&[A, B], &[]).on(IN_A, request)));
 }
 
+mod described {
+    use weir_sdk::Empty;
+
+    weir_sdk::contract! {
+        pub(crate) const CONTRACT = "described@1";
+        pub(crate) const ONE: fn(Empty) -> Empty = "one";
+        pub(crate) const TWO: fn(Empty) -> Empty = "two";
+    }
+}
+
+#[test]
+fn handlers_of_all_described_operations_are_accepted() {
+    let extension = of(&[described::CONTRACT], &[]);
+    drop(Harness::new(extension.on(described::ONE, request).on(described::TWO, request)));
+}
+
+#[test]
+#[should_panic = "`test` does not fit its handlers: `described@1` describes `two`, which has no handler"]
+fn a_described_operation_without_a_handler_is_refused() {
+    drop(Harness::new(of(&[described::CONTRACT], &[]).on(described::ONE, request)));
+}
+
 #[test]
 #[should_panic = "`a@1` `in-a` has two handlers"]
 fn a_second_handler_of_an_operation_is_refused() {

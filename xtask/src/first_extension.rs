@@ -1,49 +1,169 @@
 //! Follows `docs/first-extension.md` as its reader does: outside the clone, with the published crates
-//! packaged, and with only the files that the page shows.
+//! packaged, and with only the commands that the page shows. Then makes and tests the other kinds of projects.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    env,
+    ffi::OsString,
+    fs,
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
-    demo::weir::{self, RunningWeir},
+    demo::weir,
     guests,
     run::{cargo, output, root, run, target_dir},
 };
 
-/// The SDK and its dependency of this repository, as published.
-const PUBLISHED: [&str; 2] = ["weir-names", "weir-sdk"];
+/// The crates of this repository that authors depend on, and what these need of it, as published.
+const PUBLISHED: [&str; 4] = ["weir-names", "weir-sdk-derive", "weir-sdk", "weir-peer"];
 
-/// Builds what the page shows, and calls it as the page says.
+/// For all commands of the page together, the build of the crates included.
+const PAGE_WITHIN: Duration = Duration::from_secs(300);
+
+/// From an edit to an answer of the new version.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+
+/// Files of the project that the page shows.
+const SHOWN: [&str; 2] = ["src/lib.rs", "src/main.rs"];
+
 pub(crate) fn check() -> Result<()> {
     guests::add_target()?;
-    let page = fs::read_to_string(root()?.join("docs/first-extension.md")).context("cannot read the page")?;
     let weir = weir::build()?;
-    let outside = tempfile::tempdir().context("cannot make a directory")?;
-    let patches = unpack_published(outside.path())?;
-
-    let project = outside.path().join("greeter");
-    fs::create_dir_all(project.join("src"))?;
-    for file in ["Cargo.toml", "src/main.rs", "weir.toml"] {
-        fs::write(project.join(file), shown(&page, file)?)?;
+    let author = Author::new(&weir)?;
+    let page = fs::read_to_string(root()?.join("docs/first-extension.md")).context("cannot read the page")?;
+    author.follow(&page)?;
+    for kind in ["hook", "sidecar", "app"] {
+        author.make_and_test(kind, &["--kind", kind], false)?;
     }
-    let build = shown(&page, "build")?;
-    let build: Vec<&str> = build.split_whitespace().skip(1).collect();
-    let cargo_outside = |arguments: &[&str]| {
-        let mut command = Command::new("cargo");
-        command.args(arguments).args(&patches).current_dir(&project);
-        run(command.env("CARGO_TARGET_DIR", project.join("target")))
-    };
-    cargo_outside(&build)?;
-    cargo_outside(&["test"])?;
+    author.make_and_test("in-python", &["--lang", "python", "--kind", "sidecar"], false)?;
+    if Command::new("npm").arg("--version").stdout(Stdio::null()).status().is_ok() {
+        // The client for pages is no crate, so it comes from the clone.
+        author.make_and_test("in-typescript", &["--lang", "typescript", "--kind", "app"], true)?;
+    } else {
+        eprintln!("skipped: a project in TypeScript, for want of `npm`");
+    }
+    Ok(())
+}
 
-    let mut main = RunningWeir::start(&weir, &project.join("weir.toml"))?;
-    let call = shown(&page, "call")?;
-    let words: Vec<&str> = call.split_whitespace().skip(1).map(|word| word.trim_matches('\'')).collect();
-    let answer = main.run(&words)?;
-    let expected = shown(&page, "answer")?;
-    ensure!(answer.trim() == expected.trim(), "answered `{answer}`, and the page says `{expected}`");
-    main.shut_down()
+/// A person with the `weir` command and a directory of their own.
+struct Author {
+    directory: tempfile::TempDir,
+    path: OsString,
+}
+
+impl Author {
+    fn new(weir: &Path) -> Result<Self> {
+        let directory = tempfile::tempdir().context("cannot make a directory")?;
+        unpack_published(directory.path())?;
+        let installed = weir.parent().map(Path::to_owned).into_iter();
+        let path = env::var_os("PATH").unwrap_or_default();
+        let path = env::join_paths(installed.chain(env::split_paths(&path)))?;
+        Ok(Self { directory, path })
+    }
+
+    fn follow(&self, page: &str) -> Result<()> {
+        let begun = Instant::now();
+        let project = self.directory.path().join("greeter");
+        self.shell(self.directory.path(), &shown(page, "new")?)?;
+        for file in SHOWN {
+            let made =
+                fs::read_to_string(project.join(file)).with_context(|| format!("no `{file}` was made"))?;
+            ensure!(made == shown(page, file)?, "the page shows another `{file}` than `weir new` makes");
+        }
+        let dev = Dev::start(self.command("timeout", &project), &shown(page, "dev")?)?;
+        self.until_answered(&dev, &project, page, "answer")?;
+        self.shell(&project, &shown(page, "edit")?)?;
+        self.until_answered(&dev, &project, page, "answer-after-edit")?;
+        dev.end()?;
+        for step in ["test", "check", "inspect"] {
+            self.shell(&project, &shown(page, step)?)?;
+        }
+        let took = begun.elapsed();
+        eprintln!("the page took {:.0} s", took.as_secs_f64());
+        ensure!(took < PAGE_WITHIN, "the page took {took:?}, over {PAGE_WITHIN:?}");
+        Ok(())
+    }
+
+    fn until_answered(&self, dev: &Dev, project: &Path, page: &str, name: &str) -> Result<()> {
+        let (call, expected) = (shown(page, "call")?, shown(page, name)?);
+        let begun = Instant::now();
+        loop {
+            let mut command = self.command("sh", project);
+            let answer = output(command.args(["-ec", &call]).env("WEIR_SOCKET", &dev.socket));
+            match answer {
+                Ok(answer) if answer.trim() == expected.trim() => return Ok(()),
+                answer if begun.elapsed() > ANSWER_WITHIN => {
+                    bail!("the page says `{expected}`, and the answer is {answer:?}")
+                }
+                _ => pause(),
+            }
+        }
+    }
+
+    fn make_and_test(&self, name: &str, options: &[&str], with_clone: bool) -> Result<()> {
+        let mut new = self.command("weir", self.directory.path());
+        new.args(["new", name]).args(options);
+        if with_clone {
+            new.env("WEIR_SDK", root()?);
+        }
+        run(&mut new)?;
+        run(self.command("weir", &self.directory.path().join(name)).arg("test"))
+    }
+
+    fn shell(&self, directory: &Path, commands: &str) -> Result<()> {
+        run(self.command("sh", directory).args(["-ec", commands]))
+    }
+
+    fn command(&self, program: &str, directory: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(directory).env("PATH", &self.path).env_remove("WEIR_SDK");
+        // One directory for all, so that nothing is built twice.
+        command.env("CARGO_TARGET_DIR", self.directory.path().join("target"));
+        command
+    }
+}
+
+/// A `weir dev` that runs.
+struct Dev {
+    child: Child,
+    socket: PathBuf,
+}
+
+impl Dev {
+    /// Starts it by `timeout`, and waits until its Main answers.
+    fn start(mut timeout: Command, dev: &str) -> Result<Self> {
+        timeout.arg(PAGE_WITHIN.as_secs().to_string()).args(dev.split_whitespace());
+        let child = timeout.stdout(Stdio::piped()).spawn().context("cannot run `timeout`")?;
+        let mut dev = Self { child, socket: PathBuf::new() };
+        let stdout = dev.child.stdout.take().context("`weir dev` has no stdout")?;
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        let socket = line.trim().strip_prefix("export WEIR_SOCKET=");
+        dev.socket = socket.with_context(|| format!("`weir dev` printed no socket: `{line}`"))?.into();
+        Ok(dev)
+    }
+
+    fn end(mut self) -> Result<()> {
+        run(Command::new("kill").arg("-INT").arg(self.child.id().to_string()))?;
+        let status = self.child.wait()?;
+        ensure!(status.success(), "`weir dev` ended with {status}");
+        ensure!(!self.socket.exists(), "`{}` is still there", self.socket.display());
+        Ok(())
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        // Fails if it has ended, which is the aim.
+        let _ended = run(Command::new("kill").arg(self.child.id().to_string()).stderr(Stdio::null()));
+        let _reaped = self.child.wait();
+    }
 }
 
 /// The fenced block after the line `<!-- NAME -->`.
@@ -58,18 +178,24 @@ fn shown(page: &str, name: &str) -> Result<String> {
     Ok(content.to_owned())
 }
 
-/// Packages the published crates and unpacks them, as a registry would. Returns the Cargo options that put
-/// them in place of the registry's.
-fn unpack_published(directory: &Path) -> Result<Vec<String>> {
+/// Packages the published crates and unpacks them, as a registry would. Cargo finds them in place of the
+/// registry's, in all projects below the directory.
+fn unpack_published(directory: &Path) -> Result<()> {
     let mut package = cargo(["package", "--no-verify", "--allow-dirty", "--quiet"])?;
     run(package.args(PUBLISHED.map(|name| format!("--package={name}"))))?;
     let packaged = target_dir()?.join("package");
-    let mut patches = Vec::new();
+    let mut patches = "[patch.crates-io]\n".to_owned();
     for name in PUBLISHED {
         let stem = format!("{name}-{}", env!("CARGO_PKG_VERSION"));
         let archive = packaged.join(format!("{stem}.crate"));
         output(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(directory))?;
-        patches.push(format!("--config=patch.crates-io.{name}.path={:?}", directory.join(stem)));
+        patches += &format!("{name}.path = {:?}\n", directory.join(stem));
     }
-    Ok(patches)
+    fs::create_dir(directory.join(".cargo")).context("cannot make a directory")?;
+    fs::write(directory.join(".cargo/config.toml"), patches).context("cannot tell Cargo of the crates")
+}
+
+#[expect(clippy::disallowed_methods, reason = "another process has no event to wait for")]
+fn pause() {
+    thread::sleep(Duration::from_millis(100));
 }

@@ -11,9 +11,11 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
 
 /// For each crate: the crates of this repository that it may depend on, and the crates that must not be among
 /// its dependencies at any depth.
-const WALLS: [(&str, &[&str], &[&str]); 19] = [
+const WALLS: [(&str, &[&str], &[&str]); 22] = [
     ("weir-names", &[], &["wasmtime", "tokio", "toml"]),
     ("weir-metrics", &[], &["wasmtime", "tokio", "weir-names"]),
+    ("weir-openrpc", &["weir-names"], &["wasmtime", "tokio", "toml"]),
+    ("weir-generate", &["weir-openrpc"], &["wasmtime", "tokio", "weir-host"]),
     ("weir-peer", &["weir-names"], &["wasmtime", "weir-host", "toml"]),
     ("weir-sockets", &[], &["wasmtime", "tokio", "weir-names"]),
     ("weir-logs", &["weir-names"], &["wasmtime", "toml"]),
@@ -22,7 +24,15 @@ const WALLS: [(&str, &[&str], &[&str]); 19] = [
     ("weir-config", &["weir-metrics", "weir-names"], &["wasmtime", "weir-bus", "weir-schedule", "tokio"]),
     (
         "weir-guest",
-        &["weir-bus", "weir-config", "weir-logs", "weir-metrics", "weir-names", "weir-schedule"],
+        &[
+            "weir-bus",
+            "weir-config",
+            "weir-logs",
+            "weir-metrics",
+            "weir-names",
+            "weir-openrpc",
+            "weir-schedule",
+        ],
         &["weir-supervisor", "axum", "hyper"],
     ),
     (
@@ -53,6 +63,7 @@ const WALLS: [(&str, &[&str], &[&str]); 19] = [
             "weir-logs",
             "weir-metrics",
             "weir-names",
+            "weir-openrpc",
             "weir-schedule",
             "weir-supervisor",
         ],
@@ -70,10 +81,15 @@ const WALLS: [(&str, &[&str], &[&str]); 19] = [
         &["weir-connection", "weir-host", "weir-peer", "weir-sockets"],
         &["weir-control", "axum", "hyper"],
     ),
-    ("weir", &["weir-control", "weir-gateway", "weir-host", "weir-peer-socket"], &[]),
+    (
+        "weir",
+        &["weir-control", "weir-gateway", "weir-generate", "weir-host", "weir-openrpc", "weir-peer-socket"],
+        &[],
+    ),
     // Main on a device without apps has nothing of the gateway.
     ("weir-device", &["weir-control", "weir-host", "weir-peer-socket"], &["weir-gateway"]),
-    ("weir-sdk", &["weir-names"], &["wasmtime", "tokio", "toml", "weir-bus"]),
+    ("weir-sdk", &["weir-names", "weir-sdk-derive"], &["wasmtime", "tokio", "toml", "weir-bus"]),
+    ("weir-sdk-derive", &[], &["serde", "weir-names"]),
 ];
 
 /// The only crate that may name wasmtime and its companions. All others reach it through this one.

@@ -52,16 +52,24 @@ pub(crate) struct KeygenArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 The output is TOML. Replace each FILL-IN with the host's side, and remove what the extension must not
-have. Nothing of the component is run.
+have. Nothing of the component is run. With --measured, it has limits with room over those that were
+measured: 1.5 times the peak of memory, and twice the fuel of the dearest message.
 
 Examples:
   weir inspect storage.wasm
-  weir inspect storage.wasm >> conf.d/storage.toml
+  weir inspect storage.wasm --measured .weir/measured.json >> conf.d/storage.toml
+  weir inspect storage.wasm --sizes
   weir inspect --json storage.wasm | jq .imports")]
 pub(crate) struct InspectArgs {
     /// The component
     #[arg(value_name = "FILE.wasm", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
+    /// Add limits, from the output of `weir limits --json` while it ran; `weir test` keeps that
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) measured: Option<PathBuf>,
+    /// Show the largest functions, and how much data and custom sections take
+    #[arg(long)]
+    pub(crate) sizes: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, ValueHint};
 
 use super::{
-    Args, CallArgs, Command, EndArgs, IdArgs, LimitsArgs, LogsArgs, OrderArgs, PeersArgs, PeersCommand,
-    PlanArgs, PsArgs, PublishArgs, PutArgs, QueuesArgs, QueuesCommand, ReloadArgs, RequeueArgs, ShowArgs,
-    ShutdownArgs, TailArgs, TopicsArgs,
+    Args, CallArgs, Command, DescribeArgs, EndArgs, GenerateArgs, IdArgs, LimitsArgs, LogsArgs, OrderArgs,
+    PeersArgs, PeersCommand, PlanArgs, PsArgs, PublishArgs, PutArgs, QueuesArgs, QueuesCommand, ReloadArgs,
+    RequeueArgs, ShowArgs, ShutdownArgs, TailArgs, TopicsArgs,
 };
 use crate::exit::Usage;
 
@@ -69,6 +69,8 @@ impl Command {
             | Self::History(IdArgs { target, .. })
             | Self::Limits(LimitsArgs { file: None, target, .. })
             | Self::Logs(LogsArgs { target, .. })
+            | Self::Describe(DescribeArgs { target, .. })
+            | Self::Generate(GenerateArgs { target, .. })
             | Self::Call(CallArgs { target, .. })
             | Self::Publish(PublishArgs { target, .. })
             | Self::Tail(TailArgs { target, .. })
@@ -95,8 +97,14 @@ impl Command {
             | Self::Reload(ReloadArgs { target, .. })
             | Self::Plan(PlanArgs { target, .. })
             | Self::Shutdown(ShutdownArgs { target }) => Some(target),
-            Self::Run(_)
+            Self::New(_)
+            | Self::Build(_)
+            | Self::Dev(_)
+            | Self::Test(_)
+            | Self::Run(_)
             | Self::Check(_)
+            | Self::CheckContract(_)
+            | Self::Schema
             | Self::Limits(_)
             | Self::Peers(_)
             | Self::Hooks(_)

@@ -1,8 +1,10 @@
 //! Arguments of `weir topics` and `weir queues`.
 
 use clap::{ArgGroup, Args as ClapArgs, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
 
 use super::Target;
+use crate::complete;
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
@@ -17,6 +19,7 @@ Examples:
 pub(crate) struct TopicsArgs {
     /// Only topics that match, and subscriptions that can get their events
     #[arg(value_name = "PATTERN")]
+    #[arg(add = ArgValueCompleter::new(complete::topic_pattern))]
     pub(crate) pattern: Option<String>,
     /// Print JSON
     #[arg(long)]
@@ -70,6 +73,7 @@ Examples:
 pub(crate) struct ShowArgs {
     /// The queue
     #[arg(value_name = "QUEUE")]
+    #[arg(add = ArgValueCompleter::new(complete::queue))]
     pub(crate) queue: String,
     /// Maximum number of jobs
     #[arg(long, value_name = "N", default_value_t = 20)]
@@ -93,6 +97,7 @@ Examples:
 pub(crate) struct PutArgs {
     /// The queue
     #[arg(value_name = "QUEUE")]
+    #[arg(add = ArgValueCompleter::new(complete::queue))]
     pub(crate) queue: String,
     /// The payload: text, `-` for all of stdin, or `@file`; empty by default
     #[arg(value_name = "PAYLOAD|-|@FILE", allow_hyphen_values = true)]
@@ -114,6 +119,7 @@ Examples:
 pub(crate) struct RequeueArgs {
     /// The queue in which the dead letters wait
     #[arg(value_name = "QUEUE")]
+    #[arg(add = ArgValueCompleter::new(complete::queue))]
     pub(crate) queue: String,
     /// The dead letter with this id, from `weir queues show`
     #[arg(long, value_name = "ID", group = "which")]

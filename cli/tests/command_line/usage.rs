@@ -10,14 +10,22 @@ use std::{
 
 use super::support::{Done, done, weir};
 
-const COMMANDS: [&str; 30] = [
+const COMMANDS: [&str; 38] = [
+    "new",
+    "build",
+    "dev",
+    "test",
     "run",
     "check",
+    "schema",
     "ps",
     "status",
     "history",
     "limits",
     "logs",
+    "describe",
+    "generate",
+    "check-contract",
     "call",
     "publish",
     "tail",
@@ -155,8 +163,16 @@ fn a_main_that_does_not_know_a_route_may_be_of_another_version() {
 fn every_shell_gets_its_completions() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = in_no_place(&["completions", shell]).good();
-        assert!(script.contains("inspect") && script.contains("requeue"), "{script}");
+        assert!(script.contains("COMPLETE") && script.contains("weir"), "{script}");
     }
+}
+
+#[test]
+fn a_shell_that_asks_gets_the_commands_that_fit() {
+    let mut command = weir(Path::new("/"));
+    command.env("COMPLETE", "zsh").env("_CLAP_IFS", "\n").env("_CLAP_COMPLETE_INDEX", "2");
+    let answer = done(command.args(["--", "weir", "queues", "re"])).good();
+    assert!(answer.contains("requeue") && !answer.contains("show"), "{answer}");
 }
 
 #[test]

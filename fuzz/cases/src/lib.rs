@@ -10,6 +10,7 @@
 )]
 
 mod channels;
+mod contracts;
 mod control;
 mod gateway;
 mod loader;
@@ -22,8 +23,8 @@ mod world;
 use tempfile::TempDir;
 
 pub use self::{
-    channels::channels, control::control, gateway::gateway, loader::loader, peers::peers, smith::smith,
-    toml::toml,
+    channels::channels, contracts::contracts, control::control, gateway::gateway, loader::loader,
+    peers::peers, smith::smith, toml::toml,
 };
 
 /// A directory for the files of one input, in memory if possible.

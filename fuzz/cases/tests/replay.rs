@@ -25,6 +25,11 @@ fn whatever_bytes_an_extensions_file_has_it_is_loaded_or_refused() {
 }
 
 #[test]
+fn whatever_a_component_says_of_its_contracts_reads_as_written_or_is_refused() {
+    replay("contracts", weir_fuzz_cases::contracts);
+}
+
+#[test]
 fn whatever_operators_files_hold_they_are_a_configuration_or_refused_with_the_place() {
     replay("toml", weir_fuzz_cases::toml);
 }

@@ -50,7 +50,8 @@ async fn of_those_without_a_proof_the_oldest_gives_way() {
     }
     let mut newest = crowd.pop().unwrap();
     assert!(!is_over(&mut newest).await);
-    stage.app("app:polite").await.is_served().await;
+    let mut another = stage.app("app:polite").await;
+    another.is_served().await;
     assert_eq!(stage.sessions(), 1 + 1);
 }
 

@@ -1,14 +1,18 @@
-//! The manifest as JSON, written by the compiler. All its text was checked to need no escapes.
+//! The manifest as JSON, and the descriptions of its contracts, written by the compiler.
+
+use weir_names::{Role, json::Writer};
 
 use super::{Dir, Manifest};
-use crate::Contract;
+use crate::{Contract, Description};
 
 impl Manifest {
     /// Bytes of [`section`](Self::section).
     #[doc(hidden)]
     #[must_use]
     pub const fn section_length(&self) -> usize {
-        self.write(Writer { buffer: &mut [], length: 0 })
+        let mut counter = Writer::new(&mut []);
+        self.write(&mut counter);
+        counter.length()
     }
 
     /// The content of the custom section `weir:manifest`: JSON, with `schema` 1.
@@ -16,108 +20,119 @@ impl Manifest {
     #[must_use]
     pub const fn section<const LENGTH: usize>(&self) -> [u8; LENGTH] {
         let mut buffer = [0; LENGTH];
-        let length = self.write(Writer { buffer: &mut buffer, length: 0 });
-        assert!(length == LENGTH);
+        self.write(&mut Writer::new(&mut buffer));
         buffer
     }
 
-    const fn write(&self, mut writer: Writer<'_>) -> usize {
+    /// Bytes of [`descriptions`](Self::descriptions).
+    ///
+    /// # Panics
+    /// If Main would refuse so many.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn descriptions_length(&self) -> usize {
+        let mut counter = Writer::new(&mut []);
+        self.describe(&mut counter);
+        assert!(
+            counter.length() <= Description::MOST_BYTES,
+            "the descriptions of the contracts take more than 64 KiB"
+        );
+        counter.length()
+    }
+
+    /// The content of the custom section `weir:contracts`: one OpenRPC document a line, for each contract with a
+    /// description.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn descriptions<const LENGTH: usize>(&self) -> [u8; LENGTH] {
+        let mut buffer = [0; LENGTH];
+        self.describe(&mut Writer::new(&mut buffer));
+        buffer
+    }
+
+    const fn describe(&self, writer: &mut Writer<'_>) {
+        describe_all(self.fulfills, Role::Provider, writer);
+        describe_all(self.requires, Role::Caller, writer);
+        describe_all(self.wants, Role::Caller, writer);
+    }
+
+    const fn write(&self, writer: &mut Writer<'_>) {
         writer.text("{\"schema\":1,\"id\":");
         writer.string(self.id);
         writer.text(",\"version\":");
         writer.string(self.version);
         writer.text(",\"fulfills\":");
-        writer.contracts(self.fulfills);
+        contracts(writer, self.fulfills);
         writer.text(",\"requires\":");
-        writer.contracts(self.requires);
+        contracts(writer, self.requires);
         writer.text(",\"wants\":");
-        writer.contracts(self.wants);
+        contracts(writer, self.wants);
         writer.text(",\"publishes\":");
-        writer.strings(self.publishes);
+        strings(writer, self.publishes);
         writer.text(",\"subscribes\":");
-        writer.strings(self.subscribes);
+        strings(writer, self.subscribes);
         writer.text(",\"puts\":");
-        writer.strings(self.puts);
+        strings(writer, self.puts);
         writer.text(",\"takes\":");
-        writer.strings(self.takes);
+        strings(writer, self.takes);
         writer.text(",\"grants\":{\"dirs\":");
-        writer.dirs(self.dirs);
+        dirs(writer, self.dirs);
         writer.text(",\"env\":");
-        writer.strings(self.env);
+        strings(writer, self.env);
         writer.text(",\"net\":");
-        writer.strings(self.net);
+        strings(writer, self.net);
         writer.text("}}");
-        writer.length
     }
 }
 
-/// Writes what fits and counts all: the first pass learns the length, the second fills the array.
-struct Writer<'a> {
-    buffer: &'a mut [u8],
-    length: usize,
+const fn describe_all(contracts: &[Contract], role: Role, writer: &mut Writer<'_>) {
+    let mut rest = contracts;
+    while let [contract, tail @ ..] = rest {
+        contract.write_document(role, writer);
+        rest = tail;
+    }
 }
 
-impl Writer<'_> {
-    const fn contracts(&mut self, contracts: &[Contract]) {
-        let mut rest = contracts;
-        let mut separator = "[";
-        while let [contract, tail @ ..] = rest {
-            self.text(separator);
-            self.string(contract.name());
-            separator = ",";
-            rest = tail;
-        }
-        self.end(contracts.is_empty());
+const fn contracts(writer: &mut Writer<'_>, contracts: &[Contract]) {
+    let mut rest = contracts;
+    let mut separator = "[";
+    while let [contract, tail @ ..] = rest {
+        writer.text(separator);
+        writer.string(contract.name());
+        separator = ",";
+        rest = tail;
     }
+    end(writer, contracts.is_empty());
+}
 
-    const fn strings(&mut self, strings: &[&str]) {
-        let mut rest = strings;
-        let mut separator = "[";
-        while let [string, tail @ ..] = rest {
-            self.text(separator);
-            self.string(string);
-            separator = ",";
-            rest = tail;
-        }
-        self.end(strings.is_empty());
+const fn strings(writer: &mut Writer<'_>, strings: &[&str]) {
+    let mut rest = strings;
+    let mut separator = "[";
+    while let [string, tail @ ..] = rest {
+        writer.text(separator);
+        writer.string(string);
+        separator = ",";
+        rest = tail;
     }
+    end(writer, strings.is_empty());
+}
 
-    const fn dirs(&mut self, dirs: &[Dir]) {
-        let mut rest = dirs;
-        let mut separator = "[";
-        while let [dir, tail @ ..] = rest {
-            self.text(separator);
-            self.text("{\"guest\":");
-            self.string(dir.guest);
-            self.text(if dir.writable { ",\"mode\":\"rw\"}" } else { ",\"mode\":\"ro\"}" });
-            separator = ",";
-            rest = tail;
-        }
-        self.end(dirs.is_empty());
+const fn dirs(writer: &mut Writer<'_>, dirs: &[Dir]) {
+    let mut rest = dirs;
+    let mut separator = "[";
+    while let [dir, tail @ ..] = rest {
+        writer.text(separator);
+        writer.text("{\"guest\":");
+        writer.string(dir.guest);
+        writer.text(if dir.writable { ",\"mode\":\"rw\"}" } else { ",\"mode\":\"ro\"}" });
+        separator = ",";
+        rest = tail;
     }
+    end(writer, dirs.is_empty());
+}
 
-    const fn end(&mut self, empty: bool) {
-        self.text(if empty { "[]" } else { "]" });
-    }
-
-    const fn string(&mut self, text: &str) {
-        self.text("\"");
-        self.text(text);
-        self.text("\"");
-    }
-
-    const fn text(&mut self, text: &str) {
-        let mut rest = text.as_bytes();
-        while let [byte, tail @ ..] = rest {
-            if let Some((_, place)) = self.buffer.split_at_mut_checked(self.length)
-                && let [place, ..] = place
-            {
-                *place = *byte;
-            }
-            self.length += 1;
-            rest = tail;
-        }
-    }
+const fn end(writer: &mut Writer<'_>, empty: bool) {
+    writer.text(if empty { "[]" } else { "]" });
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ impl Harness {
     /// that.
     ///
     /// # Panics
-    /// If the manifest does not fit the handlers.
+    /// If the manifest does not fit the handlers, or a contract that it fulfils describes an operation without one.
     #[must_use]
     pub fn new<S: 'static>(extension: Extension<S>) -> Self {
         let program = extension.into_program();

@@ -254,6 +254,12 @@ impl Peer {
         self.stats().late.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts a request that did not fit and is not delivered.
+    #[inline]
+    pub fn count_refused(&self) {
+        self.stats().refused.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Counts messages that found no room; returns the counts before and after.
     pub(crate) fn count_lost(&self, lost: u32) -> (u64, u64) {
         let before = self.stats().shed.fetch_add(lost.into(), Ordering::Relaxed);

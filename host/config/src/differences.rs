@@ -147,6 +147,7 @@ fn of_extension(extension: &ExtensionConfig) -> Facts {
         restart,
         reload,
         traces,
+        validate,
         plugin_dir: _,
         copy_of: _,
     } = extension;
@@ -174,6 +175,7 @@ fn of_extension(extension: &ExtensionConfig) -> Facts {
     fact("autostart", Some(autostart.to_string()));
     fact("reload", Some(quoted(reload.name())));
     fact("traces", Some(quoted(traces.name())));
+    fact("validate", Some(quoted(validate.name())));
     fact("restart.policy", Some(quoted(restart.policy.name())));
     let times =
         [("backoff", restart.backoff), ("max-backoff", restart.max_backoff), ("window", restart.window)];

@@ -7,7 +7,7 @@ use weir_names::{ContractName, ExtensionId, HookDirName, QueueName, RequestPolic
 
 use super::{
     ArtifactHash, ComponentSource, Grants, Limits, ReloadMode, RestartConfig, SubscribeGrant, Traces,
-    shape::Shape,
+    Validate, shape::Shape,
 };
 
 pub(super) const INSTANCES: RangeInclusive<u32> = 1..=64;
@@ -61,6 +61,8 @@ pub struct ExtensionConfig {
     pub reload: ReloadMode,
     /// The detail of its traces.
     pub traces: Traces,
+    /// What is checked by its own description of its contracts. Default: [`Validate::Nothing`].
+    pub validate: Validate,
     /// The directory that must contain its file. Set by Main.
     #[doc(hidden)]
     pub plugin_dir: Option<PathBuf>,
@@ -104,6 +106,7 @@ impl ExtensionConfig {
             restart: RestartConfig::default(),
             reload: ReloadMode::default(),
             traces: Traces::default(),
+            validate: Validate::default(),
             plugin_dir: None,
             copy_of: None,
         }
@@ -203,6 +206,7 @@ mod tests {
             restart: _,
             reload: _,
             traces: _,
+            validate: _,
             plugin_dir: _,
             copy_of: _,
         } = &a;
@@ -212,7 +216,7 @@ mod tests {
             assert_ne!(changed, a);
             changed.runs_as(&a)
         };
-        let of_the_instance: [fn(&mut ExtensionConfig); 18] = [
+        let of_the_instance: [fn(&mut ExtensionConfig); 19] = [
             |it| it.id = "b".parse().unwrap(),
             |it| it.component = ComponentSource::Path("b".into()),
             |it| it.component = ComponentSource::Bytes(Bytes::from_static(b"b")),
@@ -229,10 +233,11 @@ mod tests {
             |it| it.when_full = RequestPolicy::Block,
             |it| it.instances = 2,
             |it| it.traces = Traces::Lines,
+            |it| it.validate = Validate::Requests,
             |it| it.grants.net.push("[::1]:80".parse().unwrap()),
             |it| drop(it.config.insert("a".to_owned(), "b".to_owned())),
         ];
-        assert_eq!(of_the_instance.map(runs_as_before), [false; 18]);
+        assert_eq!(of_the_instance.map(runs_as_before), [false; 19]);
         let subscribing = ExtensionConfig { subscribes: vec!["t".parse().unwrap()], ..a.clone() };
         let mut changed = subscribing.clone();
         changed.subscribes[0].policy = Policy::Latest;

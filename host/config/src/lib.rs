@@ -18,6 +18,7 @@ mod extension;
 mod file;
 mod file_lock;
 mod grants;
+mod json_schema;
 mod limits;
 mod loader;
 mod main_config;
@@ -36,6 +37,7 @@ mod subscribe;
 #[cfg(test)]
 mod tests;
 mod traces;
+mod validate;
 
 pub use self::shape::bytes;
 pub use artifact::{ArtifactHash, ArtifactTextError, TrustedKey};
@@ -58,6 +60,7 @@ pub use restart::{ReloadMode, RestartConfig, RestartPolicy};
 pub use shape::Shape;
 pub use subscribe::SubscribeGrant;
 pub use traces::Traces;
+pub use validate::Validate;
 pub use weir_names::{CpuShare, CpuShareError};
 
 /// For crates that add a section to the operator's file: see [`ConfigSection`](extend::ConfigSection).

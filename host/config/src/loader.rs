@@ -5,7 +5,7 @@ use std::{fmt, marker::PhantomData, path::Path, sync::Arc};
 use super::{
     Config, ConfigErrors,
     environment::Environment,
-    file,
+    file, json_schema,
     schema::{ConfigSection, Drafted, Of, Registered},
     section::KnownKey,
 };
@@ -58,6 +58,15 @@ impl Loader {
     #[must_use]
     pub fn keys(&self) -> Vec<KnownKey> {
         file::keys(self)
+    }
+
+    /// A JSON Schema of a file, with the main file's keys. Unknown keys do not fit.
+    ///
+    /// Descriptions come from `manual`: from its tables in Markdown with the columns key, type, default and meaning.
+    /// Weir's own is `docs/configuration.md`. A key that no table has is described by its type alone.
+    #[must_use]
+    pub fn json_schema(&self, manual: &str) -> serde_json::Value {
+        json_schema::json_schema(&self.keys(), manual)
     }
 
     pub(super) fn begin(&self) -> Vec<Box<dyn Drafted>> {

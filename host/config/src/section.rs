@@ -18,6 +18,7 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
+pub(super) use self::tables::NAME;
 use super::{
     error::{ConfigError, Location, listed, quote, shorten},
     read::Reader,
@@ -50,6 +51,8 @@ pub struct KnownKey {
     pub path: String,
     /// The type and range of its value.
     pub shape: Shape,
+    /// Whether its table must have it.
+    pub required: bool,
 }
 
 /// A table of a file, read key by key. Keys that are not asked for are reported as unknown.
@@ -61,6 +64,7 @@ pub struct Section<'r, 't> {
     path: String,
     start: Range<usize>,
     asked: Vec<&'static str>,
+    required: Vec<&'static str>,
     /// Help for an unknown table that is probably the rest of this one's name.
     unquoted: Option<&'static str>,
     /// Help for any other unknown key.
@@ -76,8 +80,16 @@ impl Section<'_, '_> {
         start: Range<usize>,
         read: impl FnOnce(&mut Section<'_, '_>) -> R,
     ) -> R {
-        let mut section =
-            Section { reader, table, path, start, asked: Vec::new(), unquoted: None, unknown: None };
+        let mut section = Section {
+            reader,
+            table,
+            path,
+            start,
+            asked: Vec::new(),
+            required: Vec::new(),
+            unquoted: None,
+            unknown: None,
+        };
         let result = read(&mut section);
         section.report_unknown();
         result
@@ -178,8 +190,9 @@ impl Section<'_, '_> {
         self.unknown = Some(help);
     }
 
-    /// Reports `key` if it is missing.
+    /// Reports `key` if it is missing. Comes before the key is read.
     pub fn require(&mut self, key: &'static str, what: &str) {
+        self.required.push(key);
         if !self.table.contains_key(key) {
             let path = self.path_of(key);
             let message = format!("`{path}` is missing: it must be {what}");
@@ -204,7 +217,8 @@ impl<'t> Section<'_, 't> {
     fn find(&mut self, key: &'static str, shape: &Shape) -> Option<&'t Spanned<DeValue<'t>>> {
         self.asked.push(key);
         if self.reader.keys.is_some() {
-            let key = KnownKey { path: self.path_of(key), shape: shape.clone() };
+            let required = self.required.contains(&key);
+            let key = KnownKey { path: self.path_of(key), shape: shape.clone(), required };
             self.reader.keys.iter_mut().for_each(|keys| keys.push(key.clone()));
         }
         self.table.get(key)

@@ -18,6 +18,7 @@
 
 mod asker;
 mod bodies;
+mod contracts;
 mod error;
 mod limits;
 mod peers;

@@ -21,8 +21,16 @@ pub(super) async fn report<T: Serialize>(
     served: Served,
     make: impl FnOnce(&Control) -> T + Send + 'static,
 ) -> Result<Response, Refusal> {
+    try_report(served, |control| Ok(make(control))).await
+}
+
+/// The same, where there may be nothing to report.
+pub(super) async fn try_report<T: Serialize>(
+    served: Served,
+    make: impl FnOnce(&Control) -> Result<T, Refusal> + Send + 'static,
+) -> Result<Response, Refusal> {
     let (control, turns) = (served.control, served.reports);
-    apart(turns, move || json(&make(&control))).await
+    apart(turns, move || json(&make(&control)?)).await
 }
 
 /// What a reload would do. It reads files, which may hang, so it delays no reports, only other plans.

@@ -27,6 +27,7 @@ use weir_host::{
 use super::{
     asker::{AskedControl, Asker},
     bodies::Room,
+    contracts,
     error::Refusal,
     limits, peers, report, streams, traffic,
 };
@@ -71,6 +72,8 @@ pub(super) fn router(client: Client, control: Control, peers: Peers, closed: Clo
         .route("/reload", post(reload))
         .route("/plan", get(plan_of_all))
         .route("/plan/{id}", get(plan_of_one))
+        .route("/contracts", get(contracts::all))
+        .route("/contracts/{contract}", get(contracts::one))
         .route("/limits", get(limits::of_all))
         .route("/limits/{id}", get(limits::of_one))
         .route("/call/{contract}/{operation}", post(call))

@@ -4,6 +4,7 @@
 //! requests may still get a reply, and whether it is ready. Knows nothing of the Store and sets no fuel: the imports
 //! charge, and call this. It asks the meter only when the guest was woken.
 
+mod checks;
 mod handling;
 mod in_hand;
 mod jobs;
@@ -22,7 +23,10 @@ use weir_bus::{Error, Event, Incoming, MessageId, Peer, PeerId, Reply, Request, 
 use weir_metrics::Usage;
 
 pub use self::handling::Handling;
-pub(super) use self::jobs::{Jobs, TakenQueues};
+pub(super) use self::{
+    checks::Checks,
+    jobs::{Jobs, TakenQueues},
+};
 use self::{in_hand::InHand, readiness::Readiness};
 use super::{abi, memory::size, meter::Meter, signals::Signals};
 
@@ -39,6 +43,10 @@ pub(super) struct Delivery {
     /// Peers that sent it messages: it may know their names.
     met: BTreeSet<PeerId>,
     pub(super) readiness: Readiness,
+    /// None: its requests are not checked.
+    checks: Option<Box<Checks>>,
+    /// Whether the last look ended with a request that was not delivered.
+    has_refused: bool,
     usage: Arc<Usage>,
 }
 
@@ -53,9 +61,16 @@ impl Delivery {
             in_flight,
             met: BTreeSet::new(),
             readiness: Readiness::new(peer.clone(), signals),
+            checks: None,
+            has_refused: false,
             usage,
             peer,
         }
+    }
+
+    /// From now on, requests that do not fit are not delivered.
+    pub(super) fn check_by(&mut self, checks: Box<Checks>) {
+        self.checks = Some(checks);
     }
 
     /// Puts the next message into `next`, without waiting; returns how many messages it was: 0 is stop.
@@ -75,18 +90,29 @@ impl Delivery {
         }
     }
 
-    /// Waits after a look for a message found none; the guest then looks again.
-    pub(super) fn readable(&self) -> impl Future<Output = ()> + use<> {
-        let queues = self.jobs.takes.then(|| self.jobs.taken_queues().clone());
+    /// Whether the last look ended with a request that was not delivered, so that more may wait.
+    pub(super) fn take_refused(&mut self) -> bool {
+        std::mem::take(&mut self.has_refused)
+    }
+
+    /// Waits after a look for a message found none; the guest then looks again. With `at_once` it waits only until
+    /// others have run.
+    pub(super) fn readable(&self, at_once: bool) -> impl Future<Output = ()> + use<> {
+        let queues = (self.jobs.takes && !at_once).then(|| self.jobs.taken_queues().clone());
         let mut has_waited = false;
         async move {
             match queues {
                 Some(queues) => queues.readable().await,
                 // The inbox has the task's waker, so it is polled again in time.
                 None => {
-                    poll_fn(|_| match std::mem::replace(&mut has_waited, true) {
+                    poll_fn(|context| match std::mem::replace(&mut has_waited, true) {
                         true => Poll::Ready(()),
-                        false => Poll::Pending,
+                        false => {
+                            if at_once {
+                                context.waker().wake_by_ref();
+                            }
+                            Poll::Pending
+                        }
                     })
                     .await;
                 }
@@ -116,6 +142,7 @@ impl Delivery {
             }
         }
         self.jobs.end_receive();
+        self.has_refused &= batch.is_empty();
         (is_stop || !batch.is_empty()).then_some(batch)
     }
 
@@ -254,11 +281,22 @@ impl Delivery {
         match taken {
             Taken::Stop => Found::Stop,
             Taken::Empty => Found::Empty,
+            Taken::Message(Incoming::Request(request)) if self.refuses(&request) => Found::Empty,
             Taken::Message(message) => {
                 *to = Some(self.delivered(message, meter));
                 Found::Message
             }
         }
+    }
+
+    /// Answers a request that does not fit. The look ends then, so that others run before the next one is checked.
+    fn refuses(&mut self, request: &Request) -> bool {
+        let Some(checks) = &self.checks else { return false };
+        let Some(misfit) = checks.misfit(request) else { return false };
+        self.has_refused = true;
+        self.peer.count_refused();
+        request.responder.give(Err(misfit));
+        true
     }
 
     /// The message as it goes into the guest. Remembers what later calls need of it.

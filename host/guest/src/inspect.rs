@@ -3,6 +3,7 @@
 //!
 //! The file is hostile input: everything kept is bounded, checked or escaped.
 
+mod contracts;
 mod manifest;
 mod stanza;
 
@@ -12,7 +13,9 @@ use serde::{Serialize, Serializer};
 use wasmparser::{ComponentTypeRef, Parser, Payload};
 use weir_config::ArtifactHash;
 use weir_names::harmless;
+use weir_openrpc::Document;
 
+pub(crate) use self::contracts::ContractSections;
 pub use self::manifest::{DirNeed, Manifest, Needs};
 use super::{
     imports::is_offered,
@@ -66,10 +69,18 @@ pub enum InspectError {
         /// What is wrong with it.
         message: String,
     },
+    /// Its sections `weir:contracts` are malformed or too large.
+    #[error("the contracts that `{}` describes are not valid: {message}", path.display())]
+    Contracts {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with them.
+        message: String,
+    },
 }
 
 /// What a component says about itself. Holds no control characters.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct Inspection {
@@ -86,6 +97,8 @@ pub struct Inspection {
     pub exports: Vec<String>,
     /// Its author's manifest.
     pub manifest: Option<Manifest>,
+    /// The contracts that it describes: those that it serves, and what it expects of those that it calls.
+    pub contracts: Vec<Document>,
 }
 
 /// Inspects a component.
@@ -102,6 +115,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
         imports: Vec::new(),
         exports: Vec::new(),
         manifest: None,
+        contracts: Vec::new(),
     };
     found.read(&bytes)?;
     Ok(found)
@@ -130,6 +144,7 @@ impl Inspection {
 
     fn read(&mut self, bytes: &[u8]) -> Result<(), InspectError> {
         let mut depth = 0_usize;
+        let mut contracts = ContractSections::default();
         for payload in Parser::new(0).parse_all(bytes) {
             match payload.map_err(|error| self.damaged(&error))? {
                 Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => {
@@ -142,6 +157,7 @@ impl Inspection {
                 Payload::CustomSection(section) if section.name() == MANIFEST_SECTION => {
                     self.add_manifest(section.data())?;
                 }
+                Payload::CustomSection(section) => contracts.add(section.name(), section.data()),
                 Payload::ComponentImportSection(section) if depth == 0 => {
                     for import in section {
                         let import = import.map_err(|error| self.damaged(&error))?;
@@ -166,6 +182,10 @@ impl Inspection {
                 _ => {}
             }
         }
+        self.contracts = contracts.documents().map_err(|message| {
+            let path = self.path.clone();
+            InspectError::Contracts { path, message }
+        })?;
         Ok(())
     }
 

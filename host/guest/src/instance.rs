@@ -11,11 +11,12 @@ use tokio::time::Instant;
 use wasmtime::Store;
 use weir_bus::{Bus, Error, Peer};
 use weir_config::{ExtensionConfig, NetGrant};
+use weir_logs::Level;
 use weir_metrics::{Usage, nanoseconds};
 use weir_schedule::{Activity, InTurn, SharedShare, TimeLimit, Turns};
 
 use super::{
-    delivery::Handling,
+    delivery::{Checks, Handling},
     dir_locks::DirLock,
     exit::Exit,
     instance_state::InstanceState,
@@ -178,7 +179,7 @@ impl Instance {
     ) -> wasmtime::Result<Store<InstanceState>> {
         let limits = &self.config.limits;
         let sandbox = Sandbox::new(limits, net, machine, &self.usage, activity);
-        let state = InstanceState::new(
+        let mut state = InstanceState::new(
             self.bus.clone(),
             self.peer.clone(),
             self.signals.clone(),
@@ -187,6 +188,12 @@ impl Instance {
             self.usage.clone(),
             self.config.clone(),
         );
+        if let Some(checks) = Checks::of(&self.config, program) {
+            if checks.is_empty() {
+                self.output.say(Level::Warn, "`validate` checks nothing: it describes none of its contracts");
+            }
+            state.delivery.check_by(checks);
+        }
         sandbox::store(program.pre.engine(), state, limits)
     }
 }

@@ -76,8 +76,13 @@ impl Output {
         if lines > 0 {
             let text =
                 format!("over `log-rate` of {} lines a second: {lines} dropped", self.rate().allowed());
-            self.0.logs.write(&self.0.extension, Level::Warn, Source::Main, &text, std::iter::empty());
+            self.say(Level::Warn, &text);
         }
+    }
+
+    /// A line of Main about the extension.
+    pub(super) fn say(&self, level: Level, text: &str) {
+        self.0.logs.write(&self.0.extension, level, Source::Main, text, std::iter::empty());
     }
 
     fn rate(&self) -> MutexGuard<'_, Rate> {

@@ -39,6 +39,7 @@ use wasmtime_wasi::p2::bindings::CommandPre;
 use weir_config::{ArtifactHash, ComponentSource, ExtensionConfig, Limits, MainConfig, Traces, TrustedKey};
 use weir_logs::Logs;
 use weir_names::harmless;
+use weir_openrpc::Document;
 
 #[cfg(feature = "compiler")]
 pub use self::{
@@ -81,8 +82,20 @@ pub struct Program<G: 'static = InstanceState> {
     pub hash: ArtifactHash,
     /// Bytes of Main's memory that its code takes.
     footprint: u64,
+    /// The contracts that it describes, one a line; none, if it describes none.
+    contracts: Option<Box<str>>,
     /// Places in the pools that its instances come from, if any.
     places: Option<Arc<Semaphore>>,
+}
+
+impl<G> Program<G> {
+    /// The contracts that it describes, those that it serves and those that it calls. Parses them: for a large section
+    /// that takes about a millisecond.
+    pub fn contracts(&self) -> Vec<Document> {
+        let contracts = self.contracts.as_deref().map(|text| Document::parse_section(text.as_bytes()));
+        // Parsed when the component was compiled.
+        contracts.and_then(Result::ok).unwrap_or_default()
+    }
 }
 
 impl<G: Guest> Program<G> {
@@ -283,7 +296,8 @@ impl<G: Guest> Programs<G> {
                 .instantiate_pre(&component)
                 .and_then(CommandPre::new)
                 .map_err(|error| misfit(said(&error)))?;
-            Ok(Arc::new(Program { pre, hash, footprint, places }))
+            let contracts = Some(code.contracts()).filter(|text| !text.is_empty()).map(Into::into);
+            Ok(Arc::new(Program { pre, hash, footprint, contracts, places }))
         };
         permit.blocking(load).await
     }

@@ -11,6 +11,7 @@ pub use weir_guest::BeingCompiled;
 use weir_guest::{Compilations, fuel_per_ms};
 use weir_logs::{LogLine, Logs};
 use weir_names::ExtensionId;
+use weir_openrpc::Document;
 pub use weir_supervisor::{
     ControlError, ExtensionState, ExtensionStatus, FailureRecord, HandledMessage, HistoryEntry, HistoryEvent,
     NotReloaded, ReloadReport,
@@ -18,13 +19,18 @@ pub use weir_supervisor::{
 use weir_supervisor::{MainEvent, MainEvents, Order, OrderReplyTo, Roster, Unit, UntilEnded};
 
 use self::audit::Audit;
-pub use crate::plan::{PlannedChange, ReloadPlan, TakesEffect};
 use crate::{
+    contracts,
     limits::LimitsReport,
     load,
     logs::LogLines,
+    peers::Session,
     plan,
     traffic::{self, JobStatus, QueueStatus, TopicsReport},
+};
+pub use crate::{
+    contracts::DescribedContract,
+    plan::{PlannedChange, ReloadPlan, TakesEffect},
 };
 
 /// Starts, stops, reloads and inspects extensions. Cheap to clone; works on any thread.
@@ -260,6 +266,24 @@ impl Control {
         Audit::new(&self.by, format!("requeue of `{}`", queue.name()))
             .end(&requeued, |number| format!("{number} jobs are back"));
         requeued
+    }
+
+    /// The contracts that extensions describe and serve, in the order of the configuration. An extension that was never
+    /// started, or whose component describes nothing, is not there. Parses the descriptions, of at most 64 KiB for each
+    /// component: call it off the worker thread.
+    #[must_use]
+    pub fn contracts(&self) -> Vec<DescribedContract> {
+        contracts::described(&self.roster)
+    }
+
+    /// The parts of [`contracts`](Self::contracts) that a program outside Main may reach now: operations that it may
+    /// call, topics that it may subscribe to, queues that it may put into or take from, and their types.
+    #[must_use]
+    pub fn contracts_for(&self, session: &Session) -> Vec<Document> {
+        let callable = session.callable().into_iter();
+        let callable = callable.map(|(contract, operation)| (contract, operation.to_string())).collect();
+        let described = self.contracts().into_iter();
+        described.filter_map(|contract| contracts::reachable(contract.document, session, &callable)).collect()
     }
 
     /// A stream of events from now on.

@@ -26,6 +26,7 @@
 //! | see use of limits, topics and queues | [`limits`], [`traffic`] |
 //! | run directories of hooks | [`hooks`] |
 //! | inspect, check, compile and sign components | [`component`] |
+//! | read what a component describes of its contracts | [`openrpc`], [`Control::contracts`] |
 //! | run your own work beside the extensions | [`attached`] |
 //! | do all that without async code | [`blocking`] |
 
@@ -39,6 +40,7 @@ pub mod peers;
 pub mod service;
 pub mod traffic;
 
+mod contracts;
 mod hooks_service;
 mod load;
 mod plan;
@@ -81,7 +83,7 @@ pub mod config {
         DirGrant, DirMode, ExtensionConfig, FileLock, GrantError, Grants, GuestPath, Limits, Loader,
         MainConfig, NetGrant, PeerConfig, PeerSessionLimits, QueueConfig, ReloadMode, RestartConfig,
         RestartPolicy, Shape, SubscribeGrant, TokenHash, TokenHashError, TopicConfig, Traces, TrustedKey,
-        extend,
+        Validate, extend,
     };
     pub use weir_names::{CpuShare, CpuShareError, Policy, QueuePolicy, RequestPolicy};
 }
@@ -109,6 +111,7 @@ pub mod names {
 
 pub use weir_config::{Config, ExtensionConfig, MainConfig};
 pub use weir_names::{Contract, Error, HandlerError, Operation};
+pub use weir_openrpc as openrpc;
 
 pub use crate::{
     client::{CallOptions, Client},

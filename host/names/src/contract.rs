@@ -1,8 +1,13 @@
 //! Constants for contracts and operations, shared by provider and callers.
 
-use std::{fmt, marker::PhantomData};
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+    marker::PhantomData,
+};
 
 use crate::{
+    Description,
     codec::{Bytes, Json},
     rules::{is_contract_name, is_operation_name},
 };
@@ -16,9 +21,13 @@ use crate::{
 /// const UNIX_SECONDS: Operation<(), u64> = CONTRACT.operation("unix-seconds");
 /// assert_eq!(UNIX_SECONDS.to_string(), "clock@1 unix-seconds");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+///
+/// `weir_sdk::contract!` makes contracts that describe themselves. Two contracts of one name are equal, described or
+/// not.
+#[derive(Clone, Copy)]
 pub struct Contract {
     name: &'static str,
+    description: Option<&'static Description>,
 }
 
 impl Contract {
@@ -33,7 +42,25 @@ impl Contract {
             is_contract_name(name),
             "a contract is dotted segments of `a-z`, `0-9` and `-`, then `@` and a version number"
         );
-        Self { name }
+        Self { name, description: None }
+    }
+
+    /// The contract with its description.
+    #[must_use]
+    pub const fn described(self, description: &'static Description) -> Self {
+        Self { description: Some(description), ..self }
+    }
+
+    /// The contract without its description, which a program does not need at run time.
+    #[must_use]
+    pub const fn undescribed(self) -> Self {
+        Self { description: None, ..self }
+    }
+
+    /// The description, if it has one.
+    #[must_use]
+    pub const fn description(self) -> Option<&'static Description> {
+        self.description
     }
 
     /// The name.
@@ -61,6 +88,26 @@ impl Contract {
     }
 }
 
+impl PartialEq for Contract {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Contract {}
+
+impl Hash for Contract {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl fmt::Debug for Contract {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Contract({self})")
+    }
+}
+
 impl fmt::Display for Contract {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
@@ -80,7 +127,7 @@ impl<A, R, C> Operation<A, R, C> {
             is_operation_name(name),
             "an operation is 1 to 128 printable ASCII characters without space or `/`"
         );
-        Self { contract, name, types: PhantomData }
+        Self { contract: contract.undescribed(), name, types: PhantomData }
     }
 
     /// The contract of the operation.

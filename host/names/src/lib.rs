@@ -1,4 +1,5 @@
-//! The vocabulary of Weir: names, encodings of payloads, errors of messages, and text that is safe to show.
+//! The vocabulary of Weir: names, encodings and descriptions of payloads, errors of messages, and text that is safe
+//! to show.
 //!
 //! Hosts and extensions share it, so it stays small. Names are checked when they are made. Knows nothing of the
 //! things behind names or of permissions.
@@ -6,16 +7,21 @@
 mod call_grant;
 pub mod codec;
 mod contract;
+mod description;
 mod error;
+#[doc(hidden)]
+pub mod json;
 mod name;
 mod policy;
 pub mod rules;
+pub mod shape;
 mod share;
 mod text;
 
 pub use self::{
     call_grant::CallGrant,
     contract::{Contract, Operation},
+    description::{Description, Item, Payload, Role},
     error::{Error, HandlerError},
     name::{
         ContractName, ExtensionId, HookDirName, MAIN, NameError, OperationName, PeerName, QueueName, Topic,

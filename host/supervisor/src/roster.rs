@@ -110,6 +110,9 @@ pub struct ExtensionStatus {
     pub shed: u64,
     /// Its answers after the deadline.
     pub late: u64,
+    /// Requests to it that did not fit its description. None: they are not checked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<u64>,
     /// Its limits class.
     pub class: String,
     /// Contracts it owns.

@@ -1,24 +1,36 @@
 //! `device.info@1`: the device and its state.
 
 use serde::{Deserialize, Serialize};
-use weir_sdk::{Contract, Empty, Operation};
+use weir_sdk::{Empty, Shape};
 
-/// The contract.
-pub const CONTRACT: Contract = Contract::new("device.info@1");
+weir_sdk::contract! {
+    /// The device and its state.
+    pub const CONTRACT = "device.info@1";
 
-/// The device's memory.
-pub const MEMORY: Operation<Empty, Memory> = CONTRACT.operation("memory");
-/// The time since the device started.
-pub const UPTIME: Operation<Empty, Uptime> = CONTRACT.operation("uptime");
-/// The load of the device.
-pub const LOAD: Operation<Empty, Load> = CONTRACT.operation("load");
-/// The operating system.
-pub const OS: Operation<Empty, Os> = CONTRACT.operation("os");
-/// The processor.
-pub const CPU: Operation<Empty, Cpu> = CONTRACT.operation("cpu");
+    /// The device's memory.
+    pub const MEMORY: fn(Empty) -> Memory = "memory", errors {
+        "unavailable": "A file of the kernel cannot be read or lacks a figure. The text names it.",
+    };
+    /// The time since the device started.
+    pub const UPTIME: fn(Empty) -> Uptime = "uptime", errors {
+        "unavailable": "A file of the kernel cannot be read or lacks a figure. The text names it.",
+    };
+    /// The load of the device.
+    pub const LOAD: fn(Empty) -> Load = "load", errors {
+        "unavailable": "A file of the kernel cannot be read or lacks a figure. The text names it.",
+    };
+    /// The operating system.
+    pub const OS: fn(Empty) -> Os = "os", errors {
+        "unavailable": "A file of the system cannot be read. The text names it.",
+    };
+    /// The processor.
+    pub const CPU: fn(Empty) -> Cpu = "cpu", errors {
+        "unavailable": "A file of the kernel cannot be read or lacks a figure. The text names it.",
+    };
+}
 
 /// Memory, in KiB, as in `/proc/meminfo`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Shape)]
 pub struct Memory {
     /// All memory that the kernel manages.
     pub total_kib: u64,
@@ -37,7 +49,7 @@ pub struct Memory {
 }
 
 /// Time since the device started, as in `/proc/uptime`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
 pub struct Uptime {
     /// Seconds since the start.
     pub seconds: f64,
@@ -46,7 +58,7 @@ pub struct Uptime {
 }
 
 /// Average number of tasks that ran or wanted to run, as in `/proc/loadavg`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
 pub struct Load {
     /// Over the last minute.
     pub one: f64,
@@ -57,7 +69,7 @@ pub struct Load {
 }
 
 /// The operating system, as in `/etc/os-release`. Missing values are empty.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Shape)]
 pub struct Os {
     /// For programs, such as `debian`.
     pub id: String,
@@ -72,7 +84,7 @@ pub struct Os {
 }
 
 /// The processor, as in `/proc/cpuinfo`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Shape)]
 pub struct Cpu {
     /// The model's name.
     pub model: String,

@@ -2,22 +2,34 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use weir_sdk::{Contract, Empty, Operation};
+use weir_sdk::{Empty, Shape};
 
-/// The contract.
-pub const CONTRACT: Contract = Contract::new("local.storage@1");
+weir_sdk::contract! {
+    /// Values that survive power cuts.
+    pub const CONTRACT = "local.storage@1";
 
-/// The value of a key, as on disk.
-pub const GET: Operation<Key, Found> = CONTRACT.operation("get");
-/// Gives a key a value. Answered when the value is on disk.
-pub const SET: Operation<Entry, Empty> = CONTRACT.operation("set");
-/// Deletes a key. Answered when that is on disk.
-pub const DELETE: Operation<Key, Deleted> = CONTRACT.operation("delete");
-/// The keys that begin with a prefix.
-pub const LIST: Operation<Prefix, Keys> = CONTRACT.operation("list");
+    /// The value of a key, as on disk.
+    pub const GET: fn(Key) -> Found = "get", errors { "invalid-argument": "A key has 1 to 256 bytes." };
+    /// Gives a key a value. Answered when the value is on disk.
+    pub const SET: fn(Entry) -> Empty = "set", errors {
+        "invalid-argument": "A key has 1 to 256 bytes.",
+        "too-large": "A value has at most 1 MiB as JSON.",
+        "full": "All keys and values together would have more than `max-bytes`.",
+        "io": "The disk did not take the change. It is not visible, but may be there after a restart.",
+    };
+    /// Deletes a key. Answered when that is on disk.
+    pub const DELETE: fn(Key) -> Deleted = "delete", errors {
+        "invalid-argument": "A key has 1 to 256 bytes.",
+        "io": "The disk did not take the change. It is not visible, but may be there after a restart.",
+    };
+    /// The keys that begin with a prefix.
+    pub const LIST: fn(Prefix) -> Keys = "list", errors {
+        "too-large": "The keys have more than 524,288 bytes together: use a longer prefix.",
+    };
+}
 
 /// A key.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[serde(deny_unknown_fields)]
 pub struct Key {
     /// The key.
@@ -25,7 +37,7 @@ pub struct Key {
 }
 
 /// A key and its value.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
     /// The key.
@@ -35,21 +47,21 @@ pub struct Entry {
 }
 
 /// The value of a key.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
 pub struct Found {
     /// None, in JSON `null`, if the key has no value.
     pub value: Option<Value>,
 }
 
 /// The result of a deletion.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Shape)]
 pub struct Deleted {
     /// Whether the key had a value.
     pub existed: bool,
 }
 
 /// The prefix of keys.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[serde(default, deny_unknown_fields)]
 pub struct Prefix {
     /// The prefix. The default fits every key.
@@ -57,7 +69,7 @@ pub struct Prefix {
 }
 
 /// Some keys.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Shape)]
 pub struct Keys {
     /// In the order of their bytes.
     pub keys: Vec<String>,

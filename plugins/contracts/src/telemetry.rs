@@ -1,16 +1,18 @@
 //! `telemetry@1`: counts of events.
 
 use serde::{Deserialize, Serialize};
-use weir_sdk::{Contract, Empty, Operation};
+use weir_sdk::{Empty, Shape};
 
-/// The contract.
-pub const CONTRACT: Contract = Contract::new("telemetry@1");
+weir_sdk::contract! {
+    /// Counts of events.
+    pub const CONTRACT = "telemetry@1";
 
-/// The counts so far.
-pub const SNAPSHOT: Operation<Empty, Snapshot> = CONTRACT.operation("snapshot");
+    /// The counts so far.
+    pub const SNAPSHOT: fn(Empty) -> Snapshot = "snapshot";
+}
 
 /// The counts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
 pub struct Snapshot {
     /// The start of counting, in seconds of Unix time.
     pub since: u64,
@@ -21,7 +23,7 @@ pub struct Snapshot {
 }
 
 /// A count of events.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
 pub struct Count {
     /// Events received.
     pub count: u64,
@@ -32,7 +34,7 @@ pub struct Count {
 }
 
 /// The count of one topic's events.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
 pub struct TopicCount {
     /// The topic.
     pub topic: String,

@@ -1,7 +1,7 @@
 //! What is written holds what it was given.
 
 use proptest::{collection::vec, prelude::*};
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
 use crate::rpc::{Id, Incoming, Message, parse, write_event, write_request, write_result};
 
@@ -29,7 +29,12 @@ fn payload() -> impl Strategy<Value = Vec<u8>> {
             bytes[place] = byte;
             bytes
         });
-    prop_oneof![text, faulty, vec(any::<u8>(), 0..64)]
+    // A number beyond `f64` is JSON, but no `Value`, with which the tests read.
+    let is_readable = |payload: &Vec<u8>| {
+        serde_json::from_slice::<&RawValue>(payload).is_err()
+            || serde_json::from_slice::<Value>(payload).is_ok()
+    };
+    prop_oneof![text, faulty, vec(any::<u8>(), 0..64)].prop_filter("a number beyond `f64`", is_readable)
 }
 
 /// The payload as it must come back.

@@ -11,6 +11,8 @@ pub struct PeerStats {
     pub sent: AtomicU64,
     /// Answers that came too late.
     pub late: AtomicU64,
+    /// Requests to it that were answered before they reached it, because they did not fit.
+    pub refused: AtomicU64,
     /// Messages for it that found no room.
     pub shed: AtomicU64,
     /// Bytes of the largest payload that it sent or received.

@@ -11,7 +11,7 @@ use super::{Located, Section, child};
 use crate::shape::{self, Found, Shape};
 
 /// Stands for the operator's name in lists of keys.
-const NAME: &str = "NAME";
+pub(crate) const NAME: &str = "NAME";
 
 impl Section<'_, '_> {
     /// Reads a table of strings, numbers and booleans. `check` may refuse entries.

@@ -9,7 +9,7 @@ use super::{
     split,
 };
 use crate::{
-    ArtifactHash, Traces,
+    ArtifactHash, Traces, Validate,
     check::ExtensionLocations,
     classes::class_name,
     extension::{ExtensionConfig, INSTANCES},
@@ -24,6 +24,7 @@ const HOOKS: &str = "the name of a directory of hooks";
 const RESTART: &str = "`never`, `on-failure` or `always`";
 const RELOAD: &str = "`stop-first` or `overlap`";
 const TRACES: &str = "`functions` or `lines`";
+const VALIDATE: &str = "`nothing` or `requests`";
 
 pub(super) fn extension(
     section: &mut Section<'_, '_>,
@@ -47,6 +48,7 @@ pub(super) fn extension(
     let restart = section.table("restart", restart);
     let reload = section.text("reload", RELOAD, ReloadMode::named);
     let traces = section.text("traces", TRACES, str::parse::<Traces>);
+    let validate = section.text("validate", VALIDATE, str::parse::<Validate>);
 
     let (id, path) = (id?, path?);
     let locations = ExtensionLocations {
@@ -64,6 +66,7 @@ pub(super) fn extension(
     let autostart = autostart.unwrap_or(new.autostart);
     let reload = reload.map_or(new.reload, Located::into_value);
     let traces = traces.map_or(new.traces, Located::into_value);
+    let validate = validate.map_or(new.validate, Located::into_value);
     let config = ExtensionConfig {
         sha256: sha256.map(Located::into_value),
         fulfills: channels.fulfills,
@@ -82,6 +85,7 @@ pub(super) fn extension(
         restart,
         reload,
         traces,
+        validate,
         ..new
     };
     Some((ExtensionDraft { config, class, changes }, locations))

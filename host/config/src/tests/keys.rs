@@ -218,6 +218,7 @@ fn valid(key: &KnownKey) -> Option<String> {
             "when-full" => "\"block\"",
             "reload" => "\"overlap\"",
             "traces" => "\"lines\"",
+            "validate" => "\"requests\"",
             "guest" => "\"/guest\"",
             "store" => "\"kept@1\"",
             "sha256" => "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"",

@@ -80,12 +80,17 @@ async fn wait_for(
             }
             return Ok(true);
         }
+        let has_refused = store.data_mut().delivery.take_refused();
+        if has_refused {
+            // Else requests that do not fit would use up the guest's fuel.
+            meter::deliver(store, 1)?;
+        }
         if is_over {
             meter::charge(store, 0)?;
             return Ok(false);
         }
         meter::show(store);
-        let readable = store.data().delivery.readable();
+        let readable = store.data().delivery.readable(has_refused);
         match timeout_ms {
             None => readable.await,
             Some(ms) => {

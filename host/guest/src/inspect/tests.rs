@@ -1,6 +1,7 @@
 //! Handmade files, honest and not.
 
 use weir_config::Loader;
+use weir_openrpc::Role;
 
 use super::*;
 
@@ -29,6 +30,10 @@ fn text(text: &str) -> Vec<u8> {
 
 fn manifest(json: &str) -> Vec<u8> {
     section(0, &[text(MANIFEST_SECTION), json.as_bytes().to_vec()].concat())
+}
+
+fn contracts(lines: &str) -> Vec<u8> {
+    section(0, &[text("weir:contracts"), lines.as_bytes().to_vec()].concat())
 }
 
 /// A component around a module with these sections, as built with the SDK.
@@ -187,4 +192,60 @@ fn a_manifest_that_the_sdk_would_not_write_is_refused() {
     assert!(refused(&" ".repeat(MAX_MANIFEST + 1)).contains("it has 65537 bytes, of at most 65536"));
     let twice = around_module(&[manifest(FULL), manifest(FULL)].concat());
     assert!(self::refused(&twice).contains("there is a second one"));
+}
+
+/// A contract with one operation.
+fn document(contract: &str, role: &str) -> String {
+    let (openrpc, info) = ("1.3.2", format!(r#"{{"title":"{contract}","version":"1"}}"#));
+    let method =
+        format!(r#"{{"name":"{contract}/do","params":[],"result":{{"name":"done","schema":{{}}}}}}"#);
+    format!(r#"{{"openrpc":"{openrpc}","info":{info},"x-role":"{role}","methods":[{method}]}}"#)
+}
+
+#[test]
+fn contracts_come_from_all_sections_of_a_component_and_of_the_modules_in_it() {
+    // As a linker leaves them: several in one section, several sections, and the last line without an end.
+    let inner = [
+        contracts(&format!("{}\n{}\n", document("a@1", "provider"), document("b@2", "caller"))),
+        contracts(&document("c@1", "provider")),
+    ]
+    .concat();
+    let bytes = [around_module(&inner), contracts(&document("d@1", "caller"))].concat();
+    let found = inspected(&bytes).unwrap();
+    let found: Vec<_> = found.contracts.iter().map(|it| (it.contract.as_str(), it.role)).collect();
+    assert_eq!(
+        found,
+        [("a@1", Role::Provider), ("b@2", Role::Caller), ("c@1", Role::Provider), ("d@1", Role::Caller)]
+    );
+    assert!(inspected(&around_module(&[])).unwrap().contracts.is_empty());
+}
+
+#[test]
+fn contracts_out_of_bounds_are_refused_with_what_and_how_much_it_is() {
+    let refused = |sections: &[u8]| refused(&around_module(sections));
+    let deep = |depth: usize| {
+        let schema =
+            (0..depth).fold("{}".to_owned(), |inner, _| format!(r#"{{"type":"array","items":{inner}}}"#));
+        document("a@1", "provider").replace("\"schema\":{}", &format!("\"schema\":{schema}"))
+    };
+    let many: String = (0..65).map(|number| document(&format!("c{number}@1"), "provider") + "\n").collect();
+    let halves = [contracts(&" ".repeat(40_000)), contracts(&" ".repeat(40_000))].concat();
+    let messages = [
+        refused(&contracts(&"x".repeat(10 << 20))),
+        refused(&halves),
+        refused(&contracts(&deep(1000))),
+        refused(&contracts(&many)),
+        refused(&contracts("{\"openrpc\":\n")),
+        refused(&contracts("\u{1b}[2J")),
+        refused(&contracts(&document("not a contract", "provider"))),
+    ];
+    insta::assert_snapshot!(messages.join("\n"), @r"
+    the contracts that `some.wasm` describes are not valid: they take 10485760 bytes, of at most 65536
+    the contracts that `some.wasm` describes are not valid: they take 80000 bytes, of at most 65536
+    the contracts that `some.wasm` describes are not valid: document 1: not JSON: it is more than 64 levels deep at line 1 column 1590
+    the contracts that `some.wasm` describes are not valid: it has 65 documents, of at most 64
+    the contracts that `some.wasm` describes are not valid: document 1: not JSON: EOF while parsing a value at line 1 column 11
+    the contracts that `some.wasm` describes are not valid: document 1: not JSON: expected value at line 1 column 1
+    the contracts that `some.wasm` describes are not valid: document 1: `$.info.title`: `not a contract` is not a contract: dotted segments of `a-z`, `0-9` and `-`, then `@` and a version number, as in `device.info@1`
+    ");
 }

@@ -7,20 +7,20 @@ use ed25519_dalek::{PUBLIC_KEY_LENGTH, SIGNATURE_LENGTH, Signature, VerifyingKey
 use weir_config::TrustedKey;
 
 use super::{
-    code::{Code, FOOTPRINT},
+    code::{self, Code},
     error::LoadFault,
     input::ComponentInput,
 };
 
 /// The first bytes of an artifact. The last one is the version of the format.
-pub(super) const MAGIC: &[u8; 8] = b"\0weir\0\0\x01";
+pub(super) const MAGIC: &[u8; 8] = b"\0weir\0\0\x02";
 
 /// Names the purpose of a signature: else something signed for another purpose could be run.
-const SIGNED: &[u8] = b"weir artifact 1\n";
+const SIGNED: &[u8] = b"weir artifact 2\n";
 
-/// Bytes before the code.
+/// Bytes of all but the code and the contracts that it describes.
 pub(super) const HEADER: usize =
-    MAGIC.len() + PUBLIC_KEY_LENGTH + SIGNATURE_LENGTH + SIGNED.len() + FOOTPRINT;
+    MAGIC.len() + PUBLIC_KEY_LENGTH + SIGNATURE_LENGTH + SIGNED.len() + code::HEADER;
 
 /// The code in an artifact, if one of these keys has signed it. With any other key, the rest is not read.
 pub(super) fn verify(input: &mut ComponentInput, trusted: &[TrustedKey]) -> Result<Code, LoadFault> {

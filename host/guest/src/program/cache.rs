@@ -25,15 +25,15 @@ use wasmtime::Engine;
 use weir_config::{ArtifactHash, bytes};
 
 use super::{
-    code::{Code, FOOTPRINT},
+    code::{Code, HEADER},
     random,
 };
 
 /// The first bytes of an entry. The last one is the version of the format; the MAC and the code follow.
-const MAGIC: &[u8; 8] = b"\0weirca\x01";
+const MAGIC: &[u8; 8] = b"\0weirca\x02";
 
-/// Names the purpose of a MAC.
-const DOMAIN: &[u8] = b"weir cache 1\n";
+/// Names the purpose of a MAC, and the version of the format.
+const DOMAIN: &[u8] = b"weir cache 2\n";
 
 /// The file with the key, beside the entries.
 const KEY_FILE: &str = "weir-cache.key";
@@ -86,7 +86,8 @@ pub(super) fn is_ours(dir: &Path) -> Option<bool> {
 
 impl EntryId {
     pub(super) fn new(component: ArtifactHash, engine: &Engine) -> Self {
-        let mut hasher = EngineHasher(Sha256::new());
+        // Entries in another format count as those of another engine.
+        let mut hasher = EngineHasher(Sha256::new_with_prefix(DOMAIN));
         engine.precompile_compatibility_hash().hash(&mut hasher);
         Self { component, engine: ArtifactHash::from_bytes(hasher.0.finalize().into()) }
     }
@@ -113,7 +114,7 @@ impl Cache {
             return if self.has_of_another_engine(id) { Err(CacheError::OtherEngine) } else { Ok(None) };
         };
         let failed = |source| CacheError::Io { path: path.clone(), source };
-        let allowed = allowed.saturating_add((MAGIC.len() + MAC_SIZE + FOOTPRINT) as u64);
+        let allowed = allowed.saturating_add((MAGIC.len() + MAC_SIZE + HEADER) as u64);
         if file.metadata().map_err(failed)?.len() > allowed {
             return Ok(None);
         }

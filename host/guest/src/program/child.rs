@@ -24,7 +24,7 @@ use weir_schedule::TimeLimit;
 
 use super::{
     GRACE,
-    code::{self, Code, FOOTPRINT},
+    code::{self, Code, HEADER},
     compilation::CompileTask,
     error::LoadFault,
     input::ComponentInput,
@@ -60,11 +60,15 @@ pub(super) enum CompileAnswer {
     Invalid = 1,
     /// It takes more memory than allowed.
     OutOfMemory = 2,
+    /// What is wrong with the contracts that it describes follows.
+    BadContracts = 3,
 }
 
 impl CompileAnswer {
     fn of(byte: u8) -> Option<Self> {
-        [Self::Compiled, Self::Invalid, Self::OutOfMemory].into_iter().find(|answer| *answer as u8 == byte)
+        [Self::Compiled, Self::Invalid, Self::OutOfMemory, Self::BadContracts]
+            .into_iter()
+            .find(|answer| *answer as u8 == byte)
     }
 }
 
@@ -170,7 +174,7 @@ async fn answer(
         .ok_or_else(|| LoadFault::Compiler("its answer is of no known kind".to_owned()))?;
     let mut body = Vec::new();
     if answer == CompileAnswer::Compiled {
-        code::check(bytes.saturating_sub(FOOTPRINT as u64), task.code_size)?;
+        code::check(bytes.saturating_sub(HEADER as u64), task.code_size)?;
         let Ok(footprint) = stdout.read_u64_le().await else { return Ok(None) };
         code::check(footprint, task.code_size)?;
         body.extend(footprint.to_le_bytes());
@@ -184,9 +188,11 @@ async fn answer(
         Ok(read) if read as u64 == left => {}
         _ => return Ok(None),
     }
+    let said = |body: &[u8]| harmless(String::from_utf8_lossy(body), 1024);
     Ok(Some(match answer {
         CompileAnswer::Compiled => Ok(Code::compiled(body)),
-        CompileAnswer::Invalid => Err(LoadFault::Compile(harmless(String::from_utf8_lossy(&body), 1024))),
+        CompileAnswer::Invalid => Err(LoadFault::Compile(said(&body))),
+        CompileAnswer::BadContracts => Err(LoadFault::Contracts(said(&body))),
         CompileAnswer::OutOfMemory => Err(LoadFault::CompileMemory(task.memory)),
     }))
 }

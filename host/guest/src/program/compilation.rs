@@ -7,7 +7,14 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 use weir_config::{Limits, Traces};
 
 #[cfg(feature = "compiler")]
-use super::{child, code::Code, error::LoadFault, helper, input::ComponentInput, load_permit::LoadPermit};
+use super::{
+    child,
+    code::Code,
+    error::LoadFault,
+    helper::{self, CompileError},
+    input::ComponentInput,
+    load_permit::LoadPermit,
+};
 #[cfg(feature = "compiler")]
 use crate::exit::said;
 
@@ -66,7 +73,10 @@ impl Compilation {
                 compiling
                     .blocking(move || {
                         let code = helper::compile(&component, task.target.as_deref(), task.traces);
-                        code.map(Code::compiled).map_err(|error| LoadFault::Compile(said(&error)))
+                        code.map(Code::compiled).map_err(|error| match error {
+                            CompileError::Contracts(error) => LoadFault::Contracts(error),
+                            CompileError::Invalid(error) => LoadFault::Compile(said(&error)),
+                        })
                     })
                     .await
             }

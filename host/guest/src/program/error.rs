@@ -119,6 +119,9 @@ pub enum LoadFault {
     /// It is no valid component, or uses a feature that is turned off.
     #[error("does not compile: {0}")]
     Compile(String),
+    /// Its sections `weir:contracts` are malformed or too large.
+    #[error("describes contracts that are not valid: {0}")]
+    Contracts(String),
     /// Compiling takes more memory than allowed.
     #[error("takes more than the {} of `compile-memory` to compile: make sure of the file before you raise that limit", bytes(*.0))]
     CompileMemory(u64),

@@ -18,9 +18,9 @@ use weir_config::{Limits, Traces};
 
 use super::{
     child::{CompileAnswer, CompileRequest},
-    symbols,
+    code, symbols,
 };
-use crate::engine::EngineKind;
+use crate::{engine::EngineKind, inspect::ContractSections};
 
 /// Bytes of its first input line.
 const MAX_REQUEST: u64 = 4096;
@@ -59,12 +59,17 @@ fn work() -> io::Result<()> {
     let mut component = Vec::new();
     let traces = if request.lines { Traces::Lines } else { Traces::Functions };
     let read = stdin.read_to_end(&mut component).map_err(wasmtime::Error::from);
-    let (answer, body) = match read.and_then(|_| compile(&component, request.target.as_deref(), traces)) {
+    let compiled = read
+        .map_err(CompileError::Invalid)
+        .and_then(|_| compile(&component, request.target.as_deref(), traces));
+    let said = |text: String| text.chars().take(1000).collect::<String>().into_bytes();
+    let (answer, body) = match compiled {
         Ok(code) => (CompileAnswer::Compiled, code),
-        Err(error) if is_out_of_memory(&error) => (CompileAnswer::OutOfMemory, Vec::new()),
-        Err(error) => {
-            (CompileAnswer::Invalid, format!("{error:#}").chars().take(1000).collect::<String>().into_bytes())
+        Err(CompileError::Contracts(error)) => (CompileAnswer::BadContracts, said(error)),
+        Err(CompileError::Invalid(error)) if is_out_of_memory(&error) => {
+            (CompileAnswer::OutOfMemory, Vec::new())
         }
+        Err(CompileError::Invalid(error)) => (CompileAnswer::Invalid, said(format!("{error:#}"))),
     };
     let mut stdout = io::stdout().lock();
     stdout.write_all(&[answer as u8])?;
@@ -80,17 +85,50 @@ fn limit(resource: Resource, value: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// Why a component does not compile.
+#[derive(Debug)]
+pub(super) enum CompileError {
+    /// What is wrong with the contracts that it describes.
+    Contracts(String),
+    Invalid(wasmtime::Error),
+}
+
+impl From<wasmtime::Error> for CompileError {
+    fn from(error: wasmtime::Error) -> Self {
+        Self::Invalid(error)
+    }
+}
+
 /// The code for an engine of Weir, on this machine or a target, in the form of [`Code`](super::code::Code).
-pub(super) fn compile(component: &[u8], target: Option<&str>, traces: Traces) -> wasmtime::Result<Vec<u8>> {
+pub(super) fn compile(
+    component: &[u8],
+    target: Option<&str>,
+    traces: Traces,
+) -> Result<Vec<u8>, CompileError> {
+    let contracts = contracts(component).map_err(CompileError::Contracts)?;
     let mut config = EngineKind::of(&Limits::default(), traces).config();
     if let Some(target) = target {
         config.target(target)?;
     }
     let mut code = wasmtime::Engine::new(&config)?.precompile_component(component)?;
     symbols::remove(&mut code);
-    let footprint = (code.len() as u64).saturating_add(declared(component)?.saturating_mul(FOR_DECLARED));
-    code.splice(..0, footprint.to_le_bytes());
+    let declared = declared(component)?.saturating_mul(FOR_DECLARED);
+    let footprint = ((code.len() + contracts.len()) as u64).saturating_add(declared);
+    code.splice(..0, code::head(footprint, &contracts));
     Ok(code)
+}
+
+/// The contracts that a component describes, one a line. What no parser reads describes none: the compiler says why.
+fn contracts(component: &[u8]) -> Result<String, String> {
+    let mut sections = ContractSections::default();
+    for payload in Parser::new(0).parse_all(component) {
+        match payload {
+            Ok(Payload::CustomSection(section)) => sections.add(section.name(), section.data()),
+            Ok(_) => {}
+            Err(_) => return Ok(String::new()),
+        }
+    }
+    sections.text()
 }
 
 /// Bytes of Main's memory for each byte of declarations, such as types and names. An exported name takes 7 bytes of the

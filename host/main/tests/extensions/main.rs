@@ -8,6 +8,7 @@ mod batches;
 mod blocking;
 mod cancel;
 mod concurrency;
+mod described;
 mod fairness;
 mod files;
 mod from_memory;

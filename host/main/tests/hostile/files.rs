@@ -2,6 +2,7 @@
 
 mod cached;
 mod compilers;
+mod contracts;
 mod signed;
 
 use std::{fs, os::unix::fs::symlink, path::Path};

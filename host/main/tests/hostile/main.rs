@@ -49,6 +49,7 @@
 //! | 52 shares | `../share.rs` |
 //! | 53 pollables | `pollables.rs` |
 //! | 54 storms | `storms.rs`, `floods.rs`: `one_that_publishes_to_itself_…`; `uninterrupted.rs` |
+//! | 55 contracts that describe too much | `files/contracts.rs` |
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -7,7 +7,9 @@ use std::{
 };
 
 use weir_bus::{Access, Bus, InboxLimits, LaneSettings, Peer, PeerLimits, QueueSettings};
-use weir_config::{Config, ExtensionConfig, HOOKS_CONTRACT, MainConfig, QueueConfig, SubscribeGrant};
+use weir_config::{
+    Config, ExtensionConfig, HOOKS_CONTRACT, MainConfig, QueueConfig, SubscribeGrant, Validate,
+};
 use weir_guest::{Loaded, Output};
 use weir_logs::Logs;
 use weir_metrics::Usage;
@@ -233,6 +235,7 @@ impl Unit {
         let Version { config, peer, .. } = &*version;
         let (inbox_messages, inbox_bytes) = peer.inbox().depth();
         let stats = peer.stats();
+        let is_checked = config.validate != Validate::Nothing;
         let record = self.record();
         ExtensionStatus {
             id: self.id.clone(),
@@ -252,6 +255,7 @@ impl Unit {
             sent: stats.sent.load(Ordering::Relaxed),
             shed: stats.shed.load(Ordering::Relaxed),
             late: stats.late.load(Ordering::Relaxed),
+            refused: is_checked.then(|| stats.refused.load(Ordering::Relaxed)),
             class: config.limits.class.clone(),
             fulfills: config.fulfills.clone(),
             failures: record.failures.iter().cloned().collect(),

@@ -63,7 +63,7 @@ fn code_that_fits_only_without_its_header_pushes_nothing_out() {
 #[test]
 fn what_is_just_allowed_is_found() {
     let (_dir, cache) = cache(ROOM);
-    cache.put(id(1), &code(FOOTPRINT + 100)).unwrap();
+    cache.put(id(1), &code(HEADER + 100)).unwrap();
     assert!(cache.get(id(1), 100).unwrap().is_some());
     assert!(cache.get(id(1), 99).unwrap().is_none());
 }

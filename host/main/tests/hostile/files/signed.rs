@@ -47,7 +47,7 @@ async fn compiled_code_without_a_trusted_signature_is_refused() {
     let mut files = Files::new();
     let (ours, other) = (SigningKey::generate().unwrap(), SigningKey::generate().unwrap());
     let artifact = artifact(&files, &ours);
-    let header = 8 + 32 + 64 + b"weir artifact 1\n".len() + 8;
+    let header = 8 + 32 + 64 + b"weir artifact 2\n".len() + 16;
     files.write("bare.cwasm", &artifact[header..]);
     files
         .refused_unread(

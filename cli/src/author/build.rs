@@ -1,0 +1,102 @@
+//! `weir build`.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, bail, ensure};
+use bytesize::ByteSize;
+
+use super::{
+    group::Group,
+    project::{Project, TARGET, Tools, to_stderr},
+    section, until_interrupted,
+};
+use crate::{args::BuildArgs, output};
+
+/// The description, beside `weir.toml`.
+const CONTRACTS: &str = "contracts.json";
+
+pub(crate) async fn build(args: BuildArgs) -> anyhow::Result<()> {
+    if let (Some(component), Some(contracts)) = (&args.component, &args.contracts) {
+        section::embed(component, &section::contracts(contracts, &contracts.to_string_lossy())?)?;
+        return report(component, component.display().to_string());
+    }
+    let project = Project::load(&args.dir)?;
+    until_interrupted(run(&project, args.contracts.as_deref())).await?;
+    for artifact in artifacts(&project)? {
+        report(&artifact, project.shown(&artifact))?;
+    }
+    Ok(())
+}
+
+/// Builds the project and describes its component. The tools write to stderr.
+pub(super) async fn run(project: &Project, contracts: Option<&Path>) -> anyhow::Result<()> {
+    for mut command in commands(project)? {
+        let shown = command.get_program().to_string_lossy().into_owned();
+        let status = Group::spawn(command.stdout(to_stderr()?))?.wait().await?;
+        ensure!(status.success(), "the build failed: `{shown}`: {status}");
+    }
+    let found = project.dir.join(CONTRACTS);
+    let Some(contracts) = contracts.or_else(|| found.exists().then_some(&*found)) else { return Ok(()) };
+    let lines = section::contracts(contracts, &project.shown(contracts))?;
+    match &project.components()[..] {
+        // A program outside Main: its description is checked, and stays in its file.
+        [] => Ok(()),
+        [component] => section::embed(component, &lines),
+        _ => bail!("`weir.toml` has several components: name the one to describe with `--component`"),
+    }
+}
+
+fn commands(project: &Project) -> anyhow::Result<Vec<Command>> {
+    Ok(match project.tools {
+        Tools::Cargo => match project.place_of_components() {
+            Some(place) => vec![cargo_for_wasm(project, place)?],
+            None => vec![project.command("cargo", &["build"])],
+        },
+        Tools::Npm => {
+            let install = project.command("npm", &["install", "--no-audit", "--no-fund"]);
+            let is_installed = project.dir.join("node_modules").is_dir();
+            let build = project.command("npm", &["run", "--silent", "build"]);
+            (!is_installed).then_some(install).into_iter().chain([build]).collect()
+        }
+        Tools::Python => vec![project.command("python3", &["-m", "py_compile", "main.py"])],
+        Tools::None => Vec::new(),
+    })
+}
+
+fn cargo_for_wasm(project: &Project, place: &Path) -> anyhow::Result<Command> {
+    let mut rustc = project.command("rustc", &["--print", "target-libdir", "--target", TARGET]);
+    let output =
+        rustc.output().context("cannot run `rustc`; `https://rustup.rs` says how to install Rust")?;
+    let libraries = String::from_utf8_lossy(&output.stdout);
+    if !Path::new(libraries.trim_end()).is_dir() {
+        bail!("this toolchain cannot build for WebAssembly: run `rustup target add {TARGET}`");
+    }
+    let mut cargo = project.command("cargo", &["build", "--release", "--target", TARGET]);
+    // Where `weir.toml` looks for the component, whatever the environment says.
+    let target = place.ancestors().find(|path| path.ends_with(TARGET)).and_then(Path::parent);
+    if let Some(target) = target {
+        cargo.arg("--target-dir").arg(target);
+    }
+    Ok(cargo)
+}
+
+/// Components of the extensions, and hooks.
+pub(super) fn artifacts(project: &Project) -> anyhow::Result<Vec<PathBuf>> {
+    let mut artifacts: Vec<PathBuf> = project.components().into_iter().map(Path::to_owned).collect();
+    for (_, dir) in project.hooks() {
+        let entries = fs::read_dir(dir).with_context(|| format!("cannot read `{}`", dir.display()))?;
+        let files = entries.flatten().map(|entry| entry.path());
+        artifacts.extend(files.filter(|path| path.extension().is_some_and(|end| end == "wasm")));
+    }
+    Ok(artifacts)
+}
+
+fn report(artifact: &Path, shown: String) -> anyhow::Result<()> {
+    let metadata = fs::metadata(artifact)
+        .with_context(|| format!("the build made no `{shown}`, which `weir.toml` names"))?;
+    output::line(&format!("{}  {}", output::printable(&shown), ByteSize(metadata.len())))
+}

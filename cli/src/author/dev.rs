@@ -1,0 +1,150 @@
+//! `weir dev`.
+
+use std::{future, path::Path};
+
+use bytes::Bytes;
+use hyper::Method;
+use serde_json::Value;
+
+use super::{
+    build,
+    group::Group,
+    observe::observe,
+    private_main::{PrivateMain, variables, weir},
+    project::{Project, to_stderr},
+    until_interrupted,
+    watch::Watch,
+};
+use crate::{
+    args::DevArgs,
+    client::{Patience, Route},
+    exit,
+    output::{self, printable},
+};
+
+pub(crate) async fn dev(args: DevArgs) -> anyhow::Result<()> {
+    match until_interrupted(run(&args.dir)).await {
+        // Ctrl-C is how it ends.
+        Err(error) if error.is::<super::Interrupted>() => Ok(()),
+        other => other,
+    }
+}
+
+/// What runs of the project now.
+#[derive(Default)]
+struct Running {
+    // Dropped before Main, which it speaks with.
+    program: Option<Group>,
+    main: Option<PrivateMain>,
+}
+
+async fn run(dir: &Path) -> anyhow::Result<()> {
+    // Mistakes of the arguments end the command. Later ones wait for the next change.
+    let watch = Watch::new(&Project::load(dir)?.dir)?;
+    let mut running = Running::default();
+    loop {
+        if let Err(error) = renew(dir, &mut running).await {
+            exit::say(&error);
+            if running.main.is_some() {
+                say("the version before goes on");
+            }
+        }
+        say("waiting for changes");
+        loop {
+            tokio::select! {
+                changed = watch.changed() => break changed?,
+                () = running.part_ended() => {}
+            }
+        }
+    }
+}
+
+/// Builds the project, and has what runs be that.
+async fn renew(dir: &Path, running: &mut Running) -> anyhow::Result<()> {
+    let project = Project::load(dir)?;
+    build::run(&project, None).await?;
+    if !project.config.extensions.is_empty() || !project.config.peers.is_empty() {
+        match &running.main {
+            None => running.main = Some(start(&project).await?),
+            Some(main) => reload(main).await?,
+        }
+    }
+    if let (Some(mut program), Some(main)) = (project.program(), &running.main) {
+        running.program = None;
+        program.envs(variables(&project, main)?).stdout(to_stderr()?);
+        running.program = Some(Group::spawn(&mut program)?);
+        say("the program has started");
+    }
+    for (name, _) in project.hooks() {
+        let mut hooks = weir()?;
+        hooks.args(["hooks", "run", "--config"]).arg(project.file()).arg(name).stdout(to_stderr()?);
+        // It says itself what failed.
+        Group::spawn(&mut hooks)?.wait().await?;
+    }
+    Ok(())
+}
+
+async fn start(project: &Project) -> anyhow::Result<PrivateMain> {
+    let main = PrivateMain::start(project, to_stderr()?).await?;
+    say("for `weir` in another terminal:");
+    output::line(&format!("export WEIR_SOCKET={}", main.socket().display()))?;
+    tokio::spawn(observe(main.socket()));
+    Ok(main)
+}
+
+async fn reload(main: &PrivateMain) -> anyhow::Result<()> {
+    let mut client = main.connect().await?;
+    let route = Route::new(&["reload"]);
+    let answer = client.ask(Method::POST, &route, Bytes::new(), Patience::WhileMainAnswers).await?;
+    let answer: Value = serde_json::from_slice(&answer)?;
+    let listed = |key: &str| answer.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+    for id in [listed("added"), listed("changed")].concat() {
+        say(&format!("{} runs as it was built now", printable(&id.to_string())));
+    }
+    for failed in listed("failed") {
+        let part = |key: &str| failed.get(key).unwrap_or_default().to_string();
+        let (id, reason) = (part("extension"), part("reason"));
+        say(&format!("{} did not come up: {}", printable(&id), printable(&reason)));
+    }
+    for restart in [listed("needs-restart"), listed("tables-for-restart")].concat() {
+        say(&format!("start `weir dev` again for the change of {}", printable(&restart.to_string())));
+    }
+    Ok(())
+}
+
+impl Running {
+    /// Waits until Main or the program ends by itself, and says so.
+    async fn part_ended(&mut self) {
+        let Self { program, main } = self;
+        let of_program = async {
+            match program {
+                Some(program) => program.wait().await,
+                None => future::pending().await,
+            }
+        };
+        let of_main = async {
+            match main {
+                Some(main) => main.ended().await,
+                None => future::pending().await,
+            }
+        };
+        tokio::select! {
+            status = of_program => {
+                self.program = None;
+                say(&format!("the program has ended: {}", shown(status.map_err(Into::into))));
+            }
+            status = of_main => {
+                self.main = None;
+                say(&format!("Main has ended: {}; it starts again with the next change", shown(status)));
+            }
+        }
+    }
+}
+
+fn shown(status: anyhow::Result<std::process::ExitStatus>) -> String {
+    status.map_or_else(|error| exit::chain(&error), |status| status.to_string())
+}
+
+fn say(text: &str) {
+    output::complain(&format!("weir dev: {text}"));
+}

@@ -1,0 +1,83 @@
+//! A child process with a process group of its own, which ends with its owner.
+
+use std::{
+    io,
+    os::{fd::OwnedFd, unix::process::CommandExt},
+    process::{Child, Command, ExitStatus},
+    time::Duration,
+};
+
+use anyhow::Context;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open},
+};
+use tokio::io::unix::AsyncFd;
+
+use super::descriptor::readable;
+
+/// From the request to end to the kill.
+const END_WITHIN: Duration = Duration::from_secs(15);
+
+/// Ctrl-C on the terminal does not reach the group: the owner decides when it ends.
+#[derive(Debug)]
+pub(super) struct Group {
+    child: Child,
+    /// Readable once the child has ended.
+    ended: AsyncFd<OwnedFd>,
+    is_reaped: bool,
+}
+
+impl Group {
+    pub(super) fn spawn(command: &mut Command) -> anyhow::Result<Self> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let child = command.process_group(0).spawn();
+        let mut child = child.with_context(|| format!("cannot run `{program}`"))?;
+        let ended = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())
+            .map_err(io::Error::from)
+            .and_then(readable);
+        match ended {
+            Ok(ended) => Ok(Self { child, ended, is_reaped: false }),
+            Err(error) => {
+                child.kill().and_then(|()| child.wait())?;
+                Err(error).with_context(|| format!("cannot wait for `{program}`"))
+            }
+        }
+    }
+
+    pub(super) fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
+        if !self.is_reaped {
+            self.ended.readable().await?.retain_ready();
+            self.is_reaped = true;
+        }
+        self.child.wait()
+    }
+
+    fn end(&mut self) {
+        let group = Pid::from_child(&self.child);
+        // Fails if the whole group has ended, which is the aim.
+        let _ended = kill_process_group(group, Signal::TERM);
+        self.wait_within(END_WITHIN);
+        // The child may have children. It is not reaped yet, so its number is not another process's.
+        let _ended = kill_process_group(group, Signal::KILL);
+        let _reaped = self.child.wait();
+    }
+
+    fn wait_within(&self, time: Duration) {
+        let mut ended = [PollFd::new(&self.ended, PollFlags::IN)];
+        // Without an answer, the kill comes at once.
+        let _ready = poll(&mut ended, Timespec::try_from(time).ok().as_ref());
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if !self.is_reaped {
+            self.end();
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! A Main of one project, as a child process. Only this user reaches its socket.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::{Command, ExitStatus, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use bytes::Bytes;
+use hyper::Method;
+use tempfile::TempDir;
+
+use super::{group::Group, project::Project};
+use crate::client::{Client, Patience, Route};
+
+/// From the start of the process to its first answer. It reads the configuration meanwhile.
+const UP_WITHIN: Duration = Duration::from_secs(30);
+
+const UP_PAUSE: Duration = Duration::from_millis(10);
+
+pub(super) struct PrivateMain {
+    // Dropped before the directory, which has its socket.
+    group: Group,
+    directory: TempDir,
+}
+
+impl PrivateMain {
+    /// Starts Main with the project's `weir.toml`, and its log there. Ends once it answers.
+    pub(super) async fn start(project: &Project, log: Stdio) -> anyhow::Result<Self> {
+        let directory = TempDir::with_prefix("weir-").context("cannot make a directory for Main's socket")?;
+        let mut command = weir()?;
+        command.arg("run").arg(project.file()).arg("--socket").arg(socket_in(&directory));
+        command.arg("--end-with-parent").stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        let mut main = Self { group: Group::spawn(&mut command)?, directory };
+        main.until_it_answers().await?;
+        Ok(main)
+    }
+
+    pub(super) fn socket(&self) -> PathBuf {
+        socket_in(&self.directory)
+    }
+
+    pub(super) async fn connect(&self) -> anyhow::Result<Client> {
+        Client::connect_to(&self.socket()).await
+    }
+
+    /// Waits until all extensions that start with Main are ready.
+    pub(super) async fn ready(&self, project: &Project) -> anyhow::Result<()> {
+        let mut client = self.connect().await?;
+        for extension in project.config.extensions.iter().filter(|extension| extension.autostart) {
+            let route = Route::new(&["extensions", extension.id.as_str(), "start"]);
+            client.ask(Method::POST, &route, Bytes::new(), Patience::WhileMainAnswers).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn ended(&mut self) -> anyhow::Result<ExitStatus> {
+        Ok(self.group.wait().await?)
+    }
+
+    async fn until_it_answers(&mut self) -> anyhow::Result<()> {
+        let socket = self.socket();
+        let answers = async {
+            while Client::connect_to(&socket).await.is_err() {
+                tokio::time::sleep(UP_PAUSE).await;
+            }
+        };
+        tokio::select! {
+            () = answers => Ok(()),
+            ended = self.group.wait() => bail!("Main ended before it answered: {}", ended?),
+            () = tokio::time::sleep(UP_WITHIN) => bail!("Main does not answer within {UP_WITHIN:?}"),
+        }
+    }
+}
+
+/// The variables by which other programs find a project's Main.
+pub(super) fn variables(
+    project: &Project,
+    main: &PrivateMain,
+) -> anyhow::Result<Vec<(&'static str, PathBuf)>> {
+    let peers = project.config.main.peer_socket.clone().map(|path| ("WEIR_PEER_SOCKET", path));
+    let own = [("WEIR_SOCKET", main.socket()), ("WEIR", this_command()?)];
+    Ok(own.into_iter().chain(peers).collect())
+}
+
+/// This command itself.
+pub(super) fn weir() -> anyhow::Result<Command> {
+    Ok(Command::new(this_command()?))
+}
+
+fn this_command() -> anyhow::Result<PathBuf> {
+    env::current_exe().context("cannot find the file of this command")
+}
+
+fn socket_in(directory: &TempDir) -> PathBuf {
+    Path::join(directory.path(), "weir.sock")
+}

@@ -1,0 +1,153 @@
+//! The custom section with the description of contracts, in a component that is built already.
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+use tempfile::NamedTempFile;
+use weir_openrpc::Document;
+
+const SECTION: &str = "weir:contracts";
+
+/// Magic number and version, at the start of a component.
+const HEADER: usize = 8;
+
+/// The id of a custom section.
+const CUSTOM: u8 = 0;
+
+/// Reads a file with one OpenRPC document, or a list of them. Errors name it as `shown`.
+pub(super) fn contracts(path: &Path, shown: &str) -> anyhow::Result<String> {
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read `{shown}`"))?;
+    let value = serde_json::from_str(&text).with_context(|| format!("`{shown}` is not JSON"))?;
+    let documents = match value {
+        Value::Array(documents) => documents,
+        document => vec![document],
+    };
+    let mut lines = String::new();
+    for document in documents {
+        let document = Document::parse(&document.to_string());
+        lines += &document.with_context(|| format!("`{shown}` describes no contract"))?.line();
+        lines.push('\n');
+    }
+    Document::parse_section(lines.as_bytes())
+        .with_context(|| format!("`{shown}` does not fit a component"))?;
+    Ok(lines)
+}
+
+/// Puts the description into a component, in place of an older one of the component itself.
+pub(super) fn embed(component: &Path, lines: &str) -> anyhow::Result<()> {
+    let shown = component.display();
+    let bytes = fs::read(component).with_context(|| format!("cannot read `{shown}`"))?;
+    let described = replace(&bytes, SECTION, lines.as_bytes());
+    let described = described.with_context(|| format!("`{shown}` is no WebAssembly component"))?;
+    if described == bytes {
+        return Ok(());
+    }
+    // A reader sees the whole old file or the whole new one.
+    let directory = component.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let written = NamedTempFile::new_in(directory.map_or(PathBuf::from("."), Path::to_owned))
+        .and_then(|mut file| file.write_all(&described).map(|()| file));
+    written
+        .and_then(|file| {
+            file.as_file().set_permissions(fs::metadata(component)?.permissions())?;
+            Ok(file.persist(component)?)
+        })
+        .with_context(|| format!("cannot write `{shown}`"))?;
+    Ok(())
+}
+
+/// The component with one custom section of this name, at its end.
+fn replace(component: &[u8], name: &str, contents: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let Some((header, mut rest)) = component.split_at_checked(HEADER) else { bail!("it is too short") };
+    if !header.starts_with(b"\0asm") {
+        bail!("it does not start with `\\0asm`");
+    }
+    let mut replaced = header.to_vec();
+    while let Some((id, after_id)) = rest.split_first() {
+        let (size, body) = number(after_id).context("a section has no size")?;
+        let (body, after) = body.split_at_checked(size).context("a section is cut off")?;
+        let is_older = *id == CUSTOM
+            && number(body).is_some_and(|(length, named)| named.get(..length) == Some(name.as_bytes()));
+        if !is_older {
+            let (whole, _) =
+                rest.split_at_checked(rest.len() - after.len()).context("a section is cut off")?;
+            replaced.extend_from_slice(whole);
+        }
+        rest = after;
+    }
+    let body = [&leb128(name.len()), name.as_bytes(), contents].concat();
+    replaced.push(CUSTOM);
+    replaced.extend(leb128(body.len()));
+    replaced.extend(body);
+    Ok(replaced)
+}
+
+/// The number (LEB128, 32 bits) at the start of `bytes`, and what follows it.
+fn number(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let mut value = 0_u64;
+    for (index, byte) in bytes.iter().enumerate().take(5) {
+        value |= u64::from(byte & 0x7f) << (7 * index);
+        if byte & 0x80 == 0 {
+            return Some((usize::try_from(value).ok()?, bytes.get(index + 1..)?));
+        }
+    }
+    None
+}
+
+fn leb128(mut value: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let low = u8::try_from(value & 0x7f).unwrap_or_default();
+        value >>= 7;
+        if value == 0 {
+            bytes.push(low);
+            return bytes;
+        }
+        bytes.push(low | 0x80);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wasmparser::{Parser, Payload};
+
+    use super::*;
+
+    fn sections(component: &[u8]) -> Vec<(String, Vec<u8>)> {
+        let payloads = Parser::new(0).parse_all(component).map(Result::unwrap);
+        let custom = payloads.filter_map(|payload| match payload {
+            Payload::CustomSection(section) => Some((section.name().to_owned(), section.data().to_vec())),
+            _ => None,
+        });
+        custom.collect()
+    }
+
+    #[test]
+    fn a_description_takes_the_place_of_an_older_one_and_of_nothing_else() {
+        let component = wat::parse_str("(component (@custom \"other\" \"kept\"))").unwrap();
+        let long = "x".repeat(300);
+        let first = replace(&component, SECTION, long.as_bytes()).unwrap();
+        assert_eq!(
+            sections(&first),
+            [("other".into(), b"kept".to_vec()), (SECTION.into(), long.into_bytes())]
+        );
+        let second = replace(&first, SECTION, b"new\n").unwrap();
+        assert_eq!(
+            sections(&second),
+            [("other".into(), b"kept".to_vec()), (SECTION.into(), b"new\n".to_vec())]
+        );
+        assert_eq!(replace(&second, SECTION, b"new\n").unwrap(), second);
+    }
+
+    #[test]
+    fn a_cut_off_file_is_refused() {
+        let component = wat::parse_str("(component (@custom \"other\" \"kept\"))").unwrap();
+        for length in (0..component.len()).filter(|length| *length != HEADER) {
+            assert!(replace(&component[..length], SECTION, b"").is_err(), "{length}");
+        }
+    }
+}

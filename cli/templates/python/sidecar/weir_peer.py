@@ -1,0 +1,1 @@
+../../../../examples/peers/weir_peer.py

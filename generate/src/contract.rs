@@ -1,0 +1,133 @@
+//! A contract as all languages want it.
+
+use weir_openrpc::{Arguments, Document, Field, Method, Role, Schema, Shape, Topic};
+
+use crate::names::pascal;
+
+/// A contract, with the types of arguments among its other types.
+#[derive(Debug)]
+pub(crate) struct Contract {
+    pub(crate) document: Document,
+    /// As many of the first types are arguments alone.
+    pub(crate) arguments: usize,
+    /// What each operation takes, in the order of the document's methods.
+    pub(crate) inputs: Vec<Input>,
+}
+
+/// What an operation takes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Input {
+    Nothing,
+    Bytes,
+    /// Arguments: the record of this name.
+    Record(String),
+    Value(Schema),
+}
+
+impl Contract {
+    /// Each contract once, as its provider describes it, if any does.
+    pub(crate) fn all(documents: &[Document]) -> Vec<Self> {
+        let mut all: Vec<&Document> = Vec::new();
+        for document in documents {
+            match all.iter_mut().find(|other| other.contract == document.contract) {
+                Some(other) if other.role == Role::Caller => *other = document,
+                Some(_) => {}
+                None => all.push(document),
+            }
+        }
+        all.into_iter().map(Self::new).collect()
+    }
+
+    fn new(document: &Document) -> Self {
+        let mut document = document.clone();
+        let methods = std::mem::take(&mut document.methods);
+        let mut arguments: Vec<(String, Schema)> = Vec::new();
+        let mut inputs = Vec::new();
+        for method in &methods {
+            inputs.push(match &method.arguments {
+                Arguments::Bytes => Input::Bytes,
+                Arguments::Value(schema) => Input::Value(schema.clone()),
+                Arguments::Fields { fields, strict: false, .. } if fields.is_empty() => Input::Nothing,
+                Arguments::Fields { name, strict, fields } => {
+                    let record = Shape::Record { fields: fields.clone(), strict: *strict };
+                    Input::Record(named(&mut arguments, &document, method, name, record))
+                }
+            });
+        }
+        let count = arguments.len();
+        arguments.append(&mut document.types);
+        document.types = arguments;
+        document.methods = methods;
+        Self { document, arguments: count, inputs }
+    }
+
+    /// The name without its version.
+    pub(crate) fn base_name(&self) -> &str {
+        let name = self.document.contract.as_str();
+        name.split_once('@').map_or(name, |(base, _)| base)
+    }
+
+    /// The operations, and what they take.
+    pub(crate) fn methods(&self) -> impl Iterator<Item = (&Method, &Input)> {
+        self.document.methods.iter().zip(&self.inputs)
+    }
+
+    /// The types, without those that are arguments alone.
+    pub(crate) fn described_types(&self) -> impl Iterator<Item = (&str, &Schema)> {
+        self.document.types.iter().skip(self.arguments).map(|(name, schema)| (&**name, schema))
+    }
+
+    /// What a topic is called within the contract: `changed` for `settings.changed.>` of `settings@1`.
+    pub(crate) fn topic_name(&self, topic: &Topic) -> String {
+        let pattern = topic.pattern.strip_prefix(self.base_name()).and_then(|rest| rest.strip_prefix('.'));
+        let segments = pattern.unwrap_or(&topic.pattern).split('.');
+        let segments: Vec<&str> = segments.filter(|segment| !matches!(*segment, "*" | ">")).collect();
+        if segments.is_empty() { "events".to_owned() } else { segments.join("-") }
+    }
+
+    /// The fields of a record of arguments.
+    pub(crate) fn fields(&self, record: &str) -> &[Field] {
+        match self.document.named(record).map(|schema| &schema.shape) {
+            Some(Shape::Record { fields, .. }) => fields,
+            _ => &[],
+        }
+    }
+}
+
+/// The name of a record of arguments: that of the document, unless another type has it.
+fn named(
+    arguments: &mut Vec<(String, Schema)>,
+    document: &Document,
+    method: &Method,
+    name: &str,
+    record: Shape,
+) -> String {
+    let longer = format!("{}{}", pascal(&method.name), pascal(name));
+    let numbered = (2..).map(|number| format!("{longer}{number}"));
+    for name in [name.to_owned(), longer.clone()].into_iter().chain(numbered) {
+        let known = arguments.iter().find(|(known, _)| *known == name).map(|(_, schema)| schema);
+        match known.or_else(|| document.named(&name)) {
+            Some(known) if known.shape == record => return name,
+            Some(_) => {}
+            None => {
+                let description = format!("Arguments of `{}`.", method.name);
+                arguments.push((name.clone(), Schema { description, shape: record }));
+                return name;
+            }
+        }
+    }
+    // The numbers have no end.
+    String::new()
+}
+
+/// The string, if a type is one alone.
+pub(crate) fn word_of(schema: &Schema) -> Option<&str> {
+    match &schema.shape {
+        Shape::Constant(value) => value.as_str(),
+        Shape::Words { words, open: false } => match &**words {
+            [only] => Some(&only.word),
+            _ => None,
+        },
+        _ => None,
+    }
+}

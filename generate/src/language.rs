@@ -1,0 +1,91 @@
+//! What can be generated.
+
+use std::fmt;
+
+use weir_openrpc::Document;
+
+use crate::{python, rust, typescript};
+
+/// The language of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// Rust.
+    Rust,
+    /// TypeScript.
+    TypeScript,
+    /// Python.
+    Python,
+}
+
+/// The program that a client is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An extension.
+    Extension,
+    /// A program beside Main that lives on when Main restarts: its client connects and subscribes again.
+    App,
+    /// A program beside Main that makes its sessions itself.
+    Sidecar,
+}
+
+/// There is no client in this language for this kind of program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsupported {
+    language: Language,
+    kind: Kind,
+}
+
+/// The source text of clients of `documents`. A contract that several of them describe has one client, of its provider's
+/// description if there is one.
+///
+/// # Errors
+/// If there are no clients in this language for this kind of program.
+pub fn generate(documents: &[Document], language: Language, kind: Kind) -> Result<String, Unsupported> {
+    match (language, kind) {
+        (Language::Rust, kind) => Ok(rust(documents, kind)),
+        (Language::TypeScript | Language::Python, Kind::Extension) => Err(Unsupported { language, kind }),
+        (Language::TypeScript, _) => Ok(typescript(documents)),
+        (Language::Python, kind) => Ok(python(documents, kind)),
+    }
+}
+
+impl Language {
+    /// What clients in this language are for, if nothing else is said.
+    #[must_use]
+    pub fn usual_kind(self) -> Kind {
+        match self {
+            Self::Rust => Kind::Extension,
+            Self::TypeScript => Kind::App,
+            Self::Python => Kind::Sidecar,
+        }
+    }
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Rust => "rust",
+            Self::TypeScript => "typescript",
+            Self::Python => "python",
+        })
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Extension => "extension",
+            Self::App => "app",
+            Self::Sidecar => "sidecar",
+        })
+    }
+}
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { language, kind } = self;
+        write!(f, "there are no clients in `{language}` for `{kind}`: there are for `app` and `sidecar`")
+    }
+}
+
+impl std::error::Error for Unsupported {}

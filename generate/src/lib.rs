@@ -1,0 +1,21 @@
+//! Typed clients of contracts, as source text: in Rust, TypeScript and Python.
+//!
+//! The same documents give the same text. What comes from a document is a stranger's: it becomes names, comments and
+//! literals of the language, and nothing else. Knows nothing of where documents come from.
+
+mod contract;
+mod cycle;
+mod language;
+mod names;
+mod python;
+mod rust;
+mod text;
+mod typescript;
+mod union;
+
+pub use self::{
+    language::{Kind, Language, Unsupported, generate},
+    python::python,
+    rust::rust,
+    typescript::typescript,
+};

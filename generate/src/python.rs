@@ -1,0 +1,201 @@
+//! Clients in Python, on `weir_peer.py`, with types for `mypy --strict`.
+
+mod client;
+mod types;
+
+use weir_openrpc::Document;
+
+use self::types::Types;
+use crate::{
+    Kind,
+    contract::Contract,
+    names::{Scope, pascal, snake},
+    text::{Code, listed, prose},
+};
+
+const KEYWORDS: &[&str] = &[
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
+    "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
+    "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
+];
+
+/// Types in annotations.
+const BUILT_IN: &[&str] = &["bool", "bytes", "dict", "float", "int", "list", "object", "str"];
+
+/// Names that mean something else in the output.
+const RESERVED: &[&str] = &[
+    "Any",
+    "Client",
+    "Connection",
+    "Ended",
+    "EOFError",
+    "Event",
+    "False",
+    "Gap",
+    "Generic",
+    "Iterator",
+    "Job",
+    "Json",
+    "Literal",
+    "Mapping",
+    "Never",
+    "None",
+    "NotRequired",
+    "OSError",
+    "P",
+    "Peer",
+    "Sequence",
+    "True",
+    "TypeAlias",
+    "TypeVar",
+    "TypedDict",
+    "WAITS",
+];
+
+/// Modules, and what is imported of them, each if it is used.
+const IMPORTS: &[(&str, &[&str])] = &[
+    ("collections.abc", &["Iterator", "Mapping", "Sequence"]),
+    ("dataclasses", &["dataclass"]),
+    ("typing", &["Any", "Generic", "Literal", "Never", "NotRequired", "TypeAlias", "TypedDict", "TypeVar"]),
+    ("weir_peer", &["Ended", "Peer"]),
+];
+
+const MODULES: &[&str] = &["builtins", "json", "threading", "time", "weir_peer"];
+
+const JSON: &str = "\
+Json: TypeAlias = \"None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]\"
+\"\"\"Anything that JSON can say.\"\"\"";
+
+const COMMON: &str = include_str!("python/common.py");
+const APP: &str = include_str!("python/app.py");
+const SIDECAR: &str = include_str!("python/sidecar.py");
+
+/// A client in Python. The clients of several contracts are a class each. A type that several contracts have a name for is
+/// called by its contract as well. There are none for extensions: what is for a sidecar is given.
+#[must_use]
+pub fn python(documents: &[Document], kind: Kind) -> String {
+    let contracts = Contract::all(documents);
+    let mut scope = Scope::with(RESERVED);
+    let clients: Vec<String> = contracts
+        .iter()
+        .map(|contract| scope.take(&format!("{}Client", pascal(contract.base_name()))))
+        .collect();
+    let mut body = Code::default();
+    body.lines(if kind == Kind::App { APP } else { SIDECAR });
+    two_gaps(&mut body);
+    body.lines(COMMON);
+    for (contract, client) in contracts.iter().zip(&clients) {
+        let is_shared = |name: &str| {
+            let others =
+                contracts.iter().filter(|other| other.document.contract != contract.document.contract);
+            others.into_iter().any(|other| other.described_types().any(|(known, _)| known == name))
+        };
+        let prefix = client.replacen("Client", "", 1);
+        let mut types = Types::new(contract, &mut scope, |name| {
+            if is_shared(name) { format!("{prefix}{}", pascal(name)) } else { pascal(name) }
+        });
+        let mut class = Code::default();
+        client::write(&mut class, contract, client, kind, &mut types);
+        let mut definitions = Code::default();
+        types.write(&mut definitions);
+        for part in [class, definitions] {
+            two_gaps(&mut body);
+            body.lines(part.into_text().trim());
+        }
+    }
+    let mut body = body.into_text();
+    if has_word(&body, "Json") {
+        body.insert_str(0, &format!("{JSON}\n\n\n"));
+    }
+
+    let mut code = Code::default();
+    let description = match &*contracts {
+        [contract] => prose(&contract.document.description),
+        _ => Vec::new(),
+    };
+    let names = listed(contracts.iter().map(|contract| contract.document.contract.as_str()));
+    let origin = prose(&format!(
+        "Written from {names} by `weir generate python --for {kind}`: changes here do not last."
+    ));
+    let between = (!description.is_empty()).then(String::new);
+    docstring(&mut code, &description.into_iter().chain(between).chain(origin).collect::<Vec<_>>());
+    code.gap();
+    imports(&mut code, &body);
+    two_gaps(&mut code);
+    code.lines(body.trim());
+    code.into_text()
+}
+
+fn imports(code: &mut Code, body: &str) {
+    code.line("from __future__ import annotations");
+    code.gap();
+    for module in MODULES {
+        if has_word(body, &format!("{module}.")) {
+            code.line(format!("import {module}"));
+        }
+    }
+    for (module, names) in IMPORTS {
+        let names: Vec<&str> = names.iter().copied().filter(|name| has_word(body, name)).collect();
+        if !names.is_empty() {
+            code.line(format!("from {module} import {}", names.join(", ")));
+        }
+    }
+}
+
+/// Two empty lines, as between the definitions of a module.
+fn two_gaps(code: &mut Code) {
+    code.gap();
+    code.line("");
+}
+
+/// Whether a whole word of the text is this name.
+fn has_word(text: &str, name: &str) -> bool {
+    text.match_indices(name).any(|(at, _)| {
+        let is_part = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '.');
+        let (before, rest) = text.split_at(at);
+        let rest = rest.strip_prefix(name).unwrap_or(rest);
+        !before.ends_with(is_part) && (name.ends_with('.') || !rest.starts_with(is_part))
+    })
+}
+
+/// A string literal that documents what it stands in, or after.
+fn docstring(code: &mut Code, lines: &[String]) {
+    let lines: Vec<String> = lines
+        .iter()
+        .skip_while(|line| line.is_empty())
+        .map(|line| line.replace('\\', "\\\\").replace("\"\"\"", "\\\"\\\"\\\""))
+        .collect();
+    match &*lines {
+        [] => {}
+        // A quote at the end would join those that end the literal.
+        [only] if !only.ends_with('"') => code.line(format!("\"\"\"{only}\"\"\"")),
+        [first, more @ ..] => {
+            code.line(format!("\"\"\"{first}"));
+            for line in more {
+                code.line(line);
+            }
+            code.line("\"\"\"");
+        }
+    }
+}
+
+/// A literal.
+fn string(text: &str) -> String {
+    crate::text::literal(text, |code| format!("\\U{code:08x}"))
+}
+
+/// A name of a parameter.
+fn parameter_name(scope: &mut Scope, name: &str) -> String {
+    let own = snake(name);
+    if own == "self" || BUILT_IN.contains(&&*own) {
+        scope.take(&format!("{own}_"))
+    } else {
+        value_name(scope, name)
+    }
+}
+
+/// A name of a function or a parameter.
+fn value_name(scope: &mut Scope, name: &str) -> String {
+    let name = snake(name);
+    if KEYWORDS.contains(&&*name) { scope.take(&format!("{name}_")) } else { scope.take(&name) }
+}

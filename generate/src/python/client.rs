@@ -1,0 +1,194 @@
+//! The class of a contract in Python.
+
+use weir_openrpc::{Field, Method, Payload, Queue, Schema, Topic};
+
+use super::{BUILT_IN, docstring, parameter_name, string, types::Types, value_name};
+use crate::{
+    Kind,
+    contract::{Contract, Input},
+    names::{Scope, pascal, snake},
+    text::{Code, prose},
+};
+
+/// Writes the class.
+pub(super) fn write(code: &mut Code, contract: &Contract, name: &str, kind: Kind, types: &mut Types<'_, '_>) {
+    let document = types.document();
+    let mut scope = Scope::default();
+    let operations: Vec<String> =
+        document.methods.iter().map(|method| value_name(&mut scope, &method.name)).collect();
+    types.hidden = operations.iter().filter(|name| BUILT_IN.contains(&&***name)).cloned().collect();
+
+    let mut lines = prose(&document.description);
+    lines.extend([String::new(), format!("A client of `{}`.", document.contract)]);
+    code.line(format!("class {name}(Client):"));
+    code.inside("    ", |code| {
+        docstring(code, &lines);
+        code.gap();
+        code.line(format!("CONTRACT = {}", string(document.contract.as_str())));
+        for ((method, input), own) in contract.methods().zip(&operations) {
+            operation(code, contract, types, method, input, own);
+        }
+        for topic in &document.topics {
+            subscription(code, types, topic, &contract.topic_name(topic), kind, &mut scope);
+        }
+        for queue in &document.queues {
+            jobs(code, types, queue, &mut scope);
+        }
+    });
+}
+
+fn operation(
+    code: &mut Code,
+    contract: &Contract,
+    types: &mut Types<'_, '_>,
+    method: &Method,
+    input: &Input,
+    own: &str,
+) {
+    let hint = pascal(&method.name);
+    let result = match &method.result {
+        Payload::Bytes => built_in(types, "bytes"),
+        Payload::Json { schema, .. } => types.of(schema, &format!("{hint}Result")),
+    };
+    let mut lines = prose(&method.description);
+    if !method.errors.is_empty() {
+        lines.extend([String::new(), "Codes of a `WeirError` that are the contract's own:".to_owned()]);
+    }
+    for error in &method.errors {
+        lines.extend(prose(&format!("- `{}`: {}", error.code, error.description)));
+    }
+    let literal = string(&method.name);
+    let mut call = Code::default();
+    let (parameters, argument) = match input {
+        Input::Nothing => (Vec::new(), "{}"),
+        Input::Bytes => (vec![format!("payload: {}", built_in(types, "bytes"))], "payload"),
+        Input::Value(schema) => {
+            (vec![format!("argument: {}", types.of(schema, &format!("{hint}Argument")))], "argument")
+        }
+        Input::Record(record) => {
+            let fields = contract.fields(record);
+            let mut scope = Scope::with(&["self"]);
+            let names: Vec<String> = fields.iter().map(|field| value_name(&mut scope, &field.name)).collect();
+            if !fields.is_empty() {
+                lines.extend(parameters_doc(fields, &names));
+            }
+            arguments(&mut call, fields, &names);
+            let star = (!fields.is_empty()).then(|| "*".to_owned());
+            let parameters =
+                fields.iter().zip(&names).map(|(field, name)| parameter(types, field, name, &hint));
+            (star.into_iter().chain(parameters).collect(), "_arguments")
+        }
+    };
+    code.gap();
+    let parameters: String = parameters.iter().map(|parameter| format!(", {parameter}")).collect();
+    code.line(format!("def {own}(self{parameters}) -> {result}:"));
+    code.inside("    ", |code| {
+        docstring(code, &lines);
+        code.lines(call.into_text().trim());
+        if matches!(input, Input::Bytes) {
+            code.line(format!("return self._call_bytes({literal}, {argument})"));
+        } else {
+            code.line(format!("_answer: {result} = self._call({literal}, {argument})"));
+            code.line("return _answer");
+        }
+    });
+}
+
+fn parameter(types: &mut Types<'_, '_>, field: &Field, name: &str, hint: &str) -> String {
+    let of = types.of(&field.schema, &format!("{hint}{}", pascal(&field.name)));
+    if field.required {
+        format!("{name}: {of}")
+    } else if of.ends_with("None") {
+        format!("{name}: {of} = None")
+    } else {
+        format!("{name}: {of} | None = None")
+    }
+}
+
+fn parameters_doc(fields: &[Field], names: &[String]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (field, name) in fields.iter().zip(names) {
+        if !field.description.is_empty() {
+            lines.extend(prose(&format!("- {name}: {}", field.description)));
+        }
+    }
+    if !lines.is_empty() {
+        lines.insert(0, String::new());
+    }
+    lines
+}
+
+/// The dictionary of arguments. One that is not given is left out.
+fn arguments(code: &mut Code, fields: &[Field], names: &[String]) {
+    let required = fields.iter().zip(names).filter(|(field, _)| field.required);
+    let required: Vec<String> =
+        required.map(|(field, name)| format!("{}: {name}", string(&field.name))).collect();
+    code.line(format!("_arguments: dict[str, object] = {{{}}}", required.join(", ")));
+    for (field, name) in fields.iter().zip(names).filter(|(field, _)| !field.required) {
+        code.line(format!("if {name} is not None:"));
+        code.line(format!("    _arguments[{}] = {name}", string(&field.name)));
+    }
+}
+
+fn subscription(
+    code: &mut Code,
+    types: &mut Types<'_, '_>,
+    topic: &Topic,
+    name: &str,
+    kind: Kind,
+    scope: &mut Scope,
+) {
+    let (of, read) = payload(types, &topic.payload, &pascal(name));
+    let (update, gap) =
+        if kind == Kind::App { (" | Gap", " A `Gap` tells that events may be missing.") } else { ("", "") };
+    let mut lines = prose(&topic.description);
+    let narrower = if topic.pattern.contains(['*', '>']) { " `pattern` may name fewer topics." } else { "" };
+    lines.push(String::new());
+    lines.extend(prose(&format!("Subscribes, and gives the events as they come.{narrower}{gap}")));
+    code.gap();
+    let own = scope.take(&format!("subscribe_{}", snake(name)));
+    let (text, pattern) = (built_in(types, "str"), string(&topic.pattern));
+    code.line(format!("def {own}(self, pattern: {text} = {pattern}) -> Iterator[Event[{of}]{update}]:"));
+    code.inside("    ", |code| {
+        docstring(code, &lines);
+        code.line(format!("return self._events(pattern, {read})"));
+    });
+}
+
+fn jobs(code: &mut Code, types: &mut Types<'_, '_>, queue: &Queue, scope: &mut Scope) {
+    let (of, read) = payload(types, &queue.job, &format!("{}Job", pascal(&queue.name)));
+    let name = snake(&queue.name);
+    let literal = string(&queue.name);
+    let mut lines = prose(&queue.description);
+    lines.extend([String::new(), "Puts a job into the queue.".to_owned()]);
+    code.gap();
+    let own = scope.take(&format!("put_{name}"));
+    let flag = built_in(types, "bool");
+    code.line(format!("def {own}(self, job: {of}, until_done: {flag} = False) -> None:"));
+    code.inside("    ", |code| {
+        docstring(code, &lines);
+        let job = if matches!(queue.job, Payload::Bytes) { "job" } else { "_written(job)" };
+        code.line(format!("self._put({literal}, {job}, until_done)"));
+    });
+    let mut lines = prose(&queue.description);
+    lines.extend([String::new(), "Takes a job, and waits for it without a limit.".to_owned()]);
+    code.gap();
+    let own = scope.take(&format!("take_{name}"));
+    code.line(format!("def {own}(self) -> Job[{of}]:"));
+    code.inside("    ", |code| {
+        docstring(code, &lines);
+        code.line(format!("return self._take({literal}, {read})"));
+    });
+}
+
+/// The type of a payload, and the function that reads it.
+fn payload(types: &mut Types<'_, '_>, payload: &Payload, hint: &str) -> (String, &'static str) {
+    match payload {
+        Payload::Bytes => (built_in(types, "bytes"), "bytes"),
+        Payload::Json { schema, .. } => (types.of(schema as &Schema, hint), "_read"),
+    }
+}
+
+fn built_in(types: &Types<'_, '_>, name: &str) -> String {
+    if types.hidden.contains(name) { format!("builtins.{name}") } else { name.to_owned() }
+}

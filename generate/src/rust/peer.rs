@@ -1,0 +1,202 @@
+//! A contract for programs beside Main: a client on `weir-peer`.
+
+use weir_openrpc::{Method, Payload, Queue, Topic};
+
+use super::{
+    doc, string,
+    types::{Place, Types},
+    value_name,
+};
+use crate::{
+    Kind,
+    contract::{Contract, Input},
+    names::{Scope, pascal, snake},
+    text::Code,
+};
+
+/// Methods that each client has.
+const METHODS: &[&str] = &["new", "within", "of"];
+
+/// What the clients share.
+const COMMON: &str = include_str!("runtime/common.rs");
+const APP: &str = include_str!("runtime/app.rs");
+const SIDECAR: &str = include_str!("runtime/sidecar.rs");
+
+/// Writes the module that the clients share, if they do.
+pub(super) fn runtime(code: &mut Code, kind: Kind) {
+    let own = match kind {
+        Kind::Extension => return,
+        Kind::App => APP,
+        Kind::Sidecar => SIDECAR,
+    };
+    code.gap();
+    code.line("/// The connection, events and jobs.");
+    code.line("pub mod runtime {");
+    code.inside("    ", |code| {
+        code.lines(own);
+        code.gap();
+        code.lines(COMMON);
+    });
+    code.line("}");
+}
+
+/// Writes the client of a contract, and its types. `above` leads to the module of [`runtime`].
+pub(super) fn contract(code: &mut Code, contract: &Contract, above: &str) {
+    let mut types = Types::new(&contract.document, false, super::RESERVED);
+    let mut definitions = Code::default();
+    types.write(&mut definitions);
+    let mut client = Code::default();
+    self::client(&mut client, contract, &mut types);
+    types.write_waiting(&mut definitions);
+    let (client, definitions) = (client.into_text(), definitions.into_text());
+
+    code.gap();
+    if definitions.contains("BTreeMap<") || client.contains("BTreeMap<") {
+        code.line("use std::collections::BTreeMap;");
+    }
+    code.line("use std::time::Duration;");
+    code.gap();
+    if definitions.contains("Serialize") {
+        code.line("use serde::{Deserialize, Serialize};");
+    }
+    code.line("use weir_peer::Error;");
+    code.gap();
+    let from = if above.is_empty() { "self::" } else { above };
+    code.line(format!("use {from}runtime::{{self, Connection}};"));
+    code.gap();
+    code.lines(client.trim_end());
+    code.gap();
+    code.lines(definitions.trim());
+}
+
+fn client(code: &mut Code, contract: &Contract, types: &mut Types<'_>) {
+    let document = &contract.document;
+    code.line("/// The contract.");
+    code.line(format!("pub const CONTRACT: &str = {};", string(document.contract.as_str())));
+    code.gap();
+    doc(code, &document.description);
+    code.line("#[derive(Clone, Debug)]");
+    code.line("pub struct Client {");
+    code.line("    connection: Connection,");
+    code.line("}");
+    code.gap();
+    code.line("impl Client {");
+    code.inside("    ", |code| {
+        code.lines(include_str!("runtime/client.rs"));
+        let mut scope = Scope::with(METHODS);
+        for (method, input) in contract.methods() {
+            operation(code, types, method, input, &mut scope);
+        }
+        for topic in &document.topics {
+            subscription(code, types, topic, &snake(&contract.topic_name(topic)), &mut scope);
+        }
+        for queue in &document.queues {
+            jobs(code, types, queue, &mut scope);
+        }
+    });
+    code.line("}");
+}
+
+fn operation(code: &mut Code, types: &mut Types<'_>, method: &Method, input: &Input, scope: &mut Scope) {
+    let hint = pascal(&method.name);
+    let (parameter, argument) = match input {
+        Input::Nothing => (String::new(), "&runtime::Nothing {}"),
+        Input::Bytes => (", bytes: impl Into<Vec<u8>>".to_owned(), "bytes.into()"),
+        Input::Record(record) => (format!(", arguments: &{}", types.name(record)), "arguments"),
+        Input::Value(schema) => {
+            let of = types.of(schema, place(&format!("{hint}Arguments")));
+            (format!(", argument: &{of}"), "argument")
+        }
+    };
+    let result = payload(types, &method.result, &format!("{hint}Result"));
+    let call = if matches!(input, Input::Bytes) { "call_bytes" } else { "call" };
+    code.gap();
+    doc(code, &method.description);
+    errors(code, method);
+    let name = value_name(scope, &snake(&method.name));
+    code.line(format!("pub async fn {name}(&self{parameter}) -> Result<{result}, Error> {{"));
+    code.line(format!("    self.connection.{call}(CONTRACT, {}, {argument}).await", string(&method.name)));
+    code.line("}");
+}
+
+fn errors(code: &mut Code, method: &Method) {
+    code.line("///");
+    code.line("/// # Errors");
+    let own = if method.errors.is_empty() { "" } else { " Codes of the contract's own:" };
+    doc(code, &format!("Those of [`Error`].{own}"));
+    for error in &method.errors {
+        let code_word = error.code.replace('`', "'");
+        doc(code, &format!("- `{code_word}`: {}", error.description));
+    }
+}
+
+fn subscription(code: &mut Code, types: &mut Types<'_>, topic: &Topic, name: &str, scope: &mut Scope) {
+    let of = payload(types, &topic.payload, &pascal(name));
+    let suffix = if matches!(topic.payload, Payload::Bytes) { "_bytes" } else { "" };
+    code.gap();
+    doc(code, &topic.description);
+    code.line("///");
+    code.line("/// # Errors");
+    code.line("/// If the topic is not granted, or subscribed to already.");
+    let own = scope.take(&format!("subscribe_{name}"));
+    let pattern = string(&topic.pattern);
+    code.line(format!("pub async fn {own}(&self) -> Result<runtime::Events<{of}>, Error> {{"));
+    code.line(format!("    self.connection.subscribe{suffix}({pattern}).await"));
+    code.line("}");
+    if topic.pattern.contains(['*', '>']) {
+        code.gap();
+        doc(
+            code,
+            &format!("As `{own}`, for topics that `{}` covers, by their name or a pattern.", topic.pattern),
+        );
+        code.line("///");
+        code.line("/// # Errors");
+        code.line("/// If the topics are not granted, or subscribed to already.");
+        let own = scope.take(&format!("{own}_at"));
+        code.line(format!(
+            "pub async fn {own}(&self, topics: &str) -> Result<runtime::Events<{of}>, Error> {{"
+        ));
+        code.line(format!("    self.connection.subscribe{suffix}(topics).await"));
+        code.line("}");
+    }
+}
+
+fn jobs(code: &mut Code, types: &mut Types<'_>, queue: &Queue, scope: &mut Scope) {
+    let of = payload(types, &queue.job, &format!("{}Job", pascal(&queue.name)));
+    let suffix = if matches!(queue.job, Payload::Bytes) { "_bytes" } else { "" };
+    let name = snake(&queue.name);
+    let literal = string(&queue.name);
+    code.gap();
+    doc(code, &queue.description);
+    code.line("///");
+    code.line("/// Puts a job into the queue, and gives Main's number of it.");
+    code.line("///");
+    code.line("/// # Errors");
+    code.line("/// If the queue is not granted, not there or full.");
+    let own = scope.take(&format!("put_{name}"));
+    code.line(format!("pub async fn {own}(&self, job: &{of}) -> Result<u64, Error> {{"));
+    code.line(format!("    self.connection.put{suffix}({literal}, job).await"));
+    code.line("}");
+    code.gap();
+    doc(code, &queue.description);
+    code.line("///");
+    code.line("/// Takes a job, and waits for it without a limit.");
+    code.line("///");
+    code.line("/// # Errors");
+    code.line("/// If the queue is not granted, or the session ends. A job that does not fit the contract goes back.");
+    let own = scope.take(&format!("take_{name}"));
+    code.line(format!("pub async fn {own}(&self) -> Result<runtime::Job<{of}>, Error> {{"));
+    code.line(format!("    self.connection.take{suffix}({literal}).await"));
+    code.line("}");
+}
+
+fn payload(types: &mut Types<'_>, payload: &Payload, hint: &str) -> String {
+    match payload {
+        Payload::Bytes => "Vec<u8>".into(),
+        Payload::Json { schema, .. } => types.of(schema, place(hint)),
+    }
+}
+
+fn place(hint: &str) -> Place<'_> {
+    Place { hint, inside: None }
+}

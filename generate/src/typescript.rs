@@ -1,0 +1,127 @@
+//! Clients in TypeScript, on `weir-client`: it connects, subscribes again and tells of gaps, and repeats no call.
+
+mod client;
+mod types;
+
+use weir_openrpc::Document;
+
+use self::types::Types;
+use crate::{
+    contract::Contract,
+    names::{Scope, pascal},
+    text::{Code, listed, prose},
+};
+
+/// Names that mean something else in the output.
+const RESERVED: &[&str] = &[
+    "Array",
+    "CallOptions",
+    "Job",
+    "JSON",
+    "Json",
+    "Promise",
+    "PutOptions",
+    "String",
+    "SubscribeOptions",
+    "Subscription",
+    "TextEncoder",
+    "TakeOptions",
+    "Uint8Array",
+    "Weir",
+    "WeirError",
+    "WeirEvent",
+];
+
+/// What is imported if it is used.
+const IMPORTS: &[&str] =
+    &["AskOptions", "CallOptions", "Job", "Json", "SubscribeOptions", "Subscription", "Weir", "WeirEvent"];
+
+/// Raw bytes, which come as JSON if they are JSON.
+const BYTES: &str = "\
+/** The gateway sends bytes that are JSON as JSON: then their spaces and the form of their numbers may differ. */
+function bytesOf(payload: unknown): Uint8Array {
+  return payload instanceof Uint8Array ? payload : new TextEncoder().encode(JSON.stringify(payload));
+}";
+
+/// A client in TypeScript. The clients of several contracts are a class each. A type that several contracts have a name for
+/// is called by its contract as well.
+#[must_use]
+pub fn typescript(documents: &[Document]) -> String {
+    let contracts = Contract::all(documents);
+    let mut scope = Scope::with(RESERVED);
+    let clients: Vec<String> = contracts
+        .iter()
+        .map(|contract| scope.take(&format!("{}Client", pascal(contract.base_name()))))
+        .collect();
+    let mut body = Code::default();
+    for (contract, client) in contracts.iter().zip(&clients) {
+        let is_shared = |name: &str| {
+            let others =
+                contracts.iter().filter(|other| other.document.contract != contract.document.contract);
+            others.into_iter().any(|other| other.document.named(name).is_some())
+        };
+        let prefix = client.replacen("Client", "", 1);
+        let types = Types::new(&contract.document, &mut scope, |name| {
+            if is_shared(name) { format!("{prefix}{}", pascal(name)) } else { pascal(name) }
+        });
+        client::write(&mut body, contract, client, &types);
+        types.write(&mut body);
+    }
+    let mut body = body.into_text();
+    if body.contains("bytesOf(") {
+        body.push('\n');
+        body.push_str(BYTES);
+        body.push('\n');
+    }
+
+    let mut code = Code::default();
+    let names = listed(contracts.iter().map(|contract| contract.document.contract.as_str()));
+    for line in
+        prose(&format!("Written from {names} by `weir generate typescript`: changes here do not last."))
+    {
+        code.line(format!("// {line}"));
+    }
+    let imports: Vec<&str> = IMPORTS.iter().copied().filter(|name| names_type(&body, name)).collect();
+    if !imports.is_empty() {
+        code.gap();
+        code.line(format!("import type {{ {} }} from \"weir-client\";", imports.join(", ")));
+    }
+    code.gap();
+    code.lines(body.trim_start());
+    code.into_text()
+}
+
+/// Whether a whole word of the text is this name.
+fn names_type(text: &str, name: &str) -> bool {
+    text.match_indices(name).any(|(at, _)| {
+        let is_part = |character: char| character.is_ascii_alphanumeric() || character == '_';
+        let (before, rest) = text.split_at(at);
+        !before.ends_with(is_part) && !rest.trim_start_matches(name).starts_with(is_part)
+    })
+}
+
+/// A description before what it describes.
+fn doc(code: &mut Code, description: &str) {
+    comment(code, &prose(description));
+}
+
+fn comment(code: &mut Code, lines: &[String]) {
+    let lines = lines.iter().skip_while(|line| line.is_empty());
+    let lines: Vec<String> = lines.map(|line| line.replace("*/", "*\\/")).collect();
+    match &*lines {
+        [] => {}
+        [only] => code.line(format!("/** {only} */")),
+        lines => {
+            code.line("/**");
+            for line in lines {
+                code.line(format!(" * {line}").trim_end());
+            }
+            code.line(" */");
+        }
+    }
+}
+
+/// A literal.
+fn string(text: &str) -> String {
+    crate::text::literal(text, |code| format!("\\u{{{code:x}}}"))
+}

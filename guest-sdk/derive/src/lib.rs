@@ -1,0 +1,27 @@
+//! The derive macro `Shape` of weir-sdk: a type's JSON as a constant, from the attributes that serde reads.
+//!
+//! It writes what schemars would write for the same type. It runs in the compiler only.
+
+mod attributes;
+mod case;
+mod container;
+mod doc;
+mod enums;
+mod fields;
+#[cfg(test)]
+mod tests;
+
+use proc_macro::TokenStream;
+use syn::{DeriveInput, parse_macro_input};
+
+/// Describes the JSON of a type, as serde writes and reads it.
+///
+/// Attributes of serde that change the JSON are honoured. These cannot be described and do not compile: `flatten`,
+/// `untagged`, `with`, `from`, `into` and their kin, and names or skips of one direction only.
+/// `#[shape(as = "Type")]` describes a field, or the whole type, as another type. `#[shape(crate = "path")]` names
+/// the crate `weir_sdk` if it has another name.
+#[proc_macro_derive(Shape, attributes(shape, serde))]
+pub fn shape(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    container::shape(&input).unwrap_or_else(|error| error.into_compile_error()).into()
+}

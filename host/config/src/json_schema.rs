@@ -1,0 +1,189 @@
+//! A JSON Schema of the operator's file, for editors.
+//!
+//! Made of the keys that the readers ask for, and of the manual's words about them. Uses only keywords that draft 7
+//! and draft 2020-12 share, because editors differ in what they know.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    section::{KnownKey, NAME},
+    shape::Shape,
+};
+
+const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// A size as `Shape::number_in` reads it. Its range stands in the description.
+const SIZE: &str = r"^[0-9.][0-9_.]*\s*[A-Za-z]*$";
+const TIME: &str = r"^[0-9][0-9A-Za-zµ.\s]*$";
+const SHARE: &str = r"^[0-9]+(\.[0-9]{1,2})?\s*%$";
+
+pub(super) fn json_schema(keys: &[KnownKey], manual: &str) -> Value {
+    let file = Keys { keys, manual }.table("");
+    let mut schema = Map::new();
+    schema.insert("$schema".to_owned(), DRAFT.into());
+    schema.insert("title".to_owned(), "The operator's file of Weir".into());
+    schema.extend(file);
+    schema.into()
+}
+
+struct Keys<'k> {
+    keys: &'k [KnownKey],
+    manual: &'k str,
+}
+
+impl Keys<'_> {
+    /// A table with the keys below `path`, and no others.
+    fn table(&self, path: &str) -> Map<String, Value> {
+        let (mut properties, mut required) = (Map::new(), Vec::new());
+        for key in self.keys {
+            let (table, name) = key.path.rsplit_once('.').unwrap_or(("", &key.path));
+            // An entry of a table with free names is no key.
+            if table != path || name == NAME {
+                continue;
+            }
+            if key.required {
+                required.push(Value::from(name));
+            }
+            properties.insert(name.to_owned(), self.value(key).into());
+        }
+        let mut table = object(json!(false));
+        table.insert("properties".to_owned(), properties.into());
+        if !required.is_empty() {
+            table.insert("required".to_owned(), required.into());
+        }
+        table
+    }
+
+    fn value(&self, key: &KnownKey) -> Map<String, Value> {
+        let path = key.path.as_str();
+        let table = || self.table(path);
+        let entry = || self.table(&format!("{path}.{NAME}"));
+        let mut value = match &key.shape {
+            Shape::Flag => members(json!({ "type": "boolean" })),
+            Shape::Count(range) => count(range.start(), range.end()),
+            Shape::Size(range) => any_of([count(range.start(), range.end()), pattern(SIZE)]),
+            Shape::Time(_) => pattern(TIME),
+            Shape::Share(_) => pattern(SHARE),
+            Shape::Text(what) => text(what),
+            Shape::Texts(what) => list(text(what)),
+            Shape::TextsAndTables(what) => list(any_of([text(what), table()])),
+            Shape::Values => object(json!({ "type": ["string", "number", "boolean"] })),
+            Shape::Table => table(),
+            Shape::Tables => list(table()),
+            Shape::Named => object(entry().into()),
+            Shape::NamedTexts(what) => {
+                let mut texts = list(text(what));
+                texts.insert("minItems".to_owned(), 1.into());
+                object(texts.into())
+            }
+            Shape::NamedTextsAndTables(what) => object(any_of([text(what), entry()]).into()),
+        };
+        value.insert("description".to_owned(), self.description(key).into());
+        value
+    }
+
+    /// The manual's words, and what the value must be.
+    fn description(&self, key: &KnownKey) -> String {
+        let must_be = format!("Must be {}.", key.shape.with_example());
+        let Some([default, meaning]) = self.row(&key.path) else { return must_be };
+        let default = match default {
+            "" => String::new(),
+            "must be set" => " It must be set.".to_owned(),
+            default => format!(" Default: {}.", plain(default)),
+        };
+        format!("{} {must_be}{default}", plain(meaning))
+    }
+
+    /// The default and the meaning in the key's row. Tables that several others have stand in the manual once: such
+    /// a key has the first row with the same end, as `extension.limits.memory` has that of `limits.NAME.memory`.
+    fn row(&self, path: &str) -> Option<[&str; 2]> {
+        let rows = || {
+            self.manual.lines().filter_map(|line| {
+                let mut cells = line.strip_prefix("| `")?.strip_suffix('|')?.split('|').map(str::trim);
+                let key = cells.next()?.strip_suffix('`')?;
+                let _shape = cells.next()?;
+                Some((key, [cells.next()?, cells.next()?]))
+            })
+        };
+        let of_this = rows().find(|(key, _)| *key == path);
+        of_this.or_else(|| rows().find(|(key, _)| end(key) == end(path))).map(|(_, cells)| cells)
+    }
+}
+
+/// The last table and the key, without the operator's names.
+fn end(path: &str) -> Option<(&str, &str)> {
+    let mut names = path.rsplit('.').filter(|name| *name != NAME);
+    let key = names.next()?;
+    Some((names.next()?, key))
+}
+
+/// Markdown without links: their targets are not on the editor's page.
+fn plain(text: &str) -> String {
+    let mut rest = text;
+    let mut plain = String::new();
+    while let Some((before, after)) = rest.split_once("](") {
+        let Some((before, label)) = before.rsplit_once('[') else { break };
+        // "below" alone points to another place of the page.
+        match (label, before.strip_suffix(": ")) {
+            ("below", Some(before)) => plain.push_str(before),
+            _ => plain.extend([before, label]),
+        }
+        rest = after.split_once(')').map_or("", |(_, after)| after);
+    }
+    plain + rest
+}
+
+/// A string, of one of the words if the description is a list of them.
+fn text(what: &str) -> Map<String, Value> {
+    let mut text = members(json!({ "type": "string" }));
+    if let Some(words) = words(what) {
+        text.insert("enum".to_owned(), words.into());
+    }
+    text
+}
+
+/// The words of a description such as "`a`, `b` or `c`".
+fn words(what: &str) -> Option<Vec<&str>> {
+    let mut parts = what.split('`');
+    let mut words = Vec::new();
+    if parts.next() != Some("") {
+        return None;
+    }
+    while let (Some(word), Some(between)) = (parts.next(), parts.next()) {
+        words.push(word);
+        if !["", ", ", " or "].contains(&between) {
+            return None;
+        }
+    }
+    (words.len() > 1).then_some(words)
+}
+
+fn count(from: &u64, to: &u64) -> Map<String, Value> {
+    members(json!({ "type": "integer", "minimum": from, "maximum": to }))
+}
+
+fn pattern(pattern: &str) -> Map<String, Value> {
+    members(json!({ "type": "string", "pattern": pattern }))
+}
+
+fn list(items: Map<String, Value>) -> Map<String, Value> {
+    members(json!({ "type": "array", "items": items }))
+}
+
+fn any_of(schemas: [Map<String, Value>; 2]) -> Map<String, Value> {
+    members(json!({ "anyOf": schemas }))
+}
+
+fn object(others: Value) -> Map<String, Value> {
+    members(json!({ "type": "object", "additionalProperties": others }))
+}
+
+fn members(schema: Value) -> Map<String, Value> {
+    match schema {
+        Value::Object(members) => members,
+        other => Map::from_iter([("const".to_owned(), other)]),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! What JSON a type is, as a constant: the part of a contract's description that its types say themselves.
+//!
+//! The derive macro `weir_sdk::Shape` writes the constants, from the same attributes that serde reads. Knows
+//! nothing of contracts.
+
+mod definitions;
+mod reference;
+mod types;
+mod write;
+
+pub use self::reference::Reference;
+pub(crate) use self::{
+    definitions::{Definitions, in_place},
+    write::Schemas,
+};
+
+/// A type with a description of its JSON. Derived with `#[derive(weir_sdk::Shape)]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not describe its JSON",
+    label = "not described",
+    note = "add `#[derive(weir_sdk::Shape)]` to the type, or describe a field of it as another type with \
+            `#[shape(as = \"Type\")]`"
+)]
+pub trait Shape {
+    /// The description. The derive refers to this, so a constant of a recursive type is finite.
+    const SCHEMA: &'static Schema;
+}
+
+/// A JSON Schema, as far as types of serde have one.
+#[derive(Clone, Copy, Debug)]
+pub enum Schema {
+    /// Any value.
+    Any,
+    /// A value of one JSON type.
+    Simple {
+        /// The JSON type, such as `integer`.
+        kind: &'static str,
+        /// Further keywords, as JSON that begins with a comma, such as `,"minimum":0`.
+        keywords: &'static str,
+    },
+    /// This string.
+    Word(&'static str),
+    /// One of these strings.
+    Words {
+        /// The strings.
+        words: &'static [&'static str],
+        /// Whether later versions may add strings.
+        open: bool,
+    },
+    /// A value, or `null`. A field of this type may be absent.
+    Nullable(&'static Schema),
+    /// A list.
+    List(&'static Schema),
+    /// A list of different values.
+    Set(&'static Schema),
+    /// A list of so many values.
+    Array(&'static Schema, usize),
+    /// An object with values of one type.
+    Map(&'static Schema),
+    /// A list with a type for each place.
+    Tuple(&'static [Described]),
+    /// An object with fields.
+    Record {
+        /// The fields.
+        fields: &'static [Field],
+        /// Whether other fields are refused.
+        strict: bool,
+    },
+    /// An object type with a further field, in front, that holds a word.
+    Tagged {
+        /// Name of the field.
+        tag: &'static str,
+        /// The word.
+        word: &'static str,
+        /// A record or a map.
+        content: &'static Schema,
+    },
+    /// One of these.
+    OneOf {
+        /// The possibilities. No two fit one value.
+        options: &'static [Described],
+        /// Whether later versions may add possibilities.
+        open: bool,
+    },
+    /// A type with a name.
+    Named(Reference),
+}
+
+impl Schema {
+    /// Whether a field of this type may be absent.
+    #[must_use]
+    pub const fn is_optional(&self) -> bool {
+        matches!(self, Self::Nullable(_))
+    }
+}
+
+/// A type with a name, which a contract describes once.
+#[derive(Clone, Copy, Debug)]
+pub struct Definition {
+    /// The name within a contract.
+    pub name: &'static str,
+    /// Different for different types: [`type_id`] of its path and the place of its source.
+    pub id: u64,
+    /// The type arguments, if the type is generic.
+    pub arguments: &'static [&'static Schema],
+    /// What it is, for people. May be empty.
+    pub doc: &'static str,
+    /// Its JSON.
+    pub schema: &'static Schema,
+}
+
+/// A field of an object.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// The name.
+    pub name: &'static str,
+    /// What it is, for people. May be empty.
+    pub doc: &'static str,
+    /// Whether it may be absent.
+    pub optional: bool,
+    /// The type.
+    pub schema: &'static Schema,
+}
+
+/// A type, and what it is in its place.
+#[derive(Clone, Copy, Debug)]
+pub struct Described {
+    /// What it is, for people. May be empty.
+    pub doc: &'static str,
+    /// The type.
+    pub schema: &'static Schema,
+}
+
+/// A number for a text: that of another text is almost certainly different (FNV-1a).
+#[must_use]
+pub const fn type_id(text: &str) -> u64 {
+    let mut id = 0xcbf2_9ce4_8422_2325;
+    let mut rest = text.as_bytes();
+    while let [byte, tail @ ..] = rest {
+        id = (id ^ *byte as u64).wrapping_mul(0x100_0000_01b3);
+        rest = tail;
+    }
+    id
+}

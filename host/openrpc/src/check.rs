@@ -1,0 +1,99 @@
+//! Payloads judged by the description of their type.
+//!
+//! A payload is read once and never copied, so judging costs time in proportion to its length: a value that may be
+//! one of several types is judged by all of them at once.
+
+mod containers;
+mod fault;
+mod judge;
+mod scalar;
+mod union;
+
+use std::fmt;
+
+use self::judge::Judge;
+pub(crate) use self::{
+    containers::nearest,
+    scalar::{kind_of, range_of},
+    union::{Union, View},
+};
+use crate::{Arguments, Document, Payload};
+
+/// Why a payload does not fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// Where, such as `$.value.key`.
+    pub path: String,
+    /// What is wrong there, such as ``must be a string, and is a number``.
+    pub message: String,
+}
+
+impl std::error::Error for Misfit {}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` {}", self.path, self.message)
+    }
+}
+
+/// Names that a description does not have, in objects that may have any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unknown {
+    /// They are ignored, as the provider ignores them.
+    Ignored,
+    /// They are refused: in what a person writes, they are most likely misspelt.
+    Refused,
+}
+
+impl Document {
+    /// Whether `arguments` fit the operation. An operation that is not described takes any.
+    ///
+    /// # Errors
+    /// The first place that does not fit.
+    pub fn check_arguments(&self, operation: &str, arguments: &[u8], unknown: Unknown) -> Result<(), Misfit> {
+        match self.method(operation).map(|method| &method.arguments) {
+            None | Some(Arguments::Bytes) => Ok(()),
+            Some(Arguments::Fields { strict, fields, .. }) => {
+                let payload = if is_empty(arguments) { b"{}" } else { arguments };
+                Judge::new(self, unknown).payload(payload, View::Record { fields, strict: *strict })
+            }
+            Some(Arguments::Value(schema)) => self.check(arguments, View::Schema(schema), unknown),
+        }
+    }
+
+    /// Whether `result` fits the operation. An operation that is not described answers any.
+    ///
+    /// # Errors
+    /// The first place that does not fit.
+    pub fn check_result(&self, operation: &str, result: &[u8]) -> Result<(), Misfit> {
+        match self.method(operation) {
+            None => Ok(()),
+            Some(method) => self.check_payload(&method.result, result),
+        }
+    }
+
+    /// Whether `bytes` are such a payload of this document.
+    ///
+    /// # Errors
+    /// The first place that does not fit.
+    pub fn check_payload(&self, payload: &Payload, bytes: &[u8]) -> Result<(), Misfit> {
+        match payload {
+            Payload::Bytes => Ok(()),
+            Payload::Json { schema, .. } => self.check(bytes, View::Schema(schema), Unknown::Ignored),
+        }
+    }
+
+    /// As [`weir_names::codec::Json`] reads it.
+    fn check(&self, payload: &[u8], view: View<'_>, unknown: Unknown) -> Result<(), Misfit> {
+        let judge = |payload| Judge::new(self, unknown).payload(payload, view);
+        if is_empty(payload) {
+            judge(b"null").or_else(|misfit| judge(b"{}").map_err(|_| misfit))
+        } else {
+            judge(payload)
+        }
+    }
+}
+
+fn is_empty(payload: &[u8]) -> bool {
+    matches!(payload, b"" | b"null")
+}

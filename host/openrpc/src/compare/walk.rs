@@ -1,0 +1,283 @@
+//! Goes through both descriptions at once, pair by pair of types.
+
+use std::{collections::HashSet, ptr};
+
+use serde_json::Value;
+
+use super::{
+    Finding, Severity,
+    change::{Change, Sides},
+    scalar, text,
+};
+use crate::{
+    Document, Schema, Shape,
+    check::{Union, View, kind_of},
+    show::type_text,
+};
+
+/// Pairs of types that are compared. A contract has some hundred.
+const MAX_PAIRS: usize = 100_000;
+
+/// A type of the old document and one of the new one.
+pub(super) type Pair<'a> = (View<'a>, View<'a>);
+
+pub(super) struct Walk<'a> {
+    old: &'a Document,
+    new: &'a Document,
+    pub(super) sides: Sides,
+    findings: Vec<Finding>,
+    /// Pairs that are still to be compared. The last is next.
+    waiting: Vec<Place<'a>>,
+    known: HashSet<(Identity, Identity, bool)>,
+}
+
+/// A pair, and where it is.
+pub(super) struct Place<'a> {
+    pub(super) pair: Pair<'a>,
+    /// Whether the new side reads what the old one writes, rather than the other way round.
+    pub(super) new_reads: bool,
+    pub(super) path: String,
+}
+
+/// The address of a type, and how many fields it has if it is arguments.
+type Identity = (*const (), usize);
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(old: &'a Document, new: &'a Document, sides: Sides) -> Self {
+        Self { old, new, sides, findings: Vec::new(), waiting: Vec::new(), known: HashSet::new() }
+    }
+
+    pub(super) fn breaking(&mut self, path: &str, message: impl Into<String>) {
+        self.found(path, message.into(), Severity::Breaking);
+    }
+
+    pub(super) fn compatible(&mut self, path: &str, message: impl Into<String>) {
+        self.found(path, message.into(), Severity::Compatible);
+    }
+
+    fn found(&mut self, path: &str, message: String, severity: Severity) {
+        self.findings.push(Finding { path: path.into(), message, severity });
+    }
+
+    pub(super) fn changed(&mut self, place: &Place<'a>, change: &Change) {
+        self.changed_at(&place.path, place.new_reads, change);
+    }
+
+    pub(super) fn changed_at(&mut self, path: &str, new_reads: bool, change: &Change) {
+        if change.is_noted(new_reads, self.sides) {
+            let severity = change.severity(new_reads, self.sides);
+            self.found(path, change.message(new_reads, self.sides), severity);
+        }
+    }
+
+    /// The message of a value that is something else.
+    pub(super) fn was(&self, old: &str, new: &str) -> String {
+        match self.sides {
+            Sides::Versions => format!("was {old}, and is {new}"),
+            Sides::CallerAndProvider => format!("is {old} for the caller, and {new} for the provider"),
+        }
+    }
+
+    /// Compares a pair, and everything in it.
+    pub(super) fn add(&mut self, pair: Pair<'a>, new_reads: bool, path: String) {
+        let first = self.waiting.len();
+        self.later(Place { pair, new_reads, path });
+        while self.waiting.len() > first
+            && let Some(place) = self.waiting.pop()
+        {
+            if self.known.len() > MAX_PAIRS {
+                self.waiting.truncate(first);
+                return self.breaking(&place.path, "has too many types to compare");
+            }
+            let before = self.waiting.len();
+            self.compare(&place);
+            // The first that was found is next.
+            if let Some(inner) = self.waiting.get_mut(before..) {
+                inner.reverse();
+            }
+        }
+    }
+
+    /// Compares a pair after this one, unless it was compared before.
+    pub(super) fn later(&mut self, place: Place<'a>) {
+        let (old, new) = place.pair;
+        if self.known.insert((identity(old), identity(new), place.new_reads)) {
+            self.waiting.push(place);
+        }
+    }
+
+    fn compare(&mut self, place: &Place<'a>) {
+        let old = Union::of(self.old, place.pair.0);
+        let new = Union::of(self.new, place.pair.1);
+        match (old.open, new.open) {
+            (false, true) => self.changed(place, &Change::NowOpen),
+            (true, false) => self.changed(place, &Change::NowClosed),
+            _ => {}
+        }
+        let (mut old_words, mut new_words) = (text::Texts::default(), text::Texts::default());
+        let mut olds: Vec<(String, View<'a>)> = Vec::new();
+        for view in old.members.iter().filter(|view| !old_words.take(view)) {
+            olds.push((key(*view), *view));
+        }
+        let mut news: Vec<(String, View<'a>)> = Vec::new();
+        for view in new.members.iter().filter(|view| !new_words.take(view)) {
+            news.push((key(*view), *view));
+        }
+        // A single type that is another now is one finding, not two.
+        if let ([old], [new]) = (&*old.members, &*new.members)
+            && (!is_any(*old) && !is_any(*new))
+            && (old_words.is_empty() || new_words.is_empty())
+        {
+            return self.single(place, *old, *new);
+        }
+        if olds.is_empty() && news.is_empty() {
+            return text::compare(self, place, &old_words, &new_words);
+        }
+        self.unions(place, (olds, old_words, old.open), (news, new_words, new.open));
+    }
+
+    fn unions(
+        &mut self,
+        place: &Place<'a>,
+        (olds, old_words, old_open): (Vec<(String, View<'a>)>, text::Texts<'a>, bool),
+        (mut news, new_words, new_open): (Vec<(String, View<'a>)>, text::Texts<'a>, bool),
+    ) {
+        if old_words.is_empty() != new_words.is_empty() {
+            let any = |views: &[(String, View<'a>)]| views.iter().any(|(_, view)| is_any(*view));
+            if old_words.is_empty() && !any(&olds) {
+                self.changed(place, &Change::Gained { what: new_words.to_string(), expected: old_open });
+            } else if new_words.is_empty() && !any(&news) {
+                self.changed(place, &Change::Lost { what: old_words.to_string(), expected: new_open });
+            }
+        } else {
+            text::compare(self, place, &old_words, &new_words);
+        }
+        let new_any = news.iter().any(|(_, view)| is_any(*view));
+        for (key, old) in &olds {
+            match news.iter().position(|(new, _)| new == key) {
+                Some(index) => {
+                    let (_, new) = news.remove(index);
+                    self.single(place, *old, new);
+                }
+                None if new_any => {}
+                None => self.changed(place, &Change::Lost { what: be(*old), expected: new_open }),
+            }
+        }
+        let old_any = olds.iter().any(|(_, view)| is_any(*view));
+        for (_, new) in news.iter().filter(|_| !old_any) {
+            self.changed(place, &Change::Gained { what: be(*new), expected: old_open });
+        }
+    }
+
+    /// Compares two types that are no unions.
+    fn single(&mut self, place: &Place<'a>, old: View<'a>, new: View<'a>) {
+        match (old, new) {
+            (
+                View::Record { fields: old, strict: old_strict },
+                View::Record { fields: new, strict: new_strict },
+            ) => self.record(place, (old, old_strict), (new, new_strict)),
+            (View::Schema(old_schema), View::Schema(new_schema)) => {
+                self.shapes(place, (old, old_schema), (new, new_schema));
+            }
+            (View::Schema(Schema { shape: Shape::Any, .. }), _) => {
+                self.changed(place, &Change::Lost { what: "be any value".into(), expected: false });
+            }
+            (_, View::Schema(Schema { shape: Shape::Any, .. })) => {
+                self.changed(place, &Change::Gained { what: "be any value".into(), expected: false });
+            }
+            (old, new) => self.other(place, old, new),
+        }
+    }
+
+    fn shapes(&mut self, place: &Place<'a>, old: (View<'a>, &'a Schema), new: (View<'a>, &'a Schema)) {
+        let ((old_view, old), (new_view, new)) = (old, new);
+        match (&old.shape, &new.shape) {
+            (Shape::Any, Shape::Any) | (Shape::Null, Shape::Null) | (Shape::Boolean, Shape::Boolean) => {}
+            (Shape::Never, Shape::Never) => {}
+            (Shape::Any, _) => {
+                self.changed(place, &Change::Lost { what: "be any value".into(), expected: false });
+            }
+            (_, Shape::Any) => {
+                self.changed(place, &Change::Gained { what: "be any value".into(), expected: false });
+            }
+            (Shape::Constant(old), Shape::Constant(new)) if old == new => {}
+            (
+                Shape::List { items: old, min, max, .. },
+                Shape::List { items: new, min: new_min, max: new_max, .. },
+            ) => {
+                scalar::counts(self, place, (*min, *max), (*new_min, *new_max), "value");
+                self.inner(place, (old, new), "[]");
+            }
+            (Shape::Tuple(old), Shape::Tuple(new)) if old.len() == new.len() => {
+                for (index, pair) in old.iter().zip(new).enumerate() {
+                    self.inner(place, pair, &crate::path::index(index));
+                }
+            }
+            (Shape::Map(old), Shape::Map(new)) => self.inner(place, (old, new), ".*"),
+            (old, new) if scalar::compare(self, place, old, new) => {}
+            _ => self.other(place, old_view, new_view),
+        }
+    }
+
+    fn inner(&mut self, place: &Place<'a>, (old, new): (&'a Schema, &'a Schema), step: &str) {
+        let pair = (View::Schema(old), View::Schema(new));
+        self.later(Place { pair, new_reads: place.new_reads, path: format!("{}{step}", place.path) });
+    }
+
+    fn other(&mut self, place: &Place<'a>, old: View<'a>, new: View<'a>) {
+        self.breaking(&place.path, self.was(&shown(old), &shown(new)));
+    }
+
+    pub(super) fn findings(self) -> Vec<Finding> {
+        self.findings
+    }
+}
+
+fn identity(view: View<'_>) -> Identity {
+    match view {
+        View::Schema(schema) => (ptr::from_ref(schema).cast(), usize::MAX),
+        View::Record { fields, .. } => (fields.as_ptr().cast(), fields.len()),
+    }
+}
+
+/// What tells a type from others of a union, as tags do.
+fn key(view: View<'_>) -> String {
+    match view {
+        View::Schema(schema) => match &schema.shape {
+            Shape::Any => "any".into(),
+            Shape::Constant(constant) => constant.to_string(),
+            Shape::Integer { .. } => kind_of(&Shape::Number { minimum: None, maximum: None, format: None }),
+            shape => kind_of(shape),
+        },
+        View::Record { fields, strict } => match fields {
+            [only] if strict && only.required => format!("an object with {:?}", only.name),
+            fields => {
+                let tags = fields.iter().filter_map(|field| match &field.schema.shape {
+                    Shape::Constant(Value::String(word)) if field.required => {
+                        Some(format!(" {:?}: {word:?}", field.name))
+                    }
+                    _ => None,
+                });
+                std::iter::once("an object".to_owned()).chain(tags).collect()
+            }
+        },
+    }
+}
+
+fn is_any(view: View<'_>) -> bool {
+    matches!(view, View::Schema(Schema { shape: Shape::Any, .. }))
+}
+
+fn be(view: View<'_>) -> String {
+    format!("be {}", if is_any(view) { "any value".into() } else { shown(view) })
+}
+
+/// A type, for people.
+fn shown(view: View<'_>) -> String {
+    match view {
+        View::Schema(schema) => format!("`{}`", type_text(schema)),
+        View::Record { fields, strict } => {
+            format!("`{}`", type_text(&Shape::Record { fields: fields.to_vec(), strict }.into()))
+        }
+    }
+}

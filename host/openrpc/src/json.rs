@@ -1,0 +1,244 @@
+//! JSON that keeps the order of its fields, whatever else the build does to `serde_json::Value`.
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Serialize,
+    de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor},
+    ser::{SerializeMap, SerializeSeq, Serializer},
+};
+use serde_json::{Number, Value};
+
+use crate::MAX_DEPTH;
+
+/// A JSON value. Objects keep the order of their fields, and no object has two of one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Json {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number.
+    Number(Number),
+    /// A text.
+    String(String),
+    /// A list.
+    Array(Vec<Json>),
+    /// An object.
+    Object(Vec<(String, Json)>),
+}
+
+impl Json {
+    /// The field of an object.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Self> {
+        match self {
+            Self::Object(fields) => fields.iter().find_map(|(known, value)| (known == name).then_some(value)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Self> {
+        match self {
+            Self::Object(fields) => {
+                fields.iter_mut().find_map(|(known, value)| (known == name).then_some(value))
+            }
+            _ => None,
+        }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The values of a list.
+    #[must_use]
+    pub fn as_array(&self) -> Option<&[Self]> {
+        match self {
+            Self::Array(values) => Some(values),
+            _ => None,
+        }
+    }
+
+    /// What it is, for people: `a string`.
+    #[must_use]
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool(_) => "a boolean",
+            Self::Number(_) => "a number",
+            Self::String(_) => "a string",
+            Self::Array(_) => "an array",
+            Self::Object(_) => "an object",
+        }
+    }
+}
+
+impl From<&str> for Json {
+    fn from(text: &str) -> Self {
+        Self::String(text.into())
+    }
+}
+
+impl From<bool> for Json {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<Value> for Json {
+    fn from(value: Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(value) => Self::Bool(value),
+            Value::Number(number) => Self::Number(number),
+            Value::String(text) => Self::String(text),
+            Value::Array(values) => Self::Array(values.into_iter().map(Self::from).collect()),
+            Value::Object(fields) => {
+                Self::Object(fields.into_iter().map(|(name, value)| (name, value.into())).collect())
+            }
+        }
+    }
+}
+
+impl From<Json> for Value {
+    fn from(json: Json) -> Self {
+        match json {
+            Json::Null => Self::Null,
+            Json::Bool(value) => Self::Bool(value),
+            Json::Number(number) => Self::Number(number),
+            Json::String(text) => Self::String(text),
+            Json::Array(values) => Self::Array(values.into_iter().map(Self::from).collect()),
+            Json::Object(fields) => {
+                Self::Object(fields.into_iter().map(|(name, value)| (name, value.into())).collect())
+            }
+        }
+    }
+}
+
+/// Compact JSON.
+impl fmt::Display for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
+    }
+}
+
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => serializer.serialize_unit(),
+            Self::Bool(value) => serializer.serialize_bool(*value),
+            Self::Number(number) => number.serialize(serializer),
+            Self::String(text) => serializer.serialize_str(text),
+            Self::Array(values) => {
+                let mut list = serializer.serialize_seq(Some(values.len()))?;
+                for value in values {
+                    list.serialize_element(value)?;
+                }
+                list.end()
+            }
+            Self::Object(fields) => {
+                let mut object = serializer.serialize_map(Some(fields.len()))?;
+                for (name, value) in fields {
+                    object.serialize_entry(name, value)?;
+                }
+                object.end()
+            }
+        }
+    }
+}
+
+/// At most [`MAX_DEPTH`] deep.
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Level(MAX_DEPTH).deserialize(deserializer)
+    }
+}
+
+/// Reads a value that is at most so many levels deep.
+#[derive(Clone, Copy)]
+struct Level(usize);
+
+impl Level {
+    fn below<E: de::Error>(self) -> Result<Self, E> {
+        self.0
+            .checked_sub(1)
+            .map(Self)
+            .ok_or_else(|| E::custom(format_args!("it is more than {MAX_DEPTH} levels deep")))
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Level {
+    type Value = Json;
+
+    fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Level {
+    type Value = Json;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Json, E> {
+        Ok(Json::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Json, E> {
+        Ok(Json::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
+        Ok(Json::Number(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
+        Ok(Json::Number(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Json, E> {
+        Ok(Number::from_f64(value).map_or(Json::Null, Json::Number))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Json, E> {
+        Ok(Json::String(text.into()))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Json, E> {
+        Ok(Json::String(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Json, A::Error> {
+        let below = self.below()?;
+        let mut values = Vec::new();
+        while let Some(value) = list.next_element_seed(below)? {
+            values.push(value);
+        }
+        Ok(Json::Array(values))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Json, A::Error> {
+        let below = self.below()?;
+        let mut fields = Vec::new();
+        let mut names = std::collections::HashSet::new();
+        while let Some(name) = object.next_key::<String>()? {
+            let value = object.next_value_seed(below)?;
+            if !names.insert(name.clone()) {
+                return Err(de::Error::custom(format_args!(
+                    "field `{}` is given twice",
+                    weir_names::harmless(&name, 64)
+                )));
+            }
+            fields.push((name, value));
+        }
+        Ok(Json::Object(fields))
+    }
+}

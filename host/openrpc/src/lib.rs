@@ -1,0 +1,28 @@
+//! Contracts that describe themselves: OpenRPC documents parsed, written, shown, compared, and payloads checked
+//! against them.
+//!
+//! A document comes from a component, so it is hostile: it is bounded, and its names are checked. Knows nothing of
+//! components, of extensions that run, or of files.
+
+mod check;
+mod combined;
+mod compare;
+mod document;
+mod json;
+mod parse;
+mod path;
+mod schema;
+mod show;
+mod write;
+
+pub use self::{
+    check::{Misfit, Unknown},
+    combined::combined,
+    compare::{Finding, Severity, compare, needs},
+    document::{Arguments, Document, ErrorCode, Method, Payload, Queue, Role, Topic},
+    json::Json,
+    parse::{
+        DocumentError, MAX_DEPTH, MAX_DOCUMENT, MAX_DOCUMENTS, MAX_ENTRIES, MAX_SCHEMA_DEPTH, MAX_SECTION,
+    },
+    schema::{Field, Schema, Shape, Word},
+};

@@ -1,0 +1,127 @@
+//! Keywords of a schema, and which go together.
+
+use super::{
+    DocumentError,
+    fields::{missing, text},
+};
+use crate::{Json, Shape, path::shown};
+
+/// Keywords that decide how a schema is read, in this order. Of these, one schema has one.
+const FORMS: [&str; 5] = ["$ref", "const", "enum", "oneOf", "anyOf"];
+
+/// Keywords for people, which may stand everywhere.
+const NOTES: [&str; 8] =
+    ["title", "description", "default", "examples", "deprecated", "$comment", "readOnly", "writeOnly"];
+
+/// Keywords that a type of JSON may have.
+fn keywords_of(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "integer" | "number" => &["format", "minimum", "maximum"],
+        "string" => &["format", "minLength", "maxLength"],
+        "array" => &["items", "prefixItems", "minItems", "maxItems", "uniqueItems"],
+        "object" => &["properties", "required", "additionalProperties"],
+        _ => &[],
+    }
+}
+
+/// The keyword by which a schema is read, or `type`.
+pub(super) fn form(json: &Json) -> Result<&'static str, DocumentError> {
+    let Json::Object(fields) = json else { return Ok("type") };
+    let form = FORMS.into_iter().find(|form| json.get(form).is_some()).unwrap_or("type");
+    let kind = if form == "type" { kind(json)?.0 } else { "" };
+    for (name, _) in fields {
+        let name = &**name;
+        let is_known = name == form
+            || NOTES.contains(&name)
+            || name == "$schema"
+            || name.starts_with("x-")
+            || keywords_of(kind).contains(&name)
+            // What follows from the values themselves.
+            || (name == "type" && matches!(form, "const" | "enum"));
+        if !is_known {
+            return Err(not_understood(name, form, kind));
+        }
+    }
+    Ok(form)
+}
+
+fn not_understood(name: &str, form: &str, kind: &str) -> DocumentError {
+    let beside = match (form, kind) {
+        ("type", "") => "without a `type`".to_owned(),
+        ("type", kind) => format!("of type `{kind}`"),
+        (form, _) => format!("with `{form}`"),
+    };
+    DocumentError::new(format_args!("is not understood in a schema {beside}")).at(name)
+}
+
+/// The type, or nothing, and whether `null` is one, too.
+pub(super) fn kind(json: &Json) -> Result<(&'static str, bool), DocumentError> {
+    const KINDS: [&str; 7] = ["boolean", "null", "integer", "number", "string", "array", "object"];
+    let known = |kind: &Json| {
+        let kind = kind.as_str().ok_or_else(|| DocumentError::expected("a string", kind).at("type"))?;
+        KINDS.into_iter().find(|known| *known == kind).ok_or_else(|| {
+            DocumentError::new(format_args!("`{}` is no type of JSON", shown(kind))).at("type")
+        })
+    };
+    match json.get("type") {
+        None => Ok(("", false)),
+        Some(Json::Array(kinds)) => match &**kinds {
+            [only] => Ok((known(only)?, false)),
+            [one, two] => match (known(one)?, known(two)?) {
+                (kind, "null") | ("null", kind) => Ok((kind, true)),
+                _ => Err(DocumentError::new("must be one type, or one and `null`").at("type")),
+            },
+            _ => Err(DocumentError::new("must be one type, or one and `null`").at("type")),
+        },
+        Some(kind) => Ok((known(kind)?, false)),
+    }
+}
+
+/// A number or a text.
+pub(super) fn scalar(json: &Json, kind: &str) -> Result<Shape, DocumentError> {
+    let format = json.get("format").map(|_| text(json, "format").map(str::to_owned)).transpose()?;
+    Ok(match kind {
+        "integer" => {
+            Shape::Integer { minimum: whole(json, "minimum")?, maximum: whole(json, "maximum")?, format }
+        }
+        "number" => {
+            Shape::Number { minimum: number(json, "minimum")?, maximum: number(json, "maximum")?, format }
+        }
+        _ => {
+            let Bounds { least: min_length, greatest: max_length } =
+                Bounds::of(json, "minLength", "maxLength")?;
+            Shape::String { format, min_length, max_length }
+        }
+    })
+}
+
+/// How long a text or a list is.
+pub(super) struct Bounds {
+    pub(super) least: Option<u64>,
+    pub(super) greatest: Option<u64>,
+}
+
+impl Bounds {
+    pub(super) fn of(json: &Json, least: &str, greatest: &str) -> Result<Self, DocumentError> {
+        let read = |key: &str| match json.get(key) {
+            None => Ok(None),
+            Some(Json::Number(number)) if number.is_u64() => Ok(number.as_u64()),
+            Some(_) => Err(DocumentError::new("must be a number of at least 0").at(key)),
+        };
+        Ok(Self { least: read(least)?, greatest: read(greatest)? })
+    }
+}
+
+fn whole(json: &Json, key: &str) -> Result<Option<i128>, DocumentError> {
+    let Some(value) = json.get(key) else { return Ok(None) };
+    let Json::Number(number) = value else { return Err(DocumentError::expected("a number", value).at(key)) };
+    number.as_i128().map(Some).ok_or_else(|| DocumentError::new("must be a number without fraction").at(key))
+}
+
+fn number(json: &Json, key: &str) -> Result<Option<f64>, DocumentError> {
+    match json.get(key) {
+        None => Ok(None),
+        Some(Json::Number(number)) => Ok(Some(number.as_f64().ok_or_else(|| missing(key))?)),
+        Some(other) => Err(DocumentError::expected("a number", other).at(key)),
+    }
+}
