@@ -57,10 +57,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("collections.abc", &["Iterator", "Mapping", "Sequence"]),
     ("dataclasses", &["dataclass"]),
     ("typing", &["Any", "Generic", "Literal", "Never", "NotRequired", "TypeAlias", "TypedDict", "TypeVar"]),
-    ("weir_peer", &["Ended", "Peer"]),
 ];
-
-const MODULES: &[&str] = &["builtins", "json", "threading", "time", "weir_peer"];
 
 const JSON: &str = "\
 Json: TypeAlias = \"None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]\"
@@ -98,9 +95,11 @@ pub fn python(documents: &[Document], kind: Kind) -> String {
         client::write(&mut class, contract, client, kind, &mut types);
         let mut definitions = Code::default();
         types.write(&mut definitions);
-        for part in [class, definitions] {
-            two_gaps(&mut body);
-            body.lines(part.into_text().trim());
+        for part in [class, definitions].map(Code::into_text) {
+            if !part.trim().is_empty() {
+                two_gaps(&mut body);
+                body.lines(part.trim());
+            }
         }
     }
     let mut body = body.into_text();
@@ -120,19 +119,21 @@ pub fn python(documents: &[Document], kind: Kind) -> String {
     let between = (!description.is_empty()).then(String::new);
     docstring(&mut code, &description.into_iter().chain(between).chain(origin).collect::<Vec<_>>());
     code.gap();
-    imports(&mut code, &body);
+    imports(&mut code, &body, kind);
     two_gaps(&mut code);
     code.lines(body.trim());
     code.into_text()
 }
 
-fn imports(code: &mut Code, body: &str) {
+fn imports(code: &mut Code, body: &str, kind: Kind) {
     code.line("from __future__ import annotations");
     code.gap();
-    for module in MODULES {
-        if has_word(body, &format!("{module}.")) {
-            code.line(format!("import {module}"));
-        }
+    if has_word(body, "builtins.") {
+        code.line("import builtins");
+    }
+    code.line("import json");
+    if kind == Kind::App {
+        code.lines("import threading\nimport time");
     }
     for (module, names) in IMPORTS {
         let names: Vec<&str> = names.iter().copied().filter(|name| has_word(body, name)).collect();
@@ -140,12 +141,19 @@ fn imports(code: &mut Code, body: &str) {
             code.line(format!("from {module} import {}", names.join(", ")));
         }
     }
+    code.gap();
+    code.line("import weir_peer");
+    code.line(if kind == Kind::App {
+        "from weir_peer import Ended, Peer"
+    } else {
+        "from weir_peer import Peer"
+    });
 }
 
 /// Two empty lines, as between the definitions of a module.
 fn two_gaps(code: &mut Code) {
     code.gap();
-    code.line("");
+    code.empty_line();
 }
 
 /// Whether a whole word of the text is this name.

@@ -67,7 +67,7 @@ pub fn rust(documents: &[Document], kind: Kind) -> String {
     let names = listed(contracts.iter().map(|contract| contract.document.contract.as_str()));
     inner_doc(
         &mut code,
-        &format!("Written from {names} by `weir generate rust --for {kind}`: changes here do not last."),
+        &format!("Written by `weir generate rust --for {kind}` from {names}: changes here do not last."),
     );
     code.gap();
     code.line("#![allow(dead_code, reason = \"a contract has more than one program uses\")]");

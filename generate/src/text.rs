@@ -21,6 +21,13 @@ impl Code {
         self.text.push('\n');
     }
 
+    /// An empty line, if something is written.
+    pub(crate) fn empty_line(&mut self) {
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+    }
+
     pub(crate) fn line_if_some(&mut self, line: Option<String>) {
         if let Some(line) = line {
             self.line(line);
@@ -64,7 +71,7 @@ impl Code {
 }
 
 /// Characters of a line of a comment.
-const WIDTH: usize = 100;
+pub(crate) const WIDTH: usize = 100;
 
 /// A description as lines of a comment.
 ///
@@ -92,6 +99,14 @@ pub(crate) fn prose(description: &str) -> Vec<String> {
         lines.pop();
     }
     lines
+}
+
+/// A description as an item of a list in a comment. Its further lines are further in.
+pub(crate) fn item(name: &str, description: &str) -> Vec<String> {
+    let words: Vec<&str> = description.split_whitespace().collect();
+    let text = if words.is_empty() { format!("- {name}") } else { format!("- {name}: {}", words.join(" ")) };
+    let lines = prose(&text).into_iter().enumerate();
+    lines.map(|(index, line)| if index == 0 { line } else { format!("  {line}") }).collect()
 }
 
 fn plain_word(word: &str) -> String {

@@ -77,7 +77,7 @@ pub fn typescript(documents: &[Document]) -> String {
     let mut code = Code::default();
     let names = listed(contracts.iter().map(|contract| contract.document.contract.as_str()));
     for line in
-        prose(&format!("Written from {names} by `weir generate typescript`: changes here do not last."))
+        prose(&format!("Written by `weir generate typescript` from {names}: changes here do not last."))
     {
         code.line(format!("// {line}"));
     }

@@ -4,36 +4,14 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
+mod common;
+
 use std::{env, fs, path::Path};
 
 use weir_generate::{Kind, Language, generate};
-use weir_names::{Contract, Role, json::Writer};
 use weir_openrpc::Document;
 
-const CONTRACTS: [Contract; 5] = [
-    weir_contracts::device_info::CONTRACT,
-    weir_contracts::echo::CONTRACT,
-    weir_contracts::settings::CONTRACT,
-    weir_contracts::storage::CONTRACT,
-    weir_contracts::telemetry::CONTRACT,
-];
-
-/// What an extension says of a contract.
-fn document(contract: Contract, role: Role) -> Document {
-    let mut counter = Writer::new(&mut []);
-    contract.write_document(role, &mut counter);
-    let mut buffer = vec![0; counter.length()];
-    contract.write_document(role, &mut Writer::new(&mut buffer));
-    Document::parse(std::str::from_utf8(&buffer).unwrap()).unwrap()
-}
-
-fn provided(contract: Contract) -> Document {
-    document(contract, Role::Provider)
-}
-
-fn odd() -> Document {
-    Document::parse(include_str!("odd.json")).unwrap()
-}
+use self::common::{CONTRACTS, odd, provided};
 
 /// Each file, and what it should be.
 fn golden() -> Vec<(&'static str, String)> {
@@ -51,7 +29,7 @@ fn golden() -> Vec<(&'static str, String)> {
         ("plugins.ts", of(&plugins, Language::TypeScript, Kind::App)),
         ("plugins_sidecar.py", of(&plugins, Language::Python, Kind::Sidecar)),
         ("odd_extension.rs", of(&odd, Language::Rust, Kind::Extension)),
-        ("odd_sidecar.rs", of(&odd, Language::Rust, Kind::Sidecar)),
+        ("odd_sidecar.rs.txt", of(&odd, Language::Rust, Kind::Sidecar)),
         ("odd.ts", of(&odd, Language::TypeScript, Kind::App)),
         ("odd_app.py", of(&odd, Language::Python, Kind::App)),
     ]

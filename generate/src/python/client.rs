@@ -1,13 +1,13 @@
 //! The class of a contract in Python.
 
-use weir_openrpc::{Field, Method, Payload, Queue, Schema, Topic};
+use weir_openrpc::{Field, Method, Payload, Queue, Schema, Shape, Topic};
 
 use super::{BUILT_IN, docstring, parameter_name, string, types::Types, value_name};
 use crate::{
     Kind,
     contract::{Contract, Input},
     names::{Scope, pascal, snake},
-    text::{Code, prose},
+    text::{Code, WIDTH, item, prose},
 };
 
 /// Writes the class.
@@ -48,15 +48,13 @@ fn operation(
     let hint = pascal(&method.name);
     let result = match &method.result {
         Payload::Bytes => built_in(types, "bytes"),
+        // A function cannot return what does not exist.
+        Payload::Json { schema, .. } if types.document().resolve(schema).shape == Shape::Never => {
+            "None".into()
+        }
         Payload::Json { schema, .. } => types.of(schema, &format!("{hint}Result")),
     };
     let mut lines = prose(&method.description);
-    if !method.errors.is_empty() {
-        lines.extend([String::new(), "Codes of a `WeirError` that are the contract's own:".to_owned()]);
-    }
-    for error in &method.errors {
-        lines.extend(prose(&format!("- `{}`: {}", error.code, error.description)));
-    }
     let literal = string(&method.name);
     let mut call = Code::default();
     let (parameters, argument) = match input {
@@ -67,11 +65,10 @@ fn operation(
         }
         Input::Record(record) => {
             let fields = contract.fields(record);
-            let mut scope = Scope::with(&["self"]);
-            let names: Vec<String> = fields.iter().map(|field| value_name(&mut scope, &field.name)).collect();
-            if !fields.is_empty() {
-                lines.extend(parameters_doc(fields, &names));
-            }
+            let mut scope = Scope::default();
+            let names: Vec<String> =
+                fields.iter().map(|field| parameter_name(&mut scope, &field.name)).collect();
+            lines.extend(parameters_doc(fields, &names));
             arguments(&mut call, fields, &names);
             let star = (!fields.is_empty()).then(|| "*".to_owned());
             let parameters =
@@ -79,9 +76,14 @@ fn operation(
             (star.into_iter().chain(parameters).collect(), "_arguments")
         }
     };
+    if !method.errors.is_empty() {
+        lines.extend([String::new(), "Codes of a `WeirError` that are the contract's own:".to_owned()]);
+    }
+    for error in &method.errors {
+        lines.extend(item(&format!("`{}`", error.code), &error.description));
+    }
     code.gap();
-    let parameters: String = parameters.iter().map(|parameter| format!(", {parameter}")).collect();
-    code.line(format!("def {own}(self{parameters}) -> {result}:"));
+    define(code, own, &parameters, &result);
     code.inside("    ", |code| {
         docstring(code, &lines);
         code.lines(call.into_text().trim());
@@ -92,6 +94,21 @@ fn operation(
             code.line("return _answer");
         }
     });
+}
+
+/// Writes the head of a method, in several lines if it is long.
+fn define(code: &mut Code, own: &str, parameters: &[String], result: &str) {
+    let joined: String = parameters.iter().map(|parameter| format!(", {parameter}")).collect();
+    let line = format!("def {own}(self{joined}) -> {result}:");
+    if line.chars().count() <= WIDTH {
+        code.line(line);
+        return;
+    }
+    code.line(format!("def {own}("));
+    for parameter in ["self"].into_iter().chain(parameters.iter().map(|parameter| &**parameter)) {
+        code.line(format!("    {parameter},"));
+    }
+    code.line(format!(") -> {result}:"));
 }
 
 fn parameter(types: &mut Types<'_, '_>, field: &Field, name: &str, hint: &str) -> String {
@@ -109,7 +126,7 @@ fn parameters_doc(fields: &[Field], names: &[String]) -> Vec<String> {
     let mut lines = Vec::new();
     for (field, name) in fields.iter().zip(names) {
         if !field.description.is_empty() {
-            lines.extend(prose(&format!("- {name}: {}", field.description)));
+            lines.extend(item(name, &field.description));
         }
     }
     if !lines.is_empty() {
@@ -148,7 +165,7 @@ fn subscription(
     code.gap();
     let own = scope.take(&format!("subscribe_{}", snake(name)));
     let (text, pattern) = (built_in(types, "str"), string(&topic.pattern));
-    code.line(format!("def {own}(self, pattern: {text} = {pattern}) -> Iterator[Event[{of}]{update}]:"));
+    define(code, &own, &[format!("pattern: {text} = {pattern}")], &format!("Iterator[Event[{of}]{update}]"));
     code.inside("    ", |code| {
         docstring(code, &lines);
         code.line(format!("return self._events(pattern, {read})"));

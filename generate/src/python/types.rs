@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use weir_openrpc::{Document, Field, Schema, Shape, Word};
 
-use super::{BUILT_IN, KEYWORDS, docstring, string};
+use super::{BUILT_IN, KEYWORDS, docstring, string, two_gaps};
 use crate::{
     contract::{Contract, word_of},
     names::{Scope, pascal},
-    text::{Code, prose},
+    text::{Code, item, prose},
 };
 
 /// Knows the names of a contract's types.
@@ -48,8 +48,7 @@ impl<'d, 's> Types<'d, 's> {
     }
 
     fn write_type(&mut self, code: &mut Code, name: &str, schema: &Schema) {
-        code.gap();
-        code.line("");
+        two_gaps(code);
         match &schema.shape {
             Shape::Record { fields, .. } => self.record(code, name, &schema.description, fields),
             shape => {
@@ -207,7 +206,7 @@ fn described(lines: &mut Vec<String>, words: &[Word], open: bool) {
     let mut more: Vec<String> = Vec::new();
     for Word { word, description } in words {
         if !description.is_empty() {
-            more.extend(prose(&format!("- `{word}`: {description}")));
+            more.extend(item(&format!("`{word}`"), description));
         }
     }
     if open {

@@ -252,13 +252,11 @@ fn undescribed(
 /// Another name for a type. A type that consists of itself needs a type of its own.
 fn alias(types: &mut Types<'_>, code: &mut Code, name: &str, named: Option<&str>, schema: &Schema) {
     let recursive = named.is_some_and(|named| leads_to(types.document, schema, named, Way::Alias));
-    let hint = format!("{name}Value");
+    let of = types.of(schema, Place { hint: &format!("{name}Value"), inside: named });
     if recursive {
-        let of = types.of(schema, Place { hint: &hint, inside: named });
         types.derive(code, &schema.description, &[]);
         code.line(format!("pub struct {name}(pub {of});"));
     } else {
-        let of = types.of(schema, Place { hint: &hint, inside: None });
         doc(code, &schema.description);
         code.line(format!("pub type {name} = {of};"));
     }

@@ -32,8 +32,10 @@ pub(super) fn contract(code: &mut Code, contract: &Contract, _: &str) {
         code.gap();
     }
     code.lines(constants.trim_end());
-    code.gap();
-    code.lines(definitions.trim());
+    if !definitions.trim().is_empty() {
+        code.gap();
+        code.lines(definitions.trim());
+    }
 }
 
 fn constants(code: &mut Code, contract: &Contract, types: &mut Types<'_>) {

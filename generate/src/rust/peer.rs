@@ -11,7 +11,7 @@ use crate::{
     Kind,
     contract::{Contract, Input},
     names::{Scope, pascal, snake},
-    text::Code,
+    text::{Code, item},
 };
 
 /// Methods that each client has.
@@ -61,12 +61,17 @@ pub(super) fn contract(code: &mut Code, contract: &Contract, above: &str) {
     }
     code.line("use weir_peer::Error;");
     code.gap();
-    let from = if above.is_empty() { "self::" } else { above };
-    code.line(format!("use {from}runtime::{{self, Connection}};"));
+    code.line(if above.is_empty() {
+        "use self::runtime::Connection;".into()
+    } else {
+        format!("use {above}runtime::{{self, Connection}};")
+    });
     code.gap();
     code.lines(client.trim_end());
-    code.gap();
-    code.lines(definitions.trim());
+    if !definitions.trim().is_empty() {
+        code.gap();
+        code.lines(definitions.trim());
+    }
 }
 
 fn client(code: &mut Code, contract: &Contract, types: &mut Types<'_>) {
@@ -105,57 +110,43 @@ fn operation(code: &mut Code, types: &mut Types<'_>, method: &Method, input: &In
         Input::Record(record) => (format!(", arguments: &{}", types.name(record)), "arguments"),
         Input::Value(schema) => {
             let of = types.of(schema, place(&format!("{hint}Arguments")));
-            (format!(", argument: &{of}"), "argument")
+            (format!(", argument: &{}", borrowed(&of)), "argument")
         }
     };
     let result = payload(types, &method.result, &format!("{hint}Result"));
     let call = if matches!(input, Input::Bytes) { "call_bytes" } else { "call" };
     code.gap();
-    doc(code, &method.description);
-    errors(code, method);
+    documented(code, &method.description, "", "Those of [`Error`].");
+    if !method.errors.is_empty() {
+        code.append(" Codes of the contract's own:");
+    }
+    for error in &method.errors {
+        for line in item(&format!("`{}`", error.code), &error.description) {
+            code.line(format!("/// {line}"));
+        }
+    }
     let name = value_name(scope, &snake(&method.name));
     code.line(format!("pub async fn {name}(&self{parameter}) -> Result<{result}, Error> {{"));
     code.line(format!("    self.connection.{call}(CONTRACT, {}, {argument}).await", string(&method.name)));
     code.line("}");
 }
 
-fn errors(code: &mut Code, method: &Method) {
-    code.line("///");
-    code.line("/// # Errors");
-    let own = if method.errors.is_empty() { "" } else { " Codes of the contract's own:" };
-    doc(code, &format!("Those of [`Error`].{own}"));
-    for error in &method.errors {
-        let code_word = error.code.replace('`', "'");
-        doc(code, &format!("- `{code_word}`: {}", error.description));
-    }
-}
-
 fn subscription(code: &mut Code, types: &mut Types<'_>, topic: &Topic, name: &str, scope: &mut Scope) {
     let of = payload(types, &topic.payload, &pascal(name));
     let suffix = if matches!(topic.payload, Payload::Bytes) { "_bytes" } else { "" };
+    let result = format!("Result<runtime::Events<{of}>, Error>");
     code.gap();
-    doc(code, &topic.description);
-    code.line("///");
-    code.line("/// # Errors");
-    code.line("/// If the topic is not granted, or subscribed to already.");
+    documented(code, &topic.description, "", "If the topic is not granted, or subscribed to already.");
     let own = scope.take(&format!("subscribe_{name}"));
-    let pattern = string(&topic.pattern);
-    code.line(format!("pub async fn {own}(&self) -> Result<runtime::Events<{of}>, Error> {{"));
-    code.line(format!("    self.connection.subscribe{suffix}({pattern}).await"));
+    code.line(format!("pub async fn {own}(&self) -> {result} {{"));
+    code.line(format!("    self.connection.subscribe{suffix}({}).await", string(&topic.pattern)));
     code.line("}");
     if topic.pattern.contains(['*', '>']) {
+        let does = format!("As `{own}`, for topics that `{}` covers: one, or a pattern.", topic.pattern);
         code.gap();
-        doc(
-            code,
-            &format!("As `{own}`, for topics that `{}` covers, by their name or a pattern.", topic.pattern),
-        );
-        code.line("///");
-        code.line("/// # Errors");
-        code.line("/// If the topics are not granted, or subscribed to already.");
+        documented(code, "", &does, "If the topics are not granted, or subscribed to already.");
         let own = scope.take(&format!("{own}_at"));
-        code.line(format!(
-            "pub async fn {own}(&self, topics: &str) -> Result<runtime::Events<{of}>, Error> {{"
-        ));
+        code.line(format!("pub async fn {own}(&self, topics: &str) -> {result} {{"));
         code.line(format!("    self.connection.subscribe{suffix}(topics).await"));
         code.line("}");
     }
@@ -164,36 +155,50 @@ fn subscription(code: &mut Code, types: &mut Types<'_>, topic: &Topic, name: &st
 fn jobs(code: &mut Code, types: &mut Types<'_>, queue: &Queue, scope: &mut Scope) {
     let of = payload(types, &queue.job, &format!("{}Job", pascal(&queue.name)));
     let suffix = if matches!(queue.job, Payload::Bytes) { "_bytes" } else { "" };
-    let name = snake(&queue.name);
-    let literal = string(&queue.name);
+    let (name, literal) = (snake(&queue.name), string(&queue.name));
     code.gap();
-    doc(code, &queue.description);
-    code.line("///");
-    code.line("/// Puts a job into the queue, and gives Main's number of it.");
-    code.line("///");
-    code.line("/// # Errors");
-    code.line("/// If the queue is not granted, not there or full.");
+    let does = "Puts a job into the queue, and gives Main's number of it.";
+    documented(code, &queue.description, does, "If the queue is not granted, not there or full.");
     let own = scope.take(&format!("put_{name}"));
-    code.line(format!("pub async fn {own}(&self, job: &{of}) -> Result<u64, Error> {{"));
+    code.line(format!("pub async fn {own}(&self, job: &{}) -> Result<u64, Error> {{", borrowed(&of)));
     code.line(format!("    self.connection.put{suffix}({literal}, job).await"));
     code.line("}");
     code.gap();
-    doc(code, &queue.description);
-    code.line("///");
-    code.line("/// Takes a job, and waits for it without a limit.");
-    code.line("///");
-    code.line("/// # Errors");
-    code.line("/// If the queue is not granted, or the session ends. A job that does not fit the contract goes back.");
+    let does = "Takes a job, and waits for it without a limit.";
+    let errors =
+        "If the queue is not granted, or the session ends. A job that does not fit the contract goes back.";
+    documented(code, &queue.description, does, errors);
     let own = scope.take(&format!("take_{name}"));
     code.line(format!("pub async fn {own}(&self) -> Result<runtime::Job<{of}>, Error> {{"));
     code.line(format!("    self.connection.take{suffix}({literal}).await"));
     code.line("}");
 }
 
+/// Writes a description, then what the method does, then why it fails.
+fn documented(code: &mut Code, description: &str, does: &str, errors: &str) {
+    for part in [description, does] {
+        doc(code, part);
+        if !part.is_empty() {
+            code.line("///");
+        }
+    }
+    code.line("/// # Errors");
+    doc(code, errors);
+}
+
 fn payload(types: &mut Types<'_>, payload: &Payload, hint: &str) -> String {
     match payload {
         Payload::Bytes => "Vec<u8>".into(),
         Payload::Json { schema, .. } => types.of(schema, place(hint)),
+    }
+}
+
+/// The type behind a reference to a value.
+fn borrowed(of: &str) -> String {
+    match of.strip_prefix("Vec<").and_then(|of| of.strip_suffix('>')) {
+        Some(item) => format!("[{item}]"),
+        None if of == "String" => "str".into(),
+        None => of.to_owned(),
     }
 }
 

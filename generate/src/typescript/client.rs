@@ -6,7 +6,7 @@ use super::{comment, string, types::Types};
 use crate::{
     contract::{Contract, Input},
     names::{Scope, camel, pascal},
-    text::{Code, prose},
+    text::{Code, item, prose},
 };
 
 /// Writes the class.
@@ -55,7 +55,7 @@ fn operation(
         lines.push(String::new());
         lines.push("Codes of a `WeirError` that are the contract's own:".into());
         for error in &method.errors {
-            lines.extend(prose(&format!("- `{}`: {}", error.code, error.description)));
+            lines.extend(item(&format!("`{}`", error.code), &error.description));
         }
     }
     code.gap();

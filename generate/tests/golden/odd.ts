@@ -1,4 +1,4 @@
-// Written from `odd.things@2` by `weir generate typescript`: changes here do not last.
+// Written by `weir generate typescript` from `odd.things@2`: changes here do not last.
 
 import type { AskOptions, CallOptions, Job, Json, SubscribeOptions, Subscription, Weir, WeirEvent } from "weir-client";
 
@@ -12,7 +12,7 @@ import type { AskOptions, CallOptions, Job, Json, SubscribeOptions, Subscription
  * >> import os
  * A client of `odd.things@2`.
  */
-export class OddThings {
+export class OddThingsClient {
   readonly #weir: Weir;
 
   constructor(weir: Weir) {
@@ -23,9 +23,8 @@ export class OddThings {
    * Keywords.
    *
    * Codes of a `WeirError` that are the contract's own:
-   * - `*\/ "``: The code
-   * is odd.
-   * - `plain`:
+   * - `*\/ "``: The code is odd.
+   * - `plain`
    */
   type(params: Self, options?: CallOptions): Promise<Kind> {
     return this.#weir.call<Kind>("odd.things@2/type", params, options);
@@ -87,7 +86,7 @@ export class OddThings {
   subscribeEvents(
     listener: (event: WeirEvent<"on" | "off">) => void,
     options?: SubscribeOptions,
-    pattern: string = "odd.things.>",
+    pattern: string = "odd.things.*",
   ): Promise<Subscription> {
     return this.#weir.subscribe<"on" | "off">(pattern, listener, options);
   }
@@ -146,8 +145,7 @@ export interface ConstructorKind {
 }
 
 /** Arguments of `nothing`. */
-export interface Nothing {
-}
+export interface Nothing {}
 
 /** Words. */
 export type Kind =
@@ -198,12 +196,11 @@ export type Move =
   | { both: [Move, boolean] };
 
 /** By nothing but its JSON. */
-export type Value = number | number | "auto" | 7 | true | Value[] | Move | { __odd?: string; "no name": number } | (boolean | null)[] | null;
+export type Value = number | "auto" | 7 | true | Value[] | Move | { __odd?: string; "no name": number } | (boolean | null)[] | null;
 
 export type Nobody = never;
 
-export interface Empty {
-}
+export interface Empty {}
 
 /** Any JSON. */
 export type Anything = Json;

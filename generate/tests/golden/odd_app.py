@@ -15,278 +15,16 @@ import builtins
 import json
 import threading
 import time
-import weir_peer
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Never, NotRequired, TypeAlias, TypedDict, TypeVar
+
+import weir_peer
 from weir_peer import Ended, Peer
 
 
 Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
 """Anything that JSON can say."""
-
-
-
-class OddThings(Client):
-    """Names and types that are hard to say.
-
-    ``
-    panic!("*/ and \\"\\"\\" and \\u{202e}")
-    ``
-    indented()
-    >> import os
-
-    A client of `odd.things@2`.
-    """
-
-    CONTRACT = "odd.things@2"
-
-    def type(self, *, type: Kind, class_: builtins.list[builtins.str], self2: builtins.str | None = None, gr_e: int | None = None, answer: Json | None = None, base64: Tree | None = None) -> Kind:
-        """Keywords.
-
-        Codes of a `WeirError` that are the contract's own:
-        - `*/ "``: The code
-        is odd.
-        - `plain`:
-
-        - type: A keyword of Rust.
-        - class_: A keyword of Python and JavaScript.
-        """
-        _arguments: dict[str, object] = {"type": type, "class": class_}
-        if self2 is not None:
-            _arguments["self"] = self2
-        if gr_e is not None:
-            _arguments["größe"] = gr_e
-        if answer is not None:
-            _arguments["_answer"] = answer
-        if base64 is not None:
-            _arguments["$base64"] = base64
-        _answer: Kind = self._call("type", _arguments)
-        return _answer
-
-    def list(self, argument: builtins.list[Pair]) -> builtins.list[Node]:
-        _answer: builtins.list[Node] = self._call("list", argument)
-        return _answer
-
-    def str(self, argument: builtins.str | None) -> dict[builtins.str, Kind]:
-        _answer: dict[builtins.str, Kind] = self._call("str", argument)
-        return _answer
-
-    def constructor(self, *, inner: ConstructorInner) -> ConstructorResult:
-        _arguments: dict[str, object] = {"inner": inner}
-        _answer: ConstructorResult = self._call("constructor", _arguments)
-        return _answer
-
-    def _2nd_self(self, payload: bytes) -> bytes:
-        return self._call_bytes("2nd.Self", payload)
-
-    def nothing(self) -> None:
-        """Takes nothing, strictly."""
-        _arguments: dict[str, object] = {}
-        _answer: None = self._call("nothing", _arguments)
-        return _answer
-
-    def never(self) -> Nobody:
-        _answer: Nobody = self._call("never", {})
-        return _answer
-
-    def subscribe_moved(self, pattern: builtins.str = "odd.things.*.moved.>") -> Iterator[Event[Shape] | Gap]:
-        """Moves.
-
-        Subscribes, and gives the events as they come. `pattern` may name fewer topics. A `Gap` tells that
-        events may be missing.
-        """
-        return self._events(pattern, _read)
-
-    def subscribe_pictures(self, pattern: builtins.str = "pictures") -> Iterator[Event[bytes] | Gap]:
-        """Subscribes, and gives the events as they come. A `Gap` tells that events may be missing."""
-        return self._events(pattern, bytes)
-
-    def subscribe_events(self, pattern: builtins.str = "odd.things.>") -> Iterator[Event[Literal["on", "off"]] | Gap]:
-        """Subscribes, and gives the events as they come. `pattern` may name fewer topics. A `Gap` tells that
-        events may be missing.
-        """
-        return self._events(pattern, _read)
-
-    def put_jobs(self, job: Shape, until_done: bool = False) -> None:
-        """Work.
-
-        Puts a job into the queue.
-        """
-        self._put("jobs", _written(job), until_done)
-
-    def take_jobs(self) -> Job[Shape]:
-        """Work.
-
-        Takes a job, and waits for it without a limit.
-        """
-        return self._take("jobs", _read)
-
-    def put_raw_jobs(self, job: bytes, until_done: bool = False) -> None:
-        """Puts a job into the queue."""
-        self._put("raw-jobs", job, until_done)
-
-    def take_raw_jobs(self) -> Job[bytes]:
-        """Takes a job, and waits for it without a limit."""
-        return self._take("raw-jobs", bytes)
-
-
-class ConstructorResult(TypedDict):
-
-    made: bool
-
-
-class ConstructorInner(TypedDict):
-
-    deep: ConstructorInnerDeep
-
-
-ConstructorInnerDeep = TypedDict(
-    "ConstructorInnerDeep",
-    {
-        "x y": "NotRequired[float]",
-    },
-)
-
-
-Kind: TypeAlias = Literal["self", "Self", "1st", "", "a b", "None", "größer"] | str
-"""Words.
-
-- `größer`: Not Latin.
-A later version of the contract may have more.
-"""
-
-
-class Node(TypedDict):
-    """A tree with its parts inside."""
-
-    left: NotRequired[Node | None]
-
-    right: NotRequired[Node]
-
-    parent: NotRequired[NodeParent]
-
-    children: list[Node]
-
-    value: Value
-
-
-class NodeParent(TypedDict):
-
-    node: NotRequired[Node]
-
-
-Tree: TypeAlias = "list[Tree]"
-"""A list of such lists."""
-
-
-Pair: TypeAlias = "list[float | str]"
-
-
-Seconds: TypeAlias = "int"
-"""Time."""
-
-
-Shape: TypeAlias = "ShapeCircle | ShapeGroupOf | ShapeNone"
-"""By a field with its name.
-
-A later version of the contract may have more.
-"""
-
-
-class ShapeCircle(TypedDict):
-    """Round."""
-
-    kind: Literal["circle"]
-
-    radius: float
-    """From the middle."""
-
-
-ShapeGroupOf = TypedDict(
-    "ShapeGroupOf",
-    {
-        "kind": "Literal[\"group-of\"]",
-        "content": "list[Shape]",
-        "for": "NotRequired[Seconds]",
-    },
-)
-
-
-class ShapeNone(TypedDict):
-
-    kind: Literal["none"]
-
-
-Move: TypeAlias = "Literal[\"stay\", \"leave\"] | MoveBy | MoveTo | MoveThen | MoveBoth"
-"""By its only field."""
-
-
-class MoveBy(TypedDict):
-    """By so much."""
-
-    by: Pair
-
-
-class MoveTo(TypedDict):
-
-    to: MoveToTo
-
-
-class MoveThen(TypedDict):
-
-    then: Move
-
-
-class MoveBoth(TypedDict):
-
-    both: list[Move | bool]
-
-
-class MoveToTo(TypedDict):
-
-    x: int
-
-    y: int
-
-
-Value: TypeAlias = "int | float | Literal[\"auto\"] | Literal[7] | Literal[True] | list[Value] | Move | ValueObject | list[bool | None] | None"
-"""By nothing but its JSON."""
-
-
-ValueObject = TypedDict(
-    "ValueObject",
-    {
-        "__odd": "NotRequired[str]",
-        # Has a space.
-        "no name": "int",
-    },
-)
-
-
-Nobody: TypeAlias = "Never"
-
-
-class Empty(TypedDict):
-    pass
-
-
-Anything: TypeAlias = "Json"
-"""Any JSON."""
-
-
-Maybe: TypeAlias = "Empty | None"
-
-
-class Event2(TypedDict):
-    """Has the name of something else."""
-
-    const: Literal["only"]
-
-    promise: NotRequired[Promise]
-
-
-Promise: TypeAlias = "dict[str, Anything]"
 
 
 WAITS = (0.25, 15.0)
@@ -421,3 +159,271 @@ def _written(value: object) -> bytes:
 
 def _read(payload: bytes) -> Any:
     return json.loads(payload or b"null")
+
+
+class OddThingsClient(Client):
+    """Names and types that are hard to say.
+
+    ``
+    panic!("*/ and \\"\\"\\" and \\u{202e}")
+    ``
+    indented()
+    >> import os
+
+    A client of `odd.things@2`.
+    """
+
+    CONTRACT = "odd.things@2"
+
+    def type(
+        self,
+        *,
+        type: Kind,
+        class_: builtins.list[builtins.str],
+        self_: builtins.str | None = None,
+        gr_e: int | None = None,
+        answer: Json | None = None,
+        base64: Tree | None = None,
+    ) -> Kind:
+        """Keywords.
+
+        - type: A keyword of Rust.
+        - class_: A keyword of Python and JavaScript.
+
+        Codes of a `WeirError` that are the contract's own:
+        - `*/ "``: The code is odd.
+        - `plain`
+        """
+        _arguments: dict[str, object] = {"type": type, "class": class_}
+        if self_ is not None:
+            _arguments["self"] = self_
+        if gr_e is not None:
+            _arguments["größe"] = gr_e
+        if answer is not None:
+            _arguments["_answer"] = answer
+        if base64 is not None:
+            _arguments["$base64"] = base64
+        _answer: Kind = self._call("type", _arguments)
+        return _answer
+
+    def list(self, argument: builtins.list[Pair]) -> builtins.list[Node]:
+        _answer: builtins.list[Node] = self._call("list", argument)
+        return _answer
+
+    def str(self, argument: builtins.str | None) -> dict[builtins.str, Kind]:
+        _answer: dict[builtins.str, Kind] = self._call("str", argument)
+        return _answer
+
+    def constructor(self, *, inner: ConstructorInner) -> ConstructorResult:
+        _arguments: dict[str, object] = {"inner": inner}
+        _answer: ConstructorResult = self._call("constructor", _arguments)
+        return _answer
+
+    def _2nd_self(self, payload: bytes) -> bytes:
+        return self._call_bytes("2nd.Self", payload)
+
+    def nothing(self) -> None:
+        """Takes nothing, strictly."""
+        _arguments: dict[str, object] = {}
+        _answer: None = self._call("nothing", _arguments)
+        return _answer
+
+    def never(self) -> None:
+        _answer: None = self._call("never", {})
+        return _answer
+
+    def subscribe_moved(
+        self,
+        pattern: builtins.str = "odd.things.*.moved.>",
+    ) -> Iterator[Event[Shape] | Gap]:
+        """Moves.
+
+        Subscribes, and gives the events as they come. `pattern` may name fewer topics. A `Gap` tells that
+        events may be missing.
+        """
+        return self._events(pattern, _read)
+
+    def subscribe_pictures(self, pattern: builtins.str = "pictures") -> Iterator[Event[bytes] | Gap]:
+        """Subscribes, and gives the events as they come. A `Gap` tells that events may be missing."""
+        return self._events(pattern, bytes)
+
+    def subscribe_events(
+        self,
+        pattern: builtins.str = "odd.things.*",
+    ) -> Iterator[Event[Literal["on", "off"]] | Gap]:
+        """Subscribes, and gives the events as they come. `pattern` may name fewer topics. A `Gap` tells that
+        events may be missing.
+        """
+        return self._events(pattern, _read)
+
+    def put_jobs(self, job: Shape, until_done: bool = False) -> None:
+        """Work.
+
+        Puts a job into the queue.
+        """
+        self._put("jobs", _written(job), until_done)
+
+    def take_jobs(self) -> Job[Shape]:
+        """Work.
+
+        Takes a job, and waits for it without a limit.
+        """
+        return self._take("jobs", _read)
+
+    def put_raw_jobs(self, job: bytes, until_done: bool = False) -> None:
+        """Puts a job into the queue."""
+        self._put("raw-jobs", job, until_done)
+
+    def take_raw_jobs(self) -> Job[bytes]:
+        """Takes a job, and waits for it without a limit."""
+        return self._take("raw-jobs", bytes)
+
+
+class ConstructorResult(TypedDict):
+    made: bool
+
+
+class ConstructorInner(TypedDict):
+    deep: ConstructorInnerDeep
+
+
+ConstructorInnerDeep = TypedDict(
+    "ConstructorInnerDeep",
+    {
+        "x y": "NotRequired[float]",
+    },
+)
+
+
+Kind: TypeAlias = Literal["self", "Self", "1st", "", "a b", "None", "größer"] | str
+"""Words.
+
+- `größer`: Not Latin.
+A later version of the contract may have more.
+"""
+
+
+class Node(TypedDict):
+    """A tree with its parts inside."""
+
+    left: NotRequired[Node | None]
+
+    right: NotRequired[Node]
+
+    parent: NotRequired[NodeParent]
+
+    children: list[Node]
+
+    value: Value
+
+
+class NodeParent(TypedDict):
+    node: NotRequired[Node]
+
+
+Tree: TypeAlias = "list[Tree]"
+"""A list of such lists."""
+
+
+Pair: TypeAlias = "list[float | str]"
+
+
+Seconds: TypeAlias = "int"
+"""Time."""
+
+
+Shape: TypeAlias = "ShapeCircle | ShapeGroupOf | ShapeNone"
+"""By a field with its name.
+
+A later version of the contract may have more.
+"""
+
+
+class ShapeCircle(TypedDict):
+    """Round."""
+
+    kind: Literal["circle"]
+
+    radius: float
+    """From the middle."""
+
+
+ShapeGroupOf = TypedDict(
+    "ShapeGroupOf",
+    {
+        "kind": "Literal[\"group-of\"]",
+        "content": "list[Shape]",
+        "for": "NotRequired[Seconds]",
+    },
+)
+
+
+class ShapeNone(TypedDict):
+    kind: Literal["none"]
+
+
+Move: TypeAlias = "Literal[\"stay\", \"leave\"] | MoveBy | MoveTo | MoveThen | MoveBoth"
+"""By its only field."""
+
+
+class MoveBy(TypedDict):
+    """By so much."""
+
+    by: Pair
+
+
+class MoveTo(TypedDict):
+    to: MoveToTo
+
+
+class MoveThen(TypedDict):
+    then: Move
+
+
+class MoveBoth(TypedDict):
+    both: list[Move | bool]
+
+
+class MoveToTo(TypedDict):
+    x: int
+
+    y: int
+
+
+Value: TypeAlias = "int | float | Literal[\"auto\"] | Literal[7] | Literal[True] | list[Value] | Move | ValueObject | list[bool | None] | None"
+"""By nothing but its JSON."""
+
+
+ValueObject = TypedDict(
+    "ValueObject",
+    {
+        "__odd": "NotRequired[str]",
+        # Has a space.
+        "no name": "int",
+    },
+)
+
+
+Nobody: TypeAlias = "Never"
+
+
+class Empty(TypedDict):
+    pass
+
+
+Anything: TypeAlias = "Json"
+"""Any JSON."""
+
+
+Maybe: TypeAlias = "Empty | None"
+
+
+class Event2(TypedDict):
+    """Has the name of something else."""
+
+    const: Literal["only"]
+
+    promise: NotRequired[Promise]
+
+
+Promise: TypeAlias = "dict[str, Anything]"

@@ -6,14 +6,13 @@
 //! indented()
 //! >> import os
 //!
-//! Written from `odd.things@2` by `weir generate rust --for extension`: changes here do not last.
+//! Written by `weir generate rust --for extension` from `odd.things@2`: changes here do not last.
 
 #![allow(dead_code, reason = "a contract has more than one program uses")]
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use weir_sdk::Shape;
 
 weir_sdk::contract! {
     /// Names and types that are hard to say.
@@ -39,20 +38,17 @@ weir_sdk::contract! {
     pub const NEVER: fn(weir_sdk::Empty) -> Nobody = "never";
 
     /// Moves.
-    pub const MOVED: topic(Shape2) = "odd.things.*.moved.>";
-
+    pub const MOVED: topic(Shape) = "odd.things.*.moved.>";
     pub const PICTURES: topic(bytes) = "pictures";
-
-    pub const EVENTS: topic(Events) = "odd.things.>";
+    pub const EVENTS: topic(Events) = "odd.things.*";
 
     /// Work.
-    pub const JOBS: queue(Shape2) = "jobs";
-
+    pub const JOBS: queue(Shape) = "jobs";
     pub const RAW_JOBS: queue(bytes) = "raw-jobs";
 }
 
 /// Arguments of `type`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
 #[serde(deny_unknown_fields)]
 pub struct Self2 {
     /// A keyword of Rust.
@@ -72,17 +68,17 @@ pub struct Self2 {
 }
 
 /// Arguments of `constructor`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
 pub struct ConstructorKind {
     pub inner: ConstructorKindInner,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
 pub struct ConstructorKindInner {
     pub deep: ConstructorKindInnerDeep,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
 pub struct ConstructorKindInnerDeep {
     #[serde(rename = "x y", skip_serializing_if = "Option::is_none")]
     #[shape(as = "f64")]
@@ -90,17 +86,17 @@ pub struct ConstructorKindInnerDeep {
 }
 
 /// Arguments of `nothing`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
 
 /// Words.
-#[derive(Clone, Debug, Copy, Eq, Hash, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, weir_sdk::Shape)]
 pub enum Kind {
     #[serde(rename = "self")]
-    Self_,
+    Self2,
     #[serde(rename = "Self")]
-    Self_2,
+    Self3,
     #[serde(rename = "1st")]
     _1st,
     #[serde(rename = "")]
@@ -117,7 +113,7 @@ pub enum Kind {
 }
 
 /// A tree with its parts inside.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
 #[serde(deny_unknown_fields)]
 pub struct Node {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,7 +128,7 @@ pub struct Node {
     pub value: Value,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
 pub struct NodeParent {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[shape(as = "Box<Node>")]
@@ -140,7 +136,7 @@ pub struct NodeParent {
 }
 
 /// A list of such lists.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
 pub struct Tree(pub Vec<Tree>);
 
 pub type Pair = (f32, char);
@@ -149,23 +145,20 @@ pub type Pair = (f32, char);
 pub type Seconds = u64;
 
 /// By a field with its name.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
-#[serde(tag = "kind")]
-pub enum Shape2 {
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Shape {
     /// Round.
-    #[serde(rename = "circle")]
     Circle {
         /// From the middle.
         radius: f64,
     },
-    #[serde(rename = "group-of")]
     GroupOf {
-        content: Vec<Shape2>,
+        content: Vec<Shape>,
         #[serde(skip_serializing_if = "Option::is_none")]
         #[shape(as = "Seconds")]
         r#for: Option<Seconds>,
     },
-    #[serde(rename = "none")]
     None,
     /// A value of a later version of the contract. It is not to be sent.
     #[serde(other)]
@@ -173,23 +166,18 @@ pub enum Shape2 {
 }
 
 /// By its only field.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
+#[serde(rename_all = "lowercase")]
 pub enum Move {
-    #[serde(rename = "stay")]
     Stay,
-    #[serde(rename = "leave")]
     Leave,
     /// By so much.
-    #[serde(rename = "by")]
     By(Pair),
-    #[serde(rename = "to")]
     To {
         x: i32,
         y: i32,
     },
-    #[serde(rename = "then")]
     Then(Box<Move>),
-    #[serde(rename = "both")]
     Both(Box<Move>, bool),
 }
 
@@ -204,36 +192,36 @@ pub enum ValueValue {
     Auto(ValueValueAuto),
     Value7(i64),
     ValueTrue(bool),
-    ValueList([Value; 3]),
+    ValueList([Box<Value>; 3]),
     Move(Move),
     Object(ValueValueObject),
     BooleanList(Vec<Option<bool>>),
 }
 
-impl Shape for ValueValue {
+impl weir_sdk::Shape for ValueValue {
     const SCHEMA: &'static weir_sdk::shape::Schema = &weir_sdk::shape::Schema::Any;
 }
 
-#[derive(Clone, Debug, Copy, Eq, Hash, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, weir_sdk::Shape)]
+#[serde(rename_all = "lowercase")]
 pub enum ValueValueAuto {
-    #[serde(rename = "auto")]
     Auto,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
 pub struct ValueValueObject {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[shape(as = "String")]
     pub __odd: Option<String>,
     /// Has a space.
     #[serde(rename = "no name")]
-    pub no_name: i128,
+    pub no_name: i64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Nobody {}
 
-impl Shape for Nobody {
+impl weir_sdk::Shape for Nobody {
     const SCHEMA: &'static weir_sdk::shape::Schema = &weir_sdk::shape::Schema::Any;
 }
 
@@ -243,7 +231,7 @@ pub type Anything = serde_json::Value;
 pub type Maybe = Option<weir_sdk::Empty>;
 
 /// Has the name of something else.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
 pub struct Event {
     pub r#const: EventConst,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -251,23 +239,22 @@ pub struct Event {
     pub promise: Option<Promise>,
 }
 
-#[derive(Clone, Debug, Copy, Eq, Hash, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, weir_sdk::Shape)]
+#[serde(rename_all = "lowercase")]
 pub enum EventConst {
-    #[serde(rename = "only")]
     Only,
 }
 
 pub type Promise = BTreeMap<String, Anything>;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
 pub struct ConstructorResult {
     pub made: bool,
 }
 
-#[derive(Clone, Debug, Copy, Eq, Hash, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, weir_sdk::Shape)]
+#[serde(rename_all = "lowercase")]
 pub enum Events {
-    #[serde(rename = "on")]
     On,
-    #[serde(rename = "off")]
     Off,
 }

@@ -1,5 +1,5 @@
-// Written from `device.info@1`, `echo@1`, `settings@1`, `local.storage@1` and `telemetry@1` by `weir
-// generate typescript`: changes here do not last.
+// Written by `weir generate typescript` from `device.info@1`, `echo@1`, `settings@1`,
+// `local.storage@1` and `telemetry@1`: changes here do not last.
 
 import type { CallOptions, Json, SubscribeOptions, Subscription, Weir, WeirEvent } from "weir-client";
 
@@ -7,7 +7,7 @@ import type { CallOptions, Json, SubscribeOptions, Subscription, Weir, WeirEvent
  * The device and its state.
  * A client of `device.info@1`.
  */
-export class DeviceInfo {
+export class DeviceInfoClient {
   readonly #weir: Weir;
 
   constructor(weir: Weir) {
@@ -127,7 +127,7 @@ export interface Cpu {
  * Answers with the bytes of the request, for tests and benchmarks.
  * A client of `echo@1`.
  */
-export class Echo {
+export class EchoClient {
   readonly #weir: Weir;
 
   constructor(weir: Weir) {
@@ -144,7 +144,7 @@ export class Echo {
  * The device's settings, each with a fixed type.
  * A client of `settings@1`.
  */
-export class Settings {
+export class SettingsClient {
   readonly #weir: Weir;
 
   constructor(weir: Weir) {
@@ -175,8 +175,8 @@ export class Settings {
   }
 
   /** The settings with a prefix of their keys. */
-  list(params: SettingsPrefix = {}, options?: CallOptions): Promise<Settings2> {
-    return this.#weir.call<Settings2>("settings@1/list", params, options);
+  list(params: SettingsPrefix = {}, options?: CallOptions): Promise<Settings> {
+    return this.#weir.call<Settings>("settings@1/list", params, options);
   }
 
   /**
@@ -240,7 +240,7 @@ export interface Previous {
 }
 
 /** Some settings. */
-export interface Settings2 {
+export interface Settings {
   /** By key. */
   settings: { [key: string]: Setting };
 }
@@ -259,7 +259,7 @@ export interface Changed {
  * Values that survive power cuts.
  * A client of `local.storage@1`.
  */
-export class LocalStorage {
+export class LocalStorageClient {
   readonly #weir: Weir;
 
   constructor(weir: Weir) {
@@ -338,8 +338,7 @@ export interface Found {
 }
 
 /** No arguments, or no result. */
-export interface Empty {
-}
+export interface Empty {}
 
 /** The result of a deletion. */
 export interface Deleted {
@@ -357,7 +356,7 @@ export interface Keys {
  * Counts of events.
  * A client of `telemetry@1`.
  */
-export class Telemetry {
+export class TelemetryClient {
   readonly #weir: Weir;
 
   constructor(weir: Weir) {

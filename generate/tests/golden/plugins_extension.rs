@@ -1,15 +1,13 @@
 //! Clients of several contracts.
 //!
-//! Written from `device.info@1`, `echo@1`, `settings@1`, `local.storage@1` and `telemetry@1` by `weir
-//! generate rust --for extension`: changes here do not last.
+//! Written by `weir generate rust --for extension` from `device.info@1`, `echo@1`, `settings@1`,
+//! `local.storage@1` and `telemetry@1`: changes here do not last.
 
 #![allow(dead_code, reason = "a contract has more than one program uses")]
 
 /// The device and its state.
 pub mod device_info {
-
     use serde::{Deserialize, Serialize};
-    use weir_sdk::Shape;
 
     weir_sdk::contract! {
         /// The device and its state.
@@ -38,7 +36,7 @@ pub mod device_info {
     }
 
     /// Memory, in KiB, as in `/proc/meminfo`.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
     pub struct Memory {
         /// All memory that the kernel manages.
         pub total_kib: u64,
@@ -57,7 +55,7 @@ pub mod device_info {
     }
 
     /// Time since the device started, as in `/proc/uptime`.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
     pub struct Uptime {
         /// Seconds since the start.
         pub seconds: f64,
@@ -66,7 +64,7 @@ pub mod device_info {
     }
 
     /// Average number of tasks that ran or wanted to run, as in `/proc/loadavg`.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
     pub struct Load {
         /// Over the last minute.
         pub one: f64,
@@ -77,7 +75,7 @@ pub mod device_info {
     }
 
     /// The operating system, as in `/etc/os-release`. Missing values are empty.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
     pub struct Os {
         /// For programs, such as `debian`.
         pub id: String,
@@ -92,7 +90,7 @@ pub mod device_info {
     }
 
     /// The processor, as in `/proc/cpuinfo`.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
     pub struct Cpu {
         /// The model's name.
         pub model: String,
@@ -103,7 +101,6 @@ pub mod device_info {
 
 /// Answers with the bytes of the request, for tests and benchmarks.
 pub mod echo {
-
     weir_sdk::contract! {
         /// Answers with the bytes of the request, for tests and benchmarks.
         pub const CONTRACT = "echo@1";
@@ -111,16 +108,13 @@ pub mod echo {
         /// Answers with the bytes of the request.
         pub const ECHO: fn(bytes) -> bytes = "echo";
     }
-
 }
 
 /// The device's settings, each with a fixed type.
 pub mod settings {
-
     use std::collections::BTreeMap;
 
     use serde::{Deserialize, Serialize};
-    use weir_sdk::Shape;
 
     weir_sdk::contract! {
         /// The device's settings, each with a fixed type.
@@ -145,7 +139,7 @@ pub mod settings {
     }
 
     /// Arguments of `get`.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
     #[serde(deny_unknown_fields)]
     pub struct Key {
         /// The key.
@@ -153,7 +147,7 @@ pub mod settings {
     }
 
     /// Arguments of `set`.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
     #[serde(deny_unknown_fields)]
     pub struct Entry {
         /// The key.
@@ -163,7 +157,7 @@ pub mod settings {
     }
 
     /// Arguments of `list`.
-    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Shape)]
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
     #[serde(deny_unknown_fields)]
     pub struct Prefix {
         /// The prefix. The default fits every key.
@@ -173,7 +167,7 @@ pub mod settings {
     }
 
     /// A setting.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
     pub struct Setting {
         /// Its value.
         pub value: serde_json::Value,
@@ -182,24 +176,21 @@ pub mod settings {
     }
 
     /// The types of settings.
-    #[derive(Clone, Debug, Copy, Eq, Hash, PartialEq, Serialize, Deserialize, Shape)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, weir_sdk::Shape)]
+    #[serde(rename_all = "lowercase")]
     pub enum Type {
         /// True or false.
-        #[serde(rename = "bool")]
         Bool,
         /// A whole number.
-        #[serde(rename = "integer")]
         Integer,
         /// Any number.
-        #[serde(rename = "number")]
         Number,
         /// A text.
-        #[serde(rename = "string")]
         String,
     }
 
     /// A setting before its change.
-    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Shape)]
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
     pub struct Previous {
         /// Its value. None, in JSON `null`, if it had none.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -207,14 +198,14 @@ pub mod settings {
     }
 
     /// Some settings.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
     pub struct Settings {
         /// By key.
         pub settings: BTreeMap<String, Setting>,
     }
 
     /// The event of a setting's new value.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
     pub struct Changed {
         /// The key.
         pub key: String,
@@ -228,9 +219,7 @@ pub mod settings {
 
 /// Values that survive power cuts.
 pub mod local_storage {
-
     use serde::{Deserialize, Serialize};
-    use weir_sdk::Shape;
 
     weir_sdk::contract! {
         /// Values that survive power cuts.
@@ -259,7 +248,7 @@ pub mod local_storage {
     }
 
     /// Arguments of `get`.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
     #[serde(deny_unknown_fields)]
     pub struct Key {
         /// The key.
@@ -267,7 +256,7 @@ pub mod local_storage {
     }
 
     /// Arguments of `set`.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
     #[serde(deny_unknown_fields)]
     pub struct Entry {
         /// The key.
@@ -277,7 +266,7 @@ pub mod local_storage {
     }
 
     /// Arguments of `list`.
-    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Shape)]
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
     #[serde(deny_unknown_fields)]
     pub struct Prefix {
         /// The prefix. The default fits every key.
@@ -287,7 +276,7 @@ pub mod local_storage {
     }
 
     /// The value of a key.
-    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Shape)]
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
     pub struct Found {
         /// None, in JSON `null`, if the key has no value.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -295,14 +284,14 @@ pub mod local_storage {
     }
 
     /// The result of a deletion.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
     pub struct Deleted {
         /// Whether the key had a value.
         pub existed: bool,
     }
 
     /// Some keys.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
     pub struct Keys {
         /// In the order of their bytes.
         pub keys: Vec<String>,
@@ -311,9 +300,7 @@ pub mod local_storage {
 
 /// Counts of events.
 pub mod telemetry {
-
     use serde::{Deserialize, Serialize};
-    use weir_sdk::Shape;
 
     weir_sdk::contract! {
         /// Counts of events.
@@ -324,7 +311,7 @@ pub mod telemetry {
     }
 
     /// The counts.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
     pub struct Snapshot {
         /// The start of counting, in seconds of Unix time.
         pub since: u64,
@@ -335,7 +322,7 @@ pub mod telemetry {
     }
 
     /// The count of one topic's events.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
     pub struct TopicCount {
         /// The topic.
         pub topic: String,
@@ -349,7 +336,7 @@ pub mod telemetry {
     }
 
     /// A count of events.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
     pub struct Count {
         /// Events received.
         pub count: u64,

@@ -5,20 +5,113 @@ generate python --for sidecar`: changes here do not last.
 from __future__ import annotations
 
 import json
-import time
-import weir_peer
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NotRequired, TypeAlias, TypedDict, TypeVar
-from weir_peer import Ended, Peer
+
+import weir_peer
+from weir_peer import Peer
 
 
 Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
 """Anything that JSON can say."""
 
 
+class Connection:
+    """A session with Main. It ends with the session: then everything raises `Ended`, and the program makes a new one."""
 
-class DeviceInfo(Client):
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+
+    def peer(self) -> Peer:
+        return self._peer
+
+    def events(self, pattern: str, read: Any) -> Iterator[Event[Any]]:
+        events = self._peer.subscribe(pattern)
+        return (_event(event, read) for event in events)
+
+
+P = TypeVar("P")
+
+
+class Client:
+    """A client of a contract. `timeout_ms` is for each call and put, `provider` is called in place of the owner."""
+
+    CONTRACT = ""
+
+    def __init__(self, connection: Connection, *, timeout_ms: int = 0, provider: str = "") -> None:
+        self._connection, self._timeout_ms, self._provider = connection, timeout_ms, provider
+
+    def _call(self, operation: str, arguments: object) -> Any:
+        return _read(self._call_bytes(operation, _written(arguments)))
+
+    def _call_bytes(self, operation: str, payload: bytes) -> bytes:
+        peer = self._connection.peer()
+        return peer.call(self.CONTRACT, operation, payload, self._timeout_ms, self._provider)
+
+    def _events(self, pattern: str, read: Any) -> Iterator[Any]:
+        return self._connection.events(pattern, read)
+
+    def _put(self, queue: str, payload: bytes, until_done: bool) -> None:
+        self._connection.peer().put(queue, payload, until_done, self._timeout_ms)
+
+    def _take(self, queue: str, read: Any) -> Job[Any]:
+        job = self._connection.peer().take(queue)
+        try:
+            return Job(read(job.payload), job)
+        except ValueError:
+            job.give_back()
+            raise
+
+
+@dataclass(frozen=True)
+class Event(Generic[P]):
+    """An event, with the envelope that Main stamped on it."""
+
+    topic: str
+    sender: str
+    sequence: int
+    """Rises with each event of the topic. 0 for an event published to this program alone."""
+    lost: int
+    """Events of this subscription that were lost just before this one."""
+    retained: bool
+    """Whether it is the last value of a topic that Main retains, from before the subscription."""
+    payload: P
+
+
+@dataclass(frozen=True)
+class Job(Generic[P]):
+    """A job in hand. `with` marks it done at the end, and gives it back after an exception."""
+
+    payload: P
+    envelope: weir_peer.Job
+
+    def done(self) -> None:
+        self.envelope.done()
+
+    def give_back(self) -> None:
+        self.envelope.give_back()
+
+    def __enter__(self) -> Job[P]:
+        return self
+
+    def __exit__(self, error: object, *_: object) -> None:
+        self.give_back() if error else self.done()
+
+
+def _event(event: weir_peer.Event, read: Any) -> Event[Any]:
+    return Event(event.topic, event.sender, event.sequence, event.lost, event.retained, read(event.payload))
+
+
+def _written(value: object) -> bytes:
+    return json.dumps(value, allow_nan=False).encode()
+
+
+def _read(payload: bytes) -> Any:
+    return json.loads(payload or b"null")
+
+
+class DeviceInfoClient(Client):
     """The device and its state.
 
     A client of `device.info@1`.
@@ -149,7 +242,7 @@ class Cpu(TypedDict):
     """Cores that the kernel uses."""
 
 
-class Echo(Client):
+class EchoClient(Client):
     """Answers with the bytes of the request, for tests and benchmarks.
 
     A client of `echo@1`.
@@ -162,8 +255,7 @@ class Echo(Client):
         return self._call_bytes("echo", payload)
 
 
-
-class Settings(Client):
+class SettingsClient(Client):
     """The device's settings, each with a fixed type.
 
     A client of `settings@1`.
@@ -174,10 +266,10 @@ class Settings(Client):
     def get(self, *, key: str) -> Setting:
         """A setting.
 
+        - key: The key.
+
         Codes of a `WeirError` that are the contract's own:
         - `not-found`: No setting has this key.
-
-        - key: The key.
         """
         _arguments: dict[str, object] = {"key": key}
         _answer: Setting = self._call("get", _arguments)
@@ -186,20 +278,20 @@ class Settings(Client):
     def set(self, *, key: str, value: Json) -> Previous:
         """Gives a setting a value. Publishes the change if the value is new.
 
+        - key: The key.
+        - value: A boolean, a number or a string.
+
         Codes of a `WeirError` that are the contract's own:
         - `invalid-argument`: A key is 1 to 128 letters, digits, `-` and `_`; a text has at most 4096 bytes.
         - `wrong-type`: The setting has a value of another type.
         - `full`: There are 1024 settings, their keys and texts have 262,144 bytes, or storage is full.
         - `io`: Storage failed to write. The change is not visible, but may be there after a restart.
-
-        - key: The key.
-        - value: A boolean, a number or a string.
         """
         _arguments: dict[str, object] = {"key": key, "value": value}
         _answer: Previous = self._call("set", _arguments)
         return _answer
 
-    def list(self, *, prefix: str | None = None) -> Settings2:
+    def list(self, *, prefix: str | None = None) -> Settings:
         """The settings with a prefix of their keys.
 
         - prefix: The prefix. The default fits every key.
@@ -207,7 +299,7 @@ class Settings(Client):
         _arguments: dict[str, object] = {}
         if prefix is not None:
             _arguments["prefix"] = prefix
-        _answer: Settings2 = self._call("list", _arguments)
+        _answer: Settings = self._call("list", _arguments)
         return _answer
 
     def subscribe_changed(self, pattern: str = "settings.changed.>") -> Iterator[Event[Changed]]:
@@ -245,7 +337,7 @@ class Previous(TypedDict):
     """Its value. None, in JSON `null`, if it had none."""
 
 
-class Settings2(TypedDict):
+class Settings(TypedDict):
     """Some settings."""
 
     settings: dict[str, Setting]
@@ -265,7 +357,7 @@ class Changed(TypedDict):
     """The old value. None, in JSON `null`, if it had none."""
 
 
-class LocalStorage(Client):
+class LocalStorageClient(Client):
     """Values that survive power cuts.
 
     A client of `local.storage@1`.
@@ -276,10 +368,10 @@ class LocalStorage(Client):
     def get(self, *, key: str) -> Found:
         """The value of a key, as on disk.
 
+        - key: The key.
+
         Codes of a `WeirError` that are the contract's own:
         - `invalid-argument`: A key has 1 to 256 bytes.
-
-        - key: The key.
         """
         _arguments: dict[str, object] = {"key": key}
         _answer: Found = self._call("get", _arguments)
@@ -288,14 +380,14 @@ class LocalStorage(Client):
     def set(self, *, key: str, value: Json) -> Empty:
         """Gives a key a value. Answered when the value is on disk.
 
+        - key: The key.
+        - value: Any value. A `null` reads as no value.
+
         Codes of a `WeirError` that are the contract's own:
         - `invalid-argument`: A key has 1 to 256 bytes.
         - `too-large`: A value has at most 1 MiB as JSON.
         - `full`: All keys and values together would have more than `max-bytes`.
         - `io`: The disk did not take the change. It is not visible, but may be there after a restart.
-
-        - key: The key.
-        - value: Any value. A `null` reads as no value.
         """
         _arguments: dict[str, object] = {"key": key, "value": value}
         _answer: Empty = self._call("set", _arguments)
@@ -304,11 +396,11 @@ class LocalStorage(Client):
     def delete(self, *, key: str) -> Deleted:
         """Deletes a key. Answered when that is on disk.
 
+        - key: The key.
+
         Codes of a `WeirError` that are the contract's own:
         - `invalid-argument`: A key has 1 to 256 bytes.
         - `io`: The disk did not take the change. It is not visible, but may be there after a restart.
-
-        - key: The key.
         """
         _arguments: dict[str, object] = {"key": key}
         _answer: Deleted = self._call("delete", _arguments)
@@ -317,10 +409,10 @@ class LocalStorage(Client):
     def list(self, *, prefix: str | None = None) -> Keys:
         """The keys that begin with a prefix.
 
+        - prefix: The prefix. The default fits every key.
+
         Codes of a `WeirError` that are the contract's own:
         - `too-large`: The keys have more than 524,288 bytes together: use a longer prefix.
-
-        - prefix: The prefix. The default fits every key.
         """
         _arguments: dict[str, object] = {}
         if prefix is not None:
@@ -354,7 +446,7 @@ class Keys(TypedDict):
     """In the order of their bytes."""
 
 
-class Telemetry(Client):
+class TelemetryClient(Client):
     """Counts of events.
 
     A client of `telemetry@1`.
@@ -410,97 +502,3 @@ class Count(TypedDict):
 
     per_second_1m: float
     """Events a second, on average over the last minute."""
-
-
-class Connection:
-    """A session with Main. It ends with the session: then everything raises `Ended`, and the program makes a new one."""
-
-    def __init__(self, peer: Peer) -> None:
-        self._peer = peer
-
-    def peer(self) -> Peer:
-        return self._peer
-
-    def events(self, pattern: str, read: Any) -> Iterator[Event[Any]]:
-        events = self._peer.subscribe(pattern)
-        return (_event(event, read) for event in events)
-
-
-P = TypeVar("P")
-
-
-class Client:
-    """A client of a contract. `timeout_ms` is for each call and put, `provider` is called in place of the owner."""
-
-    CONTRACT = ""
-
-    def __init__(self, connection: Connection, *, timeout_ms: int = 0, provider: str = "") -> None:
-        self._connection, self._timeout_ms, self._provider = connection, timeout_ms, provider
-
-    def _call(self, operation: str, arguments: object) -> Any:
-        return _read(self._call_bytes(operation, _written(arguments)))
-
-    def _call_bytes(self, operation: str, payload: bytes) -> bytes:
-        peer = self._connection.peer()
-        return peer.call(self.CONTRACT, operation, payload, self._timeout_ms, self._provider)
-
-    def _events(self, pattern: str, read: Any) -> Iterator[Any]:
-        return self._connection.events(pattern, read)
-
-    def _put(self, queue: str, payload: bytes, until_done: bool) -> None:
-        self._connection.peer().put(queue, payload, until_done, self._timeout_ms)
-
-    def _take(self, queue: str, read: Any) -> Job[Any]:
-        job = self._connection.peer().take(queue)
-        try:
-            return Job(read(job.payload), job)
-        except ValueError:
-            job.give_back()
-            raise
-
-
-@dataclass(frozen=True)
-class Event(Generic[P]):
-    """An event, with the envelope that Main stamped on it."""
-
-    topic: str
-    sender: str
-    sequence: int
-    """Rises with each event of the topic. 0 for an event published to this program alone."""
-    lost: int
-    """Events of this subscription that were lost just before this one."""
-    retained: bool
-    """Whether it is the last value of a topic that Main retains, from before the subscription."""
-    payload: P
-
-
-@dataclass(frozen=True)
-class Job(Generic[P]):
-    """A job in hand. `with` marks it done at the end, and gives it back after an exception."""
-
-    payload: P
-    envelope: weir_peer.Job
-
-    def done(self) -> None:
-        self.envelope.done()
-
-    def give_back(self) -> None:
-        self.envelope.give_back()
-
-    def __enter__(self) -> Job[P]:
-        return self
-
-    def __exit__(self, error: object, *_: object) -> None:
-        self.give_back() if error else self.done()
-
-
-def _event(event: weir_peer.Event, read: Any) -> Event[Any]:
-    return Event(event.topic, event.sender, event.sequence, event.lost, event.retained, read(event.payload))
-
-
-def _written(value: object) -> bytes:
-    return json.dumps(value, allow_nan=False).encode()
-
-
-def _read(payload: bytes) -> Any:
-    return json.loads(payload or b"null")

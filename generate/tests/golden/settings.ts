@@ -1,4 +1,4 @@
-// Written from `settings@1` by `weir generate typescript`: changes here do not last.
+// Written by `weir generate typescript` from `settings@1`: changes here do not last.
 
 import type { CallOptions, Json, SubscribeOptions, Subscription, Weir, WeirEvent } from "weir-client";
 
@@ -6,7 +6,7 @@ import type { CallOptions, Json, SubscribeOptions, Subscription, Weir, WeirEvent
  * The device's settings, each with a fixed type.
  * A client of `settings@1`.
  */
-export class Settings {
+export class SettingsClient {
   readonly #weir: Weir;
 
   constructor(weir: Weir) {
@@ -37,8 +37,8 @@ export class Settings {
   }
 
   /** The settings with a prefix of their keys. */
-  list(params: Prefix = {}, options?: CallOptions): Promise<Settings2> {
-    return this.#weir.call<Settings2>("settings@1/list", params, options);
+  list(params: Prefix = {}, options?: CallOptions): Promise<Settings> {
+    return this.#weir.call<Settings>("settings@1/list", params, options);
   }
 
   /**
@@ -102,7 +102,7 @@ export interface Previous {
 }
 
 /** Some settings. */
-export interface Settings2 {
+export interface Settings {
   /** By key. */
   settings: { [key: string]: Setting };
 }

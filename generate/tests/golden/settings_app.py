@@ -8,119 +8,16 @@ from __future__ import annotations
 import json
 import threading
 import time
-import weir_peer
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NotRequired, TypeAlias, TypedDict, TypeVar
+
+import weir_peer
 from weir_peer import Ended, Peer
 
 
 Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
 """Anything that JSON can say."""
-
-
-
-class Settings(Client):
-    """The device's settings, each with a fixed type.
-
-    A client of `settings@1`.
-    """
-
-    CONTRACT = "settings@1"
-
-    def get(self, *, key: str) -> Setting:
-        """A setting.
-
-        Codes of a `WeirError` that are the contract's own:
-        - `not-found`: No setting has this key.
-
-        - key: The key.
-        """
-        _arguments: dict[str, object] = {"key": key}
-        _answer: Setting = self._call("get", _arguments)
-        return _answer
-
-    def set(self, *, key: str, value: Json) -> Previous:
-        """Gives a setting a value. Publishes the change if the value is new.
-
-        Codes of a `WeirError` that are the contract's own:
-        - `invalid-argument`: A key is 1 to 128 letters, digits, `-` and `_`; a text has at most 4096 bytes.
-        - `wrong-type`: The setting has a value of another type.
-        - `full`: There are 1024 settings, their keys and texts have 262,144 bytes, or storage is full.
-        - `io`: Storage failed to write. The change is not visible, but may be there after a restart.
-
-        - key: The key.
-        - value: A boolean, a number or a string.
-        """
-        _arguments: dict[str, object] = {"key": key, "value": value}
-        _answer: Previous = self._call("set", _arguments)
-        return _answer
-
-    def list(self, *, prefix: str | None = None) -> Settings2:
-        """The settings with a prefix of their keys.
-
-        - prefix: The prefix. The default fits every key.
-        """
-        _arguments: dict[str, object] = {}
-        if prefix is not None:
-            _arguments["prefix"] = prefix
-        _answer: Settings2 = self._call("list", _arguments)
-        return _answer
-
-    def subscribe_changed(self, pattern: str = "settings.changed.>") -> Iterator[Event[Changed] | Gap]:
-        """Changes, each published under `settings.changed.<key>`: `CHANGED.at(key)`.
-
-        Subscribes, and gives the events as they come. `pattern` may name fewer topics. A `Gap` tells that
-        events may be missing.
-        """
-        return self._events(pattern, _read)
-
-
-class Setting(TypedDict):
-    """A setting."""
-
-    value: Json
-    """Its value."""
-
-    type: Type
-    """Its type."""
-
-
-Type: TypeAlias = Literal["bool", "integer", "number", "string"]
-"""The types of settings.
-
-- `bool`: True or false.
-- `integer`: A whole number.
-- `number`: Any number.
-- `string`: A text.
-"""
-
-
-class Previous(TypedDict):
-    """A setting before its change."""
-
-    previous: NotRequired[Json]
-    """Its value. None, in JSON `null`, if it had none."""
-
-
-class Settings2(TypedDict):
-    """Some settings."""
-
-    settings: dict[str, Setting]
-    """By key."""
-
-
-class Changed(TypedDict):
-    """The event of a setting's new value."""
-
-    key: str
-    """The key."""
-
-    value: Json
-    """The new value."""
-
-    previous: NotRequired[Json]
-    """The old value. None, in JSON `null`, if it had none."""
 
 
 WAITS = (0.25, 15.0)
@@ -255,3 +152,106 @@ def _written(value: object) -> bytes:
 
 def _read(payload: bytes) -> Any:
     return json.loads(payload or b"null")
+
+
+class SettingsClient(Client):
+    """The device's settings, each with a fixed type.
+
+    A client of `settings@1`.
+    """
+
+    CONTRACT = "settings@1"
+
+    def get(self, *, key: str) -> Setting:
+        """A setting.
+
+        - key: The key.
+
+        Codes of a `WeirError` that are the contract's own:
+        - `not-found`: No setting has this key.
+        """
+        _arguments: dict[str, object] = {"key": key}
+        _answer: Setting = self._call("get", _arguments)
+        return _answer
+
+    def set(self, *, key: str, value: Json) -> Previous:
+        """Gives a setting a value. Publishes the change if the value is new.
+
+        - key: The key.
+        - value: A boolean, a number or a string.
+
+        Codes of a `WeirError` that are the contract's own:
+        - `invalid-argument`: A key is 1 to 128 letters, digits, `-` and `_`; a text has at most 4096 bytes.
+        - `wrong-type`: The setting has a value of another type.
+        - `full`: There are 1024 settings, their keys and texts have 262,144 bytes, or storage is full.
+        - `io`: Storage failed to write. The change is not visible, but may be there after a restart.
+        """
+        _arguments: dict[str, object] = {"key": key, "value": value}
+        _answer: Previous = self._call("set", _arguments)
+        return _answer
+
+    def list(self, *, prefix: str | None = None) -> Settings:
+        """The settings with a prefix of their keys.
+
+        - prefix: The prefix. The default fits every key.
+        """
+        _arguments: dict[str, object] = {}
+        if prefix is not None:
+            _arguments["prefix"] = prefix
+        _answer: Settings = self._call("list", _arguments)
+        return _answer
+
+    def subscribe_changed(self, pattern: str = "settings.changed.>") -> Iterator[Event[Changed] | Gap]:
+        """Changes, each published under `settings.changed.<key>`: `CHANGED.at(key)`.
+
+        Subscribes, and gives the events as they come. `pattern` may name fewer topics. A `Gap` tells that
+        events may be missing.
+        """
+        return self._events(pattern, _read)
+
+
+class Setting(TypedDict):
+    """A setting."""
+
+    value: Json
+    """Its value."""
+
+    type: Type
+    """Its type."""
+
+
+Type: TypeAlias = Literal["bool", "integer", "number", "string"]
+"""The types of settings.
+
+- `bool`: True or false.
+- `integer`: A whole number.
+- `number`: Any number.
+- `string`: A text.
+"""
+
+
+class Previous(TypedDict):
+    """A setting before its change."""
+
+    previous: NotRequired[Json]
+    """Its value. None, in JSON `null`, if it had none."""
+
+
+class Settings(TypedDict):
+    """Some settings."""
+
+    settings: dict[str, Setting]
+    """By key."""
+
+
+class Changed(TypedDict):
+    """The event of a setting's new value."""
+
+    key: str
+    """The key."""
+
+    value: Json
+    """The new value."""
+
+    previous: NotRequired[Json]
+    """The old value. None, in JSON `null`, if it had none."""

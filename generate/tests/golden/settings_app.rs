@@ -1,6 +1,6 @@
 //! The device's settings, each with a fixed type.
 //!
-//! Written from `settings@1` by `weir generate rust --for app`: changes here do not last.
+//! Written by `weir generate rust --for app` from `settings@1`: changes here do not last.
 
 #![allow(dead_code, reason = "a contract has more than one program uses")]
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use weir_peer::Error;
 
-use self::runtime::{self, Connection};
+use self::runtime::Connection;
 
 /// The contract.
 pub const CONTRACT: &str = "settings@1";
@@ -77,7 +77,7 @@ impl Client {
         self.connection.subscribe("settings.changed.>").await
     }
 
-    /// As `subscribe_changed`, for topics that `settings.changed.>` covers, by their name or a pattern.
+    /// As `subscribe_changed`, for topics that `settings.changed.>` covers: one, or a pattern.
     ///
     /// # Errors
     /// If the topics are not granted, or subscribed to already.
@@ -123,19 +123,16 @@ pub struct Setting {
 }
 
 /// The types of settings.
-#[derive(Clone, Debug, Copy, Eq, Hash, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Type {
     /// True or false.
-    #[serde(rename = "bool")]
     Bool,
     /// A whole number.
-    #[serde(rename = "integer")]
     Integer,
     /// Any number.
-    #[serde(rename = "number")]
     Number,
     /// A text.
-    #[serde(rename = "string")]
     String,
 }
 
@@ -308,7 +305,7 @@ pub mod runtime {
             Self { provider: Some(provider.into()), ..self.clone() }
         }
 
-        pub(super) async fn call<A: Serialize, R: DeserializeOwned>(
+        pub(super) async fn call<A: Serialize + ?Sized, R: DeserializeOwned>(
             &self,
             contract: &str,
             operation: &str,
@@ -343,7 +340,7 @@ pub mod runtime {
             self.events(pattern, |payload| Ok(payload.to_vec())).await
         }
 
-        pub(super) async fn put<T: Serialize>(&self, queue: &str, job: &T) -> Result<u64, Error> {
+        pub(super) async fn put<T: Serialize + ?Sized>(&self, queue: &str, job: &T) -> Result<u64, Error> {
             self.put_bytes(queue, &encode(job)?).await
         }
 
@@ -416,13 +413,12 @@ pub mod runtime {
         }
 
         /// Main's number, sender and deliveries of the job.
-        #[must_use]
         pub fn envelope(&self) -> &weir_peer::Job {
             &self.job
         }
     }
 
-    fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, Error> {
+    fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, Error> {
         serde_json::to_vec(value).map_err(|error| Error::handler("json", error))
     }
 

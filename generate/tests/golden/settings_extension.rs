@@ -1,13 +1,12 @@
 //! The device's settings, each with a fixed type.
 //!
-//! Written from `settings@1` by `weir generate rust --for extension`: changes here do not last.
+//! Written by `weir generate rust --for extension` from `settings@1`: changes here do not last.
 
 #![allow(dead_code, reason = "a contract has more than one program uses")]
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use weir_sdk::Shape;
 
 weir_sdk::contract! {
     /// The device's settings, each with a fixed type.
@@ -32,7 +31,7 @@ weir_sdk::contract! {
 }
 
 /// Arguments of `get`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
 #[serde(deny_unknown_fields)]
 pub struct Key {
     /// The key.
@@ -40,7 +39,7 @@ pub struct Key {
 }
 
 /// Arguments of `set`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
     /// The key.
@@ -50,7 +49,7 @@ pub struct Entry {
 }
 
 /// Arguments of `list`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
 #[serde(deny_unknown_fields)]
 pub struct Prefix {
     /// The prefix. The default fits every key.
@@ -60,7 +59,7 @@ pub struct Prefix {
 }
 
 /// A setting.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
 pub struct Setting {
     /// Its value.
     pub value: serde_json::Value,
@@ -69,24 +68,21 @@ pub struct Setting {
 }
 
 /// The types of settings.
-#[derive(Clone, Debug, Copy, Eq, Hash, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, weir_sdk::Shape)]
+#[serde(rename_all = "lowercase")]
 pub enum Type {
     /// True or false.
-    #[serde(rename = "bool")]
     Bool,
     /// A whole number.
-    #[serde(rename = "integer")]
     Integer,
     /// Any number.
-    #[serde(rename = "number")]
     Number,
     /// A text.
-    #[serde(rename = "string")]
     String,
 }
 
 /// A setting before its change.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
 pub struct Previous {
     /// Its value. None, in JSON `null`, if it had none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -94,14 +90,14 @@ pub struct Previous {
 }
 
 /// Some settings.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
 pub struct Settings {
     /// By key.
     pub settings: BTreeMap<String, Setting>,
 }
 
 /// The event of a setting's new value.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, weir_sdk::Shape)]
 pub struct Changed {
     /// The key.
     pub key: String,

@@ -7,7 +7,7 @@ impl Connection {
         Self { provider: Some(provider.into()), ..self.clone() }
     }
 
-    pub(super) async fn call<A: Serialize, R: DeserializeOwned>(
+    pub(super) async fn call<A: Serialize + ?Sized, R: DeserializeOwned>(
         &self,
         contract: &str,
         operation: &str,
@@ -42,7 +42,7 @@ impl Connection {
         self.events(pattern, |payload| Ok(payload.to_vec())).await
     }
 
-    pub(super) async fn put<T: Serialize>(&self, queue: &str, job: &T) -> Result<u64, Error> {
+    pub(super) async fn put<T: Serialize + ?Sized>(&self, queue: &str, job: &T) -> Result<u64, Error> {
         self.put_bytes(queue, &encode(job)?).await
     }
 
@@ -115,13 +115,12 @@ impl<T> Job<T> {
     }
 
     /// Main's number, sender and deliveries of the job.
-    #[must_use]
     pub fn envelope(&self) -> &weir_peer::Job {
         &self.job
     }
 }
 
-fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, Error> {
+fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(value).map_err(|error| Error::handler("json", error))
 }
 

@@ -1,4 +1,7 @@
-use std::time::Duration;
+use std::{
+    future::{Ready, ready},
+    time::Duration,
+};
 
 use serde::{Serialize, de::DeserializeOwned};
 use weir_peer::{Error, Peer};
@@ -18,12 +21,8 @@ impl Connection {
         Self { peer, timeout: None, provider: None }
     }
 
-    /// The session.
-    ///
-    /// # Errors
-    /// None.
-    pub async fn peer(&self) -> Result<Peer, Error> {
-        Ok(self.peer.clone())
+    fn peer(&self) -> Ready<Result<Peer, Error>> {
+        ready(Ok(self.peer.clone()))
     }
 
     async fn events<T>(
