@@ -6,6 +6,7 @@ mod command_line {
     mod author;
     mod bodies;
     mod compiling;
+    mod completion;
     mod contracts;
     mod described;
     mod files;

@@ -2,8 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
+use serde_json::Value;
 use weir_gateway::GatewayConfig;
 use weir_host::config::Loader;
 
@@ -40,6 +41,31 @@ fn the_manual_has_no_key_that_is_not_one() {
         let path = row.split('`').next().unwrap();
         assert!(known.contains(path), "`{path}`");
     }
+}
+
+#[test]
+fn the_schema_has_every_key_of_the_manual_in_the_manuals_words() {
+    let output = Command::new(env!("CARGO_BIN_EXE_weir")).arg("schema").output().unwrap();
+    let schema: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let manual = manual();
+    assert_eq!(schema, loader().json_schema(&manual));
+    for row in manual.lines().filter_map(|line| line.strip_prefix("| `")) {
+        let (path, cells) = row.split_once('`').unwrap();
+        let description = at(&schema, path)["description"].as_str().unwrap_or_else(|| panic!("`{path}`"));
+        let meaning = cells.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap();
+        let words = meaning.split(['[', '.', ':']).next().unwrap();
+        assert!(description.starts_with(words), "`{path}`: {description}");
+    }
+}
+
+/// The schema of a value that a file has at `path`.
+fn at<'s>(schema: &'s Value, path: &str) -> &'s Value {
+    path.split('.').fold(schema, |found, name| {
+        let entries = [found, &found["items"], &found["additionalProperties"]];
+        let tables = entries.into_iter().flat_map(|entry| [Some(entry), entry["anyOf"].get(1)]);
+        let property = tables.flatten().find_map(|table| table["properties"].get(name));
+        property.unwrap_or(&found["additionalProperties"])
+    })
 }
 
 #[test]

@@ -51,6 +51,8 @@ pub(crate) fn operation(current: &OsStr) -> Vec<CompletionCandidate> {
 /// The arguments of the operation on the command line, or `@` and a file.
 pub(crate) fn argument(current: &OsStr) -> Vec<CompletionCandidate> {
     let Some(current) = current.to_str() else { return Vec::new() };
+    // Zsh and fish pass the quote that is still open.
+    let current = current.strip_prefix('\'').unwrap_or(current);
     if let Some(path) = current.strip_prefix('@') {
         let files = PathCompleter::file().complete(OsStr::new(path));
         return files.into_iter().map(|file| file.add_prefix("@")).collect();
@@ -104,9 +106,10 @@ fn topics() -> Names {
     names
 }
 
+/// The document of a contract, of its first provider.
 fn document(contract: &str) -> Value {
     let [mut described] = ask([Route::new(&["contracts", contract])]);
-    described.get_mut("document").map(Value::take).unwrap_or_default()
+    described.pointer_mut("/contracts/0/document").map(Value::take).unwrap_or_default()
 }
 
 /// Main's answers. Null for one that did not come in time, or that Main refuses.

@@ -172,3 +172,42 @@ fn what_inspect_prints_is_toml_that_runs_once_it_is_filled_in() {
     assert_eq!(json["bytes"], fs::metadata(&echo).unwrap().len());
     assert_eq!(json["manifest"]["fulfills"][0], "echo@1");
 }
+
+#[test]
+fn what_inspect_proposes_from_measurements_is_a_configuration() {
+    let dir = configured("");
+    let echo = test_guests::path("echo");
+    let measured = include_str!("../golden/limits.json");
+    fs::write(dir.path().join("two.json"), measured).unwrap();
+    let mut measured: serde_json::Value = serde_json::from_str(measured).unwrap();
+    measured["extensions"].as_array_mut().unwrap().truncate(1);
+    fs::write(dir.path().join("one.json"), measured.to_string()).unwrap();
+
+    let inspect = |file: &str| done(weir(dir.path()).arg("inspect").arg(&echo).args(["--measured", file]));
+    let printed = inspect("one.json").good();
+    assert!(printed.contains("limits.memory = \"1856 KiB\"  # peak: 1.2 MiB\n"), "{printed}");
+    let file = dir.path().join("weir.toml");
+    fs::write(&file, fs::read_to_string(&file).unwrap() + &printed).unwrap();
+    assert_eq!(done(weir(dir.path()).args(["check", "weir.toml"])).good(), "`echo` is ok\n");
+
+    let refused = inspect("two.json");
+    let expected = "error: `two.json` has no extension `echo`; its extensions: `storage`, `telemetry`\n";
+    assert_eq!((refused.code, &*refused.stderr), (1, expected));
+    let refused = inspect("weir.toml");
+    assert!(refused.stderr.starts_with("error: `weir.toml` is not the output of `weir limits --json`: "));
+}
+
+#[test]
+fn the_sizes_that_inspect_shows_add_up_to_the_file() {
+    let dir = configured("");
+    let echo = test_guests::path("echo");
+    let printed = done(weir(dir.path()).arg("inspect").arg("--sizes").arg(&echo)).good();
+    assert!(printed.contains("\n# sizes ") && printed.contains("% echo::main\n"), "{printed}");
+    assert!(printed.contains("% custom section `weir:manifest`\n"), "{printed}");
+    let json = done(weir(dir.path()).args(["inspect", "--sizes", "--json"]).arg(&echo)).good();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let sizes = &json["sizes"];
+    let lists = ["functions", "sections"].iter().flat_map(|list| sizes[list].as_array().unwrap());
+    let sum: u64 = lists.chain([&sizes["others"]]).map(|part| part["bytes"].as_u64().unwrap()).sum();
+    assert_eq!((Some(sum), &json["bytes"]), (sizes["bytes"].as_u64(), &sizes["bytes"]));
+}
