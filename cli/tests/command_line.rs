@@ -10,6 +10,7 @@ mod command_line {
     mod contracts;
     mod described;
     mod files;
+    mod generating;
     mod history;
     mod hooks;
     mod http;

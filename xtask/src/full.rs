@@ -15,7 +15,7 @@ use self::{
     record::{Pass, Record},
 };
 use crate::{
-    browser,
+    browser, full_contracts,
     run::{cargo, output, root, run as run_command},
     spec_tests,
 };
@@ -37,7 +37,7 @@ struct Group {
 
 const RUSTC: &[&str] = &["rustc", "--version"];
 
-const GROUPS: [Group; 3] = [
+const GROUPS: [Group; 4] = [
     Group {
         name: "spec-tests",
         about: "the component model's test scripts, through the configuration of Weir's engines",
@@ -63,6 +63,20 @@ const GROUPS: [Group; 3] = [
         inputs: &[browser::CLIENT, "examples/app", "xtask/src/browser", "xtask/src/browser.rs"],
         tools: &[RUSTC, &["node", "--version"], &["chromium", "--version"]],
         run: browser::check,
+    },
+    Group {
+        name: "contracts",
+        about: "generated clients in Rust, TypeScript and Python: read by their compilers, calling every extension, with Main killed meanwhile",
+        inputs: &[
+            "examples/peers/weir_peer.py",
+            "examples/peers/weir_peer.pyi",
+            "gateway/client/weir.d.ts",
+            "generate",
+            "xtask/src/full_contracts",
+            "xtask/src/full_contracts.rs",
+        ],
+        tools: &[RUSTC, &["node", "--version"], &["python3", "--version"]],
+        run: full_contracts::check,
     },
 ];
 

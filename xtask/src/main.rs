@@ -9,6 +9,7 @@ mod deny;
 mod first_extension;
 mod foreign_guests;
 mod full;
+mod full_contracts;
 mod guests;
 mod hooks;
 mod instructions;

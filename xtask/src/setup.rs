@@ -26,6 +26,10 @@ pub(crate) const C_FOR_WASM: Need = Need {
 /// The client for pages, and its tests.
 pub(crate) const NODE: Need = Need { packages: &["nodejs", "npm"], probe: "node --version && npm --version" };
 
+/// The type checker of generated clients has an environment of its own.
+pub(crate) const PYTHON: Need =
+    Need { packages: &["python3", "python3-venv"], probe: "python3 -c 'import ensurepip, venv'" };
+
 pub(crate) const CHROMIUM: Need = Need { packages: &["chromium"], probe: "chromium --version" };
 
 pub(crate) const VALGRIND: Need = Need { packages: &["valgrind"], probe: "valgrind --version" };

@@ -1,0 +1,142 @@
+//! Generated clients as their users have them: written by `weir generate` from what a running Main describes, read by the
+//! type checkers of their languages, and calling the real extensions, also after Main was killed.
+
+mod programs;
+mod tools;
+
+use std::{
+    fs,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use self::{programs::Program, tools::Tools};
+use crate::{
+    demo::{
+        self,
+        weir::{self, RunningWeir},
+    },
+    guests,
+    run::{output, root, target_dir},
+};
+
+/// The peer that all clients are.
+const PEER: &str = "app:contracts";
+
+const CONTRACTS: [&str; 5] = ["device.info@1", "echo@1", "local.storage@1", "settings@1", "telemetry@1"];
+
+/// What is compiled as a part of the workspace, and must be what Main's descriptions give, too.
+const COMPILED: [(&str, &str); 3] = [
+    ("extension", "generate/tests/golden/settings_extension.rs"),
+    ("app", "generate/tests/golden/settings_app.rs"),
+    ("sidecar", "generate/tests/golden/settings_sidecar.rs"),
+];
+
+/// Runs all, and returns what it skipped.
+pub(crate) fn check() -> Result<Vec<String>> {
+    guests::plugins()?;
+    let weir = weir::build()?;
+    demo::clear_storage()?;
+    let directory = target_dir()?.join("contracts");
+    fs::create_dir_all(&directory).with_context(|| format!("cannot make `{}`", directory.display()))?;
+    let access = Access::new(&weir, &directory)?;
+    let (tools, skipped) = Tools::install(&directory)?;
+
+    let mut main = RunningWeir::start(&weir, &access.config)?;
+    compare(&main)?;
+    generate(&main, &directory)?;
+    let mut programs = tools.programs(&directory)?;
+    let mut running = Vec::new();
+    for program in &mut programs {
+        running.push(program.start(&access)?);
+    }
+    for program in &mut running {
+        program.wait_until_ready()?;
+    }
+    // As a fault would end it: nothing says goodbye.
+    drop(main);
+    main = RunningWeir::start(&weir, &access.config)?;
+    for program in running {
+        program.wait_until_done()?;
+    }
+    main.shut_down()?;
+    Ok(skipped)
+}
+
+/// The source text that Rust's compiler has read is that of Main's descriptions.
+fn compare(main: &RunningWeir) -> Result<()> {
+    for (kind, path) in COMPILED {
+        let text = main.run(&["generate", "rust", "--for", kind, "settings@1"])?;
+        let kept = fs::read_to_string(root()?.join(path)).with_context(|| format!("cannot read `{path}`"))?;
+        ensure!(text == kept, "`weir generate rust --for {kind} settings@1` does not write `{path}`");
+    }
+    Ok(())
+}
+
+/// Writes clients of all contracts.
+fn generate(main: &RunningWeir, directory: &Path) -> Result<()> {
+    for (language, kind, file) in [
+        ("typescript", "app", "clients.ts"),
+        ("python", "app", "clients_app.py"),
+        ("python", "sidecar", "clients_sidecar.py"),
+    ] {
+        let path = directory.join(file);
+        let path = path.to_str().context("the directory has a name that is no text")?;
+        let arguments = ["generate", language, "--for", kind, "--output", path];
+        main.run(&[&arguments, &CONTRACTS[..]].concat())?;
+    }
+    Ok(())
+}
+
+/// How the clients reach Main.
+#[derive(Debug)]
+pub(crate) struct Access {
+    config: PathBuf,
+    gateway: String,
+    peers: PathBuf,
+    token: String,
+}
+
+impl Access {
+    /// Writes a file for Main: that of `examples/device.toml`, and what lets the clients in.
+    fn new(weir: &Path, directory: &Path) -> Result<Self> {
+        let made = output(Command::new(weir).args(["peers", "token", PEER, "--json"]))?;
+        let made: Value = serde_json::from_str(&made).context("`weir peers token` printed no JSON")?;
+        let text = |member: &str| made.get(member).and_then(Value::as_str).context("no token was made");
+        let (token, hash) = (text("token")?.to_owned(), text("hash")?);
+        // Free again, for Main.
+        let gateway = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let (config, peers) = (directory.join("weir.toml"), directory.join("peers.sock"));
+        let path = "examples/device.toml";
+        let device =
+            fs::read_to_string(root()?.join(path)).with_context(|| format!("cannot read `{path}`"))?;
+        // The new file lies one folder deeper.
+        let device =
+            device.replace("\"../", "\"../../").replacen("[main]", "[main]\npeer-socket = \"peers.sock\"", 1);
+        let let_in = format!(
+            "\n[gateway]\nlisten = [\"{gateway}\"]\n\n[peer.\"{PEER}\"]\ntokens = [\"{hash}\"]\nwants = \
+             {CONTRACTS:?}\nsubscribes = [\"settings.changed.>\"]\n"
+        );
+        fs::write(&config, device + &let_in)
+            .with_context(|| format!("cannot write `{}`", config.display()))?;
+        Ok(Self { config, gateway: format!("ws://{gateway}"), peers, token })
+    }
+
+    fn give(&self, command: &mut Command) {
+        command
+            .env("WEIR_NAME", PEER)
+            .env("WEIR_GATEWAY", &self.gateway)
+            .env("WEIR_PEERS", &self.peers)
+            .env("WEIR_TOKEN", &self.token);
+    }
+}
+
+/// Puts a file of this group into a directory.
+fn place(directory: &Path, name: &str, text: &str) -> Result<()> {
+    let path = directory.join(name);
+    fs::write(&path, text).with_context(|| format!("cannot write `{}`", path.display()))
+}
