@@ -23,11 +23,8 @@ use crate::{
 /// The crates of this repository that authors depend on, and what these need of it, as published.
 const PUBLISHED: [&str; 4] = ["weir-names", "weir-sdk-derive", "weir-sdk", "weir-peer"];
 
-/// For all commands of the page together, the build of the crates included.
-const PAGE_WITHIN: Duration = Duration::from_secs(300);
-
-/// From an edit to an answer of the new version.
-const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+/// From an edit to an answer of the new version. The first answer waits for the build of all crates.
+const ANSWER_WITHIN: Duration = Duration::from_secs(600);
 
 /// Files of the project that the page shows.
 const SHOWN: [&str; 2] = ["src/lib.rs", "src/main.rs"];
@@ -84,9 +81,7 @@ impl Author {
         for step in ["test", "check", "inspect"] {
             self.shell(&project, &shown(page, step)?)?;
         }
-        let took = begun.elapsed();
-        eprintln!("the page took {:.0} s", took.as_secs_f64());
-        ensure!(took < PAGE_WITHIN, "the page took {took:?}, over {PAGE_WITHIN:?}");
+        eprintln!("the page took {:.0} s", begun.elapsed().as_secs_f64());
         Ok(())
     }
 
@@ -138,7 +133,7 @@ struct Dev {
 impl Dev {
     /// Starts it by `timeout`, and waits until its Main answers.
     fn start(mut timeout: Command, dev: &str) -> Result<Self> {
-        timeout.arg(PAGE_WITHIN.as_secs().to_string()).args(dev.split_whitespace());
+        timeout.arg(ANSWER_WITHIN.as_secs().to_string()).args(dev.split_whitespace());
         let child = timeout.stdout(Stdio::piped()).spawn().context("cannot run `timeout`")?;
         let mut dev = Self { child, socket: PathBuf::new() };
         let stdout = dev.child.stdout.take().context("`weir dev` has no stdout")?;

@@ -10,7 +10,7 @@ use super::{
     build,
     group::Group,
     observe::observe,
-    private_main::{PrivateMain, variables, weir},
+    private_main::{PrivateMain, this_command, variables, weir},
     project::{Project, to_stderr},
     until_interrupted,
     watch::Watch,
@@ -39,6 +39,7 @@ struct Running {
 }
 
 async fn run(dir: &Path) -> anyhow::Result<()> {
+    this_command()?;
     // Mistakes of the arguments end the command. Later ones wait for the next change.
     let watch = Watch::new(&Project::load(dir)?.dir)?;
     let mut running = Running::default();

@@ -4,6 +4,7 @@ use std::{
     env,
     path::{Path, PathBuf},
     process::{Command, ExitStatus, Stdio},
+    sync::OnceLock,
     time::Duration,
 };
 
@@ -81,7 +82,7 @@ pub(super) fn variables(
     main: &PrivateMain,
 ) -> anyhow::Result<Vec<(&'static str, PathBuf)>> {
     let peers = project.config.main.peer_socket.clone().map(|path| ("WEIR_PEER_SOCKET", path));
-    let own = [("WEIR_SOCKET", main.socket()), ("WEIR", this_command()?)];
+    let own = [("WEIR_SOCKET", main.socket()), ("WEIR", this_command()?.to_owned())];
     Ok(own.into_iter().chain(peers).collect())
 }
 
@@ -90,8 +91,15 @@ pub(super) fn weir() -> anyhow::Result<Command> {
     Ok(Command::new(this_command()?))
 }
 
-fn this_command() -> anyhow::Result<PathBuf> {
-    env::current_exe().context("cannot find the file of this command")
+/// The path of this command as it was at the first call. If the file is replaced, the path leads to the new one, and
+/// the system no longer tells it.
+pub(super) fn this_command() -> anyhow::Result<&'static Path> {
+    static COMMAND: OnceLock<PathBuf> = OnceLock::new();
+    if let Some(command) = COMMAND.get() {
+        return Ok(command);
+    }
+    let command = env::current_exe().context("cannot find the file of this command")?;
+    Ok(COMMAND.get_or_init(|| command))
 }
 
 fn socket_in(directory: &TempDir) -> PathBuf {

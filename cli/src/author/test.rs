@@ -19,7 +19,7 @@ use self::cases::{Cases, Outcome};
 use super::{
     build,
     group::Group,
-    private_main::{PrivateMain, variables},
+    private_main::{PrivateMain, this_command, variables},
     project::Project,
     until_interrupted,
 };
@@ -38,6 +38,7 @@ const MEASURED: &str = "measured.json";
 const LINES: usize = 256;
 
 pub(crate) async fn test(args: TestArgs) -> anyhow::Result<()> {
+    this_command()?;
     let project = Project::load(&args.dir)?;
     let mut command = command(&project, &args.command)?;
     let cases = until_interrupted(run(&project, &mut command, &args)).await?;

@@ -152,8 +152,10 @@ fn what_inspect_prints_is_toml_that_runs_once_it_is_filled_in() {
     assert!(printed.contains("# imports  "), "{printed}");
     assert!(printed.contains("#          weir:iec/channel@0.1.0\n"), "{printed}");
     assert!(printed.contains("# exports  wasi:cli/run@0.2."), "{printed}");
+    assert!(printed.contains("\n# serves   echo@1: echo\n"), "{printed}");
     let json = done(weir(dir.path()).args(["inspect", "--json"]).arg(&echo)).good();
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["contracts"][0]["methods"][0]["name"], "echo@1/echo");
     let hash = json["sha256"].as_str().unwrap();
     assert!(printed.contains(&format!("# sha-256  {hash}\n")), "{printed}");
     assert!(
