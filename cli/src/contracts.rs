@@ -66,7 +66,7 @@ impl Source {
 /// The documents in a component or a file, at least one.
 pub(crate) fn of_file(path: &Path) -> anyhow::Result<Vec<Document>> {
     let documents = if path.extension().is_some_and(|end| end == "json") {
-        of_json(path).with_context(|| format!("`{}` describes no contract", path.display()))?
+        of_json(path, &path.to_string_lossy())?
     } else {
         weir_host::component::inspect(path)?.contracts
     };
@@ -82,17 +82,21 @@ pub(crate) fn served_by_file(path: &Path) -> anyhow::Result<Vec<Document>> {
     Ok(documents)
 }
 
-/// One document, or a list of them.
-fn of_json(path: &Path) -> anyhow::Result<Vec<Document>> {
+/// One document, or a list of them. Errors name the file as `shown`.
+pub(crate) fn of_json(path: &Path, shown: &str) -> anyhow::Result<Vec<Document>> {
     let mut text = String::new();
-    File::open(path)?.take(MAX_FILE + 1).read_to_string(&mut text)?;
-    anyhow::ensure!(text.len() as u64 <= MAX_FILE, "it has over {MAX_FILE} bytes");
-    match serde_json::from_str(&text)? {
+    File::open(path)
+        .and_then(|file| file.take(MAX_FILE + 1).read_to_string(&mut text))
+        .with_context(|| format!("cannot read `{shown}`"))?;
+    anyhow::ensure!(text.len() as u64 <= MAX_FILE, "`{shown}` has over {MAX_FILE} bytes");
+    let json = serde_json::from_str(&text).with_context(|| format!("`{shown}` is not JSON"))?;
+    let documents = match json {
         Json::Array(documents) => {
             (0..).zip(&documents).map(|(index, document)| of_list(index, document)).collect()
         }
-        document => Ok(vec![Document::from_json(&document)?]),
-    }
+        document => Document::from_json(&document).map(|document| vec![document]).map_err(Into::into),
+    };
+    documents.with_context(|| format!("`{shown}` describes no contract"))
 }
 
 fn of_list(index: usize, document: &Json) -> anyhow::Result<Document> {

@@ -81,11 +81,7 @@ const WALLS: [(&str, &[&str], &[&str]); 22] = [
         &["weir-connection", "weir-host", "weir-peer", "weir-sockets"],
         &["weir-control", "axum", "hyper"],
     ),
-    (
-        "weir",
-        &["weir-control", "weir-gateway", "weir-generate", "weir-host", "weir-openrpc", "weir-peer-socket"],
-        &[],
-    ),
+    ("weir", &["weir-control", "weir-gateway", "weir-generate", "weir-host", "weir-peer-socket"], &[]),
     // Main on a device without apps has nothing of the gateway.
     ("weir-device", &["weir-control", "weir-host", "weir-peer-socket"], &["weir-gateway"]),
     ("weir-sdk", &["weir-names", "weir-sdk-derive"], &["wasmtime", "tokio", "toml", "weir-bus"]),

@@ -7,11 +7,10 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use serde_json::Value;
 use tempfile::NamedTempFile;
-use weir_openrpc::Document;
+use weir_host::openrpc::{Document, SECTION};
 
-const SECTION: &str = "weir:contracts";
+use crate::contracts::of_json;
 
 /// Magic number and version, at the start of a component.
 const HEADER: usize = 8;
@@ -19,20 +18,9 @@ const HEADER: usize = 8;
 /// The id of a custom section.
 const CUSTOM: u8 = 0;
 
-/// Reads a file with one OpenRPC document, or a list of them. Errors name it as `shown`.
+/// The documents in a file, one a line. Errors name the file as `shown`.
 pub(super) fn contracts(path: &Path, shown: &str) -> anyhow::Result<String> {
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read `{shown}`"))?;
-    let value = serde_json::from_str(&text).with_context(|| format!("`{shown}` is not JSON"))?;
-    let documents = match value {
-        Value::Array(documents) => documents,
-        document => vec![document],
-    };
-    let mut lines = String::new();
-    for document in documents {
-        let document = Document::parse(&document.to_string());
-        lines += &document.with_context(|| format!("`{shown}` describes no contract"))?.line();
-        lines.push('\n');
-    }
+    let lines: String = of_json(path, shown)?.iter().map(|document| document.line() + "\n").collect();
     Document::parse_section(lines.as_bytes())
         .with_context(|| format!("`{shown}` does not fit a component"))?;
     Ok(lines)

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use weir_names::{ContractName, ExtensionId};
-use weir_openrpc::{Arguments, Document, Payload, Role, Schema, Shape};
+use weir_openrpc::{Document, Role};
 use weir_supervisor::Roster;
 
 use crate::peers::Session;
@@ -54,38 +54,7 @@ pub(crate) fn reachable(
     topics.retain(|topic| session.may_subscribe(&topic.pattern).is_ok());
     queues.retain(|queue| session.client().queue(&queue.name).is_ok());
     let is_empty = methods.is_empty() && topics.is_empty() && queues.is_empty();
-    drop_unused_types(&mut document);
+    // Else the types would tell what an app may not see.
+    document.drop_unused_types();
     (!is_empty).then_some(document)
-}
-
-/// Else the types would tell what an app may not see.
-fn drop_unused_types(document: &mut Document) {
-    let mut open: Vec<&Schema> = Vec::new();
-    for method in &document.methods {
-        match &method.arguments {
-            Arguments::Bytes => {}
-            Arguments::Fields { fields, .. } => open.extend(fields.iter().map(|field| &field.schema)),
-            Arguments::Value(schema) => open.push(schema),
-        }
-    }
-    let results = document.methods.iter().map(|method| &method.result);
-    let topics = document.topics.iter().map(|topic| &topic.payload);
-    let jobs = document.queues.iter().map(|queue| &queue.job);
-    open.extend(results.chain(topics).chain(jobs).filter_map(|payload| match payload {
-        Payload::Bytes => None,
-        Payload::Json { schema, .. } => Some(schema),
-    }));
-    let mut used = BTreeSet::new();
-    while let Some(schema) = open.pop() {
-        match &schema.shape {
-            Shape::Named(name) if used.insert(name.clone()) => {
-                open.extend(document.named(name));
-            }
-            Shape::List { items: inner, .. } | Shape::Map(inner) | Shape::Nullable(inner) => open.push(inner),
-            Shape::Tuple(schemas) | Shape::OneOf { options: schemas, .. } => open.extend(schemas),
-            Shape::Record { fields, .. } => open.extend(fields.iter().map(|field| &field.schema)),
-            _ => {}
-        }
-    }
-    document.types.retain(|(name, _)| used.contains(name));
 }

@@ -1,6 +1,6 @@
 //! The description of one contract.
 
-use weir_names::ContractName;
+use weir_names::{ContractName, Role};
 
 use crate::{Field, Schema};
 
@@ -23,15 +23,6 @@ pub struct Document {
     pub queues: Vec<Queue>,
     /// Types with a name.
     pub types: Vec<(String, Schema)>,
-}
-
-/// Which side of a contract describes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// It serves the contract.
-    Provider,
-    /// It calls the contract, and says what it expects.
-    Caller,
 }
 
 /// An operation.

@@ -13,16 +13,19 @@ mod parse;
 mod path;
 mod schema;
 mod show;
+mod unused;
 mod write;
 
 pub use self::{
     check::{Misfit, Unknown},
     combined::combined,
     compare::{Finding, Severity, compare, needs},
-    document::{Arguments, Document, ErrorCode, Method, Payload, Queue, Role, Topic},
+    document::{Arguments, Document, ErrorCode, Method, Payload, Queue, Topic},
     json::Json,
     parse::{
         DocumentError, MAX_DEPTH, MAX_DOCUMENT, MAX_DOCUMENTS, MAX_ENTRIES, MAX_SCHEMA_DEPTH, MAX_SECTION,
+        SECTION,
     },
     schema::{Field, Schema, Shape, Word},
 };
+pub use weir_names::Role;

@@ -6,7 +6,7 @@ mod keywords;
 mod recursion;
 mod schema;
 
-use weir_names::{ContractName, OperationName, QueueName, TopicPattern};
+use weir_names::{ContractName, Description, OperationName, QueueName, TopicPattern};
 
 use self::{
     error::At,
@@ -18,8 +18,11 @@ use crate::{
     Arguments, Document, ErrorCode, Field, Json, Method, Payload, Queue, Role, Schema, Topic, path::shown,
 };
 
-/// Bytes of all sections `weir:contracts` of a component together.
-pub const MAX_SECTION: usize = 64 << 10;
+/// The custom sections with documents.
+pub const SECTION: &str = "weir:contracts";
+
+/// Bytes of all these sections of a component together.
+pub const MAX_SECTION: usize = Description::MOST_BYTES;
 
 /// Documents of a component.
 pub const MAX_DOCUMENTS: usize = 64;

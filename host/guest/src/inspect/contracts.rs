@@ -3,9 +3,7 @@
 //! The sections are hostile: their size is judged before anything is parsed.
 
 use weir_names::harmless;
-use weir_openrpc::{Document, MAX_SECTION};
-
-const SECTION: &str = "weir:contracts";
+use weir_openrpc::{Document, MAX_SECTION, SECTION};
 
 /// Characters of what is wrong with them.
 const MAX_MESSAGE: usize = 512;

@@ -67,6 +67,9 @@ async fn a_request_that_does_not_fit_is_answered_and_never_reaches_the_guest() {
         refused: unknown command `5`
         "); }
         assert_eq!(main.control().status("it").unwrap().refused, Some(2));
+        let large = " ".repeat(64 * 1024) + "5";
+        let answer = main.client().call("it@1", "run", large).await;
+        assert_eq!(answer, Err(Error::TooLarge { bytes: 65537, allowed: 65536 }));
         main.shutdown().await.unwrap();
     }
 }

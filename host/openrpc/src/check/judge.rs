@@ -1,6 +1,10 @@
 //! Reads a payload once and judges every value in it by all types that it may have.
 
-use std::{cell::Cell, fmt};
+use std::{
+    cell::{Cell, OnceCell},
+    collections::HashMap,
+    fmt,
+};
 
 use serde::{
     Deserializer,
@@ -16,11 +20,13 @@ use super::{
 use crate::{Document, Schema, Shape, path::shown};
 
 /// Steps of a payload, and for each of its bytes. A step compares one value with one type.
-const STEPS: u64 = 1_000_000;
-const STEPS_PER_BYTE: u64 = 16;
+const STEPS: u64 = 250_000;
+const STEPS_PER_BYTE: u64 = 4;
 
 pub(super) struct Judge<'a> {
     document: &'a Document,
+    /// By name: a document may have a thousand types, and a payload a million values of the last.
+    types: OnceCell<HashMap<&'a str, &'a Schema>>,
     pub(super) unknown: Unknown,
     /// Steps that are left.
     steps: Cell<u64>,
@@ -28,7 +34,7 @@ pub(super) struct Judge<'a> {
 
 impl<'a> Judge<'a> {
     pub(super) fn new(document: &'a Document, unknown: Unknown) -> Self {
-        Self { document, unknown, steps: Cell::new(STEPS) }
+        Self { document, types: OnceCell::new(), unknown, steps: Cell::new(STEPS) }
     }
 
     /// Whether `payload` is of this type.
@@ -36,7 +42,7 @@ impl<'a> Judge<'a> {
         let bytes = u64::try_from(payload.len()).unwrap_or(u64::MAX);
         self.steps.set(STEPS.saturating_add(bytes.saturating_mul(STEPS_PER_BYTE)));
         let mut json = serde_json::Deserializer::from_slice(payload);
-        let unions = vec![Union::of(self.document, view)];
+        let unions = vec![self.union(view)];
         let faults = Values { judge: &self, unions }.deserialize(&mut json);
         let faults = faults.and_then(|faults| json.end().map(|()| faults));
         match faults {
@@ -54,10 +60,16 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Takes the steps of a value that is compared with so many types.
-    fn take_steps<E: Error>(&self, types: usize) -> Result<(), E> {
-        // Each type was also looked for among the others.
-        let cost = u64::try_from(types.saturating_mul(types)).unwrap_or(u64::MAX);
+    fn union(&self, view: View<'a>) -> Union<'a> {
+        Union::of(view, |name| {
+            let by_name = || self.document.types.iter().map(|(name, schema)| (&**name, schema)).collect();
+            self.types.get_or_init(by_name).get(name).copied()
+        })
+    }
+
+    /// Takes so many steps.
+    pub(super) fn take_steps<E: Error>(&self, steps: usize) -> Result<(), E> {
+        let cost = u64::try_from(steps).unwrap_or(u64::MAX);
         self.steps.set(self.steps.get().saturating_sub(cost));
         if self.steps.get() == 0 { Err(E::custom("too many steps")) } else { Ok(()) }
     }
@@ -86,7 +98,7 @@ pub(super) fn inner<'j, 'a>(
             && (fault.is_none() || matches!(schema.shape, Shape::Constant(_)))
         {
             owners.push(owner);
-            unions.push(Union::of(judge.document, View::Schema(schema)));
+            unions.push(judge.union(View::Schema(schema)));
         }
     }
     (owners, Values { judge, unions })
@@ -110,7 +122,8 @@ impl<'a> Values<'_, 'a> {
         judge: impl FnOnce(&Judge<'a>, &[View<'a>]) -> Result<Faults, E>,
     ) -> Result<Faults, E> {
         let (all, places) = members(&self.unions);
-        self.judge.take_steps(all.len())?;
+        // Each type was also looked for among the others.
+        self.judge.take_steps(all.len().saturating_mul(all.len()))?;
         let faults = judge(self.judge, &all)?;
         let of_union = |(union, places): (&Union<'a>, Vec<usize>)| {
             let faults: Vec<&Option<Fault>> = places.iter().filter_map(|place| faults.get(*place)).collect();

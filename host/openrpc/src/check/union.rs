@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, ptr};
 
-use crate::{Document, Field, Schema, Shape};
+use crate::{Field, Schema, Shape};
 
 /// A type.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +32,8 @@ pub(crate) struct Union<'a> {
 }
 
 impl<'a> Union<'a> {
-    /// All that `view` may be.
-    pub(crate) fn of(document: &'a Document, view: View<'a>) -> Self {
+    /// All that `view` may be. `named` gives the types with names.
+    pub(crate) fn of(view: View<'a>, named: impl Fn(&str) -> Option<&'a Schema>) -> Self {
         let mut union = Self::default();
         let mut names: HashSet<&str> = HashSet::new();
         let mut waiting = vec![view];
@@ -45,7 +45,7 @@ impl<'a> Union<'a> {
             match &schema.shape {
                 Shape::Named(name) => {
                     if names.insert(name) {
-                        waiting.extend(document.named(name).map(View::Schema));
+                        waiting.extend(named(name).map(View::Schema));
                     }
                 }
                 Shape::Nullable(inner) => {

@@ -107,8 +107,8 @@ impl<'a> Walk<'a> {
     }
 
     fn compare(&mut self, place: &Place<'a>) {
-        let old = Union::of(self.old, place.pair.0);
-        let new = Union::of(self.new, place.pair.1);
+        let old = Union::of(place.pair.0, |name| self.old.named(name));
+        let new = Union::of(place.pair.1, |name| self.new.named(name));
         match (old.open, new.open) {
             (false, true) => self.changed(place, &Change::NowOpen),
             (true, false) => self.changed(place, &Change::NowClosed),
