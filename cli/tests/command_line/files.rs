@@ -5,7 +5,7 @@ use std::{
     os::unix::fs::{DirBuilderExt, PermissionsExt},
 };
 
-use super::support::{PUPPET, PUPPETS, Running, configured, done, weir};
+use super::support::{PUPPET, PUPPETS, Running, configured, done, own_cache, weir};
 
 #[test]
 fn check_compiles_every_component_and_says_which_are_wrong() {
@@ -31,7 +31,7 @@ fn check_compiles_every_component_and_says_which_are_wrong() {
 fn what_check_compiles_is_there_for_run_if_the_cache_is_this_users() {
     let dir = configured(PUPPET);
     let cache = dir.path().join("cache");
-    let check = || done(weir(dir.path()).args(["check", "weir.toml"]));
+    let check = || done(weir(dir.path()).args(["check", "weir.toml"]).env("CACHE_DIRECTORY", &cache));
     check().good();
     assert!(!cache.exists(), "it may be for another user to make");
     fs::DirBuilder::new().mode(0o777).create(&cache).unwrap();
@@ -59,7 +59,7 @@ fn what_check_compiles_for_lines_in_traces_is_there_for_run_too() {
         )
     };
     let dir = configured(&format!("{}{}traces = 'lines'\n", puppet("names"), puppet("lines")));
-    fs::DirBuilder::new().mode(0o700).create(dir.path().join("cache")).unwrap();
+    own_cache(dir.path());
     done(weir(dir.path()).args(["check", "weir.toml"])).good();
     let logs = Running::start(dir).weir(&["logs"]).good();
     assert!(!logs.contains("is being compiled"), "{logs}");

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::support::{Done, Running, done, weir};
+use super::support::{Done, Running, done, own_cache, weir};
 
 fn hooks(names: &[&str]) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
@@ -211,6 +211,7 @@ fn a_main_that_runs_has_its_hooks_run_by_a_call() {
 #[test]
 fn a_directory_that_hooks_could_break_out_of_is_refused() {
     let dir = hooks(&["10-hook.wasm"]);
+    own_cache(dir.path());
     let mut refusals = String::new();
     for granted in [".:/data:rw", "cache:/data:rw", "./hooks.d/below/../:/data:rw"] {
         let Done { code, stdout, stderr } = run(dir.path(), &["hooks.d", "--dir", granted]);
@@ -243,6 +244,7 @@ fn a_directory_without_hooks_says_so() {
 #[test]
 fn what_was_compiled_serves_the_next_run() {
     let dir = hooks(&["10-hook.wasm", "20-hook.wasm"]);
+    own_cache(dir.path());
     let cached = || -> Vec<_> {
         let files = fs::read_dir(dir.path().join("cache")).unwrap().map(|file| file.unwrap());
         files.map(|file| (file.file_name(), file.metadata().unwrap().ino())).collect()

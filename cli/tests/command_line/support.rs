@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
-    os::unix::net::UnixStream,
+    os::unix::{fs::DirBuilderExt, net::UnixStream},
     path::{Path, PathBuf},
     process::{Child, ChildStderr, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
@@ -101,9 +101,19 @@ pub(super) fn weir(dir: &Path) -> Command {
     command
 }
 
-/// Variables that keep Main's files in the directory of the test.
+/// Variables that keep Main's files in the directory of the test. What is compiled is kept for all tests, if the test
+/// has no `own_cache`.
 pub(super) fn places(dir: &Path) -> [(&'static str, PathBuf); 2] {
-    [("XDG_RUNTIME_DIR", dir.to_owned()), ("CACHE_DIRECTORY", dir.join("cache"))]
+    let own = dir.join("cache");
+    let cache = if own.exists() { own } else { concat!(env!("CARGO_TARGET_TMPDIR"), "/cache").into() };
+    [("XDG_RUNTIME_DIR", dir.to_owned()), ("CACHE_DIRECTORY", cache)]
+}
+
+/// Makes a cache that only the Mains in this directory have.
+pub(super) fn own_cache(dir: &Path) -> PathBuf {
+    let cache = dir.join("cache");
+    fs::DirBuilder::new().mode(0o700).create(&cache).unwrap();
+    cache
 }
 
 pub(super) fn done(command: &mut Command) -> Done {
@@ -124,9 +134,10 @@ pub(super) fn configured(extensions: &str) -> TempDir {
     dir
 }
 
-/// A configuration in a new directory with a copy of the component: `puppet.wasm`.
+/// A configuration in a new directory with a copy of the component, `puppet.wasm`, and a cache for it.
 pub(super) fn with_own_component(extensions: &str) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
+    own_cache(dir.path());
     fs::copy(test_guests::path("puppet"), dir.path().join("puppet.wasm")).unwrap();
     fs::write(dir.path().join("weir.toml"), extensions).unwrap();
     dir

@@ -108,5 +108,7 @@ async fn start(directory: &Path) -> Main {
     storage.fulfills = vec!["local.storage@1".parse().unwrap()];
     storage.grants.dirs = vec![DirGrant::read_write(directory, "/data".parse().unwrap())];
     storage.limits.inbox_messages = 2048;
-    Main::builder(Config::new(MainConfig::default(), vec![storage])).start().await.unwrap()
+    let mut main = MainConfig::default();
+    main.cache_dir = Some(concat!(env!("CARGO_TARGET_TMPDIR"), "/cache").into());
+    Main::builder(Config::new(main, vec![storage])).start().await.unwrap()
 }

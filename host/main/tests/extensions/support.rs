@@ -37,8 +37,10 @@ pub(crate) fn set(extension: &mut ExtensionConfig, key: &str, value: &str) {
     extension.config.insert(key.to_owned(), value.to_owned());
 }
 
+/// With a cache for all tests, so that each component is compiled once.
 pub(crate) fn config(extensions: Vec<ExtensionConfig>) -> Config {
     let mut main = MainConfig::default();
+    main.cache_dir = Some(concat!(env!("CARGO_TARGET_TMPDIR"), "/cache").into());
     main.request_timeout = PATIENCE;
     Config::new(main, extensions)
 }

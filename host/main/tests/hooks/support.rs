@@ -1,6 +1,6 @@
 //! Directories of hooks that follow commands, and their Main.
 
-use std::{fs, path::Path, sync::LazyLock, time::Duration};
+use std::{fs, path::Path, time::Duration};
 
 use tempfile::TempDir;
 use weir_host::{
@@ -20,9 +20,8 @@ pub(crate) fn builder() -> Builder {
 
 /// With a cache for all tests, so that each component is compiled once.
 pub(crate) fn main_config() -> MainConfig {
-    static CACHE: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
     let mut config = MainConfig::default();
-    config.cache_dir = Some(CACHE.path().to_owned());
+    config.cache_dir = Some(concat!(env!("CARGO_TARGET_TMPDIR"), "/cache").into());
     config
 }
 
