@@ -6,6 +6,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::{
+    demo::weir,
     guests,
     run::{cargo, root, run, target_dir},
 };
@@ -32,10 +33,9 @@ pub(crate) struct Arguments {
 
 pub(crate) fn bench(arguments: &Arguments) -> Result<()> {
     if !arguments.compare.is_empty() {
-        return run(build()?.arg("--compare").args(&arguments.compare));
+        return run(Profile::Shipped.program()?.arg("--compare").args(&arguments.compare));
     }
-    let mut measure = program()?;
-    measure.arg("--device").arg(device()?);
+    let mut measure = program(Profile::Shipped)?;
     measure.args(["--scale", if arguments.quick { "quick" } else { "full" }]);
     for scenario in &arguments.only {
         measure.args(["--only", scenario]);
@@ -52,13 +52,52 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<()> {
 /// Runs every scenario to see that it works and yields figures. Times are not judged.
 pub(crate) fn check() -> Result<()> {
     let json = tempfile::tempdir()?;
-    let mut measure = program()?;
-    measure.arg("--device").arg(device()?);
+    let mut measure = program(Profile::OfTests)?;
     run(measure.args(["--scale", "quick", "--json"]).arg(json.path().join("figures.json")))
 }
 
-pub(crate) fn program() -> Result<Command> {
-    let mut program = build()?;
+/// How the programs are built.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Profile {
+    /// As they are shipped, which takes long.
+    Shipped,
+    /// As the tests have them.
+    OfTests,
+}
+
+impl Profile {
+    /// Builds the programs, and returns the one that measures.
+    fn program(self) -> Result<Command> {
+        let mut build = match self {
+            Self::Shipped => cargo(["build", "--release", "--package", "weir-bench"])?,
+            Self::OfTests => cargo(weir::AS_TESTED)?,
+        };
+        run(build.args(["--bin", "weir-bench", "--bin", "weir-bench-peer", "--bin", "weir-bench-gateway"]))?;
+        Ok(Command::new(self.dir()?.join("weir-bench")))
+    }
+
+    /// Builds Main without the compiler.
+    fn device(self) -> Result<PathBuf> {
+        // Alone: a build with other packages would turn on their compiler feature.
+        let mut build = cargo(["build", "--package", "weir-device"])?;
+        let dir = match self {
+            Self::Shipped => {
+                build.args(["--profile", "device"]);
+                target_dir()?.join("device")
+            }
+            Self::OfTests => self.dir()?,
+        };
+        run(&mut build)?;
+        Ok(dir.join("weir-device"))
+    }
+
+    fn dir(self) -> Result<PathBuf> {
+        Ok(target_dir()?.join(if self == Self::Shipped { "release" } else { "debug" }))
+    }
+}
+
+fn program(profile: Profile) -> Result<Command> {
+    let mut program = profile.program()?;
     guests::add_target()?;
     let build_programs = |for_weir: &[&str]| {
         let packages = ["--package", "bench-guests", "--package", "kernels", "--package", "example-hooks"];
@@ -68,24 +107,13 @@ pub(crate) fn program() -> Result<Command> {
     build_programs(&["--target", guests::TARGET].into_iter().chain(plugins).collect::<Vec<_>>())?;
     // Native processes of the same source, to compare hooks with.
     build_programs(&[])?;
-    let target = target_dir()?;
+    let (target, dir) = (target_dir()?, profile.dir()?);
     program.arg("--guests").arg(target.join(guests::TARGET).join("guest"));
     program.arg("--native").arg(target.join("guest"));
-    program.arg("--peer").arg(target.join("release/weir-bench-peer"));
-    program.arg("--gateway").arg(target.join("release/weir-bench-gateway"));
+    program.arg("--peer").arg(dir.join("weir-bench-peer"));
+    program.arg("--gateway").arg(dir.join("weir-bench-gateway"));
+    program.arg("--device").arg(profile.device()?);
     // With these set, every error would take a backtrace. A developer's shell sets them; a device does not.
     program.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
     Ok(program)
-}
-
-pub(crate) fn device() -> Result<PathBuf> {
-    // Alone: a build with other packages would turn on their compiler feature.
-    run(&mut cargo(["build", "--profile", "device", "--package", "weir-device"])?)?;
-    Ok(target_dir()?.join("device/weir-device"))
-}
-
-fn build() -> Result<Command> {
-    let programs = ["--bin", "weir-bench", "--bin", "weir-bench-peer", "--bin", "weir-bench-gateway"];
-    run(cargo(["build", "--release", "--package", "weir-bench"])?.args(programs))?;
-    Ok(Command::new(target_dir()?.join("release/weir-bench")))
 }

@@ -7,7 +7,10 @@ use std::{
 
 use anyhow::Result;
 
-use crate::run::{cargo, output, run, target_dir};
+use crate::{
+    demo::weir,
+    run::{cargo, output, run, target_dir},
+};
 
 /// The first release, as in `go1.21`, with `wasip1` and `//go:wasmimport`.
 const OLDEST_GO: u32 = 21;
@@ -20,8 +23,7 @@ pub(crate) fn has_go() -> bool {
 
 /// Builds a guest (`c-extension`, `c-hook`, `go-hook`) into `out_dir`. Returns the path of the component.
 pub(crate) fn build(guest: &str, out_dir: &Path) -> Result<PathBuf> {
-    // As the tests of the workspace have it, so that nothing is built twice: `demo::weir::build`.
-    run(&mut cargo(["build", "--workspace", "--bin", "foreign-guests", "--test", "manual"])?)?;
+    run(cargo(weir::AS_TESTED)?.args(["--bin", "foreign-guests"]))?;
     let mut program = Command::new(target_dir()?.join("debug/foreign-guests"));
     Ok(PathBuf::from(output(program.arg(guest).arg(out_dir))?.trim_end()))
 }

@@ -17,19 +17,22 @@ const UP_WITHIN: Duration = Duration::from_secs(120);
 
 const DOWN_WITHIN: Duration = Duration::from_secs(30);
 
-/// Builds the command as the tests of the workspace have it, and returns its path. With the smallest of these tests:
-/// else features that only tests need are left out, and wasmtime is built a second time.
+/// Builds a program, to be named, as the tests of the workspace have it. With the smallest of these tests: else features
+/// that only tests need are left out, and wasmtime is built a second time.
+pub(crate) const AS_TESTED: [&str; 4] = ["build", "--workspace", "--test", "manual"];
+
+/// Builds the command as the tests of the workspace have it, and returns its path.
 pub(crate) fn build() -> Result<PathBuf> {
-    build_with(&["--workspace", "--bin", "weir", "--test", "manual"])
+    build_with(&AS_TESTED, &["--bin", "weir"])
 }
 
 /// Builds the command with code for this processor only, which is much faster.
 pub(super) fn build_for_demo() -> Result<PathBuf> {
-    build_with(&["--package", "weir", "--no-default-features", "--features", "gateway"])
+    build_with(&["build", "--package", "weir"], &["--no-default-features", "--features", "gateway"])
 }
 
-fn build_with(selection: &[&str]) -> Result<PathBuf> {
-    run(cargo(["build"])?.args(selection))?;
+fn build_with(build: &[&str], selection: &[&str]) -> Result<PathBuf> {
+    run(cargo(build)?.args(selection))?;
     Ok(target_dir()?.join("debug/weir"))
 }
 
