@@ -161,6 +161,25 @@ fn limits_are_of_all_or_of_one_with_the_memory_of_all() {
 }
 
 #[test]
+fn operations_are_counted_by_provider_with_their_durations() {
+    let main = Running::with(PUPPETS);
+    main.weir(&["call", "puppet@1", "run", "--raw", "echo here"]).good();
+    assert_eq!(main.weir(&["call", "puppet@1", "run", "--raw", "no such command"]).code, 7);
+    let (head, body) = get(&main, "/v1/operations");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let [operation] = body["operations"].as_array().unwrap().as_slice() else { panic!("{body}") };
+    assert_eq!(operation["provider"], "puppet");
+    assert_eq!((&operation["contract"], &operation["operation"]), (&"puppet@1".into(), &"run".into()));
+    assert_eq!(operation["failed"], serde_json::json!({ "handler": 1 }));
+    let (bounds, buckets) =
+        (body["bounds"].as_array().unwrap(), operation["durations"]["buckets"].as_array().unwrap());
+    assert_eq!((bounds.len(), buckets.len()), (53, 54));
+    assert_eq!(buckets.iter().map(|bucket| bucket.as_u64().unwrap()).sum::<u64>(), 2);
+    assert!(operation["durations"]["sum"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
 fn jobs_are_listed_with_payloads_that_are_not_too_long() {
     let main = Running::with("[queue.jobs]\n");
     let ids: Vec<u64> = ["x".repeat(4096), "x".repeat(4097), "{\n}".to_owned()]

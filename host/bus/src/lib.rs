@@ -11,6 +11,7 @@ mod id;
 mod inbox;
 mod loss;
 mod message;
+mod operations;
 mod owners;
 mod peer;
 mod queue;
@@ -35,6 +36,7 @@ pub use self::{
     inbox::{Filling, Inbox, InboxLimits, LaneSettings, LaneStats, Seat, TakeOptions, Taken},
     loss::OnLoss,
     message::{Event, Incoming, Published, Receipt, Reply, Request, Responder},
+    operations::{OperationStats, OperationStatus},
     peer::{Access, Peer, PeerLimits, PeerStats, Phase},
     queue::{JobCounts, JobReader, QueueSettings, QueueStats, QueuedJob, SharedQueue, taken::TakenJob},
     subscriptions::{Subscription, SubscriptionStats},

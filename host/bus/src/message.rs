@@ -11,6 +11,7 @@ use weir_names::{Error, Topic};
 
 use crate::{
     id::{MessageId, OperationId, PeerId, ReaderId},
+    operations::{OperationStats, Operations},
     waiter::Waiter,
 };
 
@@ -89,6 +90,11 @@ impl Responder {
         self.0.operation()
     }
 
+    /// An instance of the provider serves the operation.
+    pub(crate) fn count_from_now(&self, operations: &Operations) {
+        self.0.count_from_now(operations);
+    }
+
     /// When the request was sent.
     #[inline]
     pub fn sent(&self) -> Instant {
@@ -117,6 +123,18 @@ impl Responder {
     #[inline]
     pub fn give(&self, outcome: Result<Bytes, Error>) -> bool {
         self.0.complete(outcome)
+    }
+
+    /// As [`give`](Self::give), without measuring how long it took: for whatever knows the time soon.
+    #[inline]
+    pub fn give_unmeasured(&self, outcome: Result<Bytes, Error>) -> bool {
+        self.0.hand_over(outcome)
+    }
+
+    /// The counts of the operation asked for, if it is known to be served.
+    #[inline]
+    pub fn stats(&self) -> Option<&Arc<OperationStats>> {
+        self.0.stats()
     }
 }
 

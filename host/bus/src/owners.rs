@@ -241,6 +241,13 @@ impl Owners {
         self.read().get(id).cloned()
     }
 
+    /// Main, every extension that there ever was without copies, and every name of programs.
+    pub(crate) fn providers(&self) -> Vec<Arc<Peer>> {
+        let table = self.read();
+        let peers = table.peers.iter().filter(|peer| peer.owner() == peer.id());
+        peers.chain(&table.names).cloned().collect()
+    }
+
     /// The version of the table: a look-up in another version may be wrong now.
     pub(crate) fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)

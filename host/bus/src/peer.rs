@@ -29,6 +29,7 @@ use self::{grants::Grants, phase::PhaseCell};
 use crate::{
     id::{OperationId, PeerId, ReaderId},
     inbox::{Inbox, Seat},
+    operations::Operations,
 };
 
 /// A sender and receiver, whatever happens to its instances.
@@ -58,6 +59,16 @@ enum Kind {
     Session(PeerId),
 }
 
+/// What a new peer has from another.
+#[derive(Clone, Copy, Debug)]
+enum Origin<'a> {
+    Own,
+    /// The name of a program.
+    Name(&'a Peer),
+    /// The peer whose inbox it serves.
+    Copied(&'a Peer),
+}
+
 /// What stays when grants and limits change.
 #[derive(Debug)]
 struct Lasting {
@@ -69,19 +80,21 @@ struct Lasting {
     copies: Mutex<Vec<PeerId>>,
     phase: PhaseCell,
     stats: PeerStats,
+    /// A copy shares them with the original, and a program with its name.
+    operations: Arc<Operations>,
 }
 
 impl Peer {
     pub(crate) fn main(limits: PeerLimits) -> Self {
         let inbox = Arc::new(Inbox::new(limits.inbox));
         let own = (PeerId::MAIN, weir_names::MAIN.into());
-        Self::at(own, limits, Grants::All, Kind::Main, (inbox, Seat::FIRST), None)
+        Self::at(own, limits, Grants::All, Kind::Main, (inbox, Seat::FIRST), Origin::Own)
     }
 
     pub(crate) fn new(id: PeerId, name: Arc<str>, limits: PeerLimits, access: Access) -> Self {
         let inbox = Arc::new(Inbox::new(limits.inbox));
         let grants = Grants::Fixed(access);
-        Self::at((id, name), limits, grants, Kind::Extension, (inbox, Seat::FIRST), None)
+        Self::at((id, name), limits, grants, Kind::Extension, (inbox, Seat::FIRST), Origin::Own)
     }
 
     /// A name under which programs outside Main may run.
@@ -89,14 +102,14 @@ impl Peer {
         let inbox = Arc::new(Inbox::new(PeerLimits::NONE.inbox));
         let own = (id, name.shared());
         let grants = Grants::renewable(access);
-        Self::at(own, PeerLimits::NONE, grants, Kind::Name, (inbox, Seat::FIRST), None)
+        Self::at(own, PeerLimits::NONE, grants, Kind::Name, (inbox, Seat::FIRST), Origin::Own)
     }
 
     /// A program under this name. It has the grants of the name, also when they change.
     pub(crate) fn session(&self, id: PeerId, limits: PeerLimits) -> Self {
         let inbox = Arc::new(Inbox::new(limits.inbox));
         let (own, kind) = ((id, self.name.clone()), Kind::Session(self.id));
-        Self::at(own, limits, self.grants.clone(), kind, (inbox, Seat::FIRST), None)
+        Self::at(own, limits, self.grants.clone(), kind, (inbox, Seat::FIRST), Origin::Name(self))
     }
 
     pub(crate) fn copy(
@@ -110,7 +123,7 @@ impl Peer {
         let seat = inbox.add_seat();
         original.lasting.copies.lock().unwrap_or_else(PoisonError::into_inner).push(id);
         let grants = Grants::Fixed(access);
-        Self::at((id, name), limits, grants, Kind::Extension, (inbox, seat), Some(original.id))
+        Self::at((id, name), limits, grants, Kind::Extension, (inbox, seat), Origin::Copied(original))
     }
 
     fn at(
@@ -119,15 +132,19 @@ impl Peer {
         grants: Grants,
         kind: Kind,
         (inbox, seat): (Arc<Inbox>, Seat),
-        original: Option<PeerId>,
+        origin: Origin<'_>,
     ) -> Self {
         let lasting = Lasting {
             inbox,
             seat,
-            original,
+            original: if let Origin::Copied(original) = origin { Some(original.id) } else { None },
             copies: Mutex::default(),
             phase: PhaseCell::default(),
             stats: PeerStats::default(),
+            operations: match origin {
+                Origin::Own => Arc::default(),
+                Origin::Name(peer) | Origin::Copied(peer) => peer.lasting.operations.clone(),
+            },
         };
         Self::with((id, name), limits, grants, kind, Arc::new(lasting))
     }
@@ -211,6 +228,11 @@ impl Peer {
     #[inline]
     pub fn stats(&self) -> &PeerStats {
         &self.lasting.stats
+    }
+
+    /// The counts of what is asked of it.
+    pub(crate) fn operations(&self) -> &Operations {
+        &self.lasting.operations
     }
 
     /// Whether it takes requests, and if not, why.

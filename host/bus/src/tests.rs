@@ -12,6 +12,7 @@ mod inbox;
 mod keepers;
 mod lanes;
 mod model;
+mod operations;
 mod outside;
 mod outside_churn;
 mod outside_circles;

@@ -8,7 +8,7 @@ mod slot;
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -17,7 +17,10 @@ use bytes::Bytes;
 use tokio::{sync::Notify, time::Instant};
 
 pub(crate) use self::slot::Slot;
-use crate::id::{MessageId, OperationId, PeerId, ReaderId};
+use crate::{
+    id::{MessageId, OperationId, PeerId, ReaderId},
+    operations::{OperationStats, Operations},
+};
 use weir_names::Error;
 
 /// A peer at one end of a request.
@@ -41,7 +44,15 @@ pub(crate) trait Endpoint: fmt::Debug + Send + Sync {
 #[derive(Debug)]
 pub(crate) struct Route<P: ?Sized = dyn Endpoint> {
     pub(crate) operation: Arc<OperationId>,
+    /// Its counts, once an instance of the receiver is known to serve it.
+    pub(crate) stats: OnceLock<Arc<OperationStats>>,
     pub(crate) receiver: P,
+}
+
+impl<P> Route<P> {
+    pub(crate) fn new(operation: Arc<OperationId>, receiver: P) -> Self {
+        Self { operation, stats: OnceLock::new(), receiver }
+    }
 }
 
 /// When a request is sent, and when its answer is due.
@@ -157,8 +168,26 @@ impl Waiter {
         self.done.load(Ordering::SeqCst)
     }
 
-    /// Hands over the answer; false if the wait had ended before.
+    /// Hands over the outcome; false if the wait had ended before.
     pub(crate) fn complete(&self, outcome: Result<Bytes, Error>) -> bool {
+        let is_first = self.hand_over(outcome);
+        if is_first && let Some(stats) = self.stats() {
+            stats.durations().add(self.term.sent.elapsed());
+        }
+        is_first
+    }
+
+    /// An instance of the receiver serves the operation.
+    pub(crate) fn count_from_now(&self, operations: &Operations) {
+        self.route.stats.get_or_init(|| operations.of(&self.route.operation));
+    }
+
+    pub(crate) fn stats(&self) -> Option<&Arc<OperationStats>> {
+        self.route.stats.get()
+    }
+
+    /// As [`complete`](Self::complete), without measuring how long it took.
+    pub(crate) fn hand_over(&self, outcome: Result<Bytes, Error>) -> bool {
         if !self.end() {
             return false;
         }
@@ -167,6 +196,9 @@ impl Waiter {
             bytes if bytes > allowed => Err(Error::TooLarge { bytes, allowed }),
             _ => Ok(payload),
         });
+        if let (Err(error), Some(stats)) = (&outcome, self.stats()) {
+            stats.count_failed(error);
+        }
         match &self.to {
             ReplyTo::Slot(slot) => slot.fill(outcome),
             ReplyTo::Lane { sender, reader } => sender.reply(self.id, outcome, *reader),

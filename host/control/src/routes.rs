@@ -29,7 +29,7 @@ use super::{
     bodies::Room,
     contracts,
     error::Refusal,
-    limits, peers, report, streams, traffic,
+    limits, operations, peers, report, streams, traffic,
 };
 
 /// Few enough to leave connections for the rest.
@@ -74,6 +74,7 @@ pub(super) fn router(client: Client, control: Control, peers: Peers, closed: Clo
         .route("/plan/{id}", get(plan_of_one))
         .route("/contracts", get(contracts::all))
         .route("/contracts/{contract}", get(contracts::one))
+        .route("/operations", get(operations::all))
         .route("/limits", get(limits::of_all))
         .route("/limits/{id}", get(limits::of_one))
         .route("/call/{contract}/{operation}", post(call))

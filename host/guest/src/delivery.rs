@@ -152,8 +152,10 @@ impl Delivery {
         }
         let (duty, was_full) = self.in_hand.take(MessageId(id)).ok_or_else(|| not_in_hand(id))?;
         self.show_in_flight();
-        if !duty.give(answer) {
+        if !duty.give_unmeasured(answer) {
             self.peer.count_late();
+        } else if let Some(stats) = duty.stats() {
+            self.usage.note_answer(stats.durations().clone(), duty.sent().into_std());
         }
         if was_full {
             self.peer.hold_requests(false);

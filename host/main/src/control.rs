@@ -2,15 +2,20 @@
 
 mod audit;
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
 use tokio::sync::{broadcast, oneshot};
+pub use weir_bus::OperationStatus;
 use weir_bus::{Bus, Error, MessageId};
 use weir_config::Config;
 pub use weir_guest::BeingCompiled;
 use weir_guest::{Compilations, fuel_per_ms};
 use weir_logs::{LogLine, Logs};
-use weir_names::ExtensionId;
+pub use weir_metrics::DurationsSnapshot;
+use weir_names::{ExtensionId, MAIN};
 use weir_openrpc::Document;
 pub use weir_supervisor::{
     ControlError, ExtensionState, ExtensionStatus, FailureRecord, HandledMessage, HistoryEntry, HistoryEvent,
@@ -104,6 +109,23 @@ impl Control {
     /// [`ControlError::Unknown`] if no extension has this id.
     pub fn history(&self, id: &str) -> Result<Vec<HistoryEntry>, ControlError> {
         self.unit(id).map(|unit| unit.history())
+    }
+
+    /// What became of the requests for each operation, by provider, contract and operation. Operations that nobody asked
+    /// for are left out, and so are those of extensions that are configured no more. For thousands of operations this
+    /// takes milliseconds: call it off the worker thread.
+    #[must_use]
+    pub fn operations(&self) -> Vec<OperationStatus> {
+        let listed = self.roster.listed();
+        let extensions: HashSet<&str> = listed.iter().map(|unit| unit.id().as_str()).collect();
+        let is_there =
+            |provider: &str| provider == MAIN || provider.contains(':') || extensions.contains(provider);
+        let all = self.bus.operations().into_iter().filter(|status| is_there(&status.provider));
+        // Of an extension that was removed and added again, the later counts.
+        let name = |status: &OperationStatus| {
+            (status.provider.clone(), status.contract.clone(), status.operation.clone())
+        };
+        all.map(|status| (name(&status), status)).collect::<BTreeMap<_, _>>().into_values().collect()
     }
 
     /// The limits of every extension, in the order of the configuration, with the source and use of each. The first

@@ -4,10 +4,16 @@
 
 mod dir_usage;
 mod duration;
+mod durations;
 mod gauge;
 mod per_second;
 mod usage;
 
 pub use self::{
-    dir_usage::DirUsage, duration::nanoseconds, gauge::Gauge, per_second::PerSecond, usage::Usage,
+    dir_usage::DirUsage,
+    duration::nanoseconds,
+    durations::{Durations, DurationsSnapshot},
+    gauge::Gauge,
+    per_second::PerSecond,
+    usage::Usage,
 };

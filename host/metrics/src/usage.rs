@@ -7,10 +7,10 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use crate::{dir_usage::DirUsage, gauge::Gauge, per_second::PerSecond};
+use crate::{Durations, dir_usage::DirUsage, gauge::Gauge, per_second::PerSecond};
 
 /// An extension's use of its limits, over all its instances.
 #[derive(Debug, Default)]
@@ -35,6 +35,8 @@ pub struct Usage {
     pub ready: Gauge,
     /// Nanoseconds of the last stop.
     pub stop: Gauge,
+    /// Requests that it has answered since it was woken: where each one's duration goes, and when it was sent.
+    answered: Mutex<Vec<(Arc<Durations>, Instant)>>,
     /// Directories with bounds, by their host paths.
     dirs: Mutex<HashMap<PathBuf, Arc<DirUsage>>>,
     /// Nanoseconds on the worker thread, by the clock.
@@ -67,6 +69,20 @@ impl Usage {
     #[inline]
     pub fn add_delay(&self, nanoseconds: u64) {
         self.delayed.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    /// It has answered a request that was sent then. Where it next gives up the thread, the clock is read anyway.
+    #[inline]
+    pub fn note_answer(&self, durations: Arc<Durations>, sent: Instant) {
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner).push((durations, sent));
+    }
+
+    /// It gives up the thread now: measures what it has answered.
+    #[inline]
+    pub fn measure_answers(&self, now: Instant) {
+        for (durations, sent) in self.answered.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            durations.add(now.saturating_duration_since(sent));
+        }
     }
 
     /// The usage of a directory with bounds, if it is measured.

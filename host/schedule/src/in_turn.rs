@@ -177,6 +177,7 @@ impl<F: Future> Future for InTurn<F> {
         }
         this.usage.add_cpu(spent);
         this.usage.cpu_second.add(end, spent);
+        this.usage.measure_answers(end);
         this.share.spend(spent);
         if this.is_shared {
             *this.kept.lock() = this.share;

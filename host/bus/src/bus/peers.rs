@@ -8,6 +8,7 @@ use super::Bus;
 use crate::{
     error::parsed,
     id::PeerId,
+    operations::OperationStatus,
     peer::{Access, Peer, PeerLimits, Phase},
 };
 
@@ -113,13 +114,20 @@ impl Bus {
         let mut callable = Vec::new();
         for grant in peer.call_grants() {
             let Some(owner) = self.owner_of(&grant.contract) else { continue };
-            let operations = self.server(&owner).operations(&grant.contract);
+            let operations = self.server(&owner).operations_of(&grant.contract);
             let granted = operations.into_iter().filter(|operation| grant.allows(&grant.contract, operation));
             callable.extend(granted.map(|operation| (grant.contract.clone(), operation)));
         }
         callable.sort();
         callable.dedup();
         callable
+    }
+
+    /// What became of the requests for each operation that was ever asked for while its provider served it. An extension
+    /// that was removed and added again is there twice, the later one last.
+    pub fn operations(&self) -> Vec<OperationStatus> {
+        let providers = self.owners.providers();
+        providers.iter().flat_map(|peer| peer.operations().status(peer.name())).collect()
     }
 
     /// Waits until a program has begun or ended to serve a contract since the last call.

@@ -43,7 +43,7 @@ impl Target {
 
     /// Whether it was opened with these names.
     pub fn is(&self, contract: &str, operation: &str, provider: Option<&str>) -> bool {
-        let Route { operation: own, receiver } = &*self.route;
+        let Route { operation: own, receiver, .. } = &*self.route;
         own.contract.as_str() == contract
             && own.name.as_str() == operation
             && match provider {
@@ -134,7 +134,7 @@ impl Bus {
         let (receiver, owners) = self.route(&contract, provider)?;
         let operation = Arc::new(OperationId { contract, name });
         let mut target = Target {
-            route: Arc::new(Route { operation, receiver }),
+            route: Arc::new(Route::new(operation, receiver)),
             is_named: provider.is_some(),
             by_grant,
             number: 0,
@@ -143,7 +143,7 @@ impl Bus {
         };
         let server = self.server(&target.route.receiver);
         if server.is_ready() {
-            refresh(&target.route.operation, &server, &mut target.reader, &mut target.number)?;
+            refresh(&target.route, &server, &mut target.reader, &mut target.number)?;
         }
         Ok(target)
     }
@@ -209,7 +209,7 @@ impl Bus {
 
     /// The default of the receiver that a request gets now: it may be another than at the look-up.
     fn default_timeout(&self, target: &Target) -> Duration {
-        let Route { operation, receiver } = &*target.route;
+        let Route { operation, receiver, .. } = &*target.route;
         if target.owners == self.owners.version() {
             return receiver.limits().request_timeout;
         }
@@ -240,7 +240,7 @@ impl Bus {
             let (receiver, _) = self.route(&operation.contract, provider)?;
             // Each peer has its own numbers.
             target.reader = ReaderId::NOBODY;
-            (target.route, target.owners) = (Arc::new(Route { operation, receiver }), owners);
+            (target.route, target.owners) = (Arc::new(Route::new(operation, receiver)), owners);
         }
         Ok(())
     }
@@ -257,7 +257,7 @@ impl Bus {
         // A caller in `call` waits already.
         let is_to_wait = matches!(reply_to, ReplyTo::Lane { .. });
         let Target { route, number, reader, .. } = target;
-        let Route { operation, receiver } = &**route;
+        let receiver = &route.receiver;
         receiver.check_size(&payload)?;
         let other;
         let server = if receiver.is_ready() {
@@ -267,7 +267,7 @@ impl Bus {
             &other
         };
         match server.is_ready() {
-            true => refresh(operation, server, reader, number)?,
+            true => refresh(route, server, reader, number)?,
             false => check_phase(server)?,
         }
         let waiter = Arc::new(Waiter::new(
@@ -299,6 +299,9 @@ impl Bus {
             }
             Err((request, error)) => {
                 waiter.withdraw();
+                if let Some(stats) = waiter.stats() {
+                    stats.count_failed(&error);
+                }
                 drop(request);
                 Err(error)
             }
@@ -363,13 +366,15 @@ fn not_running(peer: &Peer) -> Error {
 
 /// Finds the operation's number again if it is not for this instance.
 fn refresh(
-    operation: &OperationId,
+    route: &Route<Arc<Peer>>,
     server: &Peer,
     reader: &mut ReaderId,
     number: &mut u32,
 ) -> Result<(), Error> {
     if *reader != server.reader() {
+        let operation = &route.operation;
         (*reader, *number) = server.find(operation).ok_or_else(|| server.no_operation(operation))?;
+        route.stats.get_or_init(|| route.receiver.operations().of(operation));
     }
     Ok(())
 }

@@ -130,6 +130,8 @@ impl Peer {
         if request.reader == self.reader() {
             return Some(request.number);
         }
-        self.find(request.responder.operation()).map(|(_, number)| number)
+        let (_, number) = self.find(request.responder.operation())?;
+        request.responder.count_from_now(self.operations());
+        Some(number)
     }
 }

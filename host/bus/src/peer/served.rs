@@ -59,7 +59,7 @@ impl Peer {
     }
 
     /// The operations of a contract that its present instance serves.
-    pub(crate) fn operations(&self, contract: &ContractName) -> Vec<OperationName> {
+    pub(crate) fn operations_of(&self, contract: &ContractName) -> Vec<OperationName> {
         let served = self.served();
         let own = served.iter().filter(|operation| operation.contract == *contract);
         own.map(|operation| operation.name.clone()).collect()

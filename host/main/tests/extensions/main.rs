@@ -8,6 +8,7 @@ mod batches;
 mod blocking;
 mod cancel;
 mod concurrency;
+mod counted;
 mod described;
 mod fairness;
 mod files;

@@ -1,0 +1,99 @@
+//! What became of the requests to one provider, by operation.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use serde::Serialize;
+use weir_metrics::{Durations, DurationsSnapshot};
+use weir_names::Error;
+
+use crate::id::OperationId;
+
+/// Operations of one provider that are counted, whatever its instances serve one after the other. Others count as one.
+const MAX_COUNTED: usize = 256;
+
+/// The counts of each operation of one provider. They stay when its instances go.
+#[derive(Debug, Default)]
+pub(crate) struct Operations(Mutex<Vec<Arc<OperationStats>>>);
+
+/// The counts of one operation.
+#[derive(Debug, Default)]
+pub struct OperationStats {
+    /// Nothing for those above the bound.
+    operation: Option<Arc<OperationId>>,
+    durations: Arc<Durations>,
+    failed: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+/// What became of the requests for one operation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct OperationStatus {
+    /// The provider: an extension's id, the name of a peer, or `main`.
+    pub provider: String,
+    /// The contract. Empty for all operations above the bound of 256 for each provider.
+    pub contract: String,
+    /// The operation; `other` for those above the bound.
+    pub operation: String,
+    /// Requests that ended in an error, by its [case](Error::case). Those refused before they were sent are included.
+    pub failed: BTreeMap<&'static str, u64>,
+    /// From the send to the outcome, of each request that was sent, whatever the outcome. Requests that their sender gave
+    /// up are left out.
+    pub durations: DurationsSnapshot,
+}
+
+impl Operations {
+    /// The counts of an operation, from now on.
+    pub(crate) fn of(&self, operation: &Arc<OperationId>) -> Arc<OperationStats> {
+        let mut all = self.all();
+        let found = all.iter().find(|stats| stats.operation.as_ref().is_none_or(|own| own == operation));
+        if let Some(stats) = found {
+            return stats.clone();
+        }
+        let operation = (all.len() < MAX_COUNTED).then(|| operation.clone());
+        let stats = Arc::new(OperationStats { operation, ..OperationStats::default() });
+        all.push(stats.clone());
+        stats
+    }
+
+    pub(crate) fn status(&self, provider: &str) -> Vec<OperationStatus> {
+        self.all().iter().map(|stats| stats.status(provider)).collect()
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<Arc<OperationStats>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OperationStats {
+    /// Where the durations of its requests go.
+    #[inline]
+    pub fn durations(&self) -> &Arc<Durations> {
+        &self.durations
+    }
+
+    /// A request ended in this error.
+    pub(crate) fn count_failed(&self, error: &Error) {
+        *self.failed().entry(error.case()).or_default() += 1;
+    }
+
+    fn status(&self, provider: &str) -> OperationStatus {
+        let (contract, operation) = match &self.operation {
+            Some(operation) => (operation.contract.as_str(), operation.name.as_str()),
+            None => ("", "other"),
+        };
+        OperationStatus {
+            provider: provider.to_owned(),
+            contract: contract.to_owned(),
+            operation: operation.to_owned(),
+            failed: self.failed().clone(),
+            durations: self.durations.snapshot(),
+        }
+    }
+
+    fn failed(&self) -> MutexGuard<'_, BTreeMap<&'static str, u64>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

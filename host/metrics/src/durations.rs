@@ -1,0 +1,120 @@
+//! How long things of one kind took.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use serde::Serialize;
+
+use crate::nanoseconds;
+
+/// The shortest bound is 2 to this power, in nanoseconds: 1.024 µs.
+const FIRST: u32 = 10;
+
+/// The longest bound is 2 to this power, in nanoseconds: 68.7 s.
+const LAST: u32 = 36;
+
+/// Two for each power of two between these, one below and one above.
+const BUCKETS: usize = 2 * (LAST - FIRST) as usize + 2;
+
+/// Counts of durations in buckets, and their sum. Any thread may add.
+///
+/// The bounds are so close that a quantile read from it is at most a half too large.
+#[derive(Debug)]
+pub struct Durations {
+    buckets: [AtomicU64; BUCKETS],
+    nanoseconds: AtomicU64,
+}
+
+/// [`Durations`] at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct DurationsSnapshot {
+    /// The sum of all durations, in seconds.
+    pub sum: f64,
+    /// Durations in each bucket: longer than the [bound](Self::bounds) before, and at most its own. The last has
+    /// no bound.
+    pub buckets: Vec<u64>,
+}
+
+impl Default for Durations {
+    fn default() -> Self {
+        Self { buckets: [const { AtomicU64::new(0) }; BUCKETS], nanoseconds: AtomicU64::new(0) }
+    }
+}
+
+impl DurationsSnapshot {
+    /// The upper bound of each bucket but the last: 2ⁿ ns and 1.5 · 2ⁿ ns for n from 10, which is 1.024 µs, to 36, which
+    /// is 68.7 s.
+    pub fn bounds() -> impl Iterator<Item = Duration> {
+        let halves = (2 * FIRST..=2 * LAST).map(|half| (half / 2, half % 2));
+        halves.map(|(power, half)| Duration::from_nanos((1 << power) + u64::from(half) * (1 << (power - 1))))
+    }
+}
+
+impl Durations {
+    /// Counts one.
+    #[inline]
+    pub fn add(&self, duration: Duration) {
+        let nanoseconds = nanoseconds(duration);
+        if let Some(bucket) = self.buckets.get(bucket(nanoseconds)) {
+            bucket.fetch_add(1, Ordering::Relaxed);
+        }
+        self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    /// What was counted so far. Others may be counted meanwhile, so the sum may be of some more.
+    pub fn snapshot(&self) -> DurationsSnapshot {
+        let buckets = self.buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed)).collect();
+        let sum = Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed)).as_secs_f64();
+        DurationsSnapshot { sum, buckets }
+    }
+}
+
+/// The place of the first bound that is not below.
+#[inline]
+fn bucket(nanoseconds: u64) -> usize {
+    // What equals a bound belongs below it.
+    let below = nanoseconds.saturating_sub(1) | 1;
+    let power = below.ilog2();
+    if power < FIRST {
+        return 0;
+    }
+    let half = (below >> (power - 1)) & 1;
+    let place = 2 * u64::from(power - FIRST) + half + 1;
+    usize::try_from(place).unwrap_or(usize::MAX).min(BUCKETS - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(nanoseconds: u64) -> usize {
+        let durations = Durations::default();
+        durations.add(Duration::from_nanos(nanoseconds));
+        durations.snapshot().buckets.iter().position(|count| *count == 1).unwrap()
+    }
+
+    #[test]
+    fn each_duration_is_above_the_bound_before_and_at_most_its_own() {
+        let bounds: Vec<_> = DurationsSnapshot::bounds().map(nanoseconds).collect();
+        assert_eq!(
+            (bounds.len(), bounds.first(), bounds.last()),
+            (BUCKETS - 1, Some(&1024), Some(&(1 << 36)))
+        );
+        for (place, bound) in bounds.iter().enumerate() {
+            assert_eq!((of(*bound), of(bound + 1)), (place, place + 1), "{bound}");
+        }
+        assert_eq!((of(0), of(u64::MAX)), (0, BUCKETS - 1));
+    }
+
+    #[test]
+    fn the_sum_is_in_seconds() {
+        let durations = Durations::default();
+        durations.add(Duration::from_millis(500));
+        durations.add(Duration::from_millis(1500));
+        let snapshot = durations.snapshot();
+        assert_eq!((snapshot.sum, snapshot.buckets.iter().sum::<u64>()), (2.0, 2));
+    }
+}
