@@ -5,6 +5,7 @@ mod components;
 mod contracts;
 mod hooks;
 mod main_choice;
+mod metrics;
 mod peers;
 mod traffic;
 
@@ -19,6 +20,7 @@ pub(crate) use self::{
     contracts::{CheckContractArgs, DescribeArgs, GenerateArgs},
     hooks::{HooksCommand, HooksRunArgs},
     main_choice::Target,
+    metrics::MetricsArgs,
     peers::{EndArgs, PeersArgs, PeersCommand, TokenArgs},
     traffic::{PutArgs, QueuesArgs, QueuesCommand, RequeueArgs, ShowArgs, TopicsArgs},
 };
@@ -108,6 +110,8 @@ Examples:
     Topics(TopicsArgs),
     /// Show shared queues: waiting jobs, rates, losses; show, put and requeue jobs
     Queues(QueuesArgs),
+    /// Show the metrics of Main, or serve them for Prometheus
+    Metrics(MetricsArgs),
     /// Show programs outside Main and their sessions; end a session, make a token
     Peers(PeersArgs),
     /// Run directories of hooks: commands that run one after another, each to its end

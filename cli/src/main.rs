@@ -24,6 +24,7 @@ mod locate;
 mod logging;
 mod logs;
 mod messages;
+mod metrics;
 mod model;
 mod output;
 mod payload;
@@ -77,6 +78,7 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Tail(args) => client::block_on(messages::tail(args)),
         Command::Topics(args) => client::block_on(traffic::topics(args)),
         Command::Queues(args) => client::block_on(traffic::queues(args)),
+        Command::Metrics(args) => client::block_on(metrics::metrics(args)),
         Command::Peers(args) => peers::peers(args),
         Command::Hooks(HooksCommand::Run(args)) => hooks::run(&args),
         Command::Start(args) => client::block_on(control::start(args)),

@@ -18,6 +18,7 @@ mod command_line {
     mod lifecycle;
     mod limits;
     mod messages;
+    mod metrics;
     mod observing;
     mod pauses;
     mod peers;

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, ValueHint};
 
 use super::{
-    Args, CallArgs, Command, DescribeArgs, EndArgs, GenerateArgs, IdArgs, LimitsArgs, LogsArgs, OrderArgs,
-    PeersArgs, PeersCommand, PlanArgs, PsArgs, PublishArgs, PutArgs, QueuesArgs, QueuesCommand, ReloadArgs,
-    RequeueArgs, ShowArgs, ShutdownArgs, TailArgs, TopicsArgs,
+    Args, CallArgs, Command, DescribeArgs, EndArgs, GenerateArgs, IdArgs, LimitsArgs, LogsArgs, MetricsArgs,
+    OrderArgs, PeersArgs, PeersCommand, PlanArgs, PsArgs, PublishArgs, PutArgs, QueuesArgs, QueuesCommand,
+    ReloadArgs, RequeueArgs, ShowArgs, ShutdownArgs, TailArgs, TopicsArgs,
 };
 use crate::exit::Usage;
 
@@ -75,6 +75,7 @@ impl Command {
             | Self::Publish(PublishArgs { target, .. })
             | Self::Tail(TailArgs { target, .. })
             | Self::Topics(TopicsArgs { target, .. })
+            | Self::Metrics(MetricsArgs { target, .. })
             | Self::Queues(
                 QueuesArgs { command: None, target, .. }
                 | QueuesArgs {

@@ -8,7 +8,7 @@ use std::{
 
 use super::support::{PUPPET, PUPPETS, Running, let_go, slow, with_own_component};
 
-fn get(main: &Running, route: &str) -> (String, String) {
+pub(super) fn get(main: &Running, route: &str) -> (String, String) {
     main.http(&format!("GET {route} HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n"))
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 use super::support::{Done, done, weir};
 
-const COMMANDS: [&str; 38] = [
+const COMMANDS: [&str; 39] = [
     "new",
     "build",
     "dev",
@@ -34,6 +34,7 @@ const COMMANDS: [&str; 38] = [
     "queues show",
     "queues put",
     "queues requeue",
+    "metrics",
     "peers",
     "peers end",
     "peers token",

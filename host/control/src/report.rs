@@ -29,25 +29,33 @@ pub(super) async fn try_report<T: Serialize>(
     served: Served,
     make: impl FnOnce(&Control) -> Result<T, Refusal> + Send + 'static,
 ) -> Result<Response, Refusal> {
+    Ok(as_json(made(served, |control| json(&make(control)?)).await?))
+}
+
+/// Bytes that are made of what Main reports; one report at a time.
+pub(super) async fn made(
+    served: Served,
+    make: impl FnOnce(&Control) -> Result<Vec<u8>, Refusal> + Send + 'static,
+) -> Result<Vec<u8>, Refusal> {
     let (control, turns) = (served.control, served.reports);
-    apart(turns, move || json(&make(&control)?)).await
+    apart(turns, move || make(&control)).await
 }
 
 /// What a reload would do. It reads files, which may hang, so it delays no reports, only other plans.
 pub(super) async fn plan(served: Served, id: Option<String>) -> Result<Response, Refusal> {
     let (control, turns) = (served.control, served.plans);
-    apart(turns, move || json(&control.plan(id.as_deref())?)).await
+    Ok(as_json(apart(turns, move || json(&control.plan(id.as_deref())?)).await?))
 }
 
 fn json(value: &impl Serialize) -> Result<Vec<u8>, Refusal> {
     serde_json::to_vec(value).map_err(|error| refusal(error.into()))
 }
 
-/// Runs `work` on its own thread, in turn, and sends its JSON.
+/// Runs `work` on its own thread, in turn.
 async fn apart(
     turns: Arc<Semaphore>,
     work: impl FnOnce() -> Result<Vec<u8>, Refusal> + Send + 'static,
-) -> Result<Response, Refusal> {
+) -> Result<Vec<u8>, Refusal> {
     let turn = turns.acquire_owned().await.map_err(|error| refusal(io::Error::other(error)))?;
     let (sender, done) = oneshot::channel();
     let work = move || {
@@ -56,8 +64,11 @@ async fn apart(
         drop(turn);
     };
     thread::Builder::new().name("weir-report".to_owned()).spawn(work).map_err(refusal)?;
-    let json = done.await.map_err(|error| refusal(io::Error::other(error)))??;
-    Ok(([(header::CONTENT_TYPE, "application/json")], Body::from(json)).into_response())
+    done.await.map_err(|error| refusal(io::Error::other(error)))?
+}
+
+fn as_json(json: Vec<u8>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], Body::from(json)).into_response()
 }
 
 /// The machine has no thread left.

@@ -29,7 +29,7 @@ use super::{
     bodies::Room,
     contracts,
     error::Refusal,
-    limits, operations, peers, report, streams, traffic,
+    limits, openmetrics, operations, peers, report, streams, traffic,
 };
 
 /// Few enough to leave connections for the rest.
@@ -75,6 +75,7 @@ pub(super) fn router(client: Client, control: Control, peers: Peers, closed: Clo
         .route("/contracts", get(contracts::all))
         .route("/contracts/{contract}", get(contracts::one))
         .route("/operations", get(operations::all))
+        .route("/metrics", get(openmetrics::metrics))
         .route("/limits", get(limits::of_all))
         .route("/limits/{id}", get(limits::of_one))
         .route("/call/{contract}/{operation}", post(call))

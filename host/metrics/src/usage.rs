@@ -12,6 +12,9 @@ use std::{
 
 use crate::{Durations, dir_usage::DirUsage, gauge::Gauge, per_second::PerSecond};
 
+/// Answers whose time is not measured yet.
+const MAX_UNMEASURED: usize = 64;
+
 /// An extension's use of its limits, over all its instances.
 #[derive(Debug, Default)]
 pub struct Usage {
@@ -74,15 +77,17 @@ impl Usage {
     /// It has answered a request that was sent then. Where it next gives up the thread, the clock is read anyway.
     #[inline]
     pub fn note_answer(&self, durations: Arc<Durations>, sent: Instant) {
-        self.answered.lock().unwrap_or_else(PoisonError::into_inner).push((durations, sent));
+        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        answered.push((durations, sent));
+        if answered.len() >= MAX_UNMEASURED {
+            measure(&mut answered, Instant::now());
+        }
     }
 
     /// It gives up the thread now: measures what it has answered.
     #[inline]
     pub fn measure_answers(&self, now: Instant) {
-        for (durations, sent) in self.answered.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            durations.add(now.saturating_duration_since(sent));
-        }
+        measure(&mut self.answered.lock().unwrap_or_else(PoisonError::into_inner), now);
     }
 
     /// The usage of a directory with bounds, if it is measured.
@@ -93,5 +98,31 @@ impl Usage {
     /// Sets the usage of a directory.
     pub fn set_dir(&self, host: &Path, usage: Arc<DirUsage>) {
         self.dirs.lock().unwrap_or_else(PoisonError::into_inner).insert(host.to_owned(), usage);
+    }
+}
+
+fn measure(answered: &mut Vec<(Arc<Durations>, Instant)>, now: Instant) {
+    for (durations, sent) in answered.drain(..) {
+        durations.add(now.saturating_duration_since(sent));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_measured_when_the_thread_is_given_up_or_they_are_many() {
+        let (usage, durations) = (Usage::default(), Arc::new(Durations::default()));
+        let counted = || durations.snapshot().buckets.iter().sum::<u64>();
+        let sent = Instant::now();
+        for number in 1..100 {
+            usage.note_answer(durations.clone(), sent);
+            assert_eq!(counted(), if number < 64 { 0 } else { 64 });
+        }
+        usage.measure_answers(sent + Duration::from_secs(1));
+        assert_eq!(counted(), 99);
+        assert!(durations.snapshot().sum >= 35.0);
+        assert!(usage.answered.lock().unwrap().capacity() <= 64);
     }
 }

@@ -1,0 +1,204 @@
+//! `weir metrics`: the text, and its bridge for scrapers.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    process::{Child, Stdio},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::support::{PUPPETS, Running, done, until, weir};
+
+const CHANNELS: &str = "[queue.uploads]\nmessages = 5\n[topic.\"told.it\"]\nretain = true\n";
+
+/// One line with a value: its name, its labels as they stand, its value.
+type Sample<'a> = (&'a str, &'a str, f64);
+
+/// Checks the text line by line against OpenMetrics 1.0, and returns its samples.
+fn checked(text: &str) -> Vec<Sample<'_>> {
+    let lines = text.strip_suffix("# EOF\n").unwrap().lines();
+    let (mut samples, mut families, mut series) = (Vec::new(), HashSet::new(), HashSet::new());
+    let (mut family, mut kind) = ("", "");
+    for line in lines {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            (family, kind) = rest.split_once(' ').unwrap();
+            assert!(families.insert(family), "{line}");
+        } else if let Some(rest) = line.strip_prefix("# UNIT ") {
+            assert!(rest == format!("{family} {}", family.rsplit('_').next().unwrap()), "{line}");
+        } else if let Some(rest) = line.strip_prefix("# HELP ") {
+            assert!(rest.starts_with(&format!("{family} ")) && rest.ends_with('.'), "{line}");
+        } else {
+            let (named, value) = line.rsplit_once(' ').unwrap();
+            let (name, labels) = named.split_once('{').map_or((named, ""), |(name, labels)| {
+                (name, labels.strip_suffix('}').unwrap())
+            });
+            let suffixes: &[&str] = match kind {
+                "counter" => &["_total"],
+                "histogram" => &["_bucket", "_count", "_sum"],
+                "info" => &["_info"],
+                _ => &[""],
+            };
+            assert!(name.strip_prefix(family).is_some_and(|suffix| suffixes.contains(&suffix)), "{line}");
+            assert!(series.insert(named), "{line}");
+            samples.push((name, labels, value.parse().unwrap()));
+        }
+    }
+    samples
+}
+
+fn value(samples: &[Sample<'_>], name: &str, labels: &str) -> f64 {
+    let found = samples.iter().find(|sample| (sample.0, sample.1) == (name, labels));
+    found.unwrap_or_else(|| panic!("no {name}{{{labels}}} in {samples:?}")).2
+}
+
+#[test]
+fn the_text_conforms_and_has_a_family_for_each_thing_that_main_counts() {
+    let main = Running::with(&format!("{CHANNELS}{PUPPETS}"));
+    main.weir(&["call", "puppet@1", "run", "--raw", "echo here"]).good();
+    assert_eq!(main.weir(&["call", "puppet@1", "run", "--raw", "no such command"]).code, 7);
+    main.weir(&["queues", "put", "uploads", "job"]).good();
+    main.weir(&["publish", "told.it", "1"]).good();
+    let text = main.weir(&["metrics", "--topics"]).good();
+    let samples = checked(&text);
+    let number = |name: &str, labels: &str| value(&samples, name, labels);
+    assert_eq!(number("weir_extension_state", r#"extension="puppet",state="ready""#), 1.0);
+    assert_eq!(number("weir_extension_state", r#"extension="spare",state="loaded""#), 1.0);
+    assert_eq!(number("weir_extension_state", r#"extension="puppet",state="quarantined""#), 0.0);
+    assert!(number("weir_extension_memory_bytes", r#"extension="puppet""#) > 65_536.0);
+    assert!(number("weir_extension_cpu_seconds_total", r#"extension="puppet""#) > 0.0);
+    assert_eq!(number("weir_queue_waiting_jobs", r#"queue="uploads""#), 1.0);
+    assert_eq!(number("weir_topic_events_total", r#"topic="told.it""#), 1.0);
+    let run = r#"provider="puppet",contract="puppet@1",operation="run""#;
+    assert_eq!(number("weir_request_duration_seconds_count", run), 2.0);
+    assert_eq!(number("weir_requests_failed_total", &format!("{run},error=\"handler\"")), 1.0);
+    let buckets = samples.iter().filter(|(name, ..)| *name == "weir_request_duration_seconds_bucket");
+    let buckets: Vec<f64> = buckets.map(|(.., value)| *value).collect();
+    assert_eq!((buckets.len(), buckets.last()), (28, Some(&2.0)));
+    assert!(buckets.is_sorted());
+
+    let mut families: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+    families.sort_unstable();
+    insta::with_settings!({ snapshot_path => "../golden", prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!("metrics-families", families.join("\n"));
+    });
+    let documented = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/metrics.md")).unwrap();
+    let without = |family: &&str| !documented.contains(&format!("`{}`", family.split(' ').next().unwrap()));
+    assert_eq!(families.into_iter().filter(without).collect::<Vec<_>>(), [""; 0], "not in docs/metrics.md");
+
+    let text = main.weir(&["metrics"]).good();
+    assert!(!text.contains("weir_topic"), "topics are shown by choice alone");
+}
+
+#[test]
+fn no_counter_shrinks_when_an_extension_restarts() {
+    let main = Running::with(PUPPETS);
+    main.weir(&["call", "puppet@1", "run", "--raw", "echo here"]).good();
+    let counters = || -> BTreeMap<String, f64> {
+        let text = main.weir(&["metrics"]).good();
+        let grows = |name: &str| ["_total", "_count", "_bucket", "_sum"].iter().any(|end| name.ends_with(end));
+        let counters = checked(&text).into_iter().filter(|(name, ..)| grows(name));
+        counters.map(|(name, labels, value)| (format!("{name}{{{labels}}}"), value)).collect()
+    };
+    let before = counters();
+    main.weir(&["restart", "puppet"]).good();
+    let after = counters();
+    for (series, value) in &before {
+        assert!(after[series] >= *value, "{series}: {value}, then {}", after[series]);
+    }
+    assert_eq!(after["weir_extension_restarts_total{extension=\"puppet\"}"], 1.0);
+}
+
+/// `weir metrics --listen` that runs.
+struct Bridge {
+    child: Child,
+    address: String,
+}
+
+impl Bridge {
+    fn beside(main: &Running) -> Self {
+        let mut command = main.command(&["metrics", "--listen", "127.0.0.1:0"]);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap().to_owned();
+        Self { child, address }
+    }
+
+    fn ask(&self, method: &str, path: &str, host: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        write!(stream, "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn get(&self, path: &str) -> String {
+        self.ask("GET", path, &self.address)
+    }
+}
+
+impl Drop for Bridge {
+    fn drop(&mut self) {
+        // Fails if it has ended, which is the aim.
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+#[test]
+fn the_bridge_shows_the_metrics_alone_and_to_this_machine_alone() {
+    let main = Running::with(PUPPETS);
+    let mut bridge = Bridge::beside(&main);
+    let answer = bridge.get("/metrics");
+    let (head, text) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    let kind = "content-type: application/openmetrics-text; version=1.0.0; charset=utf-8";
+    assert!(head.contains(kind), "{head}");
+    checked(text);
+    for (method, path, host, status) in [
+        ("GET", "/", &*bridge.address, "200 OK"),
+        ("HEAD", "/metrics", &bridge.address, "200 OK"),
+        ("GET", "/v1/extensions", &bridge.address, "404 Not Found"),
+        ("POST", "/metrics", &bridge.address, "405 Method Not Allowed"),
+        ("GET", "/metrics", "evil.example", "403 Forbidden"),
+    ] {
+        let answer = bridge.ask(method, path, host);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{method} {path}: {answer}");
+    }
+
+    // Scrapers that do not read, or say nothing, leave room for others.
+    let _silent: Vec<_> = (0..4).map(|_| TcpStream::connect(&bridge.address).unwrap()).collect();
+    assert!(bridge.get("/metrics").ends_with("# EOF\n"));
+
+    main.weir(&["shutdown"]).good();
+    until("Main is gone", || bridge.get("/metrics").starts_with("HTTP/1.1 503 ").then_some(()));
+    let gone = bridge.get("/metrics");
+    assert!(gone.contains("cannot reach Main at `") && gone.ends_with("\n"), "{gone}");
+    kill_process(Pid::from_child(&bridge.child), Signal::TERM).unwrap();
+    assert_eq!(bridge.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn an_address_that_other_machines_reach_must_be_meant() {
+    let main = Running::with("");
+    let refused = main.weir(&["metrics", "--listen", "0.0.0.0:0"]);
+    let why = "error: other machines reach `0.0.0.0:0`, without TLS or a password: add --allow-remote, or listen on 127.0.0.1\n";
+    assert_eq!((refused.code, refused.stderr.as_str()), (2, why));
+    let bridge = Bridge::beside(&main);
+    let taken = main.weir(&["metrics", "--listen", &bridge.address]);
+    let why = format!("error: cannot listen on `{}`: Address already in use (os error 98)\n", bridge.address);
+    assert_eq!((taken.code, taken.stderr), (1, why));
+}
+
+#[test]
+fn a_word_that_the_route_does_not_know_is_refused() {
+    let main = Running::with("");
+    let dir = main.path().to_owned();
+    let gone = done(weir(&dir).args(["metrics", "--socket", "nowhere.sock"]));
+    assert_eq!(gone.code, 3, "{}", gone.stderr);
+    let (head, _) = super::http::get(&main, "/v1/metrics?topics=perhaps");
+    assert!(head.starts_with("HTTP/1.1 400 "), "{head}");
+}

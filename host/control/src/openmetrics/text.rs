@@ -1,0 +1,124 @@
+//! The text format of OpenMetrics 1.0.
+
+use std::fmt::{self, Display, Write};
+
+/// Families of metrics as text, one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Text(String);
+
+/// One family, to which samples are added.
+#[derive(Debug)]
+pub(super) struct Family<'a> {
+    text: &'a mut String,
+    name: &'static str,
+    /// After the name of each sample.
+    suffix: &'static str,
+}
+
+/// What a label's value is made of.
+pub(super) type Label<'a> = (&'static str, &'a dyn Display);
+
+impl Text {
+    /// A number that goes up and down. The name ends in its unit, if it has one.
+    pub(super) fn gauge(&mut self, name: &'static str, help: &str) -> Family<'_> {
+        self.family(name, "gauge", "", help)
+    }
+
+    /// A number that only grows.
+    pub(super) fn counter(&mut self, name: &'static str, help: &str) -> Family<'_> {
+        self.family(name, "counter", "_total", help)
+    }
+
+    pub(super) fn histogram(&mut self, name: &'static str, help: &str) -> Family<'_> {
+        self.family(name, "histogram", "", help)
+    }
+
+    pub(super) fn info(&mut self, name: &'static str, help: &str) -> Family<'_> {
+        self.family(name, "info", "_info", help)
+    }
+
+    pub(super) fn end(mut self) -> String {
+        self.0 += "# EOF\n";
+        self.0
+    }
+
+    fn family(
+        &mut self,
+        name: &'static str,
+        kind: &'static str,
+        suffix: &'static str,
+        help: &str,
+    ) -> Family<'_> {
+        let text = &mut self.0;
+        text.extend(["# TYPE ", name, " ", kind, "\n"]);
+        if let Some(unit) = ["seconds", "bytes"].into_iter().find(|unit| name.ends_with(unit)) {
+            text.extend(["# UNIT ", name, " ", unit, "\n"]);
+        }
+        text.extend(["# HELP ", name, " ", help, "\n"]);
+        Family { text, name, suffix }
+    }
+}
+
+impl Family<'_> {
+    pub(super) fn sample(&mut self, labels: &[Label<'_>], value: impl Display) {
+        self.sample_of(self.suffix, labels, value);
+    }
+
+    /// A sample of a part of a histogram.
+    pub(super) fn sample_of(&mut self, suffix: &str, labels: &[Label<'_>], value: impl Display) {
+        self.text.extend([self.name, suffix]);
+        for (place, (name, label)) in labels.iter().enumerate() {
+            self.text.extend([if place == 0 { "{" } else { "," }, name, "=\""]);
+            // Writing to a string never fails.
+            let _always = write!(Escaped(self.text), "{label}");
+            self.text.push('"');
+        }
+        if !labels.is_empty() {
+            self.text.push('}');
+        }
+        let _always = writeln!(self.text, " {value}");
+    }
+}
+
+/// Escapes what a label's value may not have.
+struct Escaped<'a>(&'a mut String);
+
+impl Write for Escaped<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for character in text.chars() {
+            match character {
+                '\\' => self.0.push_str("\\\\"),
+                '"' => self.0.push_str("\\\""),
+                '\n' => self.0.push_str("\\n"),
+                other => self.0.push(other),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_have_their_type_unit_and_help_and_labels_are_escaped() {
+        let mut text = Text::default();
+        text.gauge("weir_extension_memory_bytes", "Memory.").sample(&[("extension", &"a\"b\\c\nd")], 5);
+        text.counter("weir_requests_failed", "Failed.").sample(&[("a", &1), ("b", &2)], 6);
+        text.info("weir_build", "Built.").sample(&[], 1);
+        let expected = r#"# TYPE weir_extension_memory_bytes gauge
+# UNIT weir_extension_memory_bytes bytes
+# HELP weir_extension_memory_bytes Memory.
+weir_extension_memory_bytes{extension="a\"b\\c\nd"} 5
+# TYPE weir_requests_failed counter
+# HELP weir_requests_failed Failed.
+weir_requests_failed_total{a="1",b="2"} 6
+# TYPE weir_build info
+# HELP weir_build Built.
+weir_build_info 1
+# EOF
+"#;
+        assert_eq!(text.end(), expected);
+    }
+}
