@@ -15,7 +15,7 @@ use self::{
     record::{Pass, Record},
 };
 use crate::{
-    browser, full_contracts,
+    browser, full_contracts, full_prometheus,
     run::{cargo, output, root, run as run_command},
     spec_tests,
 };
@@ -37,7 +37,7 @@ struct Group {
 
 const RUSTC: &[&str] = &["rustc", "--version"];
 
-const GROUPS: [Group; 4] = [
+const GROUPS: [Group; 5] = [
     Group {
         name: "spec-tests",
         about: "the component model's test scripts, through the configuration of Weir's engines",
@@ -77,6 +77,13 @@ const GROUPS: [Group; 4] = [
         ],
         tools: &[RUSTC, &["node", "--version"], &["python3", "--version"]],
         run: full_contracts::check,
+    },
+    Group {
+        name: "prometheus",
+        about: "a real Prometheus that scrapes the demo's Main by `weir metrics`, answers queries and raises the packaged alerts",
+        inputs: &["packaging/prometheus", "xtask/src/full_prometheus.rs"],
+        tools: &[RUSTC, &["prometheus", "--version"]],
+        run: full_prometheus::check,
     },
 ];
 

@@ -10,6 +10,7 @@ mod first_extension;
 mod foreign_guests;
 mod full;
 mod full_contracts;
+mod full_prometheus;
 mod guests;
 mod hooks;
 mod instructions;

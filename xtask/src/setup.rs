@@ -32,6 +32,10 @@ pub(crate) const PYTHON: Need =
 
 pub(crate) const CHROMIUM: Need = Need { packages: &["chromium"], probe: "chromium --version" };
 
+/// With `promtool`.
+pub(crate) const PROMETHEUS: Need =
+    Need { packages: &["prometheus"], probe: "prometheus --version && promtool --version" };
+
 pub(crate) const VALGRIND: Need = Need { packages: &["valgrind"], probe: "valgrind --version" };
 
 impl Need {

@@ -32,13 +32,12 @@ fn checked(text: &str) -> Vec<Sample<'_>> {
             assert!(rest.starts_with(&format!("{family} ")) && rest.ends_with('.'), "{line}");
         } else {
             let (named, value) = line.rsplit_once(' ').unwrap();
-            let (name, labels) = named.split_once('{').map_or((named, ""), |(name, labels)| {
-                (name, labels.strip_suffix('}').unwrap())
-            });
+            let (name, labels) = named
+                .split_once('{')
+                .map_or((named, ""), |(name, labels)| (name, labels.strip_suffix('}').unwrap()));
             let suffixes: &[&str] = match kind {
                 "counter" => &["_total"],
                 "histogram" => &["_bucket", "_count", "_sum"],
-                "info" => &["_info"],
                 _ => &[""],
             };
             assert!(name.strip_prefix(family).is_some_and(|suffix| suffixes.contains(&suffix)), "{line}");
@@ -98,7 +97,8 @@ fn no_counter_shrinks_when_an_extension_restarts() {
     main.weir(&["call", "puppet@1", "run", "--raw", "echo here"]).good();
     let counters = || -> BTreeMap<String, f64> {
         let text = main.weir(&["metrics"]).good();
-        let grows = |name: &str| ["_total", "_count", "_bucket", "_sum"].iter().any(|end| name.ends_with(end));
+        let grows =
+            |name: &str| ["_total", "_count", "_bucket", "_sum"].iter().any(|end| name.ends_with(end));
         let counters = checked(&text).into_iter().filter(|(name, ..)| grows(name));
         counters.map(|(name, labels, value)| (format!("{name}{{{labels}}}"), value)).collect()
     };
@@ -123,7 +123,8 @@ impl Bridge {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap().to_owned();
+        let address =
+            line.trim().strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap().to_owned();
         Self { child, address }
     }
 

@@ -2,6 +2,8 @@
 
 mod text;
 
+use std::cmp::Reverse;
+
 use axum::{
     body::Body,
     extract::{Query, State},
@@ -62,7 +64,8 @@ pub(super) async fn metrics(
 
 fn text(control: &Control, peers: &Peers, topics: bool) -> String {
     let mut text = Text::default();
-    text.info("weir_build", "The version of Main.").sample(&[("version", &env!("CARGO_PKG_VERSION"))], 1);
+    text.gauge("weir_build_info", "The version of Main.")
+        .sample(&[("version", &env!("CARGO_PKG_VERSION"))], 1);
     let limits = control.limits_now(None, None);
     if let Some(budget) = limits.memory_budget {
         text.gauge("weir_memory_budget_bytes", "The memory that all limits together may come to.")
@@ -143,13 +146,9 @@ fn limited(text: &mut Text, all: &[ExtensionLimits]) {
     }
 }
 
-fn operations(text: &mut Text, mut all: Vec<OperationStatus>) {
+fn operations(text: &mut Text, all: Vec<OperationStatus>) {
     let requests = |status: &OperationStatus| status.durations.buckets.iter().sum::<u64>();
-    let hidden = all.len().saturating_sub(MAX_OPERATIONS);
-    if hidden > 0 {
-        all.sort_by_key(|status| std::cmp::Reverse(requests(status)));
-        all.truncate(MAX_OPERATIONS);
-    }
+    let (all, hidden) = largest(all, MAX_OPERATIONS, requests);
     text.gauge(
         "weir_operations_hidden",
         "Operations with the fewest requests, which are left out above 1000.",
@@ -246,4 +245,26 @@ fn of_topics(text: &mut Text, control: &Control) {
     all.iter().for_each(|topic| shed.sample(&[("topic", &topic.topic)], topic.shed));
     let mut refused = text.counter("weir_topic_refused_events", "Deliveries refused for want of room.");
     all.iter().for_each(|topic| refused.sample(&[("topic", &topic.topic)], topic.refused));
+}
+
+/// At most `number` of them, the largest if there are more, and how many are left out.
+fn largest<T>(mut all: Vec<T>, number: usize, size: impl Fn(&T) -> u64) -> (Vec<T>, usize) {
+    let left_out = all.len().saturating_sub(number);
+    if left_out > 0 {
+        all.sort_by_key(|one| Reverse(size(one)));
+        all.truncate(number);
+    }
+    (all, left_out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_too_many_the_largest_are_shown() {
+        let size = |one: &u64| *one;
+        assert_eq!(largest(vec![2, 9, 1], 3, size), (vec![2, 9, 1], 0));
+        assert_eq!(largest((0..10_000).collect(), 2, size), (vec![9999, 9998], 9998));
+    }
 }

@@ -33,10 +33,6 @@ impl Text {
         self.family(name, "histogram", "", help)
     }
 
-    pub(super) fn info(&mut self, name: &'static str, help: &str) -> Family<'_> {
-        self.family(name, "info", "_info", help)
-    }
-
     pub(super) fn end(mut self) -> String {
         self.0 += "# EOF\n";
         self.0
@@ -106,7 +102,6 @@ mod tests {
         let mut text = Text::default();
         text.gauge("weir_extension_memory_bytes", "Memory.").sample(&[("extension", &"a\"b\\c\nd")], 5);
         text.counter("weir_requests_failed", "Failed.").sample(&[("a", &1), ("b", &2)], 6);
-        text.info("weir_build", "Built.").sample(&[], 1);
         let expected = r#"# TYPE weir_extension_memory_bytes gauge
 # UNIT weir_extension_memory_bytes bytes
 # HELP weir_extension_memory_bytes Memory.
@@ -114,9 +109,6 @@ weir_extension_memory_bytes{extension="a\"b\\c\nd"} 5
 # TYPE weir_requests_failed counter
 # HELP weir_requests_failed Failed.
 weir_requests_failed_total{a="1",b="2"} 6
-# TYPE weir_build info
-# HELP weir_build Built.
-weir_build_info 1
 # EOF
 "#;
         assert_eq!(text.end(), expected);

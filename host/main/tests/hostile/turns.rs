@@ -17,8 +17,8 @@ use std::{
 use rustix::time::{ClockId, clock_gettime};
 use weir_host::{Control, Main, Service};
 
-/// A busy machine spoils one attempt, a fault all.
-pub(crate) const ATTEMPTS: usize = 3;
+/// A busy machine, or the host of a virtual one, spoils some attempts. A fault spoils all.
+pub(crate) const ATTEMPTS: usize = 10;
 
 /// `turns@1`: a handler on the worker that takes every turn it gets.
 #[derive(Clone, Default)]

@@ -1,0 +1,173 @@
+//! Metrics as their users have them: a real Prometheus scrapes the demo's Main by `weir metrics`, answers what is asked in
+//! `docs/metrics.md`, and raises the packaged alerts.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::json;
+
+use crate::{
+    demo::{
+        self,
+        weir::{self, RunningWeir},
+    },
+    guests,
+    run::{output, root, run, target_dir},
+    setup::{self, PROMETHEUS},
+};
+
+const RULES: &str = "packaging/prometheus/weir.rules.yml";
+
+/// Prometheus scrapes each second here.
+const SEEN_WITHIN: Duration = Duration::from_secs(60);
+
+/// It may not serve what it wants to, so it fails at each start.
+const FAILS: &str = "\n[[extension]]\nid = \"fails\"\npath = \"storage.wasm\"\nrestart = { backoff = \"10ms\", max-backoff = \"10ms\", failures = 2 }\n";
+
+pub(crate) fn check() -> Result<Vec<String>> {
+    let missing = setup::install(&[&PROMETHEUS])?;
+    ensure!(missing.is_empty(), "first run `{}`", setup::line(&missing));
+    guests::plugins()?;
+    let weir = weir::build()?;
+    demo::clear_storage()?;
+    let rules = root()?.join(RULES);
+    run(Command::new("promtool").args(["check", "rules"]).arg(&rules))?;
+
+    let directory = tempfile::tempdir().context("cannot make a directory")?;
+    let config = target_dir()?.join("prometheus/weir.toml");
+    fs::create_dir_all(config.parent().context("no directory")?)?;
+    let device =
+        fs::read_to_string(root()?.join("examples/device.toml")).context("cannot read the example")?;
+    // The new file lies one folder deeper.
+    fs::write(&config, device.replace("\"../", "\"../../") + FAILS)
+        .context("cannot write the configuration")?;
+    let mut main = RunningWeir::start(&weir, &config)?;
+    lint(&main.run(&["metrics", "--topics"])?)?;
+
+    let bridge = Bridge::start(&weir, &main)?;
+    let prometheus = Prometheus::start(directory.path(), &rules, &bridge.address)?;
+    prometheus.until("up{job=\"weir\"}", "=> 1 @")?;
+    // A rate needs two scrapes that differ.
+    for calls in [10, 20] {
+        for number in 0..10 {
+            main.call("settings@1", "set", &json!({ "key": "volume", "value": number }))?;
+        }
+        let count = "weir_request_duration_seconds_count{contract=\"settings@1\",operation=\"set\"}";
+        prometheus.until(count, &format!("=> {calls} @"))?;
+    }
+    let p99 = "histogram_quantile(0.99, sum by (contract, operation, le) (rate(weir_request_duration_seconds_bucket[1m]))) < 10";
+    prometheus.until(p99, "{contract=\"settings@1\", operation=\"set\"} =>")?;
+    prometheus.until("topk(3, rate(weir_extension_cpu_seconds_total[1m])) > 0", "extension=\"settings\"")?;
+    let quarantined = "ALERTS{alertname=\"WeirExtensionQuarantined\",alertstate=\"firing\"}";
+    prometheus.until(quarantined, "extension=\"fails\"")?;
+
+    main.shut_down()?;
+    prometheus.until("up{job=\"weir\"}", "=> 0 @")?;
+    main = RunningWeir::start(&weir, &config)?;
+    prometheus.until("up{job=\"weir\"}", "=> 1 @")?;
+    main.shut_down()?;
+    Ok(Vec::new())
+}
+
+/// Has Prometheus's own tool read the text.
+fn lint(text: &str) -> Result<()> {
+    let mut promtool = Command::new("promtool");
+    promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = promtool.spawn().context("cannot run `promtool`")?;
+    child.stdin.take().context("no stdin")?.write_all(text.as_bytes())?;
+    let output = child.wait_with_output()?;
+    // It finds fault with the style of some names by code 3; what it cannot read is 1.
+    ensure!(output.status.code() != Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+/// A process that ends with this.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Fails if it has ended.
+        let _ended = self.0.kill();
+        let _reaped = self.0.wait();
+    }
+}
+
+/// A `weir metrics --listen`.
+struct Bridge {
+    address: String,
+    _process: Process,
+}
+
+impl Bridge {
+    fn start(weir: &Path, main: &RunningWeir) -> Result<Self> {
+        let mut command = Command::new(weir);
+        command.args(["metrics", "--listen", "127.0.0.1:0"]).env("WEIR_SOCKET", main.socket());
+        let mut process = Process(command.stdout(Stdio::piped()).spawn().context("cannot start the bridge")?);
+        let mut line = String::new();
+        BufReader::new(process.0.stdout.take().context("no stdout")?).read_line(&mut line)?;
+        let address = line.trim().strip_prefix("http://").and_then(|rest| rest.strip_suffix("/metrics"));
+        let address = address.with_context(|| format!("the bridge printed `{line}`"))?.to_owned();
+        Ok(Self { address, _process: process })
+    }
+}
+
+struct Prometheus {
+    url: String,
+    log: PathBuf,
+    _process: Process,
+}
+
+impl Prometheus {
+    fn start(directory: &Path, rules: &Path, target: &str) -> Result<Self> {
+        let (config, log) = (directory.join("prometheus.yml"), directory.join("log"));
+        let text = format!(
+            "global: {{ scrape_interval: 1s, evaluation_interval: 1s }}\nscrape_configs:\n  - job_name: weir\n    \
+             static_configs: [{{ targets: [{target:?}] }}]\nrule_files: [{rules:?}]\n"
+        );
+        fs::write(&config, text).context("cannot write Prometheus's configuration")?;
+        // Free again, for Prometheus.
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let mut command = Command::new("prometheus");
+        command
+            .arg(format!("--config.file={}", config.display()))
+            .arg(format!("--storage.tsdb.path={}", directory.join("data").display()))
+            .arg(format!("--web.listen-address={address}"))
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&log)?);
+        let process = Process(command.spawn().context("cannot start Prometheus")?);
+        Ok(Self { url: format!("http://{address}"), log, _process: process })
+    }
+
+    /// Waits until the answer to this query has the text.
+    fn until(&self, query: &str, wanted: &str) -> Result<()> {
+        let deadline = Instant::now() + SEEN_WITHIN;
+        loop {
+            // Fails until Prometheus answers.
+            let answer = output(Command::new("promtool").args(["query", "instant", &self.url, query]));
+            if let Ok(answer) = &answer
+                && let Some(line) = answer.lines().find(|line| line.contains(wanted))
+            {
+                println!("{query}\n    {line}");
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                let log = fs::read_to_string(&self.log).unwrap_or_default();
+                bail!("`{query}` is to answer `{wanted}`, and answers {answer:?}; Prometheus says:\n{log}");
+            }
+            pause();
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "another process has no event to wait for")]
+fn pause() {
+    thread::sleep(Duration::from_millis(500));
+}
