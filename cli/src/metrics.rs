@@ -14,7 +14,7 @@ use http_body_util::Full;
 use hyper::{
     Method, Request, Response, StatusCode, body::Incoming, header, server::conn::http1, service::service_fn,
 };
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::{
     net::{TcpListener, TcpStream},
     signal::unix::{SignalKind, signal},
@@ -34,11 +34,8 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
 /// Scrapers at one time. Others wait in the backlog.
 const MAX_CONNECTIONS: usize = 8;
 
-/// Time for a request's head, and between two requests: longer than the usual pause between scrapes, 15 s and 1 min.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(90);
-
-/// After this long, a scraper must connect again. It is the end of one that does not read.
-const MAX_AGE: Duration = Duration::from_secs(600);
+/// Time for one scrape. One that says nothing or does not read takes no place from others for longer.
+const MAX_AGE: Duration = Duration::from_secs(30);
 
 /// Without a pause, `accept` fails again and again, as when file descriptors have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -112,10 +109,8 @@ impl Bridge {
             let bridge = self.clone();
             async move { Ok::<_, Infallible>(bridge.answer(request).await) }
         });
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIMEOUT)
-            .serve_connection(TokioIo::new(stream), answer);
+        let connection =
+            http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), answer);
         // A scraper that breaks off or is too slow comes again.
         let _ended = tokio::time::timeout(MAX_AGE, connection).await;
     }
