@@ -20,6 +20,7 @@ use tokio::{
     signal::unix::{SignalKind, signal},
     sync::Semaphore,
 };
+use weir_control::OPENMETRICS;
 
 use crate::{
     args::MetricsArgs,
@@ -27,9 +28,6 @@ use crate::{
     exit::{self, Usage},
     locate, output,
 };
-
-/// As Main's answer has it.
-const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Scrapers at one time. Others wait in the backlog.
 const MAX_CONNECTIONS: usize = 8;

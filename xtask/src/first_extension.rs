@@ -8,7 +8,6 @@ use std::{
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -17,7 +16,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{
     demo::weir,
     guests,
-    run::{cargo, output, root, run, target_dir},
+    run::{cargo, output, pause, root, run, target_dir},
 };
 
 /// The crates of this repository that authors depend on, and what these need of it, as published.
@@ -96,7 +95,7 @@ impl Author {
                 answer if begun.elapsed() > ANSWER_WITHIN => {
                     bail!("the page says `{expected}`, and the answer is {answer:?}")
                 }
-                _ => pause(),
+                _ => pause(Duration::from_millis(100)),
             }
         }
     }
@@ -188,9 +187,4 @@ fn unpack_published(directory: &Path) -> Result<()> {
     }
     fs::create_dir(directory.join(".cargo")).context("cannot make a directory")?;
     fs::write(directory.join(".cargo/config.toml"), patches).context("cannot tell Cargo of the crates")
-}
-
-#[expect(clippy::disallowed_methods, reason = "another process has no event to wait for")]
-fn pause() {
-    thread::sleep(Duration::from_millis(100));
 }

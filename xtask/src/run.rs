@@ -5,6 +5,8 @@ use std::{
     ffi::OsStr,
     path::{Path, PathBuf},
     process::Command,
+    thread,
+    time::Duration,
 };
 
 use anyhow::{Context, Result, ensure};
@@ -42,4 +44,10 @@ fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<_> = words.map(OsStr::to_string_lossy).collect();
     format!("`{}`", words.join(" "))
+}
+
+/// Waits before another look at a process.
+#[expect(clippy::disallowed_methods, reason = "another process has no event to wait for")]
+pub(crate) fn pause(time: Duration) {
+    thread::sleep(time);
 }

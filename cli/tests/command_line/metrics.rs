@@ -170,8 +170,15 @@ fn the_bridge_shows_the_metrics_alone_and_to_this_machine_alone() {
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{method} {path}: {answer}");
     }
 
-    // Scrapers that do not read, or say nothing, leave room for others.
-    let _silent: Vec<_> = (0..4).map(|_| TcpStream::connect(&bridge.address).unwrap()).collect();
+    // Scrapers that say nothing, or do not read, leave the eighth place to others.
+    let stalled = (0..7).map(|number| {
+        let mut stream = TcpStream::connect(&bridge.address).unwrap();
+        if number % 2 == 0 {
+            write!(stream, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        }
+        stream
+    });
+    let _stalled: Vec<_> = stalled.collect();
     assert!(bridge.get("/metrics").ends_with("# EOF\n"));
 
     main.weir(&["shutdown"]).good();

@@ -30,5 +30,5 @@ mod server;
 mod streams;
 mod traffic;
 
-pub use self::server::ControlSocket;
+pub use self::{openmetrics::OPENMETRICS, server::ControlSocket};
 pub use weir_sockets::SocketError;

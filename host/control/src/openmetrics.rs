@@ -16,10 +16,10 @@ use weir_host::{
     control::{DurationsSnapshot, ExtensionState, ExtensionStatus, OperationStatus},
     limits::ExtensionLimits,
     peers::{PeerStatus, Peers},
-    traffic::QueueStatus,
+    traffic::{QueueStatus, TopicStatus},
 };
 
-use self::text::{Label, Text};
+use self::text::{Family, Label, Text};
 use super::{
     error::Refusal,
     report::made,
@@ -29,8 +29,8 @@ use super::{
 /// Operations that are shown, those with the most requests. Each takes some 4 KiB.
 const MAX_OPERATIONS: usize = 1000;
 
-/// As OpenMetrics 1.0 names it.
-const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// The type of the answer of `GET /v1/metrics`: OpenMetrics 1.0.
+pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 const STATES: [ExtensionState; 9] = [
     ExtensionState::Loaded,
@@ -59,7 +59,7 @@ pub(super) async fn metrics(
     let Query(MetricsQuery { topics }) = query?;
     let peers = served.peers.clone();
     let text = made(served, move |control| Ok(text(control, &peers, topics).into_bytes())).await?;
-    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], Body::from(text)).into_response())
+    Ok(([(header::CONTENT_TYPE, OPENMETRICS)], Body::from(text)).into_response())
 }
 
 fn text(control: &Control, peers: &Peers, topics: bool) -> String {
@@ -79,9 +79,26 @@ fn text(control: &Control, peers: &Peers, topics: bool) -> String {
     of_peers(&mut text, &peers.list());
     queues(&mut text, &control.queues());
     if topics {
-        of_topics(&mut text, control);
+        of_topics(&mut text, &control.topics().topics);
     }
     text.end()
+}
+
+/// A family with one number of each: its name, its help, the number.
+type Row<T> = (&'static str, &'static str, fn(&T) -> u64);
+
+/// Adds a family of this kind for each row, with a sample for each of all.
+fn each<T>(
+    text: &mut Text,
+    kind: for<'a> fn(&'a mut Text, &'static str, &str) -> Family<'a>,
+    all: &[T],
+    label: fn(&T) -> Label<'_>,
+    rows: &[Row<T>],
+) {
+    for (name, help, value) in rows {
+        let mut family = kind(text, name, help);
+        all.iter().for_each(|one| family.sample(&[label(one)], value(one)));
+    }
 }
 
 fn extensions(text: &mut Text, all: &[ExtensionStatus]) {
@@ -97,32 +114,33 @@ fn extensions(text: &mut Text, all: &[ExtensionStatus]) {
     for status in all {
         cpu.sample(&[("extension", &status.id)], status.cpu.as_secs_f64());
     }
-    type Gauge = (&'static str, &'static str, fn(&ExtensionStatus) -> u64);
-    let gauges: [Gauge; 4] = [
-        ("weir_extension_memory_bytes", "Linear memory.", |status| status.memory),
-        ("weir_extension_memory_limit_bytes", "Linear memory that it may have.", |status| {
-            status.memory_limit
-        }),
-        ("weir_extension_inbox_messages", "Messages that wait in its inbox.", |status| status.inbox_messages),
-        ("weir_extension_inbox_bytes", "Bytes of the messages that wait in its inbox.", |status| {
-            status.inbox_bytes
-        }),
-    ];
-    for (name, help, value) in gauges {
-        let mut gauge = text.gauge(name, help);
-        all.iter().for_each(|status| gauge.sample(&[("extension", &status.id)], value(status)));
-    }
-    let counters: [Gauge; 5] = [
-        ("weir_extension_restarts", "Starts after the first.", |status| status.restarts),
-        ("weir_extension_received_messages", "Messages that it received.", |status| status.received),
-        ("weir_extension_sent_messages", "Requests and events that it sent.", |status| status.sent),
-        ("weir_extension_shed_messages", "Messages to it that found no room.", |status| status.shed),
-        ("weir_extension_late_answers", "Its answers after the deadline.", |status| status.late),
-    ];
-    for (name, help, value) in counters {
-        let mut counter = text.counter(name, help);
-        all.iter().for_each(|status| counter.sample(&[("extension", &status.id)], value(status)));
-    }
+    each(
+        text,
+        Text::gauge,
+        all,
+        |of| ("extension", &of.id),
+        &[
+            ("weir_extension_memory_bytes", "Linear memory.", |of| of.memory),
+            ("weir_extension_memory_limit_bytes", "Linear memory that it may have.", |of| of.memory_limit),
+            ("weir_extension_inbox_messages", "Messages that wait in its inbox.", |of| of.inbox_messages),
+            ("weir_extension_inbox_bytes", "Bytes of the messages that wait in its inbox.", |of| {
+                of.inbox_bytes
+            }),
+        ],
+    );
+    each(
+        text,
+        Text::counter,
+        all,
+        |of| ("extension", &of.id),
+        &[
+            ("weir_extension_restarts", "Starts after the first.", |of| of.restarts),
+            ("weir_extension_received_messages", "Messages that it received.", |of| of.received),
+            ("weir_extension_sent_messages", "Requests and events that it sent.", |of| of.sent),
+            ("weir_extension_shed_messages", "Messages to it that found no room.", |of| of.shed),
+            ("weir_extension_late_answers", "Its answers after the deadline.", |of| of.late),
+        ],
+    );
     let mut refused =
         text.counter("weir_extension_refused_requests", "Requests to it that did not fit its description.");
     for status in all {
@@ -139,11 +157,15 @@ fn limited(text: &mut Text, all: &[ExtensionLimits]) {
         let seconds = limits.delayed.unwrap_or_default().as_secs_f64();
         delayed.sample(&[("extension", &limits.id)], seconds);
     }
-    let mut dropped =
-        text.counter("weir_extension_dropped_log_lines", "Lines over its log-rate, which are lost.");
-    for limits in all {
-        dropped.sample(&[("extension", &limits.id)], limits.log_dropped.unwrap_or_default());
-    }
+    each(
+        text,
+        Text::counter,
+        all,
+        |of| ("extension", &of.id),
+        &[("weir_extension_dropped_log_lines", "Lines over its log-rate, which are lost.", |of| {
+            of.log_dropped.unwrap_or_default()
+        })],
+    );
 }
 
 fn operations(text: &mut Text, all: Vec<OperationStatus>) {
@@ -188,63 +210,70 @@ fn operations(text: &mut Text, all: Vec<OperationStatus>) {
 }
 
 fn of_peers(text: &mut Text, all: &[PeerStatus]) {
-    type Number = (&'static str, &'static str, fn(&PeerStatus) -> u64);
     let mut sessions = text.gauge("weir_peer_sessions", "Sessions that are there now.");
     all.iter().for_each(|peer| sessions.sample(&[("peer", &peer.name)], peer.sessions.len()));
-    let counters: [Number; 6] = [
-        ("weir_peer_opened_sessions", "Sessions since Main started.", |peer| peer.sessions_so_far),
-        ("weir_peer_denied_sessions", "Attempts with a wrong proof.", |peer| peer.denied),
-        ("weir_peer_received_messages", "Messages that it received.", |peer| peer.counts.received),
-        ("weir_peer_sent_messages", "Requests, events and jobs that it sent.", |peer| peer.counts.sent),
-        ("weir_peer_shed_messages", "Messages to it that found no room.", |peer| peer.counts.shed),
-        ("weir_peer_late_answers", "Its answers after the deadline.", |peer| peer.counts.late),
-    ];
-    for (name, help, value) in counters {
-        let mut counter = text.counter(name, help);
-        all.iter().for_each(|peer| counter.sample(&[("peer", &peer.name)], value(peer)));
-    }
+    each(
+        text,
+        Text::counter,
+        all,
+        |of| ("peer", &of.name),
+        &[
+            ("weir_peer_opened_sessions", "Sessions since Main started.", |of| of.sessions_so_far),
+            ("weir_peer_denied_sessions", "Attempts with a wrong proof.", |of| of.denied),
+            ("weir_peer_received_messages", "Messages that it received.", |of| of.counts.received),
+            ("weir_peer_sent_messages", "Requests, events and jobs that it sent.", |of| of.counts.sent),
+            ("weir_peer_shed_messages", "Messages to it that found no room.", |of| of.counts.shed),
+            ("weir_peer_late_answers", "Its answers after the deadline.", |of| of.counts.late),
+        ],
+    );
 }
 
 fn queues(text: &mut Text, all: &[QueueStatus]) {
-    type Number = (&'static str, &'static str, fn(&QueueStatus) -> u64);
-    let gauges: [Number; 7] = [
-        ("weir_queue_waiting_jobs", "Jobs that wait for a reader.", |queue| queue.waiting),
-        ("weir_queue_in_hand_jobs", "Jobs in the hands of readers.", |queue| queue.in_hand),
-        ("weir_queue_limit_jobs", "Jobs that it may hold.", |queue| queue.messages_limit.into()),
-        ("weir_queue_bytes", "Bytes of its jobs, with 128 for each envelope.", |queue| queue.bytes),
-        ("weir_queue_limit_bytes", "Bytes that it may hold.", |queue| queue.bytes_limit),
-        ("weir_queue_idle_readers", "Readers that wait for a job.", |queue| queue.idle_readers),
-        ("weir_queue_blocked_senders", "Senders that wait for room.", |queue| queue.blocked),
-    ];
-    for (name, help, value) in gauges {
-        let mut gauge = text.gauge(name, help);
-        all.iter().for_each(|queue| gauge.sample(&[("queue", &queue.queue)], value(queue)));
-    }
-    let counters: [Number; 7] = [
-        ("weir_queue_put_jobs", "Jobs put.", |queue| queue.put),
-        ("weir_queue_delivered_jobs", "Deliveries to readers.", |queue| queue.delivered),
-        ("weir_queue_done_jobs", "Jobs done.", |queue| queue.done),
-        ("weir_queue_returned_jobs", "Deliveries returned undone.", |queue| queue.returned),
-        ("weir_queue_dead_jobs", "Jobs that ran out of deliveries.", |queue| queue.dead),
-        ("weir_queue_shed_jobs", "Jobs lost for want of room.", |queue| queue.shed),
-        ("weir_queue_refused_jobs", "Jobs refused for want of room.", |queue| queue.refused),
-    ];
-    for (name, help, value) in counters {
-        let mut counter = text.counter(name, help);
-        all.iter().for_each(|queue| counter.sample(&[("queue", &queue.queue)], value(queue)));
-    }
+    each(
+        text,
+        Text::gauge,
+        all,
+        |of| ("queue", &of.queue),
+        &[
+            ("weir_queue_waiting_jobs", "Jobs that wait for a reader.", |of| of.waiting),
+            ("weir_queue_in_hand_jobs", "Jobs in the hands of readers.", |of| of.in_hand),
+            ("weir_queue_limit_jobs", "Jobs that it may hold.", |of| of.messages_limit.into()),
+            ("weir_queue_bytes", "Bytes of its jobs, with 128 for each envelope.", |of| of.bytes),
+            ("weir_queue_limit_bytes", "Bytes that it may hold.", |of| of.bytes_limit),
+            ("weir_queue_idle_readers", "Readers that wait for a job.", |of| of.idle_readers),
+            ("weir_queue_blocked_senders", "Senders that wait for room.", |of| of.blocked),
+        ],
+    );
+    each(
+        text,
+        Text::counter,
+        all,
+        |of| ("queue", &of.queue),
+        &[
+            ("weir_queue_put_jobs", "Jobs put.", |of| of.put),
+            ("weir_queue_delivered_jobs", "Deliveries to readers.", |of| of.delivered),
+            ("weir_queue_done_jobs", "Jobs done.", |of| of.done),
+            ("weir_queue_returned_jobs", "Deliveries returned undone.", |of| of.returned),
+            ("weir_queue_dead_jobs", "Jobs that ran out of deliveries.", |of| of.dead),
+            ("weir_queue_shed_jobs", "Jobs lost for want of room.", |of| of.shed),
+            ("weir_queue_refused_jobs", "Jobs refused for want of room.", |of| of.refused),
+        ],
+    );
 }
 
-fn of_topics(text: &mut Text, control: &Control) {
-    let all = control.topics().topics;
-    let mut events = text.counter("weir_topic_events", "Events published.");
-    all.iter().for_each(|topic| events.sample(&[("topic", &topic.topic)], topic.sequence));
-    let mut delivered = text.counter("weir_topic_delivered_events", "Deliveries to subscribers.");
-    all.iter().for_each(|topic| delivered.sample(&[("topic", &topic.topic)], topic.delivered));
-    let mut shed = text.counter("weir_topic_shed_events", "Events lost in an inbox for want of room.");
-    all.iter().for_each(|topic| shed.sample(&[("topic", &topic.topic)], topic.shed));
-    let mut refused = text.counter("weir_topic_refused_events", "Deliveries refused for want of room.");
-    all.iter().for_each(|topic| refused.sample(&[("topic", &topic.topic)], topic.refused));
+fn of_topics(text: &mut Text, all: &[TopicStatus]) {
+    each(
+        text,
+        Text::counter,
+        all,
+        |of| ("topic", &of.topic),
+        &[
+            ("weir_topic_events", "Events published.", |of| of.sequence),
+            ("weir_topic_delivered_events", "Deliveries to subscribers.", |of| of.delivered),
+            ("weir_topic_shed_events", "Events lost in an inbox for want of room.", |of| of.shed),
+            ("weir_topic_refused_events", "Deliveries refused for want of room.", |of| of.refused),
+        ],
+    );
 }
 
 /// At most `number` of them, the largest if there are more, and how many are left out.

@@ -3,14 +3,13 @@
 use std::{
     path::{Path, PathBuf},
     process::{Child, Command},
-    thread,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::run::{cargo, output, run, target_dir};
+use crate::run::{cargo, output, pause, run, target_dir};
 
 /// Time for Main to answer after its start. It compiles its extensions meanwhile.
 const UP_WITHIN: Duration = Duration::from_secs(120);
@@ -63,7 +62,7 @@ impl RunningWeir {
                 bail!("Main ended before it answered: {status}");
             }
             ensure!(Instant::now() < deadline, "Main does not answer within {UP_WITHIN:?}");
-            pause();
+            pause(Duration::from_millis(50));
         }
         Ok(main)
     }
@@ -101,7 +100,7 @@ impl RunningWeir {
                 return Ok(());
             }
             ensure!(Instant::now() < deadline, "Main does not end within {DOWN_WITHIN:?}");
-            pause();
+            pause(Duration::from_millis(50));
         }
     }
 
@@ -124,9 +123,4 @@ impl Drop for RunningWeir {
         let _ended = self.child.kill();
         let _reaped = self.child.wait();
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "another process has no event to wait for")]
-fn pause() {
-    thread::sleep(Duration::from_millis(50));
 }
