@@ -155,7 +155,7 @@ impl Delivery {
         if !duty.give_unmeasured(answer) {
             self.peer.count_late();
         } else if let Some(stats) = duty.stats() {
-            self.usage.note_answer(stats.durations().clone(), duty.sent().into_std());
+            stats.durations().clone().add_ending(duty.sent().into_std());
         }
         if was_full {
             self.peer.hold_requests(false);

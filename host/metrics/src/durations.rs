@@ -1,5 +1,7 @@
 //! How long things of one kind took.
 
+mod ending;
+
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
@@ -7,6 +9,7 @@ use std::{
 
 use serde::Serialize;
 
+pub use self::ending::measure_ending;
 use crate::nanoseconds;
 
 /// The shortest bound is 2 to this power, in nanoseconds: 1.024 µs.

@@ -12,7 +12,7 @@ mod usage;
 pub use self::{
     dir_usage::DirUsage,
     duration::nanoseconds,
-    durations::{Durations, DurationsSnapshot},
+    durations::{Durations, DurationsSnapshot, measure_ending},
     gauge::Gauge,
     per_second::PerSecond,
     usage::Usage,

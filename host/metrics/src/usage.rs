@@ -7,13 +7,10 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use crate::{Durations, dir_usage::DirUsage, gauge::Gauge, per_second::PerSecond};
-
-/// Answers whose time is not measured yet.
-const MAX_UNMEASURED: usize = 64;
+use crate::{dir_usage::DirUsage, gauge::Gauge, per_second::PerSecond};
 
 /// An extension's use of its limits, over all its instances.
 #[derive(Debug, Default)]
@@ -38,8 +35,6 @@ pub struct Usage {
     pub ready: Gauge,
     /// Nanoseconds of the last stop.
     pub stop: Gauge,
-    /// Requests that it has answered since it was woken: where each one's duration goes, and when it was sent.
-    answered: Mutex<Vec<(Arc<Durations>, Instant)>>,
     /// Directories with bounds, by their host paths.
     dirs: Mutex<HashMap<PathBuf, Arc<DirUsage>>>,
     /// Nanoseconds on the worker thread, by the clock.
@@ -74,22 +69,6 @@ impl Usage {
         self.delayed.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
-    /// It has answered a request that was sent then. Where it next gives up the thread, the clock is read anyway.
-    #[inline]
-    pub fn note_answer(&self, durations: Arc<Durations>, sent: Instant) {
-        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        answered.push((durations, sent));
-        if answered.len() >= MAX_UNMEASURED {
-            measure(&mut answered, Instant::now());
-        }
-    }
-
-    /// It gives up the thread now: measures what it has answered.
-    #[inline]
-    pub fn measure_answers(&self, now: Instant) {
-        measure(&mut self.answered.lock().unwrap_or_else(PoisonError::into_inner), now);
-    }
-
     /// The usage of a directory with bounds, if it is measured.
     pub fn dir(&self, host: &Path) -> Option<Arc<DirUsage>> {
         self.dirs.lock().unwrap_or_else(PoisonError::into_inner).get(host).cloned()
@@ -98,31 +77,5 @@ impl Usage {
     /// Sets the usage of a directory.
     pub fn set_dir(&self, host: &Path, usage: Arc<DirUsage>) {
         self.dirs.lock().unwrap_or_else(PoisonError::into_inner).insert(host.to_owned(), usage);
-    }
-}
-
-fn measure(answered: &mut Vec<(Arc<Durations>, Instant)>, now: Instant) {
-    for (durations, sent) in answered.drain(..) {
-        durations.add(now.saturating_duration_since(sent));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn answers_are_measured_when_the_thread_is_given_up_or_they_are_many() {
-        let (usage, durations) = (Usage::default(), Arc::new(Durations::default()));
-        let counted = || durations.snapshot().buckets.iter().sum::<u64>();
-        let sent = Instant::now();
-        for number in 1..100 {
-            usage.note_answer(durations.clone(), sent);
-            assert_eq!(counted(), if number < 64 { 0 } else { 64 });
-        }
-        usage.measure_answers(sent + Duration::from_secs(1));
-        assert_eq!(counted(), 99);
-        assert!(durations.snapshot().sum >= 35.0);
-        assert!(usage.answered.lock().unwrap().capacity() <= 64);
     }
 }

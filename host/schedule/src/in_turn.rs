@@ -22,7 +22,7 @@ use tokio::{
     task::unconstrained,
     time::{Sleep, sleep},
 };
-use weir_metrics::{Usage, nanoseconds};
+use weir_metrics::{Usage, measure_ending, nanoseconds};
 
 use crate::{
     activity::Activity,
@@ -177,7 +177,7 @@ impl<F: Future> Future for InTurn<F> {
         }
         this.usage.add_cpu(spent);
         this.usage.cpu_second.add(end, spent);
-        this.usage.measure_answers(end);
+        measure_ending(end);
         this.share.spend(spent);
         if this.is_shared {
             *this.kept.lock() = this.share;
