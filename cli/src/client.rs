@@ -59,7 +59,7 @@ pub(crate) struct Refused {
     message: String,
 }
 
-pub(crate) fn block_on(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+pub(crate) fn block_on<T>(command: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()

@@ -35,6 +35,7 @@ mod run;
 mod schema;
 mod symbolise;
 mod tables;
+mod top;
 mod traffic;
 
 use std::process::ExitCode;
@@ -66,6 +67,7 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Check(args) => check::check(&args),
         Command::Schema => schema::schema(),
         Command::Ps(args) => client::block_on(control::ps(args)),
+        Command::Top(args) => top::top(args),
         Command::Status(args) => client::block_on(control::status(args)),
         Command::History(args) => client::block_on(control::history(args)),
         Command::Limits(args) => client::block_on(limits::limits(args)),

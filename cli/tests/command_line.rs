@@ -33,6 +33,7 @@ mod command_line {
     mod strangers;
     mod support;
     mod systemd;
+    mod top;
     mod traces;
     mod traffic;
     mod two_mains;

@@ -7,7 +7,7 @@ use clap::{Args as ClapArgs, ValueHint};
 use super::{
     Args, CallArgs, Command, DescribeArgs, EndArgs, GenerateArgs, IdArgs, LimitsArgs, LogsArgs, MetricsArgs,
     OrderArgs, PeersArgs, PeersCommand, PlanArgs, PsArgs, PublishArgs, PutArgs, QueuesArgs, QueuesCommand,
-    ReloadArgs, RequeueArgs, ShowArgs, ShutdownArgs, TailArgs, TopicsArgs,
+    ReloadArgs, RequeueArgs, ShowArgs, ShutdownArgs, TailArgs, TopArgs, TopicsArgs,
 };
 use crate::exit::Usage;
 
@@ -65,6 +65,7 @@ impl Command {
     fn target(&mut self) -> Option<&mut Target> {
         match self {
             Self::Ps(PsArgs { target, .. })
+            | Self::Top(TopArgs { target, .. })
             | Self::Status(IdArgs { target, .. })
             | Self::History(IdArgs { target, .. })
             | Self::Limits(LimitsArgs { file: None, target, .. })

@@ -10,7 +10,7 @@ use std::{
 
 use super::support::{Done, done, weir};
 
-const COMMANDS: [&str; 39] = [
+const COMMANDS: [&str; 40] = [
     "new",
     "build",
     "dev",
@@ -19,6 +19,7 @@ const COMMANDS: [&str; 39] = [
     "check",
     "schema",
     "ps",
+    "top",
     "status",
     "history",
     "limits",
@@ -93,6 +94,9 @@ fn mistakes_in_the_arguments_are_named_with_an_exit_code() {
         &["limits", ""],
         &["restart"],
         &["reload", ""],
+        &["top"],
+        &["top", "--interval", "50ms"],
+        &["top", "--sort", "mood"],
         &["run", "/nowhere/weir.toml"],
         &["inspect", "/nowhere/a.wasm"],
         &["inspect", "/dev/null"],

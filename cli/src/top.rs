@@ -1,0 +1,116 @@
+//! `weir top`: asks Main for the view of `weir-top`, and gives its orders.
+
+mod outside;
+
+use std::{
+    env,
+    io::{self, IsTerminal},
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use bytes::Bytes;
+use hyper::Method;
+use rustix::process::{Signal, kill_current_process_group};
+use serde::Deserialize;
+use weir_top::{Answers, Fault, Looks, Options, Order, Orders, Top};
+
+use crate::{
+    args::TopArgs,
+    client::{self, Client, Patience, Refused, Route},
+    control::read,
+    exit::{self, Usage},
+    locate, model,
+};
+
+/// Of an extension's log.
+const LOG_LINES: &str = "100";
+
+pub(crate) fn top(TopArgs { interval, sort, filter, no_color, target }: TopArgs) -> anyhow::Result<()> {
+    refuse_what_is_no_screen()?;
+    let socket = locate::socket(&target)?;
+    // A Main that is not there is an error of the command. Later, the view says it and tries again.
+    client::block_on(async { Client::connect_to(&socket).await.map(drop) })?;
+    let color = !no_color && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let top = Top::new(Options { interval, sort: sort.into(), filter, color });
+    outside::watch(top.outside())?;
+    // The terminal is given back before the process stops, and the shell's when it goes on.
+    let suspend = || {
+        let _nobody_to_stop_for = kill_current_process_group(Signal::TSTP);
+    };
+    top.run(Main { socket: socket.clone() }, Main { socket }, suspend).context("cannot use the terminal")
+}
+
+fn refuse_what_is_no_screen() -> anyhow::Result<()> {
+    let why = if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+        "stdin or stdout is no terminal"
+    } else if env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb") {
+        "TERM names no terminal that can move its cursor"
+    } else {
+        return Ok(());
+    };
+    Err(Usage(format!("{why}: use `weir ps` or `weir limits`, which print the figures once")).into())
+}
+
+/// A connection for each look and order: while none is under way, Main does nothing for the view.
+struct Main {
+    socket: PathBuf,
+}
+
+impl Looks for Main {
+    fn look(&mut self, log: Option<&str>) -> Result<Answers, Fault> {
+        client::block_on(look(&self.socket, log)).map_err(|error| Fault(exit::chain(&error)))
+    }
+}
+
+impl Orders for Main {
+    fn give(&mut self, order: Order, id: &str) -> Result<String, Fault> {
+        client::block_on(give(&self.socket, order, id)).map_err(|error| Fault(exit::chain(&error)))
+    }
+}
+
+#[derive(Deserialize)]
+struct Version {
+    pid: Option<u64>,
+}
+
+async fn look(socket: &Path, log: Option<&str>) -> anyhow::Result<Answers> {
+    let mut client = Client::connect_to(socket).await?;
+    let mut answers = Answers::of(get(&mut client, &Route::new(&["extensions"])).await?);
+    answers.pid = client.get::<Version>(&Route::new(&["version"])).await?.pid;
+    answers.operations = unless(&["no-such-route"], get(&mut client, &Route::new(&["operations"])).await)?;
+    answers.peers = unless(&["no-such-route"], get(&mut client, &Route::new(&["peers"])).await)?;
+    if let Some(id) = log {
+        let route = Route::new(&["logs"]).with("extension", Some(id)).with("lines", Some(LOG_LINES));
+        // It may have gone with a reload.
+        let lines = unless(&["unknown-extension"], get(&mut client, &route).await)?;
+        answers.log = lines.unwrap_or_default();
+    }
+    Ok(answers)
+}
+
+async fn get(client: &mut Client, route: &Route) -> anyhow::Result<Vec<u8>> {
+    Ok(client.ask(Method::GET, route, Bytes::new(), Patience::Query).await?.into())
+}
+
+/// None if Main refused with one of these codes.
+fn unless(codes: &[&str], answer: anyhow::Result<Vec<u8>>) -> anyhow::Result<Option<Vec<u8>>> {
+    match answer {
+        Err(error)
+            if error
+                .downcast_ref::<Refused>()
+                .is_some_and(|refused| codes.contains(&refused.code.as_str())) =>
+        {
+            Ok(None)
+        }
+        other => other.map(Some),
+    }
+}
+
+async fn give(socket: &Path, order: Order, id: &str) -> anyhow::Result<String> {
+    let mut client = Client::connect_to(socket).await?;
+    let route = Route::named(&["extensions", id, order.verb()])?;
+    let body = client.ask(Method::POST, &route, Bytes::new(), Patience::WhileMainAnswers).await?;
+    let now: model::Extension = read(&body)?;
+    Ok(now.state)
+}

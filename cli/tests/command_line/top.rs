@@ -1,0 +1,185 @@
+//! `weir top` on a terminal: what it shows, and how it leaves the terminal.
+
+use std::{
+    fs::File,
+    io::{Read, Write},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::process::CommandExt,
+    },
+    process::{Child, Stdio},
+};
+
+use nix::{
+    pty::{OpenptyResult, Winsize, openpty},
+    sys::termios::{LocalFlags, Termios, tcgetattr},
+};
+use rustix::{
+    io::{FdFlags, fcntl_setfd},
+    process::{Pid, Signal, WaitOptions, kill_process, waitpid},
+};
+
+use super::support::{PUPPETS, Running, until};
+
+const ENTER: &str = "\x1b[?1049h";
+const LEAVE: &str = "\x1b[?1049l";
+
+/// `weir top` with a terminal of its own. The test keeps the command's end open, to see its modes.
+struct View {
+    child: Child,
+    /// None: the terminal is gone.
+    keyboard: Option<File>,
+    inside: Option<OwnedFd>,
+    before: Termios,
+    seen: String,
+}
+
+impl View {
+    fn open(main: &Running) -> Self {
+        let size = Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+        let OpenptyResult { master, slave } = openpty(&size, None).unwrap();
+        // A process that has a copy would keep the terminal open.
+        fcntl_setfd(&master, FdFlags::CLOEXEC).unwrap();
+        fcntl_setfd(&slave, FdFlags::CLOEXEC).unwrap();
+        let before = tcgetattr(&slave).unwrap();
+        let end = || Stdio::from(slave.try_clone().unwrap());
+        let mut command = main.command(&["top", "--interval", "100ms", "--sort", "name"]);
+        command.env("TERM", "xterm").stdin(end()).stdout(end()).stderr(end());
+        // What stops the view must not stop the test.
+        let child = command.process_group(0).spawn().unwrap();
+        drop(command);
+        Self { child, keyboard: Some(master.into()), inside: Some(slave), before, seen: String::new() }
+    }
+
+    fn shown(main: &Running) -> Self {
+        let mut view = Self::open(main);
+        // The last row of all.
+        view.until("spare");
+        view
+    }
+
+    fn until(&mut self, text: &str) {
+        let keyboard = self.keyboard.as_mut().unwrap();
+        while !self.seen.contains(text) {
+            let mut bytes = [0; 4096];
+            let read = keyboard.read(&mut bytes).unwrap();
+            self.seen += &String::from_utf8_lossy(&bytes[..read]);
+        }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.seen.clear();
+        self.keyboard.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).unwrap();
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    fn modes(&self) -> Termios {
+        tcgetattr(self.inside.as_ref().unwrap().as_fd()).unwrap()
+    }
+
+    /// Waits for the end, and checks that the terminal is as it was.
+    fn assert_left_clean(mut self) {
+        self.until(LEAVE);
+        self.until("\x1b[?25h");
+        assert_eq!(self.child.wait().unwrap().code(), Some(0), "{:?}", self.seen);
+        assert_eq!(self.modes(), self.before);
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        // After a complete test the process has ended already.
+        let _ended = self.child.kill();
+        let _ended = self.child.wait();
+    }
+}
+
+#[test]
+fn quitting_top_leaves_the_terminal_as_it_was() {
+    let main = Running::with(PUPPETS);
+    for keys in ["q", "\x1b", "\x03"] {
+        let mut view = View::shown(&main);
+        assert!(view.seen.contains(ENTER), "{:?}", view.seen);
+        assert!(!view.modes().local_flags.contains(LocalFlags::ICANON));
+        view.press(keys);
+        view.assert_left_clean();
+    }
+}
+
+#[test]
+fn a_signal_ends_top_and_leaves_the_terminal_as_it_was() {
+    let main = Running::with(PUPPETS);
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
+        let view = View::shown(&main);
+        view.signal(signal);
+        view.assert_left_clean();
+    }
+}
+
+#[test]
+fn top_ends_with_its_terminal() {
+    let main = Running::with(PUPPETS);
+    let mut view = View::shown(&main);
+    // Nothing tells the process: this is not the terminal that it is controlled from.
+    view.inside = None;
+    view.keyboard = None;
+    until("the end of the view", || view.child.try_wait().unwrap());
+}
+
+#[test]
+fn top_gives_the_terminal_to_the_shell_and_takes_it_back() {
+    let main = Running::with(PUPPETS);
+    let mut view = View::shown(&main);
+    view.press("\x1a");
+    let stopped = waitpid(Some(view.pid()), WaitOptions::UNTRACED).unwrap().unwrap().1;
+    assert!(stopped.stopped());
+    view.until(LEAVE);
+    assert_eq!(view.modes(), view.before);
+    view.seen.clear();
+    view.signal(Signal::CONT);
+    view.until(ENTER);
+    view.until("spare");
+    view.press("q");
+    view.assert_left_clean();
+}
+
+#[test]
+fn an_order_of_top_is_given_once_after_one_question() {
+    let main = Running::with(PUPPETS);
+    let mut view = View::shown(&main);
+    view.press("/puppet\r");
+    view.until("puppet");
+    view.press("R");
+    view.until("y/n");
+    assert_eq!(main.json(&["status", "--json", "puppet"])["restarts"], 0);
+    view.press("yyy");
+    view.until("done,");
+    assert_eq!(main.json(&["status", "--json", "puppet"])["restarts"], 1);
+    let history = main.json(&["history", "--json", "puppet"]);
+    let orders = history["history"].as_array().unwrap().iter().filter(|entry| entry["event"] == "asked");
+    assert_eq!(orders.count(), 1, "{history}");
+    view.press("q");
+    view.assert_left_clean();
+}
+
+#[test]
+fn top_stays_when_main_ends_and_goes_on_with_the_next() {
+    let main = Running::with(PUPPETS);
+    let mut view = View::shown(&main);
+    view.seen.clear();
+    main.signal(Signal::KILL);
+    view.until("OLD");
+    view.until("cannot");
+    view.seen.clear();
+    let _next = Running::start(main.into_dir());
+    view.until("again:");
+    view.press("q");
+    view.assert_left_clean();
+}

@@ -1,0 +1,343 @@
+//! What the view knows of a Main: a row for each extension and each peer, with rates between looks.
+//!
+//! Counters of Main only grow, and begin anew with Main. A counter that is lower than before gives no rate.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    answers::{Counts, Extension, Failure, LogLine, Look, Operations, Peer},
+    history::{History, Sample},
+    quantiles::{Interval, Quantile},
+};
+
+/// Rates over less than this would be noise: the look before stays their beginning.
+const MIN_INTERVAL: Duration = Duration::from_millis(50);
+
+/// A row, whatever line it is on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Key {
+    Extension(String),
+    Peer(String),
+}
+
+impl Key {
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Extension(name) | Self::Peer(name) => name,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) key: Key,
+    pub(crate) state: String,
+    /// From 0 to 1. None for peers.
+    pub(crate) cpu: Option<f64>,
+    /// In bytes: used, and the limit. None for peers.
+    pub(crate) memory: Option<(u64, u64)>,
+    /// Received and sent in a second.
+    pub(crate) messages: Option<f64>,
+    /// Of the requests that it answered between the last two looks.
+    pub(crate) p50: Option<Quantile>,
+    pub(crate) p99: Option<Quantile>,
+    /// Messages that wait for it.
+    pub(crate) inbox: u64,
+    /// Messages without room, answers after the deadline, refused requests.
+    pub(crate) lost: u64,
+    /// Those between the last two looks.
+    pub(crate) newly_lost: u64,
+    /// None for peers.
+    pub(crate) restarts: Option<u64>,
+    pub(crate) facts: Facts,
+    pub(crate) history: History,
+    counters: Counters,
+}
+
+impl Row {
+    /// Used memory as a part of the limit, from 0 to 1.
+    pub(crate) fn memory_share(&self) -> Option<f64> {
+        let (used, limit) = self.memory?;
+        (limit > 0).then(|| as_f64(used) / as_f64(limit))
+    }
+}
+
+/// What only the pane of one shows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    pub(crate) reason: Option<String>,
+    pub(crate) since: String,
+    pub(crate) class: String,
+    pub(crate) fulfills: Vec<String>,
+    /// Oldest first.
+    pub(crate) failures: Vec<Failure>,
+    /// Attempts to connect under this name with a wrong proof.
+    pub(crate) denied: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    cpu_seconds: f64,
+    messages: u64,
+    lost: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Model {
+    /// In the order of the configuration; peers after extensions.
+    pub(crate) rows: Vec<Row>,
+    /// The extension that the last look asked for, and its log, oldest first.
+    pub(crate) log: Option<(String, Vec<LogLine>)>,
+    pid: Option<u64>,
+    /// The beginning of the next interval.
+    since: Option<Instant>,
+    counts: BTreeMap<String, Counts>,
+}
+
+/// What a look said of Main itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    First,
+    Same,
+    /// Another process: all counts begin anew.
+    Another,
+}
+
+impl Model {
+    pub(crate) fn get(&self, key: &Key) -> Option<&Row> {
+        self.rows.iter().find(|row| row.key == *key)
+    }
+
+    pub(crate) fn add(&mut self, look: Look) -> Seen {
+        let seen = match self.since {
+            None => Seen::First,
+            Some(_) if self.pid != look.pid => Seen::Another,
+            Some(_) => Seen::Same,
+        };
+        if seen == Seen::Another {
+            *self = Self::default();
+        }
+        let elapsed = self.since.map(|since| look.at.saturating_duration_since(since));
+        let is_too_soon = elapsed.is_some_and(|elapsed| elapsed < MIN_INTERVAL);
+        let mut before: BTreeMap<Key, Row> = self.rows.drain(..).map(|row| (row.key.clone(), row)).collect();
+        let extensions = look.extensions.into_iter().map(of_extension);
+        let fresh = extensions.chain(look.peers.into_iter().map(of_peer));
+        self.rows = fresh.map(|row| continued(row, &mut before, elapsed, is_too_soon)).collect();
+        self.pid = look.pid;
+        self.log = look.log_of.map(|id| (id, look.log));
+        if !is_too_soon {
+            self.count(look.operations.as_ref(), seen == Seen::Same);
+            self.since = Some(look.at);
+            for row in &mut self.rows {
+                row.history.add(sample(row, elapsed.is_some()));
+            }
+        }
+        seen
+    }
+
+    /// Quantiles need a look before this one.
+    fn count(&mut self, operations: Option<&Operations>, has_before: bool) {
+        let now = operations.map(Operations::by_provider).unwrap_or_default();
+        let bounds = operations.map(|all| all.bounds.as_slice()).unwrap_or_default();
+        let nothing = Counts::new();
+        for row in self.rows.iter_mut().filter(|_| has_before) {
+            let before = self.counts.get(row.key.name()).unwrap_or(&nothing);
+            let interval = now.get(row.key.name()).map(|now| Interval::between(before, now));
+            let quantile = |percent| interval.as_ref()?.quantile(percent, bounds);
+            (row.p50, row.p99) = (quantile(50), quantile(99));
+        }
+        self.counts = now.into_iter().map(|(name, counts)| (name.to_owned(), counts)).collect();
+    }
+}
+
+/// A row with what is known since the look before.
+fn continued(
+    mut row: Row,
+    before: &mut BTreeMap<Key, Row>,
+    elapsed: Option<Duration>,
+    is_too_soon: bool,
+) -> Row {
+    let (Some(before), Some(elapsed)) = (before.remove(&row.key), elapsed) else { return row };
+    row.history = before.history;
+    if is_too_soon {
+        let Row { cpu, messages, p50, p99, newly_lost, counters, .. } = before;
+        return Row { cpu: cpu.and(row.cpu.and(cpu)), messages, p50, p99, newly_lost, counters, ..row };
+    }
+    let seconds = elapsed.as_secs_f64();
+    let (old, new) = (before.counters, row.counters);
+    if row.cpu.is_some() && new.cpu_seconds >= old.cpu_seconds {
+        // Looks are not on the second: one could count a little more than fits.
+        row.cpu = Some(((new.cpu_seconds - old.cpu_seconds) / seconds).clamp(0.0, 1.0));
+    }
+    row.messages = new.messages.checked_sub(old.messages).map(|messages| as_f64(messages) / seconds);
+    row.newly_lost = new.lost.saturating_sub(old.lost);
+    row
+}
+
+fn of_extension(extension: Extension) -> Row {
+    let Extension { id, received, sent, shed, late, refused, .. } = extension;
+    let lost = shed.saturating_add(late).saturating_add(refused.unwrap_or(0));
+    let is_compiling = extension.compiling.is_some();
+    Row {
+        key: Key::Extension(id),
+        state: if is_compiling { "compiling".to_owned() } else { extension.state },
+        cpu: Some(extension.cpu_share.unwrap_or(0.0)),
+        memory: Some((extension.memory, extension.memory_limit)),
+        messages: None,
+        p50: None,
+        p99: None,
+        inbox: extension.inbox_messages,
+        lost,
+        newly_lost: 0,
+        restarts: Some(extension.restarts),
+        facts: Facts {
+            reason: extension.reason,
+            since: extension.since,
+            class: extension.class,
+            fulfills: extension.fulfills,
+            failures: extension.failures,
+            denied: 0,
+        },
+        history: History::default(),
+        counters: Counters {
+            cpu_seconds: extension.cpu_seconds,
+            messages: received.saturating_add(sent),
+            lost,
+        },
+    }
+}
+
+fn of_peer(peer: Peer) -> Row {
+    let Peer { name, sessions, fulfills, sent, received, shed, late, denied } = peer;
+    let lost = shed.saturating_add(late);
+    Row {
+        key: Key::Peer(name),
+        state: if sessions.is_empty() { "no session" } else { "connected" }.to_owned(),
+        cpu: None,
+        memory: None,
+        messages: None,
+        p50: None,
+        p99: None,
+        inbox: sessions.iter().fold(0, |sum, session| sum.saturating_add(session.waiting)),
+        lost,
+        newly_lost: 0,
+        restarts: None,
+        facts: Facts {
+            since: sessions.into_iter().next().map(|oldest| oldest.since).unwrap_or_default(),
+            fulfills,
+            denied,
+            ..Facts::default()
+        },
+        history: History::default(),
+        counters: Counters { cpu_seconds: 0.0, messages: received.saturating_add(sent), lost },
+    }
+}
+
+fn sample(row: &Row, has_before: bool) -> Sample {
+    Sample {
+        cpu: row.cpu,
+        memory: row.memory.map(|(used, _)| as_f64(used)),
+        messages: row.messages,
+        p99: row.p99.map(Quantile::seconds),
+        inbox: Some(as_f64(row.inbox)),
+        lost: has_before.then(|| as_f64(row.newly_lost)),
+    }
+}
+
+/// Exact enough for a figure of three digits.
+pub(crate) fn as_f64(number: u64) -> f64 {
+    number as f64
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::source::Answers;
+
+    /// A look, so many milliseconds after `begun`.
+    pub(crate) fn look(begun: Instant, millis: u64, extensions: &str) -> Look {
+        let answers = Answers {
+            at: begun + Duration::from_millis(millis),
+            pid: Some(1),
+            ..Answers::of(format!(r#"{{"extensions":[{extensions}]}}"#).into_bytes())
+        };
+        Look::read(&answers, None).unwrap()
+    }
+
+    fn first(model: &Model) -> &Row {
+        &model.rows[0]
+    }
+
+    #[test]
+    fn the_first_look_has_the_share_that_main_measured() {
+        let mut model = Model::default();
+        let seen = model.add(look(Instant::now(), 0, r#"{"id":"a","cpu-share":0.9,"cpu-seconds":50.0}"#));
+        assert_eq!((seen, first(&model).cpu), (Seen::First, Some(0.9)));
+        assert_eq!(first(&model).messages, None);
+    }
+
+    #[test]
+    fn rates_are_of_the_time_between_two_looks() {
+        let (mut model, begun) = (Model::default(), Instant::now());
+        model.add(look(begun, 0, r#"{"id":"a","cpu-seconds":1.0,"received":10,"sent":10,"shed":1}"#));
+        model.add(look(begun, 500, r#"{"id":"a","cpu-seconds":1.25,"received":20,"sent":15,"shed":3}"#));
+        let row = first(&model);
+        assert_eq!((row.cpu, row.messages), (Some(0.5), Some(30.0)));
+        assert_eq!((row.lost, row.newly_lost), (3, 2));
+    }
+
+    #[test]
+    fn two_looks_at_nearly_the_same_time_leave_the_rates_as_they_are() {
+        let (mut model, begun) = (Model::default(), Instant::now());
+        model.add(look(begun, 0, r#"{"id":"a","state":"ready","cpu-seconds":1.0,"received":10}"#));
+        model.add(look(begun, 1000, r#"{"id":"a","state":"ready","cpu-seconds":1.5,"received":20}"#));
+        model.add(look(begun, 1010, r#"{"id":"a","state":"stopped","cpu-seconds":1.51,"received":30}"#));
+        let row = first(&model);
+        assert_eq!((row.cpu, row.messages, row.state.as_str()), (Some(0.5), Some(10.0), "stopped"));
+        model.add(look(begun, 2000, r#"{"id":"a","cpu-seconds":2.0,"received":40}"#));
+        assert_eq!(first(&model).messages, Some(20.0));
+    }
+
+    #[test]
+    fn a_main_that_was_started_again_gives_no_absurd_rates() {
+        let (mut model, begun) = (Model::default(), Instant::now());
+        model.add(look(begun, 0, r#"{"id":"a","cpu-seconds":100.0,"received":1000,"shed":9}"#));
+        let after = look(begun, 1000, r#"{"id":"a","cpu-seconds":0.1,"cpu-share":0.1,"received":1}"#);
+        assert_eq!(model.add(Look { pid: Some(2), ..after.clone() }), Seen::Another);
+        let row = first(&model);
+        assert_eq!((row.cpu, row.messages, row.newly_lost), (Some(0.1), None, 0));
+    }
+
+    #[test]
+    fn a_counter_that_goes_backwards_gives_no_rate() {
+        let (mut model, begun) = (Model::default(), Instant::now());
+        model.add(look(begun, 0, r#"{"id":"a","cpu-seconds":100.0,"received":1000,"shed":9}"#));
+        model.add(look(begun, 1000, r#"{"id":"a","cpu-seconds":0.1,"cpu-share":0.2,"received":1}"#));
+        let row = first(&model);
+        assert_eq!((row.cpu, row.messages, row.newly_lost), (Some(0.2), None, 0));
+    }
+
+    #[test]
+    fn extensions_that_are_no_longer_configured_leave_nothing_behind() {
+        let (mut model, begun) = (Model::default(), Instant::now());
+        model.add(look(begun, 0, r#"{"id":"a"},{"id":"b"}"#));
+        model.add(look(begun, 1000, r#"{"id":"b"}"#));
+        assert_eq!(model.rows.len(), 1);
+        assert!(model.get(&Key::Extension("a".to_owned())).is_none());
+    }
+
+    #[test]
+    fn a_peer_has_messages_and_losses_but_no_processor() {
+        let peers =
+            br#"{"peers":[{"name":"app:a","sessions":[{"waiting":2},{"waiting":3}],"shed":4,"late":1}]}"#;
+        let answers =
+            Answers { peers: Some(peers.to_vec()), ..Answers::of(br#"{"extensions":[]}"#.to_vec()) };
+        let mut model = Model::default();
+        model.add(Look::read(&answers, None).unwrap());
+        let row = first(&model);
+        assert_eq!((row.state.as_str(), row.cpu, row.inbox, row.lost), ("connected", None, 5, 5));
+    }
+}

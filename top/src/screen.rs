@@ -1,0 +1,121 @@
+//! The terminal: taken over, and given back as it was, however the view ends.
+
+use std::{
+    cell::Cell,
+    io::{self, BufWriter, Stdout, Write},
+    panic,
+    sync::{
+        Mutex, Once, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use ratatui::{
+    Terminal,
+    backend::CrosstermBackend,
+    crossterm::{
+        cursor::Show,
+        execute,
+        terminal::{
+            Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+        },
+    },
+};
+
+use crate::{state::State, view};
+
+/// A whole screen of a large terminal, so that it is not shown in parts.
+const BUFFER: usize = 64 * 1024;
+
+/// Whether the terminal is ours. A panic of any thread must know.
+static IS_OPEN: AtomicBool = AtomicBool::new(false);
+
+/// Held while a picture is written, so that none comes after the terminal was given back.
+static DRAWING: Mutex<()> = Mutex::new(());
+
+thread_local! {
+    /// Whether this thread draws: it may panic with the lock in hand.
+    static IS_DRAWER: Cell<bool> = const { Cell::new(false) };
+}
+
+pub(crate) struct Screen {
+    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+}
+
+impl Screen {
+    pub(crate) fn open() -> io::Result<Self> {
+        give_back_after_a_panic();
+        IS_DRAWER.set(true);
+        let mut screen = Self { terminal: terminal()? };
+        screen.enter()?;
+        Ok(screen)
+    }
+
+    pub(crate) fn draw(&mut self, state: &mut State) -> io::Result<()> {
+        let _drawing = DRAWING.lock().unwrap_or_else(PoisonError::into_inner);
+        if !IS_OPEN.load(Ordering::SeqCst) {
+            // Another thread panics, and ends the program.
+            return Ok(());
+        }
+        self.terminal.draw(|frame| view::draw(frame, state)).map(drop)
+    }
+
+    /// Gives the terminal back until `enter`.
+    pub(crate) fn leave(&mut self) {
+        restore();
+    }
+
+    /// Takes the terminal over, and forgets what was on it. A shell may have had it meanwhile.
+    pub(crate) fn enter(&mut self) -> io::Result<()> {
+        restore();
+        IS_OPEN.store(true, Ordering::SeqCst);
+        enable_raw_mode()?;
+        execute!(io::stdout(), EnterAlternateScreen, Clear(ClearType::All))?;
+        // Anew rather than cleared: clearing asks the terminal where its cursor is, and waits for the answer.
+        self.terminal = terminal()?;
+        Ok(())
+    }
+}
+
+/// A terminal with nothing on it.
+fn terminal() -> io::Result<Terminal<CrosstermBackend<BufWriter<Stdout>>>> {
+    Terminal::new(CrosstermBackend::new(BufWriter::with_capacity(BUFFER, io::stdout())))
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// Gives the terminal back if it is ours. Errors are ignored: a terminal that is gone needs nothing.
+pub(crate) fn restore() {
+    if IS_OPEN.swap(false, Ordering::SeqCst) {
+        let mut stdout = io::stdout();
+        let _gone = execute!(stdout, LeaveAlternateScreen, Show).and_then(|()| stdout.flush());
+        restore_modes();
+    }
+}
+
+/// Lines and signals for keys, as before.
+pub(crate) fn restore_modes() {
+    let _gone = disable_raw_mode();
+}
+
+/// A panic of any thread ends the program: the view would go on without that part. Its message comes after the
+/// terminal was given back, so that it stays readable.
+fn give_back_after_a_panic() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let report = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            let _drawn = (!IS_DRAWER.get()).then(|| DRAWING.lock().unwrap_or_else(PoisonError::into_inner));
+            restore();
+            report(panic);
+            std::process::exit(PANICKED);
+        }));
+    });
+}
+
+/// The exit code of a program whose main thread has panicked.
+const PANICKED: i32 = 101;

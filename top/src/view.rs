@@ -1,0 +1,124 @@
+//! Draws the state. Every place that shows text of others escapes it first, with [`figures::printable`].
+
+mod columns;
+mod figures;
+mod lines;
+mod pane;
+mod spark;
+mod style;
+mod table;
+
+use ratatui::{
+    Frame,
+    layout::{Constraint, Layout, Position, Rect},
+    text::{Line, Span},
+};
+
+use self::{
+    figures::{bytes, percent, printable},
+    style::Styles,
+};
+use crate::{
+    keys::HELP,
+    model::Key,
+    state::{Mode, Notice, State},
+};
+
+/// From this height on, there is a line on Main as a whole.
+const HEIGHT_WITH_TITLE: u16 = 5;
+
+pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
+    let area = frame.area();
+    let title_height = u16::from(area.height >= HEIGHT_WITH_TITLE);
+    let rows = [Constraint::Length(title_height), Constraint::Fill(1), Constraint::Length(1)];
+    let [title_area, body, bottom_area] = Layout::vertical(rows).areas(area);
+    let styles = Styles::new(state.has_color);
+    frame.render_widget(title(state, styles), title_area);
+    if state.mode == Mode::Help {
+        let lines = HELP.map(|(keys, what)| Line::from(format!("{keys:<12} {what}")));
+        lines::draw(frame, body, &lines, &mut state.help_scroll);
+    } else if state.pane.is_some() {
+        pane::draw(frame, body, state, styles);
+    } else {
+        table::draw(frame, body, state, styles);
+    }
+    bottom(frame, state, styles, bottom_area);
+}
+
+/// Main as a whole.
+fn title(state: &State, styles: Styles) -> Line<'static> {
+    let rows = &state.model.rows;
+    let extensions = rows.iter().filter(|row| matches!(row.key, Key::Extension(_))).count();
+    let peers = rows.len() - extensions;
+    let cpu: f64 = rows.iter().filter_map(|row| row.cpu).sum();
+    let memory =
+        rows.iter().filter_map(|row| row.memory).fold(0_u64, |sum, (used, _)| sum.saturating_add(used));
+    let mut spans = vec![Span::styled("weir top", styles.strong())];
+    if state.is_old() {
+        spans.push(Span::raw("  "));
+        spans.push(Span::styled(" OLD VALUES ", styles.bad().patch(styles.selected())));
+    }
+    let direction = if state.is_reversed { ", reversed" } else { "" };
+    let mut text = format!("  by {}{direction}  {}", state.sort.name(), counted(extensions, "extension"));
+    if peers > 0 {
+        text += &format!(", {}", counted(peers, "peer"));
+    }
+    text += &format!("  CPU {}%  memory {}", percent(cpu), bytes(memory));
+    if !state.filter.is_empty() {
+        text += &format!("  filter `{}`", printable(&state.filter));
+    }
+    spans.push(Span::raw(text));
+    Line::from(spans)
+}
+
+fn counted(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
+/// One line: the question, what is typed, the last notice, why the values are old, or the keys.
+fn bottom(frame: &mut Frame<'_>, state: &State, styles: Styles, area: Rect) {
+    let line = match (&state.mode, &state.notice) {
+        (Mode::Question(order, id), _) => {
+            let (before, after) = (format!("{} `", order.question()), "`? y/n ");
+            let room = usize::from(area.width).saturating_sub(before.len() + after.len());
+            let text = before + &figures::cut(&printable(id), room) + after;
+            Line::styled(text, styles.strong().patch(styles.selected()))
+        }
+        (Mode::Filtering, _) => {
+            let line = Line::raw(format!("/{}", printable(&state.filter)));
+            let column = u16::try_from(line.width()).unwrap_or(u16::MAX);
+            let column = area.x.saturating_add(column).min(area.right().saturating_sub(1));
+            frame.set_cursor_position(Position::new(column, area.y));
+            line
+        }
+        (Mode::Help, _) => Line::raw("up and down scroll, any other key closes the help"),
+        (Mode::Browsing, Some(Notice { text, is_bad })) => {
+            Line::styled(printable(text), if *is_bad { styles.bad() } else { styles.strong() })
+        }
+        (Mode::Browsing, None) => standing(state, styles),
+    };
+    frame.render_widget(line, area);
+}
+
+/// What there is to say while nothing happens.
+fn standing(state: &State, styles: Styles) -> Line<'static> {
+    let late =
+        || state.is_late.then(|| "Main does not answer yet: it has much to do, or is stopped".to_owned());
+    if let Some(why) = state.fault.clone().or_else(late) {
+        return Line::styled(printable(&why), styles.bad());
+    }
+    if let Some(under_way) = state.under_way() {
+        return Line::styled(printable(&under_way), styles.strong());
+    }
+    if state.model.rows.is_empty() {
+        return Line::raw("waiting for the first answer of Main; q quits");
+    }
+    let keys = match &state.pane {
+        Some(_) => "q quit  Esc close  R restart  S stop  L reload  ? help",
+        None => "q quit  ? help  Enter open  / filter  < > sort  R restart  S stop  L reload",
+    };
+    Line::styled(keys, styles.quiet())
+}
+
+#[cfg(test)]
+mod tests;

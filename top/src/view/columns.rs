@@ -1,0 +1,209 @@
+//! The columns of the table: which fit, and what each shows of a row.
+
+use ratatui::{
+    style::{Modifier, Style},
+    text::{Line, Span, Text},
+};
+
+use super::{
+    figures::{NOTHING, bytes, count, cut, percent, printable, rate, time},
+    spark,
+    style::Styles,
+};
+use crate::{model::Row, sort::SortKey};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Column {
+    Name,
+    State,
+    Cpu,
+    CpuHistory,
+    Limit,
+    Memory,
+    Messages,
+    P50,
+    P99,
+    Inbox,
+    Lost,
+    Restarts,
+}
+
+/// The narrowest names, with their mark.
+const MIN_NAME: u16 = 14;
+
+/// As they stand in a line.
+const ALL: [Column; 12] = [
+    Column::Name,
+    Column::State,
+    Column::Cpu,
+    Column::CpuHistory,
+    Column::Limit,
+    Column::Memory,
+    Column::Messages,
+    Column::P50,
+    Column::P99,
+    Column::Inbox,
+    Column::Lost,
+    Column::Restarts,
+];
+
+/// Those that a narrow terminal keeps come first.
+const BY_IMPORTANCE: [Column; 12] = [
+    Column::Name,
+    Column::Cpu,
+    Column::Limit,
+    Column::State,
+    Column::Messages,
+    Column::P99,
+    Column::Lost,
+    Column::Inbox,
+    Column::Restarts,
+    Column::P50,
+    Column::Memory,
+    Column::CpuHistory,
+];
+
+/// The columns that fit, as they stand in a line, with their widths. That of `sort` is always among them. Names get
+/// what is left, up to `longest_name`.
+pub(super) fn fitting(width: u16, sort: SortKey, longest_name: u16) -> Vec<(Column, u16)> {
+    let sorted = ALL.into_iter().find(|column| column.sort() == Some(sort));
+    let mut chosen = vec![Column::Name];
+    let mut used = MIN_NAME;
+    for column in sorted.into_iter().chain(BY_IMPORTANCE) {
+        let wider = used.saturating_add(column.width()).saturating_add(1);
+        if !chosen.contains(&column) && wider <= width {
+            chosen.push(column);
+            used = wider;
+        }
+    }
+    let name = MIN_NAME.saturating_add(width.saturating_sub(used)).min(longest_name.max(MIN_NAME));
+    let width_of = |column: Column| if column == Column::Name { name.min(width) } else { column.width() };
+    ALL.into_iter()
+        .filter(|column| chosen.contains(column))
+        .map(|column| (column, width_of(column)))
+        .collect()
+}
+
+impl Column {
+    fn width(self) -> u16 {
+        match self {
+            Self::Name => MIN_NAME,
+            Self::State => 12,
+            Self::CpuHistory => 20,
+            Self::Limit => 5,
+            Self::Memory => 19,
+            Self::Restarts => 9,
+            Self::Cpu | Self::Messages | Self::P50 | Self::P99 | Self::Inbox | Self::Lost => 6,
+        }
+    }
+
+    fn sort(self) -> Option<SortKey> {
+        Some(match self {
+            Self::Name => SortKey::Name,
+            Self::Cpu => SortKey::Cpu,
+            Self::Limit => SortKey::Limit,
+            Self::Memory => SortKey::Memory,
+            Self::Messages => SortKey::Messages,
+            Self::P50 => SortKey::P50,
+            Self::P99 => SortKey::P99,
+            Self::Inbox => SortKey::Inbox,
+            Self::Lost => SortKey::Lost,
+            Self::Restarts => SortKey::Restarts,
+            Self::State | Self::CpuHistory => return None,
+        })
+    }
+
+    pub(super) fn header(self, sort: SortKey, is_reversed: bool) -> Text<'static> {
+        let name = match self {
+            Self::Name => " NAME",
+            Self::State => "STATE",
+            Self::Cpu => "CPU%",
+            Self::CpuHistory => "CPU OVER TIME",
+            Self::Limit => "MEM%",
+            Self::Memory => "MEMORY / LIMIT",
+            Self::Messages => "MSG/S",
+            Self::P50 => "P50",
+            Self::P99 => "P99",
+            Self::Inbox => "INBOX",
+            Self::Lost => "LOST",
+            Self::Restarts => "RESTARTS",
+        };
+        let mark = match (self.sort() == Some(sort), is_reversed) {
+            (false, _) => "",
+            (true, false) => "▼",
+            (true, true) => "▲",
+        };
+        self.aligned(format!("{name}{mark}"), Style::new())
+    }
+
+    pub(super) fn cell(self, row: &Row, width: u16, is_selected: bool, styles: Styles) -> Text<'static> {
+        let width = usize::from(width);
+        let (text, style) = match self {
+            Self::Name => {
+                let mark = if is_selected { ">" } else { " " };
+                (format!("{mark}{}", cut(&printable(row.key.name()), width.saturating_sub(1))), Style::new())
+            }
+            Self::State => (cut(&printable(&row.state), width), styles.state(&row.state)),
+            Self::Cpu => (or_nothing(row.cpu, percent), styles.share(row.cpu)),
+            Self::CpuHistory => {
+                // One scale for all rows, to compare them: a full bar is the whole thread.
+                let line = spark::line(&row.history.of(|sample| sample.cpu), width, 1.0);
+                // Reversed, a full bar would look like an empty one.
+                (line, styles.spark().remove_modifier(Modifier::REVERSED))
+            }
+            Self::Limit => {
+                let share = row.memory_share();
+                (or_nothing(share, |share| format!("{:.0}", share * 100.0)), styles.share(share))
+            }
+            Self::Memory => {
+                let both = |(used, limit)| format!("{} / {}", bytes(used), bytes(limit));
+                (or_nothing(row.memory, both), Style::new())
+            }
+            Self::Messages => (or_nothing(row.messages, rate), Style::new()),
+            Self::P50 => (or_nothing(row.p50, time), Style::new()),
+            Self::P99 => (or_nothing(row.p99, time), Style::new()),
+            Self::Inbox => (count(row.inbox), Style::new()),
+            // The mark: some were lost between the last two looks.
+            Self::Lost if row.newly_lost > 0 => (format!("{}!", count(row.lost)), styles.bad()),
+            Self::Lost => (count(row.lost), Style::new()),
+            Self::Restarts => (or_nothing(row.restarts, count), Style::new()),
+        };
+        self.aligned(text, style)
+    }
+
+    /// Words to the left, figures to the right.
+    fn aligned(self, text: String, style: Style) -> Text<'static> {
+        let line = Line::from(Span::styled(text, style));
+        Text::from(match self {
+            Self::Name | Self::State => line.left_aligned(),
+            _ => line.right_aligned(),
+        })
+    }
+}
+
+fn or_nothing<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
+    value.map_or(NOTHING.to_owned(), show)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_columns_never_take_more_than_there_is() {
+        for width in 0..300 {
+            for sort in [SortKey::Cpu, SortKey::Memory, SortKey::Restarts] {
+                let columns = fitting(width, sort, 30);
+                let gaps = u16::try_from(columns.len() - 1).unwrap();
+                let sum = columns.iter().map(|(_, width)| width).sum::<u16>() + gaps;
+                assert!(sum <= width, "{sum} of {width}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_rows_are_sorted_by_is_shown_on_narrow_terminals_too() {
+        let columns = fitting(40, SortKey::Memory, 30);
+        assert!(columns.iter().any(|(column, _)| *column == Column::Memory));
+    }
+}

@@ -1,0 +1,197 @@
+use std::time::{Duration, Instant};
+
+use ratatui::{
+    Terminal,
+    backend::TestBackend,
+    crossterm::event::{KeyCode, KeyEvent},
+    style::Color,
+};
+
+use super::*;
+use crate::{
+    answers::Look,
+    run::Options,
+    sort::SortKey,
+    source::{Answers, Fault},
+};
+
+/// What a Main answered, and what it answered a second later.
+const LOOKS: [[&str; 3]; 2] = [
+    [
+        include_str!("../../tests/extensions.json"),
+        include_str!("../../tests/peers.json"),
+        include_str!("../../tests/operations.json"),
+    ],
+    [
+        include_str!("../../tests/extensions-later.json"),
+        include_str!("../../tests/peers.json"),
+        include_str!("../../tests/operations-later.json"),
+    ],
+];
+
+const LOG: &str = r#"
+{"time":"2026-11-20T13:33:27.837Z","extension":"uploader","level":"info","source":"log","message":"connected"}
+{"time":"2026-11-20T13:33:28.001Z","extension":"uploader","level":"warn","source":"log","message":"slow","fields":[["ms","120"]]}
+"#;
+
+fn state() -> State {
+    let options =
+        Options { interval: Duration::from_secs(1), sort: SortKey::Cpu, filter: String::new(), color: true };
+    let begun = Instant::now();
+    let mut state = State::new(options, begun);
+    for ([extensions, peers, operations], second) in LOOKS.into_iter().zip(0..) {
+        let answers = Answers {
+            at: begun + Duration::from_secs(second),
+            pid: Some(1),
+            peers: Some(peers.into()),
+            operations: Some(operations.into()),
+            log: LOG.into(),
+            ..Answers::of(extensions.into())
+        };
+        state.answered(Look::read(&answers, Some("uploader".to_owned())), begun);
+    }
+    state
+}
+
+fn press(state: &mut State, keys: &str) {
+    for key in keys.chars() {
+        let code = if key == '\n' { KeyCode::Enter } else { KeyCode::Char(key) };
+        state.key(KeyEvent::from(code));
+    }
+}
+
+fn drawn(state: &mut State, width: u16, height: u16) -> Terminal<TestBackend> {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw(frame, state)).unwrap();
+    terminal
+}
+
+fn text(state: &mut State, width: u16, height: u16) -> String {
+    drawn(state, width, height).backend().to_string()
+}
+
+fn assert_golden(name: &str, text: &str) {
+    insta::with_settings!({ snapshot_path => "../../tests/golden", prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!(name, text);
+    });
+}
+
+#[test]
+fn a_wide_terminal_shows_every_column() {
+    assert_golden("wide", &text(&mut state(), 160, 12));
+}
+
+#[test]
+fn a_usual_terminal_shows_what_counts() {
+    assert_golden("usual", &text(&mut state(), 80, 12));
+}
+
+#[test]
+fn a_narrow_terminal_shows_who_burns_the_processor() {
+    assert_golden("narrow", &text(&mut state(), 40, 12));
+}
+
+#[test]
+fn the_pane_has_figures_failures_and_the_log() {
+    let mut state = state();
+    press(&mut state, "j\n");
+    assert_golden("pane", &text(&mut state, 100, 24));
+    assert_golden("pane-narrow", &text(&mut state, 40, 40));
+}
+
+#[test]
+fn the_pane_of_a_peer_has_no_log() {
+    let mut state = state();
+    press(&mut state, "G\n");
+    assert_golden("pane-peer", &text(&mut state, 80, 12));
+}
+
+#[test]
+fn the_question_names_the_extension() {
+    let mut state = state();
+    press(&mut state, "R");
+    assert_golden("question", &text(&mut state, 40, 5));
+    assert_golden("question-narrow", &text(&mut state, 20, 1));
+}
+
+#[test]
+fn the_help_names_every_key() {
+    let mut state = state();
+    press(&mut state, "?");
+    assert_golden("help", &text(&mut state, 80, 20));
+}
+
+#[test]
+fn a_main_that_is_gone_leaves_old_values_and_says_so() {
+    let mut state = state();
+    state.answered(Err(Fault("cannot reach Main at `/run/weir/weir.sock`".to_owned())), Instant::now());
+    assert_golden("gone", &text(&mut state, 80, 6));
+}
+
+#[test]
+fn a_filter_is_shown_while_it_is_typed_and_after() {
+    let mut state = state();
+    press(&mut state, "/up");
+    assert_golden("filter", &text(&mut state, 80, 6));
+}
+
+#[test]
+fn names_of_others_cannot_play_with_the_terminal() {
+    let mut state = state();
+    let hostile = r#"{"extensions":[{"id":"a\u001b[2J\u009b2J\nb","state":"\u001b]0;x\u0007"},
+        {"id":"\u202eevil\u200b\u2066","reason":"a\u001b[31m","failures":[{"cause":"\u001b[2J","time":"\r"}]},
+        {"id":"漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字"},{"id":"e\u0301e\u0301e\u0301👩‍👩‍👧"},{"id":""}]}"#;
+    let log = r#"{"level":"\u001b","message":"\u001b[2J\u202e","fields":[["\u0007","\u001b"]]}"#;
+    let long = format!(r#",{{"id":"{}"}}]}}"#, "x".repeat(10_000));
+    let answers = Answers {
+        log: log.into(),
+        ..Answers::of((hostile.strip_suffix("]}").unwrap().to_owned() + &long).into())
+    };
+    let look = Look::read(&answers, Some("\u{202e}evil\u{200b}\u{2066}".to_owned())).unwrap();
+    state.answered(Ok(look), Instant::now());
+    press(&mut state, "n");
+    let mut all = text(&mut state, 80, 12);
+    assert_golden("hostile", &all);
+    for place in 0..state.model.rows.len() {
+        press(&mut state, "g");
+        (0..place).for_each(|_| press(&mut state, "j"));
+        press(&mut state, "R");
+        all += &text(&mut state, 60, 20);
+        press(&mut state, "n\n");
+        all += &text(&mut state, 60, 20);
+        press(&mut state, "R");
+        all += &text(&mut state, 10, 20);
+        state.mode = Mode::Browsing;
+        state.pane = None;
+    }
+    assert!(!all.contains(['\x1b', '\u{9b}', '\u{202e}', '\u{200b}', '\u{2066}', '\x07', '\r']), "{all}");
+}
+
+#[test]
+fn no_size_of_a_terminal_is_too_small() {
+    for keys in ["", "G", "\n", "R", "?", "/abc", "m", "G\n"] {
+        for width in [0, 1, 2, 3, 7, 13, 14, 15, 39, 40, 41, 80, 200] {
+            for height in [0, 1, 2, 3, 4, 5, 30] {
+                let mut state = state();
+                press(&mut state, keys);
+                drawn(&mut state, width, height);
+                press(&mut state, "jjjGk");
+                drawn(&mut state, height, width);
+            }
+        }
+    }
+}
+
+#[test]
+fn without_colours_the_text_is_the_same() {
+    let (mut with, mut without) = (state(), state());
+    without.has_color = false;
+    for keys in ["", "j\n", "R"] {
+        press(&mut with, keys);
+        press(&mut without, keys);
+        let [one, other] = [&mut with, &mut without].map(|state| drawn(state, 120, 20));
+        assert_eq!(one.backend().to_string(), other.backend().to_string());
+        let cells = other.backend().buffer().content().iter();
+        assert!(cells.into_iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
+    }
+}
