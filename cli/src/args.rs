@@ -7,8 +7,11 @@ mod hooks;
 mod logs;
 mod main_choice;
 mod metrics;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod peers;
 mod top;
+mod trace;
 mod traffic;
 
 use std::path::PathBuf;
@@ -16,6 +19,8 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::{Shell, engine::ArgValueCompleter};
 
+#[cfg(feature = "otlp")]
+pub(crate) use self::otlp::OtlpArgs;
 pub(crate) use self::{
     author::{BuildArgs, DevArgs, Kind, Language, NewArgs, TestArgs},
     components::{CompileArgs, InspectArgs, KeygenArgs, SymboliseArgs},
@@ -26,6 +31,7 @@ pub(crate) use self::{
     metrics::MetricsArgs,
     peers::{EndArgs, PeersArgs, PeersCommand, TokenArgs},
     top::TopArgs,
+    trace::TraceArgs,
     traffic::{PutArgs, QueuesArgs, QueuesCommand, RequeueArgs, ShowArgs, TopicsArgs},
 };
 use crate::complete;
@@ -118,6 +124,11 @@ Examples:
     Queues(QueuesArgs),
     /// Show the metrics of Main, or serve them for Prometheus
     Metrics(MetricsArgs),
+    /// Show where the time of a request went, from extension to extension
+    Trace(TraceArgs),
+    /// Export the spans of Main to a collector of OpenTelemetry, until a signal
+    #[cfg(feature = "otlp")]
+    Otlp(OtlpArgs),
     /// Show programs outside Main and their sessions; end a session, make a token
     Peers(PeersArgs),
     /// Run directories of hooks: commands that run one after another, each to its end
@@ -403,6 +414,9 @@ pub(crate) struct CallArgs {
     /// Send the arguments also if they do not fit what the provider describes
     #[arg(long)]
     pub(crate) no_check: bool,
+    /// Record the call and what it causes, and print that to stderr, as `weir trace` does
+    #[arg(long)]
+    pub(crate) trace: bool,
     /// Time limit for the answer, as in `2s`; by default, that of the configuration
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<humantime::Duration>,

@@ -3,6 +3,7 @@
 use std::{
     future::Future,
     io,
+    num::NonZero,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -18,8 +19,9 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::net::UnixStream;
 use weir_control::SocketError;
+use weir_host::traces::{SpanId, TraceContext, TraceId};
 
-use crate::{args::Target, exit::Usage, locate, output};
+use crate::{args::Target, chance::random, exit::Usage, locate, output};
 
 /// For answers that Main gives at once.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -81,6 +83,8 @@ pub(crate) enum Patience {
 pub(crate) struct Client {
     path: PathBuf,
     requests: SendRequest<Full<Bytes>>,
+    /// What its requests are part of.
+    trace: Option<TraceContext>,
 }
 
 impl Client {
@@ -90,7 +94,15 @@ impl Client {
 
     pub(crate) async fn connect_to(path: &Path) -> anyhow::Result<Self> {
         let requests = handshake(path).await?;
-        Ok(Self { path: path.to_owned(), requests })
+        Ok(Self { path: path.to_owned(), requests, trace: None })
+    }
+
+    /// Main records what it does for the requests from now on, as this trace.
+    pub(crate) fn begin_trace(&mut self) -> anyhow::Result<TraceId> {
+        let trace = TraceId(NonZero::new(u128::from_le_bytes(random()?)).context("chance gave nothing")?);
+        let span = SpanId(NonZero::new(u64::from_le_bytes(random()?)).context("chance gave nothing")?);
+        self.trace = Some(TraceContext { trace, span, is_sampled: true });
+        Ok(trace)
     }
 
     /// Sends a request and waits for the whole answer. An error response is `Refused`.
@@ -129,12 +141,12 @@ impl Client {
     ) -> anyhow::Result<Response<Incoming>> {
         let started = Instant::now();
         loop {
-            let request = Request::builder()
-                .method(method.clone())
-                .uri(&route.0)
-                .header(header::HOST, "weir")
-                .body(Full::new(body.clone()))
-                .context("cannot make the request")?;
+            let mut request =
+                Request::builder().method(method.clone()).uri(&route.0).header(header::HOST, "weir");
+            if let Some(trace) = &self.trace {
+                request = request.header("traceparent", trace.to_string());
+            }
+            let request = request.body(Full::new(body.clone())).context("cannot make the request")?;
             let response = self.requests.send_request(request).await.context("Main hung up")?;
             if response.status().is_success() {
                 return Ok(response);

@@ -6,6 +6,7 @@
 
 mod args;
 mod author;
+mod chance;
 mod check;
 mod check_contract;
 mod client;
@@ -26,6 +27,8 @@ mod logs;
 mod messages;
 mod metrics;
 mod model;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod output;
 mod payload;
 mod peers;
@@ -36,6 +39,7 @@ mod schema;
 mod symbolise;
 mod tables;
 mod top;
+mod trace;
 mod traffic;
 
 use std::process::ExitCode;
@@ -80,7 +84,10 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Tail(args) => client::block_on(messages::tail(args)),
         Command::Topics(args) => client::block_on(traffic::topics(args)),
         Command::Queues(args) => client::block_on(traffic::queues(args)),
+        Command::Trace(args) => client::block_on(trace::trace(args)),
         Command::Metrics(args) => client::block_on(metrics::metrics(args)),
+        #[cfg(feature = "otlp")]
+        Command::Otlp(args) => client::block_on(otlp::otlp(args)),
         Command::Peers(args) => peers::peers(args),
         Command::Hooks(HooksCommand::Run(args)) => hooks::run(&args),
         Command::Start(args) => client::block_on(control::start(args)),

@@ -9,10 +9,11 @@ use serde_json::Value;
 use crate::{
     args::{CallArgs, PublishArgs, TailArgs},
     client::{Client, Patience, Route},
-    exit::Usage,
+    exit::{self, Usage},
     model,
     output::{self, counted, printable},
     payload::{self, names_source, payload},
+    trace,
 };
 
 pub(crate) async fn call(args: CallArgs) -> anyhow::Result<()> {
@@ -33,7 +34,13 @@ pub(crate) async fn call(args: CallArgs) -> anyhow::Result<()> {
     if !args.raw && !args.no_check {
         arguments::check(&mut client, &args, &payload, patience).await?;
     }
-    let answer = client.ask(Method::POST, &route, payload, patience).await?;
+    let trace = args.trace.then(|| client.begin_trace()).transpose()?;
+    let answer = client.ask(Method::POST, &route, payload, patience).await;
+    if let Some(trace) = trace {
+        let tree = trace::of_call(&mut client, trace).await.unwrap_or_else(|error| exit::chain(&error));
+        output::complain(tree.trim_end());
+    }
+    let answer = answer?;
     if !output::is_terminal() {
         return output::write(&answer);
     }

@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
-use anyhow::Context;
 use bytes::Bytes;
 use hyper::Method;
-use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Value, json};
 use weir_host::{
     config::{PeerConfig, TokenHash},
@@ -14,6 +12,7 @@ use weir_host::{
 
 use crate::{
     args::{EndArgs, PeersArgs, PeersCommand, Target, TokenArgs},
+    chance::random,
     client::{self, Client, Patience, Route},
     configuration,
     control::read,
@@ -82,10 +81,7 @@ fn token(TokenArgs { name, config, json }: &TokenArgs) -> anyhow::Result<()> {
 
 /// A token that nobody has yet.
 pub(crate) fn generate() -> anyhow::Result<String> {
-    let mut bytes = [0_u8; RANDOM_BYTES];
-    let given = getrandom(&mut bytes, GetRandomFlags::empty()).context("the system gives no random bytes")?;
-    anyhow::ensure!(given == bytes.len(), "the system gives too few random bytes");
-    Ok(PREFIX.to_owned() + &hex::encode(bytes))
+    Ok(PREFIX.to_owned() + &hex::encode(random::<RANDOM_BYTES>()?))
 }
 
 /// How an exchange ends.

@@ -3,6 +3,7 @@
 mod hooks;
 mod limits;
 mod peers;
+mod traces;
 mod traffic;
 
 use std::time::{Duration, SystemTime};
@@ -15,6 +16,7 @@ pub(crate) use self::{
     hooks::{hooks, no_hooks},
     limits::limits,
     peers::{peers, peers_in_short},
+    traces::{trace, traces},
     traffic::{jobs, queues, topics},
 };
 use crate::{

@@ -20,6 +20,7 @@ mod command_line {
     mod messages;
     mod metrics;
     mod observing;
+    mod otlp;
     mod pauses;
     mod peers;
     mod plan;
@@ -29,6 +30,7 @@ mod command_line {
     mod reload;
     mod sidecars;
     mod soak;
+    mod spans;
     mod stderr;
     mod strangers;
     mod support;

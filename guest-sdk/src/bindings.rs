@@ -357,7 +357,7 @@ pub mod weir {
             pub struct Options {
                 /// Milliseconds, from 1. None: the operator's default.
                 pub timeout_ms: ::core::option::Option<u32>,
-                /// The received request that this is done for. Its remaining time caps the timeout.
+                /// The received request or job that this is done for. The remaining time of a request caps the timeout.
                 pub parent: ::core::option::Option<MessageId>,
             }
             impl ::core::fmt::Debug for Options {

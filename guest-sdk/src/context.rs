@@ -45,7 +45,9 @@ pub struct Context {
 pub(crate) enum Origin {
     /// A request of this sender. Gone once it is answered, which tasks may outlive.
     Request(Peer, Weak<InHand>),
-    /// An event or a job of this sender.
+    /// A job of this sender. Gone once its handler has ended.
+    Job(Peer, Weak<MessageId>),
+    /// An event of this sender.
     Sent(Peer),
     Itself,
 }
@@ -183,7 +185,7 @@ impl Context {
     #[must_use]
     pub fn sender(&self) -> Option<String> {
         let peer = match &self.origin {
-            Origin::Request(peer, _) | Origin::Sent(peer) => *peer,
+            Origin::Request(peer, _) | Origin::Job(peer, _) | Origin::Sent(peer) => *peer,
             Origin::Itself => return None,
         };
         self.link.host.name_of(peer)
@@ -267,7 +269,11 @@ impl Context {
 
     /// The timeout of an operation, capped by the request in hand.
     fn options(&self, timeout: Option<Duration>) -> Options {
-        let parent = self.origin.in_hand().map(|request| request.id);
+        let parent = match &self.origin {
+            Origin::Request(_, request) => request.upgrade().map(|request| request.id),
+            Origin::Job(_, job) => job.upgrade().map(|id| *id),
+            Origin::Sent(_) | Origin::Itself => None,
+        };
         let timeout_ms = timeout.or(self.timeout).map(|timeout| {
             // Main counts from 1: with no time left, ask for the least.
             u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX).max(1)

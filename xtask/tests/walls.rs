@@ -11,7 +11,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
 
 /// For each crate: the crates of this repository that it may depend on, and the crates that must not be among
 /// its dependencies at any depth.
-const WALLS: [(&str, &[&str], &[&str]); 23] = [
+const WALLS: [(&str, &[&str], &[&str]); 24] = [
     ("weir-names", &[], &["wasmtime", "tokio", "toml"]),
     ("weir-metrics", &[], &["wasmtime", "tokio", "weir-names"]),
     ("weir-openrpc", &["weir-names"], &["wasmtime", "tokio", "toml"]),
@@ -81,14 +81,27 @@ const WALLS: [(&str, &[&str], &[&str]); 23] = [
         &["weir-connection", "weir-host", "weir-peer", "weir-sockets"],
         &["weir-control", "axum", "hyper"],
     ),
+    ("weir-otlp", &[], &["tokio", "hyper", "weir-host"]),
     ("weir-top", &["weir-names"], &["wasmtime", "tokio", "hyper", "weir-host"]),
     (
         "weir",
-        &["weir-control", "weir-gateway", "weir-generate", "weir-host", "weir-peer-socket", "weir-top"],
+        &[
+            "weir-control",
+            "weir-gateway",
+            "weir-generate",
+            "weir-host",
+            "weir-otlp",
+            "weir-peer-socket",
+            "weir-top",
+        ],
         &[],
     ),
     // Main on a device without apps has nothing of the gateway.
-    ("weir-device", &["weir-control", "weir-host", "weir-peer-socket"], &["weir-gateway", "weir-top"]),
+    (
+        "weir-device",
+        &["weir-control", "weir-host", "weir-peer-socket"],
+        &["weir-gateway", "weir-otlp", "weir-top"],
+    ),
     ("weir-sdk", &["weir-names", "weir-sdk-derive"], &["wasmtime", "tokio", "toml", "weir-bus"]),
     ("weir-sdk-derive", &[], &["serde", "weir-names"]),
 ];

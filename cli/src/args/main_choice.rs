@@ -7,7 +7,7 @@ use clap::{Args as ClapArgs, ValueHint};
 use super::{
     Args, CallArgs, Command, DescribeArgs, EndArgs, GenerateArgs, IdArgs, LimitsArgs, LogsArgs, MetricsArgs,
     OrderArgs, PeersArgs, PeersCommand, PlanArgs, PsArgs, PublishArgs, PutArgs, QueuesArgs, QueuesCommand,
-    ReloadArgs, RequeueArgs, ShowArgs, ShutdownArgs, TailArgs, TopArgs, TopicsArgs,
+    ReloadArgs, RequeueArgs, ShowArgs, ShutdownArgs, TailArgs, TopArgs, TopicsArgs, TraceArgs,
 };
 use crate::exit::Usage;
 
@@ -64,6 +64,8 @@ impl Args {
 impl Command {
     fn target(&mut self) -> Option<&mut Target> {
         match self {
+            #[cfg(feature = "otlp")]
+            Self::Otlp(super::OtlpArgs { target, .. }) => Some(target),
             Self::Ps(PsArgs { target, .. })
             | Self::Top(TopArgs { target, .. })
             | Self::Status(IdArgs { target, .. })
@@ -77,6 +79,7 @@ impl Command {
             | Self::Tail(TailArgs { target, .. })
             | Self::Topics(TopicsArgs { target, .. })
             | Self::Metrics(MetricsArgs { target, .. })
+            | Self::Trace(TraceArgs { target, .. })
             | Self::Queues(
                 QueuesArgs { command: None, target, .. }
                 | QueuesArgs {

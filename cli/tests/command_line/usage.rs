@@ -10,7 +10,7 @@ use std::{
 
 use super::support::{Done, done, weir};
 
-const COMMANDS: [&str; 40] = [
+const COMMANDS: [&str; 42] = [
     "new",
     "build",
     "dev",
@@ -36,6 +36,8 @@ const COMMANDS: [&str; 40] = [
     "queues put",
     "queues requeue",
     "metrics",
+    "trace",
+    "otlp",
     "peers",
     "peers end",
     "peers token",
@@ -110,6 +112,11 @@ fn mistakes_in_the_arguments_are_named_with_an_exit_code() {
         &["queues", "put", "a", "@/nowhere/payload"],
         &["queues", "requeue", "a"],
         &["queues", "requeue", "--id", "1", "--all", "a"],
+        &["otlp", "--endpoint", "https://collector.example:4318"],
+        &["otlp", "--endpoint", "collector"],
+        &["otlp", "--header", "authorization"],
+        &["otlp", "--interval", "0s"],
+        &["otlp", "--once", "--socket", "/nowhere/weir.sock"],
         &["peers", "lst"],
         &["peers", "--json", "end", "1"],
         &["peers", "end"],

@@ -42,8 +42,12 @@ impl Jobs {
         Some(Box::pin(async move {
             let (id, sender, deliveries) = (job.id, job.sender, job.deliveries);
             let (held, payload) = Held::take(link.clone(), job);
-            let context = Context::new(link.clone(), Origin::Sent(sender));
-            let outcome = match handler(context, payload).await {
+            let in_hand = Rc::new(id);
+            let context = Context::new(link.clone(), Origin::Job(sender, Rc::downgrade(&in_hand)));
+            let outcome = handler(context, payload).await;
+            // Tasks of the handler may go on, for nothing that Main knows.
+            drop(in_hand);
+            let outcome = match outcome {
                 Ok(()) => held.done(),
                 Err(error) => {
                     drop(held);

@@ -9,6 +9,7 @@ mod peers;
 pub(crate) mod publish;
 pub(crate) mod requests;
 mod subscribe;
+mod traces;
 
 use std::{
     fmt,
@@ -30,6 +31,7 @@ use crate::{
     queues::Queues,
     subscriptions::Subscriptions,
     topics::Topics,
+    trace::Traces,
 };
 
 /// The shared core of one Main: every peer and every route.
@@ -40,6 +42,7 @@ pub struct Bus {
     queues: Queues,
     deadlines: Deadlines,
     last_message: AtomicU64,
+    traces: Arc<Traces>,
     on_loss: Arc<OnLoss>,
     /// Tells that a program outside Main has begun or ended to serve a contract.
     providers_changed: Notify,
@@ -64,6 +67,7 @@ impl Bus {
             queues: Queues::default(),
             deadlines: Deadlines::default(),
             last_message: AtomicU64::new(0),
+            traces: Traces::new(),
             providers_changed: Notify::new(),
         }
     }

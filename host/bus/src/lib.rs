@@ -21,6 +21,7 @@ mod subscriptions;
 #[cfg(test)]
 mod tests;
 mod topics;
+mod trace;
 mod waiter;
 
 pub use weir_names::{Error, HandlerError};
@@ -41,5 +42,6 @@ pub use self::{
     queue::{JobCounts, JobReader, QueueSettings, QueueStats, QueuedJob, SharedQueue, taken::TakenJob},
     subscriptions::{Subscription, SubscriptionStats},
     topics::TopicStats,
+    trace::{OpenSpan, Parent, RecordedSpans, Span, SpanKind, SpanOrigin},
     waiter::{Term, Waiter},
 };

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::Serialize;
 use tokio::time::Instant;
-use weir_names::{Error, Topic};
+use weir_names::{Error, Topic, TraceContext};
 
 use crate::{
     id::{MessageId, OperationId, PeerId, ReaderId},
     operations::{OperationStats, Operations},
+    trace::OpenSpan,
     waiter::Waiter,
 };
 
@@ -95,10 +96,16 @@ impl Responder {
         self.0.count_from_now(operations);
     }
 
-    /// When the request was sent.
+    /// When the request was sent, as a [`moment`](weir_metrics::moment).
     #[inline]
-    pub fn sent(&self) -> Instant {
+    pub fn sent(&self) -> u64 {
         self.0.term().sent
+    }
+
+    /// Nanoseconds that the sender waits in all.
+    #[inline]
+    pub fn allowed(&self) -> u64 {
+        self.0.term().allowed
     }
 
     /// When the sender's wait ends.
@@ -129,6 +136,12 @@ impl Responder {
     #[inline]
     pub fn give_unmeasured(&self, outcome: Result<Bytes, Error>) -> bool {
         self.0.hand_over(outcome)
+    }
+
+    /// Its span, if it is sampled.
+    #[inline]
+    pub fn span(&self) -> Option<&Arc<OpenSpan>> {
+        self.0.term().span.as_ref()
     }
 
     /// The counts of the operation asked for, if it is known to be served.
@@ -172,6 +185,8 @@ pub struct Published {
     pub at: Instant,
     /// What was published, in the topic's own encoding.
     pub payload: Bytes,
+    /// Its span, if it is sampled.
+    pub trace: Option<Box<TraceContext>>,
 }
 
 impl Published {

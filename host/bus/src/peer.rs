@@ -191,6 +191,11 @@ impl Peer {
         }
     }
 
+    /// Whether it is the embedding program itself.
+    pub(crate) fn is_main(&self) -> bool {
+        self.kind == Kind::Main
+    }
+
     /// Whether nothing else reaches it while it waits. Tasks of a program wait independently.
     pub(crate) fn stands_still(&self) -> bool {
         self.kind == Kind::Extension
@@ -210,6 +215,11 @@ impl Peer {
     #[inline]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// [`name`](Self::name), shared.
+    pub fn shared_name(&self) -> Arc<str> {
+        self.name.clone()
     }
 
     /// How much it may send and hold.

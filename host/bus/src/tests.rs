@@ -30,6 +30,7 @@ mod shedding;
 mod stored;
 mod stress;
 mod takers;
+mod traces;
 mod versions;
 mod wakeups;
 
@@ -46,6 +47,11 @@ use tokio::time::Instant;
 use weir_names::RequestPolicy;
 
 use super::*;
+
+/// With nothing but a deadline.
+fn by(deadline: Instant) -> Parent {
+    Parent { deadline: Some(deadline), trace: None }
+}
 
 const LIMITS: PeerLimits = PeerLimits {
     message_size: 1024,
@@ -105,8 +111,8 @@ impl TestBus {
     /// Calls `do`, with the receiver's own deadline.
     fn call(&self, caller: &Arc<Peer>, contract: &str, payload: &'static str) -> Result<PendingCall, Error> {
         let mut target = self.bus.open(caller, contract, "do", None)?;
-        let deadline = self.bus.term(&target, None, None);
-        self.call_to(caller, &mut target, payload.into(), deadline, false)
+        let deadline = self.bus.term(&target, None, Parent::default());
+        self.call_to(caller, &mut target, payload.into(), deadline.clone(), false)
     }
 
     /// Calls an operation and keeps to the deadline.
@@ -123,8 +129,8 @@ impl TestBus {
 
     fn send(&self, caller: &Arc<Peer>, contract: &str, payload: &'static str) -> Result<Arc<Waiter>, Error> {
         let mut target = self.bus.open(caller, contract, "do", None)?;
-        let deadline = self.bus.term(&target, None, None);
-        let (waiter, _sending) = self.bus.send(caller, &mut target, payload.into(), deadline)?;
+        let deadline = self.bus.term(&target, None, Parent::default());
+        let (waiter, _sending) = self.bus.send(caller, &mut target, payload.into(), deadline.clone())?;
         Ok(waiter)
     }
 
@@ -136,7 +142,7 @@ impl TestBus {
         topic: &str,
         payload: Bytes,
     ) -> Result<Receipt, Error> {
-        let publishing = self.bus.publish(sender, to, topic, payload, (None, None))?;
+        let publishing = self.bus.publish(sender, to, topic, payload, (None, Parent::default()))?;
         publishing.receipt().now_or_never().expect("nobody waits for room")
     }
 

@@ -15,11 +15,15 @@ use std::{
 
 use bytes::Bytes;
 use tokio::{sync::Notify, time::Instant};
+use weir_metrics::moment;
+#[cfg(test)]
+use weir_metrics::nanoseconds;
 
 pub(crate) use self::slot::Slot;
 use crate::{
     id::{MessageId, OperationId, PeerId, ReaderId},
     operations::{OperationStats, Operations},
+    trace::{OpenSpan, What},
 };
 use weir_names::Error;
 
@@ -55,13 +59,25 @@ impl<P> Route<P> {
     }
 }
 
-/// When a request is sent, and when its answer is due.
-#[derive(Clone, Copy, Debug)]
+/// When a request is sent, when its answer is due, and its span if it is sampled.
+#[derive(Clone, Debug)]
 pub struct Term {
-    /// When it is sent.
-    pub sent: Instant,
+    /// When it is sent, as a [`moment`].
+    pub sent: u64,
+    /// Nanoseconds from then to the deadline.
+    pub(crate) allowed: u64,
     /// When the wait for its answer ends.
     pub deadline: Instant,
+    pub(crate) span: Option<Arc<OpenSpan>>,
+}
+
+impl Term {
+    /// Without a span.
+    #[cfg(test)]
+    pub(crate) fn new(sent: Instant, deadline: Instant) -> Self {
+        let allowed = nanoseconds(deadline.saturating_duration_since(sent));
+        Self { sent: moment(sent.into_std()), allowed, deadline, span: None }
+    }
 }
 
 /// The wait for one answer.
@@ -139,6 +155,7 @@ impl Waiter {
     pub fn cancel(&self) -> bool {
         let first = self.end();
         if first {
+            self.end_span("cancelled");
             self.route.receiver.note_abandoned();
             if let ReplyTo::Lane { sender, reader } = &self.to {
                 sender.expect_no_reply(*reader);
@@ -158,8 +175,8 @@ impl Waiter {
     }
 
     #[inline]
-    pub(crate) fn term(&self) -> Term {
-        self.term
+    pub(crate) fn term(&self) -> &Term {
+        &self.term
     }
 
     /// Whether the wait has ended.
@@ -172,7 +189,8 @@ impl Waiter {
     pub(crate) fn complete(&self, outcome: Result<Bytes, Error>) -> bool {
         let is_first = self.hand_over(outcome);
         if is_first && let Some(stats) = self.stats() {
-            stats.durations().add(self.term.sent.elapsed());
+            let now = moment(Instant::now().into_std());
+            stats.durations().add_nanoseconds(now.saturating_sub(self.term.sent));
         }
         is_first
     }
@@ -199,6 +217,7 @@ impl Waiter {
         if let (Err(error), Some(stats)) = (&outcome, self.stats()) {
             stats.count_failed(error);
         }
+        self.end_span(outcome.as_ref().map_or_else(Error::case, |_| "ok"));
         match &self.to {
             ReplyTo::Slot(slot) => slot.fill(outcome),
             ReplyTo::Lane { sender, reader } => sender.reply(self.id, outcome, *reader),
@@ -206,9 +225,13 @@ impl Waiter {
         true
     }
 
-    /// Ends the wait for a request that was never sent.
-    pub(crate) fn withdraw(&self) {
+    /// Ends the wait for a request that was never sent, because of this error.
+    pub(crate) fn withdraw(&self, error: &Error) {
         self.end();
+        if let Some(stats) = self.stats() {
+            stats.count_failed(error);
+        }
+        self.end_span(error.case());
     }
 
     pub(crate) fn slot(&self) -> Option<&Slot> {
@@ -231,6 +254,14 @@ impl Waiter {
 
     pub(crate) fn key(&self) -> (Instant, MessageId) {
         (self.term.deadline, self.id)
+    }
+
+    #[inline]
+    fn end_span(&self, outcome: &'static str) {
+        if let Some(span) = &self.term.span {
+            let Route { operation, receiver, .. } = &*self.route;
+            span.end(What::Request(operation.clone()), self.sender, Some(receiver.name()), outcome);
+        }
     }
 
     /// Marks it ended; true for the first caller only.

@@ -238,6 +238,8 @@ fn of_main(main: &MainConfig) -> Facts {
         trusted_keys,
         memory_budget,
         request_timeout,
+        trace_one_in,
+        trace_spans,
         blocking_threads,
     } = main;
     [
@@ -249,6 +251,8 @@ fn of_main(main: &MainConfig) -> Facts {
         ("trusted-keys", list(trusted_keys.iter().map(quoted))),
         ("memory-budget", memory_budget.map(bytes)),
         ("request-timeout", Some(quoted(humantime::format_duration(*request_timeout)))),
+        ("trace-one-in", Some(trace_one_in.to_string())),
+        ("trace-spans", Some(trace_spans.to_string())),
         ("blocking-threads", Some(blocking_threads.to_string())),
     ]
     .into_iter()

@@ -12,6 +12,10 @@ use super::{ConfigErrors, TrustedKey, control_socket, limits::TIMEOUT, shape::Sh
 
 pub(super) const BLOCKING_THREADS: RangeInclusive<u16> = 1..=64;
 
+pub(super) const TRACE_ONE_IN: RangeInclusive<u32> = 0..=1_000_000;
+
+pub(super) const TRACE_SPANS: RangeInclusive<u32> = 1..=1_000_000;
+
 /// In bytes: 1 MiB to 1 TiB.
 pub(super) const CACHE_SIZE: Shape = Shape::Size(1 << 20..=1 << 40);
 
@@ -45,6 +49,11 @@ pub struct MainConfig {
     pub memory_budget: Option<u64>,
     /// Timeout of a request if neither the call nor its contract sets one: 1 ms to 1 day. Default: 5 seconds.
     pub request_timeout: Duration,
+    /// Of so many traces, one is recorded: up to 1,000,000. Default: 0, none but those that the control interface is asked
+    /// to record.
+    pub trace_one_in: u32,
+    /// Spans kept: 1 to 1,000,000. Default: 4096. Each takes about 300 bytes.
+    pub trace_spans: u32,
     /// Threads for blocking work, such as reading files: 1 to 64. Default: 4.
     pub blocking_threads: u16,
 }
@@ -67,6 +76,8 @@ impl MainConfig {
             ("main.cache-size", CACHE_SIZE.has(self.cache_size), CACHE_SIZE),
             ("main.memory-budget", budget, MEMORY_BUDGET),
             ("main.request-timeout", TIMEOUT.contains(&self.request_timeout), Shape::Time(TIMEOUT)),
+            ("main.trace-one-in", TRACE_ONE_IN.contains(&self.trace_one_in), Shape::counts(TRACE_ONE_IN)),
+            ("main.trace-spans", TRACE_SPANS.contains(&self.trace_spans), Shape::counts(TRACE_SPANS)),
             (
                 "main.blocking-threads",
                 BLOCKING_THREADS.contains(&self.blocking_threads),
@@ -92,6 +103,8 @@ impl Default for MainConfig {
             trusted_keys: Vec::new(),
             memory_budget: None,
             request_timeout: Duration::from_secs(5),
+            trace_one_in: 0,
+            trace_spans: 4096,
             blocking_threads: 4,
         }
     }

@@ -31,7 +31,7 @@ use super::{
     error::{Location, quote},
     extension::ExtensionConfig,
     limits::{LIMIT_KEYS, TIMEOUT},
-    main_config::{BLOCKING_THREADS, CACHE_SIZE, MEMORY_BUDGET},
+    main_config::{BLOCKING_THREADS, CACHE_SIZE, MEMORY_BUDGET, TRACE_ONE_IN, TRACE_SPANS},
     schema::Drafted,
     section::{Located, Section},
 };
@@ -115,6 +115,12 @@ impl Draft {
         }
         if let Some(timeout) = main.time("request-timeout", TIMEOUT) {
             config.request_timeout = timeout.value;
+        }
+        if let Some(one_in) = main.count("trace-one-in", TRACE_ONE_IN) {
+            config.trace_one_in = one_in.value;
+        }
+        if let Some(spans) = main.count("trace-spans", TRACE_SPANS) {
+            config.trace_spans = spans.value;
         }
         if let Some(threads) = main.count("blocking-threads", BLOCKING_THREADS) {
             config.blocking_threads = threads.value;

@@ -27,6 +27,7 @@ mod peers;
 mod report;
 mod routes;
 mod server;
+mod spans;
 mod streams;
 mod traffic;
 

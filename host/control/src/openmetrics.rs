@@ -73,6 +73,9 @@ fn text(control: &Control, peers: &Peers, topics: bool) -> String {
     }
     text.gauge("weir_memory_sum_bytes", "The memory that all limits together come to.")
         .sample(&[], limits.memory_sum);
+    let (recorded, lost) = control.span_counts();
+    text.counter("weir_recorded_spans", "Spans that were recorded.").sample(&[], recorded);
+    text.counter("weir_lost_spans", "Recorded spans that were dropped to make room.").sample(&[], lost);
     extensions(&mut text, &control.extensions());
     limited(&mut text, &limits.extensions);
     operations(&mut text, control.operations());

@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 use weir_host::{
     CallOptions, Client, Control, Error,
     attached::Closed,
-    client::Receipt,
+    client::{PublishOptions, Receipt},
     control::{ExtensionStatus, ReloadReport},
     peers::Peers,
 };
@@ -29,7 +29,9 @@ use super::{
     bodies::Room,
     contracts,
     error::Refusal,
-    limits, openmetrics, operations, peers, report, streams, traffic,
+    limits, openmetrics, operations, peers, report,
+    spans::{self, Traceparent},
+    streams, traffic,
 };
 
 /// Few enough to leave connections for the rest.
@@ -76,6 +78,7 @@ pub(super) fn router(client: Client, control: Control, peers: Peers, closed: Clo
         .route("/contracts/{contract}", get(contracts::one))
         .route("/operations", get(operations::all))
         .route("/metrics", get(openmetrics::metrics))
+        .route("/spans", get(spans::all))
         .route("/limits", get(limits::of_all))
         .route("/limits/{id}", get(limits::of_one))
         .route("/call/{contract}/{operation}", post(call))
@@ -186,6 +189,7 @@ async fn call(
     asker: Asker,
     path: PathOf<(String, String)>,
     query: QueryOf<CallQuery>,
+    Traceparent(trace): Traceparent,
     body: Body,
 ) -> Result<Response, Refusal> {
     let Path((contract, operation)) = path?;
@@ -195,7 +199,7 @@ async fn call(
         .transpose()
         .map_err(|error| Refusal::invalid(format!("`timeout` must be a time, as in `2s`: {error}")))?;
     let mut options = CallOptions::default();
-    (options.timeout, options.provider) = (timeout.map(Into::into), provider);
+    (options.timeout, options.provider, options.trace) = (timeout.map(Into::into), provider, trace);
     let max = served.client.max_request(&contract, &operation, &options);
     let payload = served.requests.read(body, max).await?;
     let answer = served.client.call_with(&contract, &operation, payload.bytes.clone(), options).await;
@@ -216,15 +220,15 @@ async fn publish(
     asker: Asker,
     topic: PathOf<String>,
     query: QueryOf<PublishQuery>,
+    Traceparent(trace): Traceparent,
     body: Body,
 ) -> Answered<Receipt> {
     let Path(topic) = topic?;
     let Query(PublishQuery { to }) = query?;
     let payload = served.requests.read(body, Ok(u64::MAX)).await?;
-    let receipt = match to {
-        None => served.client.publish(&topic, payload.bytes.clone()).await,
-        Some(extension) => served.client.publish_to(&extension, &topic, payload.bytes.clone()).await,
-    };
+    let mut options = PublishOptions::default();
+    (options.to, options.trace) = (to, trace);
+    let receipt = served.client.publish_with(&topic, payload.bytes.clone(), options).await;
     said(&asker, &receipt, || format!("publish of `{topic}`"));
     Ok(Json(receipt?))
 }

@@ -2,8 +2,6 @@
 
 mod one_piece;
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use wasmtime::component::{ComponentType, Lift, Lower};
 
@@ -219,12 +217,10 @@ impl From<weir_bus::Error> for Error {
 }
 
 /// In whole milliseconds, at least 1 while any time is left.
-pub(super) fn milliseconds(duration: Duration) -> u32 {
-    let parts = u64::from(duration.subsec_nanos().div_ceil(1_000_000));
-    u32::try_from(duration.as_secs().saturating_mul(1000).saturating_add(parts)).unwrap_or(u32::MAX)
+pub(super) fn milliseconds(nanoseconds: u64) -> u32 {
+    u32::try_from(nanoseconds.div_ceil(1_000_000)).unwrap_or(u32::MAX)
 }
 
-pub(super) fn microseconds(duration: Duration) -> u32 {
-    let parts = u64::from(duration.subsec_micros());
-    u32::try_from(duration.as_secs().saturating_mul(1_000_000).saturating_add(parts)).unwrap_or(u32::MAX)
+pub(super) fn microseconds(nanoseconds: u64) -> u32 {
+    u32::try_from(nanoseconds / 1000).unwrap_or(u32::MAX)
 }

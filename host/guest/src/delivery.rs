@@ -19,8 +19,11 @@ use std::{
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use weir_bus::{Error, Event, Incoming, MessageId, Peer, PeerId, Reply, Request, TakeOptions, Taken, Waiter};
-use weir_metrics::Usage;
+use weir_bus::{
+    Error, Event, Incoming, MessageId, OpenSpan, Parent, Peer, PeerId, Reply, Request, SpanOrigin,
+    TakeOptions, Taken, Waiter,
+};
+use weir_metrics::{Usage, moment};
 
 pub use self::handling::Handling;
 pub(super) use self::{
@@ -47,6 +50,12 @@ pub(super) struct Delivery {
     checks: Option<Box<Checks>>,
     /// Whether the last look ended with a request that was not delivered.
     has_refused: bool,
+    /// Of requests just taken.
+    new_spans: Vec<Arc<OpenSpan>>,
+    /// Whether a sampled request may be in hand.
+    has_spans: bool,
+    /// Whether the last receive brought a sampled event.
+    has_traced_event: bool,
     usage: Arc<Usage>,
 }
 
@@ -63,6 +72,9 @@ impl Delivery {
             readiness: Readiness::new(peer.clone(), signals),
             checks: None,
             has_refused: false,
+            new_spans: Vec::new(),
+            has_spans: false,
+            has_traced_event: false,
             usage,
             peer,
         }
@@ -152,10 +164,11 @@ impl Delivery {
         }
         let (duty, was_full) = self.in_hand.take(MessageId(id)).ok_or_else(|| not_in_hand(id))?;
         self.show_in_flight();
+        self.has_spans &= self.in_hand.len() > 0;
         if !duty.give_unmeasured(answer) {
             self.peer.count_late();
         } else if let Some(stats) = duty.stats() {
-            stats.durations().clone().add_ending(duty.sent().into_std());
+            stats.durations().clone().add_ending(duty.sent());
         }
         if was_full {
             self.peer.hold_requests(false);
@@ -167,8 +180,34 @@ impl Delivery {
         self.jobs.take_from(queue, how, self.in_flight)
     }
 
-    pub(super) fn deadline_of(&self, id: u64) -> Result<Instant, Error> {
-        self.in_hand.deadline_of(MessageId(id)).ok_or_else(|| not_in_hand(id))
+    /// What a message is part of that is sent for the request or job with this id.
+    pub(super) fn parent(&self, id: u64) -> Result<Parent, Error> {
+        let id = MessageId(id);
+        self.in_hand.parent(id).or_else(|| self.jobs.parent(id)).ok_or_else(|| not_in_hand(id.0))
+    }
+
+    /// What a message is part of that is sent for nothing: the event that the guest is at may have caused it.
+    pub(super) fn cause(&self) -> Parent {
+        let event = self.has_traced_event.then(|| self.in_hand.event()).flatten();
+        let trace = event.and_then(|event| event.published.trace.as_deref());
+        Parent { deadline: None, trace: trace.map(SpanOrigin::after) }
+    }
+
+    /// The fuel that the guest used before it got the messages just taken.
+    pub(super) fn note_fuel_before(&mut self, used: u64) {
+        for span in self.new_spans.drain(..) {
+            span.note_fuel_before(used);
+        }
+    }
+
+    /// The span of a request in hand, if it is sampled.
+    pub(super) fn span(&self, id: u64) -> Option<&Arc<OpenSpan>> {
+        if self.has_spans { self.in_hand.responder(MessageId(id))?.span() } else { None }
+    }
+
+    /// Whether messages just taken are sampled.
+    pub(super) fn has_new_spans(&self) -> bool {
+        !self.new_spans.is_empty()
     }
 
     pub(super) fn has_met(&self, peer: PeerId) -> bool {
@@ -221,6 +260,7 @@ impl Delivery {
     /// The guest asks for more: it has finished messages given one by one, or in order.
     fn begin_receive(&mut self, in_order: bool) {
         self.in_hand.begin_batch(in_order);
+        self.has_traced_event = false;
         self.jobs.begin_receive();
     }
 
@@ -319,9 +359,13 @@ impl Delivery {
     fn deliver_request(&mut self, request: Request, meter: &Meter) -> abi::Message {
         let (id, sender, operation) = (request.responder.id().0, request.responder.sender(), request.number);
         self.met.insert(sender);
-        let now = now(meter);
-        let remaining_ms = abi::milliseconds(request.responder.deadline().saturating_duration_since(now));
-        let waited_us = abi::microseconds(now.saturating_duration_since(request.responder.sent()));
+        let waited = now(meter).saturating_sub(request.responder.sent());
+        let remaining_ms = abi::milliseconds(request.responder.allowed().saturating_sub(waited));
+        let waited_us = abi::microseconds(waited);
+        if let Some(span) = request.responder.span() {
+            self.new_spans.push(span.clone());
+            self.has_spans = true;
+        }
         let payload = self.in_hand.hold(request);
         self.show_in_flight();
         let sender = sender.0;
@@ -330,6 +374,7 @@ impl Delivery {
 
     fn deliver_event(&mut self, event: Event, meter: &Meter) -> abi::Message {
         self.met.insert(event.published.sender);
+        self.has_traced_event |= event.published.trace.is_some();
         self.in_hand.pass(event.clone());
         let Event { subscription, names_one_topic, lost, retained, published } = event;
         abi::Message::Event(abi::Event {
@@ -339,7 +384,7 @@ impl Delivery {
             sequence: published.sequence,
             lost,
             retained,
-            waited_us: abi::microseconds(now(meter).saturating_duration_since(published.at)),
+            waited_us: abi::microseconds(now(meter).saturating_sub(moment(published.at.into_std()))),
             payload: published.payload.clone(),
         })
     }
@@ -361,9 +406,9 @@ impl Drop for Delivery {
     }
 }
 
-/// The time; for a guest just woken, when it was woken. Reading the clock is a good part of a message's cost.
-fn now(meter: &Meter) -> Instant {
-    meter.woken().map_or_else(Instant::now, Instant::from)
+/// The [`moment`]; for a guest just woken, when it was woken. Reading the clock is a good part of a message's cost.
+fn now(meter: &Meter) -> u64 {
+    meter.woken().unwrap_or_else(|| moment(Instant::now().into_std()))
 }
 
 fn not_in_hand(id: u64) -> Error {

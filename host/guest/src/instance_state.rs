@@ -5,9 +5,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use tokio::time::Instant;
 use wasmtime_wasi::{WasiCtxView, WasiView};
-use weir_bus::{Bus, Error, Peer, PeerId, Putting, Sending, SentCall, Target, Term};
+use weir_bus::{Bus, Error, Parent, Peer, PeerId, Putting, Sending, SentCall, Target, Term};
 use weir_config::ExtensionConfig;
 use weir_metrics::Usage;
 use weir_schedule::note_wait;
@@ -76,7 +75,7 @@ impl InstanceState {
         options: &abi::Options,
     ) -> Result<SentCall, Error> {
         self.send_to(target, options, |bus, peer, target, term| {
-            note_wait(term.sent.into_std());
+            note_wait(term.sent);
             bus.call(peer, target, payload, term, true)
         })
     }
@@ -121,15 +120,15 @@ impl InstanceState {
         send(&self.bus, &self.peer, target, term)
     }
 
-    /// The timeout, and the deadline of the request that this is part of.
-    pub(super) fn times(&self, options: &abi::Options) -> Result<(Option<Duration>, Option<Instant>), Error> {
+    /// The timeout, and what this is part of.
+    pub(super) fn times(&self, options: &abi::Options) -> Result<(Option<Duration>, Parent), Error> {
         let timeout = match options.timeout_ms {
             Some(0) => return Err(Error::Invalid("a timeout of 0 ms".into())),
             timeout => timeout.map(|ms| Duration::from_millis(ms.into())),
         };
         let parent = match options.parent {
-            None => None,
-            Some(id) => Some(self.delivery.deadline_of(id)?),
+            None => self.delivery.cause(),
+            Some(id) => self.delivery.parent(id)?,
         };
         Ok((timeout, parent))
     }

@@ -12,10 +12,7 @@
 
 mod slice;
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use wasmtime::{CallHook, Store, StoreContextMut};
 use weir_config::{LimitKey, Limits};
@@ -55,6 +52,8 @@ pub(super) struct Meter {
     messages: u64,
     /// Fuel that they brought.
     budget: u64,
+    /// Fuel that the guest used of earlier budgets.
+    used_before: u64,
     slice: Slice,
     /// Fuel for the host's work, not yet taken out of the Store.
     owed: u64,
@@ -89,6 +88,7 @@ impl Meter {
             activity,
             messages: 0,
             budget: limits.fuel_to_start,
+            used_before: 0,
             slice: Slice::new(limits.fixed().fuel_slice, limits.fuel_to_start),
             owed: 0,
             call: HostCall::default(),
@@ -112,21 +112,26 @@ impl Meter {
         }
     }
 
+    /// Fuel that the guest used of this budget.
+    fn used(&self, left: u64) -> u64 {
+        self.budget.saturating_sub(left).saturating_add(self.owed).min(self.budget)
+    }
+
     fn show(&self, left: u64) {
-        let used = self.budget.saturating_sub(left).saturating_add(self.owed).min(self.budget);
+        let used = self.used(left);
         match self.messages {
             0 => self.usage.fuel_to_start.set(used),
             messages => self.usage.fuel_per_message.set(used / messages),
         }
     }
 
-    /// When the guest was woken, if others ran since its call.
-    pub(super) fn woken(&self) -> Option<Instant> {
-        self.has_waited().then(|| self.activity.began())
+    /// The [`moment`](weir_metrics::moment) when the guest was woken, if others ran since its call.
+    pub(super) fn woken(&self) -> Option<u64> {
+        self.has_waited().then(|| self.activity.began_at())
     }
 
-    /// The guest goes on at `now`, after others ran within its call.
-    pub(super) fn go_on(&self, now: Instant) {
+    /// The guest goes on at this [`moment`](weir_metrics::moment), after others ran within its call.
+    pub(super) fn go_on(&self, now: u64) {
         self.activity.begin(now);
     }
 
@@ -196,6 +201,7 @@ pub(super) fn deliver<G: Metered>(
     let messages = messages as u64;
     let meter = store.data_mut().meter_mut();
     meter.show(left);
+    meter.used_before = meter.used_before.saturating_add(meter.used(left));
     meter.call.kind = CallKind::Own;
     meter.messages = messages;
     meter.budget = meter.per_message.saturating_mul(messages);
@@ -219,6 +225,12 @@ pub(super) fn fan_out<G: Metered>(
 /// Shows the guest's use before it waits.
 pub(super) fn show<G: Metered>(store: &StoreContextMut<'_, G>) {
     store.data().meter().show(store.get_fuel().unwrap_or_default());
+}
+
+/// Fuel that the guest has used since it began.
+pub(super) fn used<G: Metered>(store: &StoreContextMut<'_, G>) -> u64 {
+    let meter = store.data().meter();
+    meter.used_before.saturating_add(meter.used(store.get_fuel().unwrap_or_default()))
 }
 
 /// Shows the guest's use at its end.

@@ -9,10 +9,10 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
-use weir_bus::{Bus, Error, Peer, Target};
+use weir_bus::{Bus, Error, Parent, Peer, Target};
 pub use weir_bus::{MessageId, PeerId, Receipt};
 use weir_names::{
-    Operation,
+    Operation, TraceContext,
     codec::{Decode, Encode},
 };
 
@@ -93,7 +93,8 @@ impl Client {
     ) -> Result<Bytes, Error> {
         let mut target = self.open(contract, operation, options.provider.as_deref())?;
         let _room = self.room()?;
-        answer(&self.bus, || send(self, &mut target, payload.into(), options.timeout)).await
+        answer(&self.bus, || send(self, &mut target, payload.into(), options.timeout, options.trace.as_ref()))
+            .await
     }
 
     /// Bytes of the largest payload that the present provider accepts.
@@ -196,7 +197,7 @@ impl Client {
     ///
     /// [`Error::Invalid`] if `topic` is not well formed.
     pub async fn publish(&self, topic: &str, payload: impl Into<Bytes>) -> Result<Receipt, Error> {
-        self.publish_before(None, None, topic, payload.into()).await
+        self.publish_with(topic, payload, PublishOptions::default()).await
     }
 
     /// [`publish`](Self::publish), waiting at most `timeout` for room.
@@ -210,7 +211,8 @@ impl Client {
         topic: &str,
         payload: impl Into<Bytes>,
     ) -> Result<Receipt, Error> {
-        self.publish_before(Some(timeout), None, topic, payload.into()).await
+        let options = PublishOptions { timeout: Some(timeout), ..PublishOptions::default() };
+        self.publish_with(topic, payload, options).await
     }
 
     /// [`publish`](Self::publish) with a timeout or to one receiver.
@@ -224,7 +226,12 @@ impl Client {
         payload: impl Into<Bytes>,
         options: PublishOptions,
     ) -> Result<Receipt, Error> {
-        self.publish_before(options.timeout, options.to.as_deref(), topic, payload.into()).await
+        let _room = self.room()?;
+        let PublishOptions { timeout, to, trace } = options;
+        let parent = self.parent(trace.as_ref());
+        let publishing =
+            self.bus.publish(&self.peer, to.as_deref(), topic, payload.into(), (timeout, parent))?;
+        publishing.receipt().await
     }
 
     /// Publishes an event to one extension alone.
@@ -239,7 +246,8 @@ impl Client {
         topic: &str,
         payload: impl Into<Bytes>,
     ) -> Result<Receipt, Error> {
-        self.publish_before(None, Some(extension), topic, payload.into()).await
+        let options = PublishOptions { to: Some(extension.to_owned()), ..PublishOptions::default() };
+        self.publish_with(topic, payload, options).await
     }
 
     /// Subscribes to every topic that matches `pattern`. Retained values come first. Up to 256 events or 2 MiB wait
@@ -287,15 +295,9 @@ impl Client {
         self.bus.waiters()
     }
 
-    async fn publish_before(
-        &self,
-        timeout: Option<Duration>,
-        to: Option<&str>,
-        topic: &str,
-        payload: Bytes,
-    ) -> Result<Receipt, Error> {
-        let _room = self.room()?;
-        let publishing = self.bus.publish(&self.peer, to, topic, payload, (timeout, None))?;
-        publishing.receipt().await
+    /// What a message is part of that is sent for a span of another program.
+    fn parent(&self, context: Option<&TraceContext>) -> Parent {
+        let trace = context.and_then(|context| self.bus.join_trace(&self.peer, context));
+        Parent { deadline: None, trace }
     }
 }

@@ -9,13 +9,13 @@ use std::{
 
 use tokio::sync::{broadcast, oneshot};
 pub use weir_bus::OperationStatus;
-use weir_bus::{Bus, Error, MessageId};
+use weir_bus::{Bus, Error, MessageId, RecordedSpans};
 use weir_config::Config;
 pub use weir_guest::BeingCompiled;
 use weir_guest::{Compilations, fuel_per_ms};
 use weir_logs::{LogLine, Logs};
 pub use weir_metrics::DurationsSnapshot;
-use weir_names::{ExtensionId, MAIN};
+use weir_names::{ExtensionId, MAIN, TraceId};
 use weir_openrpc::Document;
 pub use weir_supervisor::{
     ControlError, ExtensionState, ExtensionStatus, FailureRecord, HandledMessage, HistoryEntry, HistoryEvent,
@@ -126,6 +126,19 @@ impl Control {
             (status.provider.clone(), status.contract.clone(), status.operation.clone())
         };
         all.map(|status| (name(&status), status)).collect::<BTreeMap<_, _>>().into_values().collect()
+    }
+
+    /// Up to `max` spans of sampled messages, after the one with this number, of one trace or all. Main keeps the last
+    /// ones, `main.trace-spans` of them.
+    #[must_use]
+    pub fn spans(&self, after: u64, trace: Option<TraceId>, max: usize) -> RecordedSpans {
+        self.bus.spans(after, trace, max)
+    }
+
+    /// How many spans were recorded so far, and how many of these were dropped to make room.
+    #[must_use]
+    pub fn span_counts(&self) -> (u64, u64) {
+        self.bus.span_counts()
     }
 
     /// The limits of every extension, in the order of the configuration, with the source and use of each. The first

@@ -16,8 +16,8 @@ use weir_logs::Logs;
 use weir_names::{ContractName, HookDirName};
 use weir_schedule::{BlockingError, Turns, refuse_in_async};
 use weir_supervisor::{
-    KEPT_EVENTS, MainEvent, Reconfigure, Roster, Supervisor, SupervisorParts, Unit, configure_traffic,
-    on_the_bus, queues_on_the_bus,
+    KEPT_EVENTS, MainEvent, Reconfigure, Roster, Supervisor, SupervisorParts, Unit, configure_traces,
+    configure_traffic, on_the_bus, queues_on_the_bus,
 };
 pub use weir_supervisor::{TooFewMappings, check_mappings};
 
@@ -255,6 +255,7 @@ impl Builder {
 
         let (events, _) = broadcast::channel(KEPT_EVENTS);
         let bus = Arc::new(Bus::new(main_limits(&config), losses(events.clone())));
+        configure_traces(&bus, &config);
         configure_traffic(&bus, queues, retained);
         let logs = Arc::new(Logs::default());
         let mut peers = HashMap::new();

@@ -23,6 +23,7 @@
 //! | answer extensions from Rust | [`service`] |
 //! | let programs in as peers with grants | [`peers`] |
 //! | start, stop, reload and watch extensions | [`control`], [`events`], [`logs`] |
+//! | follow a request from extension to extension | [`traces`] |
 //! | see use of limits, topics and queues | [`limits`], [`traffic`] |
 //! | run directories of hooks | [`hooks`] |
 //! | inspect, check, compile and sign components | [`component`] |
@@ -107,6 +108,12 @@ pub mod names {
         CallGrant, ContractName, ExtensionId, HookDirName, NameError, OperationName, PeerName, QueueName,
         Topic, TopicPattern, codec, harmless, is_harmful,
     };
+}
+
+/// Traces: which messages were sent for which, and what became of each. See [`Control::spans`].
+pub mod traces {
+    pub use weir_bus::{RecordedSpans, Span, SpanKind};
+    pub use weir_names::{SpanId, TraceContext, TraceContextError, TraceId, TraceIdError};
 }
 
 pub use weir_config::{Config, ExtensionConfig, MainConfig};

@@ -60,7 +60,12 @@ impl Durations {
     /// Counts one.
     #[inline]
     pub fn add(&self, duration: Duration) {
-        let nanoseconds = nanoseconds(duration);
+        self.add_nanoseconds(nanoseconds(duration));
+    }
+
+    /// Counts one of so many nanoseconds.
+    #[inline]
+    pub fn add_nanoseconds(&self, nanoseconds: u64) {
         if let Some(bucket) = self.buckets.get(bucket(nanoseconds)) {
             bucket.fetch_add(1, Ordering::Relaxed);
         }

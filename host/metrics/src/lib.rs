@@ -11,7 +11,7 @@ mod usage;
 
 pub use self::{
     dir_usage::DirUsage,
-    duration::nanoseconds,
+    duration::{moment, nanoseconds},
     durations::{Durations, DurationsSnapshot, measure_ending},
     gauge::Gauge,
     per_second::PerSecond,

@@ -5,14 +5,13 @@ use std::{
     time::Instant,
 };
 
-use crate::{gauge::Gauge, nanoseconds};
+use crate::{gauge::Gauge, moment};
 
 /// An amount per second: of the last active second, and the peak.
 #[derive(Debug)]
 pub struct PerSecond {
     gauge: Gauge,
-    created: Instant,
-    /// Start of the current second in nanoseconds, and its amount.
+    /// Start of the current second as a [`moment`], and its amount.
     began: AtomicU64,
     counted: AtomicU64,
 }
@@ -22,7 +21,7 @@ const SECOND: u64 = 1_000_000_000;
 impl PerSecond {
     /// The amount of the last full second, or of the current one.
     pub fn now(&self) -> u64 {
-        let passed = self.age(Instant::now()).saturating_sub(self.began.load(Ordering::Relaxed));
+        let passed = moment(Instant::now()).saturating_sub(self.began.load(Ordering::Relaxed));
         match passed / SECOND {
             0 => self.gauge.now(),
             1 => self.counted.load(Ordering::Relaxed),
@@ -38,7 +37,12 @@ impl PerSecond {
     /// Adds an amount at `now`.
     #[inline]
     pub fn add(&self, now: Instant, amount: u64) {
-        let now = self.age(now);
+        self.add_at(moment(now), amount);
+    }
+
+    /// Adds an amount at a [`moment`].
+    #[inline]
+    pub fn add_at(&self, now: u64, amount: u64) {
         let counted = self.counted.load(Ordering::Relaxed);
         let passed = now.saturating_sub(self.began.load(Ordering::Relaxed));
         if passed < SECOND {
@@ -53,19 +57,13 @@ impl PerSecond {
         self.began.store(now, Ordering::Relaxed);
         self.counted.store(amount, Ordering::Relaxed);
     }
-
-    /// In nanoseconds.
-    fn age(&self, now: Instant) -> u64 {
-        nanoseconds(now.saturating_duration_since(self.created))
-    }
 }
 
 impl Default for PerSecond {
     fn default() -> Self {
         Self {
             gauge: Gauge::default(),
-            created: Instant::now(),
-            began: AtomicU64::new(0),
+            began: AtomicU64::new(moment(Instant::now())),
             counted: AtomicU64::new(0),
         }
     }

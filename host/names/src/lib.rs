@@ -17,6 +17,7 @@ pub mod rules;
 pub mod shape;
 mod share;
 mod text;
+mod trace_context;
 
 pub use self::{
     call_grant::CallGrant,
@@ -30,4 +31,5 @@ pub use self::{
     policy::{Policy, QueuePolicy, RequestPolicy},
     share::{CpuShare, CpuShareError},
     text::{harmless, is_harmful, truncated},
+    trace_context::{SpanId, TraceContext, TraceContextError, TraceId, TraceIdError},
 };

@@ -5,13 +5,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weir_metrics::nanoseconds;
+use weir_metrics::moment;
 
 /// Which activation of an extension is under way, and since when.
 #[derive(Debug)]
 pub struct Activity {
     number: AtomicU64,
-    created: Instant,
+    /// As a [`moment`].
     started: AtomicU64,
 }
 
@@ -19,7 +19,7 @@ impl Activity {
     /// For an extension that has not run yet.
     #[expect(clippy::new_without_default, reason = "it counts from now on")]
     pub fn new() -> Self {
-        Self { number: AtomicU64::new(0), created: Instant::now(), started: AtomicU64::new(0) }
+        Self { number: AtomicU64::new(0), started: AtomicU64::new(moment(Instant::now())) }
     }
 
     /// The number of the current activation.
@@ -28,22 +28,22 @@ impl Activity {
         self.number.load(Ordering::Relaxed)
     }
 
-    /// When the current activation began.
+    /// When the current activation began, as a [`moment`].
     #[inline]
-    pub fn began(&self) -> Instant {
-        self.created + Duration::from_nanos(self.started.load(Ordering::Relaxed))
+    pub fn began_at(&self) -> u64 {
+        self.started.load(Ordering::Relaxed)
     }
 
     /// Time since the current activation began.
     #[inline]
     pub fn elapsed(&self) -> Duration {
-        self.began().elapsed()
+        Duration::from_nanos(moment(Instant::now()).saturating_sub(self.began_at()))
     }
 
-    /// The next activation begins at `now`.
+    /// The next activation begins at this [`moment`].
     #[inline]
-    pub fn begin(&self, now: Instant) {
-        self.started.store(nanoseconds(now.saturating_duration_since(self.created)), Ordering::Relaxed);
+    pub fn begin(&self, now: u64) {
+        self.started.store(now, Ordering::Relaxed);
         // Only this function writes it.
         self.number.store(self.number().wrapping_add(1), Ordering::Relaxed);
     }

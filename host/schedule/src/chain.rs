@@ -3,14 +3,10 @@
 //! L4 switches from a caller to the process that answers it, and tokio's threads have such a slot too. A task that
 //! calls an extension has it run [at once](switch), so it nearly always finds the answer there.
 
-use std::{
-    cell::Cell,
-    ptr,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{cell::Cell, ptr, sync::Arc, time::Instant};
 
 use tokio::task::coop::has_budget_remaining;
+use weir_metrics::moment;
 
 use crate::worker_thread::is_worker_thread;
 
@@ -32,19 +28,20 @@ thread_local! {
     static IS_HANDED: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Points in time are [`moment`]s, and durations nanoseconds: `Instant`s would cost a turn much more.
 pub(crate) struct Chain {
     within: Cell<Within>,
     next: Cell<Option<Arc<dyn HandedTask>>>,
     /// When the last guest began to wait.
-    waits_since: Cell<Option<Instant>>,
+    waits_since: Cell<Option<u64>>,
     /// When the first guest began to run.
-    began: Cell<Option<Instant>>,
+    began: Cell<Option<u64>>,
     /// When the running guest began, or went on after a call in which others ran.
-    since: Cell<Option<Instant>>,
+    since: Cell<Option<u64>>,
     /// How long it ran before such calls.
-    before: Cell<Duration>,
+    before: Cell<u64>,
     /// When the calling guest of this chain began, until a task of the chain has counted that.
-    caller_since: Cell<Option<Instant>>,
+    caller_since: Cell<Option<u64>>,
 }
 
 /// Where a chain is polled.
@@ -67,7 +64,7 @@ impl Chain {
             waits_since: Cell::new(None),
             began: Cell::new(None),
             since: Cell::new(None),
-            before: Cell::new(Duration::ZERO),
+            before: Cell::new(0),
             caller_since: Cell::new(None),
         }
     }
@@ -78,10 +75,10 @@ impl Chain {
             chain: &'c Chain,
             within: Within,
             next: Option<Arc<dyn HandedTask>>,
-            began: Option<Instant>,
-            since: Option<Instant>,
-            before: Duration,
-            caller_since: Option<Instant>,
+            began: Option<u64>,
+            since: Option<u64>,
+            before: u64,
+            caller_since: Option<u64>,
         }
         impl Drop for Former<'_> {
             fn drop(&mut self) {
@@ -129,21 +126,21 @@ impl Chain {
     }
 
     /// From when to when guests ran, if they did.
-    fn ran(&self) -> Option<(Instant, Instant)> {
+    fn ran(&self) -> Option<(u64, u64)> {
         // What follows a guest's end counts as its own time.
-        self.began.get().map(|began| (began, self.waits_since.get().unwrap_or_else(Instant::now)))
+        self.began.get().map(|began| (began, self.waits_since.get().unwrap_or_else(now)))
     }
 
     /// The calling guest goes on, after others ran from `began` to `ended`.
-    fn go_on(&self, (began, ended): (Instant, Instant)) {
+    fn go_on(&self, (began, ended): (u64, u64)) {
         let since = self.since.replace(Some(ended)).unwrap_or(began);
-        self.before.set(self.before.get() + began.saturating_duration_since(since));
+        self.before.set(self.before.get().saturating_add(began.saturating_sub(since)));
     }
 }
 
-/// Notes when a guest, or a task of Main's, began to wait: the next task of the chain runs from then on.
+/// Notes when a guest, or a task of Main's, began to wait, as a [`moment`]: the next task of the chain runs from then on.
 #[inline]
-pub fn note_wait(time: Instant) {
+pub fn note_wait(time: u64) {
     CHAIN.with(|chain| {
         if chain.within.get() != Within::Nothing {
             chain.waits_since.set(Some(time));
@@ -153,25 +150,25 @@ pub fn note_wait(time: Instant) {
 
 /// When a guest begins to run, and how long its caller ran before, if nobody has counted that yet.
 #[inline]
-pub(crate) fn begin() -> (Instant, Duration) {
+pub(crate) fn begin() -> (u64, u64) {
     CHAIN.with(|chain| {
-        let now = chain.waits_since.take().unwrap_or_else(Instant::now);
+        let now = chain.waits_since.take().unwrap_or_else(now);
         if chain.began.get().is_none() {
             chain.began.set(Some(now));
         }
         chain.since.set(Some(now));
-        chain.before.set(Duration::ZERO);
+        chain.before.set(0);
         let caller_since = chain.caller_since.take();
-        (now, caller_since.map(|since| now.saturating_duration_since(since)).unwrap_or_default())
+        (now, caller_since.map_or(0, |since| now.saturating_sub(since)))
     })
 }
 
 /// How long the guest that stops now ran: before the calls in which others ran, and since then.
 #[inline]
-pub(crate) fn end(now: Instant) -> (Duration, Duration) {
+pub(crate) fn end(now: u64) -> (u64, u64) {
     CHAIN.with(|chain| {
-        let since = chain.since.take().map(|since| now.saturating_duration_since(since));
-        (chain.before.take(), since.unwrap_or_default())
+        let since = chain.since.take().map_or(0, |since| now.saturating_sub(since));
+        (chain.before.take(), since)
     })
 }
 
@@ -240,11 +237,11 @@ pub(crate) fn hand(wake: impl FnOnce()) {
 }
 
 /// Sends by `send`, and runs what that wakes, and their chain, before it returns: for a task of Main's or a guest that
-/// waits for the answer. Also returns when guests stopped that ran in the call of a guest.
+/// waits for the answer. Also returns when guests stopped that ran in the call of a guest, as a [`moment`].
 ///
 /// On other threads than the worker it only sends. So it does for a guest that runs within another guest's call,
 /// because stacks must not pile up.
-pub fn switch<T>(send: impl FnOnce() -> T) -> (T, Option<Instant>) {
+pub fn switch<T>(send: impl FnOnce() -> T) -> (T, Option<u64>) {
     CHAIN.with(|chain| {
         let within = match chain.within.get() {
             Within::Nothing if is_worker_thread() => Within::Task,
@@ -264,6 +261,10 @@ pub fn switch<T>(send: impl FnOnce() -> T) -> (T, Option<Instant>) {
         }
         (sent, ran.map(|(_, ended)| ended))
     })
+}
+
+fn now() -> u64 {
+    moment(Instant::now())
 }
 
 fn address(chain: &Chain) -> usize {

@@ -22,7 +22,7 @@ use tokio::{
     task::unconstrained,
     time::{Sleep, sleep},
 };
-use weir_metrics::{Usage, measure_ending, nanoseconds};
+use weir_metrics::{Usage, measure_ending, moment, nanoseconds};
 
 use crate::{
     activity::Activity,
@@ -70,7 +70,8 @@ pub struct InTurn<F> {
 
 struct Delay {
     over: Pin<Box<Sleep>>,
-    began: Instant,
+    /// As a [`moment`].
+    began: u64,
 }
 
 impl<F: Future> InTurn<F> {
@@ -104,17 +105,17 @@ impl<F: Future> InTurn<F> {
         self
     }
 
-    fn poll_permission(&mut self, context: &mut Context<'_>) -> Poll<Instant> {
+    fn poll_permission(&mut self, context: &mut Context<'_>) -> Poll<u64> {
         loop {
             if let Some(delay) = &mut self.delay {
                 ready!(delay.over.as_mut().poll(context));
-                self.usage.add_delay(nanoseconds(delay.began.elapsed()));
+                self.usage.add_delay(moment(Instant::now()).saturating_sub(delay.began));
                 self.delay = None;
                 // Delays end together: without turns, all of them would run at once.
                 self.join(context);
             }
             let (now, uncounted) = chain::begin();
-            self.turns.look.ran(nanoseconds(uncounted));
+            self.turns.look.ran(uncounted);
             let Some(wait) = self.share.wait(now) else {
                 if self.ticket.is_none() && self.look.is_none() && self.turns.look.is_due() {
                     let look = self.look.insert(Arc::default()).clone();
@@ -169,20 +170,20 @@ impl<F: Future> Future for InTurn<F> {
         // find nothing to read where there is something.
         let result = pin!(unconstrained(this.guest.as_mut())).poll(&mut Context::from_waker(waker));
         let is_busy = guest_waker.end();
-        let end = Instant::now();
+        let end = moment(Instant::now());
         let (before, since) = chain::end(end);
-        let mut spent = nanoseconds(before + since);
-        if before + since > LONG {
+        let mut spent = before.saturating_add(since);
+        if spent > nanoseconds(LONG) {
             spent = this.turns.look.worked(spent);
         }
         this.usage.add_cpu(spent);
-        this.usage.cpu_second.add(end, spent);
+        this.usage.cpu_second.add_at(end, spent);
         measure_ending(end);
         this.share.spend(spent);
         if this.is_shared {
             *this.kept.lock() = this.share;
         }
-        this.turns.look.ran(nanoseconds(since));
+        this.turns.look.ran(since);
         let (had_turn, looked) = (this.ticket.take(), this.look.take());
         for ticket in had_turn.iter().chain(&looked) {
             this.turns.look.answered(ticket);

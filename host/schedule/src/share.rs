@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use weir_metrics::moment;
 use weir_names::CpuShare;
 
 /// The share of this time may be used at once, so short bursts are not delayed.
@@ -27,7 +28,7 @@ pub struct SharedShare(Mutex<Share>);
 impl SharedShare {
     /// Starts with the credit of a burst.
     pub fn new(share: CpuShare) -> Self {
-        Self(Mutex::new(Share::new(share, Instant::now())))
+        Self(Mutex::new(Share::new(share, moment(Instant::now()))))
     }
 
     #[inline]
@@ -45,21 +46,22 @@ pub(crate) struct Share {
     points: i64,
     /// Nanoseconds of work; negative when over the share.
     credit: i64,
-    looked: Instant,
+    /// As a [`moment`].
+    looked: u64,
 }
 
 impl Share {
-    pub(crate) fn new(share: CpuShare, now: Instant) -> Self {
+    pub(crate) fn new(share: CpuShare, now: u64) -> Self {
         let points = i64::try_from(share.basis_points()).unwrap_or(WHOLE).clamp(1, WHOLE);
         Self { points, credit: part(points, BURST), looked: now }
     }
 
     #[inline]
-    pub(crate) fn wait(&mut self, now: Instant) -> Option<Duration> {
+    pub(crate) fn wait(&mut self, now: u64) -> Option<Duration> {
         if self.points == WHOLE {
             return None;
         }
-        let earned = part(self.points, now.saturating_duration_since(self.looked));
+        let earned = part(self.points, Duration::from_nanos(now.saturating_sub(self.looked)));
         // Less than a nanosecond's worth waits for the next look instead of being lost.
         if earned > 0 {
             self.looked = now;
@@ -93,10 +95,10 @@ mod tests {
     /// Runs an always busy guest in polls of `slice` for `time`; returns the share that it used.
     fn busy(share: &str, slice: Duration, time: Duration) -> f64 {
         let start = Instant::now();
-        let mut share = Share::new(share.parse().unwrap(), start);
+        let mut share = Share::new(share.parse().unwrap(), moment(start));
         let (mut now, mut used) = (start, Duration::ZERO);
         while now < start + time {
-            match share.wait(now) {
+            match share.wait(moment(now)) {
                 // Timers are late.
                 Some(wait) => now += wait + Duration::from_millis(1),
                 None => {
@@ -127,23 +129,23 @@ mod tests {
     #[test]
     fn a_second_is_owed_at_most() {
         let start = Instant::now();
-        let mut share = Share::new("10%".parse().unwrap(), start);
+        let mut share = Share::new("10%".parse().unwrap(), moment(start));
         share.spend(3_600_000_000_000);
-        let wait = share.wait(start).unwrap();
+        let wait = share.wait(moment(start)).unwrap();
         assert!((10.0..10.1).contains(&wait.as_secs_f64()), "{wait:?}");
     }
 
     #[test]
     fn a_burst_of_half_a_second_s_share_is_not_delayed_and_idleness_earns_no_more() {
         let start = Instant::now();
-        let mut share = Share::new("10%".parse().unwrap(), start);
+        let mut share = Share::new("10%".parse().unwrap(), moment(start));
         let later = start + Duration::from_secs(3600);
-        assert_eq!(share.wait(later), None);
+        assert_eq!(share.wait(moment(later)), None);
         share.spend(50_000_000);
-        assert_eq!(share.wait(later), None);
+        assert_eq!(share.wait(moment(later)), None);
         share.spend(1);
-        let wait = share.wait(later).unwrap();
+        let wait = share.wait(moment(later)).unwrap();
         assert!((10..11).contains(&wait.as_millis()), "{wait:?}");
-        assert_eq!(share.wait(later + wait), None);
+        assert_eq!(share.wait(moment(later + wait)), None);
     }
 }

@@ -12,7 +12,7 @@ pub use self::{
     mappings::{TooFewMappings, check_mappings},
     roster::{
         ExtensionState, ExtensionStatus, FailureRecord, HandledMessage, HistoryEntry, HistoryEvent, Roster,
-        Unit, Version, configure_traffic, lane_of, on_the_bus, queues_on_the_bus,
+        Unit, Version, configure_traces, configure_traffic, lane_of, on_the_bus, queues_on_the_bus,
     },
     supervisor::{
         ControlError, NotReloaded, Order, OrderReplyTo, Reconfigure, ReloadReport, Supervisor,

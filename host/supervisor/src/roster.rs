@@ -21,7 +21,7 @@ use weir_names::ExtensionId;
 pub use self::{
     failure::{FailureRecord, HandledMessage},
     history::{HistoryEntry, HistoryEvent},
-    unit::{Unit, Version, configure_traffic, lane_of, on_the_bus, queues_on_the_bus},
+    unit::{Unit, Version, configure_traces, configure_traffic, lane_of, on_the_bus, queues_on_the_bus},
 };
 
 /// The state of an extension.

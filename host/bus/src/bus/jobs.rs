@@ -16,6 +16,7 @@ use crate::{
     peer::{Peer, Wait, WaitTarget},
     queue::{Fate, Placed, QueueSettings, QueueStats, QueuedJob, SharedQueue, fate},
     room::Room,
+    trace::{JobTrace, Parent},
 };
 
 /// A job on its way into a queue. Dropping it ends its wait for room.
@@ -120,13 +121,13 @@ impl Bus {
     }
 
     /// Puts a job at the end of a queue. If the job must wait for room, it waits at most `timeout`, and not beyond
-    /// `parent`.
+    /// the parent's deadline.
     pub fn put(
         self: &Arc<Self>,
         sender: &Arc<Peer>,
         queue: &Arc<SharedQueue>,
         payload: Bytes,
-        (timeout, parent): (Option<Duration>, Option<Instant>),
+        (timeout, parent): (Option<Duration>, Parent),
     ) -> Result<Putting, Error> {
         self.place(sender, queue, payload, (timeout, parent), None)
     }
@@ -140,7 +141,8 @@ impl Bus {
         payload: Bytes,
     ) -> Result<Offering, Error> {
         let (fate, watched) = fate::new();
-        let putting = self.place(sender, queue, payload, (Some(Duration::MAX), None), Some(watched))?;
+        let putting =
+            self.place(sender, queue, payload, (Some(Duration::MAX), Parent::default()), Some(watched))?;
         Ok(Offering { putting: Some(putting), queue: queue.clone(), fate })
     }
 
@@ -149,14 +151,17 @@ impl Bus {
         sender: &Arc<Peer>,
         queue: &Arc<SharedQueue>,
         payload: Bytes,
-        (timeout, parent): (Option<Duration>, Option<Instant>),
+        (timeout, parent): (Option<Duration>, Parent),
         fate: Option<Arc<fate::Watched>>,
     ) -> Result<Putting, Error> {
         sender.may_put(queue.name())?;
         sender.check_size(&payload)?;
         let (id, waits_until_done) = (self.next_message_id(), fate.is_some());
         let (from, at) = (sender.sender(), Self::now());
-        let job = QueuedJob { id, sender: from, at, payload, deliveries: 0, died_in: None, fate };
+        let Parent { deadline: until, trace } = parent;
+        let trace = self.traces.sample(trace);
+        let traced = trace.as_deref().map(|origin| JobTrace::new(self.traces.clone(), origin.clone()));
+        let job = QueuedJob { id, sender: from, at, payload, deliveries: 0, died_in: None, fate, traced };
         let room = match queue.put(job, |store| self.owners.is_provider(store, sender))? {
             Placed::Waiting(room) => Some(room),
             Placed::In => None,
@@ -170,7 +175,7 @@ impl Bus {
             Placed::Stored(stored) => {
                 let (store, payload) = *stored;
                 let mut target = self.open_granted(store, parsed(queue.name().as_str())?, None, false)?;
-                let term = self.term(&target, timeout, parent);
+                let term = self.term(&target, timeout, Parent { deadline: until, trace });
                 let sent = self.call(sender, &mut target, payload, term, sender.stands_still())?;
                 let storing = Some(Box::new(self.watch(sent)));
                 let (bus, queue) = (self.clone(), queue.clone());
@@ -178,7 +183,7 @@ impl Bus {
             }
         };
         let waiting = room.clone().map(|room| {
-            let deadline = self.deadline_within(timeout, parent);
+            let deadline = self.deadline_within(timeout, until);
             self.deadlines.watch((deadline, id), room.clone());
             (room, deadline)
         });

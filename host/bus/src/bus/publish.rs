@@ -19,6 +19,7 @@ use crate::{
     room::Room,
     subscriptions::Subscription,
     topics::{self, SharedTopic},
+    trace::{Parent, What},
 };
 
 /// An event on its way: delivered where there was room, waiting elsewhere. Dropping it ends the wait.
@@ -98,14 +99,14 @@ impl Drop for Publishing {
 
 impl Bus {
     /// Publishes to every matching subscription, or only to those of the peer `to`. Where a policy is `block`, it waits
-    /// at most `timeout`, and not beyond `parent`.
+    /// at most `timeout`, and not beyond the parent's deadline.
     pub fn publish(
         self: &Arc<Self>,
         sender: &Arc<Peer>,
         to: Option<&str>,
         topic: &str,
         payload: Bytes,
-        (timeout, parent): (Option<Duration>, Option<Instant>),
+        (timeout, parent): (Option<Duration>, Parent),
     ) -> Result<Publishing, Error> {
         let topic: Topic = parsed(topic)?;
         sender.may_publish(&topic.clone().into())?;
@@ -134,8 +135,10 @@ impl Bus {
             state.sequence += 1;
             state.sequence
         });
-        let published =
-            Arc::new(Published { sender: sender.sender(), topic, sequence, at: Self::now(), payload });
+        let at = Self::now();
+        let span = self.traces.open(parent.trace, at);
+        let trace = span.as_ref().map(|span| Box::new(*span.context()));
+        let published = Arc::new(Published { sender: sender.sender(), topic, sequence, at, payload, trace });
         let (mut receipt, mut blocked) = (Receipt::default(), Vec::new());
         for subscription in subscriptions {
             if let Some(room) = self.deliver(&subscription, &published, &mut receipt) {
@@ -148,11 +151,14 @@ impl Bus {
         drop(state);
         drop(table);
         sender.stats().sent.fetch_add(1, Ordering::Relaxed);
+        if let Some(span) = span {
+            span.end(What::Event(published.topic.clone()), published.sender, None, "ok");
+        }
         let mut waits = Vec::new();
         let mut waiting = Vec::new();
         for (subscription, room) in blocked {
             let on = WaitTarget::Peer(subscription.peer.id());
-            let id = (self.deadline_within(timeout, parent), self.next_message_id());
+            let id = (self.deadline_within(timeout, parent.deadline), self.next_message_id());
             if stands_still && self.refuse_circle(sender, std::iter::once(&on)).is_err() {
                 // This event filled the last place of a subscriber that waits for the sender.
                 room.expire();

@@ -7,6 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use tokio::time::Instant;
+use weir_metrics::{moment, nanoseconds};
 use weir_names::{ContractName, Error, OperationName, RequestPolicy};
 
 use super::{Bus, deadlocks::WaitGuard};
@@ -17,6 +18,7 @@ use crate::{
     message::{Request, Responder},
     peer::{Peer, Phase},
     room::Room,
+    trace::Parent,
     waiter::{ReplyTo, Route, Slot, Term, Waiter},
 };
 
@@ -200,11 +202,19 @@ impl Bus {
         Ok((waiter, Sending(room)))
     }
 
-    /// A term from now to the end of `timeout`, else of the receiver's default, and never after `parent`.
-    pub fn term(&self, target: &Target, timeout: Option<Duration>, parent: Option<Instant>) -> Term {
+    /// A term from now to the end of `timeout`, else of the receiver's default, and never after the parent's.
+    pub fn term(&self, target: &Target, timeout: Option<Duration>, parent: Parent) -> Term {
         let sent = Self::now();
         let timeout = timeout.unwrap_or_else(|| self.default_timeout(target));
-        Term { sent, deadline: deadline(sent, timeout, parent) }
+        let timeout = timeout.min(MAX_TIMEOUT);
+        let mut allowed = nanoseconds(timeout);
+        let mut deadline = sent + timeout;
+        if let Some(parent) = parent.deadline.filter(|parent| *parent < deadline) {
+            deadline = parent;
+            allowed = nanoseconds(parent.saturating_duration_since(sent));
+        }
+        let span = self.traces.open(parent.trace, sent);
+        Term { sent: moment(sent.into_std()), allowed, deadline, span }
     }
 
     /// The default of the receiver that a request gets now: it may be another than at the look-up.
@@ -298,10 +308,7 @@ impl Bus {
                 Ok((waiter, room))
             }
             Err((request, error)) => {
-                waiter.withdraw();
-                if let Some(stats) = waiter.stats() {
-                    stats.count_failed(&error);
-                }
+                waiter.withdraw(&error);
                 drop(request);
                 Err(error)
             }

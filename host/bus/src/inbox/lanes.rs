@@ -82,6 +82,9 @@ impl Lanes {
         while !holds_requests && let Some(request) = self.requests.pop() {
             self.admit_requests();
             if !request.responder.is_done() {
+                if let Some(span) = request.responder.span() {
+                    span.note_taken();
+                }
                 return (Taken::Message(Incoming::Request(request)), false);
             }
         }

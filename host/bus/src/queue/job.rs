@@ -10,6 +10,7 @@ use super::fate::Watched;
 use crate::{
     id::{MessageId, PeerId},
     message::ENVELOPE_BYTES,
+    trace::JobTrace,
 };
 
 /// One job.
@@ -29,6 +30,8 @@ pub struct QueuedJob {
     pub died_in: Option<Box<(QueueName, u32)>>,
     /// For a sender that waits until it is finished.
     pub(crate) fate: Option<Arc<Watched>>,
+    /// For the spans of its deliveries, if it is sampled.
+    pub(crate) traced: Option<Box<JobTrace>>,
 }
 
 impl QueuedJob {

@@ -18,6 +18,8 @@ const NEW: u64 = u64::MAX;
 
 /// A reader that waits for jobs of one queue, and the job that it was handed.
 pub struct JobReader {
+    /// The peer's.
+    name: Arc<str>,
     max_payload: u64,
     /// How many more jobs it may have, shared with other readers.
     left: Option<Arc<AtomicUsize>>,
@@ -36,15 +38,20 @@ impl fmt::Debug for JobReader {
 }
 
 impl JobReader {
-    /// `left` is how many more jobs all readers that share it may have.
+    /// Of the peer with this name. `left` is how many more jobs all readers that share it may have.
     pub fn new(
+        name: Arc<str>,
         max_payload: u64,
         left: Option<Arc<AtomicUsize>>,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Arc<Self> {
         let (counts, wake) = (AtomicBool::new(left.is_some()), Box::new(wake));
         let had = AtomicU64::new(NEW);
-        Arc::new(Self { max_payload, left, counts, had, handed: Mutex::default(), wake })
+        Arc::new(Self { name, max_payload, left, counts, had, handed: Mutex::default(), wake })
+    }
+
+    pub(super) fn name(&self) -> &Arc<str> {
+        &self.name
     }
 
     /// Whether its jobs count from now on.

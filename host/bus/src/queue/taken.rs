@@ -7,12 +7,15 @@ use super::{
     job::QueuedJob,
     reader::{HandedJob, JobReader, Permit, wake},
 };
+use crate::trace::{OpenSpan, What};
 
 /// A job in hand. Dropped before it is done, it goes back.
 #[derive(Debug)]
 pub struct TakenJob {
     queue: Arc<SharedQueue>,
     job: Option<QueuedJob>,
+    /// Of this delivery, if the job is sampled; and its reader.
+    span: Option<Box<(Arc<OpenSpan>, Arc<str>)>>,
     _permit: Permit,
 }
 
@@ -29,11 +32,25 @@ impl TakenJob {
         &self.queue
     }
 
+    /// The span of this delivery, if the job is sampled.
+    #[inline]
+    pub fn span(&self) -> Option<&Arc<OpenSpan>> {
+        self.span.as_ref().map(|span| &span.0)
+    }
+
     /// Finishes the job: it leaves the queue.
     #[inline]
     pub fn done(mut self) {
         if let Some(job) = self.job.take() {
+            self.end_span(&job, "ok");
             self.queue.finish(&job);
+        }
+    }
+
+    #[inline]
+    fn end_span(&self, job: &QueuedJob, outcome: &'static str) {
+        if let Some((span, reader)) = self.span.as_deref() {
+            span.end(What::Job(self.queue.name().clone()), job.sender, Some(reader), outcome);
         }
     }
 }
@@ -41,6 +58,7 @@ impl TakenJob {
 impl Drop for TakenJob {
     fn drop(&mut self) {
         if let Some(job) = self.job.take() {
+            self.end_span(&job, "returned");
             self.queue.give_back(job);
         }
     }
@@ -57,7 +75,9 @@ impl SharedQueue {
         };
         job.deliveries = job.deliveries.saturating_add(1);
         state.counts.delivered += 1;
-        Some(TakenJob { queue: self.clone(), job: Some(job), _permit: permit })
+        drop(state);
+        let span = job.traced.as_ref().map(|traced| Box::new((traced.take(job.at), reader.name().clone())));
+        Some(TakenJob { queue: self.clone(), job: Some(job), span, _permit: permit })
     }
 
     fn finish(&self, job: &QueuedJob) {

@@ -67,18 +67,18 @@ enum Way {
 /// A request from send to received answer. Both sides pause at each place where they could be cut off.
 async fn life(bus: &TestBus, caller: &Arc<Peer>, provider: &Arc<Peer>, way: Way, held: &Arc<AtomicUsize>) {
     let mut target = bus.open(caller, "c@1", "do", None).unwrap();
-    let deadline = bus.term(&target, None, None);
+    let deadline = bus.term(&target, None, Parent::default());
     step().await;
     let asking = async {
         let payload = counted(held);
         match way {
             Way::Call => {
-                let call = bus.call_to(caller, &mut target, payload, deadline, true).unwrap();
+                let call = bus.call_to(caller, &mut target, payload, deadline.clone(), true).unwrap();
                 step().await;
                 call.answer().await.unwrap();
             }
             Way::Send => {
-                let (waiter, sending) = bus.bus.send(caller, &mut target, payload, deadline).unwrap();
+                let (waiter, sending) = bus.bus.send(caller, &mut target, payload, deadline.clone()).unwrap();
                 let _cancels = CancelOnDrop(waiter);
                 sending.sent().await;
                 step().await;

@@ -20,7 +20,7 @@ async fn who_fills_its_own_inbox_with_the_first_of_two_subscriptions_does_not_wa
         let topic = format!("t.{number}y");
         bus.publish(bus.main(), None, &topic, "".into()).unwrap();
     }
-    let publishing = bus.bus.publish(&peer, None, "t.x", "".into(), (None, None));
+    let publishing = bus.bus.publish(&peer, None, "t.x", "".into(), (None, Parent::default()));
     let outcome = publishing.map(|publishing| publishing.receipt().now_or_never());
     assert!(!matches!(outcome, Ok(None)), "it waits for itself, to its deadline");
 }
@@ -34,11 +34,11 @@ async fn who_has_made_room_is_not_waited_for_any_more() {
         block(&bus, peer, "t", 1);
     }
     bus.publish(bus.main(), None, "t", "".into()).unwrap();
-    let waits = bus.bus.publish(&publisher, None, "t", "".into(), (None, None)).unwrap();
+    let waits = bus.bus.publish(&publisher, None, "t", "".into(), (None, Parent::default())).unwrap();
     take_event(quick.inbox());
     let mut target = bus.open(&quick, "p@1", "do", None).unwrap();
-    let deadline = bus.term(&target, None, None);
-    let call = bus.call_to(&quick, &mut target, Bytes::new(), deadline, true).map(drop);
+    let deadline = bus.term(&target, None, Parent::default());
+    let call = bus.call_to(&quick, &mut target, Bytes::new(), deadline.clone(), true).map(drop);
     drop(waits);
     assert_eq!(call, Ok(()), "`p` waits for `slow` alone, which waits for nobody");
 }

@@ -16,7 +16,7 @@ fn blocked(bus: &TestBus) -> Arc<Peer> {
 async fn an_event_whose_publisher_is_turned_away_counts_as_shed_of_its_subscriber() {
     let bus = TestBus::new();
     let peer = blocked(&bus);
-    let publishing = bus.bus.publish(bus.main(), None, "t", "2".into(), (None, None)).unwrap();
+    let publishing = bus.bus.publish(bus.main(), None, "t", "2".into(), (None, Parent::default())).unwrap();
     peer.set_phase(Phase::Down);
     assert_eq!(publishing.receipt().await.unwrap().refused, 1);
     assert_eq!(peer.stats().shed.load(Ordering::Relaxed), 1);
@@ -26,8 +26,9 @@ async fn an_event_whose_publisher_is_turned_away_counts_as_shed_of_its_subscribe
 async fn an_event_given_up_behind_another_that_waits_is_lost_after_that_and_not_before() {
     let bus = TestBus::new();
     let peer = blocked(&bus);
-    let publish =
-        |payload: &'static str| bus.bus.publish(bus.main(), None, "t", payload.into(), (None, None)).unwrap();
+    let publish = |payload: &'static str| {
+        bus.bus.publish(bus.main(), None, "t", payload.into(), (None, Parent::default())).unwrap()
+    };
     let (second, third) = (publish("2"), publish("3"));
     drop(third);
     take_event(peer.inbox());

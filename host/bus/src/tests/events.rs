@@ -202,7 +202,7 @@ fn concurrent_publishers_leave_neither_gap_nor_disorder() {
             scope.spawn(move || {
                 for number in 0..1000_u32 {
                     let payload = Bytes::copy_from_slice(&number.to_be_bytes());
-                    drop(bus.publish(&peer, None, "t", payload, (None, None)).unwrap());
+                    drop(bus.publish(&peer, None, "t", payload, (None, Parent::default())).unwrap());
                 }
             });
         }

@@ -208,11 +208,11 @@ async fn an_operation_that_was_looked_up_follows_its_contract_to_another_owner()
     let client = bus.ready("client", &[], &["a@1"]);
     let mut target = bus.open(&client, "a@1", "do", None).unwrap();
     let mut named = bus.open(&client, "a@1", "do", Some("first")).unwrap();
-    let deadline = bus.term(&target, None, None);
+    let deadline = bus.term(&target, None, Parent::default());
     let swapped = second.renewed(LIMITS, access(&["a@1"], ">"));
     bus.hand_over(&swapped, true);
     start(&swapped, &["a@1"]);
-    let call = |target: &mut Target| bus.call_to(&client, target, "".into(), deadline, false);
+    let call = |target: &mut Target| bus.call_to(&client, target, "".into(), deadline.clone(), false);
     let pending = call(&mut target).unwrap();
     assert!(matches!(first.take(), Taken::Empty));
     take_request(&swapped).responder.give(ok("by the second"));

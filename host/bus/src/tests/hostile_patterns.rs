@@ -19,7 +19,7 @@ async fn one_extension_can_make_a_publish_visit_few_more_nodes_than_it_has_subsc
     }
     let topic = vec!["a"; 16].join(".");
     let began = std::time::Instant::now();
-    let publishing = bus.bus.publish(bus.main(), None, &topic, "".into(), (None, None)).unwrap();
+    let publishing = bus.bus.publish(bus.main(), None, &topic, "".into(), (None, Parent::default())).unwrap();
     let (compared, took) = (publishing.compared, began.elapsed());
     drop(publishing);
     assert!(compared < 10 * 256, "{compared} nodes in {took:?}");
@@ -52,7 +52,8 @@ async fn subscriptions_that_do_not_match_make_a_publish_visit_no_more_nodes() {
             bus.subscribe(&other, other.inbox(), &pattern).unwrap();
             subscribed += 1;
         }
-        let publishing = bus.bus.publish(bus.main(), None, "a.b.c", "".into(), (None, None)).unwrap();
+        let publishing =
+            bus.bus.publish(bus.main(), None, "a.b.c", "".into(), (None, Parent::default())).unwrap();
         assert_eq!(publishing.deliveries(), 4, "those of `b` do not match");
         publishing.compared
     };

@@ -102,7 +102,7 @@ async fn a_request_in_hand_that_ends_by_itself_lets_those_held_back_be_looked_at
             drop(held_back);
         } else {
             let mut target = bus.open(client, "a@1", "do", None).unwrap();
-            let later = bus.term(&target, Some(Duration::from_secs(60)), None);
+            let later = bus.term(&target, Some(Duration::from_secs(60)), Parent::default());
             let patient = bus.call_to(client, &mut target, Bytes::new(), later, false).unwrap();
             waiting.await.unwrap();
             drop((held_back, patient));

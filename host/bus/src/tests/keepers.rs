@@ -123,7 +123,7 @@ impl World {
     fn reader(&self) -> (Arc<Peer>, Arc<JobReader>) {
         let session = self.bus.arrive(&self.putters, LIMITS);
         self.queue.join(session.id());
-        (session, JobReader::new(u64::MAX, None, || {}))
+        (session, JobReader::new("reader".into(), u64::MAX, None, || {}))
     }
 
     fn apply(&mut self, op: &Op) {
@@ -178,7 +178,7 @@ impl World {
         self.last += 1;
         let session = self.bus.arrive(&self.putters, LIMITS);
         let payload = Bytes::copy_from_slice(&self.last.to_be_bytes());
-        match self.bus.bus.put(&session, &self.queue, payload, (Some(Duration::MAX), None)) {
+        match self.bus.bus.put(&session, &self.queue, payload, (Some(Duration::MAX), Parent::default())) {
             Ok(putting) => drop(self.putting.insert(self.last, Box::pin(putting.put()))),
             Err(Error::NoProvider(_)) => assert!(self.is_stored && self.keeper.is_none()),
             // The queue, or the inbox of its provider.

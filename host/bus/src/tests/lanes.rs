@@ -315,7 +315,8 @@ impl World {
         let payload = Bytes::from(format!("{:0payload$}", self.published));
         let bytes = 128 + (name.len() + payload.len()) as u64;
         let item = Item { lane, topic, number: self.published, lost: 0, bytes };
-        let publishing = self.bus.bus.publish(self.bus.main(), None, &name, payload, (None, None)).unwrap();
+        let publishing =
+            self.bus.bus.publish(self.bus.main(), None, &name, payload, (None, Parent::default())).unwrap();
         let expected = self.model.publish(item);
         if self.model.blocked.back().is_some_and(|last| last.number == item.number) {
             self.blocked.push((item.number, publishing));

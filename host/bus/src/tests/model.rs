@@ -132,14 +132,17 @@ impl World {
         let caller = &self.peers[from];
         let mut target = self.bus.open(caller, &contract(to), "do", None).unwrap();
         let now = Instant::now();
-        let term = Term { sent: now, deadline: now + Duration::from_millis(ms) };
+        let term = Term::new(now, now + Duration::from_millis(ms));
         let sent = match slot {
-            true => {
-                self.bus.call_to(caller, &mut target, payload, term, false).map(|call| Real::Slot(Some(call)))
-            }
-            false => {
-                self.bus.bus.send(caller, &mut target, payload, term).map(|(waiter, _)| Real::Lane(waiter))
-            }
+            true => self
+                .bus
+                .call_to(caller, &mut target, payload, term.clone(), false)
+                .map(|call| Real::Slot(Some(call))),
+            false => self
+                .bus
+                .bus
+                .send(caller, &mut target, payload, term.clone())
+                .map(|(waiter, _)| Real::Lane(waiter)),
         };
         match (sent, self.model.refusal(from, to, slot)) {
             (Ok(real), None) => {

@@ -117,8 +117,8 @@ async fn operations_above_the_bound_are_counted_as_one() {
     for contract in ["c@1", "d@1"] {
         for name in &names {
             let mut target = bus.open(&caller, contract, name, None).unwrap();
-            let term = bus.term(&target, None, None);
-            let call = bus.call_to(&caller, &mut target, "".into(), term, false).unwrap();
+            let term = bus.term(&target, None, Parent::default());
+            let call = bus.call_to(&caller, &mut target, "".into(), term.clone(), false).unwrap();
             take_request(&provider).responder.give(ok(""));
             call.answer().await.unwrap();
         }

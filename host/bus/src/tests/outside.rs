@@ -54,8 +54,8 @@ async fn an_operation_that_was_looked_up_follows_its_contract_from_one_program_t
     // The numbers of operations are those of the program that serves.
     bus.bus.serve(&next, "x@1", &["undo".to_owned(), "do".to_owned()]).unwrap();
     for target in [&mut target, &mut named] {
-        let term = bus.term(target, None, None);
-        let call = bus.call_to(bus.main(), target, "".into(), term, false).unwrap();
+        let term = bus.term(target, None, Parent::default());
+        let call = bus.call_to(bus.main(), target, "".into(), term.clone(), false).unwrap();
         let request = take_request(&next);
         assert_eq!(request.number, 1);
         request.responder.give(ok("by the next"));
@@ -69,8 +69,8 @@ async fn an_operation_looked_up_before_its_program_came_has_the_timeout_of_that_
     let name = bus.name("sidecar:x", &["x@1"], &[]);
     let early = bus.open(bus.main(), "x@1", "do", None).unwrap();
     let _session = bus.arrive_with(&name, LIMITS, &["x@1"]);
-    let term = bus.term(&early, None, None);
-    assert_eq!(term.deadline - term.sent, LIMITS.request_timeout);
+    let term = bus.term(&early, None, Parent::default());
+    assert_eq!(u128::from(term.allowed), LIMITS.request_timeout.as_nanos());
 }
 
 #[tokio::test(start_paused = true)]
@@ -156,7 +156,7 @@ async fn messages_of_a_program_carry_its_name_also_after_it_has_left_and_never_t
     let session = bus.arrive(&name, LIMITS);
     let call = bus.call(&session, "a@1", "").unwrap();
     bus.publish(&session, None, "t", "last".into()).unwrap();
-    let put = bus.bus.put(&session, &queue, "".into(), (None, None)).unwrap().put();
+    let put = bus.bus.put(&session, &queue, "".into(), (None, Parent::default())).unwrap().put();
     put.now_or_never().unwrap().unwrap();
     drop(call);
     bus.leave(&session);
@@ -216,13 +216,14 @@ async fn senders_that_wait_for_room_in_the_inbox_of_a_program_hear_at_once_that_
     let block = LaneSettings { policy: Policy::Block, messages: 1, bytes: u64::MAX };
     bus.bus.subscribe(&session, session.inbox(), "t", Some(block)).unwrap();
     bus.publish(bus.main(), None, "t", "".into()).unwrap();
-    let publishing = bus.bus.publish(bus.main(), None, "t", "".into(), (None, None)).unwrap().receipt();
+    let publishing =
+        bus.bus.publish(bus.main(), None, "t", "".into(), (None, Parent::default())).unwrap().receipt();
     let mut publishing = Box::pin(publishing);
     let calls = [(); 3].map(|()| bus.call(bus.main(), "x@1", "").unwrap());
     let extension = bus.ready("a", &[], &["x@1"]);
     let mut target = bus.open(&extension, "x@1", "do", None).unwrap();
-    let term = bus.term(&target, None, None);
-    let (_waiter, sending) = bus.bus.send(&extension, &mut target, "".into(), term).unwrap();
+    let term = bus.term(&target, None, Parent::default());
+    let (_waiter, sending) = bus.bus.send(&extension, &mut target, "".into(), term.clone()).unwrap();
     assert!((&mut publishing).now_or_never().is_none());
 
     bus.leave(&session);

@@ -46,7 +46,7 @@ async fn of_ten_thousand_programs_that_came_and_left_nothing_is_left() {
     assert_eq!(bus.owners().census(), before);
     assert!(bus.subscriptions().is_empty());
     assert_eq!((bus.waiters(), queue.takers()), (0, vec![]));
-    while let Some(job) = queue.take(&JobReader::new(u64::MAX, None, || {})) {
+    while let Some(job) = queue.take(&JobReader::new("reader".into(), u64::MAX, None, || {})) {
         job.done();
     }
     let stats = queue.stats();
@@ -97,7 +97,7 @@ async fn put_under_load(world: Arc<World>, extension: Arc<Peer>) {
         }
         bus.publish(&extension, None, "t.1", "".into()).unwrap();
         let _to_all = bus.publish(&extension, Some("app:x"), "t.2", "".into());
-        if let Some(job) = world.queue.take(&JobReader::new(u64::MAX, None, || {})) {
+        if let Some(job) = world.queue.take(&JobReader::new("reader".into(), u64::MAX, None, || {})) {
             job.done();
         }
         tokio::task::yield_now().await;
@@ -151,7 +151,7 @@ impl Program {
     fn arrive(world: &World) -> Self {
         let session = world.bus.arrive(&world.name, LIMITS);
         world.queue.join(session.id());
-        let reader = JobReader::new(u64::MAX, None, || {});
+        let reader = JobReader::new("reader".into(), u64::MAX, None, || {});
         let (calls, in_hand, jobs, offers) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Self { session, reader, calls, in_hand, jobs, offers }
     }
@@ -171,7 +171,7 @@ impl Program {
                 Taken::Message(_) | Taken::Empty => {}
                 Taken::Stop => panic!("it has not left"),
             },
-            4 => drop(bus.bus.put(session, &world.queue, Bytes::new(), (None, None))),
+            4 => drop(bus.bus.put(session, &world.queue, Bytes::new(), (None, Parent::default()))),
             5 => self.offers.extend(bus.bus.offer(session, &world.queue, Bytes::new())),
             6 => world.queue.enlist(&self.reader),
             _ => match self.jobs.pop() {

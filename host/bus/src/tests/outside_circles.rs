@@ -6,8 +6,8 @@ use super::*;
 
 fn blocking(bus: &TestBus, caller: &Arc<Peer>, contract: &str) -> Result<PendingCall, Error> {
     let mut target = bus.open(caller, contract, "do", None)?;
-    let term = bus.term(&target, None, None);
-    bus.call_to(caller, &mut target, Bytes::new(), term, true)
+    let term = bus.term(&target, None, Parent::default());
+    bus.call_to(caller, &mut target, Bytes::new(), term.clone(), true)
 }
 
 #[tokio::test(start_paused = true)]
@@ -35,8 +35,8 @@ async fn a_program_that_waits_for_room_still_answers_and_closes_no_circle() {
     start(&extension, &["a@1"]);
     let filling = bus.call(bus.main(), "a@1", "").unwrap();
     let mut target = bus.open(&session, "a@1", "do", None).unwrap();
-    let term = bus.term(&target, None, None);
-    let (waiter, _sending) = bus.bus.send(&session, &mut target, Bytes::new(), term).unwrap();
+    let term = bus.term(&target, None, Parent::default());
+    let (waiter, _sending) = bus.bus.send(&session, &mut target, Bytes::new(), term.clone()).unwrap();
     let back = blocking(&bus, &extension, "x@1").map(|call| {
         take_request(&session).responder.give(ok("still here"));
         call.answer().now_or_never()
@@ -62,14 +62,14 @@ async fn a_program_that_is_the_only_reader_of_a_full_queue_may_wait_for_room_the
     let access = Access { puts: vec![queue.name().clone()], ..Access::default() };
     let session = bus.arrive(&bus.add_name(&"app:x".parse().unwrap(), access).unwrap(), LIMITS);
     queue.join(session.id());
-    let put = || bus.bus.put(&session, &queue, Bytes::new(), (None, None)).unwrap().put();
+    let put = || bus.bus.put(&session, &queue, Bytes::new(), (None, Parent::default())).unwrap().put();
     put().now_or_never().unwrap().unwrap();
     let mut waiting = Box::pin(put());
     assert!((&mut waiting).now_or_never().is_none());
-    queue.take(&JobReader::new(u64::MAX, None, || {})).unwrap().done();
+    queue.take(&JobReader::new("reader".into(), u64::MAX, None, || {})).unwrap().done();
     waiting.now_or_never().unwrap().unwrap();
 
     bus.leave(&session);
-    let late = bus.bus.put(&session, &queue, Bytes::new(), (None, None));
+    let late = bus.bus.put(&session, &queue, Bytes::new(), (None, Parent::default()));
     assert_eq!(late.map(drop), Err(Error::PeerGone));
 }

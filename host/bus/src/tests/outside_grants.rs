@@ -38,8 +38,8 @@ fn try_all(bus: &TestBus, session: &Arc<Peer>) -> Vec<Result<(), String>> {
         bus.publish(session, Some("app:x"), "other", Bytes::new()).map(drop),
         bus.subscribe(session, session.inbox(), "in.a").map(drop),
         bus.subscribe(session, session.inbox(), ">").map(drop),
-        bus.bus.put(session, &queue("puts"), Bytes::new(), (None, None)).map(drop),
-        bus.bus.put(session, &queue("takes"), Bytes::new(), (None, None)).map(drop),
+        bus.bus.put(session, &queue("puts"), Bytes::new(), (None, Parent::default())).map(drop),
+        bus.bus.put(session, &queue("takes"), Bytes::new(), (None, Parent::default())).map(drop),
         bus.bus.offer(session, &queue("takes"), Bytes::new()).map(drop),
         session.may_take(queue("takes").name()),
         session.may_take(queue("puts").name()),
@@ -95,14 +95,14 @@ async fn grants_taken_back_end_everything_at_once_and_come_back_with_the_grant()
     bus.bus.serve(&session, "mine@1", &["do".to_owned()]).unwrap();
     assert!(!bus.serves_beyond_grants(&session));
     let mut target = bus.open(&session, "theirs@1", "do", None).unwrap();
-    let term = bus.term(&target, None, None);
-    drop(bus.call_to(&session, &mut target, "".into(), term, false).unwrap());
+    let term = bus.term(&target, None, Parent::default());
+    drop(bus.call_to(&session, &mut target, "".into(), term.clone(), false).unwrap());
     bus.subscribe(&session, session.inbox(), "in.a").unwrap();
     bus.publish(bus.main(), None, "in.a", "waits".into()).unwrap();
 
     grant(&bus, Access::default());
     assert!(try_all(&bus, &session).iter().all(Result::is_err));
-    let called = bus.call_to(&session, &mut target, "".into(), term, false);
+    let called = bus.call_to(&session, &mut target, "".into(), term.clone(), false);
     assert_eq!(Err(denied(called)), text("call `theirs@1/do`", "wants"));
     assert_eq!((session.inbox().depth(), bus.subscribers(&"in.a".parse().unwrap())), ((0, 0), 0));
     assert!(bus.serves_beyond_grants(&session));
@@ -110,7 +110,7 @@ async fn grants_taken_back_end_everything_at_once_and_come_back_with_the_grant()
     assert_eq!(bus.call(bus.main(), "mine@1", "").map(drop), Err(unknown));
 
     grant(&bus, narrow());
-    drop(bus.call_to(&session, &mut target, "".into(), term, false).unwrap());
+    drop(bus.call_to(&session, &mut target, "".into(), term.clone(), false).unwrap());
     bus.subscribe(&session, session.inbox(), "in.a").unwrap();
     // The program that served it must be ended, or it would serve what it was not asked for.
     let nobody = Error::NoProvider("`app:x` is not connected".to_owned());

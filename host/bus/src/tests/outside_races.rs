@@ -41,8 +41,8 @@ async fn what_was_opened_while_a_grant_was_taken_back_calls_nobody() {
         let last_opened = || std::iter::from_fn(|| open().ok()).last();
         let (opened, ()) = meet(last_opened, || take_grants_back(&bus));
         if let Some(mut target) = opened {
-            let term = bus.term(&target, None, None);
-            let called = bus.call_to(&session, &mut target, Bytes::new(), term, false).map(drop);
+            let term = bus.term(&target, None, Parent::default());
+            let called = bus.call_to(&session, &mut target, Bytes::new(), term.clone(), false).map(drop);
             assert!(matches!(called, Err(Error::PermissionDenied(_))), "{called:?}");
         }
         bus.leave(&session);
@@ -144,7 +144,7 @@ async fn a_job_that_is_taken_back_while_it_gets_room_is_delivered_to_nobody() {
         QueueSettings { messages: 1, when_full: weir_names::QueuePolicy::Block, ..queue.stats().settings };
     bus.configure_queues(vec![(queue.name().clone(), settings, None)]);
     let offer = || bus.bus.offer(bus.main(), &queue, Bytes::new()).unwrap();
-    let reader = JobReader::new(u64::MAX, None, || {});
+    let reader = JobReader::new("reader".into(), u64::MAX, None, || {});
     for _ in 0..5 * ROUNDS {
         let (first, second) = (offer(), offer());
         let in_hand = queue.take(&reader).unwrap();

@@ -96,7 +96,8 @@ async fn block_delays_the_publisher_alone_until_there_is_room_and_loses_nothing(
     delivered(&quick);
     let publisher = bus.ready("p", &[], &[]);
     let publish = |payload: &'static str| {
-        let publishing = bus.bus.publish(&publisher, None, "t.x", payload.into(), (None, None)).unwrap();
+        let publishing =
+            bus.bus.publish(&publisher, None, "t.x", payload.into(), (None, Parent::default())).unwrap();
         tokio::spawn(publishing.receipt())
     };
     let (first, second) = (publish("4"), publish("5"));
@@ -118,12 +119,12 @@ async fn block_gives_up_at_the_deadline_and_the_subscriber_sees_what_it_missed()
     let peer = subscribed(&bus, "a", Policy::Block);
     flood(&bus, 3);
     let began = Instant::now();
-    let times = (Some(Duration::from_millis(40)), None);
+    let times = (Some(Duration::from_millis(40)), Parent::default());
     let publishing = bus.bus.publish(bus.main(), None, "t.x", "late".into(), times).unwrap();
     assert_eq!(publishing.receipt().await, Ok(receipt(0, 0, 1)));
     assert_eq!(began.elapsed().as_millis(), 40);
     let parent = Instant::now() + Duration::from_millis(20);
-    let publishing = bus.bus.publish(bus.main(), Some("a"), "t.x", "late".into(), (None, Some(parent)));
+    let publishing = bus.bus.publish(bus.main(), Some("a"), "t.x", "late".into(), (None, by(parent)));
     assert_eq!(publishing.unwrap().receipt().await, Err(Error::Timeout));
     assert_eq!(delivered(&peer).len(), 3);
     flood(&bus, 1);
@@ -136,7 +137,7 @@ async fn a_publisher_that_gives_up_leaves_nothing_behind() {
     let peer = subscribed(&bus, "a", Policy::Block);
     flood(&bus, 3);
     let publisher = bus.ready("p", &[], &[]);
-    drop(bus.bus.publish(&publisher, None, "t.x", "x".into(), (None, None)).unwrap());
+    drop(bus.bus.publish(&publisher, None, "t.x", "x".into(), (None, Parent::default())).unwrap());
     assert!(bus.waiters() == 0 && publisher.waits().is_empty());
     assert_eq!(delivered(&peer).len(), 3);
     flood(&bus, 1);
@@ -148,7 +149,7 @@ async fn nobody_waits_for_a_subscriber_that_is_down_or_ends() {
     let bus = TestBus::new();
     let peer = subscribed(&bus, "a", Policy::Block);
     flood(&bus, 3);
-    let publish = || bus.bus.publish(bus.main(), None, "t.x", "x".into(), (None, None)).unwrap();
+    let publish = || bus.bus.publish(bus.main(), None, "t.x", "x".into(), (None, Parent::default())).unwrap();
     let waiting = tokio::spawn(publish().receipt());
     tokio::task::yield_now().await;
     peer.set_phase(Phase::Down);
@@ -173,14 +174,14 @@ async fn two_full_block_routes_that_face_each_other_are_an_error_that_names_the_
             bus.publish(bus.main(), None, &topic, "".into()).unwrap();
         }
     }
-    let waits = bus.bus.publish(&a, None, "to.b", "".into(), (None, None)).unwrap();
+    let waits = bus.bus.publish(&a, None, "to.b", "".into(), (None, Parent::default())).unwrap();
     let names = |names: &[&str]| Error::WouldDeadlock(names.iter().map(ToString::to_string).collect());
-    let refused = bus.bus.publish(&b, None, "to.a", "".into(), (None, None)).unwrap_err();
+    let refused = bus.bus.publish(&b, None, "to.a", "".into(), (None, Parent::default())).unwrap_err();
     assert_eq!(refused, names(&["b", "a", "b"]));
-    let own = bus.bus.publish(&b, None, "to.b", "".into(), (None, None)).unwrap_err();
+    let own = bus.bus.publish(&b, None, "to.b", "".into(), (None, Parent::default())).unwrap_err();
     assert_eq!(own, names(&["b", "b"]));
     drop(waits);
-    let waits = bus.bus.publish(&b, None, "to.a", "".into(), (None, None)).unwrap();
+    let waits = bus.bus.publish(&b, None, "to.a", "".into(), (None, Parent::default())).unwrap();
     take_event(a.inbox());
     assert_eq!(waits.receipt().now_or_never(), Some(Ok(receipt(1, 0, 0))));
 }
@@ -196,11 +197,11 @@ async fn a_call_and_a_block_route_that_face_each_other_are_a_cycle_too() {
     }
     let call = |caller: &Arc<Peer>, contract: &str| {
         let mut target = bus.open(caller, contract, "do", None).unwrap();
-        let deadline = bus.term(&target, None, None);
-        bus.call_to(caller, &mut target, Bytes::new(), deadline, true).unwrap()
+        let deadline = bus.term(&target, None, Parent::default());
+        bus.call_to(caller, &mut target, Bytes::new(), deadline.clone(), true).unwrap()
     };
     let _waits = (call(&a, "b@1"), call(&b, "c@1"));
-    let refused = bus.bus.publish(&c, None, "t", "".into(), (None, None)).unwrap_err();
+    let refused = bus.bus.publish(&c, None, "t", "".into(), (None, Parent::default())).unwrap_err();
     let circle = ["c", "a", "b", "c"].map(ToOwned::to_owned);
     assert_eq!(refused, Error::WouldDeadlock(circle.to_vec()));
 }
@@ -287,13 +288,13 @@ async fn a_request_that_finds_the_inbox_full_waits_where_the_operator_has_sender
     let waiting: Vec<_> = (0..8).map(|_| bus.call(bus.main(), "c@1", "1").unwrap()).collect();
     let parked = bus.call(bus.main(), "c@1", "2").unwrap();
     let mut target = bus.open(&caller, "c@1", "do", None).unwrap();
-    let deadline = bus.term(&target, None, None);
-    let (_waiter, sending) = bus.bus.send(&caller, &mut target, "3".into(), deadline).unwrap();
+    let deadline = bus.term(&target, None, Parent::default());
+    let (_waiter, sending) = bus.bus.send(&caller, &mut target, "3".into(), deadline.clone()).unwrap();
     let sending = tokio::spawn(sending.sent());
     tokio::task::yield_now().await;
     assert!(!sending.is_finished());
     let mut back = bus.open(&provider, "a@1", "do", None).unwrap();
-    let refused = bus.call_to(&provider, &mut back, Bytes::new(), deadline, true).unwrap_err();
+    let refused = bus.call_to(&provider, &mut back, Bytes::new(), deadline.clone(), true).unwrap_err();
     assert_eq!(refused, Error::WouldDeadlock(["p", "a", "p"].map(ToOwned::to_owned).to_vec()));
     for payload in ["1", "1", "1", "1", "1", "1", "1", "1", "2", "3"] {
         let request = take_request(&provider);
@@ -318,8 +319,8 @@ async fn a_request_that_waits_for_room_ends_at_its_deadline_or_with_its_receiver
     let full: Vec<_> = (0..8).map(|_| bus.call(bus.main(), "c@1", "").unwrap()).collect();
     let mut target = bus.open(bus.main(), "c@1", "do", None).unwrap();
     let deadline = Instant::now() + Duration::from_millis(30);
-    let term = Term { sent: Instant::now(), deadline };
-    let parked = bus.call_to(bus.main(), &mut target, "".into(), term, false).unwrap();
+    let term = Term::new(Instant::now(), deadline);
+    let parked = bus.call_to(bus.main(), &mut target, "".into(), term.clone(), false).unwrap();
     assert_eq!(parked.answer().await, Err(Error::Timeout));
     assert_eq!(Instant::now(), deadline);
     let parked = bus.call(bus.main(), "c@1", "").unwrap();

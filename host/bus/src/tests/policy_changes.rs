@@ -18,7 +18,7 @@ async fn a_subscription_that_no_longer_blocks_loses_one_event_for_one_and_lets_i
     for topic in ["t", "t", "t", "other", "other"] {
         bus.publish(bus.main(), None, topic, "".into()).unwrap();
     }
-    let waiting = bus.bus.publish(bus.main(), None, "t", "waited".into(), (None, None)).unwrap();
+    let waiting = bus.bus.publish(bus.main(), None, "t", "waited".into(), (None, Parent::default())).unwrap();
     let waiting = tokio::spawn(waiting.receipt());
     peer.inbox().set_delivery(own.number(), delivery(Policy::DropOldest));
     let receipt = bus.publish(bus.main(), None, "t", "new".into()).unwrap();
@@ -43,7 +43,9 @@ async fn a_queue_that_no_longer_blocks_loses_one_job_for_one_and_lets_in_who_wai
     let configure = |policy| bus.configure_queues(vec![("q".parse().unwrap(), settings(policy), None)]);
     configure(QueuePolicy::Block);
     let queue = bus.queue("q").unwrap();
-    let put = |payload: &'static str| bus.bus.put(bus.main(), &queue, payload.into(), (None, None)).unwrap();
+    let put = |payload: &'static str| {
+        bus.bus.put(bus.main(), &queue, payload.into(), (None, Parent::default())).unwrap()
+    };
     for payload in ["1", "2", "3", "4"] {
         put(payload).put().await.unwrap();
     }

@@ -76,7 +76,7 @@ fn put_all(bus: &TestBus, queue: &Arc<SharedQueue>) -> BTreeSet<MessageId> {
         let timeout = number.is_multiple_of(3).then_some(Duration::from_millis(1));
         let put = Handle::current().block_on(async {
             // Every fifth sender gives up at once.
-            let putting = bus.bus.put(bus.main(), queue, job, (timeout, None))?;
+            let putting = bus.bus.put(bus.main(), queue, job, (timeout, Parent::default()))?;
             match number % 5 {
                 0 => putting.put().now_or_never().unwrap_or(Err(Error::Timeout)),
                 _ => putting.put().await,
@@ -96,7 +96,7 @@ fn put_all(bus: &TestBus, queue: &Arc<SharedQueue>) -> BTreeSet<MessageId> {
 fn take_jobs(queue: &Arc<SharedQueue>, is_over: &AtomicBool, done: &Mutex<BTreeSet<MessageId>>) {
     while !is_over.load(Ordering::Acquire) || is_busy(queue) {
         let thread = thread::current();
-        let reader = JobReader::new(u64::MAX, None, move || thread.unpark());
+        let reader = JobReader::new("reader".into(), u64::MAX, None, move || thread.unpark());
         for number in 0..20 {
             queue.enlist(&reader);
             if !reader.has_job() {

@@ -7,7 +7,7 @@ use weir_names::QueuePolicy;
 
 use super::*;
 
-const SETTINGS: QueueSettings = QueueSettings {
+pub(super) const SETTINGS: QueueSettings = QueueSettings {
     messages: 4,
     bytes: 10_000,
     when_full: QueuePolicy::Reject,
@@ -16,7 +16,7 @@ const SETTINGS: QueueSettings = QueueSettings {
     store: None,
 };
 
-fn configure(bus: &TestBus, settings: QueueSettings) -> Arc<SharedQueue> {
+pub(super) fn configure(bus: &TestBus, settings: QueueSettings) -> Arc<SharedQueue> {
     let dead = QueueSettings { when_full: QueuePolicy::DropOldest, ..SETTINGS };
     bus.configure_queues(vec![
         ("q".parse().unwrap(), settings, Some("dead".parse().unwrap())),
@@ -25,8 +25,12 @@ fn configure(bus: &TestBus, settings: QueueSettings) -> Arc<SharedQueue> {
     bus.queue("q").unwrap()
 }
 
-fn put(bus: &TestBus, queue: &Arc<SharedQueue>, payload: impl Into<Bytes>) -> Result<MessageId, Error> {
-    let putting = bus.bus.put(bus.main(), queue, payload.into(), (None, None))?;
+pub(super) fn put(
+    bus: &TestBus,
+    queue: &Arc<SharedQueue>,
+    payload: impl Into<Bytes>,
+) -> Result<MessageId, Error> {
+    let putting = bus.bus.put(bus.main(), queue, payload.into(), (None, Parent::default()))?;
     putting.put().now_or_never().expect("nobody waits for room")
 }
 
@@ -34,7 +38,7 @@ fn reader() -> (Arc<JobReader>, Arc<AtomicUsize>) {
     let woken = Arc::new(AtomicUsize::new(0));
     let wake = woken.clone();
     (
-        JobReader::new(u64::MAX, None, move || {
+        JobReader::new("reader".into(), u64::MAX, None, move || {
             wake.fetch_add(1, Ordering::Relaxed);
         }),
         woken,
@@ -154,7 +158,7 @@ async fn a_put_into_a_full_block_queue_waits_in_turn_and_to_its_deadline() {
     let queue = configure(&bus, QueueSettings { messages: 1, when_full: QueuePolicy::Block, ..SETTINGS });
     put(&bus, &queue, "1").unwrap();
     let wait = |payload: &'static str, ms| {
-        let times = (Some(Duration::from_millis(ms)), None);
+        let times = (Some(Duration::from_millis(ms)), Parent::default());
         tokio::spawn(bus.bus.put(bus.main(), &queue, payload.into(), times).unwrap().put())
     };
     let (second, third) = (wait("2", 1000), wait("3", 20));
@@ -178,7 +182,8 @@ async fn a_put_into_a_full_block_queue_waits_in_turn_and_to_its_deadline() {
 async fn a_job_goes_to_none_whose_messages_may_not_be_so_large() {
     let bus = TestBus::new();
     let queue = configure(&bus, SETTINGS);
-    let (small, large) = (JobReader::new(2, None, || {}), JobReader::new(100, None, || {}));
+    let (small, large) =
+        (JobReader::new("reader".into(), 2, None, || {}), JobReader::new("reader".into(), 100, None, || {}));
     put(&bus, &queue, "large").unwrap();
     put(&bus, &queue, "s").unwrap();
     let job = queue.take(&small).unwrap();
@@ -291,7 +296,9 @@ impl World {
             ("dead".parse().unwrap(), dead, None),
         ]);
         let (queue, dead_letters) = (bus.queue("q").unwrap(), bus.queue("dead").unwrap());
-        let readers = [SMALL, u64::MAX, u64::MAX].map(|bytes| JobReader::new(bytes, None, || {})).to_vec();
+        let readers = [SMALL, u64::MAX, u64::MAX]
+            .map(|bytes| JobReader::new("reader".into(), bytes, None, || {}))
+            .to_vec();
         let (putting, taken, put) = (Vec::new(), Vec::new(), 0);
         let (waiting, blocked, line) = (VecDeque::new(), VecDeque::new(), Vec::new());
         let (handed, in_hand, dead, counts) = ([None; 3], Vec::new(), VecDeque::new(), JobCounts::default());
@@ -423,7 +430,7 @@ impl World {
     fn put(&mut self, large: bool) {
         self.put += 1;
         let job = Known { number: self.put, large, deliveries: 0 };
-        let outcome = self.bus.put(self.bus.main(), &self.queue, job.payload(), (None, None));
+        let outcome = self.bus.put(self.bus.main(), &self.queue, job.payload(), (None, Parent::default()));
         assert_eq!(outcome.is_err(), self.policy == QueuePolicy::Reject && !self.has_room());
         if self.has_room() {
             return self.add_new(job);

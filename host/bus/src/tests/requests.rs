@@ -21,8 +21,8 @@ async fn a_call_that_is_not_watched_yet_has_an_end_however_it_goes_on() {
     let bus = TestBus::new();
     let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
     let mut target = bus.open(&caller, "c@1", "do", None).unwrap();
-    let term = bus.term(&target, None, None);
-    let mut send = || bus.bus.call(&caller, &mut target, Bytes::new(), term, false).unwrap();
+    let term = bus.term(&target, None, Parent::default());
+    let mut send = || bus.bus.call(&caller, &mut target, Bytes::new(), term.clone(), false).unwrap();
     let [answered, given_up, in_time, after_the_end] = [send(), send(), send(), send()];
     assert_eq!(bus.waiters(), 0);
     take_request(&provider).responder.give(ok("at once"));
@@ -92,8 +92,8 @@ async fn what_waits_for_one_that_is_gone_ends_at_its_own_deadline_and_not_later(
     let sent = Instant::now();
     let waits = [1, 3].map(|seconds| {
         let mut target = bus.open(&caller, "c@1", "do", None).unwrap();
-        let deadline = bus.term(&target, Some(Duration::from_secs(seconds)), None);
-        bus.call_to(&caller, &mut target, "".into(), deadline, false).unwrap()
+        let deadline = bus.term(&target, Some(Duration::from_secs(seconds)), Parent::default());
+        bus.call_to(&caller, &mut target, "".into(), deadline.clone(), false).unwrap()
     });
     // It dies; its inbox is not cleared, and it does not start again.
     request.responder.give(Err(Error::Trapped));
@@ -192,8 +192,8 @@ async fn an_inbox_full_by_bytes_refuses() {
     let (_provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
     let payload = Bytes::from(vec![0; 1024]);
     let mut target = bus.open(&caller, "c@1", "do", None).unwrap();
-    let deadline = bus.term(&target, None, None);
-    let mut send = || bus.call_to(&caller, &mut target, payload.clone(), deadline, false);
+    let deadline = bus.term(&target, None, Parent::default());
+    let mut send = || bus.call_to(&caller, &mut target, payload.clone(), deadline.clone(), false);
     // Each counts 1024 bytes and its envelope: three fit into 4096.
     let waiting: Vec<_> = (0..3).map(|_| send().unwrap()).collect();
     assert_eq!(send().unwrap_err(), Error::Overloaded("p".to_owned()));
@@ -240,11 +240,14 @@ async fn a_deadline_is_the_shortest_of_what_is_asked_left_and_possible() {
     let (_provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
     let target = bus.open(&caller, "c@1", "do", None).unwrap();
     let (now, second) = (Instant::now(), Duration::from_secs(1));
-    assert_eq!(bus.term(&target, None, None).deadline, now + 5 * second);
-    assert_eq!(bus.term(&target, Some(9 * second), None).deadline, now + 9 * second);
-    assert_eq!(bus.term(&target, Some(9 * second), Some(now + second)).deadline, now + second);
-    assert_eq!(bus.term(&target, Some(second), Some(now + 2 * second)).deadline, now + second);
-    assert_eq!(bus.term(&target, Some(Duration::MAX), None).deadline, now + 7 * 24 * 3600 * second);
+    assert_eq!(bus.term(&target, None, Parent::default()).deadline, now + 5 * second);
+    assert_eq!(bus.term(&target, Some(9 * second), Parent::default()).deadline, now + 9 * second);
+    assert_eq!(bus.term(&target, Some(9 * second), by(now + second)).deadline, now + second);
+    assert_eq!(bus.term(&target, Some(second), by(now + 2 * second)).deadline, now + second);
+    assert_eq!(
+        bus.term(&target, Some(Duration::MAX), Parent::default()).deadline,
+        now + 7 * 24 * 3600 * second
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -255,8 +258,8 @@ async fn deadlines_end_in_their_own_order_whatever_the_order_of_sending() {
     let began = Instant::now();
     let mut sent = Vec::new();
     for seconds in [3, 1, 2] {
-        let term = Term { sent: began, deadline: began + Duration::from_secs(seconds) };
-        sent.push(bus.bus.send(&caller, &mut target, Bytes::new(), term).unwrap().0.id());
+        let term = Term::new(began, began + Duration::from_secs(seconds));
+        sent.push(bus.bus.send(&caller, &mut target, Bytes::new(), term.clone()).unwrap().0.id());
         // The timer is armed for the earliest so far before the next send.
         tokio::task::yield_now().await;
     }
@@ -274,8 +277,8 @@ async fn a_deadline_that_has_passed_already_ends_the_request_all_the_same() {
     let (_provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
     let mut target = bus.open(&caller, "c@1", "do", None).unwrap();
     let now = Instant::now();
-    let term = Term { sent: now, deadline: now };
-    let call = bus.call_to(&caller, &mut target, Bytes::new(), term, false).unwrap();
+    let term = Term::new(now, now);
+    let call = bus.call_to(&caller, &mut target, Bytes::new(), term.clone(), false).unwrap();
     assert_eq!(call.answer().await, Err(Error::Timeout));
 }
 
@@ -299,10 +302,10 @@ async fn what_waits_reaches_the_next_instance_under_its_own_numbers() {
     let bus = TestBus::new();
     let (provider, caller) = (bus.ready("p", &["c@1", "d@1"], &[]), bus.ready("a", &[], &["c@1", "d@1"]));
     let mut target = bus.open(&caller, "d@1", "do", None).unwrap();
-    let deadline = bus.term(&target, None, None);
-    let waiting = bus.call_to(&caller, &mut target, "waits".into(), deadline, false).unwrap();
+    let deadline = bus.term(&target, None, Parent::default());
+    let waiting = bus.call_to(&caller, &mut target, "waits".into(), deadline.clone(), false).unwrap();
     start(&provider, &["d@1", "c@1"]);
-    let later = bus.call_to(&caller, &mut target, "later".into(), deadline, false).unwrap();
+    let later = bus.call_to(&caller, &mut target, "later".into(), deadline.clone(), false).unwrap();
     for payload in ["waits", "later"] {
         let request = take_request(&provider);
         assert_eq!((request.number, &*request.payload), (0, payload.as_bytes()));
@@ -317,13 +320,16 @@ async fn what_the_next_instance_does_not_serve_is_answered_for_it() {
     let bus = TestBus::new();
     let (provider, caller) = (bus.ready("p", &["c@1", "d@1"], &[]), bus.ready("a", &[], &["c@1", "d@1"]));
     let mut target = bus.open(&caller, "d@1", "do", None).unwrap();
-    let deadline = bus.term(&target, None, None);
-    let call = bus.call_to(&caller, &mut target, Bytes::new(), deadline, false).unwrap();
+    let deadline = bus.term(&target, None, Parent::default());
+    let call = bus.call_to(&caller, &mut target, Bytes::new(), deadline.clone(), false).unwrap();
     start(&provider, &["c@1"]);
     assert!(matches!(provider.take(), Taken::Empty));
     let unknown = Error::Invalid("`d@1` has no operation `do` in `p`".to_owned());
     assert_eq!(call.answer().await, Err(unknown.clone()));
-    assert_eq!(bus.call_to(&caller, &mut target, Bytes::new(), deadline, false).unwrap_err(), unknown);
+    assert_eq!(
+        bus.call_to(&caller, &mut target, Bytes::new(), deadline.clone(), false).unwrap_err(),
+        unknown
+    );
     assert_eq!(
         bus.open(&caller, "c@1", "undo", None).unwrap_err(),
         Error::Invalid("`c@1` has no operation `undo` in `p`; it has `do`".to_owned())

@@ -36,7 +36,8 @@ async fn a_last_value_that_waits_for_room_is_not_shown_as_lost() {
     let block = LaneSettings { policy: Policy::Block, messages: 1, bytes: u64::MAX };
     bus.bus.subscribe(&peer, peer.inbox(), "context", Some(block)).unwrap();
     publish(&bus, "1");
-    let waiting = bus.bus.publish(bus.main(), None, "context", "2".into(), (None, None)).unwrap();
+    let waiting =
+        bus.bus.publish(bus.main(), None, "context", "2".into(), (None, Parent::default())).unwrap();
     peer.begin_instance();
     bus.bus.subscribe(&peer, peer.inbox(), "context", Some(block)).unwrap();
     let events = drain(peer.inbox());

@@ -10,7 +10,7 @@ fn settings(bytes: u64, when_full: QueuePolicy) -> QueueSettings {
 
 async fn put(bus: &TestBus, queue: &Arc<SharedQueue>, bytes: usize) {
     let payload = Bytes::from(vec![0; bytes]);
-    bus.bus.put(bus.main(), queue, payload, (None, None)).unwrap().put().await.unwrap();
+    bus.bus.put(bus.main(), queue, payload, (None, Parent::default())).unwrap().put().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -21,7 +21,7 @@ async fn a_dead_letter_that_can_never_fit_drives_out_no_others() {
         ("dead".parse().unwrap(), settings(500, QueuePolicy::Reject), None),
     ]);
     let (queue, dead) = (bus.queue("q").unwrap(), bus.queue("dead").unwrap());
-    let reader = JobReader::new(u64::MAX, None, || {});
+    let reader = JobReader::new("reader".into(), u64::MAX, None, || {});
     for bytes in [1, 1, 1, 1000] {
         put(&bus, &queue, bytes).await;
         drop(queue.take(&reader));
@@ -38,7 +38,7 @@ async fn dead_letters_for_a_queue_that_is_no_longer_configured_drive_out_no_othe
         ("dead".parse().unwrap(), dead, None),
     ]);
     let (queue, dead) = (bus.queue("q").unwrap(), bus.queue("dead").unwrap());
-    let reader = JobReader::new(u64::MAX, None, || {});
+    let reader = JobReader::new("reader".into(), u64::MAX, None, || {});
     put(&bus, &queue, 1).await;
     drop(queue.take(&reader));
     put(&bus, &queue, 2).await;
@@ -53,7 +53,7 @@ async fn a_job_that_finds_no_room_beside_those_in_hand_drives_out_none_that_wait
     let bus = TestBus::new();
     bus.configure_queues(vec![("q".parse().unwrap(), settings(1500, QueuePolicy::DropOldest), None)]);
     let queue = bus.queue("q").unwrap();
-    let reader = JobReader::new(u64::MAX, None, || {});
+    let reader = JobReader::new("reader".into(), u64::MAX, None, || {});
     put(&bus, &queue, 900).await;
     let _in_hand = queue.take(&reader);
     for _ in 0..3 {
@@ -88,7 +88,7 @@ async fn an_event_that_finds_no_room_beside_what_stays_drives_out_no_others() {
 async fn one_dead_letter_that_cannot_go_back_keeps_no_others() {
     let bus = TestBus::new();
     let dead = || Some("dead".parse().unwrap());
-    let reader = JobReader::new(u64::MAX, None, || {});
+    let reader = JobReader::new("reader".into(), u64::MAX, None, || {});
     let with = |names: &[&str]| {
         let mut queues = vec![("dead".parse().unwrap(), settings(4096, QueuePolicy::Reject), None)];
         queues.extend(

@@ -41,7 +41,7 @@ impl World {
     }
 
     fn put(&self, payload: &'static str) -> Result<Putting, Error> {
-        self.bus.bus.put(&self.putter, &self.queue, payload.into(), (None, None))
+        self.bus.bus.put(&self.putter, &self.queue, payload.into(), (None, Parent::default()))
     }
 
     fn offer(&self, keeper: &Arc<Peer>, payload: &'static str) -> Offering {
@@ -49,7 +49,7 @@ impl World {
     }
 
     fn take(&self) -> TakenJob {
-        self.queue.take(&JobReader::new(u64::MAX, None, || {})).expect("a job waits")
+        self.queue.take(&JobReader::new("reader".into(), u64::MAX, None, || {})).expect("a job waits")
     }
 
     /// Nothing waits, is in hand, or counts in the bytes.
@@ -104,7 +104,7 @@ async fn a_put_hears_why_the_provider_does_not_keep_the_job() {
     assert_eq!(refused.put().await.map(drop), full.map(drop));
 
     let started = Instant::now();
-    let times = (Some(Duration::from_millis(20)), None);
+    let times = (Some(Duration::from_millis(20)), Parent::default());
     let late = world.bus.bus.put(&world.putter, &world.queue, "".into(), times).unwrap();
     assert_eq!(late.put().await, Err(Error::Timeout));
     assert_eq!(started.elapsed(), Duration::from_millis(20));
@@ -113,10 +113,11 @@ async fn a_put_hears_why_the_provider_does_not_keep_the_job() {
     world.bus.leave(&keeper);
     assert_eq!(waiting.put().now_or_never(), Some(Err(Error::PeerGone)));
     assert_eq!(world.put("").map(drop), Err(nobody));
-    let too_large = world.bus.bus.put(&world.putter, &world.queue, vec![0; 2000].into(), (None, None));
+    let too_large =
+        world.bus.bus.put(&world.putter, &world.queue, vec![0; 2000].into(), (None, Parent::default()));
     assert!(matches!(too_large, Err(Error::TooLarge { .. })));
     let other = world.bus.arrive(&world.bus.name("app:other", &[], &[]), LIMITS);
-    let denied = world.bus.bus.put(&other, &world.queue, Bytes::new(), (None, None));
+    let denied = world.bus.bus.put(&other, &world.queue, Bytes::new(), (None, Parent::default()));
     assert!(matches!(denied, Err(Error::PermissionDenied(_))));
 }
 
@@ -141,7 +142,7 @@ async fn an_extension_that_puts_stands_still_until_the_provider_answers() {
     world.bus.hand_over(&extension, true);
     start(&extension, &["a@1"]);
     let keeper = world.keeper();
-    let put = || world.bus.bus.put(&extension, &world.queue, Bytes::new(), (None, None));
+    let put = || world.bus.bus.put(&extension, &world.queue, Bytes::new(), (None, Parent::default()));
     let putting = put().unwrap();
     assert!(!extension.waits().is_empty());
     take_request(&keeper).responder.give(ok(""));
@@ -239,7 +240,7 @@ async fn an_offer_that_is_dropped_takes_back_a_waiting_job_and_one_in_hand_when_
     assert_eq!((world.dead.stats().counts.put, world.queue.stats().counts.dead), (0, 0));
 
     // Handed to a reader that has not taken it, it comes back when the reader leaves.
-    let reader = JobReader::new(u64::MAX, None, || {});
+    let reader = JobReader::new("reader".into(), u64::MAX, None, || {});
     world.queue.enlist(&reader);
     drop(world.offer(&keeper, "handed"));
     assert!(reader.has_job());
@@ -291,7 +292,7 @@ async fn a_program_that_serves_the_store_no_more_offers_nothing() {
     let keeper = world.keeper();
     let offer = world.bus.bus.offer(&former, &world.queue, "twice".into());
     assert_eq!(offer.map(drop), Err(Error::PeerGone));
-    let put = world.bus.bus.put(&former, &world.queue, "".into(), (None, None));
+    let put = world.bus.bus.put(&former, &world.queue, "".into(), (None, Parent::default()));
     assert_eq!(put.map(drop), Err(Error::PeerGone));
     assert!(matches!(keeper.take(), Taken::Empty));
     world.assert_empty();

@@ -44,10 +44,10 @@ async fn call_all(bus: Arc<TestBus>, caller: u64, heard: Arc<AtomicUsize>) {
     for number in 0..CALLS {
         let contract = format!("c{}@1", (number + caller) % RECEIVERS);
         let Ok(mut target) = bus.open(main, &contract, "do", None) else { continue };
-        let deadline = bus.term(&target, Some(Duration::from_millis(1 + number % 20)), None);
+        let deadline = bus.term(&target, Some(Duration::from_millis(1 + number % 20)), Parent::default());
         let id = caller * CALLS + number;
         let payload = Bytes::copy_from_slice(&id.to_be_bytes());
-        let call = match bus.call_to(main, &mut target, payload.clone(), deadline, false) {
+        let call = match bus.call_to(main, &mut target, payload.clone(), deadline.clone(), false) {
             Ok(call) => call,
             Err(Error::NoProvider(_) | Error::Overloaded(_) | Error::Invalid(_)) => {
                 tokio::task::yield_now().await;

@@ -27,12 +27,12 @@ fn configure(
 }
 
 fn put(bus: &TestBus, queue: &Arc<SharedQueue>, bytes: usize) -> Result<MessageId, Error> {
-    let putting = bus.bus.put(bus.main(), queue, vec![0; bytes].into(), (None, None))?;
+    let putting = bus.bus.put(bus.main(), queue, vec![0; bytes].into(), (None, Parent::default()))?;
     putting.put().now_or_never().expect("nobody waits for room")
 }
 
 fn anybody() -> Arc<JobReader> {
-    JobReader::new(u64::MAX, None, || {})
+    JobReader::new("reader".into(), u64::MAX, None, || {})
 }
 
 /// The only extension that puts into the queue and takes from it.
@@ -52,7 +52,7 @@ async fn whoever_waits_for_room_in_a_queue_from_which_main_takes_too_waits_for_m
     for _ in 0..2 {
         put(&bus, &queue, 1).unwrap();
     }
-    let again = || bus.bus.put(&peer, &queue, "more".into(), (None, None));
+    let again = || bus.bus.put(&peer, &queue, "more".into(), (None, Parent::default()));
     let circle = vec!["a".to_owned(), "a".to_owned()];
     assert_eq!(again().map(drop), Err(Error::WouldDeadlock(circle.clone())));
     assert_eq!(queue.stats().blocked, 0);
@@ -81,8 +81,8 @@ async fn jobs_that_became_too_large_for_all_who_take_are_dead_and_block_nobody()
     for bytes in [101, 100] {
         put(&bus, &queue, bytes).unwrap();
     }
-    let waiting = bus.bus.put(bus.main(), &queue, "next".into(), (None, None)).unwrap();
-    let too_large = bus.bus.put(bus.main(), &queue, vec![0; 102].into(), (None, None)).unwrap();
+    let waiting = bus.bus.put(bus.main(), &queue, "next".into(), (None, Parent::default())).unwrap();
+    let too_large = bus.bus.put(bus.main(), &queue, vec![0; 102].into(), (None, Parent::default())).unwrap();
     configure(&bus, QueueSettings { max_payload: 100, ..SETTINGS }, SETTINGS);
     waiting.put().now_or_never().unwrap().unwrap();
     assert_eq!(too_large.put().now_or_never().unwrap(), Err(Error::Overloaded("q".to_owned())));
@@ -122,7 +122,7 @@ async fn whoever_waits_for_room_where_none_is_waited_for_any_more_hears_it_as_su
     for _ in 0..2 {
         put(&bus, &queue, 1).unwrap();
     }
-    let waiting = bus.bus.put(bus.main(), &queue, "next".into(), (None, None)).unwrap();
+    let waiting = bus.bus.put(bus.main(), &queue, "next".into(), (None, Parent::default())).unwrap();
     configure(&bus, QueueSettings { when_full: QueuePolicy::Reject, ..SETTINGS }, SETTINGS);
     assert_eq!(waiting.put().now_or_never().unwrap(), Err(Error::Overloaded("q".to_owned())));
 }

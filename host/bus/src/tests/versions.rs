@@ -29,8 +29,8 @@ async fn a_number_that_was_looked_up_with_one_owner_is_not_used_with_the_next() 
     // The contract moves to another extension, with its own numbers and its own first instance.
     let new = bus.add("new", &["x@1"], &[]);
     serve(&new, "x@1", ["undo", "do"]);
-    let deadline = bus.term(&target, None, None);
-    let call = bus.call_to(&caller, &mut target, "".into(), deadline, false).unwrap();
+    let deadline = bus.term(&target, None, Parent::default());
+    let call = bus.call_to(&caller, &mut target, "".into(), deadline.clone(), false).unwrap();
     let request = take_request(&new);
     let number = request.number;
     request.responder.give(ok(""));
@@ -47,8 +47,8 @@ async fn a_number_that_was_looked_up_with_one_owner_is_not_used_with_one_that_st
     let mut target = bus.open(&caller, "x@1", "do", None).unwrap();
     let new = bus.add("new", &["x@1"], &[]);
     new.set_phase(Phase::Starting);
-    let deadline = bus.term(&target, None, None);
-    let call = bus.call_to(&caller, &mut target, "".into(), deadline, false).unwrap();
+    let deadline = bus.term(&target, None, Parent::default());
+    let call = bus.call_to(&caller, &mut target, "".into(), deadline.clone(), false).unwrap();
     serve(&new, "x@1", ["undo", "do"]);
     let request = take_request(&new);
     let number = request.number;
@@ -115,8 +115,8 @@ async fn a_successor_may_call_one_who_waits_for_the_version_that_serves() {
     new.begin_beside();
     let blocking = |caller: &Arc<Peer>, contract: &str| {
         let mut target = bus.open(caller, contract, "do", None).unwrap();
-        let deadline = bus.term(&target, None, None);
-        bus.call_to(caller, &mut target, "".into(), deadline, true)
+        let deadline = bus.term(&target, None, Parent::default());
+        bus.call_to(caller, &mut target, "".into(), deadline.clone(), true)
     };
     let waits = blocking(&other, "a@1").unwrap();
     let asked = blocking(&new, "b@1").map(drop);
@@ -171,8 +171,8 @@ async fn what_a_predecessor_dies_without_having_reached_goes_to_nobody_out_of_or
     let publish = || bus.publish(bus.main(), None, "t", "".into()).unwrap();
     let mut target = bus.open(&caller, "a@1", "do", None).unwrap();
     let mut ask = || {
-        let term = bus.term(&target, None, None);
-        bus.call_to(&caller, &mut target, Bytes::new(), term, false).unwrap()
+        let term = bus.term(&target, None, Parent::default());
+        bus.call_to(&caller, &mut target, Bytes::new(), term.clone(), false).unwrap()
     };
     let first = ask();
     publish();

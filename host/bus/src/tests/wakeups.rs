@@ -38,7 +38,7 @@ async fn an_event_that_gets_in_because_a_successor_unsubscribes_wakes_the_one_th
     }
     let sleeper = old.clone();
     let readable = tokio::spawn(async move { sleeper.readable().await });
-    let publishing = bus.bus.publish(bus.main(), None, "mine", "".into(), (None, None)).unwrap();
+    let publishing = bus.bus.publish(bus.main(), None, "mine", "".into(), (None, Parent::default())).unwrap();
     tokio::task::yield_now().await;
     assert!(!readable.is_finished());
     bus.unsubscribe(&successor, new).unwrap();

@@ -3,7 +3,7 @@
 use std::{convert::Infallible, future::poll_fn, pin::pin, sync::Arc, time::Instant};
 
 use tokio::{sync::Semaphore, time::timeout_at};
-use weir_metrics::Usage;
+use weir_metrics::{Usage, moment};
 use weir_schedule::{Activity, Alarm, InTurn, SharedShare, Turns};
 
 /// Where a command runs.
@@ -91,7 +91,7 @@ impl RunsOn {
                 let mut guest = pin!(guest);
                 // Nothing else runs on this thread, so the guest has a whole slice at each poll.
                 poll_fn(|context| {
-                    activity.begin(Instant::now());
+                    activity.begin(moment(Instant::now()));
                     guest.as_mut().poll(context)
                 })
                 .await

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use tokio::time::Instant;
-use weir_bus::{Error, Event, Incoming, MessageId, OperationId, PeerId, ReaderId, Request, Responder};
+use weir_bus::{
+    Error, Event, Incoming, MessageId, OperationId, Parent, PeerId, ReaderId, Request, Responder, SpanOrigin,
+};
 
 use super::{handling::Handling, jobs::Jobs};
 
@@ -119,9 +120,23 @@ impl InHand {
         Some((held?.responder, was_full))
     }
 
-    pub(super) fn deadline_of(&self, id: MessageId) -> Option<Instant> {
+    pub(super) fn parent(&self, id: MessageId) -> Option<Parent> {
+        let responder = self.responder(id)?;
+        let trace = responder.span().map(|span| SpanOrigin::within(span.context()));
+        Some(Parent { deadline: Some(responder.deadline()), trace })
+    }
+
+    pub(super) fn responder(&self, id: MessageId) -> Option<&Responder> {
         let place = place(&self.requests, id).ok()?;
-        Some(self.requests.get(place)?.responder.deadline())
+        Some(&self.requests.get(place)?.responder)
+    }
+
+    /// The first event of the last receive, unless that brought something else first.
+    pub(super) fn event(&self) -> Option<&Event> {
+        match (self.given, self.batch.front()) {
+            (Given::Nothing, Some(Reached::Event(event))) => Some(event),
+            _ => None,
+        }
     }
 
     pub(super) fn is_full(&self) -> bool {

@@ -9,7 +9,8 @@ use std::{
 };
 
 use tokio::time::Instant;
-use weir_bus::{Error, JobReader, MessageId, Peer, PeerId, SharedQueue, TakenJob};
+use weir_bus::{Error, JobReader, MessageId, Parent, Peer, PeerId, SharedQueue, SpanOrigin, TakenJob};
+use weir_metrics::nanoseconds;
 
 use super::handling::Handling;
 use crate::abi;
@@ -113,7 +114,10 @@ impl Jobs {
                 let inbox = peer.inbox().clone();
                 queue.join(peer.id());
                 let left = self.queues.left.clone();
-                let reader = JobReader::new(peer.limits().message_size, Some(left), move || inbox.wake());
+                let reader =
+                    JobReader::new(peer.shared_name(), peer.limits().message_size, Some(left), move || {
+                        inbox.wake()
+                    });
                 reader.count(is_counted);
                 list.push(TakenQueue { number, queue, reader, how, has_one: false });
             }
@@ -156,7 +160,7 @@ impl Jobs {
             queue: number,
             sender: one.sender.0,
             deliveries: one.deliveries,
-            waited_us: abi::microseconds(Instant::now().saturating_duration_since(one.at)),
+            waited_us: abi::microseconds(nanoseconds(Instant::now().saturating_duration_since(one.at))),
             payload: one.payload.clone(),
         };
         let (id, sender) = (one.id, one.sender);
@@ -166,6 +170,12 @@ impl Jobs {
         }
         self.in_hand.insert(id, job);
         Some((delivered, sender))
+    }
+
+    /// What a message is part of that is sent for this job. A job has no deadline.
+    pub(crate) fn parent(&self, id: MessageId) -> Option<Parent> {
+        let span = self.in_hand.get(&id)?.span();
+        Some(Parent { deadline: None, trace: span.map(|span| SpanOrigin::within(span.context())) })
     }
 
     pub(crate) fn done(&mut self, id: MessageId) -> Result<(), Error> {

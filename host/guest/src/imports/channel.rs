@@ -76,6 +76,10 @@ async fn wait_for(
                 messages => {
                     store.data_mut().sandbox.memory.forget_refused();
                     meter::deliver(store, messages)?;
+                    if store.data().delivery.has_new_spans() {
+                        let used = meter::used(store);
+                        store.data_mut().delivery.note_fuel_before(used);
+                    }
                 }
             }
             return Ok(true);
@@ -152,6 +156,9 @@ fn respond(store: &mut Store<'_>, id: u64, answer: GuestAnswer) -> wasmtime::Res
             Err(error.into())
         }
     };
+    if let Some(span) = store.data().delivery.span(id) {
+        span.note_fuel(meter::used(store));
+    }
     Ok(store.data_mut().delivery.respond(id, answer))
 }
 

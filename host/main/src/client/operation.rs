@@ -8,6 +8,7 @@ use std::{
 use bytes::Bytes;
 use tokio::task::coop::cooperative;
 use weir_bus::{Bus, Error, SentCall, Target};
+use weir_names::TraceContext;
 use weir_schedule::{note_wait, switch};
 
 use super::Client;
@@ -51,7 +52,7 @@ impl ClientOperation {
 
     async fn call_before(&self, timeout: Option<Duration>, payload: Bytes) -> Result<Bytes, Error> {
         let _room = self.client.room()?;
-        answer(&self.client.bus, || send(&self.client, &mut self.target(), payload, timeout)).await
+        answer(&self.client.bus, || send(&self.client, &mut self.target(), payload, timeout, None)).await
     }
 
     fn target(&self) -> MutexGuard<'_, Target> {
@@ -60,13 +61,15 @@ impl ClientOperation {
 }
 
 pub(super) fn send(
-    Client { bus, peer, .. }: &Client,
+    client: &Client,
     target: &mut Target,
     payload: Bytes,
     timeout: Option<Duration>,
+    trace: Option<&TraceContext>,
 ) -> Result<SentCall, Error> {
-    let term = bus.term(target, timeout, None);
-    note_wait(term.sent.into_std());
+    let Client { bus, peer, .. } = client;
+    let term = bus.term(target, timeout, client.parent(trace));
+    note_wait(term.sent);
     bus.call(peer, target, payload, term, false)
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weir_names::Policy;
+use weir_names::{Policy, TraceContext};
 
 /// How to send a request.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +12,9 @@ pub struct CallOptions {
     pub timeout: Option<Duration>,
     /// The answering peer: an extension's id, or `main`; none: the contract's owner.
     pub provider: Option<String>,
+    /// The span of another program that this is part of. If it is sampled, Main records what the call causes, but a
+    /// peer's call only as often as others: by `main.trace-one-in`.
+    pub trace: Option<TraceContext>,
 }
 
 impl CallOptions {
@@ -19,6 +22,13 @@ impl CallOptions {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
+        self
+    }
+
+    /// Sets the span that the call is part of.
+    #[must_use]
+    pub fn trace(mut self, trace: TraceContext) -> Self {
+        self.trace = Some(trace);
         self
     }
 
@@ -38,6 +48,8 @@ pub struct PublishOptions {
     pub timeout: Option<Duration>,
     /// The only receiver: an extension's id or a peer's name; none: every subscriber.
     pub to: Option<String>,
+    /// The span of another program that this is part of, as [`CallOptions::trace`].
+    pub trace: Option<TraceContext>,
 }
 
 /// How much of a subscription may wait, and what happens to events without room.

@@ -4,7 +4,7 @@ use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
-use weir_bus::{Error, JobReader, MessageId, TakenJob};
+use weir_bus::{Error, JobReader, MessageId, Parent, TakenJob};
 use weir_names::QueueName;
 
 use super::Client;
@@ -58,7 +58,8 @@ impl Queue {
     pub(super) fn new(client: Client, queue: Arc<weir_bus::SharedQueue>) -> Self {
         let waker = Arc::new(AtomicWaker::new());
         let woken = waker.clone();
-        let reader = JobReader::new(client.peer.limits().message_size, None, move || woken.wake());
+        let (name, max) = (client.peer.shared_name(), client.peer.limits().message_size);
+        let reader = JobReader::new(name, max, None, move || woken.wake());
         Self { client, queue, reader, waker, takes: false }
     }
 
@@ -194,7 +195,7 @@ impl Queue {
     async fn put_before(&self, timeout: Option<Duration>, payload: Bytes) -> Result<MessageId, Error> {
         let Client { bus, peer, .. } = &self.client;
         let _room = self.client.room()?;
-        bus.put(peer, &self.queue, payload, (timeout, None))?.put().await
+        bus.put(peer, &self.queue, payload, (timeout, Parent::default()))?.put().await
     }
 }
 

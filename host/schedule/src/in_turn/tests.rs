@@ -287,7 +287,7 @@ async fn nobody_else_is_called_while_one_that_was_has_not_run() {
 async fn whoever_is_called_and_over_its_share_has_the_next_one_called() {
     let turns = Arc::new(Turns::default());
     let [mut greedy, mut next] = waiting_for_a_look(&turns);
-    greedy.share = Share::new("0.1%".parse().unwrap(), Instant::now());
+    greedy.share = Share::new("0.1%".parse().unwrap(), moment(Instant::now()));
     greedy.share.spend(1_000_000_000);
     tokio::task::yield_now().await;
     assert!(!runs(&mut greedy) && greedy.delay.is_some());

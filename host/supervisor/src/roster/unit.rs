@@ -322,6 +322,12 @@ pub fn configure_traffic(bus: &Bus, queues: Vec<QueueOnTheBus>, retained: Vec<To
     bus.retain(retained);
 }
 
+/// Configures what the bus records of traces.
+pub fn configure_traces(bus: &Bus, main: &MainConfig) {
+    let sampled = u32::MAX.checked_div(main.trace_one_in).unwrap_or(0);
+    bus.configure_traces(sampled, usize::try_from(main.trace_spans).unwrap_or(usize::MAX));
+}
+
 /// A granted subscription, as the bus takes it. Without bounds of its own, it has those of the inbox.
 pub fn lane_of(grant: &SubscribeGrant) -> (TopicPattern, LaneSettings) {
     let delivery = LaneSettings {

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     check_mappings,
     events::MainEvent,
-    roster::{ExtensionState, Unit, configure_traffic, on_the_bus, queues_on_the_bus},
+    roster::{ExtensionState, Unit, configure_traces, configure_traffic, on_the_bus, queues_on_the_bus},
 };
 
 /// The outcome of a configuration reload. All other extensions are as they were.
@@ -161,6 +161,8 @@ impl Supervisor {
         let (main, extensions) = config.into_parts();
         let mut kept = (*before).clone();
         (kept.memory_budget, kept.plugin_dir) = (main.memory_budget, main.plugin_dir);
+        (kept.trace_one_in, kept.trace_spans) = (main.trace_one_in, main.trace_spans);
+        configure_traces(&self.bus, &kept);
         let main = Arc::new(kept);
         let (mut listed, mut new) = (Vec::new(), Vec::new());
         for extension in extensions {

@@ -1,0 +1,96 @@
+//! HTTP/1 to a collector: one connection for each batch, each step with an end.
+
+use std::{io, time::Duration, time::SystemTime};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::{Request, Response, body::Incoming, header};
+use hyper_util::rt::TokioIo;
+use tokio::{net::TcpStream, task::JoinSet, time::timeout};
+use weir_otlp::{PartialSuccess, Verdict, partial_success, retry_after, said};
+
+use super::settings::Settings;
+
+/// Bytes of an answer that are read. The specification lets a client bound them.
+const MAX_ANSWER: usize = 64 * 1024;
+
+/// What came of a batch.
+pub(super) enum Sent {
+    Delivered(Option<PartialSuccess>),
+    /// Nobody knows whether the collector will take it later.
+    Later {
+        why: String,
+        /// What the collector asks for.
+        pause: Option<Duration>,
+        /// The collector, or a proxy before it, has answered.
+        is_there: bool,
+    },
+    Refused(String),
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+enum NoAnswer {
+    #[error("cannot connect: {0}")]
+    Connect(#[from] io::Error),
+    #[error("the connection broke: {0}")]
+    Http(#[from] hyper::Error),
+    #[error("cannot make the request: {0}")]
+    Request(#[from] hyper::http::Error),
+}
+
+pub(super) struct Collector {
+    settings: Settings,
+}
+
+impl Collector {
+    pub(super) fn new(settings: Settings) -> Self {
+        Self { settings }
+    }
+
+    pub(super) async fn send(&self, batch: Bytes) -> Sent {
+        let time = self.settings.timeout;
+        // The connection ends with this.
+        let mut connection = JoinSet::new();
+        let later = |why| Sent::Later { why, pause: None, is_there: false };
+        let response = match timeout(time, self.post(batch, &mut connection)).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return later(error.to_string()),
+            Err(_) => return later(format!("no answer within {}", humantime::format_duration(time))),
+        };
+        let status = response.status();
+        let pause = response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let pause = pause.and_then(|value| retry_after(value, SystemTime::now()));
+        // The head has decided: a body that is too long or does not come explains nothing.
+        let body = Limited::new(response.into_body(), MAX_ANSWER).collect();
+        let body = timeout(time, body).await.ok().and_then(Result::ok);
+        let body = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+        let why = || match said(&body) {
+            text if text.is_empty() => format!("HTTP status {status}"),
+            text => format!("HTTP status {status}: {text}"),
+        };
+        match Verdict::of(status.as_u16()) {
+            Verdict::Delivered => Sent::Delivered(partial_success(&body)),
+            Verdict::Retry => Sent::Later { why: why(), pause, is_there: true },
+            Verdict::Refused => Sent::Refused(why()),
+        }
+    }
+
+    async fn post(&self, batch: Bytes, connection: &mut JoinSet<()>) -> Result<Response<Incoming>, NoAnswer> {
+        let endpoint = &self.settings.endpoint;
+        let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await?;
+        let (mut requests, task) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+        connection.spawn(async move { drop(task.await) });
+        let mut request = Request::post(&endpoint.path).body(Full::new(batch))?;
+        let headers = request.headers_mut();
+        headers.insert(header::HOST, endpoint.authority.parse().map_err(hyper::http::Error::from)?);
+        headers.insert(
+            header::USER_AGENT,
+            header::HeaderValue::from_static(concat!("weir-otlp/", env!("CARGO_PKG_VERSION"))),
+        );
+        headers.extend(self.settings.headers.clone());
+        // The body is of this type, whatever a header of the operator says.
+        headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/x-protobuf"));
+        Ok(requests.send_request(request).await?)
+    }
+}

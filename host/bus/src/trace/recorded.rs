@@ -1,0 +1,222 @@
+//! The spans of messages whose way has ended: the last ones, numbered.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use weir_names::{ContractName, OperationName, QueueName, SpanId, Topic, TraceContext, TraceId};
+
+use crate::id::{OperationId, PeerId};
+
+/// Spans kept unless configured otherwise.
+const DEFAULT: usize = 4096;
+
+/// The last spans of one Main.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    instance: u64,
+    ring: Mutex<Ring>,
+}
+
+#[derive(Debug)]
+struct Ring {
+    max: usize,
+    /// The last ones, in order.
+    records: VecDeque<Record>,
+    /// Spans that were recorded so far: the number of the last one.
+    count: u64,
+    lost: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub(super) context: TraceContext,
+    pub(super) parent: Option<SpanId>,
+    pub(super) link: Option<TraceContext>,
+    pub(super) what: What,
+    pub(super) caller: PeerId,
+    pub(super) provider: Option<Box<str>>,
+    pub(super) start: SystemTime,
+    pub(super) duration: Duration,
+    pub(super) waited: Option<Duration>,
+    pub(super) worked: Option<Duration>,
+    pub(super) fuel: Option<u64>,
+    pub(super) outcome: &'static str,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    Request(Arc<OperationId>),
+    Job(QueueName),
+    Event(Topic),
+}
+
+/// What one message was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SpanKind {
+    /// A request.
+    Request {
+        /// Its contract.
+        contract: ContractName,
+        /// Its operation.
+        operation: OperationName,
+    },
+    /// One delivery of a job.
+    Job {
+        /// The queue that it waited in.
+        queue: QueueName,
+    },
+    /// An event, until all subscriptions with room have it.
+    Event {
+        /// Where it was published.
+        topic: Topic,
+    },
+}
+
+/// What became of one sampled message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Span {
+    /// Spans are numbered from 1 as they end.
+    pub number: u64,
+    /// Its trace.
+    pub trace: TraceId,
+    /// Its own number.
+    pub span: SpanId,
+    /// The span that it is part of; none for the first of a trace.
+    pub parent: Option<SpanId>,
+    /// The span of another trace that has caused it.
+    pub link: Option<TraceContext>,
+    /// What it was.
+    pub kind: SpanKind,
+    /// The sender: an extension's id, a peer's name, or `main`. Empty if the peer is no longer known.
+    pub caller: String,
+    /// The receiver, likewise; none for an event.
+    pub provider: Option<String>,
+    /// When it was sent.
+    pub start: SystemTime,
+    /// From the send to the outcome.
+    pub duration: Duration,
+    /// From the send until the receiver took it; none if it never did.
+    pub waited: Option<Duration>,
+    /// From then to the outcome.
+    pub worked: Option<Duration>,
+    /// Fuel that the receiver used meanwhile, for whatever it had in hand; none if it is no extension, or did not
+    /// answer.
+    pub fuel: Option<u64>,
+    /// `ok`, `cancelled` if the sender gave it up, `returned` for a job that went back, or the
+    /// [case](weir_names::Error::case) of the error.
+    pub outcome: &'static str,
+}
+
+/// Some of the spans that are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RecordedSpans {
+    /// Oldest first.
+    pub spans: Vec<Span>,
+    /// Chosen by chance when Main starts: the numbers of spans begin anew with it.
+    pub instance: u64,
+    /// How many were recorded so far: the number of the last one.
+    pub recorded: u64,
+    /// How many of these were dropped to make room for later ones.
+    pub lost: u64,
+}
+
+impl Default for Recorded {
+    fn default() -> Self {
+        let ring = Ring { max: DEFAULT, records: VecDeque::new(), count: 0, lost: 0 };
+        Self { instance: fastrand::u64(..), ring: Mutex::new(ring) }
+    }
+}
+
+impl Recorded {
+    /// From now on keeps so many.
+    pub(super) fn keep(&self, max: usize) {
+        let mut ring = self.ring();
+        ring.max = max;
+        ring.make_room(0);
+        ring.records.shrink_to(max);
+    }
+
+    pub(super) fn push(&self, record: Record) {
+        let mut ring = self.ring();
+        ring.make_room(1);
+        ring.records.push_back(record);
+        ring.count += 1;
+    }
+
+    /// Up to `max` spans after the one with number `after`, of one trace or all. `name` tells the names of peers.
+    pub(crate) fn spans(
+        &self,
+        after: u64,
+        trace: Option<TraceId>,
+        max: usize,
+        name: impl Fn(PeerId) -> String,
+    ) -> RecordedSpans {
+        let (records, recorded, lost) = {
+            let ring = self.ring();
+            let first = ring.count - ring.records.len() as u64 + 1;
+            let skipped =
+                usize::try_from(after.saturating_add(1).saturating_sub(first)).unwrap_or(usize::MAX);
+            let numbered = (first..).zip(&ring.records).skip(skipped);
+            let chosen =
+                numbered.filter(|(_, record)| trace.is_none_or(|trace| record.context.trace == trace));
+            let records: Vec<_> = chosen.take(max).map(|(number, record)| (number, record.clone())).collect();
+            (records, ring.count, ring.lost)
+        };
+        // Outside the lock, which the worker thread takes.
+        let spans = records.into_iter().map(|(number, record)| record.shown(number, &name)).collect();
+        RecordedSpans { spans, instance: self.instance, recorded, lost }
+    }
+
+    /// How many were recorded, and how many of these are lost.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let ring = self.ring();
+        (ring.count, ring.lost)
+    }
+
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ring {
+    /// Drops the oldest until there is room for so many more.
+    fn make_room(&mut self, more: usize) {
+        let many = (self.records.len() + more).saturating_sub(self.max).min(self.records.len());
+        self.records.drain(..many);
+        self.lost += many as u64;
+    }
+}
+
+impl Record {
+    fn shown(self, number: u64, name: impl Fn(PeerId) -> String) -> Span {
+        let kind = match self.what {
+            What::Request(operation) => {
+                SpanKind::Request { contract: operation.contract.clone(), operation: operation.name.clone() }
+            }
+            What::Job(queue) => SpanKind::Job { queue },
+            What::Event(topic) => SpanKind::Event { topic },
+        };
+        Span {
+            number,
+            trace: self.context.trace,
+            span: self.context.span,
+            parent: self.parent,
+            link: self.link,
+            kind,
+            caller: name(self.caller),
+            provider: self.provider.map(Into::into),
+            start: self.start,
+            duration: self.duration,
+            waited: self.waited,
+            worked: self.worked,
+            fuel: self.fuel,
+            outcome: self.outcome,
+        }
+    }
+}

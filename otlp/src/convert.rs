@@ -1,0 +1,132 @@
+//! Spans as OpenTelemetry has them: one resource for each provider, attributes by its semantic conventions.
+
+use std::collections::BTreeMap;
+
+use opentelemetry_proto::tonic::{
+    collector::trace::v1::ExportTraceServiceRequest,
+    common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value::Value},
+    resource::v1::Resource as ProtoResource,
+    trace::v1::{
+        ResourceSpans, ScopeSpans, Span as ProtoSpan, Status,
+        span::{Link as ProtoLink, SpanKind},
+        status::StatusCode,
+    },
+};
+
+use crate::{export::Resource, span::Span};
+
+/// Longer texts are cut: a batch is so many bytes at most.
+const MAX_TEXT: usize = 1024;
+
+/// The flag of the W3C's Trace Context for a trace that is recorded.
+const SAMPLED: u32 = 1;
+
+/// The spans of one batch, as the request that a collector understands.
+pub(crate) fn request(spans: Vec<Span>, resource: &Resource) -> ExportTraceServiceRequest {
+    let mut services: BTreeMap<String, Vec<ProtoSpan>> = BTreeMap::new();
+    for span in spans {
+        // An event has no provider: its publisher tells it.
+        let service = span.provider.as_deref().or(span.caller.as_deref()).unwrap_or("unknown");
+        services.entry(cut(service)).or_default().push(converted(&span));
+    }
+    let of_service = |(service, spans)| ResourceSpans {
+        resource: Some(described(service, resource)),
+        scope_spans: vec![ScopeSpans {
+            scope: Some(InstrumentationScope {
+                name: "weir".to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                ..InstrumentationScope::default()
+            }),
+            spans,
+            ..ScopeSpans::default()
+        }],
+        ..ResourceSpans::default()
+    };
+    ExportTraceServiceRequest { resource_spans: services.into_iter().map(of_service).collect() }
+}
+
+fn described(service: String, resource: &Resource) -> ProtoResource {
+    let mut attributes = vec![text("service.name", &service), text("service.namespace", &resource.namespace)];
+    attributes.extend(resource.host.as_deref().map(|host| text("host.name", host)));
+    ProtoResource { attributes, ..ProtoResource::default() }
+}
+
+fn converted(span: &Span) -> ProtoSpan {
+    let (name, kind, mut attributes) = of_kind(span);
+    let seconds = |key, value: Option<f64>| value.map(|value| attribute(key, Value::DoubleValue(value)));
+    attributes.extend(span.caller.as_deref().map(|caller| text("weir.caller", caller)));
+    attributes.extend(seconds("weir.waited", span.waited_seconds));
+    attributes.extend(seconds("weir.worked", span.worked_seconds));
+    let fuel = span.fuel.map(|fuel| i64::try_from(fuel).unwrap_or(i64::MAX));
+    attributes.extend(fuel.map(|fuel| attribute("weir.fuel", Value::IntValue(fuel))));
+    let mut status = None;
+    if span.outcome != "ok" {
+        attributes.push(text("error.type", &span.outcome));
+        status = Some(Status { code: StatusCode::Error.into(), message: cut(&span.outcome) });
+    }
+    let links = span.link.iter().map(|link| ProtoLink {
+        trace_id: link.trace.to_vec(),
+        span_id: link.span.to_vec(),
+        flags: SAMPLED,
+        ..ProtoLink::default()
+    });
+    let nanoseconds = u64::try_from(span.duration_seconds.as_nanos()).unwrap_or(u64::MAX);
+    ProtoSpan {
+        trace_id: span.trace.to_vec(),
+        span_id: span.span.to_vec(),
+        parent_span_id: span.parent.map_or_else(Vec::new, |parent| parent.to_vec()),
+        flags: SAMPLED,
+        name,
+        kind: kind.into(),
+        start_time_unix_nano: span.start,
+        end_time_unix_nano: span.start.saturating_add(nanoseconds),
+        attributes,
+        links: links.collect(),
+        status,
+        ..ProtoSpan::default()
+    }
+}
+
+/// The name of a span, its kind, and the attributes that only this kind has.
+fn of_kind(span: &Span) -> (String, SpanKind, Vec<KeyValue>) {
+    let known = |value: &Option<String>| value.as_deref().unwrap_or("unknown").to_owned();
+    let messaging = |operation: &str, destination: &str| {
+        let attributes = vec![
+            text("messaging.system", "weir"),
+            text("messaging.destination.name", destination),
+            text("messaging.operation.name", operation),
+            text("messaging.operation.type", operation),
+        ];
+        (cut(&format!("{operation} {destination}")), attributes)
+    };
+    match span.kind.as_str() {
+        "request" => {
+            let method = format!("{}/{}", known(&span.contract), known(&span.operation));
+            let attributes = vec![text("rpc.system.name", "weir"), text("rpc.method", &method)];
+            (cut(&method), SpanKind::Server, attributes)
+        }
+        "job" => {
+            let (name, attributes) = messaging("process", &known(&span.queue));
+            (name, SpanKind::Consumer, attributes)
+        }
+        "event" => {
+            let (name, attributes) = messaging("send", &known(&span.topic));
+            (name, SpanKind::Producer, attributes)
+        }
+        // Of a newer Main. Without it, the parent of other spans would be missing.
+        other => (cut(other), SpanKind::Internal, vec![text("weir.kind", other)]),
+    }
+}
+
+fn text(key: &str, value: &str) -> KeyValue {
+    attribute(key, Value::StringValue(cut(value)))
+}
+
+fn attribute(key: &str, value: Value) -> KeyValue {
+    KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
+}
+
+/// The first `MAX_TEXT` bytes of a text, of whole characters.
+fn cut(text: &str) -> String {
+    text.get(..text.floor_char_boundary(MAX_TEXT)).unwrap_or_default().to_owned()
+}

@@ -1,0 +1,181 @@
+//! How far an export has come: what to ask for next, the batch in hand, and what was lost.
+
+use bytes::Bytes;
+use prost::Message;
+
+use crate::{
+    answer::{Answer, AnswerError},
+    convert,
+};
+
+/// What all spans of an export have in common.
+#[derive(Clone, Debug)]
+pub struct Resource {
+    /// `service.namespace` of every span.
+    pub namespace: String,
+    /// `host.name` of every span, if it is known.
+    pub host: Option<String>,
+}
+
+/// Spans on their way to the collector.
+#[derive(Debug)]
+pub struct Batch {
+    /// The body of an `ExportTraceServiceRequest`, in protobuf.
+    pub body: Bytes,
+    /// How many spans are in it.
+    pub spans: u64,
+}
+
+/// What an answer of Main had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Spans that Main dropped before they were read.
+    pub lost: u64,
+    /// Spans that made no sense, and are left out.
+    pub unreadable: u64,
+    /// Main has restarted, and its numbers begin again. Its last spans before that are lost, and nobody counted them.
+    pub restarted: bool,
+    /// The number of the last span that Main has recorded.
+    pub recorded: u64,
+    /// Main had no newer span.
+    pub is_empty: bool,
+}
+
+/// The state of an export. It has at most one batch in hand: Main's ring is the buffer for all else.
+#[derive(Debug)]
+pub struct Export {
+    resource: Resource,
+    after: u64,
+    /// Of the Main that `after` is a number of.
+    instance: Option<String>,
+    /// What Main dropped before the export began is no loss of it.
+    has_begun: bool,
+    hand: Option<Batch>,
+}
+
+impl Export {
+    /// Begins with the oldest span that Main has.
+    pub fn new(resource: Resource) -> Self {
+        Self { resource, after: 0, instance: None, has_begun: false, hand: None }
+    }
+
+    /// Main is to be asked for the spans with greater numbers than this.
+    pub fn after(&self) -> u64 {
+        self.after
+    }
+
+    /// The batch that must be delivered, or given up, before Main is asked for more.
+    pub fn hand(&self) -> Option<&Batch> {
+        self.hand.as_ref()
+    }
+
+    /// The batch in hand is delivered, or given up.
+    pub fn settle(&mut self) {
+        self.hand = None;
+    }
+
+    /// Takes Main's answer to the question for the spans after [`after`](Self::after), as the batch in hand.
+    ///
+    /// # Errors
+    ///
+    /// The answer cannot be read. The state is as before.
+    pub fn take(&mut self, json: &[u8]) -> Result<Taken, AnswerError> {
+        let answer = Answer::parse(json, self.after)?;
+        let former = self.instance.replace(answer.instance.clone());
+        if former.is_some_and(|former| former != answer.instance) {
+            self.after = 0;
+            return Ok(Taken { restarted: true, recorded: answer.recorded, ..Taken::default() });
+        }
+        let Some(last) = answer.last else {
+            self.has_begun = true;
+            return Ok(Taken { recorded: answer.recorded, is_empty: true, ..Taken::default() });
+        };
+        let lost = if self.has_begun { answer.gaps } else { 0 };
+        self.has_begun = true;
+        self.after = last;
+        let spans = u64::try_from(answer.spans.len()).unwrap_or(u64::MAX);
+        if spans > 0 {
+            let body = convert::request(answer.spans, &self.resource).encode_to_vec().into();
+            self.hand = Some(Batch { body, spans });
+        }
+        let Answer { unreadable, recorded, .. } = answer;
+        Ok(Taken { lost, unreadable, restarted: false, recorded, is_empty: false })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn span(number: u64) -> Value {
+        json!({
+            "number": number,
+            "trace": format!("{number:032x}"),
+            "span": format!("{number:016x}"),
+            "kind": "job",
+            "queue": "uploads",
+            "caller": "a",
+            "provider": "b",
+            "start": "2026-11-25T20:00:00.000001Z",
+            "duration-seconds": 0.5,
+            "fuel": 7,
+            "outcome": "returned",
+            "of-a-later-version": [1],
+        })
+    }
+
+    fn answer(instance: &str, spans: &[Value], recorded: u64) -> Vec<u8> {
+        json!({ "spans": spans, "instance": instance, "recorded": recorded, "lost": 0 }).to_string().into()
+    }
+
+    fn export() -> Export {
+        Export::new(Resource { namespace: "weir".to_owned(), host: None })
+    }
+
+    #[test]
+    fn each_span_is_exported_once_and_gaps_are_counted() {
+        let mut export = export();
+        // What was dropped before the export began is no loss of it.
+        let taken = export.take(&answer("m", &[span(5), span(6)], 9)).unwrap();
+        assert_eq!((taken.lost, export.after(), export.hand().unwrap().spans), (0, 6, 2));
+        export.settle();
+        let taken = export.take(&answer("m", &[span(8), json!({ "number": 9 })], 9)).unwrap();
+        assert_eq!((taken.lost, taken.unreadable, export.after()), (1, 1, 9));
+        let request = ExportTraceServiceRequest::decode(export.hand().unwrap().body.clone()).unwrap();
+        let span = &request.resource_spans[0].scope_spans[0].spans[0];
+        assert_eq!(
+            (span.name.as_str(), span.status.as_ref().unwrap().message.as_str()),
+            ("process uploads", "returned")
+        );
+        assert_eq!(span.end_time_unix_nano - span.start_time_unix_nano, 500_000_000);
+        export.settle();
+        assert!(export.take(&answer("m", &[], 9)).unwrap().is_empty);
+        assert!(export.hand().is_none());
+    }
+
+    #[test]
+    fn a_restarted_main_is_read_from_its_first_span() {
+        let mut export = export();
+        export.take(&answer("m", &[span(5)], 5)).unwrap();
+        export.settle();
+        // It has recorded more already than the one before.
+        let taken = export.take(&answer("n", &[span(6)], 6)).unwrap();
+        assert!(taken.restarted && export.after() == 0 && export.hand().is_none());
+        assert_eq!(export.take(&answer("n", &[span(1), span(2)], 6)).unwrap().lost, 0);
+    }
+
+    #[test]
+    fn an_answer_that_makes_no_sense_changes_nothing() {
+        let mut export = export();
+        export.take(&answer("m", &[span(5)], 5)).unwrap();
+        for wrong in
+            [&b""[..], b"{}", b"[]", &answer("m", &[span(5)], 5), &answer("m", &[span(7), span(6)], 7)]
+        {
+            export.take(wrong).unwrap_err();
+            assert_eq!(export.after(), 5);
+        }
+    }
+}
