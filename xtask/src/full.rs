@@ -81,7 +81,7 @@ const GROUPS: [Group; 5] = [
     Group {
         name: "prometheus",
         about: "a real Prometheus that scrapes the demo's Main by `weir metrics`, answers queries and raises a packaged alert",
-        inputs: &["packaging/prometheus", "xtask/src/full_prometheus.rs"],
+        inputs: &["packaging/grafana", "packaging/prometheus", "xtask/src/full_prometheus.rs"],
         tools: &[RUSTC, &["prometheus", "--version"]],
         run: full_prometheus::check,
     },

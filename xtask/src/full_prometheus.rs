@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     demo::{
@@ -24,6 +24,8 @@ use crate::{
 };
 
 const RULES: &str = "packaging/prometheus/weir.rules.yml";
+
+const DASHBOARD: &str = "packaging/grafana/weir.json";
 
 /// Prometheus scrapes each second here.
 const SEEN_WITHIN: Duration = Duration::from_secs(60);
@@ -65,6 +67,9 @@ pub(crate) fn check() -> Result<Vec<String>> {
     let p99 = "histogram_quantile(0.99, sum by (contract, operation, le) (rate(weir_request_duration_seconds_bucket[1m]))) < 10";
     prometheus.until(p99, "{contract=\"settings@1\", operation=\"set\"} =>")?;
     prometheus.until("topk(3, rate(weir_extension_cpu_seconds_total[1m])) > 0", "extension=\"settings\"")?;
+    for query in of_dashboard()? {
+        prometheus.understands(&query)?;
+    }
     let quarantined = "ALERTS{alertname=\"WeirExtensionQuarantined\",alertstate=\"firing\"}";
     prometheus.until(quarantined, "extension=\"fails\"")?;
 
@@ -74,6 +79,16 @@ pub(crate) fn check() -> Result<Vec<String>> {
     prometheus.until("up{job=\"weir\"}", "=> 1 @")?;
     main.shut_down()?;
     Ok(Vec::new())
+}
+
+/// The queries of the dashboard for Grafana, as Grafana sends them.
+fn of_dashboard() -> Result<Vec<String>> {
+    let text = fs::read_to_string(root()?.join(DASHBOARD)).context("cannot read the dashboard")?;
+    let dashboard: Value = serde_json::from_str(&text).context("the dashboard is no JSON")?;
+    let panels = dashboard["panels"].as_array().context("the dashboard has no panels")?;
+    let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
+    let queries = targets.map(|target| target["expr"].as_str().context("a target has no query"));
+    queries.map(|query| Ok(query?.replace("$__rate_interval", "1m"))).collect()
 }
 
 /// Has Prometheus's own tool read the text.
@@ -143,6 +158,13 @@ impl Prometheus {
             .stderr(fs::File::create(&log)?);
         let process = Process(command.spawn().context("cannot start Prometheus")?);
         Ok(Self { url: format!("http://{address}"), log, _process: process })
+    }
+
+    /// Fails if the query is none. What it finds may be nothing.
+    fn understands(&self, query: &str) -> Result<()> {
+        let answer = output(Command::new("promtool").args(["query", "instant", &self.url, query]))?;
+        println!("{query}\n    {} series", answer.lines().count());
+        Ok(())
     }
 
     /// Waits until the answer to this query has the text.
