@@ -85,9 +85,13 @@ pub(crate) fn check() -> Result<Vec<String>> {
 fn of_dashboard() -> Result<Vec<String>> {
     let text = fs::read_to_string(root()?.join(DASHBOARD)).context("cannot read the dashboard")?;
     let dashboard: Value = serde_json::from_str(&text).context("the dashboard is no JSON")?;
-    let panels = dashboard["panels"].as_array().context("the dashboard has no panels")?;
-    let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
-    let queries = targets.map(|target| target["expr"].as_str().context("a target has no query"));
+    let list = |of: &Value, name| of.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
+    let targets = list(&dashboard, "panels").into_iter().flat_map(|panel| list(&panel, "targets"));
+    let queries: Vec<_> = targets.map(|target| target.get("expr").cloned()).collect();
+    ensure!(!queries.is_empty(), "the dashboard has no queries");
+    let queries = queries.iter().map(|query| {
+        query.as_ref().and_then(Value::as_str).context("a target of the dashboard has no query")
+    });
     queries.map(|query| Ok(query?.replace("$__rate_interval", "1m"))).collect()
 }
 

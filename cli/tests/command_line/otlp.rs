@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     io::{BufRead, BufReader, Read, Write},
+    iter,
     net::{TcpListener, TcpStream},
     process::{Command, Stdio},
     sync::mpsc::{self, Receiver, RecvTimeoutError},
@@ -38,16 +39,12 @@ impl Collector {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
         let (sender, batches) = mpsc::channel();
-        let mut answers = answers.to_vec().into_iter().peekable();
+        let (last, first) = answers.split_last().unwrap();
+        let answers = Vec::from(first).into_iter().chain(iter::repeat(last.clone()));
         // Ends with the test's process.
         thread::spawn(move || {
-            for stream in listener.incoming() {
-                let answer = answers.next().unwrap();
-                let body = taken(stream.unwrap(), &answer);
-                if answers.peek().is_none() {
-                    answers = vec![answer].into_iter().peekable();
-                }
-                if sender.send(body).is_err() {
+            for (stream, answer) in listener.incoming().zip(answers) {
+                if sender.send(taken(stream.unwrap(), &answer)).is_err() {
                     return;
                 }
             }
