@@ -105,10 +105,13 @@ impl Traces {
     /// Where a message stands in a trace, if it is sampled.
     #[inline]
     pub(crate) fn sample(&self, parent: Option<Box<SpanOrigin>>) -> Option<Box<SpanOrigin>> {
-        if parent.is_some() || self.is_off() {
-            return parent;
+        match parent {
+            // A trace of its own. Else events that cause each other would be recorded for ever, once one was.
+            Some(origin) if origin.link.is_some() => self.draw().then_some(origin),
+            Some(origin) => Some(origin),
+            None if self.is_off() => None,
+            None => self.draw().then(|| Box::new(SpanOrigin::first())),
         }
-        self.draw().then(|| Box::new(SpanOrigin::first()))
     }
 
     /// Whether the next trace is sampled.

@@ -190,7 +190,7 @@ impl Waiter {
         let is_first = self.hand_over(outcome);
         if is_first && let Some(stats) = self.stats() {
             let now = moment(Instant::now().into_std());
-            stats.durations().add_nanoseconds(now.saturating_sub(self.term.sent));
+            stats.durations().add(now.saturating_sub(self.term.sent));
         }
         is_first
     }

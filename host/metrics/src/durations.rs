@@ -10,7 +10,6 @@ use std::{
 use serde::Serialize;
 
 pub use self::ending::measure_ending;
-use crate::nanoseconds;
 
 /// The shortest bound is 2 to this power, in nanoseconds: 1.024 µs.
 const FIRST: u32 = 10;
@@ -57,15 +56,9 @@ impl DurationsSnapshot {
 }
 
 impl Durations {
-    /// Counts one.
-    #[inline]
-    pub fn add(&self, duration: Duration) {
-        self.add_nanoseconds(nanoseconds(duration));
-    }
-
     /// Counts one of so many nanoseconds.
     #[inline]
-    pub fn add_nanoseconds(&self, nanoseconds: u64) {
+    pub fn add(&self, nanoseconds: u64) {
         if let Some(bucket) = self.buckets.get(bucket(nanoseconds)) {
             bucket.fetch_add(1, Ordering::Relaxed);
         }
@@ -97,10 +90,11 @@ fn bucket(nanoseconds: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nanoseconds;
 
     fn of(nanoseconds: u64) -> usize {
         let durations = Durations::default();
-        durations.add(Duration::from_nanos(nanoseconds));
+        durations.add(nanoseconds);
         durations.snapshot().buckets.iter().position(|count| *count == 1).unwrap()
     }
 
@@ -120,8 +114,8 @@ mod tests {
     #[test]
     fn the_sum_is_in_seconds() {
         let durations = Durations::default();
-        durations.add(Duration::from_millis(500));
-        durations.add(Duration::from_millis(1500));
+        durations.add(500_000_000);
+        durations.add(1_500_000_000);
         let snapshot = durations.snapshot();
         assert_eq!((snapshot.sum, snapshot.buckets.iter().sum::<u64>()), (2.0, 2));
     }

@@ -206,13 +206,7 @@ impl Bus {
     pub fn term(&self, target: &Target, timeout: Option<Duration>, parent: Parent) -> Term {
         let sent = Self::now();
         let timeout = timeout.unwrap_or_else(|| self.default_timeout(target));
-        let timeout = timeout.min(MAX_TIMEOUT);
-        let mut allowed = nanoseconds(timeout);
-        let mut deadline = sent + timeout;
-        if let Some(parent) = parent.deadline.filter(|parent| *parent < deadline) {
-            deadline = parent;
-            allowed = nanoseconds(parent.saturating_duration_since(sent));
-        }
+        let (deadline, allowed) = deadline(sent, timeout, parent.deadline);
         let span = self.traces.open(parent.trace, sent);
         Term { sent: moment(sent.into_std()), allowed, deadline, span }
     }
@@ -231,7 +225,7 @@ impl Bus {
     /// When a wait for room ends: after `timeout`, else Main's default, and never after `parent`.
     pub(crate) fn deadline_within(&self, timeout: Option<Duration>, parent: Option<Instant>) -> Instant {
         let timeout = timeout.unwrap_or_else(|| self.main().limits().request_timeout);
-        deadline(Self::now(), timeout, parent)
+        deadline(Self::now(), timeout, parent).0
     }
 
     /// Finds the receiver again if owners or grants have changed since.
@@ -386,9 +380,14 @@ fn refresh(
     Ok(())
 }
 
-fn deadline(now: Instant, timeout: Duration, parent: Option<Instant>) -> Instant {
-    let deadline = now + timeout.min(MAX_TIMEOUT);
-    parent.map_or(deadline, |parent| parent.min(deadline))
+/// When a wait ends, and after how many nanoseconds. Without a parent that ends sooner, these cost no subtraction.
+fn deadline(now: Instant, timeout: Duration, parent: Option<Instant>) -> (Instant, u64) {
+    let timeout = timeout.min(MAX_TIMEOUT);
+    let deadline = now + timeout;
+    match parent.filter(|parent| *parent < deadline) {
+        Some(parent) => (parent, nanoseconds(parent.saturating_duration_since(now))),
+        None => (deadline, nanoseconds(timeout)),
+    }
 }
 
 /// The longest wait for an answer: enough for any purpose, and safe to add to any instant.

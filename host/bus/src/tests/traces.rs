@@ -122,9 +122,11 @@ async fn an_event_names_the_span_that_published_it() {
     assert_eq!(plain.published.trace, None);
 
     // What a subscriber then does is another trace, with a link to it.
-    let origin = SpanOrigin::after(context);
-    let term = Parent { deadline: None, trace: Some(origin) };
-    bus.bus.publish(bus.main(), None, "t", "3".into(), (None, term)).unwrap().receipt().await.unwrap();
+    let caused = || (None, Parent { deadline: None, trace: Some(SpanOrigin::after(context)) });
+    drop(bus.bus.publish(bus.main(), None, "t", "3".into(), caused()).unwrap());
+    assert_eq!(bus.span_counts(), (1, 0), "sampled as all others are");
+    bus.configure_traces(u32::MAX, 100);
+    drop(bus.bus.publish(bus.main(), None, "t", "4".into(), caused()).unwrap());
     let spans = bus.spans(1, None, 9).spans;
     assert_eq!((spans[0].link, spans[0].parent), (Some(*context), None));
     assert_ne!(spans[0].trace, span.trace);

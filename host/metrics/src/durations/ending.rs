@@ -33,7 +33,7 @@ pub fn measure_ending(now: u64) {
     ENDING.with_borrow_mut(|ending| {
         // `drain` costs a turn more.
         while let Some((durations, began)) = ending.pop() {
-            durations.add_nanoseconds(now.saturating_sub(began));
+            durations.add(now.saturating_sub(began));
         }
     });
 }
