@@ -1,6 +1,6 @@
 //! Main's answers, as far as people see them. Fields of a newer Main are ignored.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Number, Value, value::RawValue};
 
 #[derive(Debug, Deserialize)]
@@ -110,47 +110,36 @@ pub(crate) struct LimitHit {
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Spans {
-    pub(crate) spans: Vec<Span>,
+    pub(crate) spans: Vec<Value>,
     pub(crate) recorded: u64,
 }
 
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Span {
     pub(crate) number: u64,
     pub(crate) trace: String,
     pub(crate) span: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) parent: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) link: Option<SpanLink>,
     pub(crate) kind: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) contract: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) operation: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) queue: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) topic: Option<String>,
     pub(crate) caller: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) provider: Option<String>,
     pub(crate) start: String,
     pub(crate) duration_seconds: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) waited_seconds: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) worked_seconds: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) fuel: Option<u64>,
     pub(crate) outcome: String,
 }
 
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Deserialize)]
 pub(crate) struct SpanLink {
     pub(crate) trace: String,
-    pub(crate) span: String,
 }
 
 #[derive(Debug, Deserialize)]

@@ -1,5 +1,7 @@
 //! `weir trace`, and the trace of one call.
 
+use anyhow::Context;
+use serde_json::Value;
 use weir_host::traces::TraceId;
 
 use crate::{
@@ -13,16 +15,19 @@ use crate::{
 /// Spans of one answer of Main.
 const AT_ONCE: &str = "4096";
 
+const UNREADABLE: &str = "cannot read the spans of Main; is it of another version?";
+
 pub(crate) async fn trace(args: TraceArgs) -> anyhow::Result<()> {
     let TraceArgs { trace, slow, number, json, target } = args;
     let mut client = Client::connect(&target).await?;
     let mut spans = recorded(&mut client).await?;
     if json {
         if let Some(trace) = trace.map(|trace| trace.to_string()) {
-            spans.retain(|span| span.trace == trace);
+            spans.retain(|span| span.get("trace").and_then(Value::as_str) == Some(&trace));
         }
         return output::json(&spans);
     }
+    let spans = understood(spans)?;
     let text = match trace {
         None => tables::traces(&spans, slow, number),
         Some(trace) => tree(&spans, trace)?,
@@ -32,7 +37,7 @@ pub(crate) async fn trace(args: TraceArgs) -> anyhow::Result<()> {
 
 /// The tree of one trace.
 pub(crate) async fn of_call(client: &mut Client, trace: TraceId) -> anyhow::Result<String> {
-    tree(&recorded(client).await?, trace)
+    tree(&understood(recorded(client).await?)?, trace)
 }
 
 fn tree(spans: &[Span], trace: TraceId) -> anyhow::Result<String> {
@@ -45,12 +50,19 @@ fn tree(spans: &[Span], trace: TraceId) -> anyhow::Result<String> {
     })
 }
 
+fn understood(spans: Vec<Value>) -> anyhow::Result<Vec<Span>> {
+    serde_json::from_value(Value::Array(spans)).context(UNREADABLE)
+}
+
 /// All spans that Main has, oldest first.
-async fn recorded(client: &mut Client) -> anyhow::Result<Vec<Span>> {
-    let mut all = Vec::new();
+async fn recorded(client: &mut Client) -> anyhow::Result<Vec<Value>> {
+    let mut all: Vec<Value> = Vec::new();
     let mut until = u64::MAX;
     loop {
-        let after = all.last().map_or(0, |span: &Span| span.number);
+        let after = match all.last() {
+            Some(span) => span.get("number").and_then(Value::as_u64).context(UNREADABLE)?,
+            None => 0,
+        };
         let route =
             Route::new(&["spans"]).with("limit", Some(AT_ONCE)).with("after", Some(&after.to_string()));
         let Spans { spans, recorded } = client.get(&route).await?;
