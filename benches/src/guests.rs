@@ -34,6 +34,11 @@ impl Guests {
         Ok(Self { built, native, assembled })
     }
 
+    /// The folder of the components.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.built
+    }
+
     /// The well-behaved extension: it answers with the payload.
     pub(crate) fn echo(&self) -> Result<ExtensionConfig> {
         let mut echo = extension("echo", &self.component("echo-raw"))?;
@@ -78,9 +83,12 @@ impl Guests {
         Ok(guest)
     }
 
-    /// The directory of the components.
-    pub(crate) fn dir(&self) -> &Path {
-        &self.built
+    /// The extension that uses Main's services (`benches/guests/src/services.rs`), in 4 MiB.
+    pub(crate) fn services(&self) -> Result<ExtensionConfig> {
+        let mut guest = extension("services", &self.component("services"))?;
+        guest.fulfills = vec!["services@1".parse()?];
+        guest.limits = unhindered(Limits::medium());
+        Ok(guest)
     }
 
     pub(crate) fn component(&self, name: &str) -> PathBuf {

@@ -29,7 +29,7 @@ use self::{
     guests::Guests,
     machine::Machine,
     scale::Scale,
-    scenarios::{Bench, SCENARIOS},
+    scenarios::{Bench, Fleet, SCENARIOS, fleet},
 };
 
 /// Measures Weir.
@@ -65,6 +65,9 @@ struct Arguments {
     /// The program with a gateway, its native baseline and their clients.
     #[arg(long, value_name = "FILE", required_unless_present = "compare")]
     gateway: Option<PathBuf>,
+    /// The program that measures a fleet, `weir`, `weir-nats` and `nats-server`. Without them that is left out.
+    #[arg(long, num_args = 4, value_names = ["PROGRAM", "WEIR", "BRIDGE", "SERVER"])]
+    fleet: Vec<PathBuf>,
 }
 
 fn main() -> Result<()> {
@@ -86,7 +89,9 @@ fn main() -> Result<()> {
     };
     let guests = Guests::new(guests.clone(), native.clone())?;
     let [device, peer, gateway] = [device, peer, gateway].map(Clone::clone);
-    let bench = Bench { scale: arguments.scale, guests, device, peer, gateway };
+    let programs = <[PathBuf; 4]>::try_from(arguments.fleet.clone()).ok();
+    let fleet = programs.map(|[program, weir, bridge, server]| Fleet { program, weir, bridge, server });
+    let bench = Bench { scale: arguments.scale, guests, device, peer, gateway, fleet };
     measure(&arguments, &bench)
 }
 
@@ -106,7 +111,10 @@ fn measure(arguments: &Arguments, bench: &Bench) -> Result<()> {
     if let Some(disturbance) = machine.disturbance() {
         eprintln!("warning: {disturbance}");
     }
-    let wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);
+    let wanted = |name: &str| match arguments.only.as_slice() {
+        [] => name != fleet::NAME || bench.fleet.is_some(),
+        only => only.iter().any(|only| only == name),
+    };
     let wanted: Vec<_> = SCENARIOS.iter().filter(|scenario| wanted(scenario.name)).collect();
     let mut missed = String::new();
     for scenario in &wanted {

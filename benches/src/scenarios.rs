@@ -6,6 +6,7 @@ mod client;
 mod descriptors;
 mod device;
 mod embedder;
+pub(crate) mod fleet;
 mod footprint;
 mod gateway;
 mod hooks;
@@ -18,6 +19,7 @@ mod peers;
 mod ping_pong;
 mod relay;
 mod round_trip;
+mod services;
 mod shared_channel;
 mod spawn;
 mod startup;
@@ -30,13 +32,15 @@ use anyhow::Result;
 use crate::{figure::Figure, guests::Guests, scale::Scale};
 
 /// Every scenario, in the order in which they run.
-pub(crate) const SCENARIOS: [Scenario; 15] = [
+pub(crate) const SCENARIOS: [Scenario; 17] = [
     idle::SCENARIO,
     footprint::SCENARIO,
     round_trip::SCENARIO,
     relay::SCENARIO,
     peers::SCENARIO,
     gateway::SCENARIO,
+    fleet::SCENARIO,
+    services::SCENARIO,
     broadcast::SCENARIO,
     shared_channel::SCENARIO,
     hooks::SCENARIO,
@@ -63,6 +67,18 @@ pub(crate) struct Bench {
     pub(crate) device: PathBuf,
     pub(crate) peer: PathBuf,
     pub(crate) gateway: PathBuf,
+    /// None where there is no NATS server.
+    pub(crate) fleet: Option<Fleet>,
+}
+
+/// The programs of the scenario `fleet`.
+#[derive(Debug)]
+pub(crate) struct Fleet {
+    /// It measures, and starts the others.
+    pub(crate) program: PathBuf,
+    pub(crate) weir: PathBuf,
+    pub(crate) bridge: PathBuf,
+    pub(crate) server: PathBuf,
 }
 
 pub(crate) fn progress(what: &str, step: usize, of: usize) {

@@ -10,6 +10,8 @@ mod metrics;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod peers;
+#[cfg(feature = "store")]
+mod store;
 mod top;
 mod trace;
 mod traffic;
@@ -21,6 +23,11 @@ use clap_complete::{Shell, engine::ArgValueCompleter};
 
 #[cfg(feature = "otlp")]
 pub(crate) use self::otlp::OtlpArgs;
+#[cfg(feature = "store")]
+pub(crate) use self::store::{
+    StoreArgs, StoreCommand, StoreCompactArgs, StoreExportArgs, StoreGetArgs, StoreImportArgs, StoreLsArgs,
+    StorePutArgs, StoreRmArgs,
+};
 pub(crate) use self::{
     author::{BuildArgs, DevArgs, Kind, Language, NewArgs, TestArgs},
     components::{CompileArgs, InspectArgs, KeygenArgs, SymboliseArgs},
@@ -131,6 +138,9 @@ Examples:
     Otlp(OtlpArgs),
     /// Show programs outside Main and their sessions; end a session, make a token
     Peers(PeersArgs),
+    /// List, read and change key-value stores; export, import and compact them
+    #[cfg(feature = "store")]
+    Store(StoreArgs),
     /// Run directories of hooks: commands that run one after another, each to its end
     #[command(subcommand)]
     Hooks(HooksCommand),

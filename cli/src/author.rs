@@ -6,11 +6,13 @@
 mod build;
 mod descriptor;
 mod dev;
+mod go;
 mod group;
 mod new;
 mod observe;
 mod private_main;
 mod project;
+mod python;
 mod section;
 mod test;
 mod watch;

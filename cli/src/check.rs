@@ -98,7 +98,7 @@ fn print_components(config: &Config, components: &Components, warnings: &[String
     for warning in warnings {
         output::complain(&format!("warning: {}", printable(warning)));
     }
-    for absent in config.absent_dirs() {
+    for absent in config.absent_paths() {
         output::complain(&format!("warning: {absent}"));
     }
     for (extension, error) in components.of(config) {
@@ -121,7 +121,7 @@ fn report_components(config: &Config, components: &Components, warnings: &[Strin
             json!({ "id": extension.id, "path": extension.component.path(), "ok": error.is_none(), "error": error })
         })
         .collect();
-    let absent: Vec<_> = config.absent_dirs().iter().map(error_json).collect();
+    let absent: Vec<_> = config.absent_paths().iter().map(error_json).collect();
     let warnings: Vec<_> =
         warnings.iter().map(|warning| json!({ "message": warning })).chain(absent).collect();
     let ok = components.failures() == 0;

@@ -26,7 +26,7 @@ const MAX_FILE: u64 = (MAX_DOCUMENT * MAX_DOCUMENTS) as u64;
 /// What a contract or a file says.
 #[derive(Debug)]
 pub(crate) struct Described {
-    /// The extension that serves it, if Main says so.
+    /// What serves it, if Main says so.
     pub(crate) provider: Option<String>,
     pub(crate) document: Document,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Described {
 /// Where documents come from.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// A running Main: the extensions that serve this contract.
+    /// A running Main: what serves this contract.
     Contract(ContractName),
     /// A component, or a file of documents.
     File(PathBuf),
@@ -115,7 +115,7 @@ struct Contract {
     document: Json,
 }
 
-/// What Main's extensions describe of this contract, at least one document, or of all that they serve.
+/// What is described to Main of this contract, at least one document, or of all that they serve.
 pub(crate) async fn of_main(client: &mut Client, contract: Option<&str>) -> anyhow::Result<Vec<Described>> {
     within(client, contract, Patience::Query).await
 }

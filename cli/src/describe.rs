@@ -18,7 +18,7 @@ pub(crate) async fn describe(args: DescribeArgs) -> anyhow::Result<()> {
         return openrpc(described);
     }
     if described.is_empty() {
-        return output::line("no running extension describes a contract");
+        return output::line("nothing that runs describes a contract");
     }
     let show = if args.markdown { markdown } else { text };
     let pages: Vec<String> = described.iter().map(show).collect();

@@ -36,6 +36,8 @@ mod plan;
 mod progress;
 mod run;
 mod schema;
+#[cfg(feature = "store")]
+mod store;
 mod symbolise;
 mod tables;
 mod top;
@@ -89,6 +91,8 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         #[cfg(feature = "otlp")]
         Command::Otlp(args) => client::block_on(otlp::otlp(args)),
         Command::Peers(args) => peers::peers(args),
+        #[cfg(feature = "store")]
+        Command::Store(args) => client::block_on(store::store(args)),
         Command::Hooks(HooksCommand::Run(args)) => hooks::run(&args),
         Command::Start(args) => client::block_on(control::start(args)),
         Command::Stop(args) => client::block_on(control::stop(args)),

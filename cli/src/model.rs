@@ -224,6 +224,7 @@ pub(crate) struct ExtensionLimits {
     pub(crate) memory_sum: u64,
     pub(crate) delayed_seconds: Option<f64>,
     pub(crate) log_dropped: Option<u64>,
+    pub(crate) http_refused: Option<u64>,
     pub(crate) limits: Vec<Limit>,
     pub(crate) dirs: Vec<DirLimits>,
     pub(crate) fixed: Map<String, Value>,

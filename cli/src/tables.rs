@@ -3,6 +3,8 @@
 mod hooks;
 mod limits;
 mod peers;
+#[cfg(feature = "store")]
+mod stores;
 mod traces;
 mod traffic;
 
@@ -12,6 +14,8 @@ use bytesize::ByteSize;
 use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
 use serde_json::Number;
 
+#[cfg(feature = "store")]
+pub(crate) use self::stores::{entries, stores};
 pub(crate) use self::{
     hooks::{hooks, no_hooks},
     limits::limits,

@@ -32,6 +32,8 @@ mod command_line {
     mod soak;
     mod spans;
     mod stderr;
+    #[cfg(feature = "store")]
+    mod stores;
     mod strangers;
     mod support;
     mod systemd;

@@ -101,13 +101,14 @@ fn toml_blocks(page: &str) -> Vec<String> {
     blocks
 }
 
-/// The block as a whole file, or `None` if it is for Cargo. A block without a header has keys of an extension.
+/// The block as a whole file, or `None` if it is for Cargo or for the bridge. A block without a header has keys of an extension.
 fn configuration(block: &str) -> Option<String> {
     let mut headers = block.lines().filter(|line| line.starts_with('[')).peekable();
     if headers.peek().is_none() {
         return Some(format!("[[extension]]\nid = \"x\"\npath = \"x.wasm\"\n{block}"));
     }
-    let cargos = ["[package]", "[dependencies]", "[profile.release]", "[target."];
-    let is_cargos = headers.any(|header| cargos.iter().any(|cargos| header.starts_with(cargos)));
-    (!is_cargos).then(|| block.to_owned())
+    let others =
+        ["[package]", "[dependencies]", "[profile.release]", "[target.", "[nats]", "[export", "[import"];
+    let is_others = headers.any(|header| others.iter().any(|other| header.starts_with(other)));
+    (!is_others).then(|| block.to_owned())
 }

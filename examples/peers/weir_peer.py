@@ -1,4 +1,4 @@
-"""A client of Weir's peer protocol, version 1: docs/peer-protocol.md. Python 3.11, standard library only.
+"""A client of Weir's peer protocol, version 2: docs/peer-protocol.md. Python 3.11, standard library only.
 
     peer = Peer("/run/weir/peers.sock", "app:player")
     volume = peer.call("settings@1", "get", b'{"key":"volume"}')
@@ -8,6 +8,7 @@ raises Ended, and nothing is sent again.
 """
 
 import queue
+import re
 import socket
 import struct
 import threading
@@ -15,9 +16,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 HELLO = 0x01
-CALL, CANCEL, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, PUT, TAKE, DONE, RETURN, SERVE, REPLY, FAIL, CREDIT = range(0x10, 0x1D)
+CALL, CANCEL, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, PUT, TAKE, DONE, RETURN, SERVE, REPLY, FAIL, CREDIT, TRACE, DESCRIBE = range(
+    0x10, 0x1F
+)
 WELCOME, CLOSE, ANSWER, ERROR = 0x81, 0x82, 0x90, 0x91
-REQUEST, GIVEN_UP, EVENT, JOB, DROPPED, NO_JOBS = range(0xA0, 0xA6)
+REQUEST, GIVEN_UP, EVENT, JOB, DROPPED, NO_JOBS, TOLD_TRACE = range(0xA0, 0xA7)
+
+
+TRACEPARENT = re.compile("00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 class WeirError(Exception):
@@ -46,6 +52,7 @@ class Request:
     operation: str
     remaining_ms: int
     payload: bytes
+    trace: str = ""  # Its `traceparent`, if Main records it: for calls and the like on its behalf.
 
 
 @dataclass
@@ -68,6 +75,7 @@ class Job:
     deliveries: int
     sender: str
     payload: bytes
+    trace: str = ""
 
     def done(self):
         self.peer._send(DONE, struct.pack("<I", self.number))
@@ -112,6 +120,10 @@ def text16(text):
     return struct.pack("<H", len(encoded)) + encoded
 
 
+def frame(kind, body):
+    return struct.pack("<IB", len(body) + 1, kind) + body
+
+
 class Peer:
     """A session. `requests` handlers run at once; `events` may wait to be read."""
 
@@ -119,25 +131,28 @@ class Peer:
         self.ended, self.requests, self.events = None, requests, events
         self._lock, self._send_lock, self._pending, self._last_id = threading.Lock(), threading.Lock(), {}, 0
         self._subscriptions, self._handlers, self._jobs, self._takers, self._read_events = {}, {}, {}, {}, 0
+        self._trace = ""
         self._workers = ThreadPoolExecutor(max(requests, 1), thread_name_prefix="weir-handler")
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.connect(path)
         self._stream = self._socket.makefile("rb")
-        self._send(HELLO, b"WEIR" + struct.pack("<HHII", 1, 1, requests, events) + text8(name) + text8(token))
+        self._send(HELLO, b"WEIR" + struct.pack("<HHII", 1, 2, requests, events) + text8(name) + text8(token))
         kind, fields = self._read_frame(512)
         if kind != WELCOME:
             self._socket.close()
             raise Ended("peer-gone", *((fields.text(), fields.text("H")) if kind == CLOSE else ("protocol",)))
-        _, self.session, self.message_size, self.in_flight, _ = fields.numbers("HQIII")
+        self.version, self.session, self.message_size, self.in_flight, _ = fields.numbers("HQIII")
         threading.Thread(target=self._read, name="weir-reader", daemon=True).start()
 
-    def call(self, contract, operation, payload=b"", timeout_ms=0, provider=""):
+    def call(self, contract, operation, payload=b"", timeout_ms=0, provider="", trace=""):
+        """`trace`: the `traceparent` of the span that this is part of, here and in `publish` and `put`."""
         names = text8(contract) + text8(operation) + text8(provider)
-        return self._ask(CALL, struct.pack("<I", timeout_ms) + names, payload).result()
+        return self._ask(CALL, struct.pack("<I", timeout_ms) + names, payload, trace=trace).result()
 
-    def publish(self, topic, payload=b"", to=""):
+    def publish(self, topic, payload=b"", to="", trace=""):
         """Returns how many subscriptions have the event, how many lost one for it, and how many refused it."""
-        answer = self._ask(PUBLISH, struct.pack("<I", 0) + text8(to) + text16(topic), payload).result()
+        head = struct.pack("<I", 0) + text8(to) + text16(topic)
+        answer = self._ask(PUBLISH, head, payload, trace=trace).result()
         return struct.unpack("<III", answer)
 
     def subscribe(self, pattern):
@@ -168,12 +183,12 @@ class Peer:
         except queue.Empty:
             pass
 
-    def put(self, name, payload, until_done=False, timeout_ms=0):
-        return self.put_later(name, payload, until_done, timeout_ms).result()
+    def put(self, name, payload, until_done=False, timeout_ms=0, trace=""):
+        return self.put_later(name, payload, until_done, timeout_ms, trace).result()
 
-    def put_later(self, name, payload, until_done=False, timeout_ms=0):
+    def put_later(self, name, payload, until_done=False, timeout_ms=0, trace=""):
         """As `put`, and returns a Future at once."""
-        return self._ask(PUT, struct.pack("<IB", timeout_ms, until_done) + text8(name), payload)
+        return self._ask(PUT, struct.pack("<IB", timeout_ms, until_done) + text8(name), payload, trace=trace)
 
     def take(self, name):
         jobs = self._jobs.setdefault(name, queue.SimpleQueue())
@@ -198,6 +213,12 @@ class Peer:
         self._handlers[contract] = handlers
         self._ask(SERVE, text8(contract) + struct.pack("<H", len(handlers)) + names).result()
 
+    def describe(self, documents):
+        """Describes contracts that are served, once: an OpenRPC document as JSON, or a list of them."""
+        if self.version == 1:
+            raise WeirError("invalid", text="this Main takes no descriptions")
+        self._ask(DESCRIBE, b"", documents).result()
+
     def close(self):
         self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -207,7 +228,10 @@ class Peer:
             ended = self._pending.setdefault(0, Future()) if not self.ended else None
         return ended.exception() if ended else self.ended
 
-    def _ask(self, kind, head, payload=b"", on_answer=None):
+    def _ask(self, kind, head, payload=b"", on_answer=None, trace=""):
+        if trace and not TRACEPARENT.fullmatch(trace):
+            raise WeirError("invalid", text="no traceparent")
+        first = frame(TRACE, text8(trace)) if trace and self.version > 1 else b""
         future = Future()
         future.on_answer = on_answer
         with self._lock:
@@ -216,14 +240,13 @@ class Peer:
             self._last_id = self._last_id % 0xFFFFFFFF + 1
             self._pending[self._last_id] = future
             number = struct.pack("<I", self._last_id)
-        self._send(kind, number + head + payload)
+        self._send(kind, number + head + payload, first)
         return future
 
-    def _send(self, kind, body):
-        frame = struct.pack("<IB", len(body) + 1, kind) + body
+    def _send(self, kind, body, first=b""):
         with self._send_lock:
             try:
-                self._socket.sendall(frame)
+                self._socket.sendall(first + frame(kind, body))
             except OSError:
                 pass  # The reader finds out why, and wakes everything that waits.
 
@@ -270,7 +293,7 @@ class Peer:
         elif kind == REQUEST:
             number, remaining, _ = fields.numbers("IIQ")
             sender, contract, operation = fields.text(), fields.text(), fields.text()
-            request = Request(sender, operation, remaining, fields.rest())
+            request = Request(sender, operation, remaining, fields.rest(), self._next_trace())
             self._workers.submit(self._handle, number, contract, request)
         elif kind == EVENT:
             number, sequence, lost, retained = fields.numbers("4sQQB")
@@ -283,7 +306,9 @@ class Peer:
         elif kind == JOB:
             number, message, deliveries = fields.numbers("IQI")
             sender, name = fields.text(), fields.text()
-            self._jobs[name].put(Job(self, number, message, deliveries, sender, fields.rest()))
+            self._jobs[name].put(Job(self, number, message, deliveries, sender, fields.rest(), self._next_trace()))
+        elif kind == TOLD_TRACE:
+            self._trace = fields.text()
         elif kind == NO_JOBS:
             # For each `take` that waits: its credit is gone.
             name = fields.text()
@@ -294,6 +319,11 @@ class Peer:
             events and events.put(None)
         elif kind != GIVEN_UP:
             raise ValueError(f"a frame of the unknown kind {kind:#x}")
+
+    def _next_trace(self):
+        """What came just before a request or a job."""
+        trace, self._trace = self._trace, ""
+        return trace
 
     def _renew_credit(self):
         with self._lock:

@@ -46,6 +46,11 @@ export interface AskOptions {
   timeoutMs?: number;
   /** Gives up: the promise is rejected with the signal's reason, and the provider hears of it. */
   signal?: AbortSignal;
+  /**
+   * The span that this is part of: one of the program's own, or of a request or job that it handles. Main records what is
+   * of the same trace as a recorded message in hand, and other spans by chance.
+   */
+  traceparent?: string;
 }
 
 export interface CallOptions extends AskOptions {
@@ -94,6 +99,8 @@ export interface Job<P = unknown> {
   /** 1, or more if earlier readers did not finish it. */
   readonly deliveries: number;
   readonly sender: string;
+  /** The span of this delivery, if Main records it. */
+  readonly traceparent?: string;
   readonly payload: P;
   /** The job is done, and leaves its queue. A break of the connection before that gives it to another reader. */
   done(): Promise<void>;
@@ -105,6 +112,8 @@ export interface Request {
   readonly sender: string;
   /** Milliseconds for the answer. */
   readonly timeoutMs?: number;
+  /** Its span, if Main records it. */
+  readonly traceparent?: string;
   /** Aborted when nobody waits for the answer any more. */
   readonly signal: AbortSignal;
 }

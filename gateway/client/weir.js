@@ -144,12 +144,13 @@ export class Weir {
     for (const gone of [this.#inHand, this.#abandoned]) gone.clear();
   }
 
-  #ask(method, params, { timeoutMs, provider, signal } = {}) {
+  #ask(method, params, { timeoutMs, provider, traceparent, signal } = {}) {
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted();
       if (this.#state === "closed") throw closed();
       const [id, isOpen] = [++this.#lastId, this.#state === "open"];
-      const weir = timeoutMs || provider ? { "timeout-ms": timeoutMs, provider } : undefined;
+      const options = { "timeout-ms": timeoutMs || undefined, provider, traceparent };
+      const weir = Object.values(options).some((option) => option) ? options : undefined;
       // As text at once, so that what JSON cannot say fails here.
       const text = JSON.stringify({ jsonrpc: "2.0", id, method, params, weir });
       const giveUp = () => {
@@ -231,14 +232,14 @@ export class Weir {
     return wish;
   }
 
-  async #answer(id, method, params, { sender, "timeout-ms": timeoutMs } = {}) {
+  async #answer(id, method, params, { sender, "timeout-ms": timeoutMs, traceparent } = {}) {
     const [contract, operation] = method.split("/");
     const [connection, controller] = [this.#connection, new AbortController()];
     this.#inHand.set(id, controller);
     let answer;
     try {
       const { handlers } = this.#wishes.get(`contracts.serve ${contract}`);
-      const result = await handlers[operation](unpack(params), { sender, timeoutMs, signal: controller.signal });
+      const result = await handlers[operation](unpack(params), { sender, timeoutMs, traceparent, signal: controller.signal });
       answer = JSON.stringify({ jsonrpc: "2.0", id, result: pack(result) ?? null });
     } catch (error) {
       const [message, code] = [String(error?.message ?? error), error instanceof WeirError ? error.code : "failed"];

@@ -232,7 +232,7 @@ impl Conversation {
 
     fn send_request(&mut self, mut request: PeerRequest) {
         let remaining_ms = u64::try_from(request.remaining().as_millis()).unwrap_or(u64::MAX);
-        let sender = std::mem::take(&mut request.sender);
+        let (sender, trace) = (std::mem::take(&mut request.sender), request.trace());
         let (contract, operation) = (request.contract.clone(), request.operation.clone());
         let (number, payload) = self.requests.add(request);
         let out = self.output.text();
@@ -242,8 +242,7 @@ impl Conversation {
             contract.as_str(),
             operation.as_str(),
             &payload,
-            &sender,
-            remaining_ms,
+            &rpc::Envelope { sender: &sender, timeout_ms: remaining_ms, trace },
         );
         self.output.end_text();
     }
@@ -336,7 +335,7 @@ impl Conversation {
                 self.refuse(batch, &refusal);
             }
             Ok(rpc::Message::Response(response)) => {
-                if !self.requests.answer(response.id, response.outcome) {
+                if !self.requests.answer(response.id, response.outcome.map_err(Error::from)) {
                     self.methods.session().count_late();
                 }
             }

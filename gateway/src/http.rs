@@ -17,7 +17,10 @@ use tokio::{
     sync::{Notify, OwnedSemaphorePermit, mpsc},
     time::timeout,
 };
-use weir_host::peers::{PeerError, Proof, Session, SessionEnd};
+use weir_host::{
+    peers::{PeerError, Proof, Session, SessionEnd},
+    traces::{TraceContext, TraceContextError},
+};
 
 use crate::{
     Listen, Origin,
@@ -75,6 +78,8 @@ enum Refused {
     Body(usize),
     #[error("the body is not {0}")]
     Invalid(String),
+    #[error(transparent)]
+    Traceparent(#[from] TraceContextError),
     #[error("`limits.message-rate` is used up; ask again later")]
     Rate,
     #[error("the system has no random bytes: {0}")]
@@ -174,12 +179,13 @@ async fn single(
     body: Body,
 ) -> Result<Response, Refused> {
     is_json(&headers)?;
+    let trace = traceparent(&headers)?;
     let session = admit(&shared, &caller, &name, &headers, None)?;
     let (ended, max) = (session.ended(), message_max(&session));
     let mut methods = Methods::new(shared.clone(), session, None);
     let answer = async {
         let text = text(body, max).await?;
-        post::answer(&shared, &mut methods, &text).await.map_err(|post::RateUsedUp| Refused::Rate)
+        post::answer(&shared, &mut methods, &text, trace).await.map_err(|post::RateUsedUp| Refused::Rate)
     };
     let answer = tokio::select! {
         biased;
@@ -193,6 +199,16 @@ async fn single(
             ([(header::CONTENT_TYPE, "application/json")], body).into_response()
         }
     })
+}
+
+/// The span that the requests are part of.
+fn traceparent(headers: &HeaderMap) -> Result<Option<TraceContext>, Refused> {
+    let name = HeaderName::from_static("traceparent");
+    let value = if headers.contains_key(&name) { Some(only(headers, &name)) } else { None };
+    // Bytes beyond ASCII are in no `traceparent` either.
+    Ok(value
+        .map(|only| only.and_then(|value| value.to_str().ok()).unwrap_or_default().parse())
+        .transpose()?)
 }
 
 async fn issue(
@@ -305,7 +321,7 @@ impl IntoResponse for Refused {
             Self::Method(_) => (StatusCode::METHOD_NOT_ALLOWED, "method"),
             Self::MediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type"),
             Self::Body(_) => (StatusCode::PAYLOAD_TOO_LARGE, "body"),
-            Self::Invalid(_) => (StatusCode::BAD_REQUEST, "invalid"),
+            Self::Invalid(_) | Self::Traceparent(_) => (StatusCode::BAD_REQUEST, "invalid"),
             Self::Rate => (StatusCode::TOO_MANY_REQUESTS, "rate"),
             Self::Random(_) => (StatusCode::INTERNAL_SERVER_ERROR, "random"),
         };

@@ -10,7 +10,7 @@ use serde_json::{json, value::RawValue};
 use weir_connection::{Operations, next_free};
 use weir_host::{
     Error,
-    client::{Job, PublishOptions, Queue},
+    client::{CallOptions, Job, PublishOptions, PutOptions, Queue},
     names::CallGrant,
     peers::Session,
 };
@@ -110,6 +110,8 @@ struct TakenJob<'j> {
     id: String,
     deliveries: u32,
     sender: &'j str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traceparent: Option<String>,
     payload: Box<RawValue>,
 }
 
@@ -198,6 +200,7 @@ impl Methods {
             id: job.id.0.to_string(),
             deliveries: job.deliveries,
             sender: &job.sender,
+            traceparent: job.trace().map(|trace| trace.to_string()),
             payload: rpc::payload_value(&job.payload),
         });
         self.jobs.insert(number, job);
@@ -208,13 +211,11 @@ impl Methods {
         let payload = rpc::payload(request.params)?;
         let found = self.operations.find(&self.session, contract, operation, request.provider.as_deref());
         let operation = found.map_err(|error| self.of_call(error, &request.method))?;
-        let (timeout, denied) = (request.timeout, self.no_method(&request.method));
+        let denied = self.no_method(&request.method);
+        let mut options = CallOptions::default();
+        (options.timeout, options.trace) = (request.timeout, request.trace);
         Ok(Begun::later(async move {
-            let answer = match timeout {
-                None => operation.call(payload).await,
-                Some(timeout) => operation.call_within(timeout, payload).await,
-            };
-            match answer {
+            match operation.call_with(payload, options).await {
                 Ok(payload) => Ok(Reply::Payload(payload)),
                 Err(Error::PermissionDenied(_)) => Err(denied),
                 Err(error) => Err(error.into()),
@@ -267,7 +268,7 @@ impl Methods {
         let Publish { topic, payload, to } = rpc::params(request.params)?;
         let (client, payload) = (self.session.client().clone(), rpc::payload(payload)?);
         let mut options = PublishOptions::default();
-        (options.timeout, options.to) = (request.timeout, to);
+        (options.timeout, options.to, options.trace) = (request.timeout, to, request.trace);
         Ok(Begun::later(async move {
             let receipt = client.publish_with(&topic, payload, options).await?;
             Ok(Reply::value(&receipt))
@@ -276,11 +277,13 @@ impl Methods {
 
     fn put(&mut self, request: &Request<'_>) -> Result<Begun, RpcError> {
         let Put { queue, payload, until_done } = rpc::params(request.params)?;
-        let (queue, payload, timeout) = (self.queue(&queue)?, rpc::payload(payload)?, request.timeout);
+        let (queue, payload) = (self.queue(&queue)?, rpc::payload(payload)?);
+        let mut options = PutOptions::default();
+        (options.timeout, options.trace) = (request.timeout, request.trace);
         Ok(Begun::later(async move {
             if until_done {
-                let done = queue.put_until_done(payload);
-                match timeout {
+                let done = queue.put_until_done(payload, options);
+                match options.timeout {
                     None => done.await?,
                     Some(timeout) => {
                         tokio::time::timeout(timeout, done).await.map_err(|_| Error::Timeout)??
@@ -288,10 +291,7 @@ impl Methods {
                 }
                 return Ok(Reply::value(&()));
             }
-            let id = match timeout {
-                None => queue.put(payload).await?,
-                Some(timeout) => queue.put_within(timeout, payload).await?,
-            };
+            let id = queue.put_with(payload, options).await?;
             Ok(Reply::value(&json!({ "id": id.0.to_string() })))
         }))
     }

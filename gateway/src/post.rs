@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures_util::{future::join_all, task::noop_waker_ref};
 use hyper::body::{Frame, SizeHint};
 use weir_connection::Rate;
-use weir_host::{names::PeerName, peers::Session};
+use weir_host::{names::PeerName, peers::Session, traces::TraceContext};
 
 use crate::{
     conversation::write,
@@ -32,11 +32,12 @@ pub(crate) struct Rates(Mutex<HashMap<PeerName, (u32, Rate)>>);
 #[derive(Debug)]
 pub(crate) struct RateUsedUp;
 
-/// The answer to a message, if it has one.
+/// The answer to a message, if it has one. `trace` holds for all requests that name none.
 pub(crate) async fn answer(
     shared: &Shared,
     methods: &mut Methods,
     text: &str,
+    trace: Option<TraceContext>,
 ) -> Result<Option<String>, RateUsedUp> {
     let max_batch = usize::try_from(methods.session().limits().in_flight).unwrap_or(usize::MAX);
     let (messages, is_batch) = match rpc::parse(text, max_batch) {
@@ -45,7 +46,7 @@ pub(crate) async fn answer(
         Ok(Incoming::Batch(messages)) => (messages, true),
     };
     shared.rates.count(methods.session(), messages.len())?;
-    let begun: Vec<_> = messages.into_iter().filter_map(|message| begin(methods, message)).collect();
+    let begun: Vec<_> = messages.into_iter().filter_map(|message| begin(methods, message, trace)).collect();
     let answers = join_all(begun.into_iter().map(finish)).await;
     let mut answers: Vec<String> = answers.into_iter().flatten().collect();
     Ok(match is_batch {
@@ -100,7 +101,11 @@ enum Answer {
 }
 
 /// None for what has no answer: there is no request of ours that it could answer, and none under way to give up.
-fn begin(methods: &mut Methods, message: Result<Message<'_>, Refusal>) -> Option<Answer> {
+fn begin(
+    methods: &mut Methods,
+    message: Result<Message<'_>, Refusal>,
+    trace: Option<TraceContext>,
+) -> Option<Answer> {
     match message {
         Err(refusal) => Some(Answer::Refused(refusal)),
         Ok(Message::Response(_) | Message::Stray) => None,
@@ -108,7 +113,10 @@ fn begin(methods: &mut Methods, message: Result<Message<'_>, Refusal>) -> Option
             let id = request.id?;
             Some(Answer::Of(Some(id), Begun::Now(Err(RpcError::needs_connection()))))
         }
-        Ok(Message::Request(request)) => Some(Answer::Of(request.id.clone(), methods.begin(&request))),
+        Ok(Message::Request(mut request)) => {
+            request.trace = request.trace.or(trace);
+            Some(Answer::Of(request.id.clone(), methods.begin(&request)))
+        }
     }
 }
 

@@ -18,8 +18,8 @@ pub(crate) use self::{
     parse::{Incoming, Message, Request, cancelled, params, parse},
     payload::{payload, payload_value},
     write::{
-        write_alias_event, write_cancel, write_ended, write_error, write_event, write_lost, write_refusal,
-        write_request, write_result, write_value,
+        Envelope, write_alias_event, write_cancel, write_ended, write_error, write_event, write_lost,
+        write_refusal, write_request, write_result, write_value,
     },
 };
 

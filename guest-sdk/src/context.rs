@@ -180,6 +180,14 @@ impl Context {
         self.link.subscribe(pattern).map(drop)
     }
 
+    /// Ends the subscription to exactly this pattern. Its events that still wait in the inbox are dropped.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such subscription.
+    pub fn unsubscribe(&self, pattern: &str) -> Result<(), Error> {
+        self.link.unsubscribe(pattern)
+    }
+
     /// The id of the sender of the request, event or job in hand: an extension, or `main`. Main vouches for
     /// it.
     #[must_use]

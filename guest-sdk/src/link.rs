@@ -111,6 +111,15 @@ impl Link {
         Ok(subscription)
     }
 
+    pub(crate) fn unsubscribe(&self, pattern: &str) -> Result<(), Error> {
+        let mut patterns = self.patterns.borrow_mut();
+        let Some(place) = patterns.iter().position(|(_, known)| known == pattern) else {
+            return Err(Error::Invalid(format!("there is no subscription to `{pattern}`")));
+        };
+        let (subscription, _) = patterns.swap_remove(place);
+        self.host.unsubscribe(subscription)
+    }
+
     /// The topic of an event without one: the single topic of its subscription.
     pub(crate) fn topic_of(&self, subscription: u32) -> String {
         let patterns = self.patterns.borrow();

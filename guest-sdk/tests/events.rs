@@ -148,6 +148,30 @@ fn a_pattern_that_names_one_topic_gives_it_to_its_events() {
 }
 
 #[test]
+fn an_ended_subscription_brings_no_event_and_can_begin_again() {
+    let extension = Extension::new(MANIFEST, Recorder::default())
+        .on(TAKE, Recorder::take)
+        .on_any_event(Recorder::bytes)
+        .on_event("exact.topic", async |_: &Recorder, ctx: &Context, event: Event<bool>| {
+            if event.payload { ctx.subscribe("loop.*") } else { ctx.unsubscribe("loop.*") }
+        })
+        .on_event("number.>", async |_: &Recorder, ctx: &Context, _: Event<u64>| {
+            assert!(matches!(ctx.unsubscribe("loop.*"), Err(Error::Invalid(_))));
+            Ok(())
+        });
+    let main = Harness::new(extension);
+    let mut reached = Vec::new();
+    for subscribes in [true, false, true] {
+        main.publish("exact.topic", &subscribes);
+        reached.push(main.publish_bytes("loop.a", b""));
+    }
+    assert_eq!(reached, [1, 0, 1]);
+    assert_eq!(main.call(TAKE, &Empty {}).unwrap().len(), 2);
+    main.publish("exact.topic", &false);
+    main.publish("number.ms", &0);
+}
+
+#[test]
 fn a_pattern_outside_the_manifest_is_refused() {
     let main = harness();
     main.config("pattern", "other.>");

@@ -32,7 +32,7 @@ mod streams;
 use std::{fmt, path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use weir_names::Error;
+use weir_names::{Error, TraceContext};
 
 use self::driver::Driver;
 pub use self::{
@@ -96,6 +96,26 @@ impl Peer {
     ) -> Result<Bytes, Error> {
         let call = self.peer.operation(contract, operation).provider(provider).timeout(timeout);
         self.driver.wait(call.send(payload))
+    }
+
+    /// As [`crate::Peer::version`].
+    #[must_use]
+    pub fn version(&self) -> u16 {
+        self.peer.version()
+    }
+
+    /// As [`crate::Peer::describe`].
+    ///
+    /// # Errors
+    /// As [`crate::Peer::describe`].
+    pub fn describe(&self, documents: impl Into<Bytes>) -> Result<(), Error> {
+        self.driver.wait(self.peer.describe(documents))
+    }
+
+    /// As [`crate::Peer::part_of`].
+    #[must_use]
+    pub fn part_of(&self, span: Option<TraceContext>) -> Self {
+        Self { peer: self.peer.part_of(span), driver: self.driver.clone() }
     }
 
     /// As [`crate::Peer::publish`].

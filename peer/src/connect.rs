@@ -11,7 +11,9 @@ use tokio::{
 
 use crate::{
     Options, Peer,
-    frame::{FrameError, FromMain, FromPeer, HELLO_MAX, Hello, READ_SIZE, VERSION, next_frame},
+    frame::{
+        FrameError, FromMain, FromPeer, HELLO_MAX, Hello, OLDEST_VERSION, READ_SIZE, VERSION, next_frame,
+    },
     session::{Limits, Session},
 };
 
@@ -37,7 +39,7 @@ pub enum ConnectError {
         text: String,
     },
     /// Main chose a version that the client does not speak.
-    #[error("Main speaks version {0} of the protocol, and the client version {VERSION}")]
+    #[error("Main chose version {0} of the protocol, and the client speaks {OLDEST_VERSION} to {VERSION}")]
     Version(u16),
     /// The other side of the socket does not speak the protocol.
     #[error("the other side of the socket does not speak the protocol: {0}")]
@@ -73,7 +75,7 @@ async fn shake(path: &Path, options: &Options) -> Result<(UnixStream, BytesMut, 
     let mut stream = UnixStream::connect(path).await?;
     let mut buffer = BytesMut::with_capacity(READ_SIZE);
     let hello = Hello {
-        oldest: VERSION,
+        oldest: OLDEST_VERSION,
         newest: VERSION,
         requests: options.requests,
         events: options.events,
@@ -94,9 +96,13 @@ async fn shake(path: &Path, options: &Options) -> Result<(UnixStream, BytesMut, 
         }
     };
     match FromMain::decode(&frame)? {
-        FromMain::Welcome { version: VERSION, session, message_size, in_flight, subscriptions } => {
-            Ok((stream, buffer, Limits { session, message_size, in_flight, subscriptions }))
-        }
+        FromMain::Welcome {
+            version: version @ OLDEST_VERSION..=VERSION,
+            session,
+            message_size,
+            in_flight,
+            subscriptions,
+        } => Ok((stream, buffer, Limits { version, session, message_size, in_flight, subscriptions })),
         FromMain::Welcome { version, .. } => Err(ConnectError::Version(version)),
         FromMain::Close { code, text } => {
             Err(ConnectError::Refused { code: code.to_owned(), text: text.to_owned() })

@@ -19,8 +19,17 @@ pub use self::{
     from_peer::{FromPeer, Hello},
 };
 
-/// The version of the protocol that this crate speaks.
-pub const VERSION: u16 = 1;
+/// The newest version of the protocol that this crate speaks.
+pub const VERSION: u16 = 3;
+
+/// The oldest version that it speaks.
+pub const OLDEST_VERSION: u16 = 1;
+
+/// The version that added `TRACE`, either way, and `DESCRIBE`.
+pub const TRACES_SINCE: u16 = 2;
+
+/// The version that added `COUNTED` and `REFUSE`.
+pub const COUNTS_SINCE: u16 = 3;
 
 /// The largest length of a frame before the welcome, in bytes, either way.
 pub const HELLO_MAX: usize = 512;

@@ -60,7 +60,7 @@ mod serve;
 #[cfg(feature = "client")]
 mod session;
 
-pub use weir_names::{Error, HandlerError, NameError, PeerName};
+pub use weir_names::{Error, HandlerError, NameError, PeerName, TraceContext, TraceContextError};
 
 #[cfg(feature = "client")]
 pub use self::{

@@ -5,7 +5,7 @@ use std::{fmt, path::Path, sync::Arc, time::Duration};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 use weir_names::{
-    Error, harmless,
+    Error, TraceContext, harmless,
     rules::{is_contract_name, is_operation_name, is_queue_name, is_topic, is_topic_pattern},
 };
 
@@ -83,12 +83,22 @@ impl Peer {
         Call::new(self, contract, operation)
     }
 
+    /// The same session, and all that is called, published or put by it is part of this span: one of the program's own,
+    /// or of a [request](crate::Request::trace) or [job](crate::Job::trace) that it handles. None: of no span.
+    ///
+    /// Main records what is done for recorded messages in hand, and other spans as often as `main.trace-one-in` says. A
+    /// Main that speaks version 1 of the protocol is not told.
+    #[must_use]
+    pub fn part_of(&self, span: Option<TraceContext>) -> Self {
+        Self { handle: self.handle.part_of(span) }
+    }
+
     /// Publishes an event to every subscriber of its topic, and waits for the receipt.
     ///
     /// # Errors
     /// A topic that is not granted or malformed, a payload that is too large, or the end of the session.
     pub async fn publish(&self, topic: &str, payload: impl Into<Bytes>) -> Result<Receipt, Error> {
-        self.publish_event(None, topic, payload.into()).await
+        self.publish_event(0, None, topic, payload.into()).await
     }
 
     /// Publishes an event to one extension or peer alone.
@@ -102,14 +112,34 @@ impl Peer {
         payload: impl Into<Bytes>,
     ) -> Result<Receipt, Error> {
         check_receiver(receiver)?;
-        self.publish_event(Some(receiver), topic, payload.into()).await
+        self.publish_event(0, Some(receiver), topic, payload.into()).await
     }
 
-    async fn publish_event(&self, to: Option<&str>, topic: &str, payload: Bytes) -> Result<Receipt, Error> {
+    /// [`publish`](Self::publish), where so many events were lost before this one on their way to Main. Each subscriber
+    /// sees them in `lost`, unless Main speaks a version of the protocol before 3.
+    ///
+    /// # Errors
+    /// As [`publish`](Self::publish).
+    pub async fn publish_after(
+        &self,
+        lost: u64,
+        topic: &str,
+        payload: impl Into<Bytes>,
+    ) -> Result<Receipt, Error> {
+        self.publish_event(lost, None, topic, payload.into()).await
+    }
+
+    async fn publish_event(
+        &self,
+        lost: u64,
+        to: Option<&str>,
+        topic: &str,
+        payload: Bytes,
+    ) -> Result<Receipt, Error> {
         check(is_topic(topic), topic, "topic")?;
         let size = payload.len();
         let frame = |id| FromPeer::Publish { id, timeout_ms: 0, to, topic, payload };
-        let receipt = self.handle.ask(size, frame).await?;
+        let receipt = self.handle.ask_counted(lost, size, frame).await?;
         Receipt::read(&receipt).ok_or_else(|| self.wrong_payload("PUBLISH"))
     }
 
@@ -122,7 +152,7 @@ impl Peer {
         let payload = payload.into();
         self.handle.check_size(payload.len())?;
         self.handle.outgoing.room().await?;
-        self.handle.outgoing.push(&FromPeer::Publish { id: 0, timeout_ms: 0, to: None, topic, payload });
+        self.handle.push_as_part(0, &FromPeer::Publish { id: 0, timeout_ms: 0, to: None, topic, payload });
         Ok(())
     }
 
@@ -171,6 +201,20 @@ impl Peer {
         Ok(Requests::new(self.handle.clone(), contract, requests))
     }
 
+    /// Describes contracts that the session serves, once: an OpenRPC document as JSON, or a list of them, of at most
+    /// 64 KiB. `weir describe`, `weir call` and apps then know their operations and types.
+    ///
+    /// # Errors
+    /// A description that is malformed, too large, or of a contract that is not granted; a second one; a Main that speaks
+    /// version 1 of the protocol, which takes none; or the end of the session.
+    pub async fn describe(&self, documents: impl Into<Bytes>) -> Result<(), Error> {
+        if !self.handle.speaks_version_2() {
+            return Err(Error::Invalid("this Main takes no descriptions".to_owned()));
+        }
+        let documents = documents.into();
+        self.handle.ask(documents.len(), |id| FromPeer::Describe { id, documents }).await.map(drop)
+    }
+
     /// Waits for the end of the session, and says why it ended.
     pub async fn closed(&self) -> Ended {
         self.handle.ended().await
@@ -187,6 +231,14 @@ impl Peer {
     pub async fn leave(self) -> Ended {
         self.handle.finish(Ended::Left);
         self.handle.over().await
+    }
+
+    /// The version of the protocol that Main chose, 1 to 3. [`describe`](Self::describe) and
+    /// [`part_of`](Self::part_of) need 2. [`publish_after`](Self::publish_after),
+    /// [`Queue::put_until_done_after`] and [`Request::refuse`](crate::Request::refuse) say more with 3.
+    #[must_use]
+    pub fn version(&self) -> u16 {
+        self.handle.limits.version
     }
 
     /// Main's number of the session, as its log lines show it.

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use weir_names::Error;
+use weir_names::{Error, TraceContext};
 
 use crate::{
     frame::FromPeer,
@@ -46,24 +46,40 @@ impl Queue {
     /// # Errors
     /// As [`put`](Self::put), and a handler error with the code `dead` if the job was delivered too often.
     pub async fn put_until_done(&self, payload: impl Into<Bytes>) -> Result<(), Error> {
-        self.send_put(None, true, payload.into()).await.map(drop)
+        self.put_until_done_after(0, payload).await
+    }
+
+    /// [`put_until_done`](Self::put_until_done) of a job that was delivered so often before it came to Main. The
+    /// deliveries count towards `max-deliveries`, and a job that has none left gets one more. A Main that speaks a version
+    /// of the protocol before 3 counts from 0.
+    ///
+    /// # Errors
+    /// As [`put_until_done`](Self::put_until_done).
+    pub async fn put_until_done_after(
+        &self,
+        deliveries: u32,
+        payload: impl Into<Bytes>,
+    ) -> Result<(), Error> {
+        self.send_put(None, Some(deliveries), payload.into()).await.map(drop)
     }
 
     async fn put_job(&self, timeout: Option<Duration>, payload: Bytes) -> Result<u64, Error> {
-        let message = self.send_put(timeout, false, payload).await?;
+        let message = self.send_put(timeout, None, payload).await?;
         let message = message.as_array().map(|message| u64::from_le_bytes(*message));
         message.ok_or_else(|| wrong_payload(&self.handle, "PUT"))
     }
 
+    /// `until_done`: waits until it is done, after so many deliveries elsewhere.
     async fn send_put(
         &self,
         timeout: Option<Duration>,
-        until_done: bool,
+        until_done: Option<u32>,
         payload: Bytes,
     ) -> Result<Bytes, Error> {
         let (queue, timeout_ms, size) = (&*self.name, milliseconds(timeout), payload.len());
+        let (count, until_done) = (until_done.unwrap_or_default(), until_done.is_some());
         let frame = |id| FromPeer::Put { id, timeout_ms, until_done, queue, payload };
-        self.handle.ask(size, frame).await
+        self.handle.ask_counted(count.into(), size, frame).await
     }
 
     /// Takes the next job, and waits for it without a time limit. Several tasks may take at once, each for one job.
@@ -162,6 +178,12 @@ impl Job {
     #[must_use]
     pub fn id(&self) -> u64 {
         self.waiting.message
+    }
+
+    /// The span of this delivery, if Main records it: for [`Peer::part_of`](crate::Peer::part_of).
+    #[must_use]
+    pub fn trace(&self) -> Option<TraceContext> {
+        self.waiting.span
     }
 
     /// Deliveries so far, this one included. Over 1, an earlier reader did not finish the job.

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use weir_names::HandlerError;
+use weir_names::{Error, HandlerError, TraceContext};
 
 use crate::{
     frame::FromPeer,
@@ -85,6 +85,12 @@ impl Request {
         self.waiting.message
     }
 
+    /// Its span, if Main records it: for [`Peer::part_of`](crate::Peer::part_of).
+    #[must_use]
+    pub fn trace(&self) -> Option<TraceContext> {
+        self.waiting.span
+    }
+
     /// The time left for the answer. A later one is discarded.
     #[must_use]
     pub fn remaining(&self) -> Duration {
@@ -117,8 +123,24 @@ impl Request {
                 FromPeer::Fail { request, error: HandlerError::new(code, message) }
             }
         };
+        self.send(&frame).await;
+    }
+
+    /// Answers with one of Weir's own errors, as if Main had given it: for a program that passes requests on. A Main that
+    /// speaks a version of the protocol before 3 gives the caller a handler's error with the name of the case.
+    pub async fn refuse(self, error: Error) {
+        let request = self.waiting.number;
+        let frame = match error {
+            Error::Handler(error) => FromPeer::Fail { request, error },
+            error if self.handle.speaks_version_3() => FromPeer::Refuse { request, error },
+            error => FromPeer::Fail { request, error: HandlerError::new(error.case(), error.to_string()) },
+        };
+        self.send(&frame).await;
+    }
+
+    async fn send(&self, answer: &FromPeer<'_>) {
         if self.handle.outgoing.room().await.is_ok() {
-            self.settle(&frame);
+            self.settle(answer);
         }
     }
 

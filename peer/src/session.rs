@@ -15,9 +15,12 @@ use std::{
 
 use bytes::Bytes;
 use tokio::sync::{oneshot, watch};
-use weir_names::Error;
+use weir_names::{Error, TraceContext};
 
-use crate::{Ended, Options, frame::FromPeer};
+use crate::{
+    Ended, Options,
+    frame::{COUNTS_SINCE, FromPeer, TRACES_SINCE},
+};
 
 pub(crate) use self::{
     accept::not_answered,
@@ -29,6 +32,7 @@ pub(crate) use self::{
 /// What Main's welcome said.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
+    pub(crate) version: u16,
     pub(crate) session: u64,
     pub(crate) message_size: u32,
     pub(crate) in_flight: u32,
@@ -67,26 +71,19 @@ impl Session {
         }
     }
 
-    /// Sends what `frame` makes of an id, and waits for its answer. If the future is dropped, Main is told.
-    pub(crate) async fn ask<'f>(
-        &self,
-        payload_size: usize,
-        frame: impl FnOnce(u32) -> FromPeer<'f>,
-    ) -> Result<Bytes, Error> {
-        self.check_size(payload_size)?;
-        self.outgoing.room().await?;
-        let (sender, receiver) = oneshot::channel();
-        let id = self.register(Pending::Answer(sender))?;
-        let mut guard = CancelGuard { session: self, id, is_armed: true };
-        self.outgoing.push(&frame(id));
-        let answer = receiver.await.unwrap_or(Err(Error::PeerGone));
-        guard.is_armed = false;
-        answer
-    }
-
     /// Notes what waits for an answer, and gives its id.
     pub(crate) fn register(&self, pending: Pending) -> Result<u32, Error> {
         self.tables().register(pending, self.limits.in_flight)
+    }
+
+    /// Whether Main knows `TRACE` and `DESCRIBE`.
+    pub(crate) fn speaks_version_2(&self) -> bool {
+        self.limits.version >= TRACES_SINCE
+    }
+
+    /// Whether Main knows `COUNTED` and `REFUSE`.
+    pub(crate) fn speaks_version_3(&self) -> bool {
+        self.limits.version >= COUNTS_SINCE
     }
 
     pub(crate) fn check_size(&self, bytes: usize) -> Result<(), Error> {
@@ -165,19 +162,69 @@ impl Drop for CancelGuard<'_> {
 
 /// A share in a session. With the last one the session ends.
 #[derive(Clone, Debug)]
-pub(crate) struct Handle(Arc<Owner>);
+pub(crate) struct Handle {
+    owner: Arc<Owner>,
+    /// What is sent by this handle is part of this span, if Main understands that.
+    span: Option<TraceContext>,
+}
 
 #[derive(Debug)]
 struct Owner(Arc<Session>);
 
 impl Handle {
     pub(crate) fn new(session: Arc<Session>) -> Self {
-        Self(Arc::new(Owner(session)))
+        Self { owner: Arc::new(Owner(session)), span: None }
+    }
+
+    /// A handle by which all is part of this span.
+    pub(crate) fn part_of(&self, span: Option<TraceContext>) -> Self {
+        Self { owner: self.owner.clone(), span: span.filter(|_| self.speaks_version_2()) }
     }
 
     /// The session, without a share in it.
     pub(crate) fn session(&self) -> Arc<Session> {
-        self.0.0.clone()
+        self.owner.0.clone()
+    }
+
+    /// Sends what `frame` makes of an id, and waits for its answer. If the future is dropped, Main is told.
+    pub(crate) async fn ask<'f>(
+        &self,
+        payload_size: usize,
+        frame: impl FnOnce(u32) -> FromPeer<'f>,
+    ) -> Result<Bytes, Error> {
+        self.ask_counted(0, payload_size, frame).await
+    }
+
+    /// [`ask`](Self::ask), for a job or an event of which this was counted elsewhere.
+    pub(crate) async fn ask_counted<'f>(
+        &self,
+        count: u64,
+        payload_size: usize,
+        frame: impl FnOnce(u32) -> FromPeer<'f>,
+    ) -> Result<Bytes, Error> {
+        self.check_size(payload_size)?;
+        self.outgoing.room().await?;
+        let (sender, receiver) = oneshot::channel();
+        let id = self.register(Pending::Answer(sender))?;
+        let mut guard = CancelGuard { session: self, id, is_armed: true };
+        let frame = frame(id);
+        match frame {
+            FromPeer::Call { .. } | FromPeer::Publish { .. } | FromPeer::Put { .. } => {
+                self.push_as_part(count, &frame)
+            }
+            _ => self.outgoing.push(&frame),
+        }
+        let answer = receiver.await.unwrap_or(Err(Error::PeerGone));
+        guard.is_armed = false;
+        answer
+    }
+
+    /// Sends a call, an event or a job, of which this was counted elsewhere.
+    pub(crate) fn push_as_part(&self, count: u64, frame: &FromPeer<'_>) {
+        let span = self.span.map(|span| FromPeer::Trace { span });
+        let is_known = count > 0 && self.speaks_version_3();
+        let counted = is_known.then_some(FromPeer::Counted { count });
+        self.outgoing.push_all([counted.as_ref(), span.as_ref(), Some(frame)]);
     }
 }
 
@@ -185,7 +232,7 @@ impl Deref for Handle {
     type Target = Session;
 
     fn deref(&self) -> &Session {
-        &self.0.0
+        &self.owner.0
     }
 }
 

@@ -4,7 +4,7 @@
 
 use bytes::{Bytes, BytesMut};
 use proptest::prelude::*;
-use weir_names::{Error, HandlerError};
+use weir_names::{Error, HandlerError, TraceContext};
 use weir_peer::frame::{
     FrameError, FromMain, FromPeer, HELLO_MAX, Hello, OVERHEAD, ROOM_MIN, SHARED_MIN, VERSION, frame_max,
     next_frame,
@@ -46,6 +46,11 @@ fn some(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
+fn span(id: u32, is_sampled: bool) -> TraceContext {
+    let text = format!("00-0af7651916cd43dd8448eb211c80319c-{id:016x}-{:02x}", u8::from(is_sampled));
+    text.parse().unwrap()
+}
+
 /// One of each frame that a peer sends.
 fn from_peer(parts: &Parts) -> Vec<FromPeer<'_>> {
     let Parts { texts, many, id, small, flag, payload, .. } = parts;
@@ -74,6 +79,10 @@ fn from_peer(parts: &Parts) -> Vec<FromPeer<'_>> {
         FromPeer::Reply { request: id, payload },
         FromPeer::Fail { request: id, error: HandlerError::new(a, b) },
         FromPeer::Credit { events: x },
+        FromPeer::Trace { span: span(id, *flag) },
+        FromPeer::Describe { id, documents: parts.payload.clone() },
+        FromPeer::Counted { count: parts.numbers[0] },
+        FromPeer::Refuse { request: id, error: Error::handler(a, b) },
     ]
 }
 
@@ -115,6 +124,7 @@ fn from_main(parts: &Parts) -> Vec<FromMain<'_>> {
         FromMain::Job { job: id, message: lost, deliveries: y, sender: a, queue: b, payload },
         FromMain::Dropped { subscription: x },
         FromMain::NoJobs { queue: a },
+        FromMain::Trace { span: span(id, *flag) },
     ]
 }
 
@@ -160,7 +170,7 @@ proptest! {
 
     #[test]
     fn a_frame_with_bytes_after_its_end_is_refused_unless_they_are_payload(parts in parts()) {
-        use FromPeer::{Call, Hello, Publish, Put, Reply};
+        use FromPeer::{Call, Describe, Hello, Publish, Put, Reply};
 
         for frame in from_peer(&parts) {
             let mut buffer = BytesMut::new();
@@ -168,7 +178,10 @@ proptest! {
             let mut longer = BytesMut::from(&cut(buffer)[..]);
             longer.extend_from_slice(b"x");
             let longer = longer.freeze();
-            let is_open = matches!(frame, Call { .. } | Hello { .. } | Publish { .. } | Put { .. } | Reply { .. });
+            let is_open = matches!(
+                frame,
+                Call { .. } | Describe { .. } | Hello { .. } | Publish { .. } | Put { .. } | Reply { .. }
+            );
             prop_assert_eq!(FromPeer::decode(&longer).is_ok(), is_open, "{:?}", frame);
         }
     }

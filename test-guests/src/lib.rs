@@ -17,7 +17,7 @@ use weir_sdk::raw::types::Options;
 pub const PATIENT: Options = Options { timeout_ms: None, parent: None };
 
 /// Packages that are built: this crate, and the plugins and hooks that tests run, too.
-const PACKAGES: [&str; 4] = ["test-guests", "echo", "storage", "example-hooks"];
+const PACKAGES: [&str; 5] = ["test-guests", "keyvalue-guest", "echo", "storage", "example-hooks"];
 
 /// The component of that name. The first call in a process builds all of them.
 ///

@@ -53,6 +53,11 @@ impl Outside {
         let _ended = self.0.send(Event::End);
     }
 
+    /// Stops the process, once the terminal is given back.
+    pub fn suspend(&self) {
+        let _ended = self.0.send(Event::Suspend);
+    }
+
     /// Takes the terminal over again, after the process was stopped and goes on.
     pub fn go_on(&self) {
         let _ended = self.0.send(Event::GoOn);
@@ -74,6 +79,7 @@ enum Event {
     /// Boxed: the largest by far.
     Looked(Box<Result<Look, Fault>>),
     Ordered(Order, String, Result<String, Fault>),
+    Suspend,
     GoOn,
     Late,
     End,
@@ -162,6 +168,7 @@ fn handle(event: Event, state: &mut State) -> Option<Effect> {
         Event::Resized => {}
         Event::Looked(answer) => state.answered(*answer, Instant::now()),
         Event::Ordered(order, id, outcome) => return Some(state.ordered(order, &id, outcome)),
+        Event::Suspend => return Some(Effect::Suspend),
         Event::GoOn => return Some(Effect::GoOn),
         Event::Late => state.late(),
         Event::End => return Some(Effect::Quit),

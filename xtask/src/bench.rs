@@ -7,9 +7,12 @@ use clap::Args;
 
 use crate::{
     demo::weir,
-    guests,
+    guests, nats,
     run::{cargo, root, run, target_dir},
 };
+
+/// The scenario that needs a NATS server.
+const FLEET: &str = "fleet";
 
 /// What to measure, and where the figures go.
 #[derive(Debug, Args)]
@@ -36,6 +39,9 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<()> {
         return run(Profile::Shipped.program()?.arg("--compare").args(&arguments.compare));
     }
     let mut measure = program(Profile::Shipped)?;
+    if arguments.only.is_empty() || arguments.only.iter().any(|only| only == FLEET) {
+        Profile::Shipped.add_fleet(&mut measure)?;
+    }
     measure.args(["--scale", if arguments.quick { "quick" } else { "full" }]);
     for scenario in &arguments.only {
         measure.args(["--only", scenario]);
@@ -53,6 +59,7 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<()> {
 pub(crate) fn check() -> Result<()> {
     let json = tempfile::tempdir()?;
     let mut measure = program(Profile::OfTests)?;
+    Profile::OfTests.add_fleet(&mut measure)?;
     run(measure.args(["--scale", "quick", "--json"]).arg(json.path().join("figures.json")))
 }
 
@@ -89,6 +96,34 @@ impl Profile {
         };
         run(&mut build)?;
         Ok(dir.join("weir-device"))
+    }
+
+    /// Builds the programs of the scenario `fleet`, and names them, if there is a NATS server.
+    fn add_fleet(self, measure: &mut Command) -> Result<()> {
+        let server = match nats::server() {
+            Ok(server) => server,
+            Err(error) => {
+                eprintln!("going on without the scenario `{FLEET}`: {error:#}");
+                return Ok(());
+            }
+        };
+        match self {
+            Self::Shipped => {
+                // With the features of Main in `weir-bench`.
+                let weir = ["--package", "weir", "--no-default-features", "--features", "gateway,http,store"];
+                run(cargo(["build", "--release"])?.args(weir))?;
+                let rest = ["--package", "weir-nats", "--package", "weir-bench-fleet"];
+                run(cargo(["build", "--release"])?.args(rest))?;
+            }
+            Self::OfTests => {
+                let programs = ["--bin", "weir", "--bin", "weir-nats", "--bin", "weir-bench-fleet"];
+                run(cargo(weir::AS_TESTED)?.args(programs))?;
+            }
+        }
+        let programs = ["weir-bench-fleet", "weir", "weir-nats"];
+        let dir = self.dir()?;
+        measure.arg("--fleet").args(programs.map(|program| dir.join(program))).arg(server);
+        Ok(())
     }
 
     fn dir(self) -> Result<PathBuf> {

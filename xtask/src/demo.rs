@@ -1,6 +1,7 @@
 //! The demo: Main with every extension of `plugins/`, and calls across several of them.
 
 pub(crate) mod app;
+pub(crate) mod fleet;
 mod idle;
 pub(crate) mod weir;
 
@@ -64,13 +65,16 @@ fn show(check: bool, build: fn() -> Result<PathBuf>) -> Result<()> {
     main.wait()
 }
 
-/// The operator's file grants this directory to the extension `storage`. Each demo starts with it empty.
+/// Makes the directory of the demo, without that of the stores, as the operator's file has them: each demo starts
+/// without values.
 pub(crate) fn clear_storage() -> Result<()> {
-    let storage = target_dir()?.join("demo/storage");
-    if storage.exists() {
-        fs::remove_dir_all(&storage).with_context(|| format!("cannot clear `{}`", storage.display()))?;
+    let demo = target_dir()?.join("demo");
+    fs::create_dir_all(&demo).with_context(|| format!("cannot make `{}`", demo.display()))?;
+    let data = demo.join("data");
+    if data.exists() {
+        fs::remove_dir_all(&data).with_context(|| format!("cannot clear `{}`", data.display()))?;
     }
-    fs::create_dir_all(&storage).with_context(|| format!("cannot make `{}`", storage.display()))
+    Ok(())
 }
 
 /// Starts Main with the extension written in C, and checks its answers.

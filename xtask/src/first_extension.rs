@@ -47,6 +47,12 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
+/// Makes and tests a new extension in this language, with the SDK of the clone.
+pub(crate) fn in_language(lang: &str) -> Result<()> {
+    let author = Author::new(&weir::build()?)?;
+    author.make_and_test(&format!("in-{lang}"), &["--lang", lang], true)
+}
+
 /// A person with the `weir` command and a directory of their own.
 struct Author {
     directory: tempfile::TempDir,

@@ -15,7 +15,7 @@ use self::{
     record::{Pass, Record},
 };
 use crate::{
-    browser, full_contracts, full_prometheus,
+    browser, full_capi, full_contracts, full_http, full_nats, full_prometheus, full_sdks, full_store, nats,
     run::{cargo, output, root, run as run_command},
     spec_tests,
 };
@@ -37,7 +37,7 @@ struct Group {
 
 const RUSTC: &[&str] = &["rustc", "--version"];
 
-const GROUPS: [Group; 5] = [
+const GROUPS: [Group; 12] = [
     Group {
         name: "spec-tests",
         about: "the component model's test scripts, through the configuration of Weir's engines",
@@ -85,7 +85,78 @@ const GROUPS: [Group; 5] = [
         tools: &[RUSTC, &["prometheus", "--version"]],
         run: full_prometheus::check,
     },
+    Group {
+        name: "http",
+        about: "extensions and hooks that fetch from nginx over TLS: a gigabyte, a hundred requests at once, and programs of others' making in Rust and Python",
+        inputs: &["host/http/src", "xtask/src/full_http", "xtask/src/full_http.rs"],
+        tools: &[RUSTC, &["sh", "-c", "nginx -v 2>&1"], &["python3", "--version"]],
+        run: full_http::check,
+    },
+    Group {
+        name: "store",
+        about: "stores of a process that is killed a thousand times, and on a disk that runs full",
+        inputs: &["host/store/src", "host/store/tests", "xtask/src/full_store.rs"],
+        tools: &[RUSTC],
+        run: full_store::check,
+    },
+    Group {
+        name: "nats",
+        about: "bridges beside a real NATS server: what crosses, the demo of a fleet, and Mains, bridges and servers that are killed and parted",
+        inputs: &[
+            "bridge-nats",
+            "docs/fleet.md",
+            "examples/fleet",
+            "xtask/src/demo/fleet.rs",
+            "xtask/src/full_nats.rs",
+        ],
+        tools: &[RUSTC, &[nats::SERVER, "--version"]],
+        run: full_nats::check,
+    },
+    Group {
+        name: "capi",
+        about: "the C library, installed and moved: examples by pkg-config and CMake, with many threads and under valgrind",
+        inputs: &["capi", "xtask/src/capi.rs", "xtask/src/full_capi.rs"],
+        tools: &[RUSTC, &["cc", "--version"], &["cmake", "--version"], &["valgrind", "--version"]],
+        run: full_capi::check,
+    },
+    Group {
+        name: "python",
+        about: "the SDK for extensions in Python: its tests in memory, its types, and the conformance suite",
+        inputs: &["guest-sdk/python", "conformance/python", "cli/templates/python/extension", SUITE, WIT],
+        tools: &[&["python3", "--version"]],
+        run: full_sdks::python,
+    },
+    Group {
+        name: "typescript",
+        about: "the SDK for extensions in TypeScript: its types, its tests in memory, and the conformance suite",
+        inputs: &[
+            "guest-sdk/typescript",
+            "conformance/typescript",
+            "cli/templates/typescript/extension",
+            SUITE,
+            WIT,
+        ],
+        tools: &[&["node", "--version"]],
+        run: full_sdks::typescript,
+    },
+    Group {
+        name: "go",
+        about: "the SDK for extensions in Go: its tests in memory, and the conformance suite",
+        inputs: &[
+            "guest-sdk/go",
+            "conformance/go",
+            "cli/templates/go/extension",
+            "cli/src/author/go.rs",
+            SUITE,
+        ],
+        tools: &[&["go", "version"]],
+        run: full_sdks::go,
+    },
 ];
+
+const SUITE: &str = "conformance/tests";
+
+const WIT: &str = "wit/iec.wit";
 
 const SOAK: &str = "cli/tests/command_line/soak.rs";
 

@@ -13,12 +13,13 @@ use crate::run::{cargo, output, root, run, target_dir};
 pub(crate) const TARGET: &str = "wasm32-wasip2";
 
 /// The packages of `plugins/`, and the programs of each.
-pub(crate) const PLUGINS: [(&str, &[&str]); 5] = [
+pub(crate) const PLUGINS: [(&str, &[&str]); 6] = [
     ("device-info", &["device-info"]),
     ("storage", &["storage"]),
     ("settings", &["settings"]),
     ("telemetry", &["telemetry"]),
     ("echo", &["echo", "echo-raw"]),
+    ("courier", &["courier"]),
 ];
 
 /// The package of `hooks.d/`, and its hooks.
@@ -62,6 +63,15 @@ pub(crate) fn plugins() -> Result<PathBuf> {
         copy(name, &hooks_dir)?;
     }
     Ok(gathered)
+}
+
+/// Builds a guest of the tests.
+pub(crate) fn test_guest(name: &str) -> Result<PathBuf> {
+    add_target()?;
+    let build =
+        ["build", "--target", TARGET, "--profile", "guest", "--package", "test-guests", "--bin", name];
+    run(&mut cargo(build)?)?;
+    Ok(target_dir()?.join(TARGET).join("guest").join(format!("{name}.wasm")))
 }
 
 fn copy(name: &str, to: &Path) -> Result<()> {

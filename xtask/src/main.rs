@@ -4,16 +4,24 @@
 
 mod bench;
 mod browser;
+mod capi;
+mod conformance;
 mod demo;
 mod deny;
 mod first_extension;
 mod foreign_guests;
 mod full;
+mod full_capi;
 mod full_contracts;
+mod full_http;
+mod full_nats;
 mod full_prometheus;
+mod full_sdks;
+mod full_store;
 mod guests;
 mod hooks;
 mod instructions;
+mod nats;
 mod run;
 mod setup;
 mod spec_tests;
@@ -39,7 +47,12 @@ enum Task {
         /// Compare the answers with this machine's own, see that Main does nothing when idle, and end.
         #[arg(long)]
         check: bool,
+        /// Show a fleet instead: two Mains, two bridges and a NATS server, by the commands of `docs/fleet.md`.
+        #[arg(long)]
+        fleet: bool,
     },
+    /// Build the C library, and install it with its headers, for pkg-config and CMake.
+    Capi(capi::Arguments),
     /// Measure Weir beside native code that does the same, as `docs/benchmarks.md` describes.
     Bench(bench::Arguments),
     /// Count the instructions of Weir's hot path with valgrind. Fails if a case takes over 5 % more than
@@ -48,6 +61,18 @@ enum Task {
         /// Keep the new numbers there.
         #[arg(long)]
         bless: bool,
+    },
+    /// Build the guest of `conformance/NAME`, and test what Weir can do from that language.
+    Conformance {
+        /// The folder in `conformance/`: `c`, `go`, `python`, `rust`, `typescript`.
+        #[arg(long, value_name = "NAME")]
+        lang: String,
+        /// Measure it, too, and keep the result in `docs/languages.md`.
+        #[arg(long)]
+        record: bool,
+        /// Run only the points with this in their name.
+        #[arg(long, value_name = "NAME", conflicts_with = "record")]
+        only: Option<String>,
     },
     /// Check formatting and lints, and run the tests, as CI does. Installs what it needs if it may.
     Test {
@@ -64,9 +89,12 @@ enum Task {
 fn main() -> Result<()> {
     match Arguments::parse().task {
         Task::Plugins => guests::plugins().map(drop),
-        Task::Demo { check } => demo::demo(check),
+        Task::Demo { check, fleet: true } => demo::fleet::fleet(check),
+        Task::Demo { check, fleet: false } => demo::demo(check),
+        Task::Capi(arguments) => capi::capi(&arguments),
         Task::Bench(arguments) => bench::bench(&arguments),
         Task::Instructions { bless } => instructions::instructions(bless),
+        Task::Conformance { lang, record, only } => conformance::test(&lang, record, only.as_deref()),
         Task::Test { full: Some(Some(group)), .. } => full::run(&group),
         Task::Test { full: Some(None), .. } => full::list(),
         Task::Test { only, full: None } => test::test(only.as_deref()),

@@ -23,6 +23,13 @@ pub(crate) fn target_dir() -> Result<PathBuf> {
 pub(crate) fn cargo<I: AsRef<OsStr>>(arguments: impl IntoIterator<Item = I>) -> Result<Command> {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root()?).env("CARGO_TARGET_DIR", target_dir()?);
+    // Cargo set these for xtask. `ring` and all above it would be built again whenever they differ from the last build.
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(name);
+        }
+    }
     Ok(command)
 }
 

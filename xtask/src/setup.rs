@@ -30,16 +30,32 @@ pub(crate) const NODE: Need = Need { packages: &["nodejs", "npm"], probe: "node 
 pub(crate) const PYTHON: Need =
     Need { packages: &["python3", "python3-venv"], probe: "python3 -c 'import ensurepip, venv'" };
 
+/// Debian 12 has an older one: `https://go.dev/dl` has those that do.
+pub(crate) const GO: Need =
+    Need { packages: &["golang-go"], probe: "go version | grep -qE 'go1\\.(2[6-9]|[3-9][0-9])'" };
+
 pub(crate) const CHROMIUM: Need = Need { packages: &["chromium"], probe: "chromium --version" };
 
 /// With `promtool`.
 pub(crate) const PROMETHEUS: Need =
     Need { packages: &["prometheus"], probe: "prometheus --version && promtool --version" };
 
+/// A web server with TLS.
+pub(crate) const NGINX: Need = Need { packages: &["nginx-light"], probe: "nginx -V 2>&1 | grep -q http_ssl" };
+
+/// Where there is no Go to build a current one.
+pub(crate) const NATS_SERVER: Need = Need { packages: &["nats-server"], probe: "nats-server --version" };
+
+/// With compilers for the machine itself.
+pub(crate) const CMAKE: Need = Need {
+    packages: &["cmake", "g++", "gcc", "pkg-config"],
+    probe: "cmake --version && c++ --version && cc --version && pkg-config --version",
+};
+
 pub(crate) const VALGRIND: Need = Need { packages: &["valgrind"], probe: "valgrind --version" };
 
 impl Need {
-    fn is_met(&self) -> bool {
+    pub(crate) fn is_met(&self) -> bool {
         let mut probe = Command::new("sh");
         probe.args(["-c", self.probe]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         probe.status().is_ok_and(|status| status.success())

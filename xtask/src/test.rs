@@ -5,21 +5,23 @@ use std::{env, time::Instant};
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    bench, demo, deny, first_extension, foreign_guests, full, guests, hooks, instructions,
+    bench, conformance, demo, deny, first_extension, foreign_guests, full, guests, hooks, instructions,
     run::{cargo, run, target_dir},
     setup::{self, C_FOR_WASM, Need, VALGRIND},
 };
 
 /// Packages that are also built for `wasm32-wasip2`.
-const GUEST_PACKAGES: [&str; 10] = [
+const GUEST_PACKAGES: [&str; 12] = [
     "weir-sdk",
     "device-info",
     "storage",
     "settings",
     "telemetry",
     "echo",
+    "courier",
     "example-hooks",
     "test-guests",
+    "conformance-guest",
     "bench-guests",
     "kernels",
 ];
@@ -31,7 +33,7 @@ struct Step {
     run: fn() -> Result<()>,
 }
 
-const STEPS: [Step; 16] = [
+const STEPS: [Step; 17] = [
     step("format", || cargo_run(&["fmt", "--all", "--check"])),
     step("full", full::check),
     step("plugins", || guests::plugins().map(drop)),
@@ -39,9 +41,13 @@ const STEPS: [Step; 16] = [
     step("lint-guests", lint_guests),
     step("lint-no-compiler", || {
         // The gateway here has no TLS.
-        let packages = ["--package", "weir-host", "--package", "weir-gateway", "--no-default-features"];
-        cargo_run(&[&["clippy"], &packages[..], &["--", "--deny", "warnings"]].concat())
+        let packages = ["weir-host", "weir-gateway", "weir-capi"].map(|package| ["--package", package]);
+        cargo_run(
+            &[&["clippy", "--no-default-features"], packages.as_flattened(), &["--", "--deny", "warnings"]]
+                .concat(),
+        )
     }),
+    // Neither does this one send requests by HTTP.
     step("lint-no-gateway", || {
         cargo_run(&["clippy", "--package", "weir", "--no-default-features", "--", "--deny", "warnings"])
     }),
@@ -49,6 +55,8 @@ const STEPS: [Step; 16] = [
     step("deny", deny::check),
     step("unit-and-integration", unit_and_integration),
     Step { needs: Some(&C_FOR_WASM), ..step("extension-in-c", extension_in_c) },
+    // Rust is among the tests of the workspace.
+    Step { needs: Some(&C_FOR_WASM), ..step("conformance-in-c", || conformance::test("c", false, None)) },
     Step { needs: Some(&C_FOR_WASM), ..step("hooks-in-c-and-go", hooks::check) },
     step("first-extension", first_extension::check),
     step("demo", demo::check),
@@ -107,6 +115,7 @@ fn unit_and_integration() -> Result<()> {
 }
 
 fn extension_in_c() -> Result<()> {
+    foreign_guests::build("c-native-tests", &target_dir()?.join("c-native-tests"))?;
     let component = foreign_guests::build("c-extension", &target_dir()?.join("c-guest"))?;
     demo::check_c_guest(&component)
 }

@@ -7,11 +7,11 @@ use std::{
     process::Command,
 };
 
-use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
+use cargo_metadata::{CargoOpt, DependencyKind, Metadata, MetadataCommand, PackageId};
 
 /// For each crate: the crates of this repository that it may depend on, and the crates that must not be among
 /// its dependencies at any depth.
-const WALLS: [(&str, &[&str], &[&str]); 24] = [
+const WALLS: [(&str, &[&str], &[&str]); 28] = [
     ("weir-names", &[], &["wasmtime", "tokio", "toml"]),
     ("weir-metrics", &[], &["wasmtime", "tokio", "weir-names"]),
     ("weir-openrpc", &["weir-names"], &["wasmtime", "tokio", "toml"]),
@@ -23,22 +23,34 @@ const WALLS: [(&str, &[&str], &[&str]); 24] = [
     ("weir-schedule", &["weir-metrics", "weir-names"], &["wasmtime", "weir-bus", "weir-config"]),
     ("weir-config", &["weir-metrics", "weir-names"], &["wasmtime", "weir-bus", "weir-schedule", "tokio"]),
     (
+        "weir-http",
+        &["weir-config", "weir-metrics", "weir-names"],
+        &["wasmtime", "weir-bus", "weir-schedule", "openssl-sys", "aws-lc-sys"],
+    ),
+    (
+        "weir-store",
+        &["weir-config", "weir-names"],
+        &["wasmtime", "weir-bus", "weir-schedule", "axum", "hyper"],
+    ),
+    (
         "weir-guest",
         &[
             "weir-bus",
             "weir-config",
+            "weir-http",
             "weir-logs",
             "weir-metrics",
             "weir-names",
             "weir-openrpc",
             "weir-schedule",
+            "weir-store",
         ],
-        &["weir-supervisor", "axum", "hyper"],
+        &["weir-supervisor", "axum"],
     ),
     (
         "weir-hooks",
         &["weir-config", "weir-guest", "weir-metrics", "weir-names", "weir-schedule"],
-        &["weir-supervisor", "axum", "hyper"],
+        &["weir-supervisor", "axum"],
     ),
     (
         "weir-supervisor",
@@ -51,7 +63,7 @@ const WALLS: [(&str, &[&str], &[&str]); 24] = [
             "weir-names",
             "weir-schedule",
         ],
-        &["weir-hooks", "axum", "hyper"],
+        &["weir-hooks", "axum"],
     ),
     (
         "weir-host",
@@ -60,16 +72,18 @@ const WALLS: [(&str, &[&str], &[&str]); 24] = [
             "weir-config",
             "weir-guest",
             "weir-hooks",
+            "weir-http",
             "weir-logs",
             "weir-metrics",
             "weir-names",
             "weir-openrpc",
             "weir-schedule",
+            "weir-store",
             "weir-supervisor",
         ],
-        &["axum", "hyper", "weir-control", "weir-peer", "weir-sockets"],
+        &["axum", "weir-control", "weir-peer", "weir-sockets"],
     ),
-    ("weir-connection", &["weir-host"], &["weir-peer", "weir-sockets", "axum", "hyper"]),
+    ("weir-connection", &["weir-host"], &["weir-peer", "weir-sockets", "axum"]),
     (
         "weir-gateway",
         &["weir-connection", "weir-host", "weir-sockets"],
@@ -79,7 +93,7 @@ const WALLS: [(&str, &[&str], &[&str]); 24] = [
     (
         "weir-peer-socket",
         &["weir-connection", "weir-host", "weir-peer", "weir-sockets"],
-        &["weir-control", "axum", "hyper"],
+        &["weir-control", "axum"],
     ),
     ("weir-otlp", &[], &["tokio", "hyper", "weir-host"]),
     ("weir-top", &["weir-names"], &["wasmtime", "tokio", "hyper", "weir-host"]),
@@ -94,13 +108,20 @@ const WALLS: [(&str, &[&str], &[&str]); 24] = [
             "weir-peer-socket",
             "weir-top",
         ],
-        &[],
+        // NATS is a program's of its own.
+        &["async-nats", "weir-nats"],
     ),
-    // Main on a device without apps has nothing of the gateway.
+    (
+        "weir-nats",
+        &["weir-names", "weir-peer"],
+        &["wasmtime", "hyper", "weir-bus", "weir-config", "weir-host"],
+    ),
+    ("weir-capi", &["weir-host"], &["weir-control", "weir-peer", "weir-sockets", "axum", "cbindgen"]),
+    // Main on a device without apps has nothing of the gateway, and without stores nothing of theirs.
     (
         "weir-device",
         &["weir-control", "weir-host", "weir-peer-socket"],
-        &["weir-gateway", "weir-otlp", "weir-top"],
+        &["async-nats", "weir-gateway", "weir-otlp", "weir-top"],
     ),
     ("weir-sdk", &["weir-names", "weir-sdk-derive"], &["wasmtime", "tokio", "toml", "weir-bus"]),
     ("weir-sdk-derive", &[], &["serde", "weir-names"]),
@@ -108,6 +129,19 @@ const WALLS: [(&str, &[&str], &[&str]); 24] = [
 
 /// The only crate that may name wasmtime and its companions. All others reach it through this one.
 const OWNER_OF_WASMTIME: &str = "weir-guest";
+
+/// Crates that, built without features, have nothing of HTTP to other machines; and whether they have HTTP at all.
+const WITHOUT_HTTP: [(&str, bool); 9] = [
+    ("weir-guest", false),
+    ("weir-hooks", false),
+    ("weir-supervisor", false),
+    ("weir-host", false),
+    ("weir-connection", false),
+    ("weir-peer-socket", false),
+    ("weir-capi", false),
+    ("weir-device", true),
+    ("weir", true),
+];
 
 /// The workspace's dependencies on this machine, with all features. Those for other machines are not
 /// downloaded.
@@ -118,7 +152,7 @@ fn metadata() -> Metadata {
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
     MetadataCommand::new()
         .manifest_path(manifest)
-        .features(cargo_metadata::CargoOpt::AllFeatures)
+        .features(CargoOpt::AllFeatures)
         .other_options(["--locked", "--offline", "--filter-platform", host].map(ToOwned::to_owned))
         .exec()
         .unwrap()
@@ -159,16 +193,49 @@ fn what_a_crate_must_never_see_is_not_among_its_dependencies() {
     let metadata = metadata();
     let dependencies = dependencies(&metadata);
     for (name, _, never) in WALLS {
-        let (mut seen, mut open) = (BTreeSet::new(), vec![id_of(&metadata, name)]);
-        while let Some(id) = open.pop() {
-            if seen.insert(id) {
-                open.extend(&dependencies[id]);
-            }
-        }
-        let seen: BTreeSet<_> = seen.into_iter().map(|id| metadata[id].name.as_str()).collect();
+        let seen = seen(&metadata, &dependencies, name);
         let found: Vec<_> = never.iter().filter(|other| seen.contains(*other)).collect();
         assert!(found.is_empty(), "`{name}` must never see {found:?}");
     }
+}
+
+/// The names of all dependencies of a crate.
+fn seen<'m>(
+    metadata: &'m Metadata,
+    dependencies: &BTreeMap<&'m PackageId, Vec<&'m PackageId>>,
+    name: &str,
+) -> BTreeSet<&'m str> {
+    let (mut seen, mut open) = (BTreeSet::new(), vec![id_of(metadata, name)]);
+    while let Some(id) = open.pop() {
+        if seen.insert(id) {
+            open.extend(&dependencies[id]);
+        }
+    }
+    seen.into_iter().map(|id| metadata[id].name.as_str()).collect()
+}
+
+#[test]
+fn a_build_without_features_has_nothing_of_http_to_other_machines() {
+    for (name, has_http) in WITHOUT_HTTP {
+        let seen = without_features(name);
+        let never = ["weir-http", "wasmtime-wasi-http", "rustls", "ring", "h2"];
+        let found: Vec<_> = never.iter().filter(|other| seen.contains(**other)).collect();
+        assert!(found.is_empty(), "without features, `{name}` must not see {found:?}");
+        assert_eq!(seen.contains("hyper"), has_http, "{name}");
+    }
+}
+
+/// The names of all that a crate, built alone and without features, consists of.
+fn without_features(name: &str) -> BTreeSet<String> {
+    let tree = Command::new(env!("CARGO"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["tree", "--package", name, "--no-default-features", "--edges", "normal", "--prefix", "none"])
+        .args(["--locked", "--offline"])
+        .output()
+        .unwrap();
+    assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
+    let tree = String::from_utf8(tree.stdout).unwrap();
+    tree.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
 }
 
 #[test]

@@ -80,8 +80,10 @@ impl<'a> Site<'a> {
         let own = self.dir.path().join(format!("dir-{number}"));
         fs::create_dir(&own)?;
         let main = format!(
-            "[main]\nplugin-dir = \".\"\ncontrol-socket = \"{number}.sock\"\ntrusted-keys = [\"{}\"]\n",
-            self.key.trusted_key()
+            "[main]\nplugin-dir = \".\"\ncontrol-socket = \"{number}.sock\"\ntrusted-keys = [\"{}\"]\n\
+             data-dir = \"{}\"\n",
+            self.key.trusted_key(),
+            own.display()
         );
         let file = self.dir.path().join(format!("{number}.toml"));
         fs::write(&file, main + &extensions.replace("DIR", &own.to_string_lossy()))?;

@@ -53,6 +53,12 @@ impl Embedder {
         self.unless_ended(answers)
     }
 
+    /// Runs a task of this program to its end.
+    pub(super) fn run<T>(&self, task: impl Future<Output = Result<T>>) -> Result<T> {
+        let outcome = self.runtime.block_on(task);
+        self.unless_ended(outcome)
+    }
+
     /// Publishes, and receives as many events in answer.
     pub(super) fn publish_and_hear(
         &self,

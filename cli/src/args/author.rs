@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, ValueEnum, ValueHint};
+use clap::{ArgGroup, Args as ClapArgs, ValueEnum, ValueHint};
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
@@ -12,6 +12,7 @@ that is there.
 Examples:
   weir new greeter
   weir new check --kind hook
+  weir new counter --lang go
   weir new thermal --lang python --kind sidecar
   weir new greeter --sdk ~/src/weir")]
 pub(crate) struct NewArgs {
@@ -60,20 +61,24 @@ pub(crate) enum Kind {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 In Rust, builds with `cargo`: for WebAssembly if `weir.toml` has extensions or hooks. In other languages,
-builds what `weir new` makes. If there is a `contracts.json` (OpenRPC documents: one, or a list of them), it
-is put into the component that `weir.toml` names, in place of an older description.
+builds what `weir new` makes. If there is a `manifest.json`, or a `contracts.json` (OpenRPC documents: one,
+or a list of them), it is put into the component that `weir.toml` names, in place of an older one.
 
 Examples:
   weir build
   weir build ../greeter
-  weir build --component greeter.wasm --contracts contracts.json")]
+  weir build --component greeter.wasm --manifest manifest.json --contracts contracts.json")]
+#[command(group(ArgGroup::new("descriptions").args(["manifest", "contracts"]).multiple(true)))]
 pub(crate) struct BuildArgs {
     /// The directory of the project
     #[arg(value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub(crate) dir: PathBuf,
-    /// Build nothing; put `--contracts` into this component
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "contracts")]
+    /// Build nothing; put `--manifest` and `--contracts` into this component
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "descriptions")]
     pub(crate) component: Option<PathBuf>,
+    /// The manifest; by default `manifest.json` of the project, if it is there
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) manifest: Option<PathBuf>,
     /// The description; by default `contracts.json` of the project, if it is there
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) contracts: Option<PathBuf>,

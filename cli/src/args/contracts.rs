@@ -19,7 +19,7 @@ Examples:
   weir describe --openrpc settings@1 > settings.json
   weir describe --markdown settings.wasm > settings.md")]
 pub(crate) struct DescribeArgs {
-    /// A component, a document or a contract; by default, all contracts of the running extensions
+    /// A component, a document or a contract; by default, all contracts of what runs
     #[arg(value_name = "FILE|CONTRACT")]
     #[arg(add = ArgValueCompleter::new(complete::contract_or_file))]
     pub(crate) which: Option<String>,

@@ -66,6 +66,8 @@ impl Command {
         match self {
             #[cfg(feature = "otlp")]
             Self::Otlp(super::OtlpArgs { target, .. }) => Some(target),
+            #[cfg(feature = "store")]
+            Self::Store(super::StoreArgs { command }) => Some(command.target()),
             Self::Ps(PsArgs { target, .. })
             | Self::Top(TopArgs { target, .. })
             | Self::Status(IdArgs { target, .. })

@@ -10,43 +10,83 @@ use anyhow::{Context, bail, ensure};
 use bytesize::ByteSize;
 
 use super::{
+    go,
     group::Group,
     project::{Project, TARGET, Tools, to_stderr},
-    section, until_interrupted,
+    python,
+    section::{self, Section},
+    until_interrupted,
 };
 use crate::{args::BuildArgs, output};
+
+/// What an extension is and needs, beside `weir.toml`.
+const MANIFEST: &str = "manifest.json";
 
 /// The description, beside `weir.toml`.
 const CONTRACTS: &str = "contracts.json";
 
 pub(crate) async fn build(args: BuildArgs) -> anyhow::Result<()> {
-    if let (Some(component), Some(contracts)) = (&args.component, &args.contracts) {
-        section::embed(component, &section::contracts(contracts, &contracts.to_string_lossy())?)?;
+    let named = Descriptions { manifest: args.manifest, contracts: args.contracts };
+    if let Some(component) = &args.component {
+        section::embed(component, &named.sections(|path| path.display().to_string())?)?;
         return report(component, component.display().to_string());
     }
     let project = Project::load(&args.dir)?;
-    until_interrupted(run(&project, args.contracts.as_deref())).await?;
+    until_interrupted(run(&project, &named)).await?;
     for artifact in artifacts(&project)? {
         report(&artifact, project.shown(&artifact))?;
     }
     Ok(())
 }
 
+/// The files that describe a component.
+#[derive(Debug, Default)]
+pub(super) struct Descriptions {
+    manifest: Option<PathBuf>,
+    contracts: Option<PathBuf>,
+}
+
 /// Builds the project and describes its component. The tools write to stderr.
-pub(super) async fn run(project: &Project, contracts: Option<&Path>) -> anyhow::Result<()> {
+pub(super) async fn run(project: &Project, named: &Descriptions) -> anyhow::Result<()> {
     for mut command in commands(project)? {
         let shown = command.get_program().to_string_lossy().into_owned();
         let status = Group::spawn(command.stdout(to_stderr()?))?.wait().await?;
         ensure!(status.success(), "the build failed: `{shown}`: {status}");
     }
-    let found = project.dir.join(CONTRACTS);
-    let Some(contracts) = contracts.or_else(|| found.exists().then_some(&*found)) else { return Ok(()) };
-    let lines = section::contracts(contracts, &project.shown(contracts))?;
+    if let (Tools::Go, [component]) = (project.tools, &project.components()[..]) {
+        go::encode(project, component)?;
+    }
+    let sections = named.or_found(project)?.sections(|path| project.shown(path))?;
+    if sections.is_empty() {
+        return Ok(());
+    }
     match &project.components()[..] {
         // A program outside Main: its description is checked, and stays in its file.
         [] => Ok(()),
-        [component] => section::embed(component, &lines),
+        [component] => section::embed(component, &sections),
         _ => bail!("`weir.toml` has several components: name the one to describe with `--component`"),
+    }
+}
+
+impl Descriptions {
+    /// With the files of the project in place of those that are not named, or else those that its SDK has written.
+    fn or_found(&self, project: &Project) -> anyhow::Result<Self> {
+        let or_found = |named: &Option<PathBuf>, file: &str| {
+            let by_sdk = (project.tools == Tools::Go).then(|| project.own(file)).transpose()?;
+            let found =
+                [Some(project.dir.join(file)), by_sdk].into_iter().flatten().find(|file| file.exists());
+            anyhow::Ok(named.clone().or(found))
+        };
+        Ok(Self {
+            manifest: or_found(&self.manifest, MANIFEST)?,
+            contracts: or_found(&self.contracts, CONTRACTS)?,
+        })
+    }
+
+    fn sections(&self, shown: impl Fn(&Path) -> String) -> anyhow::Result<Vec<Section>> {
+        let manifest = self.manifest.as_ref().map(|path| section::manifest(path, &shown(path)));
+        let contracts = self.contracts.as_ref().map(|path| section::contracts(path, &shown(path)));
+        manifest.into_iter().chain(contracts).collect()
     }
 }
 
@@ -62,7 +102,11 @@ fn commands(project: &Project) -> anyhow::Result<Vec<Command>> {
             let build = project.command("npm", &["run", "--silent", "build"]);
             (!is_installed).then_some(install).into_iter().chain([build]).collect()
         }
-        Tools::Python => vec![project.command("python3", &["-m", "py_compile", "main.py"])],
+        Tools::Go => go::commands(project)?,
+        Tools::Python => match project.place_of_components() {
+            Some(place) => python::build(project, place),
+            None => vec![project.command("python3", &["-m", "py_compile", "main.py"])],
+        },
         Tools::None => Vec::new(),
     })
 }

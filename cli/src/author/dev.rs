@@ -7,7 +7,7 @@ use hyper::Method;
 use serde_json::Value;
 
 use super::{
-    build,
+    build::{self, Descriptions},
     group::Group,
     observe::observe,
     private_main::{PrivateMain, this_command, variables, weir},
@@ -63,7 +63,7 @@ async fn run(dir: &Path) -> anyhow::Result<()> {
 /// Builds the project, and has what runs be that.
 async fn renew(dir: &Path, running: &mut Running) -> anyhow::Result<()> {
     let project = Project::load(dir)?;
-    build::run(&project, None).await?;
+    build::run(&project, &Descriptions::default()).await?;
     if !project.config.extensions.is_empty() || !project.config.peers.is_empty() {
         match &running.main {
             None => running.main = Some(start(&project).await?),

@@ -13,6 +13,7 @@ use anyhow::{Context, bail};
 use weir_host::{config::TokenHash, names::ExtensionId};
 
 use self::templates::{TEMPLATES, Template};
+use super::go::SDK as GO_SDK;
 use crate::{
     args::{Kind, Language, NewArgs},
     exit::Usage,
@@ -140,8 +141,23 @@ impl Filler {
             Some(clone) => format!("{{ path = {:?} }}", format!("{clone}/{directory}")),
             None => format!("{VERSION:?}"),
         };
+        let python = match clone {
+            Some(clone) => format!("weir-sdk @ file://{clone}/guest-sdk/python"),
+            None => format!("weir-sdk~={VERSION}.0"),
+        };
         let client = match clone {
             Some(clone) => format!("file:{clone}/gateway/client"),
+            None => format!("^{VERSION}.0"),
+        };
+        let go = match clone {
+            Some(clone) => format!("v{VERSION}.0\n\nreplace {GO_SDK} => {clone}/guest-sdk/go"),
+            None => format!("v{VERSION}.0"),
+        };
+        let npm = match clone {
+            // The package that `npm pack` makes: npm installs the dependencies of a package, not those of a directory.
+            Some(clone) => {
+                format!("file:{clone}/guest-sdk/typescript/weir-sdk-{}.tgz", env!("CARGO_PKG_VERSION"))
+            }
             None => format!("^{VERSION}.0"),
         };
         let install = match clone {
@@ -153,13 +169,21 @@ impl Filler {
             ),
             None => "      - run: cargo install --locked weir".to_owned(),
         };
+        let pack = match clone {
+            Some(clone) => format!("      - run: cd {clone}/guest-sdk/typescript && npm install && npm pack"),
+            None => "      - run: npm install".to_owned(),
+        };
         Self(vec![
             ("{{name}}", name.to_owned()),
             ("{{crate}}", name.replace('-', "_")),
             ("{{weir-sdk}}", depends("guest-sdk")),
             ("{{weir-peer}}", depends("peer")),
             ("{{weir-client}}", client),
+            ("{{weir-go}}", go),
+            ("{{weir-sdk-python}}", python),
+            ("{{weir-sdk-npm}}", npm),
             ("{{install}}", install),
+            ("{{install-npm}}", pack),
             ("{{uid}}", rustix::process::getuid().as_raw().to_string()),
             ("{{hash}}", hash.to_string()),
         ])

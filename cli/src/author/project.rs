@@ -11,6 +11,7 @@ use std::{
 use anyhow::{Context, bail};
 use weir_host::{Config, hooks::HooksConfig};
 
+use super::python;
 use crate::configuration;
 
 /// The component's part of a path below Cargo's target directory.
@@ -33,6 +34,7 @@ pub(super) enum Tools {
     Cargo,
     Npm,
     Python,
+    Go,
     /// Components are built by other means.
     None,
 }
@@ -49,7 +51,8 @@ impl Project {
         let tools = match () {
             () if has("Cargo.toml") => Tools::Cargo,
             () if has("package.json") => Tools::Npm,
-            () if has("main.py") => Tools::Python,
+            () if has("go.mod") => Tools::Go,
+            () if has("main.py") || has("app.py") => Tools::Python,
             () => Tools::None,
         };
         Ok(Self { dir, config, tools })
@@ -86,6 +89,7 @@ impl Project {
             Tools::Cargo => Some(self.command("cargo", &["run", "--quiet"])),
             Tools::Npm => Some(self.command("npm", &["start", "--silent"])),
             Tools::Python => Some(self.command("python3", &["main.py"])),
+            Tools::Go => Some(self.command("go", &["run", "."])),
             Tools::None => None,
         }
     }
@@ -95,7 +99,12 @@ impl Project {
         match self.tools {
             Tools::Cargo => Some(self.command("cargo", &["test"])),
             Tools::Npm => Some(self.command("npm", &["test", "--silent"])),
+            Tools::Python if self.place_of_components().is_some() => {
+                let python = python::tool(self, "python");
+                Some(self.command(&python.to_string_lossy(), &["-m", "pytest", "-q"]))
+            }
             Tools::Python => Some(self.command("python3", &["-m", "unittest"])),
+            Tools::Go => Some(self.command("go", &["test", "-v", "./..."])),
             Tools::None => None,
         }
     }

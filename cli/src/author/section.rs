@@ -1,4 +1,5 @@
-//! The custom section with the description of contracts, in a component that is built already.
+//! The custom sections of an author, in a component that is built already: the manifest, and the description of
+//! contracts.
 
 use std::{
     fs,
@@ -6,11 +7,24 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
+use serde::Deserialize;
+use serde_json::Value;
 use tempfile::NamedTempFile;
-use weir_host::openrpc::{Document, SECTION};
+use weir_host::{
+    component::Manifest,
+    openrpc::{self, Document},
+};
 
 use crate::contracts::of_json;
+
+/// A custom section: its name and its content.
+pub(super) type Section = (&'static str, Vec<u8>);
+
+const MANIFEST: &str = "weir:manifest";
+
+/// The version of the manifest's schema.
+const SCHEMA: u32 = 1;
 
 /// Magic number and version, at the start of a component.
 const HEADER: usize = 8;
@@ -18,20 +32,34 @@ const HEADER: usize = 8;
 /// The id of a custom section.
 const CUSTOM: u8 = 0;
 
+/// The manifest in a file. Errors name the file as `shown`.
+pub(super) fn manifest(path: &Path, shown: &str) -> anyhow::Result<Section> {
+    let text = fs::read(path).with_context(|| format!("cannot read `{shown}`"))?;
+    let json: Value = serde_json::from_slice(&text).with_context(|| format!("`{shown}` is not JSON"))?;
+    ensure!(
+        json.get("schema") == Some(&SCHEMA.into()),
+        "`{shown}` is no manifest: it needs `\"schema\": {SCHEMA}`"
+    );
+    Manifest::deserialize(&json).with_context(|| format!("`{shown}` is no manifest"))?;
+    Ok((MANIFEST, serde_json::to_vec(&json)?))
+}
+
 /// The documents in a file, one a line. Errors name the file as `shown`.
-pub(super) fn contracts(path: &Path, shown: &str) -> anyhow::Result<String> {
+pub(super) fn contracts(path: &Path, shown: &str) -> anyhow::Result<Section> {
     let lines: String = of_json(path, shown)?.iter().map(|document| document.line() + "\n").collect();
     Document::parse_section(lines.as_bytes())
         .with_context(|| format!("`{shown}` does not fit a component"))?;
-    Ok(lines)
+    Ok((openrpc::SECTION, lines.into_bytes()))
 }
 
-/// Puts the description into a component, in place of an older one of the component itself.
-pub(super) fn embed(component: &Path, lines: &str) -> anyhow::Result<()> {
+/// Puts sections into a component, in place of older ones of the component itself.
+pub(super) fn embed(component: &Path, sections: &[Section]) -> anyhow::Result<()> {
     let shown = component.display();
     let bytes = fs::read(component).with_context(|| format!("cannot read `{shown}`"))?;
-    let described = replace(&bytes, SECTION, lines.as_bytes());
-    let described = described.with_context(|| format!("`{shown}` is no WebAssembly component"))?;
+    let described = sections
+        .iter()
+        .try_fold(bytes.clone(), |component, (name, contents)| replace(&component, name, contents))
+        .with_context(|| format!("`{shown}` is no WebAssembly component"))?;
     if described == bytes {
         return Ok(());
     }
@@ -103,7 +131,7 @@ fn leb128(mut value: usize) -> Vec<u8> {
 mod tests {
     use wasmparser::{Parser, Payload};
 
-    use super::*;
+    use super::{openrpc::SECTION, *};
 
     fn sections(component: &[u8]) -> Vec<(String, Vec<u8>)> {
         let payloads = Parser::new(0).parse_all(component).map(Result::unwrap);

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 use self::cases::{Cases, Outcome};
 use super::{
-    build,
+    build::{self, Descriptions},
     group::Group,
     private_main::{PrivateMain, this_command, variables},
     project::Project,
@@ -71,7 +71,7 @@ fn command(project: &Project, words: &[String]) -> anyhow::Result<Command> {
 
 /// Builds and starts the project, and runs its tests.
 async fn run(project: &Project, command: &mut Command, args: &TestArgs) -> anyhow::Result<Cases> {
-    build::run(project, None).await?;
+    build::run(project, &Descriptions::default()).await?;
     let path = project.own(LOG)?;
     let log = File::create(&path).with_context(|| format!("cannot write `{}`", path.display()))?;
     let started = async {

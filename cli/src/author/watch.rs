@@ -21,8 +21,8 @@ use super::descriptor::readable;
 const QUIET: Duration = Duration::from_millis(100);
 
 /// Directories and files that tools write themselves.
-const WRITTEN_BY_TOOLS: [&str; 6] =
-    ["target", "node_modules", "dist", "__pycache__", "Cargo.lock", "package-lock.json"];
+const WRITTEN_BY_TOOLS: [&str; 7] =
+    ["target", "node_modules", "dist", "__pycache__", "Cargo.lock", "package-lock.json", "go.sum"];
 
 /// Room for some events.
 const BUFFER: usize = 4096;

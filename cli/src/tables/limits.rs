@@ -90,6 +90,10 @@ fn consequence(extension: &ExtensionLimits, limit: &Limit) -> String {
             Some(lines) if lines > 0 => format!(", {lines} dropped"),
             _ => String::new(),
         },
+        "http.in-flight" => match extension.http_refused {
+            Some(requests) if requests > 0 => format!(", {requests} refused"),
+            _ => String::new(),
+        },
         _ => String::new(),
     }
 }
@@ -128,7 +132,7 @@ mod tests {
         (report.fuel_per_ms, report.memory_budget) = (None, None);
         report.extensions.truncate(1);
         for extension in &mut report.extensions {
-            (extension.delayed_seconds, extension.log_dropped) = (None, None);
+            (extension.delayed_seconds, extension.log_dropped, extension.http_refused) = (None, None, None);
             for limit in &mut extension.limits {
                 (limit.used, limit.peak) = (None, None);
             }

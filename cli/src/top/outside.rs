@@ -6,6 +6,7 @@ use anyhow::Context;
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
+    process::Signal,
 };
 use tokio::signal::unix::{SignalKind, signal};
 use weir_top::Outside;
@@ -22,7 +23,8 @@ pub(super) fn watch(outside: Outside) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hang_up = signal(SignalKind::hangup())?;
     let mut quit = signal(SignalKind::quit())?;
-    let mut go_on = signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))?;
+    let mut stop = signal(SignalKind::from_raw(Signal::TSTP.as_raw()))?;
+    let mut go_on = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
     drop(entered);
     let terminal = outside.clone();
     start("signals", move || {
@@ -33,6 +35,7 @@ pub(super) fn watch(outside: Outside) -> anyhow::Result<()> {
                     _ = terminate.recv() => break,
                     _ = hang_up.recv() => break,
                     _ = quit.recv() => break,
+                    _ = stop.recv() => outside.suspend(),
                     _ = go_on.recv() => outside.go_on(),
                 }
             }
@@ -60,7 +63,13 @@ fn wait_until_it_is_gone() {
     let stdin = io::stdin();
     // Without a timeout, and for no input: only for the end.
     let mut fds = [PollFd::new(&stdin, PollFlags::empty())];
-    while let Err(Errno::INTR) = poll(&mut fds, None) {}
+    loop {
+        match poll(&mut fds, None) {
+            Ok(_) if fds.iter().all(|fd| fd.revents().is_empty()) => {}
+            Err(Errno::INTR) => {}
+            Ok(_) | Err(_) => return,
+        }
+    }
 }
 
 fn start(name: &str, work: impl FnOnce() + Send + 'static) -> anyhow::Result<()> {

@@ -17,6 +17,9 @@ use super::support::{Done, PUPPET, done, until, weir, with_own_component};
 const CONTRACT: &str = r#"{"openrpc":"1.3.2","info":{"title":"puppet@1","description":"Does as it is told."},
     "methods":[{"name":"puppet@1/run","x-bytes":true,"params":[],"result":{"name":"bytes","schema":{}}}]}"#;
 
+const MANIFEST: &str = r#"{"schema":1,"id":"puppet","version":"1.2.3","fulfills":["puppet@1"],
+    "publishes":["puppet.told"],"grants":{"env":["HOME"]}}"#;
+
 /// Tests of an author: two that ask the extension, one that fails, one that is skipped.
 const TESTS: &str = r#"
 answer=$("$WEIR" call puppet@1 run --raw 'echo here')
@@ -73,8 +76,18 @@ fn new_projects_have_a_configuration_that_is_right_and_a_token_of_their_own() {
     let check = done(weir(dir.path()).args(["check", "my-greeter/weir.toml"]));
     // Nothing else is wrong.
     assert!(check.stderr.contains("release/my-greeter.wasm` cannot be read"), "{check:?}");
+    done(weir(dir.path()).args(["new", "my-python", "--lang", "python"])).good();
+    let check = done(weir(dir.path()).args(["check", "my-python/weir.toml"]));
+    assert!(check.stderr.contains("dist/my-python.wasm` cannot be read"), "{check:?}");
+    done(weir(dir.path()).args(["new", "my-typescript", "--lang", "typescript"])).good();
+    let check = done(weir(dir.path()).args(["check", "my-typescript/weir.toml"]));
+    assert!(check.stderr.contains("dist/my-typescript.wasm` cannot be read"), "{check:?}");
     let main = fs::read_to_string(dir.path().join("my-greeter/src/main.rs")).unwrap();
     assert!(main.contains("use my_greeter::{") && main.contains("id: \"my-greeter\""), "{main}");
+
+    done(weir(dir.path()).args(["new", "go-greeter", "--lang", "go"])).good();
+    let check = done(weir(dir.path()).args(["check", "go-greeter/weir.toml"]));
+    assert!(check.stderr.contains("dist/go-greeter.wasm` cannot be read"), "{check:?}");
 
     let token = dir.path().join("typescript-app/.weir/token");
     assert_eq!(fs::metadata(&token).unwrap().permissions().mode() & 0o777, 0o600);
@@ -96,6 +109,8 @@ fn mistakes_of_an_author_are_named_and_nothing_is_overwritten() {
     fs::create_dir(dir.path().join("empty")).unwrap();
     fs::write(dir.path().join("bad.json"), r#"{"openrpc":"1.3.2"}"#).unwrap();
     fs::write(dir.path().join("contracts.json"), CONTRACT).unwrap();
+    fs::write(dir.path().join("old.json"), MANIFEST.replace("\"schema\":1,", "")).unwrap();
+    fs::write(dir.path().join("topic.json"), MANIFEST.replace("puppet.told", "puppet..told")).unwrap();
     let mut mistakes = String::new();
     for args in [
         &["new"][..],
@@ -104,7 +119,7 @@ fn mistakes_of_an_author_are_named_and_nothing_is_overwritten() {
         &["new", "../greeter"],
         &["new", "async"],
         &["new", "greeter", "--lang", "cobol"],
-        &["new", "greeter", "--lang", "go"],
+        &["new", "greeter", "--lang", "go", "--kind", "hook"],
         &["new", "greeter", "--lang", "python", "--kind", "hook"],
         &["new", "greeter", "--sdk", "empty"],
         &["new", "greeter", "--sdk", "nowhere"],
@@ -114,6 +129,9 @@ fn mistakes_of_an_author_are_named_and_nothing_is_overwritten() {
         &["build", "--component", "puppet.wasm", "--contracts", "bad.json"],
         &["build", "--component", "weir.toml", "--contracts", "contracts.json"],
         &["build", "--component", "puppet.wasm", "--contracts", "weir.toml"],
+        &["build", "--component", "puppet.wasm", "--manifest", "old.json"],
+        &["build", "--component", "puppet.wasm", "--manifest", "topic.json"],
+        &["build", "--component", "puppet.wasm", "--manifest", "weir.toml"],
         &["dev", "empty"],
         &["test", "empty"],
         &["test"],
@@ -147,6 +165,27 @@ fn a_description_is_put_into_the_component_that_the_configuration_names() {
     let described = done(weir(dir.path()).args(["describe", "puppet.wasm"])).good();
     assert!(described.contains("Does as it is asked.") && !described.contains("told"), "{described}");
     assert!(fs::metadata(&component).unwrap().len() < size + 1024);
+}
+
+#[test]
+fn a_manifest_is_put_into_a_component_beside_its_description() {
+    let dir = project();
+    fs::write(dir.path().join("manifest.json"), MANIFEST).unwrap();
+    fs::write(dir.path().join("contracts.json"), CONTRACT).unwrap();
+    done(&mut author(dir.path(), &["build"])).good();
+    let inspected = done(weir(dir.path()).args(["inspect", "puppet.wasm"])).good();
+    for line in ["# version  1.2.3", "publishes = [\"puppet.told\"]", "grants.env = { \"HOME\" ="] {
+        assert!(inspected.contains(line), "{inspected}");
+    }
+
+    // The manifest alone, in place of the first. The description stays.
+    fs::write(dir.path().join("other.json"), MANIFEST.replace("told", "asked")).unwrap();
+    let embed = ["build", "--component", "puppet.wasm", "--manifest", "other.json"];
+    done(&mut author(dir.path(), &embed)).good();
+    let inspected = done(weir(dir.path()).args(["inspect", "puppet.wasm"])).good();
+    assert!(inspected.contains("puppet.asked") && !inspected.contains("puppet.told"), "{inspected}");
+    let described = done(weir(dir.path()).args(["describe", "puppet.wasm"])).good();
+    assert!(described.contains("Does as it is told."), "{described}");
 }
 
 #[test]

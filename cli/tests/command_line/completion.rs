@@ -16,17 +16,21 @@ const STORAGE: &str = r#"
 [topic."device.name"]
 retain = true
 
+[main]
+data-dir = "kept"
+
+[store.storage]
+
 [[extension]]
 id = "storage"
 path = "storage.wasm"
 fulfills = ["local.storage@1"]
-grants.dirs = [{ host = "kept", guest = "/data", mode = "rw" }]
+grants.stores = ["storage"]
 "#;
 
 fn storage() -> Running {
     let dir = with_own_component(&format!("{PUPPETS}{STORAGE}"));
     fs::copy(test_guests::path("storage"), dir.path().join("storage.wasm")).unwrap();
-    fs::create_dir(dir.path().join("kept")).unwrap();
     Running::start(dir)
 }
 
@@ -46,12 +50,12 @@ fn names_of_a_running_main_complete_where_they_belong() {
     assert_eq!(names(&["status", ""]), ["absent", "puppet", "spare", "storage"]);
     assert_eq!(names(&["restart", "puppet", "s"]), ["spare", "storage"]);
     assert_eq!(names(&["call", "--provider", "p"]), ["puppet"]);
-    assert_eq!(names(&["call", ""]), ["local.storage@1", "puppet@1", "spare@1"]);
+    assert_eq!(names(&["call", ""]), ["local.storage@1", "puppet@1", "spare@1", "store@1"]);
     assert_eq!(names(&["describe", "loc"]), ["local.storage@1"]);
     assert_eq!(names(&["generate", "rust", "local"]), ["local.storage@1"]);
     assert_eq!(names(&["queues", "show", ""]), ["uploads"]);
     assert_eq!(names(&["publish", "device"]), ["device.name"]);
-    assert_eq!(names(&["tail", ""]), ["device.name"]);
+    assert_eq!(names(&["tail", ""]), ["device.name", "store.changed.*"]);
     // By the argument, as the command finds Main.
     let other = tempfile::tempdir().unwrap();
     assert!(completed(other.path(), &["status", ""]).is_empty());

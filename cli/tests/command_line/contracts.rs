@@ -87,7 +87,7 @@ fn what_runs_is_described_like_its_component() {
 fn what_nobody_describes_is_said_to_be_so() {
     let main = Running::start(described());
     let cases: [(&[&str], i32, &str); 5] = [
-        (&["describe", "player@1"], 4, "error: no running extension describes `player@1`\n"),
+        (&["describe", "player@1"], 4, "error: nothing that runs describes `player@1`\n"),
         (&["describe", "absent.wasm"], 1, "`absent.wasm` cannot be"),
         (&["describe", "empty.json"], 1, "error: `empty.json` describes no contract\n"),
         (&["describe", "broken.json"], 1, "`broken.json` describes no contract: `$`: has no `openrpc`"),

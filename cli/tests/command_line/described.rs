@@ -8,18 +8,22 @@ use super::support::{Running, with_own_component};
 
 /// Storage, which checks its requests, and an app that may read a key and the queue's jobs, and no more.
 const EXTENSIONS: &str = r#"
+[main]
+data-dir = "kept"
+
+[store.storage]
+
 [[extension]]
 id = "storage"
 path = "storage.wasm"
 fulfills = ["local.storage@1"]
-grants.dirs = [{ host = "kept", guest = "/data", mode = "rw" }]
+grants.stores = ["storage"]
 validate = "requests"
 "#;
 
 fn storage(more: &str) -> Running {
     let dir = with_own_component(&format!("{EXTENSIONS}{more}"));
     fs::copy(test_guests::path("storage"), dir.path().join("storage.wasm")).unwrap();
-    fs::create_dir(dir.path().join("kept")).unwrap();
     Running::start(dir)
 }
 
@@ -37,7 +41,9 @@ fn the_control_interface_shows_the_contract_of_a_real_plugin_as_its_author_wrote
     let main = storage("");
     let (status, all) = get(&main, "/v1/contracts");
     assert_eq!(status, "HTTP/1.1 200 OK");
-    let [contract] = all["contracts"].as_array().unwrap().as_slice() else { panic!("{all}") };
+    // Main describes its own, where there are stores.
+    let [contract, of_main] = all["contracts"].as_array().unwrap().as_slice() else { panic!("{all}") };
+    assert_eq!((&of_main["contract"], &of_main["provider"]), (&json!("store@1"), &json!("main")));
     assert_eq!(
         (&contract["contract"], &contract["provider"]),
         (&json!("local.storage@1"), &json!("storage"))
@@ -46,10 +52,11 @@ fn the_control_interface_shows_the_contract_of_a_real_plugin_as_its_author_wrote
     let methods = ["get", "set", "delete", "list"].map(|name| format!("local.storage@1/{name}"));
     assert_eq!(names(&document["methods"]), methods);
     assert_eq!(document["methods"][0]["params"][0]["schema"], json!({ "type": "string" }));
-    assert_eq!(get(&main, "/v1/contracts/local.storage@1"), (status, all));
+    let one = json!({ "contracts": [contract] });
+    assert_eq!(get(&main, "/v1/contracts/local.storage@1"), (status, one));
 
     let (status, refused) = get(&main, "/v1/contracts/puppet@1");
-    let message = "no running extension describes `puppet@1`";
+    let message = "nothing that runs describes `puppet@1`";
     assert_eq!(status, "HTTP/1.1 404 Not Found");
     assert_eq!(refused, json!({ "error": { "code": "not-described", "message": message } }));
 }

@@ -1,4 +1,4 @@
-//! `max-bytes` and `max-files` of a granted directory.
+//! `max-bytes` and `max-files` of a granted directory, and the quota of a store.
 
 use std::fs;
 
@@ -9,13 +9,13 @@ fn an_extension_fills_no_more_of_a_disk_than_it_is_granted() {
     let config = format!(
         "{PUPPET}grants.dirs = [\n\
            {{ host = 'disk', guest = '/data', mode = 'rw', max-bytes = '64 KiB', max-files = 10 }}]\n\
+         [main]\ndata-dir = 'kept'\n[store.storage]\nbytes = '256 KiB'\n\
          [[extension]]\nid = 'storage'\npath = 'storage.wasm'\nfulfills = ['local.storage@1']\n\
-         grants.dirs = [{{ host = 'kept', guest = '/data', mode = 'rw', max-bytes = '256 KiB' }}]\n"
+         grants.stores = ['storage']\n"
     );
     let dir = with_own_component(&config);
     fs::copy(test_guests::path("storage"), dir.path().join("storage.wasm")).unwrap();
     fs::create_dir(dir.path().join("disk")).unwrap();
-    fs::create_dir(dir.path().join("kept")).unwrap();
     let main = Running::start(dir);
     let tell = |command: &str| main.weir(&["call", "puppet@1", "run", "--raw", command]);
 
@@ -44,7 +44,7 @@ fn an_extension_fills_no_more_of_a_disk_than_it_is_granted() {
     };
     set("kept", 100_000).good();
     let refused = set("large", 200_000);
-    assert!(refused.stderr.contains("No space left on device"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("the store is full"), "{}", refused.stderr);
     set("small", 1000).good();
     assert_eq!(
         main.weir(&["call", "local.storage@1", "get", "{\"key\":\"large\"}"]).good(),

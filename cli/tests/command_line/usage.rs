@@ -10,7 +10,7 @@ use std::{
 
 use super::support::{Done, done, weir};
 
-const COMMANDS: [&str; 42] = [
+const COMMANDS: [&str; 50] = [
     "new",
     "build",
     "dev",
@@ -41,6 +41,14 @@ const COMMANDS: [&str; 42] = [
     "peers",
     "peers end",
     "peers token",
+    "store",
+    "store ls",
+    "store get",
+    "store put",
+    "store rm",
+    "store export",
+    "store import",
+    "store compact",
     "hooks run",
     "start",
     "stop",

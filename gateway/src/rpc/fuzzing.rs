@@ -4,8 +4,8 @@ use bytes::Bytes;
 use serde::Deserialize;
 
 use super::{
-    Id, Incoming, Message, Refusal, RpcError, parse, payload, write_alias_event, write_error, write_event,
-    write_refusal, write_request, write_result, write_value,
+    Envelope, Id, Incoming, Message, Refusal, RpcError, parse, payload, write_alias_event, write_error,
+    write_event, write_refusal, write_request, write_result, write_value,
 };
 
 /// One message of a text, and what may be written about it.
@@ -46,12 +46,12 @@ pub fn read(text: &str, max_batch: usize) -> Vec<Read> {
 /// Writes each message that has a payload and texts: an answer to request 7, an event, that of an alias, a request.
 #[must_use]
 pub fn write(payload: &[u8], text: &str) -> [String; 4] {
-    let seven = Id::of_number(7);
+    let (seven, envelope) = (Id::of_number(7), Envelope { sender: text, timeout_ms: u64::MAX, trace: None });
     [
         written(|out| write_result(out, &seven, payload)),
         written(|out| write_event(out, text, text, u64::MAX, true, text, payload)),
         written(|out| write_alias_event(out, text, payload)),
-        written(|out| write_request(out, 7, text, text, payload, text, u64::MAX)),
+        written(|out| write_request(out, 7, text, text, payload, &envelope)),
     ]
 }
 

@@ -8,7 +8,7 @@ use serde::{
     de::{IgnoredAny, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
-use weir_host::HandlerError;
+use weir_host::{HandlerError, traces::TraceContext};
 
 use super::{Id, Refusal, RpcError, error::words, payload};
 
@@ -43,6 +43,8 @@ pub(crate) struct Request<'t> {
     pub(crate) params: Option<&'t RawValue>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) provider: Option<Cow<'t, str>>,
+    /// The span that it is part of.
+    pub(crate) trace: Option<TraceContext>,
 }
 
 /// An answer of an app that serves.
@@ -202,15 +204,17 @@ fn request<'t>(members: &Members<'t>) -> Result<Request<'t>, Refusal> {
     if members.params.is_some_and(|params| !params.get().starts_with(['{', '['])) {
         return Err(fault("`params` is neither an object nor an array"));
     }
-    let Options { timeout_ms, provider } = match members.weir {
+    let Options { timeout_ms, provider, traceparent } = match members.weir {
         None => Options::default(),
         Some(options) if !options.get().starts_with('{') => return Err(fault("`weir` is not an object")),
         Some(options) => serde_json::from_str(options.get())
             .map_err(|error| refuse(format!("`weir`: {}", words(&error)), id.clone()))?,
     };
+    let trace = traceparent.map(|Text(text)| text.parse());
+    let trace = trace.transpose().map_err(|_| fault("`weir.traceparent` is no traceparent"))?;
     let (timeout, provider) =
         (timeout_ms.map(|ms| Duration::from_millis(ms.into())), provider.map(|Text(id)| id));
-    Ok(Request { id, method, params: members.params, timeout, provider })
+    Ok(Request { id, method, params: members.params, timeout, provider, trace })
 }
 
 #[cold]
@@ -225,6 +229,8 @@ struct Options<'t> {
     timeout_ms: Option<u32>,
     #[serde(borrow)]
     provider: Option<Text<'t>>,
+    #[serde(borrow)]
+    traceparent: Option<Text<'t>>,
 }
 
 /// A response that is malformed still ends the wait of its request.

@@ -3,11 +3,15 @@
 use std::io;
 
 use serde::Serialize;
+use weir_host::traces::TraceContext;
 
 use super::{Id, Refusal, RpcError, payload::Content};
 
 /// Bytes of a message beside its texts and payload, rounded up.
 const FRAME: usize = 160;
+
+/// Bytes of the member `traceparent`.
+const SPAN: usize = 73;
 
 /// The answer of a provider.
 pub(crate) fn write_result<'p>(out: &mut String, id: &Id, payload: impl Into<Content<'p>>) {
@@ -113,6 +117,15 @@ pub(crate) fn write_ended(out: &mut String, pattern: &str) {
     out.push_str("}}");
 }
 
+/// What Main says of a request to an app.
+#[derive(Debug)]
+pub(crate) struct Envelope<'e> {
+    pub(crate) sender: &'e str,
+    pub(crate) timeout_ms: u64,
+    /// Its span, if it is recorded.
+    pub(crate) trace: Option<TraceContext>,
+}
+
 /// A request to an app that serves.
 pub(crate) fn write_request<'p>(
     out: &mut String,
@@ -120,11 +133,12 @@ pub(crate) fn write_request<'p>(
     contract: &str,
     operation: &str,
     payload: impl Into<Content<'p>>,
-    sender: &str,
-    timeout_ms: u64,
+    envelope: &Envelope<'_>,
 ) {
+    let Envelope { sender, timeout_ms, trace } = envelope;
     let payload = payload.into();
-    out.reserve(FRAME + contract.len() + operation.len() + sender.len() + payload.room());
+    let span = if trace.is_some() { SPAN } else { 0 };
+    out.reserve(FRAME + span + contract.len() + operation.len() + sender.len() + payload.room());
     out.push_str(r#"{"jsonrpc":"2.0","id":"#);
     write_number(out, number.into());
     out.push_str(r#","method":"#);
@@ -133,7 +147,12 @@ pub(crate) fn write_request<'p>(
     out.push_str(r#","weir":{"sender":"#);
     write_string(out, sender);
     out.push_str(r#","timeout-ms":"#);
-    write_number(out, timeout_ms);
+    write_number(out, *timeout_ms);
+    if let Some(trace) = trace {
+        out.push_str(r#","traceparent":""#);
+        out.push_str(&trace.to_string());
+        out.push('"');
+    }
     out.push_str("}}");
 }
 
@@ -225,6 +244,7 @@ mod tests {
         let payload = "[\"a\",1]".repeat(1000);
         for payload in [payload.as_bytes(), b"[1]", b"\xff\xff"] {
             let room = FRAME + Content::from(payload).room();
+            let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse().unwrap();
             let text = |write: &dyn Fn(&mut String)| {
                 let mut out = String::new();
                 write(&mut out);
@@ -233,7 +253,9 @@ mod tests {
             assert!(text(&|out| write_result(out, &Id::NULL, payload)) <= room + 4);
             assert!(text(&|out| write_event(out, "a", "a", u64::MAX, false, "a", payload)) <= room + 3);
             assert!(text(&|out| write_alias_event(out, "a", payload)) <= room + 1);
-            assert!(text(&|out| write_request(out, u32::MAX, "a", "b", payload, "c", u64::MAX)) <= room + 3);
+            let envelope = Envelope { sender: "c", timeout_ms: u64::MAX, trace: Some(trace) };
+            let most = room + 3 + SPAN;
+            assert!(text(&|out| write_request(out, u32::MAX, "a", "b", payload, &envelope)) <= most);
         }
         let error = RpcError { word: Some("w".repeat(64).into()), ..RpcError::no_method("a", "b") };
         let mut out = String::new();

@@ -20,3 +20,4 @@ mod streams;
 mod support;
 #[cfg(feature = "tls")]
 mod tls;
+mod traces;

@@ -135,8 +135,14 @@ fn echo() -> Service {
 }
 
 fn config(gateway: &str, more: &str, dir: &Path) -> Config {
+    // Keys of Main stand before all tables.
+    let main: String = more
+        .lines()
+        .filter_map(|line| line.strip_prefix("# main "))
+        .map(|key| format!("main.{key}\n"))
+        .collect();
     let mut text = format!(
-        "main.serves = ['echo@1']\n[gateway]\nlisten = ['unix:gateway.sock'LISTEN]\n\
+        "main.serves = ['echo@1']\n{main}[gateway]\nlisten = ['unix:gateway.sock'LISTEN]\n\
          streams.listen = ['unix:streams.sock'STREAMS]\n{gateway}\n"
     );
     // A list is in one place: further addresses come as lines of their own.

@@ -60,8 +60,8 @@ struct State {
     targets: RefCell<Vec<(Contract, String)>>,
     fakes: RefCell<HashMap<(Contract, String), Fake>>,
     under_way: RefCell<FuturesUnordered<UnderWay>>,
-    /// Patterns, by number.
-    subscriptions: RefCell<Vec<String>>,
+    /// Patterns, by number. None: ended.
+    subscriptions: RefCell<Vec<Option<String>>>,
     topics: RefCell<BTreeMap<String, Topic>>,
     published: RefCell<Vec<Published>>,
 }

@@ -102,6 +102,10 @@ impl Host {
         Ok(events::subscribe(pattern)?)
     }
 
+    pub(crate) fn unsubscribe(&self, subscription: u32) -> Result<(), Error> {
+        Ok(events::unsubscribe(subscription)?)
+    }
+
     pub(crate) fn publish(
         &self,
         to: Option<&str>,

@@ -141,7 +141,7 @@ impl Responder {
     /// Its span, if it is sampled.
     #[inline]
     pub fn span(&self) -> Option<&Arc<OpenSpan>> {
-        self.0.term().span.as_ref()
+        self.0.span()
     }
 
     /// The counts of the operation asked for, if it is known to be served.

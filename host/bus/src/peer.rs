@@ -191,11 +191,6 @@ impl Peer {
         }
     }
 
-    /// Whether it is the embedding program itself.
-    pub(crate) fn is_main(&self) -> bool {
-        self.kind == Kind::Main
-    }
-
     /// Whether nothing else reaches it while it waits. Tasks of a program wait independently.
     pub(crate) fn stands_still(&self) -> bool {
         self.kind == Kind::Extension

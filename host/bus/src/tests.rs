@@ -50,7 +50,7 @@ use super::*;
 
 /// With nothing but a deadline.
 fn by(deadline: Instant) -> Parent {
-    Parent { deadline: Some(deadline), trace: None }
+    Parent { deadline: Some(deadline), ..Parent::default() }
 }
 
 const LIMITS: PeerLimits = PeerLimits {

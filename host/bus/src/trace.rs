@@ -29,6 +29,8 @@ pub struct Parent {
     pub deadline: Option<Instant>,
     /// None: a message may begin a trace.
     pub trace: Option<Box<SpanOrigin>>,
+    /// What was counted of the message before it came here: deliveries of a job, or events lost before an event.
+    pub counted: u64,
 }
 
 /// What is known of a sampled span before it begins.

@@ -179,6 +179,12 @@ impl Waiter {
         &self.term
     }
 
+    /// The request's span, if it is sampled.
+    #[inline]
+    pub fn span(&self) -> Option<&Arc<OpenSpan>> {
+        self.term.span.as_ref()
+    }
+
     /// Whether the wait has ended.
     #[inline]
     pub fn is_done(&self) -> bool {

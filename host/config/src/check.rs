@@ -79,8 +79,8 @@ pub(super) fn memory_budget(config: &Config, locations: &Locations) -> Option<Co
     Parts { config, locations }.memory_budget()
 }
 
-pub(super) fn absent_dirs(config: &Config, locations: &Locations) -> Vec<ConfigError> {
-    Parts { config, locations }.absent_dirs()
+pub(super) fn absent_paths(config: &Config, locations: &Locations) -> Vec<ConfigError> {
+    Parts { config, locations }.absent_paths()
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -146,6 +146,11 @@ impl Parts<'_> {
             }));
             errors.extend(doubles(&format!("extension[{id}].wants"), &extension.wants, |item| {
                 self.location(index, |at| at.wants.get(item))
+            }));
+            // As names: a store granted twice has two modes.
+            let stores: Vec<_> = extension.grants.stores.iter().map(|grant| &grant.name).collect();
+            errors.extend(doubles(&format!("extension[{id}].grants.stores"), &stores, |item| {
+                self.location(index, |at| at.grants.stores.get(item))
             }));
             errors.extend(doubles(&format!("extension[{id}].runs"), &extension.runs, |item| {
                 self.location(index, |at| at.runs.get(item))

@@ -143,11 +143,11 @@ impl Config {
         warnings
     }
 
-    /// Granted or hook directories that are absent on this machine now. This is no error: a file system may be mounted
-    /// later, or the configuration may be for another machine.
+    /// Granted or hook directories and files of secrets that are absent on this machine now. This is no error: a file
+    /// system may be mounted later, or the configuration may be for another machine.
     #[must_use]
-    pub fn absent_dirs(&self) -> Vec<ConfigError> {
-        check::absent_dirs(self, &self.read_from.locations(&self.sections))
+    pub fn absent_paths(&self) -> Vec<ConfigError> {
+        check::absent_paths(self, &self.read_from.locations(&self.sections))
     }
 
     /// An error about the component of the extension with this index. It points at `path`, or at `sha256` if

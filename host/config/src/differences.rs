@@ -9,8 +9,8 @@ use serde::Serialize;
 use weir_names::{PeerName, QueueName, Topic, harmless};
 
 use super::{
-    ComponentSource, Config, DirGrant, DirMode, ExtensionConfig, LIMIT_KEYS, MainConfig, PeerConfig,
-    SubscribeGrant, bytes, peer::PEER_LIMIT_KEYS,
+    ComponentSource, Config, DirGrant, DirMode, ExtensionConfig, HttpGrant, LIMIT_KEYS, MainConfig,
+    PeerConfig, StoreGrant, SubscribeGrant, bytes, peer::PEER_LIMIT_KEYS,
 };
 
 /// Replaces values of variables, which may be secret.
@@ -143,6 +143,7 @@ fn of_extension(extension: &ExtensionConfig) -> Facts {
         instances: _,
         grants,
         config,
+        secrets,
         autostart,
         restart,
         reload,
@@ -172,6 +173,8 @@ fn of_extension(extension: &ExtensionConfig) -> Facts {
     fact("when-full", Some(quoted(when_full)));
     fact("grants.dirs", list(grants.dirs.iter().map(directory)));
     fact("grants.net", list(grants.net.iter().map(quoted)));
+    fact("grants.http", list(grants.http.iter().map(http)));
+    fact("grants.stores", list(grants.stores.iter().map(store)));
     fact("autostart", Some(autostart.to_string()));
     fact("reload", Some(quoted(reload.name())));
     fact("traces", Some(quoted(traces.name())));
@@ -185,6 +188,9 @@ fn of_extension(extension: &ExtensionConfig) -> Facts {
     fact("restart.failures", Some(restart.failures.to_string()));
     for (name, value) in config {
         fact(&format!("config.{}", harmless(name, usize::MAX)), Some(quoted(value)));
+    }
+    for (name, source) in secrets {
+        fact(&format!("config.{}", harmless(name, usize::MAX)), Some(harmless(source, usize::MAX)));
     }
     let env = grants.env.iter();
     facts.extend(env.map(|(name, value)| {
@@ -235,6 +241,7 @@ fn of_main(main: &MainConfig) -> Facts {
         plugin_dir,
         cache_dir,
         cache_size,
+        data_dir,
         trusted_keys,
         memory_budget,
         request_timeout,
@@ -248,6 +255,7 @@ fn of_main(main: &MainConfig) -> Facts {
         ("plugin-dir", plugin_dir.as_ref().map(|dir| quoted(dir.display()))),
         ("cache-dir", cache_dir.as_ref().map(|dir| quoted(dir.display()))),
         ("cache-size", Some(bytes(*cache_size))),
+        ("data-dir", data_dir.as_ref().map(|dir| quoted(dir.display()))),
         ("trusted-keys", list(trusted_keys.iter().map(quoted))),
         ("memory-budget", memory_budget.map(bytes)),
         ("request-timeout", Some(quoted(humantime::format_duration(*request_timeout)))),
@@ -286,6 +294,13 @@ fn subscription(SubscribeGrant { topic, policy, messages, bytes: size }: &Subscr
     format!("{{ topic = {}, policy = {}{messages}{size} }}", quoted(topic), quoted(policy))
 }
 
+fn store(StoreGrant { name, mode }: &StoreGrant) -> String {
+    match mode {
+        DirMode::Rw => quoted(name),
+        DirMode::Ro => format!("{{ name = {}, mode = \"ro\" }}", quoted(name)),
+    }
+}
+
 fn directory(DirGrant { host, guest, mode, max_bytes, max_files }: &DirGrant) -> String {
     let mode = match mode {
         DirMode::Ro => "ro",
@@ -295,6 +310,13 @@ fn directory(DirGrant { host, guest, mode, max_bytes, max_files }: &DirGrant) ->
     let max_files = max_files.map(|max| format!(", max-files = {max}")).unwrap_or_default();
     let (host, guest) = (quoted(host.display()), quoted(guest));
     format!("{{ host = {host}, guest = {guest}, mode = \"{mode}\"{max_bytes}{max_files} }}")
+}
+
+fn http(HttpGrant { to, methods, addresses }: &HttpGrant) -> String {
+    let methods = list(methods.iter().map(quoted)).unwrap_or_else(|| "[]".to_owned());
+    let addresses = list(addresses.iter().map(quoted));
+    let addresses = addresses.map(|list| format!(", addresses = {list}")).unwrap_or_default();
+    format!("{{ to = {}, methods = {methods}{addresses} }}", quoted(to))
 }
 
 #[cfg(test)]
@@ -328,6 +350,8 @@ mod tests {
             grants.env = { KEY = "new" }
             grants.dirs = [{ host = "/srv", guest = "/data", mode = "rw" }]
             config.color = "red"
+            config.key = { from-credential = "key" }
+            config.token = { from-file = "token" }
             restart = { policy = "never" }
             "#,
         );
@@ -335,6 +359,8 @@ mod tests {
             shown(&before.differences(&after)),
             [
                 "config.color:  -> \"red\"",
+                "config.key:  -> { from-credential = \"key\" }",
+                "config.token:  -> { from-file = \"/etc/weir/token\" }",
                 "grants.dirs:  -> [{ host = \"/srv\", guest = \"/data\", mode = \"rw\" }]",
                 "grants.env.KEY: … -> …",
                 "grants.env.OLD: … -> ",

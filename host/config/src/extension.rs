@@ -6,14 +6,17 @@ use bytes::Bytes;
 use weir_names::{ContractName, ExtensionId, HookDirName, QueueName, RequestPolicy, TopicPattern};
 
 use super::{
-    ArtifactHash, ComponentSource, Grants, Limits, ReloadMode, RestartConfig, SubscribeGrant, Traces,
-    Validate, shape::Shape,
+    ArtifactHash, ComponentSource, Grants, Limits, ReloadMode, RestartConfig, SecretSource, SubscribeGrant,
+    Traces, Validate, shape::Shape,
 };
 
 pub(super) const INSTANCES: RangeInclusive<u32> = 1..=64;
 
 /// The contract that runs the hooks in [`runs`](ExtensionConfig::runs).
 pub const HOOKS_CONTRACT: &str = "hooks@1";
+
+/// The contract for the stores in [`Grants::stores`].
+pub const STORE_CONTRACT: &str = "store@1";
 
 /// The configuration of one extension: its component, limits and grants.
 ///
@@ -53,6 +56,8 @@ pub struct ExtensionConfig {
     pub grants: Grants,
     /// Values that it reads through `wasi:config/store`.
     pub config: BTreeMap<String, String>,
+    /// More such values, which are secret. They replace those of the same name.
+    pub secrets: BTreeMap<String, SecretSource>,
     /// Whether it starts with Main.
     pub autostart: bool,
     /// When it restarts.
@@ -102,6 +107,7 @@ impl ExtensionConfig {
             instances: 1,
             grants: Grants::default(),
             config: BTreeMap::new(),
+            secrets: BTreeMap::new(),
             autostart: true,
             restart: RestartConfig::default(),
             reload: ReloadMode::default(),
@@ -158,6 +164,11 @@ impl ExtensionConfig {
         self.of_an_instance() == other.of_an_instance()
     }
 
+    /// Whether only what they read through `wasi:config/store` keeps instances of both from being interchangeable.
+    pub fn runs_as_but_for_config(&self, other: &Self) -> bool {
+        Self { config: other.config.clone(), secrets: other.secrets.clone(), ..self.clone() }.runs_as(other)
+    }
+
     /// Other fields are as in [`ExtensionConfig::new`], so that a new field counts by default.
     fn of_an_instance(&self) -> Self {
         let new = Self::of_component(self.id.clone(), self.component.clone());
@@ -179,7 +190,7 @@ mod tests {
     use weir_names::Policy;
 
     use super::*;
-    use crate::{RestartPolicy, tests::parse_in};
+    use crate::{HttpGrant, RestartPolicy, tests::parse_in};
 
     #[test]
     fn an_instance_is_as_good_for_whoever_differs_in_what_it_does_not_see() {
@@ -202,6 +213,7 @@ mod tests {
             instances: _,
             grants: _,
             config: _,
+            secrets: _,
             autostart: _,
             restart: _,
             reload: _,
@@ -216,7 +228,7 @@ mod tests {
             assert_ne!(changed, a);
             changed.runs_as(&a)
         };
-        let of_the_instance: [fn(&mut ExtensionConfig); 19] = [
+        let of_the_instance: [fn(&mut ExtensionConfig); 21] = [
             |it| it.id = "b".parse().unwrap(),
             |it| it.component = ComponentSource::Path("b".into()),
             |it| it.component = ComponentSource::Bytes(Bytes::from_static(b"b")),
@@ -235,9 +247,11 @@ mod tests {
             |it| it.traces = Traces::Lines,
             |it| it.validate = Validate::Requests,
             |it| it.grants.net.push("[::1]:80".parse().unwrap()),
+            |it| it.grants.http.push(HttpGrant::new("http://[::1]".parse().unwrap())),
             |it| drop(it.config.insert("a".to_owned(), "b".to_owned())),
+            |it| drop(it.secrets.insert("a".to_owned(), SecretSource::File("b".into()))),
         ];
-        assert_eq!(of_the_instance.map(runs_as_before), [false; 19]);
+        assert_eq!(of_the_instance.map(runs_as_before), [false; 21]);
         let subscribing = ExtensionConfig { subscribes: vec!["t".parse().unwrap()], ..a.clone() };
         let mut changed = subscribing.clone();
         changed.subscribes[0].policy = Policy::Latest;

@@ -1,8 +1,6 @@
 //! Reads the main file and its included files, within bounds, and combines them.
 
 use std::{
-    fs::File,
-    io::{self, Read},
     path::{self, Path, PathBuf},
     sync::Arc,
 };
@@ -21,6 +19,7 @@ use super::{
     schema::Settling,
     section::{KnownKey, Located},
     sections::{Draft, QueueDraft},
+    text_file::{ReadError, read},
 };
 
 /// Largest file, in bytes. A thousand extensions take a fifth of it.
@@ -36,19 +35,6 @@ const WILD_NAMES_MAX: usize = 2;
 /// `*` matches no hidden files: editors keep backups under such names.
 const GLOB_OPTIONS: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
-
-/// Why a file was not read. Completes "cannot read it".
-#[derive(Debug, thiserror::Error)]
-enum ReadError {
-    #[error("{0}")]
-    Io(#[from] io::Error),
-    #[error("it is not a regular file")]
-    NotAFile,
-    #[error("it is larger than 1 MiB")]
-    TooLarge,
-    #[error("it is not UTF-8")]
-    NotUtf8,
-}
 
 pub(super) fn load(path: &Path, loader: &Loader, environment: &Environment) -> Result<Config, ConfigErrors> {
     let (text, name, path) = main_file(path)?;
@@ -75,7 +61,7 @@ fn main_file(path: &Path) -> Result<(String, String, PathBuf), ConfigErrors> {
         let message = format!("cannot read {}: {error}", quote(&name));
         ConfigErrors::new(vec![ConfigError::new("", message, None)], 0)
     };
-    let text = read(path).map_err(cannot)?;
+    let text = read(path, FILE_SIZE_MAX).map_err(cannot)?;
     let path = path::absolute(path).map_err(|error| cannot(error.into()))?;
     Ok((text, name, path))
 }
@@ -105,7 +91,7 @@ fn build(
 ) -> Result<Config, ConfigErrors> {
     let mut draft = Draft::new(loader);
     if u64::try_from(text.len()).is_ok_and(|size| size > FILE_SIZE_MAX) {
-        let message = format!("cannot read {}: {}", quote(name), ReadError::TooLarge);
+        let message = format!("cannot read {}: {}", quote(name), ReadError::TooLarge(FILE_SIZE_MAX));
         return Err(ConfigErrors::new(vec![ConfigError::new("", message, None)], 0));
     }
     let mut reader = Reader::new(Arc::new(Source::new(name, text, dir, 0)));
@@ -119,7 +105,7 @@ fn build(
         }
         let name =
             Path::new(name).with_file_name(path.strip_prefix(dir).unwrap_or(&path)).display().to_string();
-        match read(&path) {
+        match read(&path, FILE_SIZE_MAX) {
             Ok(text) => {
                 let source = Source::new(&name, text, path.parent().unwrap_or(dir), order + 1);
                 let mut reader = Reader::new(Arc::new(source));
@@ -238,23 +224,4 @@ fn find_included(
         }
     }
     found
-}
-
-/// Reads a file of at most [`FILE_SIZE_MAX`]. A larger one is not read at all.
-fn read(path: &Path) -> Result<String, ReadError> {
-    // Checked before opening: opening a FIFO waits for a writer.
-    if !path.metadata()?.is_file() {
-        return Err(ReadError::NotAFile);
-    }
-    let file = File::open(path)?;
-    if file.metadata()?.len() > FILE_SIZE_MAX {
-        return Err(ReadError::TooLarge);
-    }
-    let mut bytes = Vec::new();
-    // One more byte shows whether it grew meanwhile.
-    file.take(FILE_SIZE_MAX + 1).read_to_end(&mut bytes)?;
-    if u64::try_from(bytes.len()).is_ok_and(|size| size > FILE_SIZE_MAX) {
-        return Err(ReadError::TooLarge);
-    }
-    String::from_utf8(bytes).map_err(|_| ReadError::NotUtf8)
 }

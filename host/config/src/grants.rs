@@ -2,6 +2,8 @@
 //!
 //! Knows nothing of files, and does not check that granted things exist.
 
+mod http;
+
 use std::{
     collections::BTreeMap,
     fmt,
@@ -10,6 +12,9 @@ use std::{
     str::FromStr,
 };
 
+use weir_names::StoreName;
+
+pub use self::http::{AddressGrant, AddressRange, HttpGrant, HttpMethod, HttpTarget};
 use super::error::quote;
 
 /// Access that an operator grants. The default is nothing.
@@ -22,6 +27,10 @@ pub struct Grants {
     pub env: BTreeMap<String, String>,
     /// Network addresses that it may connect to.
     pub net: Vec<NetGrant>,
+    /// Requests that it may send by HTTP.
+    pub http: Vec<HttpGrant>,
+    /// Key-value stores.
+    pub stores: Vec<StoreGrant>,
 }
 
 impl Grants {
@@ -30,6 +39,15 @@ impl Grants {
     pub fn faults(&self) -> Vec<String> {
         self.env.iter().filter_map(|(name, value)| check_variable(name, value).err()).collect()
     }
+}
+
+/// A key-value store that an extension may use.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct StoreGrant {
+    /// The store.
+    pub name: StoreName,
+    /// Whether it may be written to. Default: [`DirMode::Rw`].
+    pub mode: DirMode,
 }
 
 /// A directory of the host that an extension may use.
@@ -49,7 +67,7 @@ pub struct DirGrant {
 }
 
 /// Permitted operations in a directory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DirMode {
     /// Read.
     #[default]
@@ -85,6 +103,19 @@ pub struct GrantError {
 impl GrantError {
     fn new(text: &str, expected: &'static str) -> Self {
         Self { text: quote(text), expected }
+    }
+}
+
+impl From<StoreName> for StoreGrant {
+    /// To read and write.
+    fn from(name: StoreName) -> Self {
+        Self { name, mode: DirMode::Rw }
+    }
+}
+
+impl fmt::Display for StoreGrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.name.fmt(f)
     }
 }
 

@@ -17,6 +17,9 @@ const SIZE: &str = r"^[0-9.][0-9_.]*\s*[A-Za-z]*$";
 const TIME: &str = r"^[0-9][0-9A-Za-zµ.\s]*$";
 const SHARE: &str = r"^[0-9]+(\.[0-9]{1,2})?\s*%$";
 
+/// What a file may write for a value that becomes a string.
+const SCALARS: [&str; 3] = ["string", "number", "boolean"];
+
 pub(super) fn json_schema(keys: &[KnownKey], manual: &str) -> Value {
     let file = Keys { keys, manual }.table("");
     let mut schema = Map::new();
@@ -67,7 +70,8 @@ impl Keys<'_> {
             Shape::Text(what) => text(what),
             Shape::Texts(what) => list(text(what)),
             Shape::TextsAndTables(what) => list(any_of([text(what), table()])),
-            Shape::Values => object(json!({ "type": ["string", "number", "boolean"] })),
+            Shape::Values => object(json!({ "type": SCALARS })),
+            Shape::ValuesAndTables => object(any_of([members(json!({ "type": SCALARS })), entry()]).into()),
             Shape::Table => table(),
             Shape::Tables => list(table()),
             Shape::Named => object(entry().into()),

@@ -30,12 +30,14 @@ mod queue;
 mod read;
 mod restart;
 mod schema;
+mod secret;
 mod section;
 mod sections;
 mod shape;
 mod subscribe;
 #[cfg(test)]
 mod tests;
+mod text_file;
 mod traces;
 mod validate;
 
@@ -45,9 +47,12 @@ pub use component_source::ComponentSource;
 pub use config::{Config, ConfigFile};
 pub use differences::Difference;
 pub use error::{ConfigError, ConfigErrors};
-pub use extension::{ExtensionConfig, HOOKS_CONTRACT};
+pub use extension::{ExtensionConfig, HOOKS_CONTRACT, STORE_CONTRACT};
 pub use file_lock::FileLock;
-pub use grants::{DirGrant, DirMode, GrantError, Grants, GuestPath, NetGrant};
+pub use grants::{
+    AddressGrant, AddressRange, DirGrant, DirMode, GrantError, Grants, GuestPath, HttpGrant, HttpMethod,
+    HttpTarget, NetGrant, StoreGrant,
+};
 pub use limits::{
     FixedLimits, InHooks, LIMIT_KEYS, LimitHit, LimitKey, LimitName, LimitSource, LimitUnit, LimitValue,
     Limits, MeasuredUse, TIMEOUT, seconds, source,
@@ -57,6 +62,7 @@ pub use main_config::MainConfig;
 pub use peer::{PeerConfig, PeerSessionLimits, TokenHash, TokenHashError};
 pub use queue::{QueueConfig, TopicConfig};
 pub use restart::{ReloadMode, RestartConfig, RestartPolicy};
+pub use secret::{CredentialName, CredentialNameError, SecretError, SecretSource};
 pub use shape::Shape;
 pub use subscribe::SubscribeGrant;
 pub use traces::Traces;

@@ -51,6 +51,18 @@ pub struct Limits {
     pub inbox_bytes: u64,
     /// Received requests without an answer, and asynchronous requests without a received reply: each 1 to 65,536.
     pub in_flight: u32,
+    /// Requests by HTTP under way, until their answers are read: 1 to 1,024.
+    pub http_in_flight: u32,
+    /// Requests by HTTP per second, with bursts of as many: 1 to 100,000. Further ones wait.
+    pub http_rate: u32,
+    /// Bytes of answers by HTTP per second, with bursts of as many: 1 KiB to 16 GiB. Further ones wait.
+    pub http_bytes_in: u64,
+    /// The same for bytes of requests.
+    pub http_bytes_out: u64,
+    /// Bytes of all headers of a request, or of an answer: 8 KiB to 1 MiB.
+    pub http_header_size: u64,
+    /// Time to connect, until an answer begins, and between two parts of it: 1 ms to 1 day, each.
+    pub http_timeout: Duration,
     /// Log lines per second, with bursts of ten times as many: 1 to 100,000.
     pub log_rate: u32,
     /// Time from the start until ready: 1 ms to 1 day.
@@ -89,6 +101,12 @@ impl Limits {
             inbox_messages: 64,
             inbox_bytes: 256 * KIB,
             in_flight: 64,
+            http_in_flight: 4,
+            http_rate: 10,
+            http_bytes_in: 256 * KIB,
+            http_bytes_out: 64 * KIB,
+            http_header_size: 16 * KIB,
+            http_timeout: Duration::from_secs(30),
             log_rate: 10,
             ready_timeout: Duration::from_secs(5),
             request_timeout: None,
@@ -116,6 +134,12 @@ impl Limits {
             inbox_messages: 256,
             inbox_bytes: MIB,
             in_flight: 1024,
+            http_in_flight: 16,
+            http_rate: 100,
+            http_bytes_in: 4 * MIB,
+            http_bytes_out: MIB,
+            http_header_size: 32 * KIB,
+            http_timeout: Duration::from_secs(30),
             log_rate: 100,
             ready_timeout: Duration::from_secs(10),
             request_timeout: None,
@@ -143,6 +167,12 @@ impl Limits {
             inbox_messages: 1024,
             inbox_bytes: 16 * MIB,
             in_flight: 4096,
+            http_in_flight: 128,
+            http_rate: 1000,
+            http_bytes_in: 64 * MIB,
+            http_bytes_out: 16 * MIB,
+            http_header_size: 64 * KIB,
+            http_timeout: Duration::from_secs(30),
             log_rate: 1000,
             ready_timeout: Duration::from_secs(30),
             request_timeout: None,

@@ -42,6 +42,8 @@ pub struct MainConfig {
     /// Size of Main's files in [`cache_dir`](Self::cache_dir), in bytes: 1 MiB to 1 TiB. Default: 256 MiB. The least
     /// recently used are removed first.
     pub cache_size: u64,
+    /// The directory of the key-value stores' files. Main creates it with mode 700. `None`: no stores.
+    pub data_dir: Option<PathBuf>,
     /// Artifacts run if they are signed with the private half of one of these keys.
     pub trusted_keys: Vec<TrustedKey>,
     /// Bound on the sum of all extensions' [`ExtensionConfig::memory_sum`](super::ExtensionConfig::memory_sum), in
@@ -100,6 +102,7 @@ impl Default for MainConfig {
             plugin_dir: None,
             cache_dir: None,
             cache_size: 256 << 20,
+            data_dir: None,
             trusted_keys: Vec::new(),
             memory_budget: None,
             request_timeout: Duration::from_secs(5),

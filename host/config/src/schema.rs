@@ -160,6 +160,11 @@ impl<'c> Judged<'c> {
         self.0.config
     }
 
+    /// What extensions and other crates' sections grant.
+    pub fn granted(&self) -> impl Iterator<Item = Granted<'c>> {
+        self.0.granted()
+    }
+
     /// The place of an item in an extension's `runs`, both counted from 0.
     #[must_use]
     pub fn location_of_run(&self, extension: usize, item: usize) -> Option<Location> {

@@ -295,7 +295,7 @@ impl<'t> Section<'_, 't> {
     }
 }
 
-pub(super) fn child(path: &str, key: &str) -> String {
+pub(crate) fn child(path: &str, key: &str) -> String {
     let bare = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
     let key = if bare { shorten(key, 64) } else { format!("\"{}\"", shorten(key, 64)) };
     if path.is_empty() { key } else { format!("{path}.{key}") }

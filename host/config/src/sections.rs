@@ -98,6 +98,8 @@ impl Draft {
         config.plugin_dir = Some(plugin_dir.map_or(dir, Located::into_value));
         let cache_dir = plain_path(main, "cache-dir", HOST_DIR);
         (config.cache_dir, self.locations.cache_dir) = cache_dir.map(|at| (at.value, at.location)).unzip();
+        let data_dir = plain_path(main, "data-dir", HOST_DIR);
+        (config.data_dir, self.locations.data_dir) = data_dir.map(|at| (at.value, at.location)).unzip();
         if let Some(size) = main.number("cache-size", &CACHE_SIZE) {
             config.cache_size = size.value;
         }
@@ -180,13 +182,17 @@ fn changes(section: &mut Section<'_, '_>) -> LimitChanges {
             changes.add(key, section.number(key.name, &key.shape));
         }
     }
-    section.table("inbox", |inbox| {
-        for key in &LIMIT_KEYS {
-            if let Some(name) = key.name.strip_prefix("inbox.") {
-                changes.add(key, inbox.number(name, &key.shape));
+    for table in ["inbox", "http"] {
+        section.table(table, |section| {
+            for key in &LIMIT_KEYS {
+                if let Some((of, name)) = key.name.split_once('.')
+                    && of == table
+                {
+                    changes.add(key, section.number(name, &key.shape));
+                }
             }
-        }
-    });
+        });
+    }
     changes.incomplete = section.error_count() > errors;
     changes
 }

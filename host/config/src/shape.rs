@@ -32,6 +32,8 @@ pub enum Shape {
     TextsAndTables(&'static str),
     /// A table with free keys, of values that become strings.
     Values,
+    /// A table with free keys, of values that become strings, and of tables.
+    ValuesAndTables,
     /// A table with keys of its own.
     Table,
     /// A list of tables.
@@ -67,6 +69,7 @@ impl fmt::Display for Shape {
                 write!(f, "a list of strings or tables, each string {what}")
             }
             Self::Values => f.write_str("a table of strings, numbers or booleans"),
+            Self::ValuesAndTables => f.write_str("a table of strings, numbers, booleans or tables"),
             Self::Table => f.write_str("a table"),
             Self::Tables => f.write_str("a list of tables"),
             Self::Named => f.write_str("a table of tables"),
@@ -103,7 +106,8 @@ impl Shape {
     fn example(&self) -> Option<&'static str> {
         match self {
             Self::Size(range) if range.contains(&(16 << 20)) => Some("16 MiB"),
-            Self::Size(_) => Some("1 GiB"),
+            Self::Size(range) if range.contains(&(1 << 30)) => Some("1 GiB"),
+            Self::Size(_) => Some("64 KiB"),
             Self::Time(range) if range.contains(&Duration::from_millis(250)) => Some("250ms"),
             Self::Time(_) => Some("30s"),
             Self::Share(_) => Some("5%"),

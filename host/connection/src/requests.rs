@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
-use weir_host::{HandlerError, peers::PeerRequest};
+use weir_host::{Error, peers::PeerRequest};
 
 /// Requests that were sent to the program and are not answered, by number.
 pub struct Requests {
@@ -50,9 +50,13 @@ impl Requests {
     }
 
     /// Answers a request; false if it is not in hand, because nobody waits for it any more.
-    pub fn answer(&mut self, number: u32, outcome: Result<Bytes, HandlerError>) -> bool {
+    pub fn answer(&mut self, number: u32, outcome: Result<Bytes, Error>) -> bool {
         let request = self.in_hand.remove(&number);
-        request.map(|request| request.answer(outcome)).is_some()
+        let answer = |request: PeerRequest| match outcome {
+            Ok(payload) => request.answer(Ok(payload)),
+            Err(error) => request.refuse(error),
+        };
+        request.map(answer).is_some()
     }
 
     /// The number of a request that is waited for no more, if there is one.

@@ -31,7 +31,7 @@ pub(super) async fn one(State(served): State<Served>, contract: PathOf<String>) 
         contracts.retain(|described| described.contract.as_str() == name);
         if contracts.is_empty() {
             let name = weir_host::names::harmless(&name, 200);
-            let message = format!("no running extension describes `{name}`");
+            let message = format!("nothing that runs describes `{name}`");
             return Err(Refusal::new(StatusCode::NOT_FOUND, "not-described", message));
         }
         Ok(Contracts { contracts })

@@ -28,6 +28,8 @@ mod report;
 mod routes;
 mod server;
 mod spans;
+#[cfg(feature = "store")]
+mod stores;
 mod streams;
 mod traffic;
 

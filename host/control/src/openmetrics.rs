@@ -1,5 +1,6 @@
 //! `GET /v1/metrics`: every count and gauge of Main as OpenMetrics, described in `docs/metrics.md`.
 
+mod process;
 mod text;
 
 use std::cmp::Reverse;
@@ -76,6 +77,7 @@ fn text(control: &Control, peers: &Peers, topics: bool) -> String {
     let (recorded, lost) = control.span_counts();
     text.counter("weir_recorded_spans", "Spans that were recorded.").sample(&[], recorded);
     text.counter("weir_lost_spans", "Recorded spans that were dropped to make room.").sample(&[], lost);
+    process::add(&mut text);
     extensions(&mut text, &control.extensions());
     limited(&mut text, &limits.extensions);
     operations(&mut text, control.operations());
@@ -144,6 +146,13 @@ fn extensions(text: &mut Text, all: &[ExtensionStatus]) {
             ("weir_extension_late_answers", "Its answers after the deadline.", |of| of.late),
         ],
     );
+    let help = "Failures, by the limit that was exceeded, if that is the cause.";
+    let mut failures = text.counter("weir_extension_failures", help);
+    for status in all {
+        for (limit, count) in &status.failed {
+            failures.sample(&[("extension", &status.id), ("limit", limit)], count);
+        }
+    }
     let mut refused =
         text.counter("weir_extension_refused_requests", "Requests to it that did not fit its description.");
     for status in all {
@@ -165,9 +174,14 @@ fn limited(text: &mut Text, all: &[ExtensionLimits]) {
         Text::counter,
         all,
         |of| ("extension", &of.id),
-        &[("weir_extension_dropped_log_lines", "Lines over its log-rate, which are lost.", |of| {
-            of.log_dropped.unwrap_or_default()
-        })],
+        &[
+            ("weir_extension_dropped_log_lines", "Lines over its log-rate, which are lost.", |of| {
+                of.log_dropped.unwrap_or_default()
+            }),
+            ("weir_extension_refused_http_requests", "HTTP requests that it may not send.", |of| {
+                of.http_refused.unwrap_or_default()
+            }),
+        ],
     );
 }
 
@@ -291,6 +305,8 @@ fn largest<T>(mut all: Vec<T>, number: usize, size: impl Fn(&T) -> u64) -> (Vec<
 
 #[cfg(test)]
 mod tests {
+    use weir_host::peers::{PeerConfig, PeerMessage, Wanted};
+
     use super::*;
 
     #[test]
@@ -298,5 +314,47 @@ mod tests {
         let size = |one: &u64| *one;
         assert_eq!(largest(vec![2, 9, 1], 3, size), (vec![2, 9, 1], 0));
         assert_eq!(largest((0..10_000).collect(), 2, size), (vec![9999, 9998], 9998));
+    }
+
+    #[tokio::test]
+    async fn of_ten_thousand_operations_the_busiest_thousand_are_shown() {
+        let config = weir_host::parse("", "weir.toml", "/".as_ref()).unwrap();
+        let main = weir_host::Main::builder(config).start().await.unwrap();
+        let operations: Vec<String> = (0..256).map(|number| format!("op-{number}")).collect();
+        let mut sessions = Vec::new();
+        for number in 0..40 {
+            let contract = format!("c{number}@1");
+            let mut peer = PeerConfig::new(format!("app:p{number}").parse().unwrap());
+            peer.fulfills.push(contract.parse().unwrap());
+            let session = main.peers().open_with(peer).unwrap();
+            session.serve(&contract, &operations).unwrap();
+            sessions.push(session);
+        }
+        let wanted = Wanted { requests: true, events: false };
+        let call = async |number: usize, operation: &str| {
+            let contract = format!("c{number}@1");
+            let answer = async {
+                let next = sessions[number].next(wanted).await;
+                let Some(PeerMessage::Request(request)) = next else { panic!("{next:?}") };
+                request.answer(Ok("".into()));
+            };
+            let (called, ()) = tokio::join!(main.client().call(&contract, operation, ""), answer);
+            called.unwrap();
+        };
+        for number in 0..sessions.len() {
+            for operation in &operations {
+                call(number, operation).await;
+            }
+        }
+        call(7, "op-9").await;
+        let text = text(main.control(), main.peers(), false);
+        let lines = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();
+        assert_eq!(lines("weir_request_duration_seconds_count"), MAX_OPERATIONS);
+        assert!(text.contains("weir_operations_hidden 9240\n"), "{:?}", text.find("weir_operations_hidden"));
+        let asked = r#"_count{provider="app:p7",contract="c7@1",operation="op-9"} 2"#;
+        assert!(text.contains(asked));
+        assert!(text.len() < 5 << 20, "{} bytes", text.len());
+        drop(sessions);
+        main.shutdown().await.unwrap();
     }
 }

@@ -24,6 +24,8 @@ use weir_host::{
     peers::Peers,
 };
 
+#[cfg(feature = "store")]
+use super::stores;
 use super::{
     asker::{AskedControl, Asker},
     bodies::Room,
@@ -93,6 +95,13 @@ pub(super) fn router(client: Client, control: Control, peers: Peers, closed: Clo
         .route("/logs", get(streams::logs))
         .route("/main-events", get(streams::main_events))
         .route("/shutdown", post(shutdown));
+    #[cfg(feature = "store")]
+    let routes = routes
+        .route("/stores", get(stores::all))
+        .route("/stores/{store}/entries", get(stores::entries))
+        .route("/stores/{store}/value", get(stores::get).put(stores::put).delete(stores::remove))
+        .route("/stores/{store}/import", post(stores::import))
+        .route("/stores/{store}/compact", post(stores::compact));
     Router::new()
         .nest("/v1", routes)
         .fallback(no_such_route)

@@ -9,7 +9,7 @@ use axum::{
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
 use weir_host::{
-    client::{MessageId, Queue},
+    client::{MessageId, PutOptions, Queue},
     traffic::JobStatus,
 };
 
@@ -18,6 +18,7 @@ use super::{
     error::Refusal,
     report::report,
     routes::{PathOf, QueryOf, Served, said},
+    spans::Traceparent,
     streams::PayloadFields,
 };
 
@@ -70,13 +71,16 @@ pub(super) async fn put(
     State(served): State<Served>,
     asker: Asker,
     queue: PathOf<String>,
+    Traceparent(trace): Traceparent,
     body: Body,
 ) -> Result<Json<Value>, Refusal> {
     let Path(queue) = queue?;
     let jobs = served.client.queue(&queue);
     let max = jobs.as_ref().map(Queue::max_job).map_err(Clone::clone);
     let payload = served.requests.read(body, max).await?;
-    let id = jobs?.put(payload.bytes.clone()).await;
+    let mut options = PutOptions::default();
+    options.trace = trace;
+    let id = jobs?.put_with(payload.bytes.clone(), options).await;
     said(&asker, &id, || format!("put into `{queue}`"));
     Ok(Json(json!({ "id": id? })))
 }

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use wasmtime::component::Linker;
 use wasmtime_wasi::{I32Exit, WasiCtxView, WasiView, p2::pipe::MemoryInputPipe};
-use weir_config::{Grants, LimitHit, Limits, NetGrant};
+use weir_config::{Grants, LimitHit, Limits, NetGrant, StoreGrant};
 use weir_metrics::Usage;
 use weir_names::harmless;
 use weir_schedule::Activity;
@@ -26,7 +26,9 @@ use self::capture::Capture;
 pub use self::runs_on::{Cut, RunsOn};
 use super::{
     exit::{Exit, said},
+    http::HttpOutlet,
     imports,
+    keyvalue::KeyValue,
     memory::size,
     meter,
     program::Program,
@@ -94,6 +96,8 @@ pub struct Ended {
 
 /// A command that is about to run.
 pub struct WasiCommand {
+    outlet: HttpOutlet,
+    name: String,
     machine: Machine,
     net: Arc<[NetGrant]>,
     stdout: Capture,
@@ -101,8 +105,14 @@ pub struct WasiCommand {
 }
 
 impl WasiCommand {
-    /// A command with these opened directories and these addresses.
-    pub fn new(limits: &Limits, dirs: Dirs, net: Arc<[NetGrant]>, surroundings: Surroundings) -> Self {
+    /// A command with these opened directories and these addresses, which sends what `outlet` allows.
+    pub fn new(
+        limits: &Limits,
+        dirs: Dirs,
+        net: Arc<[NetGrant]>,
+        outlet: HttpOutlet,
+        surroundings: Surroundings,
+    ) -> Self {
         let capture = |before| Capture::new(before, size(surroundings.output));
         let (stdout, stderr) = (capture(surroundings.written.0), capture(surroundings.written.1));
         let mut builder = wasi::granted(limits, &net);
@@ -112,7 +122,21 @@ impl WasiCommand {
             .stdin(MemoryInputPipe::new(surroundings.stdin))
             .stdout(stdout.clone())
             .stderr(stderr.clone());
-        Self { machine: dirs.in_context(&mut builder), net, stdout, stderr }
+        let name = surroundings.args.into_iter().next().unwrap_or_default();
+        Self { outlet, name, machine: dirs.in_context(&mut builder), net, stdout, stderr }
+    }
+
+    /// Adds the stores that `owner` is granted.
+    #[must_use]
+    pub fn with_stores(
+        mut self,
+        key_value: &KeyValue,
+        owner: &str,
+        grants: &[StoreGrant],
+        limits: &Limits,
+    ) -> Self {
+        self.machine.stores = key_value.access(owner, grants, limits);
+        self
     }
 
     /// Opens the granted directories, which may block. With `may_block`, file operations block the polling thread.
@@ -134,8 +158,9 @@ impl WasiCommand {
         deadline: Instant,
         closing: &async_channel::Receiver<Infallible>,
     ) -> Ended {
-        let Self { machine, net, stdout, stderr } = self;
+        let Self { outlet, name, mut machine, net, stdout, stderr } = self;
         let (usage, activity) = (Arc::<Usage>::default(), Arc::new(Activity::new()));
+        machine.http = program.sends_http.then(|| Box::new(outlet.access(limits, &usage, name)));
         let mut sandbox = Sandbox::new(limits, net, machine, &usage, activity.clone());
         sandbox.may_block = runs_on.may_block();
         let end = match sandbox::store(program.pre.engine(), sandbox, limits) {

@@ -186,11 +186,16 @@ impl Delivery {
         self.in_hand.parent(id).or_else(|| self.jobs.parent(id)).ok_or_else(|| not_in_hand(id.0))
     }
 
+    /// When the last of its requests in hand ends. None without any, or with a job, which has no end.
+    pub(super) fn deadline_in_hand(&self) -> Option<std::time::Instant> {
+        if self.jobs.are_in_hand() { None } else { self.in_hand.deadline() }
+    }
+
     /// What a message is part of that is sent for nothing: the event that the guest is at may have caused it.
     pub(super) fn cause(&self) -> Parent {
         let event = self.has_traced_event.then(|| self.in_hand.event()).flatten();
         let trace = event.and_then(|event| event.published.trace.as_deref());
-        Parent { deadline: None, trace: trace.map(SpanOrigin::after) }
+        Parent { trace: trace.map(SpanOrigin::after), ..Parent::default() }
     }
 
     /// The fuel that the guest used before it got the messages just taken.

@@ -13,6 +13,8 @@ mod peers;
 mod queues;
 mod requests;
 
+use std::time::Instant;
+
 use bytes::Bytes;
 use wasmtime::{
     StoreContextMut,
@@ -21,21 +23,21 @@ use wasmtime::{
 use wasmtime_wasi::p2::{FsResult, bindings::filesystem::types::ErrorCode};
 
 use super::{
-    abi,
+    abi, http,
     instance_state::InstanceState,
-    meter,
+    keyvalue, meter,
     sandbox::{Guest, Sandbox},
 };
 
 type Store<'a> = StoreContextMut<'a, InstanceState>;
-type Async<'a, T> = Box<dyn Future<Output = wasmtime::Result<(T,)>> + Send + 'a>;
+pub(super) type Async<'a, T> = Box<dyn Future<Output = wasmtime::Result<(T,)>> + Send + 'a>;
 type Fallible<T> = Result<T, abi::Error>;
 
 /// A payload, still in the guest's memory.
 type Payload = WasmList<u8>;
 
 /// The version of wasmtime's WASI interfaces.
-const VERSION: &str = "0.2.12";
+pub(super) const VERSION: &str = "0.2.12";
 
 /// The package and version that this host speaks.
 const PACKAGE: (&str, &str) = ("weir:iec", "0.1.0");
@@ -55,6 +57,10 @@ impl Guest for InstanceState {
     #[inline(always)]
     fn sandbox_mut(&mut self) -> &mut Sandbox {
         &mut self.sandbox
+    }
+
+    fn deadline_in_hand(&self) -> Option<Instant> {
+        self.delivery.deadline_in_hand()
     }
 }
 
@@ -79,7 +85,9 @@ pub(super) fn add_command<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<
 fn add_wasi<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
     counted::add_to_linker(linker)?;
-    narrowed::add_to_linker(linker)
+    narrowed::add_to_linker(linker)?;
+    http::add_to_linker(linker)?;
+    keyvalue::add_to_linker(linker)
 }
 
 /// Whether an import can be met: Weir's own, and WASI 0.2 as far as offered. Every 0.2 release runs components built
@@ -91,6 +99,10 @@ pub(super) fn is_offered(import: &str) -> bool {
     match package.split_once(':') {
         Some(("weir", "iec")) => version.starts_with("0.1."),
         Some(("wasi", "config")) => version == "0.2.0-rc.1",
+        Some(("wasi", "http")) => {
+            cfg!(feature = "http") && http::is_known(interface) && version.starts_with("0.2.")
+        }
+        Some(("wasi", "keyvalue")) => keyvalue::is_offered(interface, version),
         Some(("wasi", package)) => WASI.contains(&package) && version.starts_with("0.2."),
         _ => false,
     }

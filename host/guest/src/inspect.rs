@@ -18,6 +18,7 @@ use weir_openrpc::Document;
 pub(crate) use self::contracts::ContractSections;
 pub use self::manifest::{DirNeed, Manifest, Needs};
 use super::{
+    http::why_not_offered,
     imports::is_offered,
     program::{self, LoadError},
 };
@@ -135,7 +136,7 @@ impl Inspection {
             notes.push("it imports nothing of `weir:iec`, so nobody can talk to it".to_owned());
         }
         let unknown = self.imports.iter().filter(|name| !is_offered(name));
-        notes.extend(unknown.map(|name| format!("it imports `{name}`, which Weir does not offer")));
+        notes.extend(unknown.map(|name| format!("it imports `{name}`, {}", why_not_offered(name))));
         if self.manifest.is_none() {
             notes.push("it has no manifest: ask its author what it serves and needs".to_owned());
         }

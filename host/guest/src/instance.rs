@@ -19,12 +19,15 @@ use super::{
     delivery::{Checks, Handling},
     dir_locks::DirLock,
     exit::Exit,
+    http::Http,
     instance_state::InstanceState,
+    keyvalue::KeyValue,
     meter,
     openings::Openings,
     output::Output,
     program::Program,
     sandbox::{self, Sandbox},
+    settings::Settings,
     signals::Signals,
     wasi::{self, Dirs, Machine},
 };
@@ -38,6 +41,8 @@ pub struct Instance {
     pub peer: Arc<Peer>,
     /// What it may use and reach.
     pub config: Arc<ExtensionConfig>,
+    /// What it reads through `wasi:config/store`. Read anew when it starts.
+    pub settings: Arc<Settings>,
     /// Where its log lines go.
     pub output: Output,
     /// The turns that it takes while busy.
@@ -48,6 +53,10 @@ pub struct Instance {
     pub share: Arc<SharedShare>,
     /// Passes between it and its supervisor.
     pub signals: Arc<Signals>,
+    /// Sends its requests by HTTP.
+    pub http: Http,
+    /// The stores that it may be granted.
+    pub key_value: KeyValue,
     /// Counts its use.
     pub usage: Arc<Usage>,
 }
@@ -60,7 +69,7 @@ impl Instance {
         let mut limit = TimeLimit::new(self.config.limits.ready_timeout);
         let opened = tokio::select! {
             biased;
-            opened = self.surroundings() => opened.map_err(|error| Exit::not_opened(&error)),
+            opened = self.surroundings() => opened,
             () = self.signals.stopped() => Err(Exit::Finished),
             () = limit.over() => Err(self.opens_late()),
         };
@@ -140,9 +149,14 @@ impl Instance {
         }
     }
 
-    /// The guest's view of the machine. Directories are opened off the worker thread, because a dead network file
-    /// system would block it.
-    async fn surroundings(&self) -> wasmtime::Result<(Machine, Arc<[NetGrant]>, Vec<DirLock>)> {
+    /// The guest's view of the machine. Files are opened off the worker thread, because a dead network file system
+    /// would block it.
+    async fn surroundings(&self) -> Result<(Machine, Arc<[NetGrant]>, Vec<DirLock>), Exit> {
+        self.settings.set(self.openings.values(&self.config).await?);
+        self.machine().await.map_err(|error| Exit::not_opened(&error))
+    }
+
+    async fn machine(&self) -> wasmtime::Result<(Machine, Arc<[NetGrant]>, Vec<DirLock>)> {
         let net: Arc<[_]> = self.config.grants.net.clone().into();
         let (dirs, locks) = match &self.config.grants.dirs {
             none if none.is_empty() => Default::default(),
@@ -163,31 +177,36 @@ impl Instance {
         Ok((wasi::context(&self.config, &net, &self.output, dirs), net, locks))
     }
 
-    /// It cannot be ready in time: its directories are not open yet.
+    /// It cannot be ready in time: its directories and secrets are not open yet.
     fn opens_late(&self) -> Exit {
         let late = Exit::NotReady(self.config.limits.ready_timeout);
-        let reason = format!("its granted directories could not be opened: {late}");
+        let reason = format!("its granted directories or its secrets could not be opened: {late}");
         Exit::Hindered { reason, limit: late.limit() }
     }
 
     fn store(
         &self,
         program: &Program,
-        machine: Machine,
+        mut machine: Machine,
         net: Arc<[NetGrant]>,
         activity: Arc<Activity>,
     ) -> wasmtime::Result<Store<InstanceState>> {
         let limits = &self.config.limits;
+        if program.sends_http {
+            let output = self.output.clone();
+            let say = move |text: &str| output.say(Level::Warn, text);
+            let grants = &self.config.grants.http;
+            if grants.is_empty() {
+                self.output.say(Level::Info, "it imports `wasi:http`, and `grants.http` allows nothing");
+            }
+            let access = self.http.access(grants, limits, &self.usage, self.share.elsewhere(), say);
+            machine.http = Some(Box::new(access));
+        }
+        // Copies have the entries of their original.
+        let owner = self.config.copy_of.as_ref().unwrap_or(&self.config.id);
+        machine.stores = self.key_value.access(owner.as_str(), &self.config.grants.stores, limits);
         let sandbox = Sandbox::new(limits, net, machine, &self.usage, activity);
-        let mut state = InstanceState::new(
-            self.bus.clone(),
-            self.peer.clone(),
-            self.signals.clone(),
-            sandbox,
-            self.output.clone(),
-            self.usage.clone(),
-            self.config.clone(),
-        );
+        let mut state = InstanceState::new(self, sandbox);
         if let Some(checks) = Checks::of(&self.config, program) {
             if checks.is_empty() {
                 self.output.say(Level::Warn, "`validate` checks nothing: it describes none of its contracts");

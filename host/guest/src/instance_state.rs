@@ -7,11 +7,11 @@ use std::{fmt, sync::Arc, time::Duration};
 use bytes::Bytes;
 use wasmtime_wasi::{WasiCtxView, WasiView};
 use weir_bus::{Bus, Error, Parent, Peer, PeerId, Putting, Sending, SentCall, Target, Term};
-use weir_config::ExtensionConfig;
-use weir_metrics::Usage;
 use weir_schedule::note_wait;
 
-use super::{abi, delivery::Delivery, output::Output, sandbox::Sandbox, signals::Signals};
+use super::{
+    abi, delivery::Delivery, instance::Instance, output::Output, sandbox::Sandbox, settings::Settings,
+};
 
 /// The state of one instance.
 pub struct InstanceState {
@@ -19,7 +19,8 @@ pub struct InstanceState {
     pub(super) peer: Arc<Peer>,
     pub(super) delivery: Delivery,
     pub(super) output: Output,
-    pub(super) config: Arc<ExtensionConfig>,
+    /// What it reads through `wasi:config/store`.
+    pub(super) settings: Arc<Settings>,
     /// The failure that the guest itself has announced.
     pub(super) fault: Option<String>,
     pub(super) sandbox: Sandbox,
@@ -28,17 +29,19 @@ pub struct InstanceState {
 }
 
 impl InstanceState {
-    pub(super) fn new(
-        bus: Arc<Bus>,
-        peer: Arc<Peer>,
-        signals: Arc<Signals>,
-        sandbox: Sandbox,
-        output: Output,
-        usage: Arc<Usage>,
-        config: Arc<ExtensionConfig>,
-    ) -> Self {
-        let delivery = Delivery::new(peer.clone(), signals, usage, config.limits.in_flight.into());
-        Self { bus, peer, delivery, output, config, fault: None, sandbox, targets: Vec::new() }
+    pub(super) fn new(instance: &Instance, sandbox: Sandbox) -> Self {
+        let Instance { bus, peer, config, settings, output, signals, usage, .. } = instance;
+        let in_flight = config.limits.in_flight.into();
+        Self {
+            bus: bus.clone(),
+            peer: peer.clone(),
+            delivery: Delivery::new(peer.clone(), signals.clone(), usage.clone(), in_flight),
+            output: output.clone(),
+            settings: settings.clone(),
+            fault: None,
+            sandbox,
+            targets: Vec::new(),
+        }
     }
 
     /// The name of a peer, if the guest has met it.

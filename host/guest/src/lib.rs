@@ -11,10 +11,12 @@ mod delivery;
 mod dir_locks;
 mod engine;
 mod exit;
+mod http;
 mod imports;
 mod inspect;
 mod instance;
 mod instance_state;
+mod keyvalue;
 mod limit;
 mod memory;
 mod meter;
@@ -23,6 +25,7 @@ mod output;
 mod program;
 mod quota;
 mod sandbox;
+mod settings;
 mod signals;
 mod wasi;
 
@@ -34,12 +37,15 @@ pub use self::{
     delivery::Handling,
     engine::Runtime,
     exit::Exit,
+    http::{Http, HttpOutlet},
     instance::Instance,
+    keyvalue::KeyValue,
     openings::Openings,
     output::Output,
     program::{BeingCompiled, Compilations, FileStamp, LoadRequest, Loaded, Programs, Sources, chain},
     quota::Quotas,
     sandbox::Sandbox,
+    settings::{Settings, Values},
     signals::{Noted, Notice, Signals},
     wasi::Dirs,
 };

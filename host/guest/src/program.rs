@@ -66,6 +66,7 @@ pub use self::{
 use super::{
     engine::{EngineKind, Runtime},
     exit::{NotInstantiated, said},
+    http::why_not_offered,
     imports::is_offered,
     inspect::MAX_NAME,
     instance_state::InstanceState,
@@ -86,6 +87,8 @@ pub struct Program<G: 'static = InstanceState> {
     contracts: Option<Box<str>>,
     /// Places in the pools that its instances come from, if any.
     places: Option<Arc<Semaphore>>,
+    /// Whether it imports what sends requests by HTTP.
+    pub(super) sends_http: bool,
 }
 
 impl<G> Program<G> {
@@ -287,7 +290,8 @@ impl<G: Guest> Programs<G> {
             let misfit = |reason| LoadFault::World { world: G::WORLD, reason };
             // The linker ignores interfaces without imported functions.
             if let Some(import) = unoffered(&component) {
-                return Err(misfit(format!("it imports `{import}`, which Weir does not offer")));
+                let why = why_not_offered(&import);
+                return Err(misfit(format!("it imports `{import}`, {why}")));
             }
             // Not kept: it takes the memory of three idle extensions.
             let mut linker = Linker::new(component.engine());
@@ -297,7 +301,8 @@ impl<G: Guest> Programs<G> {
                 .and_then(CommandPre::new)
                 .map_err(|error| misfit(said(&error)))?;
             let contracts = Some(code.contracts()).filter(|text| !text.is_empty()).map(Into::into);
-            Ok(Arc::new(Program { pre, hash, footprint, contracts, places }))
+            let sends_http = imports_http(&component);
+            Ok(Arc::new(Program { pre, hash, footprint, contracts, places, sends_http }))
         };
         permit.blocking(load).await
     }
@@ -338,6 +343,11 @@ fn unoffered(component: &Component) -> Option<String> {
         matches!(import.ty, ComponentItem::ComponentInstance(_)) && !is_offered(name)
     })?;
     Some(harmless(name, MAX_NAME))
+}
+
+fn imports_http(component: &Component) -> bool {
+    let ty = component.component_type();
+    ty.imports(component.engine()).any(|(name, _)| name.starts_with("wasi:http/outgoing-handler@"))
 }
 
 /// The SHA-256 of an extension's component now, within the limits of loading and below the plugin directory. Reads the

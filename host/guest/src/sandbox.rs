@@ -1,6 +1,6 @@
 //! What the Store of every guest holds, whatever its imports: its view of the machine, and its bounds.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Instant};
 
 use wasmtime::{
     Engine, Store,
@@ -12,7 +12,9 @@ use weir_metrics::Usage;
 use weir_schedule::Activity;
 
 use super::{
+    http::HttpAccess,
     imports::counted::CountedFiles,
+    keyvalue::StoreAccess,
     memory::{MemoryLimiter, size},
     meter::{self, Meter, Metered},
     wasi::Machine,
@@ -29,6 +31,11 @@ pub trait Guest: WasiView + Send + Sized + 'static {
     fn sandbox(&self) -> &Sandbox;
 
     fn sandbox_mut(&mut self) -> &mut Sandbox;
+
+    /// When the last of the requests ends that it has in hand, if it has any and nothing else.
+    fn deadline_in_hand(&self) -> Option<Instant> {
+        None
+    }
 }
 
 impl<G: Guest> Metered for G {
@@ -47,6 +54,10 @@ impl<G: Guest> Metered for G {
 pub struct Sandbox {
     pub(super) meter: Meter,
     pub(super) memory: MemoryLimiter,
+    /// What it may send by HTTP. `None` for one that does not import it.
+    /// Before `table`, so dropped first: a body that ends with the table must not look complete to its server.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "empty without the feature"))]
+    pub(super) http: Option<Box<HttpAccess>>,
     pub(super) table: ResourceTable,
     pub(super) fixed: &'static FixedLimits,
     /// Addresses that it may reach.
@@ -54,6 +65,9 @@ pub struct Sandbox {
     /// Whether its calls may block the thread that polls it.
     pub(super) may_block: bool,
     pub(super) counted: CountedFiles,
+    /// The stores that it may open. `None` without any.
+    #[cfg_attr(not(feature = "store"), expect(dead_code, reason = "empty without the feature"))]
+    pub(super) stores: Option<Box<StoreAccess>>,
     wasi: WasiCtx,
 }
 
@@ -75,6 +89,8 @@ impl Sandbox {
             net,
             may_block: false,
             counted: machine.counted,
+            http: machine.http,
+            stores: machine.stores,
             wasi: machine.wasi,
         }
     }

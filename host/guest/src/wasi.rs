@@ -16,7 +16,9 @@ use weir_logs::Source;
 use weir_metrics::Usage;
 
 use super::{
+    http::HttpAccess,
     imports::counted::CountedFiles,
+    keyvalue::StoreAccess,
     output::Output,
     quota::{Quota, Quotas},
 };
@@ -33,6 +35,8 @@ pub struct Dirs {
 pub(super) struct Machine {
     pub(super) wasi: WasiCtx,
     pub(super) counted: CountedFiles,
+    pub(super) http: Option<Box<HttpAccess>>,
+    pub(super) stores: Option<Box<StoreAccess>>,
 }
 
 impl fmt::Debug for Dirs {
@@ -79,7 +83,7 @@ impl Dirs {
     pub(super) fn in_context(self, builder: &mut WasiCtxBuilder) -> Machine {
         let mut wasi = builder.build();
         *wasi.filesystem() = self.opened;
-        Machine { wasi, counted: CountedFiles::new(self.quotas) }
+        Machine { wasi, counted: CountedFiles::new(self.quotas), http: None, stores: None }
     }
 }
 

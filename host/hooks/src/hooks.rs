@@ -13,7 +13,7 @@ use std::{
 
 use tokio::{runtime::Handle, sync::Semaphore, task::JoinHandle, time::timeout};
 use weir_config::{ConfigErrors, NetGrant};
-use weir_guest::{AT_ONCE, Programs, Quotas, RunsOn, Sandbox};
+use weir_guest::{AT_ONCE, Http, HttpOutlet, KeyValue, Programs, Quotas, RunsOn, Sandbox};
 use weir_names::HookDirName;
 use weir_schedule::{Alarm, BlockingError, SharedShare, Turns, drive, refuse_in_async};
 
@@ -73,6 +73,8 @@ pub(crate) struct Shared {
     pub(crate) quotas: Quotas,
     worker: Handle,
     turns: Arc<Turns>,
+    http: Http,
+    pub(crate) key_value: KeyValue,
     threads: Arc<Semaphore>,
     /// One permit for each running command: the size of the pools.
     pub(crate) places: Semaphore,
@@ -107,6 +109,9 @@ pub(crate) struct Dir {
     pub(crate) hooks: Hooks,
     pub(crate) config: HookDirConfig,
     pub(crate) net: Arc<[NetGrant]>,
+    pub(crate) outlet: HttpOutlet,
+    /// Whose entries in stores its hooks have.
+    pub(crate) owner: String,
     pub(crate) share: Arc<SharedShare>,
     pub(crate) at_once: Semaphore,
     pub(crate) known: Mutex<KnownHooks>,
@@ -118,6 +123,8 @@ impl Hooks {
         programs: Programs<Sandbox>,
         worker: Handle,
         turns: Arc<Turns>,
+        http: Http,
+        key_value: KeyValue,
         threads: usize,
     ) -> (Self, Closing) {
         let (under_way, all_done) = async_channel::bounded(1);
@@ -126,6 +133,8 @@ impl Hooks {
             programs,
             worker,
             turns,
+            http,
+            key_value,
             quotas: Quotas::default(),
             threads: Arc::new(Semaphore::new(threads)),
             places: places(AT_ONCE),
@@ -150,14 +159,16 @@ impl Hooks {
         self.configured().keys().cloned().collect()
     }
 
-    /// Opens a directory of the embedding program. Keep it for further runs: it holds the compiled code.
+    /// Opens a directory of the embedding program. Keep it for further runs: it holds the compiled code. All such
+    /// directories have the same keys of a store, those of the owner `hooks/`.
     ///
     /// # Errors
     ///
     /// [`HookError::Config`] for faulty values.
     pub fn open(&self, config: HookDirConfig) -> Result<HookDir, HookError> {
         config.check()?;
-        Ok(self.dir(config))
+        // No extension and no configured directory has this name, so none has its keys of a store.
+        Ok(self.dir("hooks/".to_owned(), config))
     }
 
     /// Replaces the configured directories. Unchanged ones keep their compiled code. Main calls it with checked
@@ -169,17 +180,20 @@ impl Hooks {
         for (name, config) in dirs {
             let dir = match before.remove(&name) {
                 Some(dir) if dir.0.config == config => dir,
-                _ => self.dir(config),
+                _ => self.dir(format!("hooks/{name}"), config),
             };
             configured.insert(name, dir);
         }
     }
 
-    fn dir(&self, config: HookDirConfig) -> HookDir {
+    fn dir(&self, owner: String, config: HookDirConfig) -> HookDir {
+        let share = Arc::new(SharedShare::new(config.limits.cpu_share));
         HookDir(Arc::new(Dir {
             hooks: self.clone(),
+            owner,
             net: config.grants.net.clone().into(),
-            share: Arc::new(SharedShare::new(config.limits.cpu_share)),
+            outlet: HttpOutlet::new(self.0.http.clone(), &config.grants.http, &share),
+            share,
             at_once: places(config.at_once),
             known: Mutex::default(),
             config,

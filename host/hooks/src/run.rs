@@ -156,7 +156,10 @@ impl Run {
                 dirs.insert(opened).clone()
             }
         };
-        let command = WasiCommand::new(limits, dirs, self.dir.net.clone(), self.surroundings(file, written));
+        let (net, outlet) = (self.dir.net.clone(), self.dir.outlet.clone());
+        let command = WasiCommand::new(limits, dirs, net, outlet, self.surroundings(file, written));
+        let (key_value, grants) = (&self.dir.hooks.0.key_value, &self.dir.config.grants.stores);
+        let command = command.with_stores(key_value, &self.dir.owner, grants, limits);
         Ok(command.run(&loaded.program, limits, runs_on, by, closing).await)
     }
 

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
-use weir_bus::{Bus, Error, Parent, Peer, Target};
+use weir_bus::{Bus, Error, Parent, Peer, SpanOrigin, Target};
 pub use weir_bus::{MessageId, PeerId, Receipt};
 use weir_names::{
     Operation, TraceContext,
@@ -20,7 +20,7 @@ use self::operation::{answer, send};
 pub(crate) use self::subscriber::received;
 pub use self::{
     operation::ClientOperation,
-    options::{CallOptions, PublishOptions, SubscribeOptions},
+    options::{CallOptions, PublishOptions, PutOptions, SubscribeOptions},
     queue::{Job, Queue},
     subscriber::{ReceivedEvent, Subscriber},
 };
@@ -227,8 +227,8 @@ impl Client {
         options: PublishOptions,
     ) -> Result<Receipt, Error> {
         let _room = self.room()?;
-        let PublishOptions { timeout, to, trace } = options;
-        let parent = self.parent(trace.as_ref());
+        let PublishOptions { timeout, to, trace, lost } = options;
+        let parent = Parent { counted: lost, ..self.parent(trace.as_ref()) };
         let publishing =
             self.bus.publish(&self.peer, to.as_deref(), topic, payload.into(), (timeout, parent))?;
         publishing.receipt().await
@@ -297,7 +297,16 @@ impl Client {
 
     /// What a message is part of that is sent for a span of another program.
     fn parent(&self, context: Option<&TraceContext>) -> Parent {
-        let trace = context.and_then(|context| self.bus.join_trace(&self.peer, context));
-        Parent { deadline: None, trace }
+        Parent { trace: context.and_then(|context| self.origin(context)), ..Parent::default() }
+    }
+
+    /// What Main is asked to record is recorded, and what a peer does for recorded messages that it has in hand.
+    #[cold]
+    fn origin(&self, context: &TraceContext) -> Option<Box<SpanOrigin>> {
+        let is_wanted = match &self.session {
+            None => context.is_sampled,
+            Some(session) => session.traced.has(context.trace),
+        };
+        self.bus.join_trace(context, is_wanted)
     }
 }

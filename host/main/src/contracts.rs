@@ -1,22 +1,23 @@
-//! Contracts as the extensions that serve them describe them.
+//! Contracts as those that serve them describe them.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt::Display};
 
 use serde::Serialize;
-use weir_names::{ContractName, ExtensionId};
-use weir_openrpc::{Document, Role};
+use weir_bus::Error;
+use weir_names::{ContractName, harmless};
+use weir_openrpc::{Document, MAX_SECTION, Role};
 use weir_supervisor::Roster;
 
-use crate::peers::Session;
+use crate::peers::{Registry, Session};
 
-/// A contract as the component of its provider describes it.
+/// A contract as its provider describes it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct DescribedContract {
     /// The contract.
     pub contract: ContractName,
-    /// The extension that serves it.
-    pub provider: ExtensionId,
+    /// The extension or peer that serves it.
+    pub provider: String,
     /// What it says of the contract.
     pub document: Document,
 }
@@ -36,11 +37,62 @@ pub(crate) fn described(roster: &Roster) -> Vec<DescribedContract> {
         };
         described.extend(documents.into_iter().filter(is_served).map(|document| DescribedContract {
             contract: document.contract.clone(),
-            provider: unit.id().clone(),
+            provider: unit.id().to_string(),
             document,
         }));
     }
     described
+}
+
+/// What the sessions of peers describe of what they serve.
+pub(crate) fn described_by_peers(registry: &Registry) -> Vec<DescribedContract> {
+    let mut described = Vec::new();
+    for (name, serves, contracts) in registry.described() {
+        if !contracts.contracts.iter().any(|contract| serves.contains(contract)) {
+            continue;
+        }
+        let documents = Document::parse_section(contracts.text.as_bytes()).unwrap_or_default();
+        let served = documents.into_iter().filter(|document| serves.contains(&document.contract));
+        described.extend(served.map(|document| DescribedContract {
+            contract: document.contract.clone(),
+            provider: name.to_string(),
+            document,
+        }));
+    }
+    described
+}
+
+/// What a session describes.
+#[derive(Debug)]
+pub(crate) struct PeerContracts {
+    contracts: Vec<ContractName>,
+    /// The documents, one a line.
+    text: Box<str>,
+}
+
+/// The documents in the JSON of a peer, if it may serve all their contracts. Takes milliseconds.
+pub(crate) fn of_peer(
+    documents: &[u8],
+    may_serve: impl Fn(&ContractName) -> Result<(), Error>,
+) -> Result<PeerContracts, Error> {
+    let malformed = |error: &dyn Display| Error::Invalid(format!("contracts: {}", harmless(error, 512)));
+    if documents.len() > MAX_SECTION {
+        let (bytes, allowed) = (documents.len() as u64, MAX_SECTION as u64);
+        return Err(Error::TooLarge { bytes, allowed });
+    }
+    let text = str::from_utf8(documents).map_err(|error| malformed(&error))?;
+    let documents = Document::parse_list(text).map_err(|error| malformed(&error))?;
+    for document in &documents {
+        if document.role != Role::Provider {
+            return Err(malformed(&format_args!("`{}` is described as its callers do", document.contract)));
+        }
+        may_serve(&document.contract)?;
+    }
+    let text: String = documents.iter().map(|document| document.line() + "\n").collect();
+    // The bounds of all together.
+    Document::parse_section(text.as_bytes()).map_err(|error| malformed(&error))?;
+    let contracts = documents.into_iter().map(|document| document.contract).collect();
+    Ok(PeerContracts { contracts, text: text.into() })
 }
 
 /// The part of a document that a program may reach; none if it may reach nothing of it.

@@ -29,8 +29,9 @@ use crate::{
     limits::LimitsReport,
     load,
     logs::LogLines,
-    peers::Session,
+    peers::{Registry, Session},
     plan,
+    stores::Stores,
     traffic::{self, JobStatus, QueueStatus, TopicsReport},
 };
 pub use crate::{
@@ -43,10 +44,12 @@ pub use crate::{
 pub struct Control {
     bus: Arc<Bus>,
     roster: Arc<Roster>,
+    peers: Arc<Registry>,
     commands: async_channel::Sender<Order>,
     events: broadcast::Sender<Arc<MainEvent>>,
     logs: Arc<Logs>,
     compilations: Arc<Compilations>,
+    stores: Stores,
     /// The asker that the log and the history name.
     by: Arc<str>,
     /// Closes when the worker thread has ended. Nothing is ever sent.
@@ -54,16 +57,29 @@ pub struct Control {
 }
 
 impl Control {
+    #[expect(clippy::too_many_arguments, reason = "each is a part of Main")]
     pub(crate) fn new(
-        bus: Arc<Bus>,
+        peers: Arc<Registry>,
         roster: Arc<Roster>,
         commands: async_channel::Sender<Order>,
         events: broadcast::Sender<Arc<MainEvent>>,
         logs: Arc<Logs>,
         compilations: Arc<Compilations>,
+        stores: Stores,
         ended: async_channel::Receiver<()>,
     ) -> Self {
-        Self { bus, roster, commands, events, logs, compilations, by: "main".into(), ended }
+        Self {
+            bus: peers.bus().clone(),
+            roster,
+            peers,
+            commands,
+            events,
+            logs,
+            compilations,
+            stores,
+            by: "main".into(),
+            ended,
+        }
     }
 
     /// The same control, for another asker: the log and [`history`](Self::history) name `asker` instead of `main`.
@@ -303,12 +319,36 @@ impl Control {
         requeued
     }
 
-    /// The contracts that extensions describe and serve, in the order of the configuration. An extension that was never
-    /// started, or whose component describes nothing, is not there. Parses the descriptions, of at most 64 KiB for each
-    /// component: call it off the worker thread.
+    /// The stores, in the order of their names.
+    #[cfg(feature = "store")]
+    #[must_use]
+    pub fn stores(&self) -> Vec<Arc<weir_store::Store>> {
+        self.stores.all.all()
+    }
+
+    /// A store by its name.
+    #[cfg(feature = "store")]
+    #[must_use]
+    pub fn store(&self, name: &str) -> Option<Arc<weir_store::Store>> {
+        self.stores.all.get(name)
+    }
+
+    /// A store as an extension or a directory of hooks sees it: see [`Row::owner`](crate::store::Row::owner).
+    #[cfg(feature = "store")]
+    #[must_use]
+    pub fn bucket(&self, store: &str, owner: &str) -> Option<weir_store::Bucket> {
+        self.stores.all.bucket_of(owner, store, true)
+    }
+
+    /// The contracts that extensions describe and serve, in the order of the configuration, then those of peers. An
+    /// extension that was never started is not there, nor one that describes nothing. Parses the descriptions, of at most
+    /// 64 KiB for each component and session: call it off the worker thread.
     #[must_use]
     pub fn contracts(&self) -> Vec<DescribedContract> {
-        contracts::described(&self.roster)
+        let mut described = contracts::described(&self.roster);
+        described.extend(contracts::described_by_peers(&self.peers));
+        described.extend(self.stores.described());
+        described
     }
 
     /// The parts of [`contracts`](Self::contracts) that a program outside Main may reach now: operations that it may
@@ -417,13 +457,16 @@ mod tests {
             request_timeout: Duration::from_secs(1),
             subscriptions: 1,
         };
+        let bus = Arc::new(Bus::new(limits, Box::new(|_, _| {})));
+        let stores = Stores::new(&Config::default(), tokio::runtime::Handle::current(), &bus);
         let control = Control::new(
-            Arc::new(Bus::new(limits, Box::new(|_, _| {}))),
+            Registry::new(bus, Duration::MAX),
             Arc::new(Roster::new(Arc::default(), Vec::new(), Config::default(), None)),
             commands,
             events,
             Arc::default(),
             Arc::default(),
+            stores,
             ended,
         );
         let reload = tokio::spawn(async move { control.reload().await });

@@ -9,8 +9,8 @@ use std::{
 
 use tokio::sync::{broadcast, oneshot};
 use weir_bus::{Bus, InboxLimits, OnLoss, Peer, PeerLimits};
-use weir_config::{Config, ConfigErrors, HOOKS_CONTRACT, MainConfig};
-use weir_guest::{AT_ONCE, Compilation, Openings, Programs, Runtime, Sources};
+use weir_config::{Config, ConfigErrors, HOOKS_CONTRACT, MainConfig, STORE_CONTRACT};
+use weir_guest::{AT_ONCE, Compilation, Http, Openings, Programs, Runtime, Sources};
 use weir_hooks::{HookDirConfig, Hooks, HooksConfig};
 use weir_logs::Logs;
 use weir_names::{ContractName, HookDirName};
@@ -30,6 +30,7 @@ use crate::{
     hooks_service, load,
     peers::{PeerConfig, PeerError, Peers, Registry, Session},
     service::{Service, Services},
+    stores::Stores,
 };
 
 const MAIN_INBOX: InboxLimits = InboxLimits { messages: 1024, bytes: 16 * 1024 * 1024 };
@@ -63,6 +64,9 @@ pub enum StartError {
     /// WebAssembly cannot run here.
     #[error("cannot start the WebAssembly engine: {0}")]
     Engine(String),
+    /// What `[http]` says cannot be used.
+    #[error("cannot send requests by HTTP: {0}")]
+    Http(String),
 }
 
 /// Hosts extensions on one worker thread.
@@ -244,11 +248,13 @@ impl Builder {
         let (queues, retained) = (queues_on_the_bus(&self.config), self.config.retained());
         let (configured, rest) = (hook_dirs(&self.config), self.config.beside_extensions());
         let own = self.config.contracts_of_sections();
+        let http = http(&self.config)?;
         let peers_configured = self.config.clone();
+        let configured_stores = self.config.clone();
         let (config, extensions) = self.config.into_parts();
         let config = Arc::new(config);
         let served = |contract: &ContractName| self.services.iter().any(|s| s.contract() == contract);
-        let of_sections = own.iter().filter(|contract| contract.as_str() != HOOKS_CONTRACT);
+        let of_sections = own.iter().filter(|contract| !is_built_in(contract));
         if let Some(missing) = config.serves.iter().chain(of_sections).find(|contract| !served(contract)) {
             return Err(StartError::NotServed(missing.clone()));
         }
@@ -275,10 +281,13 @@ impl Builder {
         let (service_threads, more) = threads_of_services(config.blocking_threads, &self.services);
         let worker =
             WorkerRuntime::new(usize::from(config.blocking_threads) + more).map_err(StartError::Thread)?;
+        let stores = Stores::new(&configured_stores, worker.handle.clone(), &bus);
         let (hooks, hooks_closing) = Hooks::new(
             programs.in_pools(AT_ONCE),
             worker.handle.clone(),
             turns.clone(),
+            http.clone(),
+            stores.key_value(),
             part_of(config.blocking_threads / 2),
         );
         hooks.configure(configured);
@@ -290,6 +299,8 @@ impl Builder {
         if !services.iter().any(|service| service.contract().as_str() == HOOKS_CONTRACT) {
             services.extend(hooks_service::service(&hooks, &roster));
         }
+        stores.serve(&roster, &mut services);
+        self.on_reload.extend(stores.on_reload());
         let services = Services::new(bus.clone(), services, service_threads).map_err(StartError::Service)?;
         let registry = Registry::new(bus.clone(), config.request_timeout);
         registry.configure(&peers_configured);
@@ -303,7 +314,9 @@ impl Builder {
             roster: roster.clone(),
             programs: programs.clone(),
             turns,
+            key_value: stores.key_value(),
             openings: Arc::new(Openings::new(part_of(config.blocking_threads))),
+            http,
             sections: self.on_reload,
             logs: logs.clone(),
             events: events.clone(),
@@ -314,8 +327,16 @@ impl Builder {
         });
 
         let (ending, ended) = async_channel::bounded(1);
-        let control =
-            Control::new(bus.clone(), roster, commands, events, logs, programs.compilations(), ended);
+        let control = Control::new(
+            registry.clone(),
+            roster,
+            commands,
+            events,
+            logs,
+            programs.compilations(),
+            stores.clone(),
+            ended,
+        );
         let (started_sender, started) = oneshot::channel();
         let client = Client::new(bus.clone());
         let peers = Peers::new(registry.clone());
@@ -324,6 +345,7 @@ impl Builder {
         let open = OpenBus(bus.clone(), registry);
         let work = async move {
             attachments.begin();
+            let opening = stores.open();
             let deadlines = tokio::spawn(bus.run_deadlines());
             let served = tokio::spawn(services.run());
             // A task, because the runtime polls timers and sockets before its own future whenever that is woken.
@@ -334,6 +356,8 @@ impl Builder {
             }
             hooks_closing.close().await;
             programs.settle().await;
+            opening.abort();
+            stores.close().await;
             drop(open);
             attachments.close().await;
             served.abort();
@@ -342,6 +366,25 @@ impl Builder {
         let worker = Worker::start(worker, work, ending).map_err(StartError::Thread)?;
         Ok((Main { client, control, hooks, peers, worker }, Started(started)))
     }
+}
+
+/// Whether Main serves it by itself.
+fn is_built_in(contract: &ContractName) -> bool {
+    [HOOKS_CONTRACT, STORE_CONTRACT].contains(&contract.as_str())
+}
+
+/// Starts nothing until a guest sends a request.
+#[cfg(feature = "http")]
+fn http(config: &Config) -> Result<Http, StartError> {
+    let config = config.section::<weir_http::HttpConfig>().cloned().unwrap_or_default();
+    let sender = weir_http::HttpSender::new(&config);
+    Ok(sender.map_err(|error| StartError::Http(error.to_string()))?.into())
+}
+
+#[cfg(not(feature = "http"))]
+#[expect(clippy::unnecessary_wraps, reason = "as with the feature")]
+fn http(_config: &Config) -> Result<Http, StartError> {
+    Ok(Http::default())
 }
 
 fn hook_dirs(config: &Config) -> BTreeMap<HookDirName, HookDirConfig> {

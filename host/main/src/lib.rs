@@ -45,6 +45,7 @@ mod contracts;
 mod hooks_service;
 mod load;
 mod plan;
+mod stores;
 
 /// Waits for any future of this crate on the caller's own thread, for programs without async code.
 ///
@@ -80,11 +81,12 @@ pub mod component {
 /// The configuration, from a file or from Rust.
 pub mod config {
     pub use weir_config::{
-        ArtifactHash, ArtifactTextError, ComponentSource, Config, ConfigError, ConfigErrors, Difference,
-        DirGrant, DirMode, ExtensionConfig, FileLock, GrantError, Grants, GuestPath, Limits, Loader,
+        AddressGrant, AddressRange, ArtifactHash, ArtifactTextError, ComponentSource, Config, ConfigError,
+        ConfigErrors, CredentialName, CredentialNameError, Difference, DirGrant, DirMode, ExtensionConfig,
+        FileLock, GrantError, Grants, GuestPath, HttpGrant, HttpMethod, HttpTarget, Limits, Loader,
         MainConfig, NetGrant, PeerConfig, PeerSessionLimits, QueueConfig, ReloadMode, RestartConfig,
-        RestartPolicy, Shape, SubscribeGrant, TokenHash, TokenHashError, TopicConfig, Traces, TrustedKey,
-        Validate, extend,
+        RestartPolicy, SecretSource, Shape, StoreGrant, SubscribeGrant, TokenHash, TokenHashError,
+        TopicConfig, Traces, TrustedKey, Validate, extend,
     };
     pub use weir_names::{CpuShare, CpuShareError, Policy, QueuePolicy, RequestPolicy};
 }
@@ -102,11 +104,26 @@ pub mod hooks {
     };
 }
 
+/// Requests by HTTP that extensions and hooks send: the table `[http]` of a [`Config`].
+#[cfg(feature = "http")]
+pub mod http {
+    pub use weir_http::HttpConfig;
+}
+
 /// Checked names, and typed contracts.
 pub mod names {
     pub use weir_names::{
         CallGrant, ContractName, ExtensionId, HookDirName, NameError, OperationName, PeerName, QueueName,
-        Topic, TopicPattern, codec, harmless, is_harmful,
+        StoreName, Topic, TopicPattern, codec, harmless, is_harmful,
+    };
+}
+
+/// Key-value stores: see [`Control::store`].
+#[cfg(feature = "store")]
+pub mod store {
+    pub use weir_store::{
+        Bucket, MAX_KEY, MAX_KEYS_AT_ONCE, MAX_PAGE, OpenError, Page, Row, Rows, Store, StoreConfig,
+        StoreError, StoreUsage, StoresConfig,
     };
 }
 

@@ -49,6 +49,9 @@ pub struct ExtensionLimits {
     pub delayed: Option<Duration>,
     /// Log lines lost to its `log-rate`, since Main started. None in a report of [`LimitsReport::configured`].
     pub log_dropped: Option<u64>,
+    /// Requests by HTTP that no grant allows, or beyond `http.in-flight` and `http.header-size`, since Main started.
+    /// None in a report of [`LimitsReport::configured`].
+    pub http_refused: Option<u64>,
     /// Limits that operators set, each with its use.
     pub limits: Vec<EffectiveLimit>,
     /// Granted directories of bounded size.
@@ -163,6 +166,7 @@ impl Asked<'_> {
             memory_sum: self.extension.memory_sum(),
             delayed: self.unit.map(|unit| unit.usage.delayed()),
             log_dropped: self.unit.map(|unit| unit.usage.log_dropped.load(Ordering::Relaxed)),
+            http_refused: self.unit.map(|unit| unit.usage.http_refused.load(Ordering::Relaxed)),
             limits: LIMIT_KEYS.iter().map(|key| self.limit(key, main)).collect(),
             dirs: self.dirs().collect(),
             fixed: *limits.fixed(),
@@ -262,6 +266,10 @@ fn used(measured: MeasuredUse, unit: &Unit) -> Option<Used> {
             Some(Used { now: Some(now.bytes), peak: peak.bytes })
         }
         MeasuredUse::Requests => Some(Used::of(&usage.in_hand).or(Used::of(&usage.under_way))),
+        MeasuredUse::HttpRequests => Some(Used::of(&usage.http)),
+        MeasuredUse::HttpInSecond => Some(Used::in_second(&usage.http_rate)),
+        MeasuredUse::HttpBytesIn => Some(Used::in_second(&usage.http_bytes_in)),
+        MeasuredUse::HttpBytesOut => Some(Used::in_second(&usage.http_bytes_out)),
         MeasuredUse::LinesInSecond => Some(Used::in_second(&usage.log_rate)),
         MeasuredUse::LastStart => Used::of_measured(&usage.ready),
         MeasuredUse::LastStop => Used::of_measured(&usage.stop),

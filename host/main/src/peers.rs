@@ -2,6 +2,7 @@
 
 mod registry;
 mod session;
+mod traced;
 
 use std::{fmt, sync::Arc, time::SystemTime};
 
@@ -11,8 +12,11 @@ use weir_config::ConfigErrors;
 use weir_logs::rfc3339;
 use weir_names::{ContractName, PeerName};
 
-pub(crate) use self::registry::{Live, Registry};
 pub use self::session::{PeerMessage, PeerRequest, Session, Wanted};
+pub(crate) use self::{
+    registry::{Live, Registry},
+    traced::TracedGuard,
+};
 pub use weir_config::{PeerConfig, PeerSessionLimits, TokenHash};
 
 /// Begins, lists and ends the sessions of programs outside Main. Cheap to clone; works on any thread.

@@ -9,7 +9,7 @@ use tokio::{
     time::Instant,
 };
 use weir_bus::{Bus, Error, HandlerError, Incoming, MessageId, Request, Responder, Taken, Waiter};
-use weir_names::{ContractName, MAIN, OperationName};
+use weir_names::{ContractName, MAIN, OperationName, TraceContext};
 
 /// Handlers that run, or wait for a thread, at once for each contract.
 const MAX_HANDLERS: usize = 256;
@@ -23,7 +23,7 @@ pub type Answer = Result<Bytes, HandlerError>;
 pub struct ServedRequest {
     /// The message's id.
     pub id: MessageId,
-    /// The sending extension's id, or `main`.
+    /// The sending extension's id, a peer's name, or `main`.
     pub sender: String,
     /// The arguments.
     pub payload: Bytes,
@@ -32,6 +32,13 @@ pub struct ServedRequest {
 }
 
 impl ServedRequest {
+    /// Its span, if the request is recorded: for what the handler sends, as in
+    /// [`CallOptions::trace`](crate::client::CallOptions::trace).
+    #[must_use]
+    pub fn trace(&self) -> Option<TraceContext> {
+        self.waiter.span().map(|span| *span.context())
+    }
+
     /// Time left for the answer.
     #[must_use]
     pub fn remaining(&self) -> Duration {

@@ -14,8 +14,10 @@ use serde_json::{Value, json};
 use tokio::{sync::watch, task::JoinSet};
 use weir_host::{
     Client, Config, ExtensionConfig, Main, MainConfig,
-    config::{DirGrant, ReloadMode},
+    config::ReloadMode,
     control::ExtensionState,
+    names::StoreName,
+    store::{StoreConfig, StoresConfig},
 };
 
 const RELOADS: u64 = 20;
@@ -70,13 +72,16 @@ async fn what_storage_answered_during_twenty_reloads_is_all_there() {
 async fn start(directory: &std::path::Path) -> Main {
     let mut storage = ExtensionConfig::new("storage".parse().unwrap(), test_guests::path("storage"));
     storage.fulfills = vec!["local.storage@1".parse().unwrap()];
-    storage.grants.dirs = vec![DirGrant::read_write(directory, "/data".parse().unwrap())];
+    storage.grants.stores = vec!["storage".parse::<StoreName>().unwrap().into()];
     storage.limits.ready_timeout = PATIENCE;
     storage.limits.stop_timeout = PATIENCE;
-    assert_eq!(storage.reload, ReloadMode::StopFirst, "right for one that owns files");
+    assert_eq!(storage.reload, ReloadMode::StopFirst, "right for one that writes");
     let mut main = MainConfig::default();
     main.request_timeout = PATIENCE;
-    Main::builder(Config::new(main, vec![storage])).start().await.unwrap()
+    main.data_dir = Some(directory.to_owned());
+    let mut config = Config::new(main, vec![storage]);
+    config.set_section(StoresConfig([("storage".parse().unwrap(), StoreConfig::default())].into()));
+    Main::builder(config).start().await.unwrap()
 }
 
 /// Sets one key after the other while `goes_on`; returns how many.

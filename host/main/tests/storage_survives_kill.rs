@@ -15,7 +15,11 @@ use std::{
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
-use weir_host::{Client, Config, ExtensionConfig, Main, MainConfig, config::DirGrant};
+use weir_host::{
+    Client, Config, ExtensionConfig, Main, MainConfig,
+    names::StoreName,
+    store::{StoreConfig, StoresConfig},
+};
 
 const ROUNDS: usize = 20;
 
@@ -106,9 +110,12 @@ async fn get(client: &Client, key: usize) -> u64 {
 async fn start(directory: &Path) -> Main {
     let mut storage = ExtensionConfig::new("storage".parse().unwrap(), test_guests::path("storage"));
     storage.fulfills = vec!["local.storage@1".parse().unwrap()];
-    storage.grants.dirs = vec![DirGrant::read_write(directory, "/data".parse().unwrap())];
+    storage.grants.stores = vec!["storage".parse::<StoreName>().unwrap().into()];
     storage.limits.inbox_messages = 2048;
     let mut main = MainConfig::default();
     main.cache_dir = Some(concat!(env!("CARGO_TARGET_TMPDIR"), "/cache").into());
-    Main::builder(Config::new(main, vec![storage])).start().await.unwrap()
+    main.data_dir = Some(directory.to_owned());
+    let mut config = Config::new(main, vec![storage]);
+    config.set_section(StoresConfig([("storage".parse().unwrap(), StoreConfig::default())].into()));
+    Main::builder(config).start().await.unwrap()
 }

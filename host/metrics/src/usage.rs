@@ -27,6 +27,16 @@ pub struct Usage {
     pub in_hand: Gauge,
     /// Asynchronous requests without a received reply.
     pub under_way: Gauge,
+    /// Requests by HTTP under way.
+    pub http: Gauge,
+    /// Requests by HTTP begun in a second.
+    pub http_rate: PerSecond,
+    /// Bytes of answers by HTTP in a second.
+    pub http_bytes_in: PerSecond,
+    /// Bytes of requests by HTTP in a second.
+    pub http_bytes_out: PerSecond,
+    /// Requests by HTTP that no grant allows, or beyond the limits.
+    pub http_refused: AtomicU64,
     /// Lines logged in a second.
     pub log_rate: PerSecond,
     /// Lines lost because of the rate limit.

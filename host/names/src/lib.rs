@@ -25,8 +25,8 @@ pub use self::{
     description::{Description, Item, Payload, Role},
     error::{Error, HandlerError},
     name::{
-        ContractName, ExtensionId, HookDirName, MAIN, NameError, OperationName, PeerName, QueueName, Topic,
-        TopicPattern,
+        ContractName, ExtensionId, HookDirName, MAIN, NameError, OperationName, PeerName, QueueName,
+        StoreName, Topic, TopicPattern,
     },
     policy::{Policy, QueuePolicy, RequestPolicy},
     share::{CpuShare, CpuShareError},

@@ -118,6 +118,12 @@ name! {
 }
 
 name! {
+    /// The name of a key-value store: 1 to 64 bytes of `a-z`, `0-9` and `-`, starting with a letter.
+    StoreName, is_queue_name,
+    "the name of a store: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter"
+}
+
+name! {
     /// A topic such as `settings.changed.volume`: up to 16 dotted segments of letters, digits, `-` and `_`, and up to
     /// 256 bytes.
     Topic, is_topic,

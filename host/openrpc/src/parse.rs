@@ -45,14 +45,7 @@ impl Document {
     /// # Errors
     /// If the text is longer than [`MAX_DOCUMENT`], is no JSON, or describes no contract.
     pub fn parse(text: &str) -> Result<Self, DocumentError> {
-        if text.len() > MAX_DOCUMENT {
-            return Err(DocumentError::new(format_args!(
-                "it takes {} bytes, of at most {MAX_DOCUMENT}",
-                text.len()
-            )));
-        }
-        let json = serde_json::from_str(text).map_err(|error| DocumentError::not_json(&error))?;
-        Self::from_json(&json)
+        Self::from_json(&json(text)?)
     }
 
     /// The document in `json`.
@@ -61,6 +54,20 @@ impl Document {
     /// If it describes no contract.
     pub fn from_json(json: &Json) -> Result<Self, DocumentError> {
         document(json).and_then(recursion::checked).map_err(DocumentError::at_root)
+    }
+
+    /// The documents in `text`: one, or a list of them.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_list(text: &str) -> Result<Vec<Self>, DocumentError> {
+        match json(text)? {
+            Json::Array(documents) => {
+                let document = |(number, json)| Self::from_json(json).map_err(|error| error.on_line(number));
+                (1..).zip(&documents).map(document).collect()
+            }
+            document => Self::from_json(&document).map(|document| vec![document]),
+        }
     }
 
     /// The documents in the sections of one component, one a line. A document that is there twice is returned once.
@@ -112,6 +119,16 @@ impl Document {
     fn entries(&self) -> usize {
         self.methods.len() + self.topics.len() + self.queues.len()
     }
+}
+
+fn json(text: &str) -> Result<Json, DocumentError> {
+    if text.len() > MAX_DOCUMENT {
+        return Err(DocumentError::new(format_args!(
+            "it takes {} bytes, of at most {MAX_DOCUMENT}",
+            text.len()
+        )));
+    }
+    serde_json::from_str(text).map_err(|error| DocumentError::not_json(&error))
 }
 
 fn document(json: &Json) -> Result<Document, DocumentError> {

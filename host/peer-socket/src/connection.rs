@@ -20,11 +20,12 @@ use bytes::{BufMut, Bytes, BytesMut};
 use tokio::{io::AsyncReadExt, net::UnixStream};
 use weir_connection::{Operations, Rate, Requests, UnderWay};
 use weir_host::{
-    Error, HandlerError,
-    client::{PublishOptions, Queue},
+    Error,
+    client::{CallOptions, PublishOptions, PutOptions, Queue},
     peers::{PeerMessage, PeerRequest, Session, Wanted},
+    traces::TraceContext,
 };
-use weir_peer::frame::{self, FromMain, FromPeer, READ_SIZE, VERSION, next_frame};
+use weir_peer::frame::{self, COUNTS_SINCE, FromMain, FromPeer, READ_SIZE, TRACES_SINCE, next_frame};
 
 pub(crate) use self::close::Close;
 use self::{jobs::Jobs, output::Output};
@@ -43,6 +44,10 @@ pub(crate) struct Connection {
     input: BytesMut,
     /// A frame that waits for the rate.
     next: Option<Bytes>,
+    /// What the next frame is part of.
+    span: Option<TraceContext>,
+    /// What was counted of the next message elsewhere.
+    counted: Option<u64>,
     frame_max: usize,
     rate: Rate,
     output: Output,
@@ -62,12 +67,12 @@ type Step = Result<bool, Option<Close>>;
 
 impl Connection {
     pub(crate) fn new(stream: UnixStream, greeted: Greeted) -> Self {
-        let Greeted { session, requests, events, rest } = greeted;
+        let Greeted { session, version, requests, events, rest } = greeted;
         let limits = session.limits();
         let message_size = u32::try_from(limits.message_size).unwrap_or(u32::MAX);
-        let mut output = Output::new(limits.stall_timeout);
+        let mut output = Output::new(limits.stall_timeout, version);
         output.send(&FromMain::Welcome {
-            version: VERSION,
+            version,
             session: session.id().0,
             message_size,
             in_flight: limits.in_flight,
@@ -77,6 +82,8 @@ impl Connection {
             stream,
             input: rest,
             next: None,
+            span: None,
+            counted: None,
             frame_max: frame::frame_max(message_size),
             rate: Rate::new(limits.message_rate),
             output,
@@ -213,12 +220,14 @@ impl Connection {
                 }
                 continue;
             };
-            if self.rate.poll_one(context).is_pending() {
+            let frame = frame.clone();
+            let frame = FromPeer::decode(&frame).map_err(|error| Some(Close::protocol(&error)))?;
+            // Part of the message that must follow.
+            let is_message = !matches!(frame, FromPeer::Trace { .. } | FromPeer::Counted { .. });
+            if is_message && self.rate.poll_one(context).is_pending() {
                 return Ok(busy);
             }
-            let frame = frame.clone();
             self.next = None;
-            let frame = FromPeer::decode(&frame).map_err(|error| Some(Close::protocol(&error)))?;
             self.act(frame, context).map_err(Some)?;
             busy = true;
         }
@@ -247,17 +256,44 @@ impl Connection {
     }
 
     fn act(&mut self, frame: FromPeer<'_>, context: &mut Context<'_>) -> Result<(), Close> {
+        let since = match frame {
+            FromPeer::Trace { .. } | FromPeer::Describe { .. } => TRACES_SINCE,
+            FromPeer::Counted { .. } | FromPeer::Refuse { .. } => COUNTS_SINCE,
+            _ => frame::OLDEST_VERSION,
+        };
+        if self.output.version() < since {
+            let text = format!("{} is of version {since}", frame.name());
+            return Err(Close::new(frame::close::PROTOCOL, text));
+        }
+        let is_counted = matches!(frame, FromPeer::Publish { .. } | FromPeer::Put { .. });
+        let is_part = is_counted || matches!(frame, FromPeer::Call { .. });
+        let trace = self.span.take();
+        if trace.is_some() && !is_part {
+            return Err(Close::new(frame::close::PROTOCOL, format!("TRACE before {}", frame.name())));
+        }
+        // The span of what was counted may come between.
+        let counted = if matches!(frame, FromPeer::Trace { .. }) { None } else { self.counted.take() };
+        if counted.is_some() && !is_counted {
+            return Err(Close::new(frame::close::PROTOCOL, format!("COUNTED before {}", frame.name())));
+        }
+        let counted = counted.unwrap_or_default();
         match frame {
+            FromPeer::Trace { span } => {
+                self.span = Some(span);
+                Ok(())
+            }
+            FromPeer::Counted { count } => {
+                self.counted = Some(count);
+                Ok(())
+            }
             FromPeer::Hello(_) => Err(Close::new(frame::close::PROTOCOL, "a second HELLO")),
             FromPeer::Call { id, timeout_ms, contract, operation, provider, payload } => {
-                let timeout = within(timeout_ms);
+                let mut options = CallOptions::default();
+                (options.timeout, options.trace) = (within(timeout_ms), trace);
                 match self.operations.find(&self.session, contract, operation, provider) {
-                    Ok(operation) => self.begin(id, context, async move {
-                        match timeout {
-                            None => operation.call(payload).await,
-                            Some(timeout) => operation.call_within(timeout, payload).await,
-                        }
-                    }),
+                    Ok(operation) => {
+                        self.begin(id, context, async move { operation.call_with(payload, options).await })
+                    }
                     Err(error) => self.answer_now(id, Err(error)),
                 }
             }
@@ -270,6 +306,7 @@ impl Connection {
             FromPeer::Publish { id, timeout_ms, to, topic, payload } => {
                 let mut options = PublishOptions::default();
                 (options.timeout, options.to) = (within(timeout_ms), to.map(str::to_owned));
+                (options.trace, options.lost) = (trace, counted);
                 let (client, topic) = (self.session.client().clone(), topic.to_owned());
                 self.begin(id, context, async move {
                     let receipt = client.publish_with(&topic, payload, options).await?;
@@ -296,16 +333,15 @@ impl Connection {
                     Ok(queue) => queue,
                     Err(error) => return self.answer_now(id, Err(error)),
                 };
-                let timeout = within(timeout_ms);
+                let mut options = PutOptions::default();
+                (options.timeout, options.trace) = (within(timeout_ms), trace);
+                options.deliveries = u32::try_from(counted).unwrap_or(u32::MAX);
                 self.begin(id, context, async move {
                     if until_done {
-                        queue.put_until_done(payload).await?;
+                        queue.put_until_done(payload, options).await?;
                         return Ok(Bytes::new());
                     }
-                    let id = match timeout {
-                        None => queue.put(payload).await?,
-                        Some(timeout) => queue.put_within(timeout, payload).await?,
-                    };
+                    let id = queue.put_with(payload, options).await?;
                     Ok(Bytes::copy_from_slice(&id.0.to_le_bytes()))
                 })
             }
@@ -320,11 +356,19 @@ impl Connection {
                 let served = self.session.serve(contract, &operations);
                 self.answer_now(id, served.map(|()| Bytes::new()))
             }
+            FromPeer::Describe { id, documents } => {
+                let described = self.session.describe(documents);
+                self.begin(id, context, async move { described.await.map(|()| Bytes::new()) })
+            }
             FromPeer::Reply { request, payload } => {
                 self.reply(request, Ok(payload));
                 Ok(())
             }
             FromPeer::Fail { request, error } => {
+                self.reply(request, Err(error.into()));
+                Ok(())
+            }
+            FromPeer::Refuse { request, error } => {
                 self.reply(request, Err(error));
                 Ok(())
             }
@@ -364,6 +408,7 @@ impl Connection {
         let remaining_ms = u32::try_from(request.remaining().as_millis()).unwrap_or(u32::MAX);
         let (message, sender) = (request.id.0, std::mem::take(&mut request.sender));
         let (contract, operation) = (request.contract.clone(), request.operation.clone());
+        self.output.span(request.trace());
         let (request, payload) = self.requests.add(request);
         self.output.send(&FromMain::Request {
             request,
@@ -376,7 +421,7 @@ impl Connection {
         });
     }
 
-    fn reply(&mut self, request: u32, outcome: Result<Bytes, HandlerError>) {
+    fn reply(&mut self, request: u32, outcome: Result<Bytes, Error>) {
         if !self.requests.answer(request, outcome) {
             self.session.count_late();
         }

@@ -9,7 +9,7 @@ use weir_host::{
     attached::Closed,
     peers::{PeerError, Peers, Proof, Session},
 };
-use weir_peer::frame::{self, FromPeer, HELLO_MAX, VERSION, next_frame};
+use weir_peer::frame::{self, FromPeer, HELLO_MAX, OLDEST_VERSION, VERSION, next_frame};
 
 use crate::connection::Close;
 
@@ -20,6 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Greeted {
     pub(crate) session: Session,
+    /// Of the protocol.
+    pub(crate) version: u16,
     pub(crate) requests: u32,
     pub(crate) events: u32,
     /// What came after the hello.
@@ -50,10 +52,12 @@ pub(crate) async fn greet(
     let FromPeer::Hello(hello) = FromPeer::decode(&hello).map_err(|error| Close::protocol(&error))? else {
         return Err(Close::new(frame::close::PROTOCOL, "the first frame is not HELLO"));
     };
-    if !(hello.oldest..=hello.newest).contains(&VERSION) {
+    let version = hello.newest.min(VERSION);
+    if version < hello.oldest.max(OLDEST_VERSION) {
         let (oldest, newest) = (hello.oldest, hello.newest);
-        let text =
-            format!("main speaks version {VERSION} of the protocol, and the peer {oldest} to {newest}");
+        let text = format!(
+            "main speaks versions {OLDEST_VERSION} to {VERSION} of the protocol, and the peer {oldest} to {newest}"
+        );
         return Err(Close::new(frame::close::VERSION, text));
     }
     let proof = match hello.token {
@@ -69,7 +73,7 @@ pub(crate) async fn greet(
         Close::new(code, error.to_string())
     })?;
     let (requests, events) = (hello.requests, hello.events);
-    Ok(Some(Greeted { session, requests, events, rest: input }))
+    Ok(Some(Greeted { session, version, requests, events, rest: input }))
 }
 
 async fn hello(stream: &mut UnixStream, input: &mut BytesMut) -> Result<Option<bytes::Bytes>, Close> {

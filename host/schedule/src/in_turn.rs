@@ -176,6 +176,7 @@ impl<F: Future> Future for InTurn<F> {
         if spent > nanoseconds(LONG) {
             spent = this.turns.look.worked(spent);
         }
+        spent = spent.saturating_add(this.kept.take_elsewhere());
         this.usage.add_cpu(spent);
         this.usage.cpu_second.add_at(end, spent);
         measure_ending(end);

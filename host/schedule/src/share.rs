@@ -1,7 +1,10 @@
 //! A share of the worker thread's time: credit comes with time and goes with work.
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -23,17 +26,35 @@ const WHOLE: i64 = 10_000;
 
 /// The share of one extension. A restart does not renew it.
 #[derive(Debug)]
-pub struct SharedShare(Mutex<Share>);
+pub struct SharedShare {
+    share: Mutex<Share>,
+    /// Nanoseconds of work done elsewhere, and not yet spent.
+    elsewhere: Arc<AtomicU64>,
+}
 
 impl SharedShare {
     /// Starts with the credit of a burst.
     pub fn new(share: CpuShare) -> Self {
-        Self(Mutex::new(Share::new(share, moment(Instant::now()))))
+        let share = Mutex::new(Share::new(share, moment(Instant::now())));
+        Self { share, elsewhere: Arc::default() }
+    }
+
+    /// Where other threads add the nanoseconds that they work for the extension. It spends them when it next runs.
+    pub fn elsewhere(&self) -> Arc<AtomicU64> {
+        self.elsewhere.clone()
+    }
+
+    #[inline]
+    pub(crate) fn take_elsewhere(&self) -> u64 {
+        match self.elsewhere.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => self.elsewhere.swap(0, Ordering::Relaxed),
+        }
     }
 
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, Share> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.share.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

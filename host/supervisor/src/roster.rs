@@ -7,6 +7,7 @@ mod history;
 mod unit;
 
 use std::{
+    collections::BTreeMap,
     fmt,
     sync::{Arc, PoisonError, RwLock},
     time::{Duration, SystemTime},
@@ -120,6 +121,9 @@ pub struct ExtensionStatus {
     /// Its last failures, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<FailureRecord>,
+    /// Failures so far, by the limit that caused them; under an empty name, those of any other cause.
+    #[serde(skip)]
+    pub failed: BTreeMap<&'static str, u64>,
 }
 
 /// Every extension since Main started, and the configuration.

@@ -23,7 +23,7 @@ use tokio::{
 };
 use weir_bus::{Bus, Phase};
 use weir_config::{Config, ConfigErrors, ConfigFile};
-use weir_guest::{Instance, Noted, Notice, Openings, Programs, Signals};
+use weir_guest::{Http, Instance, KeyValue, Noted, Notice, Openings, Programs, Signals};
 use weir_logs::Logs;
 use weir_names::{ContractName, ExtensionId};
 use weir_schedule::{Handoff, Turns};
@@ -133,6 +133,10 @@ pub struct SupervisorParts {
     pub turns: Arc<Turns>,
     /// Opens granted directories.
     pub openings: Arc<Openings>,
+    /// Sends requests by HTTP.
+    pub http: Http,
+    /// The stores that extensions may be granted.
+    pub key_value: KeyValue,
     /// Apply the sections of other crates after a reload.
     pub sections: Vec<Reconfigure>,
     /// The log lines.
@@ -168,6 +172,8 @@ pub struct Supervisor {
     logs: Arc<Logs>,
     turns: Arc<Turns>,
     openings: Arc<Openings>,
+    http: Http,
+    key_value: KeyValue,
     sections: Vec<Reconfigure>,
     events: broadcast::Sender<Arc<MainEvent>>,
     commands: async_channel::Receiver<Order>,
@@ -196,6 +202,8 @@ impl Supervisor {
             programs,
             turns,
             openings,
+            http,
+            key_value,
             sections,
             logs,
             events,
@@ -213,6 +221,8 @@ impl Supervisor {
             logs,
             turns,
             openings,
+            http,
+            key_value,
             sections,
             events,
             commands,
@@ -389,9 +399,12 @@ impl Supervisor {
             bus: self.bus.clone(),
             peer: version.peer.clone(),
             config: version.config.clone(),
+            settings: version.settings.clone(),
             output: version.output.clone(),
             turns: self.turns.clone(),
             openings: self.openings.clone(),
+            http: self.http.clone(),
+            key_value: self.key_value.clone(),
             share: version.share.clone(),
             signals: signals.clone(),
             usage: self.slots.get(index)?.unit.usage.clone(),

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use weir_names::Error;
+use weir_names::{Error, TraceContext};
 
 use super::driver::Driver;
 
@@ -77,6 +77,12 @@ pub struct Job {
 }
 
 impl Job {
+    /// As [`crate::Job::trace`].
+    #[must_use]
+    pub fn trace(&self) -> Option<TraceContext> {
+        self.job.trace()
+    }
+
     /// The bytes that were put.
     #[must_use]
     pub fn payload(&self) -> &Bytes {

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use weir_names::{Error, HandlerError};
+use weir_names::{Error, HandlerError, TraceContext};
 
 use super::driver::Driver;
 use crate::Event;
@@ -106,6 +106,12 @@ impl Request {
     #[must_use]
     pub fn payload(&self) -> &Bytes {
         self.request.payload()
+    }
+
+    /// As [`crate::Request::trace`].
+    #[must_use]
+    pub fn trace(&self) -> Option<TraceContext> {
+        self.request.trace()
     }
 
     /// The time left for the answer. A later one is discarded.

@@ -1,7 +1,7 @@
 //! Frames that Main sends.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use weir_names::Error;
+use weir_names::{Error, TraceContext};
 
 use super::{FrameError, message_error::Parts, read::Fields, write};
 
@@ -15,6 +15,7 @@ const EVENT: u8 = 0xa2;
 const JOB: u8 = 0xa3;
 const DROPPED: u8 = 0xa4;
 const NO_JOBS: u8 = 0xa5;
+const TRACE: u8 = 0xa6;
 
 /// Bytes of a CLOSE's text, so that it fits a frame before the welcome.
 const CLOSE_TEXT_MAX: usize = 400;
@@ -120,6 +121,11 @@ pub enum FromMain<'a> {
         /// Name of the queue.
         queue: &'a str,
     },
+    /// The span of the next frame, a `Request` or a `Job` that is recorded. Since version 2.
+    Trace {
+        /// The span.
+        span: TraceContext,
+    },
 }
 
 impl<'a> FromMain<'a> {
@@ -176,19 +182,13 @@ impl<'a> FromMain<'a> {
             CLOSE => Self::Close { code: fields.str8("code")?, text: fields.str16("text")? },
             ERROR => {
                 let id = fields.id("id")?;
-                let parts = Parts {
-                    case: fields.str8("case")?,
-                    code: fields.str8("code")?,
-                    a: fields.u64("a")?,
-                    b: fields.u64("b")?,
-                    text: fields.str16("text")?.into(),
-                };
-                let error = parts.error().ok_or_else(|| fields.malformed("case", "is unknown"))?;
-                Self::Error { id, error }
+                let error = Parts::read(&mut fields)?.error();
+                Self::Error { id, error: error.ok_or_else(|| fields.malformed("case", "is unknown"))? }
             }
             GIVEN_UP => Self::GivenUp { request: fields.id("request")? },
             DROPPED => Self::Dropped { subscription: fields.u32("subscription")? },
             NO_JOBS => Self::NoJobs { queue: fields.str8("queue")? },
+            TRACE => Self::Trace { span: fields.traceparent("traceparent")? },
             kind => return Err(FrameError::UnknownKind(kind)),
         };
         fields.end()?;
@@ -214,13 +214,8 @@ impl<'a> FromMain<'a> {
             }),
             Self::Answer { id, payload } => write::frame(out, ANSWER, payload, |out| out.put_u32_le(*id)),
             Self::Error { id, error } => write::frame(out, ERROR, &[], |out| {
-                let Parts { case, code, a, b, text } = error.into();
                 out.put_u32_le(*id);
-                write::str8(out, case);
-                write::str8(out, code);
-                out.put_u64_le(a);
-                out.put_u64_le(b);
-                write::str16(out, &text);
+                Parts::from(error).encode(out);
             }),
             Self::Request { request, remaining_ms, message, sender, contract, operation, payload } => {
                 write::frame(out, REQUEST, payload, |out| {
@@ -256,6 +251,9 @@ impl<'a> FromMain<'a> {
                 write::frame(out, DROPPED, &[], |out| out.put_u32_le(*subscription));
             }
             Self::NoJobs { queue } => write::frame(out, NO_JOBS, &[], |out| write::str8(out, queue)),
+            Self::Trace { span } => {
+                write::frame(out, TRACE, &[], |out| write::str8(out, &span.to_string()));
+            }
         }
     }
 
@@ -273,6 +271,7 @@ impl<'a> FromMain<'a> {
             Self::Job { .. } => JOB,
             Self::Dropped { .. } => DROPPED,
             Self::NoJobs { .. } => NO_JOBS,
+            Self::Trace { .. } => TRACE,
         };
         name(kind).unwrap_or_default()
     }
@@ -290,6 +289,7 @@ fn name(kind: u8) -> Option<&'static str> {
         JOB => "JOB",
         DROPPED => "DROPPED",
         NO_JOBS => "NO_JOBS",
+        TRACE => "TRACE",
         _ => return None,
     })
 }

@@ -1,9 +1,9 @@
 //! Frames that a peer sends.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use weir_names::HandlerError;
+use weir_names::{Error, HandlerError, TraceContext};
 
-use super::{FrameError, read::Fields, write};
+use super::{FrameError, message_error::Parts, read::Fields, write};
 
 const HELLO: u8 = 0x01;
 const CALL: u8 = 0x10;
@@ -19,6 +19,10 @@ const SERVE: u8 = 0x19;
 const REPLY: u8 = 0x1a;
 const FAIL: u8 = 0x1b;
 const CREDIT: u8 = 0x1c;
+const TRACE: u8 = 0x1d;
+const DESCRIBE: u8 = 0x1e;
+const COUNTED: u8 = 0x1f;
+const REFUSE: u8 = 0x20;
 
 /// The first bytes of a HELLO.
 const MAGIC: [u8; 4] = *b"WEIR";
@@ -138,6 +142,30 @@ pub enum FromPeer<'a> {
         /// How many more.
         events: u32,
     },
+    /// Says which span the next frame is part of: a `Call`, a `Publish` or a `Put`. Since version 2.
+    Trace {
+        /// The span.
+        span: TraceContext,
+    },
+    /// Describes contracts that the session serves. Since version 2.
+    Describe {
+        /// For the answer.
+        id: u32,
+        /// An OpenRPC document as JSON, or a list of them.
+        documents: Bytes,
+    },
+    /// Says what was counted of the next frame before it came to Main. Since version 3.
+    Counted {
+        /// Of a `Put` deliveries of the job, of a `Publish` events lost before it.
+        count: u64,
+    },
+    /// Answers a request with one of Weir's own errors. Since version 3.
+    Refuse {
+        /// Main's number of the request.
+        request: u32,
+        /// Why. At most 64 bytes of a code are kept, and 4096 of a text.
+        error: Error,
+    },
 }
 
 /// What a peer says first.
@@ -178,6 +206,7 @@ impl<'a> FromPeer<'a> {
                     payload: fields.payload(),
                 });
             }
+            DESCRIBE => return Ok(Self::Describe { id: fields.id("id")?, documents: fields.payload() }),
             REPLY => return Ok(Self::Reply { request: fields.id("request")?, payload: fields.payload() }),
             PUBLISH => {
                 return Ok(Self::Publish {
@@ -224,6 +253,13 @@ impl<'a> FromPeer<'a> {
                 Self::Fail { request, error }
             }
             CREDIT => Self::Credit { events: fields.u32("events")? },
+            TRACE => Self::Trace { span: fields.traceparent("traceparent")? },
+            COUNTED => Self::Counted { count: fields.u64("count")? },
+            REFUSE => {
+                let request = fields.id("request")?;
+                let error = Parts::read(&mut fields)?.cut().error();
+                Self::Refuse { request, error: error.ok_or_else(|| fields.malformed("case", "is unknown"))? }
+            }
             kind => return Err(FrameError::UnknownKind(kind)),
         };
         fields.end()?;
@@ -292,6 +328,17 @@ impl<'a> FromPeer<'a> {
                 write::str16(out, &error.message);
             }),
             Self::Credit { events } => write::frame(out, CREDIT, &[], |out| out.put_u32_le(*events)),
+            Self::Describe { id, documents } => {
+                write::frame(out, DESCRIBE, documents, |out| out.put_u32_le(*id));
+            }
+            Self::Trace { span } => {
+                write::frame(out, TRACE, &[], |out| write::str8(out, &span.to_string()));
+            }
+            Self::Counted { count } => write::frame(out, COUNTED, &[], |out| out.put_u64_le(*count)),
+            Self::Refuse { request, error } => write::frame(out, REFUSE, &[], |out| {
+                out.put_u32_le(*request);
+                Parts::from(error).encode(out);
+            }),
         }
     }
 
@@ -313,6 +360,10 @@ impl<'a> FromPeer<'a> {
             Self::Reply { .. } => REPLY,
             Self::Fail { .. } => FAIL,
             Self::Credit { .. } => CREDIT,
+            Self::Trace { .. } => TRACE,
+            Self::Describe { .. } => DESCRIBE,
+            Self::Counted { .. } => COUNTED,
+            Self::Refuse { .. } => REFUSE,
         };
         name(kind).unwrap_or_default()
     }
@@ -362,6 +413,10 @@ fn name(kind: u8) -> Option<&'static str> {
         REPLY => "REPLY",
         FAIL => "FAIL",
         CREDIT => "CREDIT",
+        TRACE => "TRACE",
+        DESCRIBE => "DESCRIBE",
+        COUNTED => "COUNTED",
+        REFUSE => "REFUSE",
         _ => return None,
     })
 }

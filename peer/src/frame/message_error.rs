@@ -1,10 +1,13 @@
-//! Errors of messages as the fields of an ERROR frame, without loss.
+//! Errors of messages as fields of ERROR and REFUSE frames.
 
 use std::borrow::Cow;
 
+use bytes::{BufMut, BytesMut};
 use weir_names::{Error, HandlerError};
 
-/// The fields of an ERROR frame after its id.
+use super::{FrameError, read::Fields, write};
+
+/// The fields of such a frame after its id.
 #[derive(Debug)]
 pub(super) struct Parts<'a> {
     pub(super) case: &'a str,
@@ -36,7 +39,32 @@ impl<'a> From<&'a Error> for Parts<'a> {
     }
 }
 
-impl Parts<'_> {
+impl<'a> Parts<'a> {
+    pub(super) fn read(fields: &mut Fields<'a>) -> Result<Self, FrameError> {
+        Ok(Self {
+            case: fields.str8("case")?,
+            code: fields.str8("code")?,
+            a: fields.u64("a")?,
+            b: fields.u64("b")?,
+            text: fields.str16("text")?.into(),
+        })
+    }
+
+    pub(super) fn encode(&self, out: &mut BytesMut) {
+        write::str8(out, self.case);
+        write::str8(out, self.code);
+        out.put_u64_le(self.a);
+        out.put_u64_le(self.b);
+        write::str16(out, &self.text);
+    }
+
+    /// As long as a handler's error may be.
+    pub(super) fn cut(self) -> Self {
+        let HandlerError { code, message } = HandlerError::new(self.code, &*self.text);
+        let code = self.code.get(..code.len()).unwrap_or_default();
+        Self { code, text: message.into(), ..self }
+    }
+
     /// The error, unless its case is unknown.
     pub(super) fn error(self) -> Option<Error> {
         let Self { case, code, a, b, text } = self;

@@ -3,6 +3,7 @@
 use std::str;
 
 use bytes::Bytes;
+use weir_names::TraceContext;
 
 use super::{FrameError, SHARED_MIN};
 
@@ -85,6 +86,11 @@ impl<'a> Fields<'a> {
     #[inline]
     pub(super) fn optional_str8(&mut self, field: &'static str) -> Result<Option<&'a str>, FrameError> {
         self.str8(field).map(|text| (!text.is_empty()).then_some(text))
+    }
+
+    #[inline]
+    pub(super) fn traceparent(&mut self, field: &'static str) -> Result<TraceContext, FrameError> {
+        self.str8(field)?.parse().map_err(|_| self.malformed(field, "is no traceparent"))
     }
 
     /// All that is left.

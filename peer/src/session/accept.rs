@@ -30,6 +30,7 @@ impl Session {
                     sender: sender.to_owned(),
                     operation: operation.to_owned(),
                     payload,
+                    span: self.tables().span.take(),
                     given_up: Arc::default(),
                 };
                 self.accept_request(contract, waiting)
@@ -43,9 +44,8 @@ impl Session {
                 self.accept_event(subscription, Event { topic, sender, sequence, lost, retained, payload })
             }
             FromMain::Job { job, message, deliveries, sender, queue, payload } => {
-                let waiting =
-                    WaitingJob { number: job, message, deliveries, sender: sender.to_owned(), payload };
-                self.accept_job(queue, waiting)
+                let (number, sender, span) = (job, sender.to_owned(), self.tables().span.take());
+                self.accept_job(queue, WaitingJob { number, message, deliveries, sender, payload, span })
             }
             FromMain::Dropped { subscription } => {
                 let events = self.tables().subscriptions.remove(&subscription);
@@ -56,6 +56,10 @@ impl Session {
             }
             FromMain::NoJobs { queue } => {
                 self.tables().drop_jobs_credit(queue);
+                Ok(())
+            }
+            FromMain::Trace { span } => {
+                self.tables().span = Some(span);
                 Ok(())
             }
             FromMain::Close { code, text } => {

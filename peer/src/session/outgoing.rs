@@ -54,10 +54,15 @@ impl Outgoing {
     /// Puts a frame at the end, or drops it if the session has ended. A frame that a program can make without end goes
     /// after a wait for [`room`](Self::room); for the others something else bounds how many there can be.
     pub(crate) fn push(&self, frame: &FromPeer<'_>) {
+        self.push_all([Some(frame)]);
+    }
+
+    /// [`push`](Self::push) of frames that must not part.
+    pub(crate) fn push_all<'f, const N: usize>(&self, frames: [Option<&FromPeer<'f>>; N]) {
         let mut state = self.lock();
         if !state.has_ended {
             let was_empty = state.buffer.is_empty();
-            frame.encode(&mut state.buffer);
+            frames.into_iter().flatten().for_each(|frame| frame.encode(&mut state.buffer));
             drop(state);
             if was_empty {
                 self.filled.notify_one();

@@ -13,7 +13,7 @@ use tokio::{
     sync::{Notify, oneshot},
     time::Instant,
 };
-use weir_names::Error;
+use weir_names::{Error, TraceContext};
 
 use super::Mailbox;
 use crate::Event;
@@ -39,6 +39,8 @@ pub(crate) struct Tables {
     pub(super) events_credit: u32,
     /// Events that were read since the last credit.
     events_read: u32,
+    /// The span of the request or job that comes next.
+    pub(super) span: Option<TraceContext>,
 }
 
 /// What waits for an answer.
@@ -63,6 +65,7 @@ pub(crate) struct WaitingRequest {
     pub(crate) sender: String,
     pub(crate) operation: String,
     pub(crate) payload: Bytes,
+    pub(crate) span: Option<TraceContext>,
     pub(crate) given_up: Arc<GivenUp>,
 }
 
@@ -74,6 +77,7 @@ pub(crate) struct WaitingJob {
     pub(crate) deliveries: u32,
     pub(crate) sender: String,
     pub(crate) payload: Bytes,
+    pub(crate) span: Option<TraceContext>,
 }
 
 /// A queue that the session takes from.
@@ -145,6 +149,7 @@ impl Tables {
             jobs_credit: 0,
             events_credit: events,
             events_read: 0,
+            span: None,
         }
     }
 

@@ -62,9 +62,14 @@ impl FakeSocket {
 
 impl FakeMain {
     pub(crate) async fn welcome(&mut self) {
+        self.welcome_as(VERSION).await;
+    }
+
+    /// The welcome of a Main that speaks this version.
+    pub(crate) async fn welcome_as(&mut self, version: u16) {
         self.expect(|frame| assert!(matches!(frame, FromPeer::Hello(_)), "{frame:?}")).await;
         self.send(&FromMain::Welcome {
-            version: VERSION,
+            version,
             session: 7,
             message_size: MESSAGE_SIZE,
             in_flight: IN_FLIGHT,

@@ -17,7 +17,7 @@ async fn the_hello_says_what_the_options_say() {
     assert!(!format!("{options:?}").contains("secret"));
     let main = async {
         let mut main = socket.accept().await;
-        let (oldest, newest) = (VERSION, VERSION);
+        let (oldest, newest) = (1, VERSION);
         let hello = Hello { oldest, newest, requests: 3, events: 5, name: "app:test", token: Some("secret") };
         main.expect_frame(FromPeer::Hello(hello)).await;
         main.send(&FromMain::Close { code: close::DENIED, text: "no such token" }).await;
@@ -39,7 +39,7 @@ async fn a_socket_that_does_not_speak_the_protocol_is_refused() {
     };
     let cases = [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), "does not speak the protocol: a frame of 1347703880"),
-        (frame(welcome(2)), "Main speaks version 2 of the protocol, and the client version 1"),
+        (frame(welcome(4)), "Main chose version 4 of the protocol, and the client speaks 1 to 3"),
         (frame(FromMain::GivenUp { request: 1 }), "GIVEN_UP in place of a welcome"),
         (vec![], "the socket of Main cannot be used"),
     ];

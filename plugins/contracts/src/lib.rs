@@ -1,5 +1,6 @@
 //! The contracts of Weir's own extensions: names and types, shared by owners and callers.
 
+pub mod courier;
 pub mod device_info;
 pub mod echo;
 pub mod settings;

@@ -1,6 +1,6 @@
 //! The host reads what the SDK writes of the contracts.
 
-use weir_contracts::{device_info, echo, settings, storage, telemetry};
+use weir_contracts::{courier, device_info, echo, settings, storage, telemetry};
 use weir_openrpc::{Document, Role};
 use weir_sdk::{Contract, Manifest};
 
@@ -12,8 +12,14 @@ fn section(fulfills: &'static [Contract], requires: &'static [Contract]) -> Vec<
     section.to_vec()
 }
 
-const ALL: &[Contract] =
-    &[device_info::CONTRACT, echo::CONTRACT, settings::CONTRACT, storage::CONTRACT, telemetry::CONTRACT];
+const ALL: &[Contract] = &[
+    courier::CONTRACT,
+    device_info::CONTRACT,
+    echo::CONTRACT,
+    settings::CONTRACT,
+    storage::CONTRACT,
+    telemetry::CONTRACT,
+];
 
 #[test]
 fn the_contracts_of_all_extensions_are_described() {

@@ -1,4 +1,4 @@
-//! Changes requested at the same time share one write to disk.
+//! Changes requested at the same time share one call of the store, which writes them to disk together.
 //!
 //! The disk makes up most of a change's time. While one group is written, requests pile up in the inbox. The
 //! first task to run after that lets all of them in and writes them together.
@@ -15,7 +15,6 @@ use futures_util::lock::Mutex;
 
 use crate::{
     change::Change,
-    entries::Entries,
     store::{CommitError, Store},
 };
 
@@ -26,13 +25,13 @@ const TURNS: u32 = 4;
 /// Changes written in one step, or slightly more.
 const MAX_GROUP: usize = 512;
 
-/// Bytes of changes written in one step, or slightly more.
+/// Bytes of changes written in one step, or one larger change alone: together they may be more than a call can have.
 const MAX_GROUP_BYTES: usize = 256 * 1024;
 
 type Outcome = Result<bool, CommitError>;
 
 pub(crate) struct Commits {
-    store: RefCell<Store>,
+    store: Store,
     waiting: RefCell<Group>,
     turn: Mutex<()>,
 }
@@ -46,12 +45,12 @@ struct Group {
 
 impl Commits {
     pub(crate) fn new(store: Store) -> Self {
-        Self { store: RefCell::new(store), waiting: RefCell::default(), turn: Mutex::new(()) }
+        Self { store, waiting: RefCell::default(), turn: Mutex::new(()) }
     }
 
-    /// Reads the stored entries: only changes that are on disk.
-    pub(crate) fn read<T>(&self, look: impl FnOnce(&Entries) -> T) -> T {
-        look(self.store.borrow().entries())
+    /// What is stored: only changes that are on disk.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
     }
 
     /// Makes a change. When it is on disk, returns whether its key had a value before.
@@ -85,9 +84,13 @@ impl Commits {
 
     fn commit_all(&self) {
         let Group { changes, outcomes, .. } = mem::take(&mut *self.waiting.borrow_mut());
-        let made = self.store.borrow_mut().commit(changes);
-        for (outcome, made) in outcomes.into_iter().zip(made) {
-            outcome.set(Some(made));
+        let mut outcomes = outcomes.into_iter();
+        for changes in in_steps(changes) {
+            for made in self.store.commit(changes) {
+                if let Some(outcome) = outcomes.next() {
+                    outcome.set(Some(made));
+                }
+            }
         }
     }
 }
@@ -104,6 +107,24 @@ impl Group {
     fn is_large(&self) -> bool {
         self.changes.len() >= MAX_GROUP || self.bytes >= MAX_GROUP_BYTES
     }
+}
+
+/// Closes a step before the change that would make it too large.
+fn in_steps(changes: Vec<Change>) -> Vec<Vec<Change>> {
+    let (mut steps, mut step, mut bytes) = (Vec::new(), Vec::new(), 0_usize);
+    for change in changes {
+        let more = change.bytes();
+        if !step.is_empty() && bytes.saturating_add(more) > MAX_GROUP_BYTES {
+            steps.push(mem::take(&mut step));
+            bytes = 0;
+        }
+        bytes = bytes.saturating_add(more);
+        step.push(change);
+    }
+    if !step.is_empty() {
+        steps.push(step);
+    }
+    steps
 }
 
 async fn yield_now() {
@@ -129,36 +150,38 @@ mod tests {
     use serde_json::value::to_raw_value;
 
     use super::*;
+    use crate::keyvalue::memory::writes;
 
     #[test]
     fn changes_that_are_asked_for_at_the_same_time_share_a_write_and_keep_their_order() {
-        let directory = tempfile::tempdir().unwrap();
-        let log = directory.path().join("log");
-        let commits = Commits::new(Store::open(directory.path(), 1_000_000).unwrap().0);
-        let change =
-            |number: u32| Change::set((number % 10).to_string(), to_raw_value(&number).unwrap()).unwrap();
+        let commits = Commits::new(Store::open("shared").unwrap());
+        let change = |number: u32| Change::Set((number % 10).to_string(), to_raw_value(&number).unwrap());
+        let before = writes();
         let mut all = pin!(join_all((0..500).map(|number| commits.commit(change(number)))));
-        let mut lengths = vec![0];
         let outcomes = loop {
             if let Poll::Ready(outcomes) = all.poll_unpin(&mut Context::from_waker(Waker::noop())) {
                 break outcomes;
             }
-            lengths.push(std::fs::metadata(&log).unwrap().len());
         };
-        lengths.push(std::fs::metadata(&log).unwrap().len());
-        lengths.dedup();
-        assert_eq!(lengths.len(), 2, "all or nothing was written: {lengths:?}");
+        assert_eq!(writes() - before, 1);
         assert_eq!(outcomes.iter().filter(|outcome| matches!(outcome, Ok(false))).count(), 10);
         for last in 490..500 {
-            let stored = commits.read(|entries| entries.get(&(last % 10).to_string()));
+            let stored = commits.store().get(&(last % 10).to_string()).unwrap();
             assert_eq!(stored.unwrap().get(), last.to_string());
         }
     }
 
     #[test]
+    fn a_step_is_closed_before_a_change_that_would_make_it_too_large() {
+        let of = |bytes: usize| Change::Set("k".into(), to_raw_value(&"v".repeat(bytes)).unwrap());
+        let changes = [250_000, 1_040_000, 10, 20, 200_000, 100_000].map(of);
+        let steps = in_steps(changes.into_iter().collect());
+        assert_eq!(steps.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 3, 1]);
+    }
+
+    #[test]
     fn whoever_gives_up_leaves_its_turn_to_the_others() {
-        let directory = tempfile::tempdir().unwrap();
-        let commits = Commits::new(Store::open(directory.path(), 1000).unwrap().0);
+        let commits = Commits::new(Store::open("given-up").unwrap());
         let mut cx = Context::from_waker(Waker::noop());
         let mut first = Box::pin(commits.commit(Change::Delete("a".into())));
         let mut second = pin!(commits.commit(Change::Delete("b".into())));

@@ -1,4 +1,4 @@
-//! Builds the extension and the hook written in C (`test-guests/c`).
+//! Builds the extension and the hook written in C (`test-guests/c`), and what stands on the SDK for C (`guest-sdk/c`).
 //!
 //! wit-bindgen-c makes the bindings; Debian's clang and wasi-libc make the code. The linker is the one that
 //! rustup ships for `wasm32-wasip2`: it has the adapter from WASI 0.1 to 0.2, and writes a component.
@@ -6,8 +6,8 @@
 
 use std::{
     ffi::OsString,
-    fs,
-    io::ErrorKind,
+    fs::{self, File},
+    io::{ErrorKind, Write},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -16,6 +16,9 @@ use anyhow::{Context, Result, bail};
 use wit_bindgen_core::{Files, wit_parser::Resolve};
 
 use crate::root;
+
+/// The world of an extension. Not `extension`: libc exports `wasi:cli/run` already, as `main`.
+const EXTENSION: Bindings = Bindings { wit: "wit", world: "imports", name: "weir" };
 
 /// The Debian packages to install.
 const PACKAGES: &str = "clang lld wasi-libc libclang-rt-14-dev-wasm32";
@@ -26,8 +29,7 @@ const PACKAGES: &str = "clang lld wasi-libc libclang-rt-14-dev-wasm32";
 /// If `wit/` does not parse, a tool is missing (the error names the packages), or the program does not
 /// compile.
 pub(crate) fn extension(out_dir: &Path) -> Result<PathBuf> {
-    // Not the world `extension`: libc exports `wasi:cli/run` already, as `main`.
-    build("hello", &Bindings { wit: "wit", world: "imports", name: "weir" }, out_dir)
+    build("hello", &EXTENSION, out_dir)
 }
 
 /// Builds the hook `hook.c` into `out_dir` and returns the path of the component.
@@ -36,6 +38,80 @@ pub(crate) fn extension(out_dir: &Path) -> Result<PathBuf> {
 /// As [`extension`].
 pub(crate) fn hook(out_dir: &Path) -> Result<PathBuf> {
     build("hook", &Bindings { wit: "test-guests/exit.wit", world: "exit", name: "exit" }, out_dir)
+}
+
+/// Builds the conformance guest with the SDK for C into `out_dir`, and returns the path of the component.
+///
+/// # Errors
+/// As [`extension`].
+pub(crate) fn conformance(out_dir: &Path) -> Result<PathBuf> {
+    let root = root()?;
+    let sources = [
+        "conformance/c/conformance.c",
+        "guest-sdk/c/weir_sdk.c",
+        "guest-sdk/c/weir_text.c",
+        "guest-sdk/c/weir_start.c",
+    ];
+    let sources = sources.map(|source| root.join(source));
+    let mut include = OsString::from("-I");
+    include.push(root.join("guest-sdk/c"));
+    // The SDK has a start of its own.
+    let component =
+        compile("conformance", &sources, &["-nostartfiles".into(), include], &EXTENSION, out_dir)?;
+    let mut file = File::options().append(true).open(&component)?;
+    for (section, path) in [("weir:manifest", "c/manifest.json"), ("weir:contracts", "contracts.jsonl")] {
+        let path = root.join("conformance").join(path);
+        let contents = fs::read(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
+        file.write_all(&custom_section(section, &contents)?)?;
+    }
+    Ok(component)
+}
+
+/// Builds the native tests of the SDK for C in `out_dir`, and runs them: with clang as users do, and with gcc and its
+/// sanitizers, which find leaks. Returns `out_dir`.
+///
+/// # Errors
+/// If a tool is missing, or a test does not compile or fails.
+pub(crate) fn native_tests(out_dir: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(out_dir).with_context(|| format!("cannot make `{}`", out_dir.display()))?;
+    EXTENSION.generate(out_dir)?;
+    let sdk = root()?.join("guest-sdk/c");
+    for (compiler, flags) in
+        [("clang", &[][..]), ("gcc", &["-fsanitize=address,undefined", "-fno-sanitize-recover"])]
+    {
+        for (extension, test) in
+            [("example/greeter.c", "example/greeter_test.c"), ("tests/probe.c", "tests/harness_test.c")]
+        {
+            let compile = || {
+                let mut command = Command::new(compiler);
+                command.args(["-g", "-Wall", "-Wextra", "-Werror", "-pthread"]).args(flags);
+                command.arg("-I").arg(&sdk).arg("-I").arg(out_dir);
+                command
+            };
+            let (object, program) = (out_dir.join("extension.o"), out_dir.join("native-test"));
+            run(compile()
+                .arg("-Dmain=extension_main")
+                .arg("-c")
+                .arg(sdk.join(extension))
+                .arg("-o")
+                .arg(&object))?;
+            let sources = [test, "weir_sdk.c", "weir_text.c", "weir_test.c", "weir_memory.c"]
+                .map(|source| sdk.join(source));
+            run(compile().args(sources).arg(&object).arg("-o").arg(&program))?;
+            run(&mut Command::new(&program)).with_context(|| format!("`{test}` fails with `{compiler}`"))?;
+        }
+    }
+    Ok(out_dir.to_owned())
+}
+
+/// A custom section, as it stands in a component.
+fn custom_section(name: &str, contents: &[u8]) -> Result<Vec<u8>> {
+    let name = [&[u8::try_from(name.len())?], name.as_bytes()].concat();
+    // A length of five bytes, of seven bits each, is as good as a short one.
+    let length = u32::try_from(name.len() + contents.len())?;
+    let [a, b, c, d, e] = [0, 7, 14, 21, 28].map(|shift| length >> shift & 0x7f);
+    let length = [a | 0x80, b | 0x80, c | 0x80, d | 0x80, e].map(u32::to_le_bytes).map(|[low, ..]| low);
+    Ok([&[0], &length[..], &name, contents].concat())
 }
 
 /// The imports of a program beside those of libc.
@@ -48,10 +124,20 @@ struct Bindings {
 }
 
 fn build(program: &str, bindings: &Bindings, out_dir: &Path) -> Result<PathBuf> {
+    let source = root()?.join("test-guests/c").join(format!("{program}.c"));
+    compile(program, &[source], &[], bindings, out_dir)
+}
+
+fn compile(
+    program: &str,
+    sources: &[PathBuf],
+    flags: &[OsString],
+    bindings: &Bindings,
+    out_dir: &Path,
+) -> Result<PathBuf> {
     fs::create_dir_all(out_dir).with_context(|| format!("cannot make `{}`", out_dir.display()))?;
     bindings.generate(out_dir)?;
 
-    let source = format!("{program}.c");
     let component = out_dir.join(format!("{program}.wasm"));
     let mut linker = OsString::from("-fuse-ld=");
     linker.push(component_linker()?);
@@ -60,11 +146,12 @@ fn build(program: &str, bindings: &Bindings, out_dir: &Path) -> Result<PathBuf> 
         .arg(linker)
         .arg("-I")
         .arg(out_dir)
-        .arg(root()?.join("test-guests/c").join(&source))
+        .args(flags)
+        .args(sources)
         .args([".c", "_component_type.o"].map(|end| out_dir.join(format!("{}{end}", bindings.name))))
         .arg("-o")
         .arg(&component))
-    .with_context(|| format!("cannot build `{source}`, which takes the Debian packages `{PACKAGES}`"))?;
+    .with_context(|| format!("cannot build `{program}`, which takes the Debian packages `{PACKAGES}`"))?;
     Ok(component)
 }
 

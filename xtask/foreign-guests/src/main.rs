@@ -25,6 +25,9 @@ struct Arguments {
 enum Guest {
     CExtension,
     CHook,
+    CConformance,
+    /// The SDK's native tests, which also run. The path is that of their directory.
+    CNativeTests,
     GoHook,
 }
 
@@ -33,6 +36,8 @@ fn main() -> Result<()> {
     let component = match guest {
         Guest::CExtension => c::extension(&out_dir),
         Guest::CHook => c::hook(&out_dir),
+        Guest::CConformance => c::conformance(&out_dir),
+        Guest::CNativeTests => c::native_tests(&out_dir),
         Guest::GoHook => go::hook(&out_dir),
     }?;
     println!("{}", component.display());

@@ -27,7 +27,20 @@ pub(crate) fn build() -> Result<PathBuf> {
 
 /// Builds the command with code for this processor only, which is much faster.
 pub(super) fn build_for_demo() -> Result<PathBuf> {
-    build_with(&["build", "--package", "weir"], &["--no-default-features", "--features", "gateway"])
+    build_with(&["build", "--package", "weir"], &["--no-default-features", "--features", "gateway,store"])
+}
+
+/// As [`build`], with the bridge.
+pub(crate) fn build_with_bridge() -> Result<[PathBuf; 2]> {
+    let weir = build_with(&AS_TESTED, &["--bin", "weir", "--bin", "weir-nats"])?;
+    Ok([weir.clone(), weir.with_file_name("weir-nats")])
+}
+
+/// As [`build_for_demo`], with the bridge.
+pub(super) fn build_fleet_for_demo() -> Result<[PathBuf; 2]> {
+    let weir = build_for_demo()?;
+    run(&mut cargo(["build", "--package", "weir-nats"])?)?;
+    Ok([weir.clone(), weir.with_file_name("weir-nats")])
 }
 
 fn build_with(build: &[&str], selection: &[&str]) -> Result<PathBuf> {

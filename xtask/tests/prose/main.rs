@@ -15,11 +15,18 @@ use std::{
 use crate::{comments::Vague, page::Page};
 
 /// Beside all of `docs/`.
-const PAGES: [&str; 5] =
-    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "guest-sdk/README.md", "gateway/client/README.md"];
+const PAGES: [&str; 7] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "conformance/README.md",
+    "guest-sdk/README.md",
+    "guest-sdk/c/README.md",
+    "gateway/client/README.md",
+];
 
 /// Folders with the comments that are read.
-const SOURCES: [&str; 4] = ["host", "cli", "guest-sdk", "peer"];
+const SOURCES: [&str; 5] = ["host", "capi", "cli", "guest-sdk", "peer"];
 
 /// Written by `wit-bindgen`.
 const GENERATED: &str = "guest-sdk/src/bindings.rs";

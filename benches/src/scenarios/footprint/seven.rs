@@ -25,11 +25,13 @@ grants.dirs = [
     { host = "/usr/lib", guest = "/usr/lib" },
 ]
 
+[store.storage]
+
 [[extension]]
 id = "storage"
 path = "storage.cwasm"
 fulfills = ["local.storage@1"]
-grants.dirs = [{ host = "DIR", guest = "/data", mode = "rw" }]
+grants.stores = ["storage"]
 
 [[extension]]
 id = "settings"

@@ -1,4 +1,5 @@
-//! The files of new projects. Those of a package of Cargo have other names here, so that Cargo takes them for none.
+//! The files of new projects. Those of a package of Cargo or of a module of Go have other names here, so
+//! that the tools take them for none.
 
 use clap::ValueEnum;
 
@@ -17,7 +18,7 @@ macro_rules! files {
     };
 }
 
-pub(super) const TEMPLATES: [Template; 6] = [
+pub(super) const TEMPLATES: [Template; 9] = [
     Template {
         lang: Language::Rust,
         kind: Kind::Extension,
@@ -78,6 +79,20 @@ pub(super) const TEMPLATES: [Template; 6] = [
     },
     Template {
         lang: Language::Python,
+        kind: Kind::Extension,
+        files: files! {
+            "app.py": "python/extension/app.py",
+            "test_app.py": "python/extension/test_app.py",
+            "test_running.py": "python/extension/test_running.py",
+            "requirements.txt": "python/extension/requirements.txt",
+            "weir.toml": "python/extension/weir.toml",
+            "README.md": "python/extension/README.md",
+            ".gitignore": "python/extension/gitignore",
+            ".github/workflows/test.yml": "python/extension/test.yml",
+        },
+    },
+    Template {
+        lang: Language::Python,
         kind: Kind::Sidecar,
         files: files! {
             "main.py": "python/sidecar/main.py",
@@ -92,6 +107,22 @@ pub(super) const TEMPLATES: [Template; 6] = [
     },
     Template {
         lang: Language::TypeScript,
+        kind: Kind::Extension,
+        files: files! {
+            "package.json": "typescript/extension/package.json",
+            "tsconfig.json": "typescript/extension/tsconfig.json",
+            "src/contract.ts": "typescript/extension/contract.ts",
+            "src/extension.ts": "typescript/extension/extension.ts",
+            "src/extension.test.ts": "typescript/extension/extension.test.ts",
+            "src/running.test.ts": "typescript/extension/running.test.ts",
+            "weir.toml": "typescript/extension/weir.toml",
+            "README.md": "typescript/extension/README.md",
+            ".gitignore": "typescript/extension/gitignore",
+            ".github/workflows/test.yml": "typescript/extension/test.yml",
+        },
+    },
+    Template {
+        lang: Language::TypeScript,
         kind: Kind::App,
         files: files! {
             "package.json": "typescript/app/package.json",
@@ -102,6 +133,20 @@ pub(super) const TEMPLATES: [Template; 6] = [
             "README.md": "typescript/app/README.md",
             ".gitignore": "typescript/app/gitignore",
             ".github/workflows/test.yml": "typescript/app/test.yml",
+        },
+    },
+    Template {
+        lang: Language::Go,
+        kind: Kind::Extension,
+        files: files! {
+            "go.mod": "go/extension/go.mod.txt",
+            "main.go": "go/extension/main.go",
+            "main_test.go": "go/extension/main_test.go",
+            "running_test.go": "go/extension/running_test.go",
+            "weir.toml": "go/extension/weir.toml",
+            "README.md": "go/extension/README.md",
+            ".gitignore": "go/extension/gitignore",
+            ".github/workflows/test.yml": "go/extension/test.yml",
         },
     },
 ];

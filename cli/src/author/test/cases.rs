@@ -1,4 +1,4 @@
-//! Test cases in the output of a test program: TAP, or lines as Rust's test harness prints them.
+//! Test cases in the output of a test program: TAP, or lines as the test harnesses of Rust and Go print them.
 
 use std::{fmt::Write, time::Duration};
 
@@ -12,6 +12,8 @@ pub(super) struct Cases {
     planned: Option<usize>,
     /// The case whose further lines are its explanation.
     explained: Option<usize>,
+    /// What a test of Go has said: it says so before its outcome.
+    heard: Option<String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -43,9 +45,16 @@ impl Cases {
     /// Takes the next line of the output.
     pub(super) fn read(&mut self, line: &str) {
         let line = line.trim_end_matches('\r');
-        if let Some(case) = of_tap(line).or_else(|| of_rust(line)) {
+        if let Some(mut case) = of_tap(line).or_else(|| of_rust(line)).or_else(|| of_go(line)) {
+            case.explanation = self.heard.take().filter(|_| case.outcome.is_failed()).unwrap_or_default();
             self.cases.push(case);
             self.explained = Some(self.cases.len() - 1);
+        } else if line.starts_with("=== RUN ") {
+            self.heard = Some(String::new());
+            self.explained = None;
+        } else if let Some(heard) = &mut self.heard {
+            heard.push_str(line);
+            heard.push('\n');
         } else if let Some(count) = line.strip_prefix("1..") {
             let count = count.split_whitespace().next().and_then(|count| count.parse::<usize>().ok());
             self.planned = count.map(|count| self.planned.unwrap_or_default() + count).or(self.planned);
@@ -137,7 +146,8 @@ fn of_tap(line: &str) -> Option<Case> {
         Some(rest) => (false, rest),
         None => (true, line.strip_prefix("ok")?),
     };
-    if !rest.is_empty() && !rest.starts_with(' ') {
+    // Go says `ok`, two spaces and a tab for each package.
+    if !rest.is_empty() && !rest.starts_with(' ') || rest.starts_with("  \t") {
         return None;
     }
     let rest = rest.trim_start().trim_start_matches(|digit: char| digit.is_ascii_digit()).trim_start();
@@ -163,6 +173,19 @@ fn of_rust(line: &str) -> Option<Case> {
         "ignored" => Outcome::Skipped,
         _ => return None,
     };
+    Some(Case { name: name.to_owned(), outcome, explanation: String::new() })
+}
+
+/// As in `--- FAIL: TestName (0.01s)`. Lines of subtests are indented, and count with their parent.
+fn of_go(line: &str) -> Option<Case> {
+    let (outcome, rest) = line.strip_prefix("--- ")?.split_once(": ")?;
+    let outcome = match outcome {
+        "PASS" => Outcome::Passed,
+        "FAIL" => Outcome::Failed,
+        "SKIP" => Outcome::Skipped,
+        _ => return None,
+    };
+    let name = rest.rsplit_once(" (").map_or(rest, |(name, _)| name);
     Some(Case { name: name.to_owned(), outcome, explanation: String::new() })
 }
 
@@ -211,6 +234,31 @@ test result: FAILED. 1 passed; 1 failed; 1 ignored
         let explanation = "thread 'tests::counts' panicked at src/main.rs:3:9:\n1 is not 2\n\n";
         assert_eq!(cases.cases[1].explanation, explanation);
         assert_eq!(cases.summary(), "failed: tests::counts\n3 cases: 1 passed, 1 failed, 1 skipped");
+    }
+
+    #[test]
+    fn cases_of_go_test_have_what_they_said_before() {
+        let output = "\
+=== RUN   TestGreets
+--- PASS: TestGreets (0.00s)
+=== RUN   TestCounts
+    main_test.go:12: 1 is not 2
+--- FAIL: TestCounts (0.01s)
+=== RUN   TestSlow
+    main_test.go:20: takes long
+--- SKIP: TestSlow (0.00s)
+FAIL
+FAIL	greeter	0.012s
+ok  	greeter/names	0.004s
+";
+        let cases = read(output, Err("exit status: 1".into()));
+        let expected = [
+            ("TestGreets", Outcome::Passed),
+            ("TestCounts", Outcome::Failed),
+            ("TestSlow", Outcome::Skipped),
+        ];
+        assert_eq!(outcomes(&cases), expected);
+        assert_eq!(cases.cases[1].explanation, "    main_test.go:12: 1 is not 2\n");
     }
 
     #[test]

@@ -23,6 +23,7 @@ def load(_request: Request) -> bytes:
 def main() -> None:
     peer = Peer(os.environ.get("WEIR_PEER_SOCKET", "/run/weir/peers.sock"), "sidecar:{{name}}")
     peer.serve("{{name}}@1", {"load": load})
+    peer.describe(pathlib.Path(__file__).with_name("contracts.json").read_bytes())
     # The service manager starts the sidecar again.
     raise peer.wait()
 

@@ -20,6 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let socket = env::var("WEIR_PEER_SOCKET").unwrap_or_else(|_| "/run/weir/peers.sock".to_owned());
     let peer = Peer::connect(socket, Options::new("sidecar:{{name}}".parse()?))?;
     let mut requests = peer.serve("{{name}}@1", &["load"])?;
+    peer.describe(include_str!("../contracts.json"))?;
     while let Some(request) = requests.next() {
         let answer = match request.operation() {
             "load" => load(),

@@ -4,8 +4,8 @@ use serde_json::json;
 use weir_host::Error;
 
 use crate::rpc::{
-    Id, RpcError, write_alias_event, write_cancel, write_ended, write_error, write_event, write_lost,
-    write_request, write_value,
+    Envelope, Id, RpcError, write_alias_event, write_cancel, write_ended, write_error, write_event,
+    write_lost, write_request, write_value,
 };
 
 use super::{NUMBER, json, request, written};
@@ -28,10 +28,15 @@ fn messages_have_the_form_of_the_documentation() {
         written(|out| write_ended(out, "a.*")),
         r#"{"jsonrpc":"2.0","method":"events.ended","params":{"pattern":"a.*"}}"#
     );
+    let envelope = Envelope { sender: "music", timeout_ms: 4990, trace: None };
     assert_eq!(
-        written(|out| write_request(out, NUMBER, "c@1", "get", &b"{}"[..], "music", 4990)),
+        written(|out| write_request(out, NUMBER, "c@1", "get", &b"{}"[..], &envelope)),
         r#"{"jsonrpc":"2.0","id":7,"method":"c@1/get","params":{},"weir":{"sender":"music","timeout-ms":4990}}"#
     );
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse().unwrap();
+    let recorded = Envelope { trace: Some(trace), ..envelope };
+    let recorded = written(|out| write_request(out, NUMBER, "c@1", "get", &b"{}"[..], &recorded));
+    assert_eq!(json(&recorded)["weir"]["traceparent"], trace.to_string());
     assert_eq!(
         written(|out| write_cancel(out, NUMBER)),
         r#"{"jsonrpc":"2.0","method":"rpc.cancel","params":{"id":7}}"#
@@ -52,7 +57,8 @@ fn texts_are_escaped() {
     assert_eq!(json(&written(|out| write_alias_event(out, text, &b""[..])))["method"], text);
     assert_eq!(json(&written(|out| write_lost(out, text, 1)))["params"]["pattern"], text);
     assert_eq!(json(&written(|out| write_ended(out, text)))["params"]["pattern"], text);
-    let request = json(&written(|out| write_request(out, 1, text, text, &b""[..], text, 1)));
+    let envelope = Envelope { sender: text, timeout_ms: 1, trace: None };
+    let request = json(&written(|out| write_request(out, 1, text, text, &b""[..], &envelope)));
     assert_eq!(request["method"], format!("{text}/{text}"));
     assert_eq!(request["weir"]["sender"], text);
     let error = json(&written(|out| write_error(out, &Id::NULL, &Error::handler(text, text).into())));

@@ -3,9 +3,13 @@
 use bytes::Bytes;
 use serde_json::{Value, json, value::RawValue};
 
-use crate::rpc::{Id, payload, payload_value, write_alias_event, write_event, write_request, write_result};
+use crate::rpc::{
+    Envelope, Id, payload, payload_value, write_alias_event, write_event, write_request, write_result,
+};
 
 use super::{NUMBER, json, nested, written};
+
+const ENVELOPE: Envelope<'_> = Envelope { sender: "a", timeout_ms: 5, trace: None };
 
 /// What a payload becomes in an answer.
 fn sent(payload: &[u8]) -> Value {
@@ -147,7 +151,7 @@ fn json_of_any_depth_can_be_read_by_an_app() {
         assert_eq!(sent(deep.as_bytes()).is_array(), depth <= 100, "{depth}");
         let event = written(|out| write_event(out, "a", "a", 1, false, "b", deep.as_bytes()));
         json(&event);
-        json(&written(|out| write_request(out, 1, "c@1", "o", deep.as_bytes(), "b", 1)));
+        json(&written(|out| write_request(out, 1, "c@1", "o", deep.as_bytes(), &ENVELOPE)));
         if depth > 100 {
             assert_sent_as_bytes(deep.as_bytes());
         }
@@ -205,7 +209,7 @@ fn any_other_json_is_the_payload() {
 fn parameters_are_objects_or_arrays() {
     let params = |payload: &'static str| {
         let request =
-            json(&written(|out| write_request(out, NUMBER, "c@1", "o", payload.as_bytes(), "a", 5)));
+            json(&written(|out| write_request(out, NUMBER, "c@1", "o", payload.as_bytes(), &ENVELOPE)));
         let event = json(&written(|out| write_alias_event(out, "m", payload.as_bytes())));
         assert_eq!(request.get("params"), event.get("params"));
         request.get("params").cloned()

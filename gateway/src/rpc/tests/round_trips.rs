@@ -3,7 +3,7 @@
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Value, value::RawValue};
 
-use crate::rpc::{Id, Incoming, Message, parse, write_event, write_request, write_result};
+use crate::rpc::{Envelope, Id, Incoming, Message, parse, write_event, write_request, write_result};
 
 use super::{json, request, response, written};
 
@@ -59,7 +59,8 @@ proptest! {
 
     #[test]
     fn a_payload_comes_back_from_a_request(payload in payload(), timeout: u64, number: u32) {
-        let text = written(|out| write_request(out, number, "c@1", "o", &*payload, "a", timeout));
+        let envelope = Envelope { sender: "a", timeout_ms: timeout, trace: None };
+        let text = written(|out| write_request(out, number, "c@1", "o", &*payload, &envelope));
         let members = json(&text);
         prop_assert_eq!(&members["id"], number);
         prop_assert_eq!(&members["weir"]["timeout-ms"], timeout);

@@ -38,6 +38,10 @@ impl Lanes {
         self.wake();
     }
 
+    pub(super) fn drop_events(&mut self, subscription: u32) {
+        self.events.retain(|event| event.subscription != subscription);
+    }
+
     pub(super) fn stop(&mut self) {
         self.stop = Stop::Asked;
         self.wake();

@@ -23,11 +23,11 @@ impl Host {
         }
         self.granted("subscribe to", "subscribes", self.0.manifest.subscribes, pattern)?;
         let mut subscriptions = self.0.subscriptions.borrow_mut();
-        if let Some(known) = subscriptions.iter().position(|known| known == pattern) {
+        if let Some(known) = subscriptions.iter().position(|known| known.as_deref() == Some(pattern)) {
             return number_of(known);
         }
         let number = number_of(subscriptions.len())?;
-        subscriptions.push(pattern.to_owned());
+        subscriptions.push(Some(pattern.to_owned()));
         for (name, topic) in self.0.topics.borrow().iter() {
             if let Some(payload) = &topic.retained
                 && rules::covers(pattern, name)
@@ -37,6 +37,15 @@ impl Host {
             }
         }
         Ok(number)
+    }
+
+    pub(crate) fn unsubscribe(&self, subscription: u32) -> Result<(), Error> {
+        let place = usize::try_from(subscription).unwrap_or(usize::MAX);
+        match self.0.subscriptions.borrow_mut().get_mut(place).and_then(Option::take) {
+            Some(_) => self.0.inbox.borrow_mut().drop_events(subscription),
+            None => return Err(Error::Invalid(format!("there is no subscription {subscription}"))),
+        }
+        Ok(())
     }
 
     pub(crate) fn publish(
@@ -80,8 +89,9 @@ impl Host {
 
     fn hand_out(&self, topic: &str, event: &Event) -> u32 {
         let subscriptions = self.0.subscriptions.borrow();
-        let matching = (0..).zip(&*subscriptions).filter(|(_, pattern)| rules::covers(pattern, topic));
-        matching
+        let live =
+            (0..).zip(&*subscriptions).filter_map(|(number, pattern)| Some((number, pattern.as_deref()?)));
+        live.filter(|(_, pattern)| rules::covers(pattern, topic))
             .map(|(number, pattern)| self.push_event(number, pattern, topic, event.clone()))
             .fold(0, |count, ()| count + 1)
     }

@@ -139,10 +139,11 @@ impl Bus {
         sender: &Arc<Peer>,
         queue: &Arc<SharedQueue>,
         payload: Bytes,
+        parent: Parent,
     ) -> Result<Offering, Error> {
         let (fate, watched) = fate::new();
-        let putting =
-            self.place(sender, queue, payload, (Some(Duration::MAX), Parent::default()), Some(watched))?;
+        let term = (Some(Duration::MAX), Parent { deadline: None, ..parent });
+        let putting = self.place(sender, queue, payload, term, Some(watched))?;
         Ok(Offering { putting: Some(putting), queue: queue.clone(), fate })
     }
 
@@ -158,10 +159,11 @@ impl Bus {
         sender.check_size(&payload)?;
         let (id, waits_until_done) = (self.next_message_id(), fate.is_some());
         let (from, at) = (sender.sender(), Self::now());
-        let Parent { deadline: until, trace } = parent;
+        let Parent { deadline: until, trace, counted } = parent;
+        let deliveries = u32::try_from(counted).unwrap_or(u32::MAX);
         let trace = self.traces.sample(trace);
         let traced = trace.as_deref().map(|origin| JobTrace::new(self.traces.clone(), origin.clone()));
-        let job = QueuedJob { id, sender: from, at, payload, deliveries: 0, died_in: None, fate, traced };
+        let job = QueuedJob { id, sender: from, at, payload, deliveries, died_in: None, fate, traced };
         let room = match queue.put(job, |store| self.owners.is_provider(store, sender))? {
             Placed::Waiting(room) => Some(room),
             Placed::In => None,
@@ -175,7 +177,7 @@ impl Bus {
             Placed::Stored(stored) => {
                 let (store, payload) = *stored;
                 let mut target = self.open_granted(store, parsed(queue.name().as_str())?, None, false)?;
-                let term = self.term(&target, timeout, Parent { deadline: until, trace });
+                let term = self.term(&target, timeout, Parent { deadline: until, trace, counted: 0 });
                 let sent = self.call(sender, &mut target, payload, term, sender.stands_still())?;
                 let storing = Some(Box::new(self.watch(sent)));
                 let (bus, queue) = (self.clone(), queue.clone());

@@ -99,7 +99,8 @@ impl Drop for Publishing {
 
 impl Bus {
     /// Publishes to every matching subscription, or only to those of the peer `to`. Where a policy is `block`, it waits
-    /// at most `timeout`, and not beyond the parent's deadline.
+    /// at most `timeout`, and not beyond the parent's deadline. The events that the parent counts as lost before count as
+    /// lost in each of the subscriptions.
     pub fn publish(
         self: &Arc<Self>,
         sender: &Arc<Peer>,
@@ -141,6 +142,9 @@ impl Bus {
         let published = Arc::new(Published { sender: sender.sender(), topic, sequence, at, payload, trace });
         let (mut receipt, mut blocked) = (Receipt::default(), Vec::new());
         for subscription in subscriptions {
+            if parent.counted > 0 {
+                subscription.inbox.note_lost(subscription.number(), parent.counted);
+            }
             if let Some(room) = self.deliver(&subscription, &published, &mut receipt) {
                 blocked.push((subscription, room));
             }

@@ -3,10 +3,7 @@
 use weir_names::{TraceContext, TraceId};
 
 use super::Bus;
-use crate::{
-    peer::Peer,
-    trace::{RecordedSpans, SpanOrigin},
-};
+use crate::trace::{RecordedSpans, SpanOrigin};
 
 impl Bus {
     /// Of 2³² traces that begin here, so many are sampled from now on; all with `u32::MAX`. At most `spans` are kept.
@@ -14,10 +11,9 @@ impl Bus {
         self.traces.configure(sampled, spans);
     }
 
-    /// Where a message of `sender` stands that is part of a span of another program. What Main is asked to record is
-    /// recorded; others are sampled as if the trace began here, so that they cannot fill the memory for spans.
-    pub fn join_trace(&self, sender: &Peer, context: &TraceContext) -> Option<Box<SpanOrigin>> {
-        let is_wanted = sender.is_main() && context.is_sampled;
+    /// Where a message stands that is part of a span of another program. If it need not be recorded, it is sampled as
+    /// if the trace began here, so that strangers cannot fill the memory for spans.
+    pub fn join_trace(&self, context: &TraceContext, is_wanted: bool) -> Option<Box<SpanOrigin>> {
         (is_wanted || self.traces.draw()).then(|| SpanOrigin::within(context))
     }
 

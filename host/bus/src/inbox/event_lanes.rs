@@ -196,6 +196,13 @@ impl EventLanes {
         }
     }
 
+    /// The next event that is published reports so many more.
+    pub(super) fn note_lost(&mut self, number: u32, lost: u64) {
+        if let Some(lane) = self.lane(number) {
+            lane.note_lost(usize::MAX, lost);
+        }
+    }
+
     /// An instance died with this many events in hand: they count as lost before all that wait.
     pub(super) fn lose_in_hand(&mut self, number: u32, lost: u64) {
         if let Some(lane) = self.lane(number) {

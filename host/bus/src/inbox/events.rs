@@ -90,6 +90,11 @@ impl Inbox {
         self.lanes().events.lose(subscription);
     }
 
+    /// So many events were lost before they came to this Main.
+    pub(crate) fn note_lost(&self, subscription: u32, lost: u64) {
+        self.lanes().events.note_lost(subscription, lost);
+    }
+
     /// A publisher waits no more; returns how many of its events waited for room here.
     pub(crate) fn withdraw(&self, subscription: u32, room: &Arc<Room>) -> u32 {
         let mut lanes = self.lanes();

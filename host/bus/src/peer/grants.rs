@@ -110,7 +110,7 @@ impl Peer {
     }
 
     /// Fails if it may not serve this contract.
-    pub(crate) fn may_serve(&self, contract: &ContractName) -> Result<(), Error> {
+    pub fn may_serve(&self, contract: &ContractName) -> Result<(), Error> {
         let may = |access: &Access| access.fulfills.contains(contract);
         self.require(may, || self.not_granted("serve", contract, "fulfills"))
     }

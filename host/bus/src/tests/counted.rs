@@ -1,4 +1,4 @@
-//! Losses are counted, and shown at the right peer.
+//! Losses and deliveries are counted, and shown at the right peer.
 
 use weir_names::Policy;
 
@@ -40,6 +40,25 @@ async fn an_event_given_up_behind_another_that_waits_is_lost_after_that_and_not_
 }
 
 #[tokio::test(start_paused = true)]
+async fn events_lost_before_they_came_here_are_seen_by_each_subscriber_and_shed_by_none() {
+    let bus = TestBus::new();
+    let peers = ["a", "b"].map(|id| {
+        let peer = bus.ready(id, &[], &[]);
+        bus.bus.subscribe(&peer, peer.inbox(), "t", None).unwrap();
+        peer
+    });
+    bus.publish(bus.main(), None, "t", "1".into()).unwrap();
+    for counted in [3, 0] {
+        let term = (None, Parent { counted, ..Parent::default() });
+        drop(bus.bus.publish(bus.main(), None, "t", "2".into(), term).unwrap());
+    }
+    for peer in peers {
+        let lost = [(); 3].map(|()| take_event(peer.inbox()).lost);
+        assert_eq!((lost, peer.stats().shed.load(Ordering::Relaxed)), ([0, 3, 0], 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_event_counts_its_topic_too_which_waits_with_it() {
     let bus = TestBus::new();
     let peer = bus.ready("a", &[], &[]);
@@ -50,5 +69,21 @@ async fn an_event_counts_its_topic_too_which_waits_with_it() {
     for _ in 0..100 {
         bus.publish(bus.main(), None, &topic, Bytes::new()).unwrap();
         assert!(peer.inbox().depth().1 <= LIMITS.inbox.bytes);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn deliveries_elsewhere_count_and_a_job_that_has_none_left_gets_one_more() {
+    let bus = TestBus::new();
+    let queue = queues::configure(&bus, queues::SETTINGS);
+    let reader = JobReader::new("reader".into(), u64::MAX, None, || {});
+    for (counted, deliveries) in [(1, vec![2, 3]), (9, vec![10]), (u64::MAX, vec![u32::MAX])] {
+        let parent = Parent { counted, ..Parent::default() };
+        let done = bus.bus.offer(bus.main(), &queue, "poison".into(), parent).unwrap().done();
+        for delivery in deliveries {
+            let job = queue.take(&reader).unwrap();
+            assert_eq!(job.get().unwrap().deliveries, delivery);
+        }
+        assert_eq!(done.await.unwrap_err().code(), "dead");
     }
 }

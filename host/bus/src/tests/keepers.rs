@@ -218,7 +218,7 @@ impl World {
             for number in &self.kept {
                 let payload = Bytes::copy_from_slice(&number.to_be_bytes());
                 if !self.offered.contains_key(number)
-                    && let Ok(offering) = self.bus.bus.offer(keeper, &self.queue, payload)
+                    && let Ok(offering) = self.bus.bus.offer(keeper, &self.queue, payload, Parent::default())
                 {
                     self.offered.insert(*number, Box::pin(offering.done()));
                 }

@@ -172,7 +172,7 @@ impl Program {
                 Taken::Stop => panic!("it has not left"),
             },
             4 => drop(bus.bus.put(session, &world.queue, Bytes::new(), (None, Parent::default()))),
-            5 => self.offers.extend(bus.bus.offer(session, &world.queue, Bytes::new())),
+            5 => self.offers.extend(bus.bus.offer(session, &world.queue, Bytes::new(), Parent::default())),
             6 => world.queue.enlist(&self.reader),
             _ => match self.jobs.pop() {
                 Some(job) if which > 0 => job.done(),

@@ -40,7 +40,7 @@ fn try_all(bus: &TestBus, session: &Arc<Peer>) -> Vec<Result<(), String>> {
         bus.subscribe(session, session.inbox(), ">").map(drop),
         bus.bus.put(session, &queue("puts"), Bytes::new(), (None, Parent::default())).map(drop),
         bus.bus.put(session, &queue("takes"), Bytes::new(), (None, Parent::default())).map(drop),
-        bus.bus.offer(session, &queue("takes"), Bytes::new()).map(drop),
+        bus.bus.offer(session, &queue("takes"), Bytes::new(), Parent::default()).map(drop),
         session.may_take(queue("takes").name()),
         session.may_take(queue("puts").name()),
         bus.open_queue(session, "takes").map(drop),

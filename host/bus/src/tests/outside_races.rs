@@ -143,7 +143,7 @@ async fn a_job_that_is_taken_back_while_it_gets_room_is_delivered_to_nobody() {
     let settings =
         QueueSettings { messages: 1, when_full: weir_names::QueuePolicy::Block, ..queue.stats().settings };
     bus.configure_queues(vec![(queue.name().clone(), settings, None)]);
-    let offer = || bus.bus.offer(bus.main(), &queue, Bytes::new()).unwrap();
+    let offer = || bus.bus.offer(bus.main(), &queue, Bytes::new(), Parent::default()).unwrap();
     let reader = JobReader::new("reader".into(), u64::MAX, None, || {});
     for _ in 0..5 * ROUNDS {
         let (first, second) = (offer(), offer());

@@ -45,7 +45,7 @@ impl World {
     }
 
     fn offer(&self, keeper: &Arc<Peer>, payload: &'static str) -> Offering {
-        self.bus.bus.offer(keeper, &self.queue, payload.into()).unwrap()
+        self.bus.bus.offer(keeper, &self.queue, payload.into(), Parent::default()).unwrap()
     }
 
     fn take(&self) -> TakenJob {
@@ -206,7 +206,7 @@ async fn an_offered_job_that_is_shed_or_whose_queue_closes_is_told_to_be_lost() 
     assert!(matches!(held.now_or_never(), Some(Err(Error::NoProvider(_)))));
     world.assert_empty();
     assert_eq!(world.dead.stats().counts.put, 0);
-    let closed = world.bus.bus.offer(&keeper, &world.queue, Bytes::new()).map(drop);
+    let closed = world.bus.bus.offer(&keeper, &world.queue, Bytes::new(), Parent::default()).map(drop);
     assert!(matches!(closed, Err(Error::NoProvider(_))));
 }
 
@@ -277,7 +277,7 @@ async fn an_offer_waits_for_room_and_gives_it_to_the_next_when_it_is_dropped() {
 async fn only_the_provider_can_wait_until_a_job_of_its_queue_is_done() {
     let world = World::new(QueuePolicy::Reject);
     let keeper = world.keeper();
-    let offered = world.bus.bus.offer(&world.putter, &world.queue, "job".into()).map(drop);
+    let offered = world.bus.bus.offer(&world.putter, &world.queue, "job".into(), Parent::default()).map(drop);
     let text =
         "the jobs of queue `q` are kept by the provider of `store@1`: only that can wait until one is done";
     assert_eq!(offered, Err(Error::Invalid(text.to_owned())));
@@ -290,7 +290,7 @@ async fn a_program_that_serves_the_store_no_more_offers_nothing() {
     let former = world.keeper();
     world.bus.leave(&former);
     let keeper = world.keeper();
-    let offer = world.bus.bus.offer(&former, &world.queue, "twice".into());
+    let offer = world.bus.bus.offer(&former, &world.queue, "twice".into(), Parent::default());
     assert_eq!(offer.map(drop), Err(Error::PeerGone));
     let put = world.bus.bus.put(&former, &world.queue, "".into(), (None, Parent::default()));
     assert_eq!(put.map(drop), Err(Error::PeerGone));

@@ -9,9 +9,8 @@ use super::{
 
 const CONTEXT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-fn within(bus: &Bus, sender: &Peer, traceparent: &str) -> Parent {
-    let context: TraceContext = traceparent.parse().unwrap();
-    Parent { deadline: None, trace: bus.join_trace(sender, &context) }
+fn within(bus: &Bus) -> Parent {
+    Parent { trace: bus.join_trace(&CONTEXT.parse().unwrap(), true), ..Parent::default() }
 }
 
 /// `caller provider outcome`, and what it was.
@@ -34,13 +33,13 @@ async fn a_request_and_what_is_done_for_it_are_one_trace() {
     let bus = TestBus::new();
     let (a, b) = (bus.ready("a", &["a@1"], &["b@1"]), bus.ready("b", &["b@1"], &[]));
     let mut target = bus.open(bus.main(), "a@1", "do", None).unwrap();
-    let term = bus.term(&target, None, within(&bus, bus.main(), CONTEXT));
+    let term = bus.term(&target, None, within(&bus));
     let call = bus.call_to(bus.main(), &mut target, Bytes::new(), term, false).unwrap();
     tokio::time::advance(Duration::from_millis(3)).await;
     let outer = take_request(&a);
     let context = *outer.responder.span().unwrap().context();
     let mut target = bus.open(&a, "b@1", "do", None).unwrap();
-    let parent = Parent { deadline: None, trace: Some(SpanOrigin::within(&context)) };
+    let parent = Parent { trace: Some(SpanOrigin::within(&context)), ..Parent::default() };
     let term = bus.term(&target, None, parent);
     let inner = bus.call_to(&a, &mut target, Bytes::new(), term, false).unwrap();
     let request = take_request(&b);
@@ -111,7 +110,7 @@ async fn an_event_names_the_span_that_published_it() {
     let bus = TestBus::new();
     let peer = bus.ready("s", &[], &[]);
     bus.subscribe(&peer, peer.inbox(), "t").unwrap();
-    let parent = within(&bus, bus.main(), CONTEXT);
+    let parent = within(&bus);
     bus.bus.publish(bus.main(), None, "t", "1".into(), (None, parent)).unwrap().receipt().await.unwrap();
     bus.publish(bus.main(), None, "t", "2".into()).unwrap();
     let [traced, plain] = [take_event(peer.inbox()), take_event(peer.inbox())];
@@ -122,7 +121,7 @@ async fn an_event_names_the_span_that_published_it() {
     assert_eq!(plain.published.trace, None);
 
     // What a subscriber then does is another trace, with a link to it.
-    let caused = || (None, Parent { deadline: None, trace: Some(SpanOrigin::after(context)) });
+    let caused = || (None, Parent { trace: Some(SpanOrigin::after(context)), ..Parent::default() });
     drop(bus.bus.publish(bus.main(), None, "t", "3".into(), caused()).unwrap());
     assert_eq!(bus.span_counts(), (1, 0), "sampled as all others are");
     bus.configure_traces(u32::MAX, 100);
@@ -136,7 +135,7 @@ async fn an_event_names_the_span_that_published_it() {
 async fn each_delivery_of_a_job_is_recorded_with_the_trace_of_its_put() {
     let bus = TestBus::new();
     let queue = configure(&bus, SETTINGS);
-    let parent = within(&bus, bus.main(), CONTEXT);
+    let parent = within(&bus);
     bus.bus.put(bus.main(), &queue, "1".into(), (None, parent)).unwrap().put().await.unwrap();
     put(&bus, &queue, "2").unwrap();
     let reader = JobReader::new("reader".into(), u64::MAX, None, || {});
@@ -156,17 +155,13 @@ async fn each_delivery_of_a_job_is_recorded_with_the_trace_of_its_put() {
 }
 
 #[tokio::test]
-async fn only_main_is_asked_to_record_whatever_the_sampling() {
+async fn what_need_not_be_recorded_is_sampled_as_all_others_are() {
     let bus = TestBus::new();
-    let stranger = bus.ready("a", &[], &[]);
-    let unsampled = CONTEXT.replace("-01", "-00");
-    assert!(within(&bus, bus.main(), CONTEXT).trace.is_some());
-    assert!(within(&bus, bus.main(), &unsampled).trace.is_none());
-    assert!(within(&bus, &stranger, CONTEXT).trace.is_none());
+    let context = CONTEXT.parse().unwrap();
+    assert!(bus.join_trace(&context, true).is_some());
+    assert!(bus.join_trace(&context, false).is_none());
     bus.configure_traces(u32::MAX, 100);
-    for (sender, text) in [(bus.main(), &*unsampled), (&stranger, CONTEXT), (&stranger, &unsampled)] {
-        assert!(within(&bus, sender, text).trace.is_some());
-    }
+    assert!(bus.join_trace(&context, false).is_some());
 }
 
 #[tokio::test]

@@ -10,9 +10,10 @@ use super::{
     paths::{is_inside, resolved, shown},
 };
 use crate::{
-    DirGrant, DirMode,
+    DirGrant, DirMode, SecretSource, StoreGrant,
     error::{ConfigError, Location},
     schema::ProtectedDir,
+    section::child,
 };
 
 /// The directories that a table grants.
@@ -22,6 +23,8 @@ pub struct Granted<'c> {
     pub path: String,
     /// The directories.
     pub dirs: &'c [DirGrant],
+    /// The stores.
+    pub stores: &'c [StoreGrant],
     /// Their places in a file.
     pub locations: Option<&'c GrantLocations>,
 }
@@ -38,13 +41,13 @@ pub fn check_grants(granted: &Granted<'_>, protected: Vec<ProtectedDir>) -> Vec<
 /// its neighbour in the map, and a lookup need not compare all.
 struct ProtectedDirs(BTreeMap<PathBuf, ProtectedDir>);
 
-impl Parts<'_> {
+impl<'c> Parts<'c> {
     /// The cache holds code that runs outside the sandbox, so no guest may write there. Other crates protect their
     /// own directories.
     pub(super) fn written_dirs(&self, errors: &mut Vec<ConfigError>) {
         let sections = self.config.sections.all();
-        let protected =
-            ProtectedDirs::new(sections.flat_map(|section| section.protected(&self.locations.sections)));
+        let protected = sections.flat_map(|section| section.protected(&self.locations.sections));
+        let protected = ProtectedDirs::new(protected.chain(self.data_dir()));
         let cache = self.config.main.cache_dir.as_deref();
         for granted in self.granted() {
             errors.extend(cache.into_iter().flat_map(|cache| granted.over_cache(cache)));
@@ -52,7 +55,7 @@ impl Parts<'_> {
         }
     }
 
-    pub(super) fn absent_dirs(&self) -> Vec<ConfigError> {
+    pub(super) fn absent_paths(&self) -> Vec<ConfigError> {
         let mut errors = Vec::new();
         for granted in self.granted() {
             let key = format!("{}.grants.dirs.host", granted.path);
@@ -63,21 +66,44 @@ impl Parts<'_> {
         let protected = self.config.sections.all();
         let protected = protected.flat_map(|section| section.protected(&self.locations.sections));
         errors.extend(protected.filter_map(|dir| absent(&dir.key, &dir.dir, dir.location)));
+        for (index, extension) in self.extensions() {
+            let location = || self.location(index, |at| Some(&at.id));
+            for (name, source) in &extension.secrets {
+                let SecretSource::File(path) = source else { continue };
+                let Err(error) = path.metadata() else { continue };
+                let key = child(&format!("extension[{}].config", extension.id), name);
+                let message = format!("in `{key}`: {} cannot be opened: {error}", shown(path));
+                errors.push(ConfigError::new(key, message, location()));
+            }
+        }
         errors
+    }
+
+    /// The stores' files are Main's own.
+    fn data_dir(&self) -> Option<ProtectedDir> {
+        Some(ProtectedDir {
+            key: "main.data-dir".to_owned(),
+            dir: self.config.main.data_dir.clone()?,
+            location: self.locations.data_dir.clone(),
+            why: "a guest that writes there can change the stores of others",
+            note: "the directory of stores is set here",
+        })
     }
 
     pub(super) fn guest_dirs(&self, errors: &mut Vec<ConfigError>) {
         self.granted().for_each(|granted| errors.extend(granted.doubled_guests()));
     }
 
-    fn granted(&self) -> impl Iterator<Item = Granted<'_>> {
-        let extensions = self.extensions().map(|(index, extension)| Granted {
+    pub(crate) fn granted(self) -> impl Iterator<Item = Granted<'c>> {
+        let Parts { config, locations } = self;
+        let extensions = config.extensions.iter().enumerate().map(|(index, extension)| Granted {
             path: format!("extension[{}]", extension.id),
             dirs: &extension.grants.dirs,
-            locations: self.locations.extensions.get(index).map(|at| &at.grants),
+            stores: &extension.grants.stores,
+            locations: locations.extensions.get(index).map(|at| &at.grants),
         });
-        let sections = self.config.sections.all();
-        extensions.chain(sections.flat_map(|section| section.granted(&self.locations.sections)))
+        let sections = config.sections.all();
+        extensions.chain(sections.flat_map(|section| section.granted(&locations.sections)))
     }
 }
 

@@ -16,6 +16,7 @@ pub(crate) struct Locations {
     pub(crate) peer_socket: Option<Location>,
     pub(crate) plugin_dir: Option<Location>,
     pub(crate) cache_dir: Option<Location>,
+    pub(crate) data_dir: Option<Location>,
     pub(crate) memory_budget: Option<Location>,
     pub(crate) serves: Vec<Location>,
     pub(crate) trusted_keys: Vec<Location>,
@@ -84,11 +85,20 @@ pub(crate) struct ChannelLocations {
     pub(crate) takes: Vec<Location>,
 }
 
-/// Places of granted directories: on the host and in the guest.
+/// Places of granted directories, on the host and in the guest, and of stores.
 #[derive(Clone, Debug, Default)]
 pub struct GrantLocations {
     pub(crate) hosts: Vec<Location>,
     pub(crate) guests: Vec<Location>,
+    pub(crate) stores: Vec<Location>,
+}
+
+impl GrantLocations {
+    /// The place of a store.
+    #[must_use]
+    pub fn store(&self, item: usize) -> Option<Location> {
+        self.stores.get(item).cloned()
+    }
 }
 
 #[derive(Debug, Default)]

@@ -52,6 +52,14 @@ pub enum MeasuredUse {
     InboxBytes,
     /// Requests in hand or under way, the larger number.
     Requests,
+    /// Requests by HTTP under way.
+    HttpRequests,
+    /// Requests by HTTP in a second.
+    HttpInSecond,
+    /// Bytes of answers by HTTP in a second.
+    HttpBytesIn,
+    /// Bytes of requests by HTTP in a second.
+    HttpBytesOut,
     /// Log lines in a second.
     LinesInSecond,
     /// Duration of the last start.
@@ -77,7 +85,7 @@ const NO_TIMEOUTS: InHooks =
     InHooks::Refused("is for extensions: `timeout` of the hooks says how long each may take");
 
 /// All limits, in display order.
-pub static LIMIT_KEYS: [LimitKey; 17] = [
+pub static LIMIT_KEYS: [LimitKey; 23] = [
     LimitKey::MEMORY,
     LimitKey::STACK,
     LimitKey::FUEL_PER_MESSAGE,
@@ -87,6 +95,12 @@ pub static LIMIT_KEYS: [LimitKey; 17] = [
     LimitKey::INBOX_MESSAGES,
     LimitKey::INBOX_BYTES,
     LimitKey::IN_FLIGHT,
+    LimitKey::HTTP_IN_FLIGHT,
+    LimitKey::HTTP_RATE,
+    LimitKey::HTTP_BYTES_IN,
+    LimitKey::HTTP_BYTES_OUT,
+    LimitKey::HTTP_HEADER_SIZE,
+    LimitKey::HTTP_TIMEOUT,
     LimitKey::LOG_RATE,
     LimitKey::READY_TIMEOUT,
     LimitKey::REQUEST_TIMEOUT,
@@ -197,6 +211,72 @@ impl LimitKey {
         in_hooks: NO_MESSAGES,
         get: |limits| Some(limits.in_flight.into()),
         set: |limits, value| limits.in_flight = small(value),
+    };
+
+    /// `http.in-flight`.
+    pub const HTTP_IN_FLIGHT: Self = Self {
+        name: "http.in-flight",
+        shape: Shape::Count(1..=1024),
+        unit: LimitUnit::Requests,
+        used: MeasuredUse::HttpRequests,
+        in_hooks: InHooks::Allowed,
+        get: |limits| Some(limits.http_in_flight.into()),
+        set: |limits, value| limits.http_in_flight = small(value),
+    };
+
+    /// `http.rate`.
+    pub const HTTP_RATE: Self = Self {
+        name: "http.rate",
+        shape: Shape::Count(1..=100_000),
+        unit: LimitUnit::RequestsPerSecond,
+        used: MeasuredUse::HttpInSecond,
+        in_hooks: InHooks::Allowed,
+        get: |limits| Some(limits.http_rate.into()),
+        set: |limits, value| limits.http_rate = small(value),
+    };
+
+    /// `http.bytes-in`.
+    pub const HTTP_BYTES_IN: Self = Self {
+        name: "http.bytes-in",
+        shape: Shape::Size(KIB..=16 * 1024 * MIB),
+        unit: LimitUnit::Bytes,
+        used: MeasuredUse::HttpBytesIn,
+        in_hooks: InHooks::Allowed,
+        get: |limits| Some(limits.http_bytes_in),
+        set: |limits, value| limits.http_bytes_in = value,
+    };
+
+    /// `http.bytes-out`.
+    pub const HTTP_BYTES_OUT: Self = Self {
+        name: "http.bytes-out",
+        shape: Shape::Size(KIB..=16 * 1024 * MIB),
+        unit: LimitUnit::Bytes,
+        used: MeasuredUse::HttpBytesOut,
+        in_hooks: InHooks::Allowed,
+        get: |limits| Some(limits.http_bytes_out),
+        set: |limits, value| limits.http_bytes_out = value,
+    };
+
+    /// `http.header-size`.
+    pub const HTTP_HEADER_SIZE: Self = Self {
+        name: "http.header-size",
+        shape: Shape::Size(8 * KIB..=MIB),
+        unit: LimitUnit::Bytes,
+        used: MeasuredUse::Unmeasured,
+        in_hooks: InHooks::Allowed,
+        get: |limits| Some(limits.http_header_size),
+        set: |limits, value| limits.http_header_size = value,
+    };
+
+    /// `http.timeout`.
+    pub const HTTP_TIMEOUT: Self = Self {
+        name: "http.timeout",
+        shape: Shape::Time(TIMEOUT),
+        unit: LimitUnit::Seconds,
+        used: MeasuredUse::Unmeasured,
+        in_hooks: InHooks::Allowed,
+        get: |limits| Some(nanoseconds(limits.http_timeout)),
+        set: |limits, value| limits.http_timeout = Duration::from_nanos(value),
     };
 
     /// `log-rate`.

@@ -33,6 +33,8 @@ pub enum LimitUnit {
     Requests,
     /// Messages.
     Messages,
+    /// Requests per second.
+    RequestsPerSecond,
     /// Lines per second.
     LinesPerSecond,
     /// Things that the limit's name says.
@@ -109,6 +111,7 @@ impl LimitUnit {
             Self::Fuel => "fuel",
             Self::Requests => "requests",
             Self::Messages => "messages",
+            Self::RequestsPerSecond => "requests/s",
             Self::LinesPerSecond => "lines/s",
             Self::Count => "count",
         }
@@ -124,6 +127,7 @@ impl LimitUnit {
             | Self::Fuel
             | Self::Requests
             | Self::Messages
+            | Self::RequestsPerSecond
             | Self::LinesPerSecond
             | Self::Count => LimitValue::Count(number),
         }

@@ -61,6 +61,22 @@ impl Section<'_, '_> {
         parse: impl Fn(&str) -> Result<T, E>,
         mut read: impl FnMut(&mut Section<'_, '_>) -> Option<T>,
     ) -> Vec<T> {
+        let located = |section: &mut Section<'_, '_>| {
+            let location = section.location();
+            Some(Located { value: read(section)?, location })
+        };
+        let items = self.located_texts_and_tables(key, what, parse, located);
+        items.into_iter().map(Located::into_value).collect()
+    }
+
+    /// The same with the places of the items. `read` chooses that of a table.
+    pub(crate) fn located_texts_and_tables<T, E: fmt::Display>(
+        &mut self,
+        key: &'static str,
+        what: &'static str,
+        parse: impl Fn(&str) -> Result<T, E>,
+        mut read: impl FnMut(&mut Section<'_, '_>) -> Option<Located<T>>,
+    ) -> Vec<Located<T>> {
         let shape = Shape::TextsAndTables(what);
         let list = self.list(key, &shape);
         self.note_keys(key, |section| drop(read(section)));
@@ -69,7 +85,7 @@ impl Section<'_, '_> {
         items
             .filter_map(|(index, item)| match item.get_ref().as_table() {
                 Some(table) => self.item(key, &(index + 1).to_string(), table, item.span(), &mut read),
-                None => self.parsed(&path, &shape, item, &parse).map(Located::into_value),
+                None => self.parsed(&path, &shape, item, &parse),
             })
             .collect()
     }

@@ -20,35 +20,56 @@ impl Section<'_, '_> {
         key: &'static str,
         check: impl Fn(&str, &str) -> Result<(), String>,
     ) -> BTreeMap<String, String> {
-        let shape = Shape::Values;
         let mut values = BTreeMap::new();
-        let Some(value) = self.find(key, &shape) else {
-            return values;
-        };
-        let Some(table) = value.get_ref().as_table() else {
-            self.wrong(self.path_of(key), &shape, value, &Found::kind(value.get_ref()));
-            return values;
-        };
-        for (name, value) in table {
-            let path = child(&self.path_of(key), name.get_ref());
-            let fault = match shape::scalar(value.get_ref()) {
-                Ok(text) => match check(name.get_ref(), &text) {
-                    Ok(()) => {
-                        values.insert(name.get_ref().to_string(), text);
-                        continue;
-                    }
-                    Err(fault) => format!("in `{path}`: {fault}"),
-                },
-                Err(found) if value.get_ref().is_table() => {
-                    format!(
-                        "`{path}` must be a string, a number or a boolean, not {found}: quote a name with dots"
-                    )
+        for (name, path, value) in self.entries(key, &Shape::Values) {
+            let Some(text) = self.scalar(&path, value) else { continue };
+            match check(&name.value, &text) {
+                Ok(()) => drop(values.insert(name.value, text)),
+                Err(fault) => {
+                    self.error(&path, format!("in `{path}`: {fault}"), self.reader.location(value.span()));
                 }
-                Err(found) => format!("`{path}` must be a string, a finite number or a boolean, not {found}"),
-            };
-            self.error(path, fault, self.reader.location(value.span()));
+            }
         }
         values
+    }
+
+    /// Reads a table of strings, numbers, booleans, and tables, those with `read`.
+    pub fn values_and_tables<T>(
+        &mut self,
+        key: &'static str,
+        mut read: impl FnMut(&mut Section<'_, '_>) -> Option<T>,
+    ) -> (BTreeMap<String, String>, BTreeMap<String, T>) {
+        let entries = self.entries(key, &Shape::ValuesAndTables);
+        if self.reader.keys.is_some() {
+            let path = format!("{}.{NAME}", self.path_of(key));
+            Section::read(self.reader, &DeTable::new(), path, 0..0, |section| drop(read(section)));
+        }
+        let (mut values, mut tables) = (BTreeMap::new(), BTreeMap::new());
+        for (name, path, value) in entries {
+            match value.get_ref().as_table() {
+                Some(table) => {
+                    let read = Section::read(self.reader, table, path, value.span(), &mut read);
+                    tables.extend(read.map(|read| (name.value, read)));
+                }
+                None => values.extend(self.scalar(&path, value).map(|text| (name.value, text))),
+            }
+        }
+        (values, tables)
+    }
+
+    /// A value that becomes a string. Reports any other.
+    fn scalar(&mut self, path: &str, value: &Spanned<DeValue<'_>>) -> Option<String> {
+        let fault = match shape::scalar(value.get_ref()) {
+            Ok(text) => return Some(text),
+            Err(found) if value.get_ref().is_table() => {
+                format!(
+                    "`{path}` must be a string, a number or a boolean, not {found}: quote a name with dots"
+                )
+            }
+            Err(found) => format!("`{path}` must be a string, a finite number or a boolean, not {found}"),
+        };
+        self.error(path, fault, self.reader.location(value.span()));
+        None
     }
 
     /// Reads a table with `read`. A missing one is empty.

@@ -6,10 +6,10 @@ use weir_names::{ContractName, ExtensionId, HookDirName};
 
 use super::{
     CLASS, CONTRACT, ExtensionDraft, artifact_text, changes, channels::channels, check_path, grants::grants,
-    split,
+    plain_path, split,
 };
 use crate::{
-    ArtifactHash, Traces, Validate,
+    ArtifactHash, SecretSource, Traces, Validate,
     check::ExtensionLocations,
     classes::class_name,
     extension::{ExtensionConfig, INSTANCES},
@@ -24,6 +24,8 @@ const HOOKS: &str = "the name of a directory of hooks";
 const RESTART: &str = "`never`, `on-failure` or `always`";
 const RELOAD: &str = "`stop-first` or `overlap`";
 const TRACES: &str = "`functions` or `lines`";
+const SECRET_FILE: &str = "the path of a file, as in `/etc/weir/token`";
+const CREDENTIAL: &str = "the name of a credential, as in `LoadCredential=`";
 const VALIDATE: &str = "`nothing` or `requests`";
 
 pub(super) fn extension(
@@ -43,7 +45,7 @@ pub(super) fn extension(
     let (runs, runs_at) = split(section.texts("runs", HOOKS, str::parse::<HookDirName>));
     let instances = section.count("instances", INSTANCES);
     let (grants, grants_at) = section.table("grants", grants);
-    let config = section.values("config", |_, _| Ok(()));
+    let (values, secrets) = section.values_and_tables("config", secret);
     let autostart = section.flag("autostart");
     let restart = section.table("restart", restart);
     let reload = section.text("reload", RELOAD, ReloadMode::named);
@@ -80,7 +82,8 @@ pub(super) fn extension(
         when_full: channels.when_full.unwrap_or(new.when_full),
         instances,
         grants,
-        config,
+        config: values,
+        secrets,
         autostart,
         restart,
         reload,
@@ -89,6 +92,29 @@ pub(super) fn extension(
         ..new
     };
     Some((ExtensionDraft { config, class, changes }, locations))
+}
+
+/// A value of `config` that stands elsewhere.
+fn secret(section: &mut Section<'_, '_>) -> Option<SecretSource> {
+    section.explain_unknown("a table here names the source of a secret; quote a key with dots");
+    let file = plain_path(section, "from-file", SECRET_FILE);
+    let credential = section.text("from-credential", CREDENTIAL, str::parse);
+    match (file, credential) {
+        (Some(file), None) => Some(SecretSource::File(file.value)),
+        (None, Some(name)) => Some(SecretSource::Credential(name.value)),
+        (Some(file), Some(name)) => {
+            let keys = [("from-file", Some(file.location)), ("from-credential", Some(name.location))];
+            section.contradiction(keys, "a value has one source");
+            None
+        }
+        (None, None) => {
+            // Other keys are reported as unknown.
+            if section.is_empty() {
+                section.require("from-file", SECRET_FILE);
+            }
+            None
+        }
+    }
 }
 
 fn restart(section: &mut Section<'_, '_>) -> RestartConfig {

@@ -2,14 +2,21 @@
 
 use std::ops::RangeInclusive;
 
+use weir_names::StoreName;
+
 use super::{HOST_DIR, plain_path, split};
 use crate::{
     check::GrantLocations,
-    grants::{DirGrant, DirMode, Grants, check_variable},
+    grants::{DirGrant, DirMode, Grants, HttpGrant, StoreGrant, check_variable},
     section::{Located, Section},
     shape::Shape,
 };
 
+const HTTP_TARGET: &str = "a URL, as in `https://api.example.com/v1`";
+const HTTP_METHOD: &str = "a method, as in `GET`";
+const ADDRESSES: &str = "`loopback`, `link-local`, `private`, `shared`, or addresses as in `192.168.7.0/24`";
+
+const STORE: &str = "the name of a store";
 const GUEST_DIR: &str = "an absolute path, as in `/data`";
 
 /// From one block to more than any file system has.
@@ -54,5 +61,38 @@ pub(super) fn grants(section: &mut Section<'_, '_>) -> (Grants, GrantLocations) 
     });
     let env = section.values("env", check_variable);
     let (net, _) = split(section.texts("net", "an address with a port, as in `example.com:443`", str::parse));
-    (Grants { dirs, env, net }, locations)
+    let mut http = Vec::new();
+    section.tables("http", |grant| http.extend(http_grant(grant)));
+    let stores = section.located_texts_and_tables(
+        "stores",
+        STORE,
+        |text| text.parse::<StoreName>().map(StoreGrant::from),
+        store,
+    );
+    let (stores, stores_at) = split(stores);
+    locations.stores = stores_at;
+    (Grants { dirs, env, net, http, stores }, locations)
+}
+
+/// `None` after reporting a missing name.
+fn store(section: &mut Section<'_, '_>) -> Option<Located<StoreGrant>> {
+    section.require("name", STORE);
+    let name = section.text("name", STORE, str::parse::<StoreName>);
+    let mode = section.text("mode", "`ro` or `rw`", str::parse);
+    let name = name?;
+    let mode = mode.map_or(DirMode::Rw, Located::into_value);
+    Some(Located { value: StoreGrant { name: name.value, mode }, location: name.location })
+}
+
+fn http_grant(grant: &mut Section<'_, '_>) -> Option<HttpGrant> {
+    grant.require("to", HTTP_TARGET);
+    let to = grant.text("to", HTTP_TARGET, str::parse);
+    let methods = grant.some_texts("methods", HTTP_METHOD, str::parse);
+    let addresses = grant.texts("addresses", ADDRESSES, str::parse);
+    let mut granted = HttpGrant::new(to?.into_value());
+    if let Some(methods) = methods {
+        granted.methods = split(methods).0;
+    }
+    granted.addresses = split(addresses).0;
+    Some(granted)
 }

@@ -33,7 +33,7 @@ fn a_value_of_the_wrong_type_is_refused() {
             Shape::Text(_) => &["5"],
             Shape::Texts(_) => &["\"a\"", "[5]"],
             Shape::TextsAndTables(_) => &["\"a\"", "{}", "[5]", "[[]]"],
-            Shape::Values => &["\"a\"", "{ a = [] }"],
+            Shape::Values | Shape::ValuesAndTables => &["\"a\"", "{ a = [] }"],
             Shape::Table => &["5", "[]"],
             Shape::Tables => &["5", "{}", "[5]"],
             Shape::Named | Shape::NamedTexts(_) | Shape::NamedTextsAndTables(_) => &["5", "[]", "{ a = 5 }"],
@@ -75,7 +75,9 @@ fn a_value_out_of_range_is_refused() {
             .to_vec(),
         Shape::Text(_) => vec![r#""\u0000""#.to_owned(), "\"\"".to_owned()],
         Shape::Texts(_) | Shape::TextsAndTables(_) => vec![r#"["\u0000"]"#.to_owned()],
-        Shape::Values => vec!["{ a = nan }".to_owned(), "{ a = 99999999999999999999 }".to_owned()],
+        Shape::Values | Shape::ValuesAndTables => {
+            vec!["{ a = nan }".to_owned(), "{ a = 99999999999999999999 }".to_owned()]
+        }
         // Every value of the type is valid, or the keys within are tested.
         Shape::Flag | Shape::Table | Shape::Tables | Shape::Named => Vec::new(),
         Shape::NamedTexts(_) | Shape::NamedTextsAndTables(_) => vec![r#"{ a = "\u0000" }"#.to_owned()],
@@ -122,8 +124,10 @@ fn every_field_of_the_configuration_has_a_key() {
             "component" => "path".to_owned(),
             "port" => "net".to_owned(),
             "name" => "peer".to_owned(),
+            "secrets" => "config".to_owned(),
             "contract" | "operation" => "wants".to_owned(),
-            _ => field.replace("inbox_", "inbox.").replace('_', "-"),
+            "is_tls" => "to".to_owned(),
+            _ => field.replace("inbox_", "inbox.").replace("http_", "http.").replace('_', "-"),
         };
         let found = keys.iter().any(|known| format!(".{}", known.path).ends_with(&format!(".{key}")));
         assert!(found, "`{field}` has no key");
@@ -204,14 +208,16 @@ fn valid(key: &KnownKey) -> Option<String> {
         Shape::Size(_) if name == "compile-memory" => "\"77 MiB\"",
         // At most the inbox.
         Shape::Size(_) if key.path.ends_with(".subscribes.bytes") => "\"77 KiB\"",
+        Shape::Size(_) if name == "header-size" => "\"77 KiB\"",
         Shape::Size(_) => "\"1536 KiB\"",
         // At most the longest delay.
         Shape::Time(_) if name == "backoff" => "\"7s\"",
         Shape::Time(_) => "\"77s\"",
         Shape::Share(_) => "\"7%\"",
-        Shape::Values => "{ a = \"b\" }",
+        Shape::Values | Shape::ValuesAndTables => "{ a = \"b\" }",
         Shape::Text(_) => match name {
             "inherits" | "class" => "\"max\"",
+            "mode" if key.path.contains(".stores.") => "\"ro\"",
             "mode" => "\"rw\"",
             "policy" if key.path.ends_with(".subscribes.policy") => "\"latest\"",
             "policy" => "\"always\"",
@@ -220,6 +226,7 @@ fn valid(key: &KnownKey) -> Option<String> {
             "traces" => "\"lines\"",
             "validate" => "\"requests\"",
             "guest" => "\"/guest\"",
+            "to" => "\"https://z.example\"",
             "store" => "\"kept@1\"",
             "sha256" => "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"",
             _ => "\"z\"",
@@ -227,6 +234,8 @@ fn valid(key: &KnownKey) -> Option<String> {
         Shape::Texts(_) => match name {
             "include" => "[\"valid/conf.d/10-storage.toml\"]",
             "net" => "[\"example.com:443\"]",
+            "methods" => "[\"PUT\"]",
+            "addresses" => "[\"private\", \"192.0.2.0/24\"]",
             "requires" => "[\"given@1\"]",
             "publishes" => "[\"t\"]",
             "puts" | "takes" | "runs" => "[\"given\"]",
@@ -250,6 +259,10 @@ fn document(path: &str, name: &str, value: &str) -> String {
             let written = name.starts_with("max-").then_some(("mode", "\"rw\""));
             [("host", "\"/host\""), ("guest", "\"/data\"")].into_iter().chain(written).collect()
         }
+        // A secret has one source.
+        "extension.config.NAME" if name.is_empty() => vec![("from-file", "\"given\"")],
+        "extension.grants.http" => vec![("to", "\"https://a.example\"")],
+        "extension.grants.stores" => vec![("name", "\"s\"")],
         "extension.subscribes" | "peer.NAME.subscribes" => vec![("topic", "\"a\"")],
         _ => Vec::new(),
     };
@@ -260,7 +273,8 @@ fn document(path: &str, name: &str, value: &str) -> String {
     let parent = "[[extension]]\nid = \"a\"\npath = \"a.wasm\"\n";
     let header = |table: &str| {
         let table = table.replace("peer.NAME", "peer.\"app:small\"").replace("NAME", "small");
-        let is_list = table.ends_with(".dirs") || table.ends_with(".subscribes");
+        let lists = [".dirs", ".grants.http", ".stores", ".subscribes"];
+        let is_list = lists.iter().any(|list| table.ends_with(list));
         if is_list { format!("[[{table}]]\n") } else { format!("[{table}]\n") }
     };
     let table = match table {

@@ -1,6 +1,6 @@
 //! Requests that a guest has received and not answered.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Instant};
 
 use bytes::Bytes;
 use weir_bus::{
@@ -123,7 +123,12 @@ impl InHand {
     pub(super) fn parent(&self, id: MessageId) -> Option<Parent> {
         let responder = self.responder(id)?;
         let trace = responder.span().map(|span| SpanOrigin::within(span.context()));
-        Some(Parent { deadline: Some(responder.deadline()), trace })
+        Some(Parent { deadline: Some(responder.deadline()), trace, counted: 0 })
+    }
+
+    /// When the last of them ends.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.requests.iter().map(|held| held.responder.deadline().into()).max()
     }
 
     pub(super) fn responder(&self, id: MessageId) -> Option<&Responder> {

@@ -173,9 +173,13 @@ impl Jobs {
     }
 
     /// What a message is part of that is sent for this job. A job has no deadline.
+    pub(crate) fn are_in_hand(&self) -> bool {
+        !self.in_hand.is_empty()
+    }
+
     pub(crate) fn parent(&self, id: MessageId) -> Option<Parent> {
         let span = self.in_hand.get(&id)?.span();
-        Some(Parent { deadline: None, trace: span.map(|span| SpanOrigin::within(span.context())) })
+        Some(Parent { trace: span.map(|span| SpanOrigin::within(span.context())), ..Parent::default() })
     }
 
     pub(crate) fn done(&mut self, id: MessageId) -> Result<(), Error> {

@@ -19,12 +19,13 @@ pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, InstanceState>) -> w
     linker.func_wrap("get", |mut store: Store<'_>, (key,): (String,)| {
         let state = store.data_mut();
         state.sandbox.meter.enter_wasi();
-        Ok((Ok::<_, Error>(state.config.config.get(&key).cloned()),))
+        Ok((Ok::<_, Error>(state.settings.values().get(&key).cloned()),))
     })?;
     linker.func_wrap("get-all", |mut store: Store<'_>, ()| {
         let state = store.data_mut();
         state.sandbox.meter.enter_wasi();
-        let all: Vec<(String, String)> = state.config.config.clone().into_iter().collect();
+        let values = state.settings.values();
+        let all: Vec<_> = values.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
         Ok((Ok::<_, Error>(all),))
     })
 }

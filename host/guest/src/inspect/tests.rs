@@ -121,7 +121,8 @@ fn any_release_of_wasi_0_2_is_offered_and_others_are_not() {
         "wasi:cli/environment@0.2.0",
         "wasi:io/poll@0.2.12",
         "wasi:config/store@0.2.0-rc.1",
-        "wasi:http/types@0.2.3",
+        "wasi:http/incoming-handler@0.2.3",
+        "wasi:http/types@0.3.0",
         "wasi:io/poll@0.3.0",
         "weir:iec/channel@0.2.0",
         "other",
@@ -135,6 +136,21 @@ fn any_release_of_wasi_0_2_is_offered_and_others_are_not() {
     for import in &imports[4..] {
         assert!(notes.contains(&format!("it imports `{import}`, which Weir does not offer")), "{notes}");
     }
+}
+
+#[test]
+fn a_component_that_sends_http_is_told_which_grant_it_needs() {
+    let found =
+        inspected(&with_imports(&["wasi:http/types@0.2.3", "wasi:http/outgoing-handler@0.2.3"])).unwrap();
+    let notes = found.notes().join("\n");
+    assert_eq!(notes.contains("without the feature `http`"), cfg!(not(feature = "http")), "{notes}");
+    let stanza = found.stanza();
+    assert!(
+        stanza.ends_with("grants.http = [{ to = \"https://FILL-IN\", methods = [\"GET\"] }]\n"),
+        "{stanza}"
+    );
+    let config = Loader::new().parse(&stanza, "weir.toml", "/plugins".as_ref()).unwrap();
+    assert_eq!(config.extensions[0].grants.http.len(), 1);
 }
 
 #[test]

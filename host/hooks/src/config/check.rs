@@ -17,7 +17,12 @@ pub(super) fn alone(config: &HookDirConfig) -> Vec<ConfigError> {
     let path = format!("hooks[{}]", shorten(&config.dir.display().to_string(), 100));
     let mut errors = values(config, &path);
     let own = protected(format!("{path}.dir"), config, None);
-    let granted = Granted { path: path.clone(), dirs: &config.grants.dirs, locations: None };
+    let granted = Granted {
+        path: path.clone(),
+        dirs: &config.grants.dirs,
+        stores: &config.grants.stores,
+        locations: None,
+    };
     errors.extend(check_grants(&granted, vec![own]));
     errors.extend(doubles(&format!("{path}.suffixes"), &config.suffixes, |_| None));
     errors

@@ -98,6 +98,7 @@ impl ConfigSection for HooksConfig {
         let granted = |(name, config): (&HookDirName, &'c HookDirConfig)| Granted {
             path: format!("hooks.{name}"),
             dirs: &config.grants.dirs,
+            stores: &config.grants.stores,
             locations: at.get(name).map(|at| &at.grants),
         };
         self.0.iter().map(granted).collect()

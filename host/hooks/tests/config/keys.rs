@@ -30,7 +30,7 @@ fn a_value_of_the_wrong_type_is_refused() {
             Shape::Text(_) => &["5"],
             Shape::Texts(_) => &["\"a\"", "[5]"],
             Shape::TextsAndTables(_) => &["\"a\"", "{}", "[5]", "[[]]"],
-            Shape::Values => &["\"a\"", "{ a = [] }"],
+            Shape::Values | Shape::ValuesAndTables => &["\"a\"", "{ a = [] }"],
             Shape::Table => &["5", "[]"],
             Shape::Tables => &["5", "{}", "[5]"],
             Shape::Named | Shape::NamedTexts(_) | Shape::NamedTextsAndTables(_) => &["5", "[]", "{ a = 5 }"],
@@ -73,7 +73,9 @@ fn a_value_out_of_range_is_refused() {
             .to_vec(),
         Shape::Text(_) => vec![r#""\u0000""#.to_owned(), "\"\"".to_owned()],
         Shape::Texts(_) | Shape::TextsAndTables(_) => vec![r#"["\u0000"]"#.to_owned()],
-        Shape::Values => vec!["{ a = nan }".to_owned(), "{ a = 99999999999999999999 }".to_owned()],
+        Shape::Values | Shape::ValuesAndTables => {
+            vec!["{ a = nan }".to_owned(), "{ a = 99999999999999999999 }".to_owned()]
+        }
         // Every value of the type is valid, or the keys within are tested.
         Shape::Flag | Shape::Table | Shape::Tables | Shape::Named => Vec::new(),
         Shape::NamedTexts(_) | Shape::NamedTextsAndTables(_) => vec![r#"{ a = "\u0000" }"#.to_owned()],
@@ -126,18 +128,25 @@ fn valid(key: &KnownKey) -> Option<String> {
         Shape::Size(_) => "\"1536 KiB\"",
         Shape::Time(_) => "\"77s\"",
         Shape::Share(_) => "\"7%\"",
-        Shape::Values => "{ a = \"b\" }",
+        Shape::Values | Shape::ValuesAndTables => "{ a = \"b\" }",
         Shape::Text(_) => match name {
             "class" => "\"max\"",
+            "mode" if key.path.contains(".stores.") => "\"ro\"",
             "mode" => "\"rw\"",
             "guest" => "\"/guest\"",
+            "to" => "\"https://z.example\"",
             "ok" => "\"200\"",
             "error" => "\"1-7\"",
             "warning" => "\"77-99\"",
             _ => "\"z\"",
         },
-        Shape::Texts(_) if name == "net" => "[\"example.com:443\"]",
-        Shape::Texts(_) | Shape::TextsAndTables(_) => "[\"c@1\"]",
+        Shape::Texts(_) | Shape::TextsAndTables(_) => match name {
+            "net" => "[\"example.com:443\"]",
+            "methods" => "[\"PUT\"]",
+            "addresses" => "[\"private\", \"192.0.2.0/24\"]",
+            "stores" => "[\"z\"]",
+            _ => "[\"c@1\"]",
+        },
         Shape::NamedTexts(_) | Shape::NamedTextsAndTables(_) => return None,
         Shape::Table | Shape::Tables | Shape::Named => return None,
     };
@@ -152,6 +161,8 @@ fn document(path: &str, name: &str, value: &str) -> String {
             let written = name.starts_with("max-").then_some(("mode", "\"rw\""));
             [("host", "\"/host\""), ("guest", "\"/data\"")].into_iter().chain(written).collect()
         }
+        "hooks.NAME.grants.http" => vec![("to", "\"https://a.example\"")],
+        "hooks.NAME.grants.stores" => vec![("name", "\"s\"")],
         "hooks.NAME" => vec![("dir", "\"hooks.d\"")],
         _ => Vec::new(),
     };
@@ -161,7 +172,9 @@ fn document(path: &str, name: &str, value: &str) -> String {
 
     let header = match table.replace("NAME", "small") {
         table if table.is_empty() => String::new(),
-        table if table.ends_with(".dirs") => format!("[[{table}]]\n"),
+        table if [".dirs", ".http", ".stores"].iter().any(|list| table.ends_with(list)) => {
+            format!("[[{table}]]\n")
+        }
         table => format!("[{table}]\n"),
     };
     let parent = if table.starts_with("hooks.NAME.") { "[hooks.small]\ndir = \"hooks.d\"\n" } else { "" };

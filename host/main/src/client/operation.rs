@@ -11,7 +11,7 @@ use weir_bus::{Bus, Error, SentCall, Target};
 use weir_names::TraceContext;
 use weir_schedule::{note_wait, switch};
 
-use super::Client;
+use super::{CallOptions, Client};
 
 /// An operation, looked up once. Threads may share it; those that call often should each clone it.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl ClientOperation {
     ///
     /// As [`Client::call`](crate::Client::call).
     pub async fn call(&self, payload: impl Into<Bytes>) -> Result<Bytes, Error> {
-        self.call_before(None, payload.into()).await
+        self.call_before(None, None, payload.into()).await
     }
 
     /// [`call`](Self::call), waiting at most `timeout` for the answer.
@@ -47,12 +47,26 @@ impl ClientOperation {
     ///
     /// As [`call`](Self::call).
     pub async fn call_within(&self, timeout: Duration, payload: impl Into<Bytes>) -> Result<Bytes, Error> {
-        self.call_before(Some(timeout), payload.into()).await
+        self.call_before(Some(timeout), None, payload.into()).await
     }
 
-    async fn call_before(&self, timeout: Option<Duration>, payload: Bytes) -> Result<Bytes, Error> {
+    /// [`call`](Self::call) with options. The provider is the one that was looked up.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](Self::call).
+    pub async fn call_with(&self, payload: impl Into<Bytes>, options: CallOptions) -> Result<Bytes, Error> {
+        self.call_before(options.timeout, options.trace.as_ref(), payload.into()).await
+    }
+
+    async fn call_before(
+        &self,
+        timeout: Option<Duration>,
+        trace: Option<&TraceContext>,
+        payload: Bytes,
+    ) -> Result<Bytes, Error> {
         let _room = self.client.room()?;
-        answer(&self.client.bus, || send(&self.client, &mut self.target(), payload, timeout, None)).await
+        answer(&self.client.bus, || send(&self.client, &mut self.target(), payload, timeout, trace)).await
     }
 
     fn target(&self) -> MutexGuard<'_, Target> {

@@ -10,10 +10,12 @@ use weir_names::{Policy, TraceContext};
 pub struct CallOptions {
     /// Time for the answer, at most 7 days; none: the default of the contract's owner.
     pub timeout: Option<Duration>,
-    /// The answering peer: an extension's id, or `main`; none: the contract's owner.
+    /// The answering peer: an extension's id, a peer's name, or `main`; none: the contract's owner.
     pub provider: Option<String>,
-    /// The span of another program that this is part of. If it is sampled, Main records what the call causes, but a
-    /// peer's call only as often as others: by `main.trace-one-in`.
+    /// The span that this is part of, of another program or of a message in hand.
+    ///
+    /// If it is sampled, Main records what the call causes. A peer's call is recorded if a recorded request or job of the
+    /// same trace is in hand of its session, and otherwise as often as others: by `main.trace-one-in`.
     pub trace: Option<TraceContext>,
 }
 
@@ -48,8 +50,23 @@ pub struct PublishOptions {
     pub timeout: Option<Duration>,
     /// The only receiver: an extension's id or a peer's name; none: every subscriber.
     pub to: Option<String>,
-    /// The span of another program that this is part of, as [`CallOptions::trace`].
+    /// The span that this is part of, as [`CallOptions::trace`].
     pub trace: Option<TraceContext>,
+    /// Events that were lost before this one on their way to Main. Each subscriber sees them in `lost`.
+    pub lost: u64,
+}
+
+/// How to put a job.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct PutOptions {
+    /// How long to wait for room; none: `[main] request-timeout`.
+    pub timeout: Option<Duration>,
+    /// The span that this is part of, as [`CallOptions::trace`].
+    pub trace: Option<TraceContext>,
+    /// How often the job was delivered before it came to Main. It counts towards `max-deliveries`; a job that has no
+    /// delivery left gets one more.
+    pub deliveries: u32,
 }
 
 /// How much of a subscription may wait, and what happens to events without room.

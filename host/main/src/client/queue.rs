@@ -5,9 +5,10 @@ use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use weir_bus::{Error, JobReader, MessageId, Parent, TakenJob};
-use weir_names::QueueName;
+use weir_names::{QueueName, TraceContext};
 
-use super::Client;
+use super::{Client, PutOptions};
+use crate::peers::TracedGuard;
 
 /// A shared queue. Each clone is a reader of its own, with one job at a time.
 ///
@@ -39,9 +40,17 @@ pub struct Job {
     /// The payload.
     pub payload: Bytes,
     taken: TakenJob,
+    _traced: Option<Box<TracedGuard>>,
 }
 
 impl Job {
+    /// The span of this delivery, if the job is recorded: for what is sent on its behalf, as in
+    /// [`CallOptions::trace`](super::CallOptions::trace).
+    #[must_use]
+    pub fn trace(&self) -> Option<TraceContext> {
+        self.taken.span().map(|span| *span.context())
+    }
+
     /// Finishes the job: it is not delivered again.
     pub fn done(self) {
         self.taken.done();
@@ -84,7 +93,7 @@ impl Queue {
     /// if the queue or its readers cannot hold it, [`Error::NoProvider`] if the queue is no longer configured or Main
     /// has ended.
     pub async fn put(&self, payload: impl Into<Bytes>) -> Result<MessageId, Error> {
-        self.put_before(None, payload.into()).await
+        self.put_with(payload, PutOptions::default()).await
     }
 
     /// [`put`](Self::put), waiting at most `timeout` for room.
@@ -93,19 +102,36 @@ impl Queue {
     ///
     /// As [`put`](Self::put).
     pub async fn put_within(&self, timeout: Duration, payload: impl Into<Bytes>) -> Result<MessageId, Error> {
-        self.put_before(Some(timeout), payload.into()).await
+        self.put_with(payload, PutOptions { timeout: Some(timeout), ..PutOptions::default() }).await
+    }
+
+    /// [`put`](Self::put) with a timeout, as part of a trace, or after deliveries elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// As [`put`](Self::put).
+    pub async fn put_with(&self, payload: impl Into<Bytes>, options: PutOptions) -> Result<MessageId, Error> {
+        let Client { bus, peer, .. } = &self.client;
+        let _room = self.client.room()?;
+        let term = (options.timeout, self.parent(&options));
+        bus.put(peer, &self.queue, payload.into(), term)?.put().await
+    }
+
+    fn parent(&self, options: &PutOptions) -> Parent {
+        let parent = self.client.parent(options.trace.as_ref());
+        Parent { counted: options.deliveries.into(), ..parent }
     }
 
     /// Puts a job, and waits until a reader has finished it; it waits for room without a deadline. Dropping the future
-    /// takes the job back if it still waits.
+    /// takes the job back if it still waits. The timeout means nothing.
     ///
     /// # Errors
     ///
     /// As [`put`](Self::put), and a handler's error `dead` once it is a dead letter.
-    pub async fn put_until_done(&self, payload: impl Into<Bytes>) -> Result<(), Error> {
+    pub async fn put_until_done(&self, payload: impl Into<Bytes>, options: PutOptions) -> Result<(), Error> {
         let Client { bus, peer, .. } = &self.client;
         let _room = self.client.room()?;
-        bus.offer(peer, &self.queue, payload.into())?.done().await
+        bus.offer(peer, &self.queue, payload.into(), self.parent(&options))?.done().await
     }
 
     /// Fails if a peer may not take from it.
@@ -183,19 +209,15 @@ impl Queue {
     fn job(&self, taken: TakenJob) -> Option<Job> {
         let job = taken.get()?;
         let sender = self.client.bus.peer(job.sender).map(|peer| peer.name().to_owned());
+        let traced = self.client.session.as_ref().zip(taken.span());
         Some(Job {
+            _traced: traced.map(|(live, span)| TracedGuard::new(live, span)),
             id: job.id,
             sender: sender.unwrap_or_default(),
             deliveries: job.deliveries,
             payload: job.payload.clone(),
             taken,
         })
-    }
-
-    async fn put_before(&self, timeout: Option<Duration>, payload: Bytes) -> Result<MessageId, Error> {
-        let Client { bus, peer, .. } = &self.client;
-        let _room = self.client.room()?;
-        bus.put(peer, &self.queue, payload, (timeout, Parent::default()))?.put().await
     }
 }
 

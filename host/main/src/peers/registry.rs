@@ -2,17 +2,20 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, atomic::Ordering},
     time::{Duration, SystemTime},
 };
 
 use tokio::sync::{Notify, Semaphore, watch};
 use weir_bus::{Access, Bus, InboxLimits, Peer, PeerLimits};
 use weir_config::{Config, PeerConfig, PeerSessionLimits, TokenHash};
-use weir_names::{PeerName, harmless};
+use weir_names::{ContractName, PeerName, harmless};
 use weir_supervisor::lane_of;
 
-use super::{PeerCounts, PeerError, PeerStatus, Proof, Session, SessionEnd, SessionId, SessionStatus};
+use super::{
+    PeerCounts, PeerError, PeerStatus, Proof, Session, SessionEnd, SessionId, SessionStatus, traced::Traced,
+};
+use crate::contracts::PeerContracts;
 
 /// Bytes of a stranger's name in the log.
 const NAME_SHOWN: usize = 64;
@@ -72,6 +75,9 @@ pub(crate) struct Live {
     pub(crate) regranted: Arc<Notify>,
     /// Tells the same to all that wait for jobs now.
     pub(crate) may_take_anew: Notify,
+    pub(crate) traced: Traced,
+    /// What it describes, or why that is refused.
+    pub(super) described: OnceLock<Result<Arc<PeerContracts>, weir_bus::Error>>,
     since: SystemTime,
     proof: Proven,
     end: watch::Sender<Option<SessionEnd>>,
@@ -172,6 +178,8 @@ impl Registry {
             limits: config.limits,
             regranted: Arc::default(),
             may_take_anew: Notify::new(),
+            traced: Traced::default(),
+            described: OnceLock::new(),
             since: SystemTime::now(),
             proof: proven,
             end: watch::Sender::new(None),
@@ -234,6 +242,20 @@ impl Registry {
             });
         }
         all
+    }
+
+    pub(crate) fn bus(&self) -> &Arc<Bus> {
+        &self.bus
+    }
+
+    /// What each session describes, with its name and the contracts that it serves now.
+    pub(crate) fn described(&self) -> Vec<(PeerName, Vec<ContractName>, Arc<PeerContracts>)> {
+        let state = self.state();
+        let described = |session: &Arc<Live>| {
+            let contracts = session.described.get()?.as_ref().ok()?;
+            Some((session.name.clone(), session.peer.serves(), contracts.clone()))
+        };
+        state.sessions.values().filter_map(described).collect()
     }
 
     /// Ends a session; false if it has ended.

@@ -9,10 +9,13 @@ use std::{
 
 use bytes::Bytes;
 use weir_bus::{Bus, Error, HandlerError, Incoming, MessageId, Peer, Responder, TakeOptions, Taken};
-use weir_names::{ContractName, OperationName, PeerName};
+use weir_names::{ContractName, OperationName, PeerName, TraceContext};
 
-use super::{Live, PeerSessionLimits, Registry, SessionEnd, SessionId};
-use crate::client::{Client, ReceivedEvent, received};
+use super::{Live, PeerSessionLimits, Registry, SessionEnd, SessionId, TracedGuard};
+use crate::{
+    client::{Client, ReceivedEvent, received},
+    contracts,
+};
 
 /// A program under a name, until dropped. With it its subscriptions end, its contracts have no provider, and requests
 /// that wait for it are answered `peer-gone`. Requests and jobs in hand are yours: drop them, too.
@@ -59,11 +62,19 @@ pub struct PeerRequest {
     /// The arguments.
     pub payload: Bytes,
     responder: Responder,
+    _traced: Option<Box<TracedGuard>>,
     /// Counts a late answer.
     peer: Arc<Peer>,
 }
 
 impl PeerRequest {
+    /// Its span, if the request is recorded: for what is sent on its behalf, as in
+    /// [`CallOptions::trace`](crate::client::CallOptions::trace).
+    #[must_use]
+    pub fn trace(&self) -> Option<TraceContext> {
+        self.responder.span().map(|span| *span.context())
+    }
+
     /// Time left for the answer.
     #[must_use]
     pub fn remaining(&self) -> Duration {
@@ -78,7 +89,16 @@ impl PeerRequest {
 
     /// Answers; false if it came too late.
     pub fn answer(self, outcome: Result<Bytes, HandlerError>) -> bool {
-        let is_in_time = self.responder.give(outcome.map_err(Error::from));
+        self.give(outcome.map_err(Error::from))
+    }
+
+    /// Answers with one of Weir's own errors, as if Main had given it; false if it came too late.
+    pub fn refuse(self, error: Error) -> bool {
+        self.give(Err(error))
+    }
+
+    fn give(self, outcome: Result<Bytes, Error>) -> bool {
+        let is_in_time = self.responder.give(outcome);
         if !is_in_time {
             self.peer.count_late();
         }
@@ -129,6 +149,38 @@ impl Session {
     /// an operation is not well formed; [`Error::PeerGone`] after the end.
     pub fn serve(&self, contract: &str, operations: &[String]) -> Result<(), Error> {
         self.bus.serve(&self.live.peer, contract, operations)
+    }
+
+    /// Describes contracts that it serves, once: an OpenRPC document as JSON, or a list of them, of at most 64 KiB. From
+    /// now on [`Control::contracts`](crate::Control::contracts) has those that it serves. They are read beside the worker
+    /// thread, on the pool of `[main] blocking-threads`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`]; [`Error::Invalid`] if they are malformed, describe one contract in two ways, or exceed another
+    /// bound; [`Error::PermissionDenied`] for a contract that the name may not serve. After that, and after success, a
+    /// further attempt in the same session is [`Error::Invalid`].
+    pub fn describe(&self, documents: Bytes) -> impl Future<Output = Result<(), Error>> + Send + use<> {
+        let live = self.live.clone();
+        async move {
+            let read = tokio::task::spawn_blocking(move || {
+                let mut is_first = false;
+                let described = live.described.get_or_init(|| {
+                    is_first = true;
+                    let may_serve = |contract: &_| live.peer.may_serve(contract);
+                    contracts::of_peer(&documents, may_serve).map(Arc::new)
+                });
+                match described {
+                    _ if !is_first => {
+                        Err(Error::Invalid("a session describes its contracts once".to_owned()))
+                    }
+                    Ok(_) => Ok(()),
+                    Err(error) => Err(error.clone()),
+                }
+            });
+            // It panics for no input; the pool ends with Main.
+            read.await.unwrap_or(Err(Error::PeerGone))
+        }
     }
 
     /// Subscribes, as the operator's grant says; events come from [`next`](Self::next) with the returned number.
@@ -222,6 +274,7 @@ impl Session {
             contract: operation.contract.clone(),
             operation: operation.name.clone(),
             payload,
+            _traced: responder.span().map(|span| TracedGuard::new(&self.live, span)),
             responder,
             peer: self.live.peer.clone(),
         }

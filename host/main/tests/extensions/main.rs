@@ -14,6 +14,8 @@ mod fairness;
 mod files;
 mod from_memory;
 mod handed_jobs;
+#[cfg(feature = "http")]
+mod http;
 mod instances;
 mod lifecycle;
 mod limits;
@@ -29,6 +31,7 @@ mod reload;
 mod reload_falls_back;
 mod reload_meets;
 mod reload_under_load;
+mod secrets;
 mod sections;
 mod support;
 mod traps;

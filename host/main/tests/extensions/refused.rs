@@ -8,7 +8,7 @@ use super::support::start;
 
 /// Imports an interface, but no function of it.
 const IMPORTS_NO_FUNCTION: &str = r#"(component
-    (import "wasi:http/types@0.2.3" (instance))
+    (import "wasi:http/incoming-handler@0.2.3" (instance))
     (core module $module (func (export "run") (result i32) i32.const 0))
     (core instance $module (instantiate $module))
     (func $run (result (result)) (canon lift (core func $module "run")))

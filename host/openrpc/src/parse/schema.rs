@@ -150,6 +150,7 @@ impl<'a> Types<'a> {
             Json::String(name) => Ok(name.clone()),
             other => Err(DocumentError::expected("a string", other)),
         })?;
+        let named: HashSet<&str> = required.iter().map(String::as_str).collect();
         let Some(properties) = json.get("properties") else {
             if let Some(name) = required.first() {
                 return Err(missing_property(name));
@@ -163,11 +164,11 @@ impl<'a> Types<'a> {
         let read = |(name, schema): &(String, Json)| {
             let mut schema = self.below(schema, levels).at(name)?;
             let description = std::mem::take(&mut schema.description);
-            Ok(Field { name: name.clone(), description, required: required.contains(name), schema })
+            Ok(Field { name: name.clone(), description, required: named.contains(name.as_str()), schema })
         };
         let fields: Vec<Field> = fields.iter().map(read).collect::<Result<_, _>>().at("properties")?;
-        let unknown = required.iter().find(|name| !fields.iter().any(|field| field.name == **name));
-        if let Some(name) = unknown {
+        let known: HashSet<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+        if let Some(name) = required.iter().find(|name| !known.contains(name.as_str())) {
             return Err(missing_property(name));
         }
         // Types of further fields are beyond what is described here: any are taken.

@@ -62,6 +62,7 @@ impl Jobs {
             return true;
         };
         let number = next_free(&mut self.last, &self.in_hand);
+        output.span(job.trace());
         output.send(&FromMain::Job {
             job: number,
             message: job.id.0,

@@ -12,8 +12,8 @@ use tokio::{
     net::UnixStream,
     time::{Sleep, sleep},
 };
-use weir_host::Error;
-use weir_peer::frame::{self, FromMain};
+use weir_host::{Error, traces::TraceContext};
+use weir_peer::frame::{self, FromMain, TRACES_SINCE};
 
 use super::{Close, Step};
 
@@ -27,6 +27,8 @@ const KEPT: usize = 4096;
 pub(super) struct Output {
     waiting: BytesMut,
     patience: Duration,
+    /// Of the protocol.
+    version: u16,
     /// Runs while the program does not read.
     stalled: Option<Pin<Box<Sleep>>>,
     /// The program has closed the connection. What it sent before may still be there to read.
@@ -35,8 +37,19 @@ pub(super) struct Output {
 
 impl Output {
     /// `patience`: how long the program may read nothing.
-    pub(super) fn new(patience: Duration) -> Self {
-        Self { waiting: BytesMut::new(), patience, stalled: None, is_closed: false }
+    pub(super) fn new(patience: Duration, version: u16) -> Self {
+        Self { waiting: BytesMut::new(), patience, version, stalled: None, is_closed: false }
+    }
+
+    pub(super) fn version(&self) -> u16 {
+        self.version
+    }
+
+    /// The next frame has this span.
+    pub(super) fn span(&mut self, span: Option<TraceContext>) {
+        if let Some(span) = span.filter(|_| self.version >= TRACES_SINCE) {
+            self.send(&FromMain::Trace { span });
+        }
     }
 
     pub(super) fn has_room(&self) -> bool {

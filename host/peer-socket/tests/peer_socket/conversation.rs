@@ -150,6 +150,53 @@ async fn events_and_jobs_go_from_one_program_to_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_bridge_passes_on_what_was_counted_elsewhere() {
+    let stage = Stage::new(FILE).await;
+    let (polite, theirs) = (stage.connect("app:polite").await, stage.connect("sidecar:theirs").await);
+    let mut news = polite.subscribe("news.*").await.unwrap();
+    theirs.publish_after(4, "news.today", "sunny").await.unwrap();
+    theirs.publish("news.today", "rain").await.unwrap();
+    let lost = [news.next().await.unwrap().lost, news.next().await.unwrap().lost];
+    assert_eq!(lost, [4, 0]);
+
+    let (puts, takes) = (polite.queue("jobs").unwrap(), theirs.queue("jobs").unwrap());
+    let done = tokio::spawn(async move { puts.put_until_done_after(1, "work").await });
+    let job = takes.take().await.unwrap();
+    assert_eq!(job.deliveries(), 2);
+    job.done();
+    assert_eq!(done.await.unwrap(), Ok(()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_can_be_answered_with_an_error_as_if_main_had_given_it() {
+    let stage = Stage::new(FILE).await;
+    let theirs = stage.connect("sidecar:theirs").await;
+    let mut requests = theirs.serve("theirs@1", &["do"]).await.unwrap();
+    let errors = [
+        Error::NoProvider("no node serves `theirs@1`".to_owned()),
+        Error::Timeout,
+        Error::TooLarge { bytes: 7, allowed: 5 },
+        Error::handler("own", "a handler's"),
+    ];
+    for error in errors {
+        let client = stage.main.client().clone();
+        let call = tokio::spawn(async move { client.call("theirs@1", "do", "").await });
+        requests.next().await.unwrap().refuse(error.clone()).await;
+        assert_eq!(call.await.unwrap(), Err(error));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_count_belongs_to_the_next_event_or_job() {
+    let stage = Stage::new(FILE).await;
+    for (version, text) in [(2, "COUNTED is of version 3"), (3, "COUNTED before UNSUBSCRIBE")] {
+        let mut raw = stage.speaks("app:polite", version).await;
+        raw.send(&[FromPeer::Counted { count: 1 }, call_nobody(2)]).await;
+        assert_eq!(raw.closed().await, ("protocol".to_owned(), text.to_owned()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_put_into_a_stored_queue_returns_once_its_provider_has_the_job() {
     let stage = Stage::new(FILE).await;
     let (polite, theirs) = (stage.connect("app:polite").await, stage.connect("sidecar:theirs").await);

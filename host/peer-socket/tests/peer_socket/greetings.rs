@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
-use weir_peer::frame::{FromPeer, Hello};
+use weir_peer::frame::{FromMain, FromPeer, Hello};
 
 use crate::support::{Raw, Stage, hello, token_of};
 
@@ -97,13 +97,19 @@ async fn a_name_has_no_more_sessions_than_it_may() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_that_main_does_not_speak_is_named() {
     let stage = stage().await;
-    let later = Hello { oldest: 2, newest: 9, requests: 0, events: 0, name: "app:ours", token: None };
-    let text = "version: main speaks version 1 of the protocol, and the peer 2 to 9";
+    let later = Hello { oldest: 4, newest: 9, requests: 0, events: 0, name: "app:ours", token: None };
+    let text = "version: main speaks versions 1 to 3 of the protocol, and the peer 4 to 9";
     assert_eq!(refused(&stage, FromPeer::Hello(later)).await, text);
-    let newer = Hello { oldest: 0, ..later };
-    let mut raw = stage.silent().await;
-    raw.send(&[FromPeer::Hello(newer)]).await;
-    assert!(raw.next().await.is_some());
+    for (oldest, newest, chosen) in [(0, 9, 3), (1, 1, 1), (0, 0, 0)] {
+        let mut raw = stage.silent().await;
+        raw.send(&[FromPeer::Hello(Hello { oldest, newest, ..later })]).await;
+        let answer = raw.next().await.unwrap();
+        match FromMain::decode(&answer).unwrap() {
+            FromMain::Welcome { version, .. } => assert_eq!(version, chosen),
+            FromMain::Close { code, .. } => assert_eq!((code, chosen), ("version", 0)),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,9 @@
 
 mod conversation;
 mod crowd;
+mod descriptions;
 mod frames;
 mod greetings;
 mod slow;
 mod support;
+mod traces;

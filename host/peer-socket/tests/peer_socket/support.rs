@@ -1,6 +1,7 @@
 //! A Main with a peer socket, and programs that speak to it frame by frame.
 
 use std::{
+    io::ErrorKind,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -73,7 +74,14 @@ impl Stage {
 
     /// A connection without a hello.
     pub(crate) async fn silent(&self) -> Raw {
-        Raw { stream: UnixStream::connect(&self.path).await.unwrap(), input: BytesMut::new() }
+        loop {
+            match UnixStream::connect(&self.path).await {
+                Ok(stream) => return Raw { stream, input: BytesMut::new() },
+                // As many as may wait to be accepted do.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => tokio::task::yield_now().await,
+                Err(error) => panic!("{error}"),
+            }
+        }
     }
 
     pub(crate) fn sessions(&self) -> usize {

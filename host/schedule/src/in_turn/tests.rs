@@ -384,3 +384,16 @@ async fn a_long_piece_of_work_is_charged_in_full() {
     };
     assert!(is_delayed_after(work));
 }
+
+#[tokio::test]
+async fn work_done_elsewhere_for_a_guest_is_spent_from_its_share() {
+    let (turns, usage, share) = (Arc::new(Turns::default()), Arc::<Usage>::default(), share("10%"));
+    share.elsewhere().fetch_add(200_000_000, Ordering::Relaxed);
+    let guest = busy("a", 2, Log::default());
+    let began = Instant::now();
+    InTurn::new(guest, turns, share.clone(), Arc::new(Activity::new()), usage.clone()).await;
+    // Its credit is the share of half a second, so it owes 150 ms, which a tenth of the time makes 1.5 s.
+    assert!(began.elapsed() >= Duration::from_millis(1400), "{:?}", began.elapsed());
+    assert!(usage.cpu() >= Duration::from_millis(200));
+    assert_eq!(share.take_elsewhere(), 0);
+}

@@ -1,16 +1,17 @@
 //! One extension: its versions, its place on the bus, and its use.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
     time::{Duration, SystemTime},
 };
 
 use weir_bus::{Access, Bus, InboxLimits, LaneSettings, Peer, PeerLimits, QueueSettings};
 use weir_config::{
-    Config, ExtensionConfig, HOOKS_CONTRACT, MainConfig, QueueConfig, SubscribeGrant, Validate,
+    Config, ExtensionConfig, HOOKS_CONTRACT, MainConfig, QueueConfig, STORE_CONTRACT, SubscribeGrant,
+    Validate,
 };
-use weir_guest::{Loaded, Output};
+use weir_guest::{Loaded, Output, Settings};
 use weir_logs::Logs;
 use weir_metrics::Usage;
 use weir_names::{ExtensionId, QueueName, Topic, TopicPattern};
@@ -42,6 +43,8 @@ pub struct Version {
     pub share: Arc<SharedShare>,
     /// Where its log lines go, over all its instances.
     pub output: Output,
+    /// What its instances read through `wasi:config/store`.
+    pub settings: Arc<Settings>,
     /// Shared with versions of the same instances.
     program: Arc<Mutex<Program>>,
 }
@@ -106,6 +109,7 @@ struct Record {
     since: SystemTime,
     starts: u64,
     failures: VecDeque<FailureRecord>,
+    failed: BTreeMap<&'static str, u64>,
     history: History,
     /// The serving component in the last history entry.
     served: Option<String>,
@@ -119,6 +123,7 @@ impl Unit {
             output: Output::new(config.id.shared(), logs.clone(), config.limits.log_rate, usage.clone()),
             share: Arc::new(SharedShare::new(config.limits.cpu_share)),
             peer,
+            settings: Arc::default(),
             program: Arc::default(),
             config: config.clone(),
         };
@@ -133,6 +138,7 @@ impl Unit {
                 since: SystemTime::now(),
                 starts: 0,
                 failures: VecDeque::new(),
+                failed: BTreeMap::new(),
                 history: History::default(),
                 served: None,
             }),
@@ -172,15 +178,15 @@ impl Unit {
             false => Output::new(self.id.shared(), self.logs.clone(), new.log_rate, self.usage.clone()),
         };
         let program = Arc::new(Mutex::new(Program { loaded: program, ..Program::default() }));
-        Arc::new(Version { config, peer, share, output, program })
+        Arc::new(Version { config, peer, share, output, settings: Arc::default(), program })
     }
 
     /// The present version with another configuration of the same instances.
     pub fn same_version(&self, config: Arc<ExtensionConfig>) -> Arc<Version> {
         let now = self.version();
-        let Version { peer, share, output, program, .. } = &*now;
-        let (share, output, program) = (share.clone(), output.clone(), program.clone());
-        Arc::new(Version { config, peer: peer.clone(), share, output, program })
+        let Version { peer, share, output, settings, program, .. } = &*now;
+        let (share, output, settings) = (share.clone(), output.clone(), settings.clone());
+        Arc::new(Version { config, peer: peer.clone(), share, output, settings, program: program.clone() })
     }
 
     /// The present version, to be loaded anew. Running instances keep their program.
@@ -223,6 +229,8 @@ impl Unit {
         let mut record = self.record();
         let (cause, hash) = (failure.cause.clone(), failure.hash.clone());
         record.history.add(HistoryEvent::Failed { cause, hash });
+        let limit = failure.limit.as_ref().map_or("", |limit| limit.name.as_str());
+        *record.failed.entry(limit).or_default() += 1;
         if record.failures.len() >= KEPT_FAILURES {
             record.failures.pop_front();
         }
@@ -259,6 +267,7 @@ impl Unit {
             class: config.limits.class.clone(),
             fulfills: config.fulfills.clone(),
             failures: record.failures.iter().cloned().collect(),
+            failed: record.failed.clone(),
         }
     }
 
@@ -280,6 +289,8 @@ pub fn on_the_bus(extension: &ExtensionConfig, main: &MainConfig) -> (PeerLimits
     };
     // Hooks to run imply the contract to ask for them.
     let hooks = (!extension.runs.is_empty()).then(|| HOOKS_CONTRACT.parse().ok()).flatten();
+    // So do stores.
+    let stores = (!extension.grants.stores.is_empty()).then(|| STORE_CONTRACT.parse().ok()).flatten();
     let access = Access {
         fulfills: extension.fulfills.clone(),
         calls: extension
@@ -288,6 +299,7 @@ pub fn on_the_bus(extension: &ExtensionConfig, main: &MainConfig) -> (PeerLimits
             .chain(&extension.wants)
             .cloned()
             .chain(hooks)
+            .chain(stores)
             .map(Into::into)
             .collect(),
         publishes: extension.publishes.clone(),

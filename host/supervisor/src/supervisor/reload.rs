@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
-use weir_bus::Phase;
+use weir_bus::{Parent, Phase};
 use weir_config::{ExtensionConfig, ReloadMode};
-use weir_guest::{Exit, LoadError, LoadFault, LoadRequest, Loaded};
+use weir_guest::{Exit, LoadFault, LoadRequest, Loaded, Values};
 use weir_logs::{Level, Source};
 
 use super::{
@@ -14,6 +14,9 @@ use super::{
     run::{End, Ended, Run},
 };
 use crate::roster::{ExtensionState, Version, on_the_bus};
+
+/// The topic of an event that tells an extension which of its values have changed.
+const CONFIG_CHANGED: &str = "config.changed";
 
 #[derive(Debug)]
 pub(super) struct Reload {
@@ -64,7 +67,8 @@ pub(super) struct LoadedAnew {
     config: Arc<ExtensionConfig>,
     /// Replace even what has not changed.
     always: bool,
-    loaded: Result<Loaded, LoadError>,
+    /// What its instances run, and the values that they read.
+    loaded: Result<(Loaded, Arc<Values>), End>,
 }
 
 impl Reload {
@@ -93,12 +97,24 @@ impl Supervisor {
         let Some(slot) = self.slots.get_mut(index) else { return };
         let (mut unwanted, wanted) = oneshot::channel();
         slot.reload = Some(Reload { number, stage: Stage::Loading, asker, _wanted: wanted });
-        let programs = self.programs.clone();
+        let (programs, openings) = (self.programs.clone(), self.openings.clone());
         programs.read_again(&config.component);
         self.tasks.spawn(async move {
+            let wanted = LoadRequest::from(&*config);
+            let load = async {
+                let loaded = programs.load(wanted).await.map_err(|error| End::not_loaded(&error))?;
+                let timeout = config.limits.ready_timeout;
+                let values = tokio::time::timeout(timeout, openings.values(&config)).await;
+                let late = || {
+                    let late = Exit::NotReady(timeout);
+                    Exit::Hindered { reason: format!("its secrets could not be read: {late}"), limit: None }
+                };
+                let values = values.unwrap_or_else(|_| Err(late())).map_err(End::of)?;
+                Ok((loaded, values))
+            };
             let loaded = tokio::select! {
-                loaded = programs.load((&*config).into()) => loaded,
-                () = unwanted.closed() => Err(LoadFault::CutOff.of(LoadRequest::from(&*config).origin(), None)),
+                loaded = load => loaded,
+                () = unwanted.closed() => Err(End::not_loaded(&LoadFault::CutOff.of(wanted.origin(), None))),
             };
             Done::Loaded(Box::new(LoadedAnew { number, index, config, always, loaded }))
         });
@@ -114,16 +130,15 @@ impl Supervisor {
             return self.finish(index, Err("main is shutting down".to_owned()));
         }
         if let Some(replies) = self.take_restart(index) {
-            return self.begin_restart(index, replies, loaded.ok());
+            return self.begin_restart(index, replies, loaded.ok().map(|(loaded, _)| loaded));
         }
         let Some(slot) = self.slots.get(index) else { return };
         let (unit, now, state) = (slot.unit.clone(), slot.unit.version(), slot.life.state());
         let before = slot.proven();
         let is_kept = before.is_some();
-        let loaded = match loaded {
+        let (loaded, values) = match loaded {
             Ok(loaded) => loaded,
-            Err(error) => {
-                let end = End::not_loaded(&error);
+            Err(end) => {
                 if !always {
                     self.note_configured(index);
                 }
@@ -134,12 +149,20 @@ impl Supervisor {
         };
         // A version that is still loading loads the same file.
         let is_same = |kept: Loaded| kept.program.hash == loaded.program.hash;
-        if !always && config.runs_as(&now.config) && now.program().is_none_or(is_same) {
+        let is_same =
+            !always && now.program().is_none_or(is_same) && config.runs_as_but_for_config(&now.config);
+        let changes = now.settings.changes(&values);
+        let is_unchanged = changes.as_ref().map_or_else(|| config.runs_as(&now.config), Vec::is_empty);
+        if is_same && is_unchanged {
             self.retune(index, config);
             return self.finish(index, Ok(false));
         }
         if !always {
             self.note_configured(index);
+        }
+        if is_same && self.tell(index, &values, &changes.unwrap_or_default()) {
+            self.retune(index, config);
+            return self.finish(index, Ok(true));
         }
         let (limits, access) = on_the_bus(&config, &self.roster.main());
         let (mode, missing) = (config.reload, self.missing(&config));
@@ -178,6 +201,20 @@ impl Supervisor {
                 self.finish(index, Ok(true));
             }
         }
+    }
+
+    /// Gives a running extension new values, and an event that names those that changed. False: it does not listen.
+    fn tell(&self, index: usize, values: &Arc<Values>, changes: &[String]) -> bool {
+        let Some(slot) = self.slots.get(index) else { return false };
+        // Of those that share an inbox, one would get the event.
+        if !slot.life.is_there() || self.slots.sharing(index).len() > 1 {
+            return false;
+        }
+        let (id, term) = (slot.unit.id(), (None, Parent::default()));
+        let Ok(payload) = serde_json::to_vec(changes) else { return false };
+        let told = self.bus.publish(self.bus.main(), Some(id.as_str()), CONFIG_CHANGED, payload.into(), term);
+        // Before the instance runs again: it shares this thread.
+        told.map(|_| slot.unit.version().settings.set(values.clone())).is_ok()
     }
 
     /// Ends the loading for a restart, if under way, and returns those that wait for it.

@@ -69,7 +69,7 @@ pub(super) async fn run(run: Run, programs: Arc<Programs>, instance: Box<Instanc
 }
 
 impl End {
-    fn of(exit: Exit) -> Self {
+    pub(super) fn of(exit: Exit) -> Self {
         Self { exit, handling: None, hash: None, is_hopeless: false, time: SystemTime::now() }
     }
 

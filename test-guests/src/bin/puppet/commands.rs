@@ -7,7 +7,7 @@ use test_guests::{
     words::{number, text, word},
 };
 use weir_sdk::raw::{
-    channel, events, lifecycle, log, peers,
+    channel, config, events, lifecycle, log, peers,
     queues::{self, Taking},
     requests,
 };
@@ -49,6 +49,7 @@ pub(crate) fn run(line: &str) -> Result<String, String> {
         "give-back" => shown(queues::give_back(number(rest)?)),
         "asker" => Ok(peers::name_of(ASKER.get()).unwrap_or_default()),
         "sender" => Ok(peers::name_of(SENDER.get()).unwrap_or_default()),
+        "config" => Ok(config::get(rest).ok().flatten().unwrap_or_else(|| "none".to_owned())),
         "name-of" => Ok(format!("{:?}", peers::name_of(u32::try_from(number(rest)?).unwrap_or(u32::MAX)))),
         "own-name" => Ok(peers::own_name()),
         "ready" => done(lifecycle::ready),

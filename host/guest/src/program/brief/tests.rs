@@ -55,8 +55,14 @@ async fn a_program_is_kept_for_the_next_start_until_others_take_its_place() {
     let brief = programs.brief.as_ref().unwrap();
     let of_bytes = |footprint| {
         let Program { pre, hash, places, .. } = &*again.program;
-        let program =
-            Program { pre: pre.clone(), hash: *hash, footprint, contracts: None, places: places.clone() };
+        let program = Program {
+            pre: pre.clone(),
+            hash: *hash,
+            footprint,
+            contracts: None,
+            places: places.clone(),
+            sends_http: false,
+        };
         Loaded { program: Arc::new(program), ..again.clone() }
     };
     brief.keep(&of_bytes(KEPT - again.program.footprint));

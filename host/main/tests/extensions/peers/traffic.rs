@@ -2,7 +2,7 @@
 
 use weir_host::{
     Error, ExtensionConfig, Main,
-    client::Job,
+    client::{Job, PutOptions},
     config::{QueueConfig, QueuePolicy, SubscribeGrant},
     control::ExtensionState,
     peers::PeerConfig,
@@ -165,12 +165,12 @@ async fn a_job_of_a_stored_queue_goes_through_its_store_to_a_reader() {
     assert_eq!(payload, "job");
 
     let queue = session.client().queue("q").unwrap();
-    queue.put_until_done(payload).await.unwrap();
+    queue.put_until_done(payload, PutOptions::default()).await.unwrap();
     let line = String::from_utf8(worked.next().await.unwrap().payload.to_vec()).unwrap();
     assert!(line.ends_with(" 1 job"), "{line}");
 
     // The worker is not restarted, so another reader has it the second time.
-    let dies = queue.put_until_done("die");
+    let dies = queue.put_until_done("die", PutOptions::default());
     let again = async {
         reached(&main, "b", ExtensionState::Failed).await;
         let job = main.client().queue("q").unwrap().take().await.unwrap();
@@ -197,8 +197,8 @@ async fn jobs_of_a_store_that_leaves_are_taken_out_and_those_in_hand_are_done() 
         job
     };
     // Dropped with its connection.
-    let first = queue.put_until_done("1");
-    let second = queue.put_until_done("2");
+    let first = queue.put_until_done("1", PutOptions::default());
+    let second = queue.put_until_done("2", PutOptions::default());
     let job = {
         tokio::pin!(first, second);
         tokio::select! {

@@ -1,0 +1,252 @@
+//! Imported contracts: the bridge serves them here, and asks other nodes.
+
+use std::{fs, sync::Arc, time::Duration};
+
+use async_nats::{HeaderMap, Message};
+use bytes::Bytes;
+use tokio::{task::JoinSet, time};
+use weir_names::{Error, rules::is_queue_name};
+use weir_peer::{Peer, Request, Requests};
+
+use super::is_for_nobody;
+use crate::{
+    bridge::Links,
+    config::{ImportContract, Origin, Prefer},
+    link::{Link, NoAnswer},
+    sessions::Sessions,
+    shared::Shared,
+    wire,
+};
+
+/// The time until a contract that Main refused is offered again: the operator may have granted it.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// Members of a queue group that are asked until one serves. Each that does not leaves the group before it says so.
+const TRIES: usize = 16;
+
+/// Serves all imported contracts. Returns when those are served that Main lets be served.
+pub(crate) async fn import(
+    shared: &Arc<Shared>,
+    sessions: &Sessions,
+    links: &Links,
+    tasks: &mut JoinSet<()>,
+) {
+    for (name, import) in &shared.config.import.contracts {
+        let here = import.alias.as_ref().unwrap_or(name).as_ref().as_str();
+        let imported = Imported {
+            shared: shared.clone(),
+            peer: sessions.calls.clone(),
+            links: links.clone(),
+            name: name.as_ref().as_str().into(),
+            here: here.into(),
+            import: import.clone(),
+        };
+        let imported = Arc::new(imported);
+        let served = imported.offer().await;
+        tasks.spawn(serve(imported, served));
+    }
+    describe(shared, &sessions.calls).await;
+}
+
+/// Tells Main the types of contracts, where the file names documents.
+async fn describe(shared: &Shared, peer: &Peer) {
+    let described = shared.config.import.contracts.values().filter_map(|import| import.description.as_ref());
+    let read = described.filter_map(|path| {
+        let text = fs::read_to_string(path);
+        text.inspect_err(|error| tracing::error!("cannot read `{}`: {error}", path.display())).ok()
+    });
+    let documents: Vec<_> = read.collect();
+    if documents.is_empty() {
+        return;
+    }
+    if let Err(error) = peer.describe(format!("[{}]", documents.join(","))).await {
+        tracing::error!("Main refuses a description of an imported contract: {error}");
+    }
+}
+
+/// Serves a contract until the session ends, or until the bridge drains and nothing is in hand.
+async fn serve(imported: Arc<Imported>, mut served: Option<Requests>) {
+    let mut requests = loop {
+        match served {
+            Some(requests) => break requests,
+            None => {
+                time::sleep(AGAIN).await;
+                served = imported.offer().await;
+            }
+        }
+    };
+    let mut draining = imported.shared.draining();
+    // No more than Main sends: `limits.calls`.
+    let mut in_hand = JoinSet::new();
+    loop {
+        tokio::select! {
+            request = requests.next() => match request {
+                Some(request) => drop(in_hand.spawn(handle(imported.clone(), request))),
+                None => return,
+            },
+            Some(_) = in_hand.join_next() => {}
+            () = draining.wait(), if in_hand.is_empty() => return,
+        }
+    }
+}
+
+/// Answers a request, or tells the node that it is given up.
+async fn handle(imported: Arc<Imported>, request: Request) {
+    let mut sent = Sent::default();
+    tokio::select! {
+        answer = imported.ask(&request, &mut sent) => match answer {
+            Ok(payload) => request.answer(Ok(payload)).await,
+            // This Main says so, too, a moment later. Before that it would be another one's time that is over.
+            Err(Error::Timeout) => request.given_up().await,
+            Err(error) => request.refuse(error).await,
+        },
+        () = request.given_up() => {
+            if let Sent { link: Some(link), number: Some(number) } = sent {
+                let subject = imported.shared.subjects.cancel(&imported.name);
+                // If the link has ended, so has the call.
+                drop(link.client().publish(subject, number.into()).await);
+            }
+        }
+    }
+}
+
+/// A request to a node that is under way.
+#[derive(Default)]
+struct Sent {
+    link: Option<Link>,
+    number: Option<String>,
+}
+
+/// One imported contract.
+struct Imported {
+    shared: Arc<Shared>,
+    peer: Peer,
+    links: Links,
+    /// Its name in the fleet.
+    name: Box<str>,
+    /// Its name here.
+    here: Box<str>,
+    import: ImportContract,
+}
+
+impl Imported {
+    /// Offers to serve the contract.
+    async fn offer(&self) -> Option<Requests> {
+        let operations: Vec<_> =
+            self.import.operations.as_ref().iter().map(|operation| operation.as_str()).collect();
+        match self.peer.serve(&self.here, &operations).await {
+            Ok(requests) => Some(requests),
+            Err(error) => {
+                let here = &self.here;
+                if let Some(times) = self.shared.times.once_more(&format!("serve {here}")) {
+                    tracing::error!(times, "cannot serve `{here}`, which is imported: {error}");
+                }
+                None
+            }
+        }
+    }
+
+    /// The answer of another node, or of this one.
+    async fn ask(&self, request: &Request, sent: &mut Sent) -> Result<Bytes, Error> {
+        let (name, operation) = (&*self.name, request.operation());
+        if Shared::is_bridge(request.sender()) {
+            return Err(Error::PermissionDenied(format!(
+                "`{}` is a bridge, too: a call crosses one bridge alone",
+                request.sender()
+            )));
+        }
+        if self.shared.is_draining() {
+            return Err(Error::NoProvider(format!("the bridge to `{name}` stops")));
+        }
+        let prefers_local = self.import.alias.is_some()
+            && self.import.prefer.as_ref().is_none_or(|prefer| *prefer.as_ref() == Prefer::Local);
+        if prefers_local {
+            let peer = self.peer.part_of(request.trace());
+            let call = peer.operation(name, operation).timeout(request.remaining());
+            match call.send(request.payload().clone()).await {
+                // It was delivered to nobody.
+                Err(
+                    Error::NoProvider(_)
+                    | Error::UnknownContract(_)
+                    | Error::NotReady(_)
+                    | Error::Overloaded(_)
+                    | Error::LimitExceeded { .. },
+                ) => {}
+                // The bridge's table does not grant it: another node's is.
+                Err(Error::PermissionDenied(text)) => {
+                    if let Some(times) = self.shared.times.once_more(&format!("local {name}")) {
+                        tracing::warn!(
+                            times,
+                            "this node's `{name}` is not asked for `{}`: {text}",
+                            self.here
+                        );
+                    }
+                }
+                answer => return answer,
+            }
+        }
+        let Some(link) = self.links.borrow().clone().filter(|link| !link.has_ended()) else {
+            return Err(Error::NoProvider(format!("`{name}` is on other nodes, and NATS is away")));
+        };
+        self.ask_nodes(&link, request, sent).await
+    }
+
+    async fn ask_nodes(&self, link: &Link, request: &Request, sent: &mut Sent) -> Result<Bytes, Error> {
+        let mut nobody = None;
+        let from = self.import.from.as_ref();
+        // A named node is asked once. Any node may have another one beside it that serves.
+        let nodes = from.iter().flat_map(|origin| match origin {
+            Origin::Node(node) => vec![Some(node)],
+            Origin::Any => vec![None; TRIES],
+        });
+        for node in nodes {
+            let subject = self.shared.subjects.call(node, &self.name, request.operation());
+            sent.link = Some(link.clone());
+            let (headers, payload) = (self.headers(request), request.payload().clone());
+            // Of the node that was asked, or of any node: not of a stream that records the subject.
+            let asked = node.cloned();
+            let accepts = move |answer: &Message| {
+                let node = wire::header(answer.headers.as_ref(), wire::NODE);
+                node.is_some_and(|node| {
+                    asked.as_ref().map_or(is_queue_name(node), |asked| asked.as_str() == node)
+                })
+            };
+            let answer = link.request_of(subject, headers, payload, &mut sent.number, accepts).await;
+            sent.number = None;
+            match answer {
+                Ok(message) => {
+                    let error = wire::header(message.headers.as_ref(), wire::ERROR).map(wire::read);
+                    match error {
+                        None => return Ok(message.payload),
+                        // It was delivered to nobody there.
+                        Some(error) if is_for_nobody(&error) => nobody = Some(error),
+                        Some(error) => return Err(error),
+                    }
+                }
+                Err(NoAnswer::NoResponders) if node.is_none() => break,
+                Err(NoAnswer::NoResponders) => {}
+                Err(NoAnswer::Refused) => {
+                    let what = format!("`{}` of another node", self.name);
+                    nobody = Some(Error::PermissionDenied(format!("{what}: {}", NoAnswer::Refused)));
+                    if node.is_none() {
+                        break;
+                    }
+                }
+                Err(NoAnswer::Ended) => return Err(Error::PeerGone),
+                Err(NoAnswer::TooLarge { bytes, allowed }) => return Err(Error::TooLarge { bytes, allowed }),
+            }
+        }
+        Err(nobody.unwrap_or_else(|| Error::NoProvider(format!("no node serves `{}` now", self.name))))
+    }
+
+    fn headers(&self, request: &Request) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(wire::NODE, self.shared.subjects.node());
+        headers.insert(wire::SENDER, request.sender());
+        headers.insert(wire::REMAINING, request.remaining().as_millis().to_string());
+        if let Some(span) = request.trace() {
+            headers.insert(wire::TRACE, span.to_string());
+        }
+        headers
+    }
+}

@@ -1,0 +1,216 @@
+//! The last event of each topic, in a key-value bucket of JetStream, for nodes that come later.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, anyhow};
+use async_nats::{
+    HeaderMap,
+    jetstream::{self, context::Context as JetStream, kv},
+};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use tokio::{sync::Notify, time};
+use weir_peer::{Event, Peer};
+
+use crate::{
+    bridge::Links,
+    config::Origin,
+    link::{Link, NoAnswer},
+    shared::Shared,
+};
+
+/// Topics whose last event one export keeps, and bytes of all. The last events of further ones are not kept.
+pub(super) const TOPICS_MAX: usize = 1024;
+const BYTES_MAX: usize = 8 << 20;
+
+/// Time for the bucket to give its values. One that has none for a pattern says nothing.
+const READ_TIME: Duration = Duration::from_secs(3);
+
+/// The last events of an export. A task of its own brings them to the bucket, so that no event waits for that.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    last: Mutex<Last>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Last {
+    topics: HashMap<Box<str>, (HeaderMap, Bytes)>,
+    bytes: usize,
+    /// Topics whose last event is not in the bucket yet. Each is one of the topics.
+    waiting: BTreeSet<Box<str>>,
+}
+
+impl Kept {
+    /// Keeps an event for the bucket.
+    pub(super) fn keep(&self, shared: &Shared, event: &Event, headers: HeaderMap) {
+        let is_kept = self.last().keep(&event.topic, headers, &event.payload);
+        if is_kept {
+            self.changed.notify_one();
+        } else if let Some(times) = shared.times.once_more("retained topics") {
+            tracing::warn!(
+                times,
+                "too many retained topics: the last event of `{}` is not kept",
+                event.topic
+            );
+        }
+    }
+
+    /// The bucket is another one, and has nothing of this.
+    pub(super) fn put_all(&self) {
+        let mut last = self.last();
+        last.waiting = last.topics.keys().cloned().collect();
+        self.changed.notify_one();
+    }
+
+    /// Brings what is kept to the bucket, until the session ends or the bridge drains.
+    pub(super) async fn run(&self, shared: &Shared, links: &Links, peer: &Peer) {
+        let mut draining = shared.draining();
+        loop {
+            tokio::select! {
+                () = self.changed.notified() => self.put_waiting(shared, links).await,
+                _ended = peer.closed() => return,
+                () = draining.wait() => return self.put_waiting(shared, links).await,
+            }
+        }
+    }
+
+    async fn put_waiting(&self, shared: &Shared, links: &Links) {
+        loop {
+            // Without a link nothing is lost: the next one gets all.
+            let Some(link) = links.borrow().clone() else { return };
+            let Some((topic, (headers, payload))) = self.last().next() else { return };
+            put(shared, &link, &topic, &headers, &payload).await;
+        }
+    }
+
+    fn last(&self) -> MutexGuard<'_, Last> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Last {
+    /// False if there is no room. Then an earlier event of the topic is not kept either.
+    fn keep(&mut self, topic: &str, headers: HeaderMap, payload: &Bytes) -> bool {
+        self.bytes -= self.topics.remove(topic).map_or(0, |(_, payload)| payload.len());
+        let has_room = self.topics.len() < TOPICS_MAX && self.bytes + payload.len() <= BYTES_MAX;
+        if has_room {
+            self.bytes += payload.len();
+            self.topics.insert(topic.into(), (headers, payload.clone()));
+            self.waiting.insert(topic.into());
+        } else {
+            self.waiting.remove(topic);
+        }
+        has_room
+    }
+
+    /// The next one that waits: always the latest event of its topic.
+    fn next(&mut self) -> Option<(Box<str>, (HeaderMap, Bytes))> {
+        let topic = self.waiting.pop_first()?;
+        let event = self.topics.get(&topic)?.clone();
+        Some((topic, event))
+    }
+}
+
+async fn put(shared: &Shared, link: &Link, topic: &str, headers: &HeaderMap, payload: &Bytes) {
+    // As the API of the domain takes it: a leaf node does not pass `$KV` on to another domain.
+    let domain = shared.config.nats.as_ref().jetstream_domain.as_ref();
+    let api = domain.map(|domain| format!("$JS.{}.API.", domain.as_ref())).unwrap_or_default();
+    let subject = format!("{api}$KV.{}.{}.{topic}", shared.subjects.bucket(), shared.subjects.node());
+    let mut sent = None;
+    let put = link.request(subject, headers.clone(), payload.clone(), &mut sent);
+    let why = match time::timeout(READ_TIME, put).await {
+        Ok(Ok(answer)) => crate::jobs::stored(&answer.payload).err().map(|error| error.to_string()),
+        // The next link gets it.
+        Ok(Err(NoAnswer::Ended)) => None,
+        Ok(Err(error)) => Some(error.to_string()),
+        Err(_) => Some("the server does not answer".to_owned()),
+    };
+    if let Some(why) = why
+        && let Some(times) = shared.times.once_more(&format!("retained {why}"))
+    {
+        tracing::warn!(times, "the last event of `{topic}` cannot be kept: {why}");
+    }
+}
+
+/// Makes the bucket, unless it is there.
+pub(super) async fn make_bucket(shared: &Shared, link: &Link) -> Result<()> {
+    let context = crate::jobs::jetstream(shared, link);
+    let bucket = shared.subjects.bucket();
+    if context.get_key_value(&bucket).await.is_ok() {
+        return Ok(());
+    }
+    let config = kv::Config { bucket: bucket.clone(), history: 1, ..kv::Config::default() };
+    let made = context.create_key_value(config).await;
+    made.map(drop).map_err(|error| anyhow!("cannot make the bucket `{bucket}`: {error}"))
+}
+
+/// The last events of these nodes on the topics of a pattern: node, topic and payload.
+pub(super) async fn read(
+    shared: &Arc<Shared>,
+    link: &Link,
+    from: &[Origin],
+    pattern: &str,
+) -> Result<Vec<(String, String, Bytes)>> {
+    let context: JetStream = crate::jobs::jetstream(shared, link);
+    let bucket = shared.subjects.bucket();
+    let store = context.get_key_value(&bucket).await;
+    let store = store.with_context(|| format!("there is no bucket `{bucket}` yet"))?;
+    let keys = from.iter().map(|origin| match origin {
+        Origin::Any => format!("*.{pattern}"),
+        Origin::Node(node) => format!("{node}.{pattern}"),
+    });
+    let mut values = Vec::new();
+    for key in keys {
+        let mut watch = store.watch_with_history(&key).await?;
+        // Ends with the last value, or when none comes.
+        while let Ok(Some(entry)) = time::timeout(READ_TIME, watch.next()).await {
+            let jetstream::kv::Entry { key, value, operation, delta, .. } = entry?;
+            if operation == kv::Operation::Put
+                && let Some((node, topic)) = key.split_once('.')
+            {
+                values.push((node.to_owned(), topic.to_owned(), value));
+            }
+            if delta == 0 {
+                break;
+            }
+        }
+    }
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_latest_event_of_a_topic_waits_for_the_bucket() {
+        let mut last = Last::default();
+        for payload in ["1", "2", "3"] {
+            assert!(last.keep("a", HeaderMap::new(), &payload.into()));
+        }
+        assert!(last.keep("b", HeaderMap::new(), &"4".into()));
+        let next = [last.next(), last.next(), last.next()]
+            .map(|next| next.map(|(topic, (_, payload))| (topic, payload)));
+        assert_eq!(next, [Some(("a".into(), "3".into())), Some(("b".into(), "4".into())), None]);
+        assert_eq!(last.bytes, 2);
+    }
+
+    #[test]
+    fn what_has_no_room_neither_waits_nor_leaves_an_older_event() {
+        let mut last = Last::default();
+        let large = Bytes::from(vec![0; BYTES_MAX]);
+        assert!(last.keep("a", HeaderMap::new(), &large));
+        assert!(!last.keep("b", HeaderMap::new(), &"x".into()));
+        assert!(!last.keep("a", HeaderMap::new(), &Bytes::from(vec![0; BYTES_MAX + 1])));
+        assert_eq!((last.topics.len(), last.bytes, last.next().is_none()), (0, 0, true));
+        for topic in 0..2 * TOPICS_MAX {
+            last.keep(&topic.to_string(), HeaderMap::new(), &"x".into());
+        }
+        assert_eq!((last.topics.len(), last.waiting.len(), last.bytes), (TOPICS_MAX, TOPICS_MAX, TOPICS_MAX));
+    }
+}

@@ -1,0 +1,227 @@
+//! Exported queues: jobs of this Main on their way to JetStream.
+
+use std::{sync::Arc, time::Duration};
+
+use async_nats::HeaderMap;
+use bytes::Bytes;
+use tokio::{task::JoinSet, time};
+use weir_names::Error;
+use weir_peer::{Job, Peer, Queue, Request, Requests};
+
+use super::stream::{is_answer_of, stored};
+use crate::{
+    bridge::Links,
+    config::QueueBy,
+    link::{Link, NoAnswer},
+    sessions::Sessions,
+    shared::Shared,
+    wire,
+};
+
+/// The time until what Main or JetStream refused is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// The time for JetStream to answer before the job is sent again, under the same id.
+const ANSWER_TIME: Duration = Duration::from_secs(2);
+
+/// Jobs of a queue by `take` that are on their way at once.
+const ON_THE_WAY: usize = 8;
+
+/// Begins to take the jobs of all exported queues.
+pub(crate) async fn export(
+    shared: &Arc<Shared>,
+    sessions: &Sessions,
+    links: &Links,
+    tasks: &mut JoinSet<()>,
+) {
+    let Some(peer) = &sessions.jobs else { return };
+    let exporter =
+        Exporter { shared: shared.clone(), peer: peer.clone(), links: links.clone(), life: sessions.life };
+    let exporter = Arc::new(exporter);
+    if let Some(store) = &shared.config.main.as_ref().store {
+        let store = store.as_ref().as_str();
+        let served = exporter.offer(store).await;
+        tasks.spawn(exporter.clone().serve(store.into(), served));
+    }
+    for (name, export) in &shared.config.export.queues {
+        if export.by == QueueBy::Take {
+            for _ in 0..ON_THE_WAY {
+                tasks.spawn(exporter.clone().take(name.as_ref().as_str().into()));
+            }
+        }
+    }
+}
+
+/// The jobs of one session with Main.
+struct Exporter {
+    shared: Arc<Shared>,
+    peer: Peer,
+    links: Links,
+    /// Ids of jobs begin with it, since Main counts its messages anew when it starts.
+    life: u64,
+}
+
+impl Exporter {
+    /// Offers to keep the jobs of queues.
+    async fn offer(&self, store: &str) -> Option<Requests> {
+        let queues = self.shared.config.export.queues.iter();
+        let stored: Vec<_> = queues
+            .filter(|(_, export)| export.by == QueueBy::Store)
+            .map(|(name, _)| name.as_ref().as_str())
+            .collect();
+        match self.peer.serve(store, &stored).await {
+            Ok(requests) => Some(requests),
+            Err(error) => {
+                if let Some(times) = self.shared.times.once_more(&format!("serve {store}")) {
+                    tracing::error!(times, "cannot serve `{store}`, which keeps the jobs of queues: {error}");
+                }
+                None
+            }
+        }
+    }
+
+    /// Keeps jobs until the session ends, or the bridge drains and none is in hand.
+    async fn serve(self: Arc<Self>, store: Box<str>, mut served: Option<Requests>) {
+        let mut requests = loop {
+            match served {
+                Some(requests) => break requests,
+                None => {
+                    time::sleep(5 * AGAIN).await;
+                    served = self.offer(&store).await;
+                }
+            }
+        };
+        let mut draining = self.shared.draining();
+        // No more than Main sends: `limits.jobs`.
+        let mut in_hand = JoinSet::new();
+        loop {
+            tokio::select! {
+                request = requests.next() => match request {
+                    Some(request) => drop(in_hand.spawn(self.clone().keep(request))),
+                    None => return,
+                },
+                Some(_) = in_hand.join_next() => {}
+                () = draining.wait(), if in_hand.is_empty() => return,
+            }
+        }
+    }
+
+    /// Answers a put once JetStream has the job.
+    async fn keep(self: Arc<Self>, request: Request) {
+        let id = format!("{}-{:x}-{}", self.shared.subjects.node(), self.life, request.id());
+        let put = async {
+            let queue = request.operation();
+            let config = &self.shared.config.export.queues;
+            let export = config.iter().find(|(name, _)| name.as_ref().as_str() == queue);
+            let is_granted =
+                export.is_some_and(|(_, export)| export.senders.iter().any(|own| own.is(request.sender())));
+            if !is_granted || Shared::is_bridge(request.sender()) {
+                let sender = request.sender();
+                let text = format!("`export.queues.{queue}.senders` of the bridge does not list `{sender}`");
+                return Err(Error::PermissionDenied(text));
+            }
+            if !Link::is_there(&self.links.borrow()) {
+                return Err(Error::NoProvider(format!("`{queue}` is kept by NATS, which is away")));
+            }
+            self.put(queue, request.sender(), &id, request.payload(), 0).await
+        };
+        let put = tokio::select! {
+            put = put => put,
+            // It may be stored all the same.
+            () = request.given_up() => return,
+        };
+        match put {
+            Ok(()) => request.answer(Ok(Bytes::new())).await,
+            Err(error) => request.refuse(error).await,
+        }
+    }
+
+    /// Takes jobs from a queue until the session ends or the bridge drains.
+    async fn take(self: Arc<Self>, name: Box<str>) {
+        let mut draining = self.shared.draining();
+        loop {
+            let taken = async {
+                // With the queue, its waiting jobs would go back.
+                let queue: Queue = self.peer.queue(&name)?;
+                loop {
+                    self.bring(&name, queue.take().await?).await;
+                }
+            };
+            let ended: Result<(), Error> = tokio::select! {
+                ended = taken => ended,
+                () = draining.wait() => return,
+            };
+            if self.peer.ended().is_some() {
+                return;
+            }
+            if let Err(error) = ended
+                && let Some(times) = self.shared.times.once_more(&format!("take {name}"))
+            {
+                tracing::error!(times, "cannot take from queue `{name}`, which is exported: {error}");
+            }
+            time::sleep(5 * AGAIN).await;
+        }
+    }
+
+    /// Brings a job to JetStream, however long that takes. Dropped meanwhile, it goes back to its queue.
+    async fn bring(&self, queue: &str, job: Job) {
+        let id = format!("{}-{:x}-{}", self.shared.subjects.node(), self.life, job.id());
+        // What was delivered here before, and so may have been put.
+        let before = job.deliveries().saturating_sub(1);
+        while let Err(error) = self.put(queue, job.sender(), &id, job.payload(), before).await {
+            if let Error::TooLarge { .. } = error {
+                tracing::error!("a job of queue `{queue}` can never cross, and goes back: {error}");
+                return;
+            }
+            if let Some(times) = self.shared.times.once_more(&format!("bring {queue}")) {
+                tracing::warn!(times, "a job of queue `{queue}` waits: {error}");
+            }
+            time::sleep(AGAIN).await;
+        }
+        job.done();
+    }
+
+    /// Sends a job until JetStream has it, or refuses it.
+    async fn put(
+        &self,
+        queue: &str,
+        sender: &str,
+        id: &str,
+        payload: &Bytes,
+        deliveries: u32,
+    ) -> Result<(), Error> {
+        let mut links = self.links.clone();
+        loop {
+            let link = links.wait_for(Link::is_there).await.ok().and_then(|link| link.clone());
+            let Some(link) = link else { return Err(Error::NoProvider("the bridge stops".to_owned())) };
+            let mut headers = HeaderMap::new();
+            headers.insert(wire::NODE, self.shared.subjects.node());
+            headers.insert(wire::SENDER, sender);
+            headers.insert(wire::MESSAGE_ID, id);
+            if deliveries > 0 {
+                headers.insert(wire::DELIVERIES, deliveries.to_string());
+            }
+            let mut sent = None;
+            let accepts = is_answer_of(self.shared.subjects.stream(queue));
+            let subject = self.shared.subjects.job(queue);
+            let put = link.request_of(subject, headers, payload.clone(), &mut sent, accepts);
+            match time::timeout(ANSWER_TIME, put).await {
+                Ok(Ok(answer)) => return stored(&answer.payload),
+                Ok(Err(NoAnswer::NoResponders)) => {
+                    return Err(Error::NoProvider(format!("no stream of NATS keeps `{queue}`")));
+                }
+                Ok(Err(NoAnswer::Refused)) => {
+                    return Err(Error::PermissionDenied(format!(
+                        "`{queue}` is kept by NATS: {}",
+                        NoAnswer::Refused
+                    )));
+                }
+                Ok(Err(NoAnswer::TooLarge { bytes, allowed })) => {
+                    return Err(Error::TooLarge { bytes, allowed });
+                }
+                // It may be stored. The same id again is no second job.
+                Ok(Err(NoAnswer::Ended)) | Err(_) => {}
+            }
+        }
+    }
+}

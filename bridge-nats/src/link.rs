@@ -1,0 +1,253 @@
+//! One connection to NATS, from its begin to its end.
+//!
+//! A connection that is lost is not used again: what waited in it is dropped with it, so no call is carried out long after its
+//! caller has gone. The next connection subscribes anew.
+
+mod connect;
+mod presence;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use async_nats::{Client, HeaderMap, Message, StatusCode, Subject, Subscriber, client::PublishErrorKind};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use tokio::sync::{oneshot, watch};
+
+pub(crate) use self::connect::keep;
+use crate::subject::Subjects;
+
+/// One connection to NATS. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Link(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    client: Client,
+    /// Subjects of answers begin with this.
+    inbox: String,
+    /// What waits for an answer, by number. Dropped, it hears that the connection has ended.
+    waiting: Mutex<HashMap<u128, Expected>>,
+    /// What the server has refused first.
+    refused: Mutex<Option<String>>,
+    has_ended: watch::Sender<bool>,
+}
+
+/// Why a request has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoAnswer {
+    /// Nobody has subscribed to the subject.
+    #[error("nobody answers")]
+    NoResponders,
+    /// The connection ended. The request may have been carried out.
+    #[error("the connection to NATS ended")]
+    Ended,
+    /// The server does not let this node publish on the subject.
+    #[error("the permissions of this node at the server of NATS do not allow it")]
+    Refused,
+    /// The server takes no message of that size.
+    #[error("a message of {bytes} bytes is over the server's limit of {allowed}")]
+    TooLarge {
+        /// Bytes of the payload.
+        bytes: u64,
+        /// Bytes that the server takes, headers included.
+        allowed: u64,
+    },
+}
+
+impl Link {
+    /// Begins to take answers.
+    async fn new(client: Client, subjects: &Subjects) -> anyhow::Result<(Self, Subscriber)> {
+        let inbox = format!("{}.{:x}.", subjects.inbox(), rand::random::<u64>());
+        let answers = client.subscribe(format!("{inbox}*")).await?;
+        let link = Self(Arc::new(Inner {
+            client,
+            inbox,
+            waiting: Mutex::default(),
+            refused: Mutex::default(),
+            has_ended: watch::Sender::new(false),
+        }));
+        Ok((link, answers))
+    }
+
+    /// Hands answers out until the connection ends.
+    async fn hand_out(&self, mut answers: Subscriber) {
+        while let Some(answer) = answers.next().await {
+            let number = answer.subject.strip_prefix(&*self.0.inbox);
+            let Some(number) = number.and_then(|number| u128::from_str_radix(number, 16).ok()) else {
+                continue;
+            };
+            let expected = {
+                let mut waiting = self.waiting();
+                let is_none = answer.status == Some(StatusCode::NO_RESPONDERS);
+                // Else a late answer, whose caller waits no more, one that was never asked for, or one of somebody else.
+                let is_expected =
+                    waiting.get(&number).is_some_and(|expected| is_none || (expected.accepts)(&answer));
+                if is_expected { waiting.remove(&number) } else { None }
+            };
+            if let Some(expected) = expected {
+                drop(expected.sender.send(match answer.status {
+                    Some(StatusCode::NO_RESPONDERS) => Err(NoAnswer::NoResponders),
+                    _ => Ok(answer),
+                }));
+            }
+        }
+    }
+
+    /// Ends the connection for all that use it.
+    fn end(&self) {
+        self.0.has_ended.send_replace(true);
+        self.waiting().clear();
+    }
+
+    /// The client of NATS.
+    pub(crate) fn client(&self) -> &Client {
+        &self.0.client
+    }
+
+    /// Waits for the end of the connection.
+    pub(crate) async fn ended(&self) {
+        // The sender lives as long as the link.
+        drop(self.0.has_ended.subscribe().wait_for(|has_ended| *has_ended).await);
+    }
+
+    /// Whether there is a link that has not ended. One that has is still shown for a moment.
+    pub(crate) fn is_there(link: &Option<Self>) -> bool {
+        link.as_ref().is_some_and(|link| !link.has_ended())
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        *self.0.has_ended.borrow()
+    }
+
+    /// Sends a request and waits for its answer, without a time limit: the caller ends the wait by dropping it.
+    /// `sent` gets where the answer is to come, by which the request can be given up.
+    pub(crate) async fn request(
+        &self,
+        subject: String,
+        headers: HeaderMap,
+        payload: Bytes,
+        sent: &mut Option<String>,
+    ) -> Result<Message, NoAnswer> {
+        self.request_of(subject, headers, payload, sent, |_| true).await
+    }
+
+    /// [`request`](Self::request), for an answer that is accepted. Others come from somebody else, such as a stream that
+    /// records the subject, and the wait goes on.
+    pub(crate) async fn request_of(
+        &self,
+        subject: String,
+        headers: HeaderMap,
+        payload: Bytes,
+        sent: &mut Option<String>,
+        accepts: impl Fn(&Message) -> bool + Send + 'static,
+    ) -> Result<Message, NoAnswer> {
+        let inner = &*self.0;
+        let subject = Subject::from(subject);
+        let (place, receiver) = self.wait(Some(subject.clone()), accepts);
+        if self.has_ended() {
+            return Err(NoAnswer::Ended);
+        }
+        let reply = place.subject();
+        *sent = Some(reply.clone());
+        let bytes = payload.len() as u64;
+        let published = inner.client.publish_with_reply_and_headers(subject, reply, headers, payload).await;
+        published.map_err(|error| match error.kind() {
+            PublishErrorKind::MaxPayloadExceeded => {
+                NoAnswer::TooLarge { bytes, allowed: inner.client.max_payload() as u64 }
+            }
+            PublishErrorKind::InvalidSubject | PublishErrorKind::Send => NoAnswer::Ended,
+        })?;
+        receiver.await.map_err(|_ended| NoAnswer::Ended)?
+    }
+
+    /// Waits until the server has read all that was sent before: it sends this link a message of its own.
+    pub(crate) async fn settle(&self) -> Result<(), NoAnswer> {
+        let (place, receiver) = self.wait(None, |_| true);
+        let published = self.client().publish(place.subject(), Bytes::new()).await;
+        published.map_err(|_ended| NoAnswer::Ended)?;
+        receiver.await.map_err(|_ended| NoAnswer::Ended)?.map(drop)
+    }
+
+    /// Ends a subscription at the server. What is on its way still comes, before [`settle`](Self::settle) returns.
+    ///
+    /// The client's own ways drop what comes after they have told the server. This one asks for an end after more messages
+    /// than there can be. So the client goes on, and the server, which reads no number of that size, ends it at once.
+    pub(crate) async fn leave(subscriber: &mut Subscriber) {
+        // If it cannot be sent, the link has ended.
+        drop(subscriber.unsubscribe_after(u64::MAX).await);
+    }
+
+    /// The server has refused something. Requests that it was hear so; anything else is noted.
+    fn refused(&self, error: String) {
+        let publish = error.split_once("Publish to \"").and_then(|(_, rest)| rest.split_once('"'));
+        let mut is_request = false;
+        if let Some((subject, _)) = publish {
+            for (_, expected) in self.waiting().extract_if(|_, expected| *expected.subject == *subject) {
+                is_request = true;
+                drop(expected.sender.send(Err(NoAnswer::Refused)));
+            }
+        }
+        if !is_request {
+            self.0.refused.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }
+    }
+
+    /// What the server has refused first.
+    pub(crate) fn first_refused(&self) -> Option<String> {
+        self.0.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A place for the answer to what is published on `subject`, else to the place itself. Its number cannot be guessed, so nobody answers that was not asked.
+    fn wait(
+        &self,
+        subject: Option<Subject>,
+        accepts: impl Fn(&Message) -> bool + Send + 'static,
+    ) -> (Waiting<'_>, oneshot::Receiver<Result<Message, NoAnswer>>) {
+        let (sender, receiver) = oneshot::channel();
+        let place = Waiting { link: self, number: rand::random() };
+        let subject = subject.unwrap_or_else(|| place.subject().into());
+        self.waiting().insert(place.number, Expected { subject, sender, accepts: Box::new(accepts) });
+        (place, receiver)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<u128, Expected>> {
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An answer that is waited for.
+struct Expected {
+    /// Where the request was published.
+    subject: Subject,
+    sender: oneshot::Sender<Result<Message, NoAnswer>>,
+    accepts: Box<dyn Fn(&Message) -> bool + Send>,
+}
+
+impl fmt::Debug for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Expected").finish_non_exhaustive()
+    }
+}
+
+/// A place in the table, which is free again after the wait.
+struct Waiting<'l> {
+    link: &'l Link,
+    number: u128,
+}
+
+impl Waiting<'_> {
+    fn subject(&self) -> String {
+        format!("{}{:x}", self.link.0.inbox, self.number)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.link.waiting().remove(&self.number);
+    }
+}

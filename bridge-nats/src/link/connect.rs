@@ -1,0 +1,266 @@
+//! Connects to NATS, again and again.
+
+use std::{
+    convert::Infallible,
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+use async_nats::{Auth, AuthError, Client, ConnectOptions, Event, ServerAddr};
+use tokio::{
+    sync::{mpsc, watch},
+    time,
+};
+
+use super::{Link, presence};
+use crate::{
+    config::{Config, NatsSection},
+    pause::Pause,
+    secrets,
+    shared::Shared,
+};
+
+/// Time for one server to take the connection.
+const CONNECT_TIME: Duration = Duration::from_secs(5);
+
+/// Events of the client that may wait. It says few.
+const EVENTS: usize = 16;
+
+/// Keeps a connection, and tells when there is one.
+pub(crate) async fn keep(shared: Arc<Shared>, links: watch::Sender<Option<Link>>) -> Infallible {
+    warn_of_plain_secrets(&shared.config);
+    let mut pause = Pause::default();
+    loop {
+        let ended = once(&shared, &links, &mut pause).await;
+        links.send_replace(None);
+        if let Err(error) = ended
+            && let Some(times) = shared.times.once_more(&format!("nats: {error:#}"))
+        {
+            tracing::warn!(times, "NATS is away: {error:#}");
+        }
+        pause.wait().await;
+    }
+}
+
+/// One connection, from its begin to its end.
+async fn once(shared: &Shared, links: &watch::Sender<Option<Link>>, pause: &mut Pause) -> Result<()> {
+    let (events, mut happened) = mpsc::channel(EVENTS);
+    let (client, server) = connect(&shared.config, &events).await?;
+    drop(events);
+    let (link, answers) = Link::new(client, &shared.subjects).await?;
+    let _ended = EndsWith(&link);
+    let happens = async {
+        while let Some(event) = happened.recv().await {
+            match event {
+                Event::Disconnected | Event::Closed => return Ok(()),
+                Event::ServerError(error) => {
+                    say_server_error(shared, &error.to_string());
+                    link.refused(error.to_string());
+                }
+                Event::SlowConsumer(_) => {
+                    if let Some(times) = shared.times.once_more("slow") {
+                        tracing::warn!(times, "messages were lost: they came faster than Main took them");
+                    }
+                }
+                Event::LameDuckMode => tracing::info!("the server `{server}` is about to stop"),
+                _ => {}
+            }
+        }
+        Ok(())
+    };
+    let use_it = async {
+        let questions = presence::check(shared, &link).await?;
+        pause.reset();
+        tracing::info!("connected to NATS at `{server}`");
+        links.send_replace(Some(link.clone()));
+        presence::answer(shared, &link, questions).await
+    };
+    tokio::select! {
+        ended = happens => ended.and_then(|()| bail!("the connection to `{server}` broke")),
+        () = link.hand_out(answers) => bail!("the connection to `{server}` broke"),
+        refused = use_it => refused,
+    }
+}
+
+/// The link ends however its task ends.
+struct EndsWith<'l>(&'l Link);
+
+impl Drop for EndsWith<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// A password or a token that others on the way can read.
+fn warn_of_plain_secrets(config: &Config) {
+    let nats = config.nats.as_ref();
+    if nats.tls.is_wanted() || (nats.password_file.is_none() && nats.token_file.is_none()) {
+        return;
+    }
+    let servers = nats.servers.as_ref().iter();
+    let plain = servers.filter_map(|server| server.as_ref().parse::<ServerAddr>().ok()).find(|server| {
+        let is_here = |host: &str| {
+            host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+        };
+        !server.tls_required() && !is_here(server.host().trim_matches(['[', ']']))
+    });
+    if let Some(server) = plain {
+        let host = server.host();
+        tracing::warn!(
+            "the secret goes to `{host}` in the clear, unless it asks for TLS: set `nats.tls.required`"
+        );
+    }
+}
+
+fn say_server_error(shared: &Shared, error: &str) {
+    if let Some(times) = shared.times.once_more(error) {
+        tracing::error!(times, "the server of NATS refuses something: {error}");
+    }
+}
+
+/// Connects to the first server that takes the bridge.
+async fn connect(config: &Config, events: &mpsc::Sender<Event>) -> Result<(Client, String)> {
+    let nats = config.nats.as_ref();
+    let mut last = None;
+    for server in nats.servers.as_ref() {
+        let server = server.as_ref();
+        let connected = time::timeout(CONNECT_TIME, options(config, events)?.connect(server)).await;
+        match connected {
+            Ok(Ok(client)) => return Ok((client, server.clone())),
+            Ok(Err(error)) => last = Some(anyhow::anyhow!("cannot use `{server}`: {error}")),
+            Err(_) => last = Some(anyhow::anyhow!("`{server}` does not answer")),
+        }
+    }
+    Err(last.unwrap_or_else(|| anyhow::anyhow!("no server is named")))
+}
+
+fn options(config: &Config, events: &mpsc::Sender<Event>) -> Result<ConnectOptions> {
+    let (nats, limits) = (config.nats.as_ref(), &config.limits);
+    let proof = Arc::new(Proof::read(nats)?);
+    let has_connected = Arc::new(AtomicBool::new(false));
+    // The client connects again by itself, and would then send what waited. This refuses it: a link is used once.
+    let is_connected = has_connected.clone();
+    let prove = move |nonce: Vec<u8>| {
+        let is_again = has_connected.load(Ordering::Relaxed);
+        let proof = proof.clone();
+        async move { if is_again { Err(AuthError::new("this connection has ended")) } else { proof.sign(&nonce) } }
+    };
+    let events = events.clone();
+    // Room for all that may come at once, and as much again.
+    let most =
+        limits.events.size().max(limits.served.size()).max(limits.calls.size()).max(limits.jobs.size());
+    let capacity = most.saturating_mul(2);
+    let mut options = ConnectOptions::with_auth_callback(prove)
+        .name(format!("weir-nats {}", config.node))
+        .max_reconnects(1)
+        .ignore_discovered_servers()
+        .connection_timeout(CONNECT_TIME)
+        .ping_interval(nats.ping_interval.get())
+        .request_timeout(Some(CONNECT_TIME))
+        .custom_inbox_prefix(format!("weir.{}.r.{}", config.fleet, config.node))
+        .subscription_capacity(capacity)
+        .require_tls(nats.tls.is_wanted())
+        .event_callback(move |event| {
+            if event == Event::Connected {
+                is_connected.store(true, Ordering::Relaxed);
+            }
+            let events = events.clone();
+            // What the bridge does not need to know has no room at worst. After the end nobody hears.
+            async move { drop(events.send(event).await) }
+        });
+    if nats.tls.first {
+        options = options.tls_first();
+    }
+    if let Some(path) = &nats.tls.ca_file {
+        options = options.add_root_certificates(path.clone());
+    }
+    if let (Some(certificate), Some(key)) = (&nats.tls.certificate_file, &nats.tls.key_file) {
+        options = options.add_client_certificate(certificate.clone(), key.clone());
+    }
+    Ok(options)
+}
+
+/// How the bridge proves its name, with secrets as they are in their files now.
+enum Proof {
+    None,
+    Token(String),
+    Password { user: String, password: String },
+    Key { seed: String, jwt: Option<String> },
+}
+
+impl Proof {
+    fn read(nats: &NatsSection) -> Result<Self> {
+        Ok(if let Some(path) = &nats.token_file {
+            Self::Token(secrets::word(path)?)
+        } else if let (Some(user), Some(path)) = (&nats.user, &nats.password_file) {
+            Self::Password { user: user.clone(), password: secrets::word(path)? }
+        } else if let Some(path) = &nats.nkey_file {
+            Self::Key { seed: secrets::word(path)?, jwt: None }
+        } else if let Some(path) = &nats.credentials_file {
+            let (jwt, seed) = credentials(&secrets::text(path)?)
+                .with_context(|| format!("`{}` has no JWT and seed", path.display()))?;
+            Self::Key { seed, jwt: Some(jwt) }
+        } else {
+            Self::None
+        })
+    }
+
+    fn sign(&self, nonce: &[u8]) -> Result<Auth, AuthError> {
+        let mut auth = Auth::new();
+        match self {
+            Self::None => {}
+            Self::Token(token) => auth.token = Some(token.clone()),
+            Self::Password { user, password } => {
+                (auth.username, auth.password) = (Some(user.clone()), Some(password.clone()));
+            }
+            Self::Key { seed, jwt } => {
+                let key = nkeys::KeyPair::from_seed(seed).map_err(AuthError::new)?;
+                auth.signature = Some(key.sign(nonce).map_err(AuthError::new)?);
+                match jwt {
+                    Some(jwt) => auth.jwt = Some(jwt.clone()),
+                    None => auth.nkey = Some(key.public_key()),
+                }
+            }
+        }
+        Ok(auth)
+    }
+}
+
+/// The JWT and the seed of a `.creds` file.
+fn credentials(text: &str) -> Option<(String, String)> {
+    let block = |name: &str| {
+        let (_, rest) = text.split_once(&format!("BEGIN {name}"))?;
+        let mut lines = rest.lines().skip(1).map(str::trim);
+        lines.find(|line| !line.is_empty() && !line.starts_with('-')).map(ToOwned::to_owned)
+    };
+    Some((block("NATS USER JWT")?, block("USER NKEY SEED")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_credentials_file_has_a_jwt_and_a_seed() {
+        let text = "-----BEGIN NATS USER JWT-----\neyJ0.eyJq.aGk\n------END NATS USER JWT------\n\n\
+                    ************************* IMPORTANT *************************\nNKEY Seed printed below.\n\n\
+                    -----BEGIN USER NKEY SEED-----\nSUAKEY\n------END USER NKEY SEED------\n";
+        assert_eq!(credentials(text), Some(("eyJ0.eyJq.aGk".to_owned(), "SUAKEY".to_owned())));
+        assert_eq!(credentials("SUAKEY"), None);
+    }
+
+    #[test]
+    fn an_nkey_signs_the_servers_nonce() {
+        let key = nkeys::KeyPair::new_user();
+        let proof = Proof::Key { seed: key.seed().unwrap(), jwt: None };
+        let auth = proof.sign(b"nonce").unwrap();
+        key.verify(b"nonce", &auth.signature.unwrap()).unwrap();
+        assert_eq!(auth.nkey, Some(key.public_key()));
+        assert!(Proof::Key { seed: "SUX".to_owned(), jwt: None }.sign(b"nonce").is_err());
+    }
+}

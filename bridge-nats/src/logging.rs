@@ -1,0 +1,100 @@
+//! The log on stderr, in the form of `weir run`'s.
+
+use std::{
+    fmt,
+    io::{self, IsTerminal},
+    panic,
+};
+
+use tracing::{
+    Event, Level, Subscriber,
+    field::{Field, Visit},
+};
+use tracing_subscriber::{
+    EnvFilter,
+    fmt::{
+        FmtContext, FormatEvent, FormatFields,
+        format::Writer,
+        time::{FormatTime, SystemTime},
+    },
+    registry::LookupSpan,
+};
+use weir_names::harmless;
+
+use crate::args::LogFormat;
+
+/// Without `RUST_LOG`: what the bridge says. It says itself what the client of NATS would.
+const FILTER: &str = "info,async_nats=off";
+
+/// Bytes of the longest line.
+const LINE_MAX: usize = 8 * 1024;
+
+/// Sets up the log. `RUST_LOG` sets the filter; `info` by default.
+pub(crate) fn init(format: LogFormat) -> anyhow::Result<()> {
+    let filter = match std::env::var_os("RUST_LOG") {
+        Some(_) => EnvFilter::try_from_default_env()?,
+        None => EnvFilter::try_new(FILTER)?,
+    };
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        // The subscriber would write to stderr itself, and panic if stderr is closed.
+        .log_internal_errors(false);
+    match format {
+        LogFormat::Json => log.json().flatten_event(true).init(),
+        LogFormat::Human => {
+            let ansi =
+                io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty());
+            log.with_ansi(ansi).event_format(Human).init();
+        }
+    }
+    // The client of NATS panics at some headers. That costs the connection, and one line.
+    panic::set_hook(Box::new(|panic| tracing::error!("a task of the bridge panicked: {panic}")));
+    Ok(())
+}
+
+/// Writes `TIME LEVEL message key=value`.
+struct Human;
+
+impl<S, N> FormatEvent<S, N> for Human
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, _: &FmtContext<'_, S, N>, mut line: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let mut parts = Parts::default();
+        event.record(&mut parts);
+        SystemTime.format_time(&mut line)?;
+        let level = event.metadata().level();
+        let (color, plain) = match *level {
+            Level::ERROR => ("\x1b[31m", "\x1b[0m"),
+            Level::WARN => ("\x1b[33m", "\x1b[0m"),
+            _ => ("", ""),
+        };
+        if line.has_ansi_escapes() {
+            write!(line, " {color}{level:>5}{plain} ")?;
+        } else {
+            write!(line, " {level:>5} ")?;
+        }
+        writeln!(line, "{}{}", parts.message, parts.fields)
+    }
+}
+
+#[derive(Default)]
+struct Parts {
+    message: String,
+    fields: String,
+}
+
+impl Visit for Parts {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.record_debug(field, &value);
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        match field.name() {
+            "message" => self.message = harmless(format_args!("{value:?}"), LINE_MAX),
+            name => self.fields.push_str(&harmless(format_args!(" {name}={value:?}"), LINE_MAX)),
+        }
+    }
+}

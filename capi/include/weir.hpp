@@ -1,0 +1,234 @@
+/* Weir for C++17: the functions of weir.h, with objects that free themselves, lambdas, and exceptions for errors.
+ *
+ * Callbacks must not throw: a throw ends the process. Threads and waits are as weir.h says.
+ */
+#ifndef WEIR_HPP
+#define WEIR_HPP
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "weir.h"
+
+namespace weir {
+
+/* Frees a handle by its function of weir.h. */
+template <auto Free> struct freed {
+    template <typename T> void operator()(T *handle) const noexcept { Free(handle); }
+};
+
+/* Why a function failed. */
+class error : public std::runtime_error {
+  public:
+    explicit error(weir_error *raw) : error(std::unique_ptr<weir_error, freed<weir_error_free>>(raw)) {}
+    weir_error_kind kind() const noexcept { return kind_; }
+    /* A word for programs, such as `not-found`. */
+    const std::string &code() const noexcept { return code_; }
+    /* A JSON object. */
+    const std::string &facts() const noexcept { return facts_; }
+
+  private:
+    explicit error(std::unique_ptr<weir_error, freed<weir_error_free>> raw)
+        : std::runtime_error(weir_error_message(raw.get())), kind_(weir_error_kind_of(raw.get())),
+          code_(weir_error_code(raw.get())), facts_(weir_error_facts(raw.get())) {}
+    weir_error_kind kind_;
+    std::string code_, facts_;
+};
+
+/* Calls a function of weir.h whose last argument is the error, and throws it. */
+template <typename Function, typename... Arguments> auto checked(Function function, Arguments... arguments) {
+    weir_error *failure = nullptr;
+    auto result = function(arguments..., &failure);
+    if (failure)
+        throw error(failure);
+    return result;
+}
+
+/* None: WEIR_NO_TIMEOUT. */
+using timeout = std::chrono::milliseconds;
+inline constexpr timeout no_timeout{-1};
+inline std::uint64_t ms(timeout time) noexcept {
+    return time < timeout::zero() ? WEIR_NO_TIMEOUT : static_cast<std::uint64_t>(time.count());
+}
+
+template <typename F> void drop(void *data) noexcept { delete static_cast<F *>(data); }
+
+inline std::string text(weir_buffer *raw) {
+    std::unique_ptr<weir_buffer, freed<weir_buffer_free>> buffer(raw);
+    std::size_t length = 0;
+    const char *bytes = weir_buffer_data(buffer.get(), &length);
+    return {bytes, length};
+}
+
+/* A request in hand. Dropped, it is answered with the error `unanswered`. */
+class request {
+  public:
+    explicit request(weir_request *raw) noexcept : raw_(raw) {}
+    std::string_view payload() const noexcept {
+        std::size_t length = 0;
+        const char *bytes = weir_request_payload(raw_.get(), &length);
+        return {bytes, length};
+    }
+    std::string_view sender() const noexcept { return weir_request_sender(raw_.get()); }
+    std::string_view operation() const noexcept { return weir_request_operation(raw_.get()); }
+    timeout remaining() const noexcept { return timeout(weir_request_remaining_ms(raw_.get())); }
+    /* False if the caller waits no longer. */
+    bool answer(std::string_view value) noexcept {
+        return weir_request_answer(raw_.release(), value.data(), value.size(), nullptr);
+    }
+    bool fail(const std::string &code, const std::string &message) noexcept {
+        return weir_request_fail(raw_.release(), code.c_str(), message.c_str(), nullptr);
+    }
+
+  private:
+    std::unique_ptr<weir_request, freed<weir_request_free>> raw_;
+};
+
+/* A received event. */
+struct event {
+    std::string topic, sender, payload;
+    std::uint64_t sequence, lost;
+    bool retained;
+    explicit event(const weir_event *raw)
+        : topic(weir_event_topic(raw)), sender(weir_event_sender(raw)), sequence(weir_event_sequence(raw)),
+          lost(weir_event_lost(raw)), retained(weir_event_retained(raw)) {
+        std::size_t length = 0;
+        const char *bytes = weir_event_payload(raw, &length);
+        payload.assign(bytes, length);
+    }
+};
+
+/* A job in hand. Dropped before `done`, it goes back to the queue. */
+class job {
+  public:
+    explicit job(weir_job *raw) noexcept : raw_(raw) {}
+    explicit operator bool() const noexcept { return raw_ != nullptr; }
+    std::string_view payload() const noexcept {
+        std::size_t length = 0;
+        const char *bytes = weir_job_payload(raw_.get(), &length);
+        return {bytes, length};
+    }
+    std::string_view sender() const noexcept { return weir_job_sender(raw_.get()); }
+    std::uint64_t id() const noexcept { return weir_job_id(raw_.get()); }
+    std::uint32_t deliveries() const noexcept { return weir_job_deliveries(raw_.get()); }
+    void done() noexcept { weir_job_done(raw_.release()); }
+
+  private:
+    std::unique_ptr<weir_job, freed<weir_job_give_back>> raw_;
+};
+
+class queue {
+  public:
+    queue(const weir_main *main, const std::string &name) : raw_(checked(weir_queue_open, main, name.c_str())) {}
+    std::uint64_t put(std::string_view payload, timeout time = no_timeout) {
+        std::uint64_t id = 0;
+        checked(weir_queue_put, raw_.get(), payload.data(), payload.size(), ms(time), &id);
+        return id;
+    }
+    /* None if the time is over. */
+    job take(timeout time = no_timeout) { return job(checked(weir_queue_take, raw_.get(), ms(time))); }
+
+  private:
+    std::unique_ptr<weir_queue, freed<weir_queue_free>> raw_;
+};
+
+using subscription = std::unique_ptr<weir_subscription, freed<weir_subscription_free>>;
+
+/* A configuration. `builder` takes it. */
+class config {
+  public:
+    static config load(const std::string &path) { return config(checked(weir_config_load, path.c_str())); }
+    static config parse(const std::string &text, const char *name = nullptr, const char *base_dir = nullptr) {
+        return config(checked(weir_config_parse, text.c_str(), name, base_dir));
+    }
+    config &component(const std::string &id, std::string_view bytes) {
+        checked(weir_config_set_component, raw_.get(), id.c_str(), bytes.data(), bytes.size());
+        return *this;
+    }
+    weir_config *release() noexcept { return raw_.release(); }
+
+  private:
+    explicit config(weir_config *raw) noexcept : raw_(raw) {}
+    std::unique_ptr<weir_config, freed<weir_config_free>> raw_;
+};
+
+/* A running Main. Its end, or its destructor, stops every extension. */
+class main {
+  public:
+    explicit main(weir_main *raw) noexcept : raw_(raw) {}
+    weir_main *get() const noexcept { return raw_.get(); }
+    std::string call(const std::string &contract, const std::string &operation, std::string_view payload,
+                     timeout time = no_timeout) const {
+        return text(checked(weir_call, get(), contract.c_str(), operation.c_str(), payload.data(), payload.size(),
+                            ms(time)));
+    }
+    weir_receipt publish(const std::string &topic, std::string_view payload, timeout time = no_timeout) const {
+        weir_receipt receipt{};
+        checked(weir_publish, get(), topic.c_str(), payload.data(), payload.size(), ms(time), &receipt);
+        return receipt;
+    }
+    /* `act` takes each event, on Main's thread, and must not wait. */
+    template <typename F> subscription subscribe(const std::string &pattern, F act) const {
+        weir_on_event run = [](const weir_event *raw, void *data) noexcept { (*static_cast<F *>(data))(event(raw)); };
+        return subscription(checked(weir_subscribe_callback, get(), pattern.c_str(), nullptr, 0U, UINT64_C(0), run,
+                                    static_cast<void *>(new F(std::move(act))), &drop<F>));
+    }
+    weir::queue queue(const std::string &name) const { return {get(), name}; }
+    std::string extensions() const { return text(checked(weir_extensions, get())); }
+    std::string status(const std::string &id) const { return text(checked(weir_extension_status, get(), id.c_str())); }
+    std::string limits() const { return text(checked(weir_limits, get(), nullptr)); }
+    std::string reload() const { return text(checked(weir_reload, get())); }
+    std::string hooks(const std::string &name, const char *call = nullptr) const {
+        return text(checked(weir_hooks_run, get(), name.c_str(), call));
+    }
+    void start(const std::string &id) const { checked(weir_extension_start, get(), id.c_str()); }
+    void stop(const std::string &id) const { checked(weir_extension_stop, get(), id.c_str()); }
+    void restart(const std::string &id) const { checked(weir_extension_restart, get(), id.c_str()); }
+    void reload(const std::string &id) const { checked(weir_extension_reload, get(), id.c_str()); }
+    void shutdown() const { checked(weir_main_shutdown, get()); }
+
+  private:
+    std::unique_ptr<weir_main, freed<weir_main_free>> raw_;
+};
+
+/* A Main before its start. */
+class builder {
+  public:
+    explicit builder(config config) : raw_(checked(weir_builder_new, config.release())) {}
+    /* `act` takes a `request`, on Main's thread, and must not wait; it may move the request elsewhere. */
+    template <typename F> builder &serve(const std::string &contract, const std::string &operation, F act) {
+        return add(weir_builder_serve, contract, operation, std::move(act));
+    }
+    /* `act` takes a `request` on a thread of Main's pool, on several at once, and may wait. */
+    template <typename F> builder &serve_blocking(const std::string &contract, const std::string &operation, F act) {
+        return add(weir_builder_serve_blocking, contract, operation, std::move(act));
+    }
+    /* `act` takes a `const weir_main_event *`, on Main's thread, and must not wait. */
+    template <typename F> builder &on_event(F act) {
+        weir_on_main_event run = [](const weir_main_event *raw, void *data) noexcept {
+            (*static_cast<F *>(data))(raw);
+        };
+        checked(weir_builder_on_event, raw_.get(), run, static_cast<void *>(new F(std::move(act))), &drop<F>);
+        return *this;
+    }
+    main start() { return main(checked(weir_builder_start, raw_.release())); }
+
+  private:
+    template <typename F, typename Serve>
+    builder &add(Serve serve, const std::string &contract, const std::string &operation, F act) {
+        weir_handler run = [](weir_request *raw, void *data) noexcept { (*static_cast<F *>(data))(request(raw)); };
+        checked(serve, raw_.get(), contract.c_str(), operation.c_str(), run,
+                static_cast<void *>(new F(std::move(act))), &drop<F>);
+        return *this;
+    }
+    std::unique_ptr<weir_builder, freed<weir_builder_free>> raw_;
+};
+
+} // namespace weir
+
+#endif

@@ -1,0 +1,229 @@
+//! Main before its start.
+
+use std::{ffi::c_void, path::PathBuf};
+
+use weir_host::{
+    Config, HandlerError, Main, Service,
+    blocking::{wait, wait_for},
+    component::Compilation,
+    names::{ContractName, OperationName},
+    service::{Answer, ServedRequest},
+};
+
+use crate::{
+    c::{Callback, ErrorOut, Text, given, run, run_infallible, weir_drop},
+    config::weir_config,
+    error::weir_error,
+    events::{self, OnMainEvent, weir_on_main_event},
+    request::{weir_handler, weir_request},
+    running::weir_main,
+    work::{self, Work},
+};
+
+/// A Main before its start. One thread at a time may use it. `weir_builder_start` takes it; else free it with
+/// `weir_builder_free`.
+#[derive(Debug)]
+pub struct weir_builder {
+    config: Config,
+    compilation: Compilation,
+    services: Vec<Service>,
+    on_event: Vec<Callback<OnMainEvent>>,
+}
+
+/// Begins to set up a Main. Takes `config`, also if it fails. Any thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_builder_new(
+    config: Option<Box<weir_config>>,
+    error: ErrorOut,
+) -> Option<Box<weir_builder>> {
+    run(error, || {
+        let weir_config(config) = *given(config, "config")?;
+        let (compilation, services, on_event) = (Compilation::default(), Vec::new(), Vec::new());
+        Ok(Some(Box::new(weir_builder { config, compilation, services, on_event })))
+    })
+}
+
+/// Serves an operation of a contract from this program. Call it once for each operation.
+///
+/// `handler` runs on Main's thread, `weir-main`, and must not wait: until it returns, all extensions wait. It may keep
+/// the request, and any thread may answer it later. A contract has 256 requests at once in hand; further ones wait. At
+/// the deadline, or if the caller gives up, the request leaves this number, although the program still has it.
+///
+/// An extension that fulfils the contract takes precedence. A second handler of an operation replaces the first.
+///
+/// Errors: `WEIR_ERROR_KIND_INVALID` if a name is malformed.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_builder_serve(
+    builder: Option<&mut weir_builder>,
+    contract: Text,
+    operation: Text,
+    handler: weir_handler,
+    data: *mut c_void,
+    drop: weir_drop,
+    error: ErrorOut,
+) -> bool {
+    let handler = Callback::new(handler, data, drop);
+    run(error, || {
+        let (contract, operation) = names(&contract, &operation)?;
+        let (handler, called) = (handler?, format!("{contract} {operation}"));
+        let handler = move |served: ServedRequest| {
+            let (request, answer) = weir_request::new(served, &called);
+            let (function, data) = handler.function();
+            function(request, data);
+            async move { answer.await.unwrap_or_else(|_freed| unanswered()) }
+        };
+        given(builder, "builder")?.add(contract, |service| service.on(operation, handler));
+        Ok(true)
+    })
+}
+
+/// As `weir_builder_serve`, but `handler` may wait. It runs on a thread of Main's pool, on several at once. If it returns
+/// without an answer, its thread waits for the answer until the deadline.
+///
+/// Errors: as of `weir_builder_serve`.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_builder_serve_blocking(
+    builder: Option<&mut weir_builder>,
+    contract: Text,
+    operation: Text,
+    handler: weir_handler,
+    data: *mut c_void,
+    drop: weir_drop,
+    error: ErrorOut,
+) -> bool {
+    let handler = Callback::new(handler, data, drop);
+    run(error, || {
+        let (contract, operation) = names(&contract, &operation)?;
+        let (handler, called) = (handler?, format!("{contract} {operation}"));
+        let handler = move |served: ServedRequest| -> Answer {
+            let asked = served.clone();
+            let (request, answer) = weir_request::new(served, &called);
+            let (function, data) = handler.function();
+            function(request, data);
+            match wait_for(asked.remaining(), answer) {
+                Ok(Some(Ok(answer))) => answer,
+                Ok(Some(Err(_freed))) => unanswered(),
+                // The caller has its timeout by then.
+                Ok(None) | Err(_) => Err(HandlerError::new("timeout", "there was no answer in time")),
+            }
+        };
+        given(builder, "builder")?.add(contract, |service| service.on_blocking(operation, handler));
+        Ok(true)
+    })
+}
+
+/// Calls `callback` for states, failures and losses, from before the first extension starts until Main has ended. It runs
+/// on Main's thread and must not wait. Call it again for further callbacks.
+///
+/// Errors: `WEIR_ERROR_KIND_INVALID_ARGUMENT`.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_builder_on_event(
+    builder: Option<&mut weir_builder>,
+    callback: weir_on_main_event,
+    data: *mut c_void,
+    drop: weir_drop,
+    error: ErrorOut,
+) -> bool {
+    let callback = Callback::new(callback, data, drop);
+    run(error, || {
+        given(builder, "builder")?.on_event.push(callback?);
+        Ok(true)
+    })
+}
+
+/// Compiles each component in a process of its own, which bounds its time and memory: for components of others.
+/// `program` is the absolute path of `weir-compile-helper`, of this version of Weir. Without this call, Main compiles
+/// in its own process.
+///
+/// Errors: `WEIR_ERROR_KIND_INVALID_ARGUMENT` if the path is not absolute, or this library has no compiler.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_builder_compile_in_child(
+    builder: Option<&mut weir_builder>,
+    program: Text,
+    error: ErrorOut,
+) -> bool {
+    run(error, || {
+        let program = PathBuf::from(program.get("program")?);
+        if !program.is_absolute() {
+            let message = format!("`{}` is not an absolute path", program.display());
+            return Err(weir_error::argument(message));
+        }
+        given(builder, "builder")?.compilation = in_child(program)?;
+        Ok(true)
+    })
+}
+
+#[cfg(feature = "compiler")]
+fn in_child(program: PathBuf) -> Result<Compilation, weir_error> {
+    Ok(Compilation::Child { program, arguments: Vec::new() })
+}
+
+#[cfg(not(feature = "compiler"))]
+fn in_child(_program: PathBuf) -> Result<Compilation, weir_error> {
+    Err(weir_error::argument("this library was built without the compiler"))
+}
+
+/// Compiles nothing: only artifacts run that were compiled elsewhere and signed. Any thread.
+///
+/// Errors: `WEIR_ERROR_KIND_INVALID_ARGUMENT`.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_builder_precompiled_only(builder: Option<&mut weir_builder>, error: ErrorOut) -> bool {
+    run(error, || {
+        given(builder, "builder")?.compilation = Compilation::PrecompiledOnly;
+        Ok(true)
+    })
+}
+
+/// Starts Main, and waits until each extension that starts with it is ready or has failed. Takes `builder`, also if it
+/// fails. An extension that does not start is no error: ask `weir_extensions`, or listen with `weir_builder_on_event`.
+/// Blocks: not in a callback on Main's thread.
+///
+/// From here on, Main handles SIGSEGV, SIGBUS, SIGILL and SIGFPE. Install handlers of your own before.
+///
+/// Errors: `WEIR_ERROR_KIND_CONFIG` if the configuration contradicts itself, `WEIR_ERROR_KIND_START` if Main cannot run.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_builder_start(
+    builder: Option<Box<weir_builder>>,
+    error: ErrorOut,
+) -> Option<Box<weir_main>> {
+    run(error, || {
+        let weir_builder { config, compilation, services, on_event } = *given(builder, "builder")?;
+        let (work, queue) = Work::new();
+        let mut builder = Main::builder(config).compilation(compilation);
+        for callback in on_event {
+            builder = builder.attach(move |attached| events::listen(attached, callback));
+        }
+        builder = builder.attach(move |attached| work::run(attached, queue));
+        builder = services.into_iter().fold(builder, |builder, service| builder.serve(service));
+        Ok(Some(Box::new(weir_main::new(wait(builder.start())?, work))))
+    })
+}
+
+/// Frees a builder that was not started. Any thread. NULL is fine.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_builder_free(builder: Option<Box<weir_builder>>) {
+    run_infallible(|| drop(builder));
+}
+
+impl weir_builder {
+    fn add(&mut self, contract: ContractName, add: impl FnOnce(Service) -> Service) {
+        let place = self.services.iter().position(|service| *service.contract() == contract);
+        let service = match place {
+            Some(place) => self.services.swap_remove(place),
+            None => Service::new(contract),
+        };
+        self.services.push(add(service));
+    }
+}
+
+fn names(contract: &Text, operation: &Text) -> Result<(ContractName, OperationName), weir_error> {
+    let (contract, operation) = (contract.get("contract")?, operation.get("operation")?);
+    let wrong = |error: &dyn std::error::Error| weir_host::Error::Invalid(error.to_string());
+    let contract = contract.parse().map_err(|error| wrong(&error as &weir_host::names::NameError))?;
+    let operation = operation.parse().map_err(|error| wrong(&error as &weir_host::names::NameError))?;
+    Ok((contract, operation))
+}
+
+fn unanswered() -> Answer {
+    Err(HandlerError::new("unanswered", "the program freed the request without an answer"))
+}

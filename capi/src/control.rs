@@ -1,0 +1,153 @@
+//! Extensions while Main runs: start, stop, reload, and what there is to know, as JSON.
+
+use weir_host::{Control, blocking::wait, control::ControlError};
+
+use crate::{
+    buffer::weir_buffer,
+    c::{ErrorOut, Text, given, run},
+    config::weir_config,
+    running::weir_main,
+};
+
+/// Starts an extension and what it requires, and waits until it is ready. A running one is left as it is. Blocks: not in
+/// a callback on Main's thread.
+///
+/// Errors: `WEIR_ERROR_KIND_CONTROL`.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_extension_start(main: Option<&weir_main>, id: Text, error: ErrorOut) -> bool {
+    steer(main, &id, error, async |control, id| control.start(id).await)
+}
+
+/// Stops an extension, and waits until it has ended, at the latest at its stop deadline. Blocks: not in a callback on
+/// Main's thread.
+///
+/// Errors: `WEIR_ERROR_KIND_CONTROL`.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_extension_stop(main: Option<&weir_main>, id: Text, error: ErrorOut) -> bool {
+    steer(main, &id, error, async |control, id| control.stop(id).await)
+}
+
+/// Stops an extension if it runs, starts it anew, and waits until it is ready. Forgets its failures: only this lifts a
+/// quarantine. Blocks: not in a callback on Main's thread.
+///
+/// Errors: `WEIR_ERROR_KIND_CONTROL`.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_extension_restart(main: Option<&weir_main>, id: Text, error: ErrorOut) -> bool {
+    steer(main, &id, error, async |control, id| control.restart(id).await)
+}
+
+/// Loads an extension's component anew while it serves, then replaces it. If the new version does not become ready, the
+/// old one serves on or again. Blocks: not in a callback on Main's thread.
+///
+/// Errors: `WEIR_ERROR_KIND_CONTROL`.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_extension_reload(main: Option<&weir_main>, id: Text, error: ErrorOut) -> bool {
+    steer(main, &id, error, async |control, id| control.reload_extension(id).await)
+}
+
+/// Reads the configuration's file again, and applies what changed in it. Returns the report as JSON: `added`, `removed`,
+/// `changed`, `failed` and more. An extension that does not come up is no error, but in `failed`. Blocks: not in a
+/// callback on Main's thread.
+///
+/// Errors: `WEIR_ERROR_KIND_CONTROL`, with the code `no-file` if the configuration is not from a file. Nothing is applied
+/// then.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_reload(main: Option<&weir_main>, error: ErrorOut) -> Option<Box<weir_buffer>> {
+    run(error, || weir_buffer::json(&wait(given(main, "main")?.control()?.reload())?))
+}
+
+/// As `weir_reload`, with another configuration. Takes `config`, also if it fails.
+///
+/// Errors: as of `weir_reload`.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_reload_with(
+    main: Option<&weir_main>,
+    config: Option<Box<weir_config>>,
+    error: ErrorOut,
+) -> Option<Box<weir_buffer>> {
+    run(error, || {
+        let weir_config(config) = *given(config, "config")?;
+        weir_buffer::json(&wait(given(main, "main")?.control()?.reload_with(config))?)
+    })
+}
+
+/// Every extension with its state, as a JSON array: what `weir ps --json` shows. Any thread.
+///
+/// Errors: `WEIR_ERROR_KIND_ENDED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_extensions(main: Option<&weir_main>, error: ErrorOut) -> Option<Box<weir_buffer>> {
+    run(error, || weir_buffer::json(&given(main, "main")?.control()?.extensions()))
+}
+
+/// One extension with its state and its last failures, as a JSON object. Any thread.
+///
+/// Errors: `WEIR_ERROR_KIND_CONTROL` with the code `unknown`.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_extension_status(
+    main: Option<&weir_main>,
+    id: Text,
+    error: ErrorOut,
+) -> Option<Box<weir_buffer>> {
+    run(error, || weir_buffer::json(&given(main, "main")?.control()?.status(id.get("id")?)?))
+}
+
+/// The last 100 events of an extension, oldest first, as a JSON array. Any thread.
+///
+/// Errors: as of `weir_extension_status`.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_extension_history(
+    main: Option<&weir_main>,
+    id: Text,
+    error: ErrorOut,
+) -> Option<Box<weir_buffer>> {
+    run(error, || weir_buffer::json(&given(main, "main")?.control()?.history(id.get("id")?)?))
+}
+
+/// The limits of the extension `id`, or of all if it is NULL, each with its source and its use, as JSON. The first call
+/// measures for some ten milliseconds how much fuel this machine burns. Blocks: not in a callback on Main's thread.
+///
+/// Errors: as of `weir_extension_status`.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_limits(
+    main: Option<&weir_main>,
+    id: Text,
+    error: ErrorOut,
+) -> Option<Box<weir_buffer>> {
+    run(error, || {
+        let control = given(main, "main")?.control()?;
+        let report = match id.optional("id")? {
+            Some(id) => wait(control.limits_of(id))?,
+            None => wait(async { Ok::<_, ControlError>(control.limits().await) })?,
+        };
+        weir_buffer::json(&report)
+    })
+}
+
+/// All known topics and all subscriptions, with rates and losses, as JSON. Any thread.
+///
+/// Errors: `WEIR_ERROR_KIND_ENDED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_topics(main: Option<&weir_main>, error: ErrorOut) -> Option<Box<weir_buffer>> {
+    run(error, || weir_buffer::json(&given(main, "main")?.control()?.topics()))
+}
+
+/// Every shared queue, with its depth, rates and losses, as a JSON array. Any thread.
+///
+/// Errors: `WEIR_ERROR_KIND_ENDED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_queues(main: Option<&weir_main>, error: ErrorOut) -> Option<Box<weir_buffer>> {
+    run(error, || weir_buffer::json(&given(main, "main")?.control()?.queues()))
+}
+
+fn steer(
+    main: Option<&weir_main>,
+    id: &Text,
+    error: ErrorOut,
+    order: impl AsyncFn(&Control, &str) -> Result<(), ControlError>,
+) -> bool {
+    run(error, || {
+        let (control, id) = (given(main, "main")?.control()?, id.get("id")?);
+        wait(order(control, id))?;
+        Ok(true)
+    })
+}

@@ -1,0 +1,33 @@
+//! The header is made of the sources: a difference fails. `WEIR_HEADER=write` writes it.
+
+use std::{env, fs, path::Path};
+
+/// In the order of the header. Each is a reader's next question.
+const SOURCES: [&str; 14] = [
+    "c", "buffer", "error", "log", "config", "builder", "running", "call", "request", "topics", "queue",
+    "control", "events", "hooks",
+];
+
+#[test]
+fn the_header_is_made_of_the_sources() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let config = cbindgen::Config::from_file(root.join("cbindgen.toml")).unwrap();
+    let mut builder = cbindgen::Builder::new().with_config(config);
+    for source in SOURCES {
+        builder = builder.with_src(root.join(format!("src/{source}.rs")));
+    }
+    let mut made = Vec::new();
+    builder.generate().unwrap().write(&mut made);
+    let (path, made) = (root.join("include/weir.h"), String::from_utf8(made).unwrap());
+    if env::var_os("WEIR_HEADER").is_some_and(|value| value == "write") {
+        fs::write(&path, &made).unwrap();
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    let differs = kept.lines().zip(made.lines()).position(|(kept, made)| kept != made);
+    assert!(
+        kept == made,
+        "`include/weir.h` is not of these sources from line {} on: run `WEIR_HEADER=write cargo test --workspace --test \
+         header`",
+        differs.unwrap_or_else(|| kept.lines().count().min(made.lines().count())) + 1
+    );
+}

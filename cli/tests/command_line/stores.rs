@@ -1,0 +1,90 @@
+//! `weir store`: what an extension keeps, as its operator sees it.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::support::{Running, with_own_component};
+
+const CONFIG: &str = r#"
+[main]
+data-dir = "data"
+
+[store.kept]
+bytes = "256 KiB"
+
+[store.other]
+shared = true
+durable-within = "1s"
+
+[[extension]]
+id = "storage"
+path = "storage.wasm"
+fulfills = ["local.storage@1"]
+grants.stores = ["kept"]
+config.store = "kept"
+"#;
+
+fn running() -> Running {
+    let dir = with_own_component(CONFIG);
+    fs::copy(test_guests::path("storage"), dir.path().join("storage.wasm")).unwrap();
+    Running::start(dir)
+}
+
+#[test]
+fn an_operator_lists_reads_changes_and_moves_what_extensions_keep() {
+    let main = running();
+    for key in ["a", "b"] {
+        let entry = json!({"key": key, "value": [key]}).to_string();
+        main.weir(&["call", "local.storage@1", "set", &entry]).good();
+    }
+    let listed = main.json(&["store", "ls", "kept", "--json"]);
+    let entry = |key: &str| json!({"owner": "storage", "key": key, "bytes": 5});
+    assert_eq!(listed, json!({"entries": [entry("a"), entry("b")], "next": null}));
+    let page = main.weir(&["store", "ls", "kept", "--max", "1"]);
+    assert!(page.stderr.contains("go on with `--owner 'storage' --after 'a'`"), "{}", page.stderr);
+    let rest = main.json(&["store", "ls", "kept", "--owner", "storage", "--after", "a", "--json"]);
+    assert_eq!(rest["entries"], json!([entry("b")]));
+    assert_eq!(main.weir(&["store", "get", "kept", "a", "--owner", "storage"]).good(), "[\"a\"]");
+
+    // What the operator changes, the extension finds.
+    let set = ["store", "put", "kept", "a", "7", "--owner", "storage"];
+    assert_eq!(main.weir(&set).good(), "replaced\n");
+    assert_eq!(
+        main.weir(&["call", "local.storage@1", "get", "{\"key\":\"a\"}"]).good().trim(),
+        "{\"value\":7}"
+    );
+    let removed = main.weir(&["store", "rm", "kept", "a", "none", "--owner", "storage"]).good();
+    assert_eq!(removed, "removed `a`\nthere was no `none`\n");
+
+    // Bytes that are no text go out and in again.
+    fs::write(main.path().join("bytes"), [0, 255, 1]).unwrap();
+    main.weir(&["store", "put", "other", "bytes", "@bytes"]).good();
+    let exported = main.weir(&["store", "export", "other"]).good();
+    assert_eq!(exported, "{\"owner\":\"\",\"key\":\"bytes\",\"base64\":\"AP8B\"}\n");
+    let all = exported + &main.weir(&["store", "export", "kept"]).good();
+    let imported = main.weir_with_stdin(&["store", "import", "other"], all.as_bytes());
+    assert_eq!(imported.good(), "imported 2 entries\n");
+    let stores = main.json(&["store", "ls", "--json"]);
+    assert_eq!((&stores["stores"][0]["keys"], &stores["stores"][1]["keys"]), (&json!(1), &json!(2)));
+    assert!(main.weir(&["store", "compact", "kept"]).good().starts_with("`kept` has "));
+}
+
+#[test]
+fn what_cannot_be_done_has_a_reason_and_an_exit_code() {
+    let main = running();
+    let refused = |args: &[&str]| {
+        let done = main.weir(args);
+        assert_ne!(done.code, 0, "{args:?}: {}", done.stderr);
+        done.stderr
+    };
+    assert!(refused(&["store", "ls", "none"]).contains("there is no store `none`"));
+    assert!(refused(&["store", "get", "kept", "none"]).contains("`kept` has no key `none`"));
+    assert!(refused(&["store", "put", "kept", "", "1"]).contains("a key has 1 to 1024 bytes"));
+    fs::write(main.path().join("large"), vec![b'x'; 300_000]).unwrap();
+    assert!(refused(&["store", "put", "kept", "large", "@large"]).contains("the store is full"));
+    let done =
+        main.weir_with_stdin(&["store", "import", "kept"], b"{\"key\":\"a\",\"value\":\"1\"}\nnonsense\n");
+    assert_ne!(done.code, 0);
+    assert!(done.stderr.contains("line 2 is no entry of an export"), "{}", done.stderr);
+}

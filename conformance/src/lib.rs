@@ -1,0 +1,1 @@
+//! No code of its own: `tests/conformance` tests what Weir can do from each language.

@@ -1,0 +1,107 @@
+//! `wasi:http`: the requests that a guest sends. Programs outside Weir send none to a guest this way.
+//!
+//! Without the cargo feature `http` nothing is offered, and all of this is empty.
+
+#[cfg(feature = "http")]
+mod offered;
+
+use std::sync::{Arc, atomic::AtomicU64};
+
+use weir_config::{HttpGrant, Limits};
+use weir_metrics::Usage;
+use weir_schedule::SharedShare;
+
+#[cfg(feature = "http")]
+pub(crate) use self::offered::{HttpAccess, add_to_linker};
+
+/// Sends the requests of guests, if this build can. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Http {
+    #[cfg(feature = "http")]
+    sender: Option<weir_http::HttpSender>,
+}
+
+#[cfg(feature = "http")]
+impl From<weir_http::HttpSender> for Http {
+    fn from(sender: weir_http::HttpSender) -> Self {
+        Self { sender: Some(sender) }
+    }
+}
+
+/// What the commands of one configuration send by HTTP. Clones share it.
+#[derive(Clone, Debug)]
+pub struct HttpOutlet {
+    http: Http,
+    grants: Arc<[HttpGrant]>,
+    worked: Arc<AtomicU64>,
+}
+
+impl HttpOutlet {
+    /// With these grants; the sender's work for them is charged to `share`.
+    #[must_use]
+    pub fn new(http: Http, grants: &[HttpGrant], share: &SharedShare) -> Self {
+        Self { http, grants: grants.into(), worked: share.elsewhere() }
+    }
+
+    /// For one command of this name.
+    pub(crate) fn access(&self, limits: &Limits, usage: &Arc<Usage>, name: String) -> HttpAccess {
+        let say = move |text: &str| tracing::warn!(command = name, "{text}");
+        self.http.access(&self.grants, limits, usage, self.worked.clone(), say)
+    }
+}
+
+/// Whether an interface of `wasi:http` is offered by a build with the feature.
+pub(crate) fn is_known(interface: &str) -> bool {
+    matches!(interface, "wasi:http/types" | "wasi:http/outgoing-handler")
+}
+
+/// Why an import is not offered, after its name.
+pub(crate) fn why_not_offered(import: &str) -> &'static str {
+    let interface = import.split('@').next().unwrap_or_default();
+    match interface {
+        "wasi:http/incoming-handler" => "which Weir does not offer: apps reach Main through the gateway",
+        _ if cfg!(not(feature = "http")) && is_known(interface) => {
+            "which this build of Weir does not offer: it was made without the feature `http`"
+        }
+        _ => "which Weir does not offer",
+    }
+}
+
+/// Access to nothing, in a build without the feature.
+#[cfg(not(feature = "http"))]
+#[derive(Debug, Default)]
+pub(crate) struct HttpAccess;
+
+#[cfg(not(feature = "http"))]
+pub(crate) use self::without::add_to_linker;
+
+#[cfg(not(feature = "http"))]
+mod without {
+    use std::sync::{Arc, atomic::AtomicU64};
+
+    use wasmtime::component::Linker;
+    use weir_config::{HttpGrant, Limits};
+    use weir_metrics::Usage;
+
+    use super::{Http, HttpAccess};
+    use crate::sandbox::Guest;
+
+    impl Http {
+        #[expect(clippy::unused_self, reason = "as with the feature")]
+        pub(crate) fn access(
+            &self,
+            _grants: &[HttpGrant],
+            _limits: &Limits,
+            _usage: &Arc<Usage>,
+            _worked: Arc<AtomicU64>,
+            _say: impl Fn(&str) + Send + Sync + 'static,
+        ) -> HttpAccess {
+            HttpAccess
+        }
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "as with the feature")]
+    pub(crate) fn add_to_linker<G: Guest>(_linker: &mut Linker<G>) -> wasmtime::Result<()> {
+        Ok(())
+    }
+}

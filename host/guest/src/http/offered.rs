@@ -1,0 +1,268 @@
+//! The interfaces over [`weir_http`]: from a guest's request to an ordinary one, and back.
+
+use std::{
+    fmt,
+    future::Future,
+    sync::{Arc, atomic::AtomicU64},
+    time::Instant,
+};
+
+use futures_util::future::ready;
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use wasmtime::{
+    StoreContextMut,
+    component::{Linker, Resource},
+};
+use wasmtime_wasi_http::{
+    Error, RequestOptions, WasiBody, WasiHttp, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
+    p2::{
+        bindings::{
+            LinkOptions,
+            http::{
+                outgoing_handler::Host,
+                types::{self, ErrorCode, HostOutgoingRequest as _, Method},
+            },
+        },
+        types::{HostFutureIncomingResponse, HostOutgoingRequest},
+    },
+};
+use weir_config::{HttpGrant, Limits};
+use weir_http::{HttpClient, HttpError, HttpGuest, Timeouts};
+use weir_metrics::Usage;
+
+use super::Http;
+use crate::{imports::VERSION, memory::size, sandbox::Guest};
+
+/// Bytes of a request's body that its guest writes at once; as many wait for the connection.
+const CHUNK: usize = 16 << 10;
+
+/// Bytes of a request's method.
+const METHOD: usize = 32;
+
+/// Bytes of a request's path where no limit is set.
+const DEFAULT_PATH: usize = 16 << 10;
+
+/// Bytes of a request's authority: the longest name there is, with a port, and then as much again.
+const AUTHORITY: usize = 512;
+
+/// What one guest may send, and its requests under way.
+pub(crate) struct HttpAccess {
+    context: WasiHttpCtx,
+    outgoing: Outgoing,
+    /// Bytes of a request's path with its query.
+    path: usize,
+}
+
+impl fmt::Debug for HttpAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpAccess").finish_non_exhaustive()
+    }
+}
+
+/// Access to nothing.
+impl Default for HttpAccess {
+    fn default() -> Self {
+        Self { context: WasiHttpCtx::new(), outgoing: Outgoing::new(None), path: DEFAULT_PATH }
+    }
+}
+
+struct Outgoing {
+    client: Option<HttpClient>,
+    /// Of what the guest has in hand as it sends.
+    deadline: Option<Instant>,
+    /// Why the request that it sends now is refused.
+    refused: Option<ErrorCode>,
+}
+
+impl Outgoing {
+    fn new(client: Option<HttpClient>) -> Self {
+        Self { client, deadline: None, refused: None }
+    }
+}
+
+impl Http {
+    /// What a guest with these grants may send. Counts its use, and the time of the sender's thread in `worked`; `say`
+    /// hears of refused requests.
+    pub(crate) fn access(
+        &self,
+        grants: &[HttpGrant],
+        limits: &Limits,
+        usage: &Arc<Usage>,
+        worked: Arc<AtomicU64>,
+        say: impl Fn(&str) + Send + Sync + 'static,
+    ) -> HttpAccess {
+        let client = self.sender.as_ref().map(|sender| {
+            let guest =
+                HttpGuest { grants: grants.into(), usage: usage.clone(), worked, on_refused: Box::new(say) };
+            sender.client(guest, limits)
+        });
+        let mut context = WasiHttpCtx::new();
+        // Headers of which no request comes are in Main's memory, too.
+        // Beyond that the guest traps; before, a request with them fails.
+        context.set_field_size_limit(size(limits.http_header_size).saturating_mul(2));
+        HttpAccess { context, outgoing: Outgoing::new(client), path: size(limits.http_header_size) }
+    }
+}
+
+/// Replaces what keeps a text of the guest in Main's memory, of whatever length: no grant is needed for it.
+fn add_bounded<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
+    linker.allow_shadowing(true);
+    let mut types = linker.instance(&format!("wasi:http/types@{VERSION}"))?;
+    types.func_wrap(
+        "[method]outgoing-request.set-method",
+        |mut store: StoreContextMut<'_, G>, (request, method): (Resource<HostOutgoingRequest>, Method)| {
+            let is_long = matches!(&method, Method::Other(name) if name.len() > METHOD);
+            Ok((if is_long { Err(()) } else { view(store.data_mut()).set_method(request, method)? },))
+        },
+    )?;
+    types.func_wrap(
+        "[method]outgoing-request.set-authority",
+        |mut store: StoreContextMut<'_, G>,
+         (request, text): (Resource<HostOutgoingRequest>, Option<String>)| {
+            let is_long = text.as_ref().is_some_and(|text| text.len() > AUTHORITY);
+            Ok((if is_long { Err(()) } else { view(store.data_mut()).set_authority(request, text)? },))
+        },
+    )?;
+    types.func_wrap(
+        "[method]outgoing-request.set-path-with-query",
+        |mut store: StoreContextMut<'_, G>,
+         (request, text): (Resource<HostOutgoingRequest>, Option<String>)| {
+            let guest = store.data_mut();
+            let allowed = guest.sandbox_mut().http.get_or_insert_default().path;
+            let is_long = text.as_ref().is_some_and(|text| text.len() > allowed);
+            Ok((if is_long { Err(()) } else { view(guest).set_path_with_query(request, text)? },))
+        },
+    )?;
+    linker.allow_shadowing(false);
+    Ok(())
+}
+
+/// Defines what `wasi:http` has for sending.
+pub(crate) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
+    types::add_to_linker::<G, WasiHttp>(linker, &(&LinkOptions::default()).into(), |guest| view(guest))?;
+    add_bounded(linker)?;
+    // By hand, because it asks the guest's state for the deadline.
+    linker.instance(&format!("wasi:http/outgoing-handler@{VERSION}"))?.func_wrap(
+        "handle",
+        |mut store: StoreContextMut<'_, G>,
+         (request, options): (Resource<HostOutgoingRequest>, Option<Resource<RequestOptions>>)| {
+            let guest = store.data_mut();
+            let deadline = guest.deadline_in_hand();
+            guest.sandbox_mut().http.get_or_insert_default().outgoing.deadline = deadline;
+            let future = handle(view(guest), request, options)?;
+            // At once, because a library that still writes the body would else see that fail, and not why.
+            let sandbox = guest.sandbox_mut();
+            let refused = sandbox.http.get_or_insert_default().outgoing.refused.take();
+            Ok((match (future, refused) {
+                (Ok(future), Some(refused)) => {
+                    sandbox.table.delete(future)?;
+                    Err(refused)
+                }
+                (future, _) => future,
+            },))
+        },
+    )
+}
+
+fn view<G: Guest>(guest: &mut G) -> WasiHttpCtxView<'_> {
+    let sandbox = guest.sandbox_mut();
+    sandbox.meter.enter_wasi();
+    let HttpAccess { context, outgoing, .. } = &mut **sandbox.http.get_or_insert_default();
+    WasiHttpCtxView { hooks: outgoing, table: &mut sandbox.table, ctx: context }
+}
+
+fn handle(
+    mut view: WasiHttpCtxView<'_>,
+    request: Resource<HostOutgoingRequest>,
+    options: Option<Resource<RequestOptions>>,
+) -> wasmtime::Result<Result<Resource<HostFutureIncomingResponse>, ErrorCode>> {
+    match view.handle(request, options) {
+        Ok(future) => Ok(Ok(future)),
+        Err(error) => error.downcast().map(Err),
+    }
+}
+
+type Answer = Response<WasiBody>;
+type AfterAnswer = Box<dyn Future<Output = Result<(), Error>> + Send>;
+type Answering = Box<dyn Future<Output = Result<(Answer, AfterAnswer), Error>> + Send>;
+
+impl WasiHttpHooks for Outgoing {
+    /// The sender sets it, in one notation.
+    fn set_host_header(&mut self) -> bool {
+        false
+    }
+
+    fn p2_outgoing_body_chunk_size(&mut self) -> usize {
+        CHUNK
+    }
+
+    fn send_request(
+        &mut self,
+        request: Request<WasiBody>,
+        options: Option<RequestOptions>,
+        _fails: Box<dyn Future<Output = Result<(), Error>> + Send>,
+    ) -> Answering {
+        let Some(client) = &self.client else {
+            self.refused = Some(ErrorCode::HttpRequestDenied);
+            return Box::new(ready(Err(Error::HttpRequestDenied)));
+        };
+        let options = options.unwrap_or_default();
+        let timeouts = Timeouts {
+            connect: options.connect_timeout,
+            first_byte: options.first_byte_timeout,
+            between_bytes: options.between_bytes_timeout,
+            deadline: self.deadline.take(),
+        };
+        let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
+        match client.send(request, timeouts) {
+            Ok(answer) => Box::new(async move {
+                let answer = answer.await.map_err(code)?;
+                let nothing: AfterAnswer = Box::new(ready(Ok(())));
+                Ok((answer.map(|body| body.map_err(code).boxed_unsync()), nothing))
+            }),
+            Err(error) => {
+                self.refused = Some(match &error {
+                    HttpError::Uri(_) => ErrorCode::HttpRequestUriInvalid,
+                    HttpError::RequestHeaders { size, .. } => {
+                        ErrorCode::HttpRequestHeaderSectionSize(u32::try_from(*size).ok())
+                    }
+                    HttpError::TooMany => ErrorCode::ConnectionLimitReached,
+                    HttpError::Configuration(_) => ErrorCode::ConfigurationError,
+                    _ => ErrorCode::HttpRequestDenied,
+                });
+                Box::new(ready(Err(code(error))))
+            }
+        }
+    }
+}
+
+/// The standard's error.
+fn code(error: HttpError) -> Error {
+    let some = Some;
+    match error {
+        HttpError::Denied(_) => Error::HttpRequestDenied,
+        HttpError::Uri(_) => Error::HttpRequestUriInvalid,
+        HttpError::RequestHeaders { size, .. } => {
+            Error::HttpRequestHeaderSectionSize(u32::try_from(size).ok())
+        }
+        HttpError::ResponseHeaders => Error::HttpResponseHeaderSectionSize(None),
+        HttpError::TooMany => Error::ConnectionLimitReached,
+        HttpError::DnsTimeout => Error::DnsTimeout,
+        HttpError::Dns(why) => Error::DnsError { rcode: some(why), info_code: None },
+        HttpError::AddressProhibited(_) => Error::DestinationIpProhibited,
+        HttpError::ConnectionRefused => Error::ConnectionRefused,
+        HttpError::Unreachable(_) => Error::DestinationIpUnroutable,
+        HttpError::ConnectTimeout => Error::ConnectionTimeout,
+        HttpError::ResponseTimeout => Error::ConnectionReadTimeout,
+        HttpError::ResponseIncomplete => Error::HttpResponseIncomplete,
+        HttpError::Certificate(_) => Error::TlsCertificateError,
+        HttpError::TlsAlert(alert) => Error::TlsAlertReceived { alert_id: None, alert_message: some(alert) },
+        HttpError::Tls(_) => Error::TlsProtocolError,
+        HttpError::Upgraded => Error::HttpUpgradeFailed,
+        HttpError::RequestBody => Error::HttpRequestBodySize(None),
+        HttpError::Configuration(_) => Error::ConfigurationError,
+        HttpError::Protocol(_) => Error::HttpProtocolError,
+        _ => Error::ConnectionTerminated,
+    }
+}

@@ -1,0 +1,95 @@
+//! `wasi:keyvalue`: the stores that a guest is granted.
+//!
+//! Without the cargo feature `store` nothing is offered, and all of this is empty.
+
+#[cfg(feature = "store")]
+mod offered;
+#[cfg(feature = "store")]
+mod types;
+
+#[cfg(feature = "store")]
+use std::sync::Arc;
+
+use weir_config::{Limits, StoreGrant};
+
+#[cfg(feature = "store")]
+pub(crate) use self::offered::add_to_linker;
+
+/// The stores of Main, if this build can have them. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct KeyValue {
+    #[cfg(feature = "store")]
+    stores: Option<Arc<weir_store::Stores>>,
+}
+
+#[cfg(feature = "store")]
+impl From<Arc<weir_store::Stores>> for KeyValue {
+    fn from(stores: Arc<weir_store::Stores>) -> Self {
+        Self { stores: Some(stores) }
+    }
+}
+
+/// What one guest may have of the stores.
+#[cfg(feature = "store")]
+#[derive(Debug)]
+pub(crate) struct StoreAccess {
+    stores: Arc<weir_store::Stores>,
+    owner: String,
+    grants: Vec<StoreGrant>,
+    /// Bytes of one answer.
+    transfer: u64,
+}
+
+#[cfg(not(feature = "store"))]
+#[derive(Debug)]
+pub(crate) struct StoreAccess;
+
+impl KeyValue {
+    /// What a guest with these grants may have. `None` without any.
+    #[cfg(feature = "store")]
+    pub(crate) fn access(
+        &self,
+        owner: &str,
+        grants: &[StoreGrant],
+        limits: &Limits,
+    ) -> Option<Box<StoreAccess>> {
+        let stores = self.stores.clone().filter(|_| !grants.is_empty())?;
+        let (owner, grants, transfer) = (owner.to_owned(), grants.to_owned(), limits.transfer());
+        Some(Box::new(StoreAccess { stores, owner, grants, transfer }))
+    }
+
+    #[cfg(not(feature = "store"))]
+    #[expect(clippy::unused_self, reason = "as with the feature")]
+    pub(crate) fn access(
+        &self,
+        _owner: &str,
+        _grants: &[StoreGrant],
+        _limits: &Limits,
+    ) -> Option<Box<StoreAccess>> {
+        None
+    }
+}
+
+/// The versions that are offered: that of wasmtime 48 and of the hosts before it, and the last draft.
+#[cfg(feature = "store")]
+pub(crate) const VERSIONS: [&str; 2] = ["0.2.0-draft", "0.2.0-draft2"];
+
+/// Whether an interface of `wasi:keyvalue` is offered in this version.
+pub(crate) fn is_offered(interface: &str, version: &str) -> bool {
+    #[cfg(feature = "store")]
+    return matches!(interface, "wasi:keyvalue/store" | "wasi:keyvalue/atomics" | "wasi:keyvalue/batch")
+        && VERSIONS.contains(&version);
+    #[cfg(not(feature = "store"))]
+    {
+        let (_, _) = (interface, version);
+        false
+    }
+}
+
+#[cfg(not(feature = "store"))]
+#[expect(clippy::unnecessary_wraps, reason = "as with the feature")]
+pub(crate) fn add_to_linker<G: crate::sandbox::Guest>(
+    _linker: &mut wasmtime::component::Linker<G>,
+) -> wasmtime::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! The values that an extension reads through `wasi:config/store`: those of its configuration, and its secrets.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use weir_config::ExtensionConfig;
+
+use super::{Exit, Openings, chain};
+
+/// Values by name.
+pub type Values = BTreeMap<String, String>;
+
+/// The values that an extension reads through `wasi:config/store`. They may change while it runs.
+#[derive(Default)]
+pub struct Settings(Mutex<Option<Arc<Values>>>);
+
+impl Settings {
+    /// The values as they are now.
+    pub(super) fn values(&self) -> Arc<Values> {
+        self.lock().clone().unwrap_or_default()
+    }
+
+    /// Sets all values.
+    pub fn set(&self, values: Arc<Values>) {
+        *self.lock() = Some(values);
+    }
+
+    /// The names of the values that these would add, change or remove. `None`: no instance has read any.
+    pub fn changes(&self, values: &Values) -> Option<Vec<String>> {
+        let now = self.lock().clone()?;
+        let names: BTreeSet<_> = now.keys().chain(values.keys()).collect();
+        Some(names.into_iter().filter(|name| now.get(*name) != values.get(*name)).cloned().collect())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Values>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Without the values: they may be secret.
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.values().keys()).finish()
+    }
+}
+
+impl Openings {
+    /// Reads all values of an extension, its secrets from their files.
+    ///
+    /// # Errors
+    ///
+    /// How an instance ends whose secrets cannot be read. It may start later, since the files may come.
+    pub async fn values(&self, config: &Arc<ExtensionConfig>) -> Result<Arc<Values>, Exit> {
+        if config.secrets.is_empty() {
+            return Ok(Arc::new(config.config.clone()));
+        }
+        let paths = config.secrets.values().filter_map(|source| source.path().ok()).collect();
+        let wanted = config.clone();
+        let hindered = |reason: String| Exit::Hindered { reason, limit: None };
+        match self.open(paths, move || wanted.read_values()).await {
+            Ok(read) => read.map(Arc::new).map_err(|error| hindered(chain(&error))),
+            Err(panicked) => Err(hindered(chain(&panicked))),
+        }
+    }
+}

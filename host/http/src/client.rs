@@ -1,0 +1,257 @@
+//! One guest's way to send requests: what it may send, how much, and what it has under way.
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+    task::{Context, Poll},
+    time::{Duration, Instant},
+};
+
+use http::{Request, Response};
+use tokio::sync::{Semaphore, oneshot, watch};
+use weir_config::{HttpGrant, Limits};
+use weir_metrics::Usage;
+
+use crate::{
+    admission::{Route, admit},
+    body::{BareBody, RequestBody, ResponseBody},
+    connect::LOOKUPS_OF_GUEST,
+    error::HttpError,
+    pace::Pace,
+    sender::HttpSender,
+};
+
+/// What one guest may do, and where its use is counted.
+pub struct HttpGuest {
+    /// What it may send.
+    pub grants: Arc<[HttpGrant]>,
+    /// Where its use is shown.
+    pub usage: Arc<Usage>,
+    /// Nanoseconds that the sender's thread has worked for it, to be charged to its share.
+    pub worked: Arc<AtomicU64>,
+    /// Called at the first refused request, and then each time that there are twice as many, with what to say.
+    pub on_refused: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+impl fmt::Debug for HttpGuest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpGuest").field("grants", &self.grants).finish_non_exhaustive()
+    }
+}
+
+/// Times that one request may take; those of the guest's limits apply, too.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Timeouts {
+    /// Until the connection is made.
+    pub connect: Option<Duration>,
+    /// Until the answer begins, after the last part of the request.
+    pub first_byte: Option<Duration>,
+    /// Between two parts of the answer.
+    pub between_bytes: Option<Duration>,
+    /// When all of it ends, whatever is under way.
+    pub deadline: Option<Instant>,
+}
+
+/// Sends the requests of one guest. Dropped, it ends all that is under way and closes its connections.
+pub struct HttpClient {
+    /// Its drop ends everything, so it is the first to be dropped.
+    alive: watch::Sender<()>,
+    sender: HttpSender,
+    shared: Arc<Shared>,
+}
+
+impl fmt::Debug for HttpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpClient").finish_non_exhaustive()
+    }
+}
+
+/// What the sender's thread knows of a guest.
+pub(crate) struct Shared {
+    /// Unlike that of any other guest.
+    pub(crate) id: u64,
+    guest: HttpGuest,
+    in_flight: AtomicU32,
+    max_in_flight: u32,
+    /// Places for names that are resolved.
+    pub(crate) lookups: Arc<Semaphore>,
+    /// Places for connections: those of `http.in-flight`, and at most half of all.
+    pub(crate) connections: Arc<Semaphore>,
+    rate: Pace,
+    bytes_in: Pace,
+    bytes_out: Pace,
+    pub(crate) header_size: u64,
+    timeout: Duration,
+}
+
+/// What the sender's thread is asked for.
+pub(crate) struct Order {
+    pub(crate) client: Arc<Shared>,
+    /// Fails once the client is dropped.
+    pub(crate) ended: watch::Receiver<()>,
+    pub(crate) route: Route,
+    /// Those of the guest's limits, at most.
+    pub(crate) connect: Duration,
+    pub(crate) first_byte: Duration,
+    pub(crate) between_bytes: Duration,
+    pub(crate) deadline: Option<Instant>,
+    /// Taken once.
+    pub(crate) reply: Option<oneshot::Sender<Result<Response<BareBody>, HttpError>>>,
+}
+
+/// A place among the guest's requests in flight.
+#[derive(Debug)]
+pub(crate) struct InFlight(Arc<Shared>);
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl HttpClient {
+    pub(crate) fn new(sender: HttpSender, id: u64, guest: HttpGuest, limits: &Limits) -> Self {
+        let now = Instant::now();
+        let connections = usize::try_from(limits.http_in_flight).unwrap_or(usize::MAX).min(sender.share());
+        let shared = Shared {
+            id,
+            guest,
+            in_flight: AtomicU32::new(0),
+            max_in_flight: limits.http_in_flight,
+            lookups: Arc::new(Semaphore::new(LOOKUPS_OF_GUEST)),
+            connections: Arc::new(Semaphore::new(connections)),
+            rate: Pace::new(limits.http_rate.into(), now),
+            bytes_in: Pace::new(limits.http_bytes_in, now),
+            bytes_out: Pace::new(limits.http_bytes_out, now),
+            header_size: limits.http_header_size,
+            timeout: limits.http_timeout,
+        };
+        Self { sender, shared: Arc::new(shared), alive: watch::Sender::new(()) }
+    }
+
+    /// Sends a request with an absolute URL. Its `Host` is set here.
+    ///
+    /// # Errors
+    ///
+    /// At once for a request that is not allowed; the future fails for what goes wrong later. Dropped, it ends the
+    /// request.
+    pub fn send(
+        &self,
+        request: Request<RequestBody>,
+        timeouts: Timeouts,
+    ) -> Result<impl Future<Output = Result<Response<ResponseBody>, HttpError>> + Send + use<>, HttpError>
+    {
+        self.order(request, timeouts).inspect_err(|error| self.shared.refuse(error))
+    }
+
+    fn order(&self, request: Request<RequestBody>, timeouts: Timeouts) -> Result<Answer, HttpError> {
+        let shared = &self.shared;
+        // First, because what follows reads all of it.
+        let (size, allowed) = (request_head_size(&request), shared.header_size);
+        if size > allowed {
+            return Err(HttpError::RequestHeaders { size, allowed });
+        }
+        let route = admit(&shared.guest.grants, request.method(), request.uri())?;
+        let in_flight = InFlight::take(shared)?;
+        let (reply, answer) = oneshot::channel();
+        let at_most = |timeout: Option<Duration>| timeout.map_or(shared.timeout, |it| it.min(shared.timeout));
+        let order = Order {
+            client: shared.clone(),
+            ended: self.alive.subscribe(),
+            route,
+            connect: at_most(timeouts.connect),
+            first_byte: at_most(timeouts.first_byte),
+            between_bytes: at_most(timeouts.between_bytes),
+            deadline: timeouts.deadline,
+            reply: Some(reply),
+        };
+        self.sender.order(order, request)?;
+        Ok(Answer { answer, in_flight: Some(in_flight) })
+    }
+}
+
+/// Bytes of the request line and headers.
+fn request_head_size<B>(request: &Request<B>) -> u64 {
+    let line =
+        request.method().as_str().len() + request.uri().path_and_query().map_or(1, |it| it.as_str().len());
+    line as u64 + header_size(request.headers())
+}
+
+/// Bytes of headers, each with the four between and after its parts.
+pub(crate) fn header_size(headers: &http::HeaderMap) -> u64 {
+    headers.iter().map(|(name, value)| (name.as_str().len() + value.len() + 4) as u64).sum()
+}
+
+/// Waits for an answer.
+struct Answer {
+    answer: oneshot::Receiver<Result<Response<BareBody>, HttpError>>,
+    in_flight: Option<InFlight>,
+}
+
+impl Future for Answer {
+    type Output = Result<Response<ResponseBody>, HttpError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.answer).poll(context).map(|answer| {
+            let in_flight = self.in_flight.take();
+            let answer = answer.unwrap_or(Err(HttpError::ConnectionTerminated))?;
+            let in_flight = in_flight.ok_or(HttpError::ConnectionTerminated)?;
+            Ok(answer.map(|body| ResponseBody::new(body, in_flight)))
+        })
+    }
+}
+
+impl Shared {
+    /// Says and counts that a request was refused.
+    pub(crate) fn refuse(&self, error: &HttpError) {
+        let refused = self.guest.usage.http_refused.fetch_add(1, Ordering::Relaxed) + 1;
+        if refused.is_power_of_two() {
+            (self.guest.on_refused)(&format!("an HTTP request was refused: {error} ({refused} so far)"));
+        }
+    }
+
+    /// How long to wait before a request begins.
+    pub(crate) fn begin(&self, now: Instant) -> Option<Duration> {
+        self.guest.usage.http_rate.add(now, 1);
+        self.rate.take(1, now)
+    }
+
+    /// Counts bytes sent; returns how long to wait before more.
+    pub(crate) fn sent(&self, bytes: u64, now: Instant) -> Option<Duration> {
+        self.guest.usage.http_bytes_out.add(now, bytes);
+        self.bytes_out.take(bytes, now)
+    }
+
+    /// Counts bytes received; returns how long to wait before more.
+    pub(crate) fn received(&self, bytes: u64, now: Instant) -> Option<Duration> {
+        self.guest.usage.http_bytes_in.add(now, bytes);
+        self.bytes_in.take(bytes, now)
+    }
+
+    /// Counts time that the sender's thread worked for the guest.
+    pub(crate) fn worked(&self, nanoseconds: u64) {
+        self.guest.worked.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+}
+
+impl InFlight {
+    fn take(shared: &Arc<Shared>) -> Result<Self, HttpError> {
+        let max = shared.max_in_flight;
+        let raise = |now: u32| (now < max).then(|| now + 1);
+        let raised = shared.in_flight.fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise);
+        raised.map_err(|_full| HttpError::TooMany)?;
+        shared.guest.usage.http.raise(1);
+        Ok(Self(shared.clone()))
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.0.guest.usage.http.lower(1);
+    }
+}

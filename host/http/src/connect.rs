@@ -1,0 +1,195 @@
+//! Makes connections: resolves a name, leaves out what is not allowed, dials the rest.
+
+use std::{
+    future::Future,
+    io,
+    net::{IpAddr, SocketAddr, ToSocketAddrs},
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    sync::Semaphore,
+    task::spawn_blocking,
+    time::timeout,
+};
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use crate::{
+    admission::Route,
+    client::Order,
+    error::HttpError,
+    exchange::charged,
+    pool::{Connection, Pool},
+    tls::Tls,
+};
+
+/// Bytes that a connection reads ahead of its guest.
+const READ_AHEAD: usize = 32 << 10;
+
+/// Bytes of an answer before its headers, and of the end of a connection's buffer.
+const STATUS_LINE: usize = 1 << 10;
+
+/// Headers of an answer.
+const HEADERS: usize = 128;
+
+/// Names that are resolved at once, each by a thread.
+pub(crate) const LOOKUPS: usize = 16;
+
+/// Those of them that are for one guest.
+pub(crate) const LOOKUPS_OF_GUEST: usize = 2;
+
+/// What a name was resolved to.
+pub type Resolved = io::Result<Vec<SocketAddr>>;
+
+/// Resolves names.
+#[doc(hidden)]
+pub trait Resolve: Send + Sync {
+    /// The addresses of `host`, with `port`. May block for as long as it takes.
+    fn resolve(&self, host: &str, port: u16) -> Resolved;
+}
+
+/// As the system does.
+pub(crate) struct OfSystem;
+
+impl Resolve for OfSystem {
+    fn resolve(&self, host: &str, port: u16) -> Resolved {
+        Ok((host, port).to_socket_addrs()?.collect())
+    }
+}
+
+/// What the sender's thread makes connections with.
+pub(crate) struct Dialer {
+    pub(crate) tls: Tls,
+    pub(crate) resolver: Arc<dyn Resolve>,
+    /// Places for [`LOOKUPS`].
+    pub(crate) lookups: Arc<Semaphore>,
+    pub(crate) pool: Arc<Pool>,
+}
+
+impl Dialer {
+    /// A new connection for the order, within its time.
+    pub(crate) async fn connect(&self, order: &Order) -> Result<Connection, HttpError> {
+        let end = Instant::now() + order.connect;
+        let open = self.pool.open(&order.client, end).await?;
+        let route = &order.route;
+        let addresses = self.addresses(order, end).await?;
+        let (stream, address) = dial(&addresses, end).await?;
+        // Whatever its kind, it is the device itself.
+        if stream.local_addr()?.ip() == stream.peer_addr()?.ip() && !route.may_reach_itself(address) {
+            let error = HttpError::AddressProhibited(format!(
+                "`{}` has the address {address}, which is this device's own: `addresses = [\"loopback\"]` of the \
+                 grant would allow it",
+                route.place.host
+            ));
+            order.client.refuse(&error);
+            return Err(error);
+        }
+        // Without it, small requests would wait for the acknowledgement of others.
+        let _not_supported = stream.set_nodelay(true);
+        let within = end.saturating_duration_since(Instant::now());
+        let (requests, driver) = if route.place.is_tls {
+            let name = ServerName::try_from(route.place.host.clone())
+                .map_err(|error| HttpError::Uri(error.to_string()))?;
+            let connected = timeout(within, self.tls.connector()?.connect(name, stream)).await;
+            let stream = connected.map_err(|_late| HttpError::ConnectTimeout)??;
+            handshake(stream, order).await?
+        } else {
+            handshake(stream, order).await?
+        };
+        let mut ended = order.ended.clone();
+        tokio::spawn(charged(order.client.clone(), async move {
+            let _open = open;
+            tokio::select! {
+                biased;
+                _dropped = ended.changed() => {}
+                () = driver => {}
+            }
+        }));
+        Ok(Connection { requests, address })
+    }
+
+    /// Those of the host that the request may go to.
+    async fn addresses(&self, order: &Order, end: Instant) -> Result<Vec<SocketAddr>, HttpError> {
+        let Route { place, .. } = &order.route;
+        let found = match place.host.parse::<IpAddr>() {
+            Ok(address) => vec![SocketAddr::new(address, place.port)],
+            Err(_name) => {
+                let within = end.saturating_duration_since(Instant::now());
+                let found = timeout(within, self.look_up(order)).await;
+                found.map_err(|_late| HttpError::DnsTimeout)??
+            }
+        };
+        let Some(first) = found.first().copied() else {
+            return Err(HttpError::Dns("it has no address".to_owned()));
+        };
+        let allowed: Vec<_> =
+            found.into_iter().filter(|address| order.route.may_reach(address.ip())).collect();
+        if allowed.is_empty() {
+            let error = HttpError::AddressProhibited(format!(
+                "`{}` has the address {}, which is not public: `addresses` of the grant would allow it",
+                place.host,
+                first.ip()
+            ));
+            order.client.refuse(&error);
+            return Err(error);
+        }
+        Ok(allowed)
+    }
+}
+
+impl Dialer {
+    /// The addresses of the order's name. A lookup cannot be ended: it keeps its places until it ends by itself, even
+    /// if nobody waits for it any more.
+    async fn look_up(&self, order: &Order) -> Result<Vec<SocketAddr>, HttpError> {
+        let failed = |error: &dyn std::fmt::Display| HttpError::Dns(error.to_string());
+        // First the guest's own, so that one with slow names waits for itself alone.
+        let of_guest = order.client.lookups.clone().acquire_owned().await;
+        let of_all = self.lookups.clone().acquire_owned().await;
+        let places = (of_guest.map_err(|error| failed(&error))?, of_all.map_err(|error| failed(&error))?);
+        let (resolver, place) = (self.resolver.clone(), order.route.place.clone());
+        let found = spawn_blocking(move || {
+            let _places = places;
+            resolver.resolve(&place.host, place.port)
+        });
+        found.await.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
+    }
+}
+
+/// Dials one address after the other; each has its share of the time.
+async fn dial(addresses: &[SocketAddr], end: Instant) -> Result<(TcpStream, IpAddr), HttpError> {
+    let mut failed = HttpError::ConnectTimeout;
+    for (tried, address) in addresses.iter().enumerate() {
+        let left = end.saturating_duration_since(Instant::now());
+        let share = left / u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
+        match timeout(share.max(Duration::from_millis(1)), TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => return Ok((stream, address.ip())),
+            Ok(Err(error)) => failed = error.into(),
+            Err(_late) => failed = HttpError::ConnectTimeout,
+        }
+    }
+    Err(failed)
+}
+
+type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+async fn handshake(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    order: &Order,
+) -> Result<(http1::SendRequest<crate::body::CountedBody>, Driver), HttpError> {
+    let header_size = usize::try_from(order.client.header_size).unwrap_or(usize::MAX);
+    let (requests, connection) = http1::Builder::new()
+        // All headers must fit into it, with room for the line before them.
+        .max_buf_size(header_size.saturating_add(STATUS_LINE).max(READ_AHEAD))
+        .max_headers(HEADERS)
+        .max_header_size(header_size)
+        .handshake(TokioIo::new(stream))
+        .await?;
+    // Its errors reach the request that is under way.
+    Ok((requests, Box::pin(async move { drop(connection.await) })))
+}

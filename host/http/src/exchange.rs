@@ -1,0 +1,292 @@
+//! One request and its answer, on the sender's thread.
+
+use std::{
+    future::{Future, pending, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::Instant,
+};
+
+use bytes::Bytes;
+use http::{
+    HeaderValue, Method, Request, Response, StatusCode, Uri, Version,
+    header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING},
+    request::Parts,
+};
+use http_body::{Body, Frame};
+use http_body_util::{BodyExt, Empty};
+use hyper::{body::Incoming, client::conn::TrySendError};
+use tokio::{
+    sync::mpsc,
+    time::{sleep, sleep_until, timeout},
+};
+
+use crate::{
+    body::{CountedBody, Progress, RequestBody, response_body},
+    client::{Order, Shared, header_size},
+    connect::Dialer,
+    error::HttpError,
+    pool::Connection,
+};
+
+/// Does work for a guest, and counts its time.
+pub(crate) async fn charged<T>(client: Arc<Shared>, work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    poll_fn(move |context| {
+        let began = Instant::now();
+        let polled = work.as_mut().poll(context);
+        client.worked(weir_metrics::nanoseconds(began.elapsed()));
+        polled
+    })
+    .await
+}
+
+/// Carries out an order, unless its guest gives up or ends.
+pub(crate) async fn carry_out(mut order: Order, request: Request<RequestBody>, dialer: Arc<Dialer>) {
+    let (mut ended, mut given_up) = (order.ended.clone(), order.reply.take());
+    let Some(reply) = &mut given_up else { return };
+    let begun = tokio::select! {
+        biased;
+        _dropped = ended.changed() => return,
+        () = reply.closed() => return,
+        begun = begin(&order, request, &dialer) => begun,
+        () = over(order.deadline) => Err(HttpError::ResponseTimeout),
+    };
+    let Some(reply) = given_up else { return };
+    let (connection, answer) = match begun {
+        Ok(begun) => begun,
+        Err(error) => {
+            let _given_up = reply.send(Err(error));
+            return;
+        }
+    };
+    let (answer, incoming) = answer.into_parts();
+    let (frames, body) = response_body();
+    let mut passing = Box::pin(pass(incoming, &frames.frames, &order));
+    // What has come already goes with the answer, so a short one wakes its guest only once.
+    let at_once = poll_fn(|context| Poll::Ready(passing.as_mut().poll(context))).await;
+    let is_whole = match at_once {
+        Poll::Ready(ending) => {
+            drop(passing);
+            let is_whole = ending.is_ok();
+            frames.end(ending);
+            reply.send(Ok(Response::from_parts(answer, body))).is_ok() && is_whole
+        }
+        Poll::Pending => {
+            if reply.send(Ok(Response::from_parts(answer, body))).is_err() {
+                return;
+            }
+            let ending = tokio::select! {
+                biased;
+                _dropped = ended.changed() => return,
+                () = frames.frames.closed() => return,
+                ending = &mut passing => ending,
+                () = over(order.deadline) => Err(HttpError::ResponseTimeout),
+            };
+            drop(passing);
+            let is_whole = ending.is_ok();
+            frames.end(ending);
+            is_whole
+        }
+    };
+    if is_whole {
+        keep(connection, &order, &dialer).await;
+    }
+}
+
+async fn over(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline.into()).await,
+        None => pending().await,
+    }
+}
+
+/// Sends the request, and waits until its answer begins.
+async fn begin(
+    order: &Order,
+    request: Request<RequestBody>,
+    dialer: &Dialer,
+) -> Result<(Connection, Response<Incoming>), HttpError> {
+    let client = &order.client;
+    if let Some(wait) = client.begin(Instant::now()) {
+        sleep(wait).await;
+    }
+    let (parts, body) = request.into_parts();
+    let mut parts = as_sent(parts, order)?;
+    if let Some(wait) = client.sent(header_size(&parts.headers), Instant::now()) {
+        sleep(wait).await;
+    }
+    let is_safe = is_safe(&parts.method);
+    let (body, first) = match is_safe && !body.is_end_stream() {
+        true => begun_body(body, order).await?,
+        false => (body, None),
+    };
+    if first.is_some() && !parts.headers.contains_key(CONTENT_LENGTH) {
+        // hyper would leave out the body.
+        parts.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+    }
+    let may_repeat = is_safe && body.is_end_stream();
+    let progress = Arc::new(Progress::new(Instant::now()));
+    let (mut parts, mut body) = (Some(parts), Some((body, first)));
+    let (mut unsent, mut is_repeated) = (None, false);
+    loop {
+        let kept = match is_repeated {
+            true => None,
+            false => dialer.pool.take(client.id, &order.route),
+        };
+        let again = kept.as_ref().filter(|_| may_repeat).and_then(|_| parts.clone());
+        let is_kept = kept.is_some();
+        let mut connection = match kept {
+            Some(connection) => connection,
+            None => dialer.connect(order).await?,
+        };
+        progress.set(Instant::now());
+        let request = match (unsent.take(), parts.take()) {
+            (Some(request), _) => request,
+            (None, Some(parts)) => {
+                let (body, first) = body.take().unwrap_or_else(|| (empty(), None));
+                Request::from_parts(parts, CountedBody::new(body, first, order, progress.clone()))
+            }
+            (None, None) => return Err(HttpError::ConnectionTerminated),
+        };
+        let sent = connection.requests.try_send_request(request);
+        match first_byte(sent, &progress, order).await? {
+            Ok(answer) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                return Err(HttpError::Upgraded);
+            }
+            Ok(answer) => {
+                if let Some(wait) = client.received(header_size(answer.headers()), Instant::now()) {
+                    sleep(wait).await;
+                }
+                return Ok((connection, answer));
+            }
+            // Its server has closed a kept connection: before the request went out, or as it did.
+            Err(mut error) => match error.take_message() {
+                Some(request) if is_kept => unsent = Some(request),
+                _ if again.is_some() && has_ended(error.error()) => (parts, is_repeated) = (again, true),
+                _ => return Err(error.into_error().into()),
+            },
+        }
+    }
+}
+
+/// Repeating it changes nothing (RFC 9110, section 9.2.1).
+fn is_safe(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+/// Whether the connection ended without a byte of an answer.
+fn has_ended(error: &hyper::Error) -> bool {
+    matches!(HttpError::from_hyper(error), HttpError::ConnectionTerminated | HttpError::ResponseIncomplete)
+}
+
+/// Guests say only at its end that a body is empty. A request that reads is sent once that is known: servers take an
+/// empty body in chunks for an odd one.
+async fn begun_body(
+    mut body: RequestBody,
+    order: &Order,
+) -> Result<(RequestBody, Option<Frame<Bytes>>), HttpError> {
+    let begun = async {
+        loop {
+            match body.frame().await {
+                None => return Ok(None),
+                Some(Ok(first)) if first.data_ref().is_some_and(Bytes::is_empty) => {}
+                Some(Ok(first)) => return Ok(Some(first)),
+                Some(Err(_)) => return Err(HttpError::RequestBody),
+            }
+        }
+    };
+    match timeout(order.first_byte, begun).await {
+        Ok(Ok(None)) => Ok((empty(), None)),
+        Ok(Ok(first)) => Ok((body, first)),
+        Ok(Err(error)) => Err(error),
+        Err(_late) => Err(HttpError::RequestBody),
+    }
+}
+
+fn empty() -> RequestBody {
+    Empty::new().map_err(|never| match never {}).boxed_unsync()
+}
+
+/// The request as the server gets it: without scheme and host, which `Host` has in one notation.
+fn as_sent(mut parts: Parts, order: &Order) -> Result<Parts, HttpError> {
+    let wrong = |error: http::Error| HttpError::Uri(error.to_string());
+    let path = parts.uri.path_and_query().cloned();
+    let mut uri = Uri::builder();
+    uri = match path {
+        Some(path) if path.as_str().starts_with('/') => uri.path_and_query(path),
+        Some(path) => uri.path_and_query(format!("/{path}")),
+        None => uri.path_and_query("/"),
+    };
+    parts.uri = uri.build().map_err(wrong)?;
+    parts.version = Version::HTTP_11;
+    let host = HeaderValue::try_from(order.route.place.authority());
+    parts.headers.insert(HOST, host.map_err(|error| wrong(error.into()))?);
+    Ok(parts)
+}
+
+type Sent = Result<Response<Incoming>, TrySendError<Request<CountedBody>>>;
+
+/// Waits for the answer, for as long as allowed after the last part of the request.
+async fn first_byte(
+    answer: impl Future<Output = Sent>,
+    progress: &Progress,
+    order: &Order,
+) -> Result<Sent, HttpError> {
+    let mut answer = pin!(answer);
+    let mut late = pin!(sleep(order.first_byte));
+    loop {
+        tokio::select! {
+            biased;
+            answer = &mut answer => return Ok(answer),
+            () = &mut late => {
+                let end = progress.last() + order.first_byte;
+                if end <= Instant::now() {
+                    return Err(HttpError::ResponseTimeout);
+                }
+                late.as_mut().reset(end.into());
+            }
+        }
+    }
+}
+
+/// Passes an answer's body on, until its end.
+async fn pass(
+    mut incoming: Incoming,
+    frames: &mpsc::Sender<Frame<Bytes>>,
+    order: &Order,
+) -> Result<(), HttpError> {
+    loop {
+        if incoming.is_end_stream() {
+            return Ok(());
+        }
+        let frame = match timeout(order.between_bytes, incoming.frame()).await {
+            Ok(Some(frame)) => frame?,
+            Ok(None) => return Ok(()),
+            Err(_late) => return Err(HttpError::ResponseTimeout),
+        };
+        let bytes = frame
+            .data_ref()
+            .map_or_else(|| frame.trailers_ref().map_or(0, header_size), |data| data.len() as u64);
+        // Fails if the guest has given up.
+        frames.send(frame).await.map_err(|_| HttpError::ConnectionTerminated)?;
+        if let Some(wait) = order.client.received(bytes, Instant::now()) {
+            sleep(wait).await;
+        }
+    }
+}
+
+/// Keeps the connection for the guest's next request, once the server has taken all of this one.
+async fn keep(mut connection: Connection, order: &Order, dialer: &Dialer) {
+    let mut ended = order.ended.clone();
+    let is_ready = tokio::select! {
+        biased;
+        _dropped = ended.changed() => return,
+        () = over(order.deadline) => return,
+        ready = timeout(order.between_bytes, connection.requests.ready()) => matches!(ready, Ok(Ok(()))),
+    };
+    if is_ready {
+        dialer.pool.put(order.client.id, order.route.place.clone(), connection);
+    }
+}

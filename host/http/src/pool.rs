@@ -1,0 +1,172 @@
+//! Connections that are open, and those among them that wait for another request.
+//!
+//! A connection serves one guest only. Else an answer that one guest has prepared could reach another.
+
+use std::{
+    collections::VecDeque,
+    net::IpAddr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use hyper::client::conn::http1::SendRequest;
+use tokio::{
+    sync::OwnedSemaphorePermit,
+    time::{sleep_until, timeout_at},
+};
+
+use crate::{
+    admission::{Place, Route},
+    body::CountedBody,
+    client::Shared,
+    error::HttpError,
+};
+
+/// The connections of all guests.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    /// The longest idle first.
+    idle: Mutex<VecDeque<Idle>>,
+    open: AtomicUsize,
+    max_open: usize,
+    idle_timeout: Duration,
+    is_watched: Mutex<bool>,
+}
+
+/// A connection that is ready for a request.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) requests: SendRequest<CountedBody>,
+    /// Where it goes.
+    pub(crate) address: IpAddr,
+}
+
+#[derive(Debug)]
+struct Idle {
+    guest: u64,
+    place: Arc<Place>,
+    since: Instant,
+    connection: Connection,
+}
+
+/// An open connection, counted until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Open {
+    pool: Arc<Pool>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Pool {
+    pub(crate) fn new(max_open: u32, idle_timeout: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            idle: Mutex::default(),
+            open: AtomicUsize::new(0),
+            max_open: usize::try_from(max_open).unwrap_or(usize::MAX),
+            idle_timeout,
+            is_watched: Mutex::new(false),
+        })
+    }
+
+    fn idle(&self) -> MutexGuard<'_, VecDeque<Idle>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An idle connection of this guest, of an address that the request may go to.
+    pub(crate) fn take(&self, guest: u64, route: &Route) -> Option<Connection> {
+        let mut idle = self.idle();
+        let fits = |idle: &Idle| {
+            idle.guest == guest
+                && idle.place == route.place
+                && route.may_reach(idle.connection.address)
+                && idle.connection.requests.is_ready()
+        };
+        // The last one used is the least likely to be closed by its server.
+        let place = idle.iter().rposition(fits)?;
+        Some(idle.remove(place)?.connection)
+    }
+
+    /// Keeps a connection for another request.
+    pub(crate) fn put(self: &Arc<Self>, guest: u64, place: Arc<Place>, connection: Connection) {
+        if connection.requests.is_closed() {
+            return;
+        }
+        self.idle().push_back(Idle { guest, place, since: Instant::now(), connection });
+        let mut is_watched = self.is_watched.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut *is_watched, true) {
+            tokio::spawn(self.clone().watch());
+        }
+    }
+
+    /// Closes what has been idle for too long. Ends with the last one, so an empty pool has no timer.
+    async fn watch(self: Arc<Self>) {
+        loop {
+            let next = {
+                let mut is_watched = self.is_watched.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut idle = self.idle();
+                let now = Instant::now();
+                while idle.front().is_some_and(|first| now >= first.since + self.idle_timeout) {
+                    idle.pop_front();
+                }
+                match idle.front() {
+                    Some(first) => first.since + self.idle_timeout,
+                    None => {
+                        *is_watched = false;
+                        return;
+                    }
+                }
+            };
+            sleep_until(next.into()).await;
+        }
+    }
+
+    /// Forgets connections that have ended.
+    fn tidy(&self) {
+        self.idle().retain(|idle| !idle.connection.requests.is_closed());
+    }
+
+    /// Connections that one guest may have: half of all, so that it never has them alone.
+    pub(crate) fn share(&self) -> usize {
+        (self.max_open / 2).max(1)
+    }
+
+    /// Room for one more connection of a guest. The longest idle one is closed for it, if need be.
+    pub(crate) async fn open(self: &Arc<Self>, guest: &Shared, end: Instant) -> Result<Open, HttpError> {
+        let place = match guest.connections.clone().try_acquire_owned() {
+            Ok(place) => place,
+            Err(_none) => {
+                self.close_idle(|idle| idle.guest == guest.id);
+                // One that is being closed, or whose request is still written, gives its place back.
+                let place = timeout_at(end.into(), guest.connections.clone().acquire_owned()).await;
+                place.map_err(|_late| HttpError::TooMany)?.map_err(|_closed| HttpError::TooMany)?
+            }
+        };
+        let is_full = self.open.load(Ordering::Relaxed) >= self.max_open;
+        if is_full && !self.close_idle(|_| true) {
+            return Err(HttpError::TooMany);
+        }
+        self.open.fetch_add(1, Ordering::Relaxed);
+        Ok(Open { pool: self.clone(), _place: place })
+    }
+
+    /// Closes the longest idle connection of a kind.
+    fn close_idle(&self, is_one: impl Fn(&Idle) -> bool) -> bool {
+        let mut idle = self.idle();
+        let place = idle.iter().position(is_one);
+        place.and_then(|place| idle.remove(place)).is_some()
+    }
+
+    /// Open ones, and idle ones among them.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.open.load(Ordering::Relaxed), self.idle().len())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.pool.open.fetch_sub(1, Ordering::Relaxed);
+        self.pool.tidy();
+    }
+}

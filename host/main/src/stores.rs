@@ -1,0 +1,137 @@
+//! The key-value stores of Main: opened, offered to guests and as `store@1`, and closed.
+//!
+//! Without the cargo feature `store` all of this is empty.
+
+#[cfg(feature = "store")]
+mod events;
+#[cfg(feature = "store")]
+mod service;
+
+#[cfg(feature = "store")]
+pub(crate) use self::with::Stores;
+#[cfg(not(feature = "store"))]
+pub(crate) use self::without::Stores;
+
+#[cfg(feature = "store")]
+mod with {
+    use std::sync::Arc;
+
+    use tokio::{runtime::Handle, task::JoinHandle};
+    use weir_bus::Bus;
+    use weir_config::{Config, STORE_CONTRACT};
+    use weir_guest::KeyValue;
+    use weir_openrpc::Document;
+    use weir_store::StoresConfig;
+    use weir_supervisor::{Reconfigure, Roster};
+
+    use super::{events, service};
+    use crate::{control::DescribedContract, service::Service};
+
+    /// The stores of Main. Clones share them.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Stores {
+        pub(crate) all: Arc<weir_store::Stores>,
+        dir: Option<std::path::PathBuf>,
+    }
+
+    impl Stores {
+        pub(crate) fn new(config: &Config, worker: Handle, bus: &Arc<Bus>) -> Self {
+            let on_change = events::publisher(bus, worker.clone());
+            let stores = Self {
+                all: weir_store::Stores::new(worker, on_change).into(),
+                dir: config.main.data_dir.clone(),
+            };
+            stores.configure(config);
+            stores
+        }
+
+        pub(crate) fn key_value(&self) -> KeyValue {
+            self.all.clone().into()
+        }
+
+        /// Adds the contract, unless the program serves its own.
+        pub(crate) fn serve(&self, roster: &Arc<Roster>, services: &mut Vec<Service>) {
+            if !services.iter().any(|service| service.contract().as_str() == STORE_CONTRACT) {
+                services.extend(service::service(&self.all, roster));
+            }
+        }
+
+        /// Only what is configured has a description: others do not need to see it.
+        pub(crate) fn described(&self) -> Option<DescribedContract> {
+            if self.all.all().is_empty() {
+                return None;
+            }
+            let document = Document::parse(service::DOCUMENT).ok()?;
+            Some(DescribedContract {
+                contract: document.contract.clone(),
+                provider: weir_names::MAIN.to_owned(),
+                document,
+            })
+        }
+
+        pub(crate) fn on_reload(&self) -> Option<Reconfigure> {
+            let stores = self.clone();
+            Some(Reconfigure(Box::new(move |config| stores.configure(config))))
+        }
+
+        /// Opens the files, so that what is wrong with them is in the log.
+        pub(crate) fn open(&self) -> JoinHandle<()> {
+            let stores = self.all.clone();
+            tokio::spawn(async move { stores.open_all().await })
+        }
+
+        pub(crate) async fn close(&self) {
+            self.all.close().await;
+        }
+
+        fn configure(&self, config: &Config) {
+            let stores = config.section::<StoresConfig>().cloned().unwrap_or_default();
+            self.all.configure(self.dir.as_ref(), &stores);
+        }
+    }
+}
+
+#[cfg(not(feature = "store"))]
+mod without {
+    use std::sync::Arc;
+
+    use tokio::{runtime::Handle, task::JoinHandle};
+    use weir_bus::Bus;
+    use weir_config::Config;
+    use weir_guest::KeyValue;
+    use weir_supervisor::{Reconfigure, Roster};
+
+    use crate::{control::DescribedContract, service::Service};
+
+    /// No stores.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Stores;
+
+    #[expect(clippy::unused_self, reason = "as with the feature")]
+    impl Stores {
+        pub(crate) fn new(_config: &Config, _worker: Handle, _bus: &Arc<Bus>) -> Self {
+            Self
+        }
+
+        pub(crate) fn key_value(&self) -> KeyValue {
+            KeyValue::default()
+        }
+
+        pub(crate) fn serve(&self, _roster: &Arc<Roster>, _services: &mut Vec<Service>) {}
+
+        pub(crate) fn described(&self) -> Option<DescribedContract> {
+            None
+        }
+
+        pub(crate) fn on_reload(&self) -> Option<Reconfigure> {
+            None
+        }
+
+        pub(crate) fn open(&self) -> JoinHandle<()> {
+            tokio::spawn(std::future::ready(()))
+        }
+
+        #[expect(clippy::unused_async, reason = "as with the feature")]
+        pub(crate) async fn close(&self) {}
+    }
+}

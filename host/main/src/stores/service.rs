@@ -1,0 +1,314 @@
+//! The contract `store@1`: extensions use the stores granted to them, by requests.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use weir_bus::HandlerError;
+use weir_config::STORE_CONTRACT;
+use weir_names::{MAIN, NameError, OperationName};
+use weir_store::{Bucket, MAX_PAGE, StoreError, Stores, Unavailable};
+use weir_supervisor::Roster;
+
+use crate::service::{Answer, ServedRequest, Service};
+
+/// The contract as it describes itself.
+pub(super) const DOCUMENT: &str = include_str!("store@1.json");
+
+/// Requests of one sender at once. The others of a flood are refused, so that it takes no handler from others.
+const AT_ONCE: usize = 64;
+
+/// Bytes that JSON adds to a value in Base64, and to a key.
+const IN_JSON: u64 = 4096;
+
+/// Which store, and whose entries of it.
+#[derive(Debug, Deserialize)]
+struct Of {
+    store: String,
+    /// Only Main may name another than itself.
+    owner: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeyRequest {
+    store: String,
+    owner: Option<String>,
+    key: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SetRequest {
+    store: String,
+    owner: Option<String>,
+    key: String,
+    value: Option<String>,
+    base64: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListRequest {
+    store: String,
+    owner: Option<String>,
+    #[serde(default)]
+    prefix: String,
+    after: Option<String>,
+    limit: Option<usize>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct IncrementRequest {
+    store: String,
+    owner: Option<String>,
+    key: String,
+    #[serde(default = "one")]
+    by: i64,
+}
+
+/// Values as in [`SetRequest`]: as text or as Base64; neither for a key without a value.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct CompareAndSetRequest {
+    store: String,
+    owner: Option<String>,
+    key: String,
+    expected: Option<String>,
+    expected_base64: Option<String>,
+    value: Option<String>,
+    base64: Option<String>,
+}
+
+/// A value that was found: as text if it is, else as Base64.
+#[derive(Debug, Default, Serialize)]
+struct FoundValue {
+    value: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base64: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Listed {
+    keys: Vec<String>,
+    next: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Swapped {
+    swapped: bool,
+    #[serde(flatten)]
+    current: Option<FoundValue>,
+}
+
+#[derive(Debug)]
+struct Served {
+    stores: Arc<Stores>,
+    roster: Arc<Roster>,
+    /// By sender; one that has no request is forgotten.
+    senders: Mutex<HashMap<String, Weak<Semaphore>>>,
+}
+
+/// Serves `store@1`.
+pub(super) fn service(stores: &Arc<Stores>, roster: &Arc<Roster>) -> Result<Service, NameError> {
+    let (stores, roster) = (stores.clone(), roster.clone());
+    let served = Arc::new(Served { stores, roster, senders: Mutex::default() });
+    let service = Service::new(STORE_CONTRACT.parse()?)
+        .on("get".parse()?, served.handler(get))
+        .on("set".parse()?, served.handler(set))
+        .on("delete".parse()?, served.handler(delete))
+        .on("exists".parse()?, served.handler(exists))
+        .on("list".parse()?, served.handler(list))
+        .on("increment".parse()?, served.handler(increment));
+    let compare_and_set: OperationName = "compare-and-set".parse()?;
+    Ok(service.on(compare_and_set, served.handler(swap)))
+}
+
+impl Served {
+    fn handler<F, R>(
+        self: &Arc<Self>,
+        act: F,
+    ) -> impl Fn(ServedRequest) -> std::pin::Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync + 'static
+    where
+        F: Fn(Arc<Self>, ServedRequest) -> R + Copy + Send + Sync + 'static,
+        R: Future<Output = Answer> + Send + 'static,
+    {
+        let served = self.clone();
+        move |request| {
+            let served = served.clone();
+            Box::pin(async move {
+                let _one_of_few = served.room(&request.sender)?;
+                act(served, request).await
+            })
+        }
+    }
+
+    fn room(&self, sender: &str) -> Result<OwnedSemaphorePermit, HandlerError> {
+        let mut senders = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = senders.get(sender).and_then(Weak::upgrade).unwrap_or_else(|| {
+            senders.retain(|_, room| room.strong_count() > 0);
+            let room = Arc::new(Semaphore::new(AT_ONCE));
+            senders.insert(sender.to_owned(), Arc::downgrade(&room));
+            room
+        });
+        room.try_acquire_owned().map_err(|_| {
+            let message = format!("{AT_ONCE} requests of `{sender}` are being served: try again later");
+            HandlerError::new("busy", message)
+        })
+    }
+
+    /// The store as its sender sees it. Main sees what all share, or what it names.
+    fn bucket(&self, sender: &str, Of { store, owner }: Of) -> Result<Bucket, HandlerError> {
+        let denied = |error: Unavailable| match error {
+            Unavailable::NotGranted => {
+                let message =
+                    format!("`{sender}` may not use the store `{store}`: its `grants.stores` lacks it");
+                HandlerError::new("permission-denied", message)
+            }
+            Unavailable::Unknown => HandlerError::new("unknown", format!("there is no store `{store}`")),
+        };
+        if sender == MAIN {
+            let owner = owner.unwrap_or_default();
+            return self.stores.bucket_of(&owner, &store, true).ok_or_else(|| denied(Unavailable::Unknown));
+        }
+        let unit = self.roster.find(sender).ok_or_else(|| denied(Unavailable::NotGranted))?;
+        let version = unit.version();
+        let config = &version.config;
+        // Copies have the keys of their original.
+        let own = config.copy_of.as_ref().unwrap_or(&config.id).as_str();
+        if owner.is_some_and(|owner| owner != own) {
+            let message = format!("`{sender}` may not name another `owner`");
+            return Err(HandlerError::new("permission-denied", message));
+        }
+        self.stores.bucket(own, &config.grants.stores, &store).map_err(denied)
+    }
+
+    /// Bytes of a value that fit into an answer to this sender.
+    fn allowed(&self, sender: &str) -> u64 {
+        let limits = self.roster.find(sender).map(|unit| unit.version().config.limits.message_size);
+        limits.map_or(u64::MAX, |size| (size.saturating_sub(IN_JSON) / 4).saturating_mul(3))
+    }
+}
+
+async fn get(served: Arc<Served>, request: ServedRequest) -> Answer {
+    let KeyRequest { store, owner, key } = asked("get", &request)?;
+    let bucket = served.bucket(&request.sender, Of { store, owner })?;
+    let value = bucket.get(key, served.allowed(&request.sender)).await.map_err(failed)?;
+    json(&FoundValue::of(value))
+}
+
+async fn set(served: Arc<Served>, request: ServedRequest) -> Answer {
+    let SetRequest { store, owner, key, value, base64 } = asked("set", &request)?;
+    let value = given("value", value, base64)?.ok_or_else(|| {
+        HandlerError::new("invalid", "`set` takes a `value`, or one as `base64`".to_owned())
+    })?;
+    let bucket = served.bucket(&request.sender, Of { store, owner })?;
+    let existed = bucket.change(vec![(key, Some(value))]).await.map_err(failed)?;
+    json(&json!({ "existed": existed > 0 }))
+}
+
+async fn delete(served: Arc<Served>, request: ServedRequest) -> Answer {
+    let KeyRequest { store, owner, key } = asked("delete", &request)?;
+    let bucket = served.bucket(&request.sender, Of { store, owner })?;
+    let existed = bucket.change(vec![(key, None)]).await.map_err(failed)?;
+    json(&json!({ "existed": existed > 0 }))
+}
+
+async fn exists(served: Arc<Served>, request: ServedRequest) -> Answer {
+    let KeyRequest { store, owner, key } = asked("exists", &request)?;
+    let bucket = served.bucket(&request.sender, Of { store, owner })?;
+    json(&json!({ "exists": bucket.exists(key).await.map_err(failed)? }))
+}
+
+async fn list(served: Arc<Served>, request: ServedRequest) -> Answer {
+    let ListRequest { store, owner, prefix, after, limit } = asked("list", &request)?;
+    let bucket = served.bucket(&request.sender, Of { store, owner })?;
+    let page = bucket.list(prefix, after, limit.unwrap_or(MAX_PAGE)).await.map_err(failed)?;
+    json(&Listed { keys: page.keys, next: page.next })
+}
+
+async fn increment(served: Arc<Served>, request: ServedRequest) -> Answer {
+    let IncrementRequest { store, owner, key, by } = asked("increment", &request)?;
+    let bucket = served.bucket(&request.sender, Of { store, owner })?;
+    let sum = bucket.increment(key, by.into(), i64::MIN.into()..=i64::MAX.into()).await.map_err(failed)?;
+    json(&json!({ "value": i64::try_from(sum).unwrap_or_default() }))
+}
+
+async fn swap(served: Arc<Served>, request: ServedRequest) -> Answer {
+    let asked: CompareAndSetRequest = asked("compare-and-set", &request)?;
+    let CompareAndSetRequest { store, owner, key, expected, expected_base64, value, base64 } = asked;
+    let expected = given("expected", expected, expected_base64)?;
+    let value = given("value", value, base64)?;
+    let bucket = served.bucket(&request.sender, Of { store, owner })?;
+    let swapped = bucket.swap(key, expected, value).await.map_err(failed)?;
+    let is_swapped = swapped.is_ok();
+    let current = match swapped {
+        Ok(()) => None,
+        Err(current) => {
+            let allowed = served.allowed(&request.sender);
+            let fits = current.as_ref().is_none_or(|value| value.len() as u64 <= allowed);
+            // Else the caller learns only that it is another.
+            fits.then(|| FoundValue::of(current))
+        }
+    };
+    json(&Swapped { swapped: is_swapped, current })
+}
+
+impl FoundValue {
+    fn of(value: Option<Bytes>) -> Self {
+        let Some(value) = value else { return Self::default() };
+        match str::from_utf8(&value) {
+            Ok(text) => Self { value: Some(text.to_owned()), base64: None },
+            Err(_) => Self { value: None, base64: Some(BASE64_STANDARD.encode(&value)) },
+        }
+    }
+}
+
+/// A value as text or as Base64.
+fn given(key: &str, text: Option<String>, base64: Option<String>) -> Result<Option<Bytes>, HandlerError> {
+    match (text, base64) {
+        (Some(_), Some(_)) => {
+            Err(HandlerError::new("invalid", format!("`{key}` is given as text and as Base64: give one")))
+        }
+        (Some(text), None) => Ok(Some(text.into())),
+        (None, Some(base64)) => BASE64_STANDARD
+            .decode(base64)
+            .map(|bytes| Some(bytes.into()))
+            .map_err(|error| HandlerError::new("invalid", format!("`{key}` is not in Base64: {error}"))),
+        (None, None) => Ok(None),
+    }
+}
+
+fn asked<T: DeserializeOwned>(operation: &str, request: &ServedRequest) -> Result<T, HandlerError> {
+    serde_json::from_slice(&request.payload)
+        .map_err(|error| HandlerError::new("invalid", format!("`{operation}` takes a JSON object: {error}")))
+}
+
+fn failed(error: StoreError) -> HandlerError {
+    let code = match &error {
+        StoreError::Key(_) | StoreError::KeysAtOnce(_) => "invalid",
+        StoreError::ValueTooLarge { .. } | StoreError::AnswerTooLarge { .. } => "too-large",
+        StoreError::Bytes { .. } | StoreError::Keys { .. } => "full",
+        StoreError::NotANumber | StoreError::OutOfRange => "not-a-number",
+        StoreError::ReadOnly => "permission-denied",
+        StoreError::Busy => "busy",
+        StoreError::Closed => "unknown",
+        _ => "failed",
+    };
+    HandlerError::new(code, error.to_string())
+}
+
+fn json<T: Serialize>(value: &T) -> Answer {
+    serde_json::to_vec(value).map(Bytes::from).map_err(|error| HandlerError::new("failed", error.to_string()))
+}
+
+fn one() -> i64 {
+    1
+}

@@ -1,0 +1,91 @@
+//! The configuration of stores.
+
+mod section;
+
+use std::{collections::BTreeMap, fmt, ops::RangeInclusive, time::Duration};
+
+use weir_config::Shape;
+use weir_names::StoreName;
+
+/// 64 KiB to 1 TiB.
+const BYTES: Shape = Shape::Size(64 << 10..=1 << 40);
+
+const KEYS: RangeInclusive<u32> = 1..=100_000_000;
+
+/// 1 KiB to 64 MiB.
+const VALUE_SIZE: Shape = Shape::Size(1 << 10..=64 << 20);
+
+/// 64 KiB to 1 GiB.
+const CACHE: Shape = Shape::Size(64 << 10..=1 << 30);
+
+const DURABLE_WITHIN: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(60 * 60);
+
+/// The stores of a [`Config`](weir_config::Config), by name.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct StoresConfig(pub BTreeMap<StoreName, StoreConfig>);
+
+/// A store: its bounds, and what holds when a write is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreConfig {
+    /// Bytes of all keys and values: 64 KiB to 1 TiB. Default: 16 MiB.
+    pub bytes: u64,
+    /// Keys: 1 to 100,000,000. Default: 100,000.
+    pub keys: u32,
+    /// Bytes of one value: 1 KiB to 64 MiB. Default: 1 MiB.
+    pub value_size: u64,
+    /// Memory for pages of the file, in bytes: 64 KiB to 1 GiB. Default: 1 MiB.
+    pub cache: u64,
+    /// How long a write may be answered and not on disk: 1 ms to 1 hour. `None`: it is on disk first.
+    pub durable_within: Option<Duration>,
+    /// Whether all that use it have the same keys. Otherwise each has keys of its own.
+    pub shared: bool,
+    /// Whether each change is published under `store.changed.NAME`.
+    pub events: bool,
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self {
+            bytes: 16 << 20,
+            keys: 100_000,
+            value_size: 1 << 20,
+            cache: 1 << 20,
+            durable_within: None,
+            shared: false,
+            events: false,
+        }
+    }
+}
+
+impl StoreConfig {
+    fn out_of_range(&self) -> Vec<(&'static str, String)> {
+        let (keys, within) = (Shape::counts(KEYS), Shape::Time(DURABLE_WITHIN));
+        [
+            ("bytes", BYTES.has(self.bytes), BYTES.to_string()),
+            ("keys", keys.has(self.keys.into()), keys.to_string()),
+            ("value-size", VALUE_SIZE.has(self.value_size), VALUE_SIZE.to_string()),
+            ("cache", CACHE.has(self.cache), CACHE.to_string()),
+            (
+                "durable-within",
+                self.durable_within.is_none_or(|time| DURABLE_WITHIN.contains(&time)),
+                within.to_string(),
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(key, within, must_be)| (!within).then_some((key, must_be)))
+        .collect()
+    }
+}
+
+impl FromIterator<(StoreName, StoreConfig)> for StoresConfig {
+    fn from_iter<I: IntoIterator<Item = (StoreName, StoreConfig)>>(stores: I) -> Self {
+        Self(stores.into_iter().collect())
+    }
+}
+
+impl fmt::Debug for StoresConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

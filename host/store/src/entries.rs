@@ -1,0 +1,282 @@
+//! Entries in a transaction: changed within their quota, read, and counted.
+
+use std::{collections::BTreeMap, ops::Bound};
+
+use bytes::Bytes;
+use redb::{ReadableTable, StorageError, Table};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    MAX_KEY, MAX_KEYS_AT_ONCE, MAX_PAGE, StoreConfig, StoreError,
+    work::{
+        Change, Found, Hash, Owner, Page, Read, ReadOutcome, Row, Rows, StoreUsage, Write, WriteOutcome,
+        Written,
+    },
+};
+
+/// Bytes of values in one page of entries, or one value more.
+const PAGE_BYTES: u64 = 1 << 20;
+
+/// Entries that one page looks at, with and without the prefix.
+const SEEN: usize = 20_000;
+
+/// The table of entries while it is written.
+pub(crate) type Entries<'t> = Table<'t, (&'static str, &'static str), &'static [u8]>;
+
+/// A change that was made: whose, and of which key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Made {
+    pub(crate) owner: Owner,
+    pub(crate) key: String,
+    pub(crate) value: Option<Bytes>,
+}
+
+/// Makes one write. The outer error is the file's: then nothing of the transaction holds.
+pub(crate) fn write(
+    entries: &mut Entries<'_>,
+    usage: &mut StoreUsage,
+    config: &StoreConfig,
+    owner: &Owner,
+    write: Write,
+    made: &mut Vec<Made>,
+) -> Result<WriteOutcome, StorageError> {
+    match write {
+        Write::Change(changes) => {
+            let changes = changes.into_iter().map(|(key, value)| (owner.clone(), key, value)).collect();
+            change(entries, usage, config, changes, made).map(|outcome| outcome.map(Written::Changed))
+        }
+        Write::Import(rows) => {
+            let rows = rows.into_iter().map(|(owner, key, value)| (owner, key, Some(value))).collect();
+            change(entries, usage, config, rows, made).map(|outcome| outcome.map(Written::Changed))
+        }
+        Write::Increment { key, delta, range } => {
+            let before = match get(entries, owner, &key)?.as_deref().map(number).transpose() {
+                Ok(before) => before.unwrap_or_default(),
+                Err(error) => return Ok(Err(error)),
+            };
+            let Some(sum) = before.checked_add(delta).filter(|sum| range.contains(sum)) else {
+                return Ok(Err(StoreError::OutOfRange));
+            };
+            let change_of = vec![(owner.clone(), key, Some(sum.to_string().into()))];
+            let outcome = change(entries, usage, config, change_of, made)?;
+            Ok(outcome.map(|_| Written::Number(sum)))
+        }
+        Write::Swap { key, expected, value } => {
+            let current = get(entries, owner, &key)?;
+            if current != expected {
+                return Ok(Ok(Written::Swapped(Err(current))));
+            }
+            let outcome = change(entries, usage, config, vec![(owner.clone(), key, value)], made)?;
+            Ok(outcome.map(|_| Written::Swapped(Ok(()))))
+        }
+        Write::SwapSeen { key, seen, value } => {
+            let current = hash(entries, owner, &key)?;
+            if current != seen {
+                return Ok(Ok(Written::SwappedSeen(Err(current))));
+            }
+            let outcome = change(entries, usage, config, vec![(owner.clone(), key, value)], made)?;
+            Ok(outcome.map(|_| Written::SwappedSeen(Ok(()))))
+        }
+        Write::Flush | Write::Compact | Write::Close => Ok(Ok(Written::Done)),
+    }
+}
+
+/// Makes again what an earlier transaction had made, whatever the quota is now.
+pub(crate) fn again(
+    entries: &mut Entries<'_>,
+    usage: &mut StoreUsage,
+    made: &[Made],
+) -> Result<(), StorageError> {
+    for Made { owner, key, value } in made {
+        count(usage, key, length(entries, owner, key)?, value.as_ref());
+        put(entries, owner, key, value.as_ref())?;
+    }
+    Ok(())
+}
+
+/// All of the changes, or none. The last of a key wins. Returns how many keys had a value.
+fn change(
+    entries: &mut Entries<'_>,
+    usage: &mut StoreUsage,
+    config: &StoreConfig,
+    changes: Vec<(Owner, String, Option<Bytes>)>,
+    made: &mut Vec<Made>,
+) -> Result<Result<usize, StoreError>, StorageError> {
+    let last: BTreeMap<(Owner, String), Option<Bytes>> =
+        changes.into_iter().map(|(owner, key, value)| ((owner, key), value)).collect();
+    let (mut after, mut existed) = (*usage, 0);
+    let mut absent = Vec::with_capacity(last.len());
+    for ((owner, key), value) in &last {
+        let bytes = value.as_ref().map_or(0, |value| value.len() as u64);
+        if bytes > config.value_size {
+            return Ok(Err(StoreError::ValueTooLarge { bytes, allowed: config.value_size }));
+        }
+        let before = length(entries, owner, key)?;
+        existed += usize::from(before.is_some());
+        absent.push(before.is_none());
+        count(&mut after, key, before, value.as_ref());
+    }
+    // A smaller quota than what is there still allows to make it less.
+    if after.bytes > config.bytes && after.bytes > usage.bytes {
+        return Ok(Err(StoreError::Bytes { used: after.bytes, allowed: config.bytes }));
+    }
+    if after.keys > config.keys.into() && after.keys > usage.keys {
+        return Ok(Err(StoreError::Keys { used: after.keys, allowed: config.keys.into() }));
+    }
+    for (((owner, key), value), is_absent) in last.into_iter().zip(absent) {
+        if is_absent && value.is_none() {
+            // A delete of nothing changes nothing: it takes no commit, no memory and no event.
+            continue;
+        }
+        put(entries, &owner, &key, value.as_ref())?;
+        made.push(Made { owner, key, value });
+    }
+    *usage = after;
+    Ok(Ok(existed))
+}
+
+fn put(entries: &mut Entries<'_>, owner: &str, key: &str, value: Option<&Bytes>) -> Result<(), StorageError> {
+    match value {
+        Some(value) => entries.insert((owner, key), &**value).map(drop),
+        None => entries.remove((owner, key)).map(drop),
+    }
+}
+
+/// Counts a key whose value of so many bytes becomes `after`.
+fn count(usage: &mut StoreUsage, key: &str, before: Option<u64>, after: Option<&Bytes>) {
+    let of_key = key.len() as u64;
+    if let Some(bytes) = before {
+        usage.keys = usage.keys.saturating_sub(1);
+        usage.bytes = usage.bytes.saturating_sub(of_key.saturating_add(bytes));
+    }
+    if let Some(value) = after {
+        usage.keys = usage.keys.saturating_add(1);
+        usage.bytes = usage.bytes.saturating_add(of_key).saturating_add(value.len() as u64);
+    }
+}
+
+fn length(entries: &Entries<'_>, owner: &str, key: &str) -> Result<Option<u64>, StorageError> {
+    Ok(entries.get((owner, key))?.map(|value| value.value().len() as u64))
+}
+
+fn get(
+    entries: &impl ReadableTable<(&'static str, &'static str), &'static [u8]>,
+    owner: &str,
+    key: &str,
+) -> Result<Option<Bytes>, StorageError> {
+    Ok(entries.get((owner, key))?.map(|value| Bytes::copy_from_slice(value.value())))
+}
+
+fn hash(
+    entries: &impl ReadableTable<(&'static str, &'static str), &'static [u8]>,
+    owner: &str,
+    key: &str,
+) -> Result<Option<Hash>, StorageError> {
+    Ok(entries.get((owner, key))?.map(|value| Sha256::digest(value.value()).into()))
+}
+
+fn number(value: &[u8]) -> Result<i128, StoreError> {
+    let text = str::from_utf8(value).ok();
+    text.and_then(|text| text.parse().ok()).ok_or(StoreError::NotANumber)
+}
+
+/// Refuses what no store takes, before it waits.
+pub(crate) fn check_key(key: &str) -> Result<(), StoreError> {
+    if (1..=MAX_KEY).contains(&key.len()) { Ok(()) } else { Err(StoreError::Key(key.len())) }
+}
+
+pub(crate) fn check_changes(changes: &[Change]) -> Result<(), StoreError> {
+    check_number(changes.len())?;
+    changes.iter().try_for_each(|(key, _)| check_key(key))
+}
+
+pub(crate) fn check_number(keys: usize) -> Result<(), StoreError> {
+    if keys <= MAX_KEYS_AT_ONCE { Ok(()) } else { Err(StoreError::KeysAtOnce(keys)) }
+}
+
+/// Does one read.
+pub(crate) fn read(
+    entries: &impl ReadableTable<(&'static str, &'static str), &'static [u8]>,
+    owner: &Owner,
+    read: Read,
+) -> Result<ReadOutcome, StorageError> {
+    match read {
+        Read::Get { keys, allowed } => {
+            let (mut values, mut bytes) = (Vec::with_capacity(keys.len()), 0_u64);
+            for key in keys {
+                // The length first: the values of many keys may have gigabytes.
+                let Some(value) = entries.get((&**owner, &*key))? else {
+                    values.push(None);
+                    continue;
+                };
+                bytes = bytes.saturating_add(key.len() as u64).saturating_add(value.value().len() as u64);
+                if bytes > allowed {
+                    return Ok(Err(StoreError::AnswerTooLarge { allowed }));
+                }
+                values.push(Some(Bytes::copy_from_slice(value.value())));
+            }
+            Ok(Ok(Found::Values(values)))
+        }
+        Read::Exists { key } => Ok(Ok(Found::Exists(entries.get((&**owner, &*key))?.is_some()))),
+        Read::Hash { key } => Ok(Ok(Found::Hash(hash(entries, owner, &key)?))),
+        Read::List { after, prefix, limit } => {
+            let after = after.map(|key| (owner.as_ref().to_owned(), key));
+            let found = rows(entries, Some(owner), after, &prefix, limit, false)?;
+            let keys = found.rows.into_iter().map(|row| row.key).collect();
+            Ok(Ok(Found::Page(Page { keys, next: found.next.map(|(_, key)| key) })))
+        }
+        Read::Rows { owner, after, prefix, limit, values } => {
+            rows(entries, owner.as_deref(), after, &prefix, limit, values).map(|rows| Ok(Found::Rows(rows)))
+        }
+        // The caller has it from elsewhere.
+        Read::Usage => Ok(Ok(Found::Usage(StoreUsage::default()))),
+    }
+}
+
+/// Up to `limit` entries after one, in order: of one owner with a prefix, or of all.
+fn rows(
+    entries: &impl ReadableTable<(&'static str, &'static str), &'static [u8]>,
+    owner: Option<&str>,
+    after: Option<(String, String)>,
+    prefix: &str,
+    limit: usize,
+    values: bool,
+) -> Result<Rows, StorageError> {
+    let of_prefix = (owner.unwrap_or_default(), if owner.is_some() { prefix } else { "" });
+    let start = match &after {
+        Some((owner, key)) if (&**owner, &**key) >= of_prefix => Bound::Excluded((&**owner, &**key)),
+        _ => Bound::Included(of_prefix),
+    };
+    let (limit, mut found, mut bytes) = (limit.clamp(1, MAX_PAGE), Rows::default(), 0_u64);
+    for (seen, entry) in entries.range::<(&str, &str)>((start, Bound::Unbounded))?.enumerate() {
+        let (key, value) = entry?;
+        let (of, key) = key.value();
+        let has_prefix = key.starts_with(prefix);
+        if owner.is_some_and(|owner| of != owner || !has_prefix) {
+            break;
+        }
+        if found.rows.len() >= limit || bytes >= PAGE_BYTES {
+            found.next = found.rows.last().map(|row| (row.owner.clone(), row.key.clone()));
+            break;
+        }
+        if !has_prefix {
+            if seen >= SEEN {
+                found.next = Some((of.to_owned(), key.to_owned()));
+                break;
+            }
+            continue;
+        }
+        let value = value.value();
+        bytes = bytes.saturating_add(key.len() as u64);
+        if values {
+            bytes = bytes.saturating_add(value.len() as u64);
+        }
+        found.rows.push(Row {
+            owner: of.to_owned(),
+            key: key.to_owned(),
+            bytes: value.len() as u64,
+            value: values.then(|| Bytes::copy_from_slice(value)),
+        });
+    }
+    Ok(found)
+}

@@ -1,0 +1,293 @@
+//! A store's file: opened, checked and repaired.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io,
+    ops::Bound,
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    path::Path,
+};
+
+use redb::{
+    BackendError, Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend, StorageError,
+    Table, TableDefinition, TableError, backends::FileBackend,
+};
+
+use rustix::{
+    fs::{FallocateFlags, OFlags},
+    io::Errno,
+};
+
+use crate::OpenError;
+
+/// Links are not followed: others may have put them there.
+const NOFOLLOW: i32 = OFlags::NOFOLLOW.bits().cast_signed();
+
+/// Keys by owner, and their values.
+pub(crate) const ENTRIES: TableDefinition<'_, (&str, &str), &[u8]> = TableDefinition::new("entries");
+
+/// What the file says of itself: `version` and what the entries take.
+pub(crate) const META: TableDefinition<'_, &str, (u64, u64)> = TableDefinition::new("weir-store");
+
+/// The row of the version, the version that this code writes, and whether the file is in use: 1 from its opening to
+/// its closing.
+const VERSION: (&str, (u64, u64)) = ("version", (1, 0));
+
+/// The row of what the entries take: keys and bytes.
+pub(crate) const USAGE: &str = "usage";
+
+/// The row of the last transaction that changed entries: its number, and nothing.
+const NUMBER: &str = "number";
+
+/// How a file was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Opened {
+    /// It did not exist.
+    New,
+    /// As it was left.
+    Whole,
+    /// Its last user did not close it. All was checked, and what was not whole has gone: the state is that of the last
+    /// whole transaction.
+    Repaired,
+}
+
+/// Opens the file at `path`, and makes it and its directory if need be. Reads all of it.
+pub(crate) fn open(path: &Path, cache: u64) -> Result<(Database, Opened), OpenError> {
+    let failed = |error: io::Error| OpenError::Io { path: path.into(), reason: error.to_string() };
+    if let Some(dir) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
+        warn_of(dir).map_err(failed)?;
+    }
+    let is_new = !path.try_exists().map_err(failed)?;
+    if is_new {
+        make(path)?;
+    }
+    let file = OpenOptions::new().read(true).write(true).custom_flags(NOFOLLOW).open(path).map_err(failed)?;
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err(failed(io::Error::other("it is not a file")));
+    }
+    let (database, repaired) = open_backend(path, cache, Reserved::new(file, path)?)?;
+    let opened = match (is_new, repaired) {
+        (true, _) => Opened::New,
+        (_, true) => Opened::Repaired,
+        (_, false) => Opened::Whole,
+    };
+    Ok((database, opened))
+}
+
+/// Says it, if others may put files there.
+fn warn_of(dir: &Path) -> io::Result<()> {
+    let found = dir.metadata()?;
+    let is_ours = found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o022 == 0;
+    if !is_ours {
+        tracing::warn!(
+            "{} belongs to another user, or others may write to it: `chown` it and `chmod 700` it",
+            dir.display()
+        );
+    }
+    Ok(())
+}
+
+/// Makes an empty store under another name first: a crash leaves none that is half made.
+fn make(path: &Path) -> Result<(), OpenError> {
+    let failed = |error: io::Error| OpenError::Io { path: path.into(), reason: error.to_string() };
+    let new = path.with_extension(format!("redb.new-{}", std::process::id()));
+    let mut options = OpenOptions::new();
+    // What a crash has left there. A link is removed, and not followed.
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    let file = options.read(true).write(true).create_new(true).custom_flags(NOFOLLOW).mode(0o600);
+    let file = file.open(&new).map_err(failed)?;
+    let synced = file.try_clone().map_err(failed)?;
+    let (database, _) = open_backend(path, 64 << 10, Reserved::new(file, path)?)?;
+    end(&database).map_err(|error| failed(io::Error::other(error)))?;
+    drop(database);
+    let dir = path.parent().unwrap_or(Path::new("."));
+    synced
+        .sync_all()
+        .and_then(|()| match fs::hard_link(&new, path) {
+            // Another Main has made it: that one is used.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            linked => linked,
+        })
+        .and_then(|()| fs::remove_file(&new))
+        .and_then(|()| File::open(dir)?.sync_all())
+        .map_err(failed)
+}
+
+/// A file that has room on disk for all of its length, if there is any, so that what was answered can be written.
+#[derive(Debug)]
+struct Reserved {
+    backend: FileBackend,
+    file: File,
+}
+
+impl Reserved {
+    fn new(file: File, path: &Path) -> Result<Self, OpenError> {
+        let failed = |error: io::Error| OpenError::Io { path: path.into(), reason: error.to_string() };
+        let other = file.try_clone().map_err(failed)?;
+        let backend = FileBackend::new(file).map_err(|error| explained(path, &error))?;
+        Ok(Self { backend, file: other })
+    }
+}
+
+impl StorageBackend for Reserved {
+    fn len(&self) -> io::Result<u64> {
+        self.backend.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.backend.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let before = self.backend.len()?;
+        if len > before {
+            match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), before, len - before) {
+                // Some file systems cannot. A file grows by doubling: without room for all of that, there may be
+                // some for what is written now.
+                Ok(()) | Err(Errno::NOTSUP | Errno::NOSYS | Errno::INVAL | Errno::NOSPC) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.backend.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.backend.sync_data()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.backend.write(offset, data)
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.backend.close()
+    }
+
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.backend.try_lock_range(start, end)
+    }
+
+    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.backend.try_lock_shared_range(start, end)
+    }
+
+    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.backend.lock_range(start, end)
+    }
+
+    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.backend.lock_shared_range(start, end)
+    }
+
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.backend.unlock_range(start, end)
+    }
+
+    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.backend.query_lock_range(start, end)
+    }
+}
+
+/// The same with any storage, and whether its last user did not close it.
+pub(crate) fn open_backend(
+    path: &Path,
+    cache: u64,
+    backend: impl StorageBackend,
+) -> Result<(Database, bool), OpenError> {
+    let mut builder = Database::builder();
+    builder.set_cache_size(usize::try_from(cache).unwrap_or(usize::MAX));
+    // Otherwise a flipped bit would be found, or not, by the call that meets it.
+    builder.set_check_integrity_on_open(true);
+    let database = builder.create_with_backend(backend).map_err(|error| explained(path, &error))?;
+    let was_used = begin(path, &database)?;
+    Ok((database, was_used))
+}
+
+/// Checks the version that the file says, or writes it into a new one. Notes that it is in use; returns whether it was
+/// when it was left.
+fn begin(path: &Path, database: &Database) -> Result<bool, OpenError> {
+    let failed = |error: redb::Error| OpenError::Io { path: path.into(), reason: error.to_string() };
+    let (version, was_used) = match found(database).map_err(failed)? {
+        Some(found) => found,
+        None if is_empty(database).map_err(failed)? => VERSION.1,
+        None => {
+            let reason = "it is not a store of Weir's".to_owned();
+            return Err(OpenError::Damaged { path: path.into(), reason });
+        }
+    };
+    if version != VERSION.1.0 {
+        return Err(OpenError::Version { path: path.into(), found: format!("version {version}") });
+    }
+    let was_used = was_used == 1;
+    // On a full disk, a file that failed can be opened again: that writes nothing.
+    if !was_used {
+        note(database, true).map_err(failed)?;
+    }
+    Ok(was_used)
+}
+
+/// Notes that the file is closed, so that the next use need not wonder.
+pub(crate) fn end(database: &Database) -> Result<(), redb::Error> {
+    note(database, false)
+}
+
+fn note(database: &Database, is_used: bool) -> Result<(), redb::Error> {
+    let transaction = database.begin_write()?;
+    transaction.open_table(META)?.insert(VERSION.0, (VERSION.1.0, u64::from(is_used)))?;
+    transaction.open_table(ENTRIES)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// The number of the last transaction that changed entries: 0 before the first.
+pub(crate) fn number(database: &Database) -> Result<u64, redb::Error> {
+    let transaction = database.begin_read()?;
+    let row = transaction.open_table(META)?.get(NUMBER)?;
+    Ok(row.map_or(0, |row| row.value().0))
+}
+
+/// Gives the transaction a number, one more than the last. Returns it.
+pub(crate) fn count_up(meta: &mut Table<'_, &'static str, (u64, u64)>) -> Result<u64, StorageError> {
+    let before = meta.get(NUMBER)?.map_or(0, |row| row.value().0);
+    let number = before.wrapping_add(1);
+    meta.insert(NUMBER, (number, 0))?;
+    Ok(number)
+}
+
+fn found(database: &Database) -> Result<Option<(u64, u64)>, redb::Error> {
+    let transaction = database.begin_read()?;
+    let meta = match transaction.open_table(META) {
+        Ok(meta) => meta,
+        Err(TableError::TableDoesNotExist(_)) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(meta.get(VERSION.0)?.map(|row| row.value()))
+}
+
+fn is_empty(database: &Database) -> Result<bool, redb::Error> {
+    Ok(database.begin_read()?.list_tables()?.next().is_none())
+}
+
+fn explained(path: &Path, error: &DatabaseError) -> OpenError {
+    let (path, reason) = (path.to_owned(), error.to_string());
+    match error {
+        DatabaseError::DatabaseAlreadyOpen | DatabaseError::LockProtocolMismatch => OpenError::InUse { path },
+        DatabaseError::UpgradeRequired(version) => {
+            OpenError::Version { path, found: format!("file format {version}") }
+        }
+        DatabaseError::Storage(StorageError::Io(error)) if !is_of_content(error) => {
+            OpenError::Io { path, reason }
+        }
+        _ => OpenError::Damaged { path, reason },
+    }
+}
+
+/// Whether the content is at fault, rather than the disk.
+fn is_of_content(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
+}

@@ -1,0 +1,39 @@
+//! Key-value stores: one file each, with quotas, shared by the guests that an operator names.
+//!
+//! Owns the files, the order of writes, what is on disk when a write is answered, and `[store.NAME]` of the
+//! operator's file. Knows nothing of wasmtime, of the bus, or of the interfaces that reach a store.
+//!
+//! - Blocking work runs on the pool of the [`Handle`](tokio::runtime::Handle) that the stores were made with. A store
+//!   takes at most one thread for writes and one for reads, and none while nobody uses it.
+//! - All writes that wait are one transaction. Each is answered once, with an outcome of its own.
+
+mod bucket;
+mod config;
+mod entries;
+mod error;
+mod file;
+mod line;
+mod store;
+mod stores;
+#[cfg(test)]
+mod tests;
+mod work;
+
+pub use self::{
+    bucket::Bucket,
+    config::{StoreConfig, StoresConfig},
+    error::{OpenError, StoreError},
+    file::Opened,
+    store::{Changed, OnChange, Store},
+    stores::{Stores, Unavailable},
+    work::{Page, Row, Rows, StoreUsage},
+};
+
+/// The longest key, in bytes.
+pub const MAX_KEY: usize = 1024;
+
+/// The most keys that one call sets, deletes or asks for.
+pub const MAX_KEYS_AT_ONCE: usize = 4096;
+
+/// The most keys in a page of a list.
+pub const MAX_PAGE: usize = 1000;

@@ -1,0 +1,425 @@
+//! One store: its file, what waits for it, and the threads that do it.
+
+mod reader;
+mod writer;
+
+use std::{
+    fmt,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use redb::Database;
+use tokio::{
+    runtime::Handle,
+    sync::oneshot,
+    task::{AbortHandle, JoinError},
+};
+use weir_names::StoreName;
+
+use crate::{
+    OpenError, StoreConfig, StoreError,
+    entries::Made,
+    file::{self, Opened},
+    line::{Line, Pushed},
+    work::{Found, Owner, Read, ReadOutcome, Rows, StoreUsage, Write, WriteOutcome},
+};
+
+/// Openings at once. Then a file that fails is opened once a second.
+const OPENINGS: u32 = 32;
+
+/// The same error is logged once in this time.
+const TOLD: Duration = Duration::from_secs(60);
+
+/// Opens a store's file with a cache of so many bytes. May block.
+pub(crate) type Open = Box<dyn Fn(u64) -> Result<(Database, Opened), OpenError> + Send + Sync>;
+
+/// A change of a store that is visible now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Changed {
+    /// The store.
+    pub store: StoreName,
+    /// Whose key it is: see [`Row::owner`](crate::Row::owner).
+    pub owner: Arc<str>,
+    /// The key.
+    pub key: String,
+    /// Whether it has a value now.
+    pub exists: bool,
+}
+
+/// Hears of changes of stores with `events`, in their order, on a thread of the blocking pool. It must not wait.
+pub type OnChange = Arc<dyn Fn(Changed) + Send + Sync>;
+
+/// One store. All that use it share it.
+pub struct Store {
+    name: StoreName,
+    path: PathBuf,
+    handle: Handle,
+    open: Open,
+    on_change: OnChange,
+    config: Mutex<StoreConfig>,
+    /// `None`: not opened yet, or closed after a failure.
+    database: RwLock<Option<Database>>,
+    failures: Mutex<Failures>,
+    is_closed: AtomicBool,
+    writes: Line<Job<Write, WriteOutcome>>,
+    reads: Line<Job<Read, ReadOutcome>>,
+    /// What was answered and is not on disk.
+    pending: Mutex<Pending>,
+}
+
+/// What the log says of a file that fails, and how often it is opened.
+#[derive(Debug, Default)]
+struct Failures {
+    /// Why it could not be opened last.
+    last: Option<OpenError>,
+    told: Option<(String, Instant)>,
+    /// Openings since `since`: each reads the whole file.
+    openings: u32,
+    since: Option<Instant>,
+}
+
+/// What was answered and is not on disk: made again if the file fails before.
+#[derive(Debug, Default)]
+struct Pending {
+    made: Vec<Made>,
+    bytes: usize,
+    /// Whether the file lost it when it failed: nothing is read or written before it is there again.
+    is_missing: bool,
+    /// Whether `flush` is a try to make it again.
+    is_retried: bool,
+    /// Whether the log says so.
+    is_told: bool,
+    /// The number of the last transaction whose commit failed, while nobody knows whether it is in the file.
+    doubt: Option<u64>,
+    /// The task that writes it in time.
+    flush: Option<AbortHandle>,
+}
+
+#[derive(Debug)]
+struct Job<W, O> {
+    owner: Owner,
+    work: W,
+    answer: oneshot::Sender<O>,
+}
+
+impl Store {
+    pub(crate) fn new(
+        name: StoreName,
+        path: PathBuf,
+        config: StoreConfig,
+        handle: Handle,
+        on_change: OnChange,
+    ) -> Arc<Self> {
+        let of_file = path.clone();
+        let open: Open = Box::new(move |cache| file::open(&of_file, cache));
+        Self::with(name, path, config, handle, on_change, open)
+    }
+
+    pub(crate) fn with(
+        name: StoreName,
+        path: PathBuf,
+        config: StoreConfig,
+        handle: Handle,
+        on_change: OnChange,
+        open: Open,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            name,
+            path,
+            handle,
+            open,
+            on_change,
+            config: Mutex::new(config),
+            database: RwLock::default(),
+            failures: Mutex::default(),
+            is_closed: AtomicBool::new(false),
+            writes: Line::default(),
+            reads: Line::default(),
+            pending: Mutex::default(),
+        })
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &StoreName {
+        &self.name
+    }
+
+    /// Its file.
+    #[must_use]
+    pub fn path(&self) -> &std::path::Path {
+        &self.path
+    }
+
+    /// Its configuration now.
+    #[must_use]
+    pub fn config(&self) -> StoreConfig {
+        lock(&self.config).clone()
+    }
+
+    /// Opens the file, unless it is open. Says so in the log if it was repaired.
+    ///
+    /// # Errors
+    ///
+    /// The file is another's, of another version, damaged, or could not be made.
+    pub async fn open(self: &Arc<Self>) -> Result<(), OpenError> {
+        let store = self.clone();
+        let opening = self.handle.spawn_blocking(move || store.with_database(|_| ()));
+        opening.await.unwrap_or_else(|error| Err(self.gone(&error)))
+    }
+
+    /// What it holds.
+    ///
+    /// # Errors
+    ///
+    /// The file failed, or the store is closed.
+    pub async fn usage(self: &Arc<Self>) -> Result<StoreUsage, StoreError> {
+        match self.read(Owner::from(""), Read::Usage).await? {
+            Found::Usage(usage) => Ok(usage),
+            _ => Err(StoreError::Closed),
+        }
+    }
+
+    /// Up to `limit` entries of one owner, or of all, after one. They come with their values if asked for.
+    ///
+    /// # Errors
+    ///
+    /// The file failed, or the store is closed.
+    pub async fn rows(
+        self: &Arc<Self>,
+        owner: Option<String>,
+        after: Option<(String, String)>,
+        prefix: String,
+        limit: usize,
+        values: bool,
+    ) -> Result<Rows, StoreError> {
+        let read = Read::Rows { owner, after, prefix, limit, values };
+        match self.read(Owner::from(""), read).await? {
+            Found::Rows(rows) => Ok(rows),
+            _ => Err(StoreError::Closed),
+        }
+    }
+
+    /// Sets entries of any owners, all or none.
+    ///
+    /// # Errors
+    ///
+    /// A key or value out of bounds, no room, a file that failed, or a closed store.
+    pub async fn import(
+        self: &Arc<Self>,
+        rows: Vec<(String, String, bytes::Bytes)>,
+    ) -> Result<(), StoreError> {
+        crate::entries::check_number(rows.len())?;
+        rows.iter().try_for_each(|(_, key, _)| crate::entries::check_key(key))?;
+        let rows = rows.into_iter().map(|(owner, key, value)| (owner.into(), key, value)).collect();
+        self.write(Owner::from(""), Write::Import(rows)).await.map(drop)
+    }
+
+    /// Makes the file as small as its entries. Other calls wait meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// The file failed, or the store is closed.
+    pub async fn compact(self: &Arc<Self>) -> Result<StoreUsage, StoreError> {
+        self.write(Owner::from(""), Write::Compact).await?;
+        self.usage().await
+    }
+
+    /// Waits until all that was answered is on disk.
+    ///
+    /// # Errors
+    ///
+    /// The file failed, or the store is closed.
+    pub async fn flush(self: &Arc<Self>) -> Result<(), StoreError> {
+        self.write(Owner::from(""), Write::Flush).await.map(drop)
+    }
+
+    /// Takes a new configuration. Another `cache` holds once the file is opened anew.
+    pub(crate) fn configure(&self, config: StoreConfig) {
+        *lock(&self.config) = config;
+        self.is_closed.store(false, Ordering::Release);
+    }
+
+    /// Refuses all further calls.
+    pub(crate) fn refuse(&self) {
+        self.is_closed.store(true, Ordering::Release);
+    }
+
+    /// Does what waits, writes all to disk and closes the file. Later calls fail.
+    pub(crate) async fn close(self: &Arc<Self>) {
+        self.refuse();
+        // An error was logged, and nobody else hears it.
+        let nobody = Owner::from("");
+        let _closed = self.push_write(&nobody, nobody.clone(), Write::Close).await;
+    }
+
+    pub(crate) async fn write(self: &Arc<Self>, owner: Owner, write: Write) -> WriteOutcome {
+        let user = owner.clone();
+        self.write_as(&user, owner, write).await
+    }
+
+    /// Writes entries of an owner for a user: in a shared store all users have one owner.
+    pub(crate) async fn write_as(self: &Arc<Self>, user: &Owner, owner: Owner, write: Write) -> WriteOutcome {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(StoreError::Closed);
+        }
+        // What can never be stored takes no room of others.
+        let (bytes, allowed) = (write.largest(), lock(&self.config).value_size);
+        if bytes > allowed {
+            return Err(StoreError::ValueTooLarge { bytes, allowed });
+        }
+        self.push_write(user, owner, write).await
+    }
+
+    async fn push_write(self: &Arc<Self>, user: &Owner, owner: Owner, work: Write) -> WriteOutcome {
+        let (answer, answered) = oneshot::channel();
+        let (bytes, is_due, is_last) = (work.bytes(), work.is_due(), matches!(work, Write::Close));
+        let job = Job { owner, work, answer };
+        let pushed =
+            if is_due { self.writes.push_due(is_last, job) } else { self.writes.push(user, bytes, job) };
+        match pushed {
+            Pushed::Waits => {}
+            Pushed::First => self.start(Self::write_all),
+            Pushed::Full => return Err(StoreError::Busy),
+        }
+        answered.await.unwrap_or_else(|_| Err(self.dropped()))
+    }
+
+    pub(crate) async fn read(self: &Arc<Self>, owner: Owner, work: Read) -> ReadOutcome {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(StoreError::Closed);
+        }
+        let (answer, answered) = oneshot::channel();
+        let user = owner.clone();
+        match self.reads.push(&user, 0, Job { owner, work, answer }) {
+            Pushed::Waits => {}
+            Pushed::First => self.start(Self::read_all),
+            Pushed::Full => return Err(StoreError::Busy),
+        }
+        answered.await.unwrap_or_else(|_| Err(self.dropped()))
+    }
+
+    /// Runs one of the two loops on the pool. It ends when nothing waits.
+    fn start(self: &Arc<Self>, work: impl FnOnce(Arc<Self>) + Send + 'static) {
+        let store = self.clone();
+        // The lines own it: every piece of work in them has one that waits for its answer.
+        drop(self.handle.spawn_blocking(move || work(store)));
+    }
+
+    /// Uses the file, opened if need be.
+    fn with_database<T>(&self, act: impl FnOnce(&Database) -> T) -> Result<T, OpenError> {
+        loop {
+            let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(database) = &*database {
+                return Ok(act(database));
+            }
+            drop(database);
+            self.open_now()?;
+        }
+    }
+
+    fn open_now(&self) -> Result<(), OpenError> {
+        let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
+        if database.is_some() {
+            return Ok(());
+        }
+        let is_first = self.may_open()?;
+        let opened = (self.open)(lock(&self.config).cache);
+        let failed = opened.as_ref().err().cloned();
+        if let Some(error) = &failed {
+            self.tell(error.to_string());
+        }
+        lock(&self.failures).last = failed;
+        let (opened, how) = opened?;
+        // Later ones are after failures, which were told.
+        if how == Opened::Repaired && is_first {
+            tracing::warn!(
+                "store `{}`: {} was not closed: it was checked, and is as its last whole write left it",
+                self.name,
+                self.path.display()
+            );
+        }
+        *database = Some(opened);
+        Ok(())
+    }
+
+    /// Whether the file is opened for the first time. Fails if it was opened too often of late.
+    fn may_open(&self) -> Result<bool, OpenError> {
+        let mut failures = lock(&self.failures);
+        let is_first = failures.since.is_none();
+        let now = Instant::now();
+        let since = *failures.since.get_or_insert(now);
+        let passed = u32::try_from(now.saturating_duration_since(since).as_secs()).unwrap_or(u32::MAX);
+        if passed > 0 {
+            failures.since = Some(now);
+            failures.openings = failures.openings.saturating_sub(passed);
+        }
+        if failures.openings < OPENINGS {
+            failures.openings = failures.openings.saturating_add(1);
+            return Ok(is_first);
+        }
+        let reason = "it has failed many times: it is tried again within a second".to_owned();
+        Err(failures.last.clone().unwrap_or_else(|| OpenError::Io { path: self.path.clone(), reason }))
+    }
+
+    /// Logs an error: the same one once in [`TOLD`].
+    fn tell(&self, error: String) {
+        let mut failures = lock(&self.failures);
+        let is_known = |(told, at): &(String, Instant)| *told == error && at.elapsed() < TOLD;
+        if !failures.told.as_ref().is_some_and(is_known) {
+            tracing::error!("store `{}`: {error}", self.name);
+            failures.told = Some((error, Instant::now()));
+        }
+    }
+
+    /// Closes the file. The next work opens it.
+    fn close_now(&self) {
+        let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
+        // A file that failed may have lost it: the next write makes it again before anything else is done.
+        let mut pending = lock(&self.pending);
+        pending.is_missing |= !pending.made.is_empty();
+        drop(pending);
+        drop(database.take());
+    }
+
+    fn dropped(&self) -> StoreError {
+        StoreError::Io(format!("{} could not be read or written: see Main's log", self.path.display()))
+    }
+
+    fn gone(&self, error: &JoinError) -> OpenError {
+        OpenError::Io { path: self.path.clone(), reason: error.to_string() }
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("name", &self.name).field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// Leaves the line usable if its thread panics: a damaged page can make redb panic.
+struct Abandon<'s, F: FnMut(&'s Store)>(&'s Store, F);
+
+impl<'s, F: FnMut(&'s Store)> Drop for Abandon<'s, F> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            tracing::error!(
+                "store `{}`: {} is damaged: it is opened anew",
+                self.0.name,
+                self.0.path.display()
+            );
+            self.0.close_now();
+            (self.1)(self.0);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

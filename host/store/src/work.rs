@@ -1,0 +1,181 @@
+//! What is asked of a store, and what comes of it.
+
+use std::{ops::RangeInclusive, sync::Arc};
+
+use bytes::Bytes;
+
+use crate::StoreError;
+
+/// Whose entries: an extension, a directory of hooks, or all together as the empty text.
+pub(crate) type Owner = Arc<str>;
+
+/// The SHA-256 of a value.
+pub(crate) type Hash = [u8; 32];
+
+/// One key and its new value; none to delete it.
+pub(crate) type Change = (String, Option<Bytes>);
+
+/// A page of keys, in the order of their bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Page {
+    /// The keys.
+    pub keys: Vec<String>,
+    /// The key after which the next page begins. `None`: there are no more.
+    pub next: Option<String>,
+}
+
+/// An entry of any owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Whose it is: an extension's id, `hooks/` and the name of a directory of hooks, or the empty text for all
+    /// together.
+    pub owner: String,
+    /// Its key.
+    pub key: String,
+    /// Bytes of its value.
+    pub bytes: u64,
+    /// Its value, if it was asked for.
+    pub value: Option<Bytes>,
+}
+
+/// A page of entries, in the order of owners and keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rows {
+    /// The entries.
+    pub rows: Vec<Row>,
+    /// The owner and the key after which the next page begins. `None`: there are no more.
+    pub next: Option<(String, String)>,
+}
+
+/// What a store holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreUsage {
+    /// Its keys.
+    pub keys: u64,
+    /// Bytes of its keys and values.
+    pub bytes: u64,
+    /// Bytes of its file.
+    pub file: u64,
+}
+
+/// What changes a store.
+#[derive(Clone, Debug)]
+pub(crate) enum Write {
+    /// All of them, or none.
+    Change(Vec<Change>),
+    /// Adds to a number. The sum stays in the range.
+    Increment { key: String, delta: i128, range: RangeInclusive<i128> },
+    /// Replaces one value by another, if it is still there.
+    Swap { key: String, expected: Option<Bytes>, value: Option<Bytes> },
+    /// The same, if the value has still this hash.
+    SwapSeen { key: String, seen: Option<Hash>, value: Option<Bytes> },
+    /// Entries of any owner, all or none.
+    Import(Vec<(Owner, String, Bytes)>),
+    /// What was answered is on disk when this is.
+    Flush,
+    /// Makes the file as small as its entries.
+    Compact,
+    /// The last of all: the file is closed.
+    Close,
+}
+
+impl Write {
+    /// Bytes that it holds while it waits.
+    pub(crate) fn bytes(&self) -> usize {
+        let of = |value: &Option<Bytes>| value.as_ref().map_or(0, Bytes::len);
+        match self {
+            Self::Change(changes) => {
+                changes.iter().map(|(key, value)| key.len().saturating_add(of(value))).sum()
+            }
+            Self::Increment { key, .. } => key.len(),
+            Self::Swap { key, expected, value } => {
+                key.len().saturating_add(of(expected)).saturating_add(of(value))
+            }
+            Self::SwapSeen { key, value, .. } => key.len().saturating_add(of(value)),
+            Self::Import(rows) => rows.iter().map(|(_, key, value)| key.len() + value.len()).sum(),
+            Self::Flush | Self::Compact | Self::Close => 0,
+        }
+    }
+
+    /// Keys that it may change.
+    pub(crate) fn keys(&self) -> usize {
+        match self {
+            Self::Change(changes) => changes.len(),
+            Self::Increment { .. } | Self::Swap { .. } | Self::SwapSeen { .. } => 1,
+            Self::Import(rows) => rows.len(),
+            Self::Flush | Self::Compact | Self::Close => 0,
+        }
+    }
+
+    /// Whether it must be done, however much waits.
+    pub(crate) fn is_due(&self) -> bool {
+        matches!(self, Self::Flush | Self::Close)
+    }
+
+    /// Bytes of its largest value.
+    pub(crate) fn largest(&self) -> u64 {
+        let values: &mut dyn Iterator<Item = &Bytes> = match self {
+            Self::Change(changes) => &mut changes.iter().filter_map(|(_, value)| value.as_ref()),
+            Self::Swap { value, .. } | Self::SwapSeen { value, .. } => &mut value.iter(),
+            Self::Import(rows) => &mut rows.iter().map(|(_, _, value)| value),
+            Self::Increment { .. } | Self::Flush | Self::Compact | Self::Close => &mut std::iter::empty(),
+        };
+        values.map(|value| value.len() as u64).max().unwrap_or_default()
+    }
+}
+
+/// What became of a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// How many of the keys had a value before.
+    Changed(usize),
+    /// The sum.
+    Number(i128),
+    /// Swapped; or not, and the value that is there.
+    Swapped(Result<(), Option<Bytes>>),
+    /// Swapped; or not, and the hash of the value that is there.
+    SwappedSeen(Result<(), Option<Hash>>),
+    /// Done.
+    Done,
+}
+
+pub(crate) type WriteOutcome = Result<Written, StoreError>;
+
+/// What reads a store.
+#[derive(Debug)]
+pub(crate) enum Read {
+    /// The values of these keys, which may have so many bytes together.
+    Get { keys: Vec<String>, allowed: u64 },
+    /// Whether there is such a key.
+    Exists { key: String },
+    /// The hash of a value.
+    Hash { key: String },
+    /// Keys after one, with a prefix.
+    List { after: Option<String>, prefix: String, limit: usize },
+    /// Entries of any owner after one.
+    Rows {
+        owner: Option<String>,
+        after: Option<(String, String)>,
+        prefix: String,
+        limit: usize,
+        values: bool,
+    },
+    /// What the store holds.
+    Usage,
+}
+
+/// What was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Values(Vec<Option<Bytes>>),
+    Exists(bool),
+    Hash(Option<Hash>),
+    Page(Page),
+    Rows(Rows),
+    Usage(StoreUsage),
+}
+
+pub(crate) type ReadOutcome = Result<Found, StoreError>;

@@ -1,0 +1,110 @@
+//! The C library: built, and installed with its headers for pkg-config and CMake.
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+
+use crate::run::{cargo, root, run, target_dir};
+
+/// Files of the tree that name versions: the template below `capi/install`, and the place.
+const TEMPLATES: [(&str, &str); 3] = [
+    ("weir.pc.in", "lib/pkgconfig/weir.pc"),
+    ("weirConfig.cmake.in", "lib/cmake/weir/weirConfig.cmake"),
+    ("weirConfigVersion.cmake.in", "lib/cmake/weir/weirConfigVersion.cmake"),
+];
+
+const HEADERS: [&str; 2] = ["weir.h", "weir.hpp"];
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Where `include` and `lib` are to be. The tree may be moved later.
+    #[arg(long, value_name = "DIR")]
+    prefix: PathBuf,
+    /// The profile of Cargo that it is built in.
+    #[arg(long, value_name = "NAME", default_value = "release")]
+    profile: String,
+    /// Leave Cranelift out: then only artifacts run that were compiled elsewhere.
+    #[arg(long)]
+    no_compiler: bool,
+}
+
+/// Builds the library, and installs it.
+pub(crate) fn capi(arguments: &Arguments) -> Result<()> {
+    let built = build(&arguments.profile, arguments.no_compiler)?;
+    install(&built, &arguments.prefix)?;
+    println!("installed in {}", arguments.prefix.display());
+    Ok(())
+}
+
+/// Builds the shared and the static library; returns their directory.
+fn build(profile: &str, no_compiler: bool) -> Result<PathBuf> {
+    let mut build = cargo(["rustc", "--package", "weir-capi", "--lib", "--profile", profile])?;
+    build.args(["--crate-type", "cdylib,staticlib"]);
+    if no_compiler {
+        build.arg("--no-default-features");
+    }
+    run(&mut build)?;
+    Ok(target_dir()?.join(if profile == "dev" { "debug" } else { profile }))
+}
+
+/// Installs libraries of `built` below `prefix`.
+pub(crate) fn install(built: &Path, prefix: &Path) -> Result<()> {
+    let (version, soname) = (env!("CARGO_PKG_VERSION"), soname());
+    let capi = root()?.join("capi");
+    for directory in ["include", "lib/pkgconfig", "lib/cmake/weir"] {
+        let directory = prefix.join(directory);
+        fs::create_dir_all(&directory).with_context(|| format!("cannot make `{}`", directory.display()))?;
+    }
+    for header in HEADERS {
+        copy(&capi.join("include").join(header), &prefix.join("include").join(header))?;
+    }
+    let library = prefix.join("lib");
+    let file = format!("libweir.so.{version}");
+    copy(&built.join("libweir_capi.a"), &library.join("libweir.a"))?;
+    copy(&built.join("libweir_capi.so"), &library.join(&file))?;
+    let names = format!("libweir.so.{soname}");
+    link(&file, &library.join(&names))?;
+    link(&names, &library.join("libweir.so"))?;
+    for (template, place) in TEMPLATES {
+        let text = fs::read_to_string(capi.join("install").join(template))
+            .with_context(|| format!("cannot read the template `{template}`"))?;
+        let text = text.replace("@VERSION@", version).replace("@SONAME@", &soname);
+        let place = prefix.join(place);
+        fs::write(&place, text).with_context(|| format!("cannot write `{}`", place.display()))?;
+    }
+    Ok(())
+}
+
+/// The version that programs look for, as `capi/build.rs` has it.
+fn soname() -> String {
+    match env!("CARGO_PKG_VERSION_MAJOR") {
+        "0" => concat!("0.", env!("CARGO_PKG_VERSION_MINOR")).to_owned(),
+        major => major.to_owned(),
+    }
+}
+
+/// A running program keeps the file that it has, so an older one is removed and not written to.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    remove(to)?;
+    fs::copy(from, to)
+        .with_context(|| format!("cannot copy `{}` to `{}`", from.display(), to.display()))
+        .map(drop)
+}
+
+fn link(target: &str, link: &Path) -> Result<()> {
+    remove(link)?;
+    symlink(target, link).with_context(|| format!("cannot make the link `{}`", link.display()))
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot replace `{}`", path.display()))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,139 @@
+//! The C library as its users have it: installed in a directory and moved to another, examples built from there by
+//! pkg-config and by CMake, and run with many threads and under valgrind.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
+
+use crate::{
+    capi, guests,
+    run::{cargo, output, root, run, target_dir},
+    setup::{self, CMAKE, VALGRIND},
+};
+
+/// What the programs print.
+const FIRST: &str = "hello\n";
+const FIRST_CPP: &str = "weir-box\nhello\nnot-found: no such thing\none event\n";
+const EMBED_END: &str = "\ndone\n";
+
+/// For `embed`.
+const CONFIG: &str = r#"
+    [[extension]]
+    id = "puppet"
+    path = "puppet.wasm"
+    fulfills = ["puppet@1"]
+    wants = ["platform.info@1"]
+    publishes = ["room.>"]
+    limits.ready-timeout = "2m"
+    limits.request-timeout = "2m"
+    [queue.work]
+    messages = 10
+"#;
+
+/// Runs of the program with many threads.
+const RUNS: usize = 10;
+
+pub(crate) fn check() -> Result<Vec<String>> {
+    let missing = setup::install(&[&CMAKE, &VALGRIND])?;
+    ensure!(missing.is_empty(), "first run `{}`", setup::line(&missing));
+    let directory = tempfile::tempdir().context("cannot make a directory")?;
+    let tree = tree(&directory)?;
+    let config = config(directory.path())?;
+    let echo = root()?.join("host/main/examples/echo.wasm");
+
+    let by_pkg_config = by_pkg_config(&tree, &directory.path().join("by-pkg-config"))?;
+    let by_cmake = by_cmake(&tree, &directory.path().join("by-cmake"))?;
+    for programs in [&by_pkg_config, &by_cmake] {
+        let program = |name: &str| programs.join(name);
+        for (name, printed) in [("first", FIRST), ("first-static", FIRST), ("first-cpp", FIRST_CPP)] {
+            expect(&mut Command::new(program(name)), &tree, &echo, printed)?;
+            expect(&mut valgrind(&program(name)), &tree, &echo, printed)?;
+        }
+        for _ in 0..RUNS {
+            expect(&mut Command::new(program("embed")), &tree, &config, EMBED_END)?;
+        }
+        expect(&mut valgrind(&program("embed")), &tree, &config, EMBED_END)?;
+    }
+    let careless = by_pkg_config.join("edges");
+    expect(&mut valgrind(&careless), &tree, &config.with_file_name("puppet.wasm"), "")?;
+    Ok(Vec::new())
+}
+
+/// Installs the library, and moves it.
+fn tree(directory: &TempDir) -> Result<PathBuf> {
+    let (installed, moved) = (directory.path().join("installed"), directory.path().join("moved here"));
+    // In the selection of features of all tests, so that wasmtime is built once.
+    run(&mut cargo(["test", "--workspace", "--test", "header", "--no-run"])?)?;
+    capi::install(&target_dir()?.join("debug/deps"), &installed)?;
+    fs::rename(&installed, &moved).context("cannot move the tree")?;
+    Ok(moved)
+}
+
+/// A configuration for `embed`.
+fn config(directory: &Path) -> Result<PathBuf> {
+    fs::copy(guests::test_guest("puppet")?, directory.join("puppet.wasm"))
+        .context("cannot copy the guest")?;
+    let path = directory.join("device.toml");
+    fs::write(&path, CONFIG).context("cannot write the configuration")?;
+    Ok(path)
+}
+
+fn by_pkg_config(tree: &Path, to: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(to).context("cannot make a directory")?;
+    let examples = root()?.join("capi/examples");
+    let flags = |more: &[&str]| -> Result<Vec<String>> {
+        let mut pkg_config = Command::new("pkg-config");
+        pkg_config.env("PKG_CONFIG_PATH", tree.join("lib/pkgconfig")).args(more).arg("weir");
+        // The tree has a space in its name, which pkg-config escapes for a shell.
+        let text = output(&mut pkg_config)?.replace("\\ ", "\0");
+        Ok(text.split_whitespace().map(|word| word.replace('\0', " ")).collect())
+    };
+    let shared = flags(&["--cflags", "--libs"])?;
+    let compile = |compiler: &str, source: &str, program: &str, flags: &[String]| {
+        let mut command = Command::new(compiler);
+        command.args(["-Wall", "-Wextra", "-Werror", "-g", "-pthread"]).arg(examples.join(source));
+        run(command.arg("-o").arg(to.join(program)).args(flags))
+    };
+    compile("cc", "first.c", "first", &shared)?;
+    compile("cc", "embed.c", "embed", &shared)?;
+    compile("cc", "../tests/programs/edges.c", "edges", &shared)?;
+    compile("c++", "first.cpp", "first-cpp", &[&["-std=c++17".to_owned()], &shared[..]].concat())?;
+    let mut all = flags(&["--static", "--cflags", "--libs"])?;
+    for flag in &mut all {
+        // As the linker takes it from this one archive alone.
+        if flag == "-lweir" {
+            "-l:libweir.a".clone_into(flag);
+        }
+    }
+    compile("cc", "first.c", "first-static", &all)?;
+    Ok(to.to_owned())
+}
+
+fn by_cmake(tree: &Path, to: &Path) -> Result<PathBuf> {
+    let mut configure = Command::new("cmake");
+    configure.arg("-S").arg(root()?.join("capi/examples")).arg("-B").arg(to);
+    run(configure.arg(format!("-DCMAKE_PREFIX_PATH={}", tree.display())))?;
+    run(Command::new("cmake").arg("--build").arg(to))?;
+    Ok(to.to_owned())
+}
+
+fn valgrind(program: &Path) -> Command {
+    let mut command = Command::new("valgrind");
+    command
+        .args(["--quiet", "--error-exitcode=99", "--leak-check=full", "--errors-for-leak-kinds=definite"])
+        .arg(program);
+    command
+}
+
+/// Runs a program, whose output is to end so.
+fn expect(command: &mut Command, tree: &Path, argument: &Path, end: &str) -> Result<()> {
+    command.arg(argument).env("LD_LIBRARY_PATH", tree.join("lib"));
+    let printed = output(command)?;
+    ensure!(printed.ends_with(end), "{command:?} is to print {end:?} at the end, and prints {printed:?}");
+    Ok(())
+}
