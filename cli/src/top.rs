@@ -11,6 +11,7 @@ use std::{
 use anyhow::Context;
 use bytes::Bytes;
 use hyper::Method;
+use nix::unistd::{getpgid, getppid, getsid};
 use rustix::process::{Signal, kill_current_process_group};
 use serde::Deserialize;
 use weir_top::{Answers, Fault, Looks, Options, Order, Orders, Top};
@@ -34,11 +35,21 @@ pub(crate) fn top(TopArgs { interval, sort, filter, no_color, target }: TopArgs)
     let color = !no_color && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let top = Top::new(Options { interval, sort: sort.into(), filter, color });
     outside::watch(top.outside())?;
-    // The terminal is given back before the process stops, and the shell's when it goes on.
+    // The terminal is given back before the process stops. `TSTP` is heard from outside, too, and so stops nothing.
     let suspend = || {
-        let _nobody_to_stop_for = kill_current_process_group(Signal::TSTP);
+        if has_shell() {
+            let _stopped = kill_current_process_group(Signal::STOP);
+        }
     };
     top.run(Main { socket: socket.clone() }, Main { socket }, suspend).context("cannot use the terminal")
+}
+
+/// Whether somebody would let the process go on once it is stopped: its parent is of the same session and another group.
+///
+/// In a container, the leader of either can be outside. The kernel says 0 then, which `rustix` does not take.
+fn has_shell() -> bool {
+    let parent = Some(getppid());
+    getsid(parent) == getsid(None) && getpgid(parent) != getpgid(None)
 }
 
 fn refuse_what_is_no_screen() -> anyhow::Result<()> {
