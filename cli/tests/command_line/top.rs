@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     io::{Read, Write},
+    num::NonZeroU16,
     os::{
         fd::{AsFd, OwnedFd},
         unix::process::CommandExt,
@@ -15,6 +16,7 @@ use nix::{
     sys::termios::{LocalFlags, Termios, tcgetattr},
 };
 use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
     io::{FdFlags, fcntl_setfd},
     process::{Pid, Signal, WaitOptions, kill_process, waitpid},
 };
@@ -24,6 +26,9 @@ use super::support::{PUPPETS, Running, until};
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1049l";
 
+/// The longest time without anything new.
+const PATIENCE: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
+
 /// `weir top` with a terminal of its own. The test keeps the command's end open, to see its modes.
 struct View {
     child: Child,
@@ -31,12 +36,16 @@ struct View {
     keyboard: Option<File>,
     inside: Option<OwnedFd>,
     before: Termios,
+    /// What was written, as it came.
     seen: String,
+    /// What it shows.
+    screen: vt100::Parser,
 }
 
 impl View {
     fn open(main: &Running) -> Self {
-        let size = Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+        let [rows, columns] = [24, 100].map(|cells| NonZeroU16::new(cells).unwrap());
+        let size = Winsize { ws_row: rows.get(), ws_col: columns.get(), ws_xpixel: 0, ws_ypixel: 0 };
         let OpenptyResult { master, slave } = openpty(&size, None).unwrap();
         // A process that has a copy would keep the terminal open.
         fcntl_setfd(&master, FdFlags::CLOEXEC).unwrap();
@@ -48,23 +57,44 @@ impl View {
         // What stops the view must not stop the test.
         let child = command.process_group(0).spawn().unwrap();
         drop(command);
-        Self { child, keyboard: Some(master.into()), inside: Some(slave), before, seen: String::new() }
+        let (seen, screen) = (String::new(), vt100::Parser::new(rows, columns, 0));
+        Self { child, keyboard: Some(master.into()), inside: Some(slave), before, seen, screen }
     }
 
     fn shown(main: &Running) -> Self {
         let mut view = Self::open(main);
         // The last row of all.
-        view.until("spare");
+        view.until_shown("spare");
         view
     }
 
-    fn until(&mut self, text: &str) {
-        let keyboard = self.keyboard.as_mut().unwrap();
-        while !self.seen.contains(text) {
-            let mut bytes = [0; 4096];
-            let read = keyboard.read(&mut bytes).unwrap();
-            self.seen += &String::from_utf8_lossy(&bytes[..read]);
+    /// Waits for what is written in one piece. A text is not: only cells that change are written.
+    fn until(&mut self, sequence: &str) {
+        while !self.seen.contains(sequence) {
+            self.read();
         }
+    }
+
+    fn until_shown(&mut self, text: &str) {
+        while !self.screen.screen().contents().contains(text) {
+            self.read();
+        }
+    }
+
+    fn until_gone(&mut self, text: &str) {
+        while self.screen.screen().contents().contains(text) {
+            self.read();
+        }
+    }
+
+    fn read(&mut self) {
+        let keyboard = self.keyboard.as_mut().unwrap();
+        let is_in_time = poll(&mut [PollFd::new(keyboard, PollFlags::IN)], Some(&PATIENCE)).unwrap() > 0;
+        assert!(is_in_time, "nothing more is shown:\n{}", self.screen.screen().contents());
+        let mut bytes = [0; 4096];
+        let read = keyboard.read(&mut bytes).unwrap();
+        self.screen.process(&bytes[..read]);
+        self.seen += &String::from_utf8_lossy(&bytes[..read]);
     }
 
     /// All that the view has written, once it has ended.
@@ -158,7 +188,7 @@ fn top_gives_the_terminal_to_the_shell_and_takes_it_back() {
         view.seen.clear();
         view.signal(Signal::CONT);
         view.until(ENTER);
-        view.until("spare");
+        view.until_shown("spare");
         view.seen.clear();
     }
     view.press("q");
@@ -170,12 +200,12 @@ fn an_order_of_top_is_given_once_after_one_question() {
     let main = Running::with(PUPPETS);
     let mut view = View::shown(&main);
     view.press("/puppet\r");
-    view.until("puppet");
+    view.until_gone("spare");
     view.press("R");
-    view.until("y/n");
+    view.until_shown("y/n");
     assert_eq!(main.json(&["status", "--json", "puppet"])["restarts"], 0);
     view.press("yyy");
-    view.until("done,");
+    view.until_shown("done,");
     assert_eq!(main.json(&["status", "--json", "puppet"])["restarts"], 1);
     let history = main.json(&["history", "--json", "puppet"]);
     let orders = history["history"].as_array().unwrap().iter().filter(|entry| entry["event"] == "asked");
@@ -188,13 +218,11 @@ fn an_order_of_top_is_given_once_after_one_question() {
 fn top_stays_when_main_ends_and_goes_on_with_the_next() {
     let main = Running::with(PUPPETS);
     let mut view = View::shown(&main);
-    view.seen.clear();
     main.signal(Signal::KILL);
-    view.until("OLD");
-    view.until("cannot");
-    view.seen.clear();
+    view.until_shown("OLD");
+    view.until_shown("cannot");
     let _next = Running::start(main.into_dir());
-    view.until("again:");
+    view.until_shown("again:");
     view.press("q");
     view.assert_left_clean();
 }
