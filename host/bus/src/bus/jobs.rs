@@ -23,12 +23,27 @@ use crate::{
 #[derive(Debug)]
 #[must_use = "it does not wait for room unless awaited"]
 pub struct Putting {
+    id: MessageId,
+    way: Way,
+}
+
+#[derive(Debug)]
+enum Way {
+    /// The job is in, or was shed by the queue's policy.
+    Over,
+    Room(Box<RoomWait>),
+    /// The request to the provider that keeps the queue's jobs.
+    Store(Box<PendingCall>),
+}
+
+/// A job's wait for room. Dropping it withdraws the job.
+#[derive(Debug)]
+struct RoomWait {
     bus: Arc<Bus>,
     queue: Arc<SharedQueue>,
     id: MessageId,
-    waiting: Option<(Arc<Room>, Instant)>,
-    /// The request to the provider that keeps the queue's jobs.
-    storing: Option<Box<PendingCall>>,
+    room: Arc<Room>,
+    deadline: Instant,
     _waits: Option<WaitGuard>,
 }
 
@@ -69,35 +84,36 @@ impl Drop for Offering {
 
 impl Putting {
     /// Waits for room if it must; returns the id of the job.
-    pub async fn put(mut self) -> Result<MessageId, Error> {
-        if let Some(storing) = self.storing.take() {
-            storing.answer().await?;
-            return Ok(self.id);
+    pub async fn put(self) -> Result<MessageId, Error> {
+        match self.way {
+            Way::Over => {}
+            Way::Room(wait) => wait.admitted().await?,
+            Way::Store(storing) => drop(storing.answer().await?),
         }
-        let Some((room, _)) = &self.waiting else { return Ok(self.id) };
-        let room = room.clone();
+        Ok(self.id)
+    }
+}
+
+impl RoomWait {
+    async fn admitted(self: Box<Self>) -> Result<(), Error> {
+        let (room, queue) = (self.room.clone(), self.queue.clone());
         room.settled().await;
-        self.settle();
+        // After that it cannot get in any more.
+        drop(self);
         match room.is_admitted() {
-            true => Ok(self.id),
-            false if self.queue.is_closed() => Err(self.queue.closed()),
+            true => Ok(()),
+            false if queue.is_closed() => Err(queue.closed()),
             false if room.is_overdue() => Err(Error::Timeout),
             // The queue now refuses jobs of the kind that waited.
-            false => Err(Error::Overloaded(self.queue.name().to_string())),
-        }
-    }
-
-    fn settle(&mut self) {
-        if let Some((room, deadline)) = self.waiting.take() {
-            self.bus.deadlines.forget((deadline, self.id));
-            self.queue.withdraw(&room);
+            false => Err(Error::Overloaded(queue.name().to_string())),
         }
     }
 }
 
-impl Drop for Putting {
+impl Drop for RoomWait {
     fn drop(&mut self) {
-        self.settle();
+        self.bus.deadlines.forget((self.deadline, self.id));
+        self.queue.withdraw(&self.room);
     }
 }
 
@@ -164,9 +180,14 @@ impl Bus {
         let trace = self.traces.sample(trace);
         let traced = trace.as_deref().map(|origin| JobTrace::new(self.traces.clone(), origin.clone()));
         let job = QueuedJob { id, sender: from, at, payload, deliveries, died_in: None, fate, traced };
-        let room = match queue.put(job, |store| self.owners.is_provider(store, sender))? {
-            Placed::Waiting(room) => Some(room),
-            Placed::In => None,
+        let way = match queue.put(job, |store| self.owners.is_provider(store, sender))? {
+            Placed::In => Way::Over,
+            Placed::Waiting(room) => {
+                let deadline = self.deadline_within(timeout, until);
+                self.deadlines.watch((deadline, id), room.clone());
+                let (bus, queue) = (self.clone(), queue.clone());
+                self.room_wait(sender, RoomWait { bus, queue, id, room, deadline, _waits: None })?
+            }
             Placed::Stored(stored) if waits_until_done => {
                 return Err(Error::Invalid(format!(
                     "the jobs of queue `{}` are kept by the provider of `{}`: only that can wait until one is done",
@@ -179,34 +200,28 @@ impl Bus {
                 let mut target = self.open_granted(store, parsed(queue.name().as_str())?, None, false)?;
                 let term = self.term(&target, timeout, Parent { deadline: until, trace, counted: 0 });
                 let sent = self.call(sender, &mut target, payload, term, sender.stands_still())?;
-                let storing = Some(Box::new(self.watch(sent)));
-                let (bus, queue) = (self.clone(), queue.clone());
-                return Ok(Putting { bus, queue, id, waiting: None, storing, _waits: None });
+                return Ok(Putting { id, way: Way::Store(Box::new(self.watch(sent))) });
             }
         };
-        let waiting = room.clone().map(|room| {
-            let deadline = self.deadline_within(timeout, until);
-            self.deadlines.watch((deadline, id), room.clone());
-            (room, deadline)
-        });
-        // From here on, dropping this withdraws a waiting job.
-        let (bus, queue) = (self.clone(), queue.clone());
-        let mut putting = Putting { bus, queue, id, waiting, storing: None, _waits: None };
-        if let Some(room) = room.filter(|_| sender.stands_still()) {
-            let wait = Wait { on: WaitTarget::Queue(putting.queue.clone()), room: Some(room.clone()) };
-            match self.wait_for(sender, vec![wait]) {
-                Ok(waits) => putting._waits = Some(waits),
+        sender.stats().sent.fetch_add(1, Ordering::Relaxed);
+        Ok(Putting { id, way })
+    }
+
+    /// Fails if the sender stands still and all readers of the queue wait for it.
+    fn room_wait(&self, sender: &Arc<Peer>, mut wait: RoomWait) -> Result<Way, Error> {
+        if sender.stands_still() {
+            let room = wait.room.clone();
+            let on = WaitTarget::Queue(wait.queue.clone());
+            match self.wait_for(sender, vec![Wait { on, room: Some(room.clone()) }]) {
+                Ok(waits) => wait._waits = Some(waits),
                 Err(circle) => {
-                    putting.settle();
+                    drop(wait);
                     // It may have got in just before.
-                    if !room.is_admitted() {
-                        return Err(circle);
-                    }
+                    return if room.is_admitted() { Ok(Way::Over) } else { Err(circle) };
                 }
             }
         }
-        sender.stats().sent.fetch_add(1, Ordering::Relaxed);
-        Ok(putting)
+        Ok(Way::Room(Box::new(wait)))
     }
 
     /// Puts one dead letter, or all, back where they died; returns how many.
