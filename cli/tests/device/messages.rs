@@ -10,7 +10,7 @@ fn calls_reach_extensions_and_go_from_one_to_another() {
     let large = device.tell("b", "large 60000");
     assert!(large.len() == 60_000 && large.bytes().all(|byte| byte == b'x'), "{} bytes", large.len());
     let refused = device.ask("a", "error by hand");
-    assert!(refused.code == 1 && refused.stderr.contains("by hand"), "{refused:?}");
+    assert!(refused.code == 7 && refused.stderr.contains("by hand"), "{refused:?}");
     let unknown = device.ask("nobody", "echo");
     assert_eq!(unknown.code, 4, "{unknown:?}");
 }
