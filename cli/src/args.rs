@@ -24,15 +24,15 @@ use clap_complete::{Shell, engine::ArgValueCompleter};
 
 #[cfg(feature = "otlp")]
 pub(crate) use self::otlp::OtlpArgs;
-#[cfg(feature = "compiler")]
-pub(crate) use self::{
-    author::{BuildArgs, DevArgs, Kind, Language, NewArgs, TestArgs},
-    components::{CompileArgs, KeygenArgs},
-};
 #[cfg(feature = "store")]
 pub(crate) use self::store::{
     StoreArgs, StoreCommand, StoreCompactArgs, StoreExportArgs, StoreGetArgs, StoreImportArgs, StoreLsArgs,
     StorePutArgs, StoreRmArgs,
+};
+#[cfg(feature = "compiler")]
+pub(crate) use self::{
+    author::{BuildArgs, DevArgs, Kind, Language, NewArgs, TestArgs},
+    components::{CompileArgs, KeygenArgs},
 };
 pub(crate) use self::{
     components::{InspectArgs, SymboliseArgs},

@@ -122,7 +122,13 @@ impl Profile {
         match self {
             Self::Shipped | Self::Interpreting => {
                 // With the features of Main in `weir-bench`.
-                let weir = ["--package", "weir", "--no-default-features", "--features", "compiler,gateway,http,store"];
+                let weir = [
+                    "--package",
+                    "weir",
+                    "--no-default-features",
+                    "--features",
+                    "compiler,gateway,http,store",
+                ];
                 run(cargo(["build", "--release"])?.args(weir))?;
                 let rest = ["--package", "weir-nats", "--package", "weir-bench-fleet"];
                 run(cargo(["build", "--release"])?.args(rest))?;

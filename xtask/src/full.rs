@@ -15,7 +15,8 @@ use self::{
     record::{Pass, Record},
 };
 use crate::{
-    browser, full_capi, full_contracts, full_devices, full_http, full_nats, full_prometheus, full_sdks, full_store, nats,
+    browser, full_capi, full_contracts, full_devices, full_http, full_nats, full_prometheus, full_sdks,
+    full_store, nats,
     run::{cargo, output, root, run as run_command},
     spec_tests,
 };
@@ -168,8 +169,12 @@ const GROUPS: [Group; 14] = [
     },
 ];
 
-const DEVICE_SUITE: &[&str] =
-    &["cli/tests/device", "cli/tests/device.rs", "host/guest/src/engine/target.rs", "xtask/src/full_devices.rs"];
+const DEVICE_SUITE: &[&str] = &[
+    "cli/tests/device",
+    "cli/tests/device.rs",
+    "host/guest/src/engine/target.rs",
+    "xtask/src/full_devices.rs",
+];
 
 const SUITE: &str = "conformance/tests";
 

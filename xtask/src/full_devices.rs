@@ -65,7 +65,8 @@ impl Processor {
         let variable = self.target.replace('-', "_");
         // Removed alone, if room is short: nothing else is built there.
         let directory = target_dir()?.join("devices");
-        let mut build = cargo(["build", "--package", "weir", "--no-default-features", "--target", self.target])?;
+        let mut build =
+            cargo(["build", "--package", "weir", "--no-default-features", "--target", self.target])?;
         build.env("CARGO_TARGET_DIR", &directory);
         build.env(format!("CARGO_TARGET_{}_LINKER", variable.to_uppercase()), self.gcc);
         run(build.env(format!("CC_{variable}"), self.gcc))?;

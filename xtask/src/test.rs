@@ -41,7 +41,8 @@ const STEPS: [Step; 17] = [
     step("lint-guests", lint_guests),
     step("lint-no-compiler", || {
         // The gateway here has no TLS.
-        let packages = ["weir", "weir-host", "weir-gateway", "weir-capi"].map(|package| ["--package", package]);
+        let packages =
+            ["weir", "weir-host", "weir-gateway", "weir-capi"].map(|package| ["--package", package]);
         cargo_run(
             &[&["clippy", "--no-default-features"], packages.as_flattened(), &["--", "--deny", "warnings"]]
                 .concat(),

@@ -11,7 +11,9 @@ use crate::{
 
 pub(super) fn show(args: &InspectArgs, artifact: &ArtifactFacts) -> anyhow::Result<()> {
     if args.sizes || args.measured.is_some() {
-        return Err(Usage("`--sizes` and `--measured` need the component, not its artifact".to_owned()).into());
+        return Err(
+            Usage("`--sizes` and `--measured` need the component, not its artifact".to_owned()).into()
+        );
     }
     let ArtifactFacts { bytes, sha256, target, key, is_signed } = artifact;
     let (triple, class) = (target.triple(), target.address_class().name());

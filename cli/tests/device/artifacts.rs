@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use super::support::{Device, configure, configured, done, has_no_compiler, maker, puppet, target, weir, weir_here};
+use super::support::{
+    Device, configure, configured, done, has_no_compiler, maker, puppet, target, weir, weir_here,
+};
 
 #[test]
 fn a_signed_artifact_is_checked_and_serves() {
@@ -20,7 +22,8 @@ fn a_signed_artifact_is_checked_and_serves() {
 fn an_artifact_tells_its_target_and_address_space() {
     let dir = configured(&puppet("puppet", ""));
     let told = |arguments: &[&str]| done(weir(dir.path()).args(arguments)).good();
-    let facts: serde_json::Value = serde_json::from_str(&told(&["inspect", "--json", "puppet.cwasm"])).unwrap();
+    let facts: serde_json::Value =
+        serde_json::from_str(&told(&["inspect", "--json", "puppet.cwasm"])).unwrap();
     assert_eq!(facts["signed"], true);
     assert!(maker().trusted.contains(facts["key"].as_str().unwrap()), "{facts}");
     let text = told(&["inspect", "puppet.cwasm"]);
@@ -41,7 +44,9 @@ fn an_artifact_for_another_target_is_refused_with_the_command_that_makes_the_rig
     maker().compile(&component, &["--target".to_owned(), other.to_owned()], &artifact);
     let refused = done(weir(dir.path()).args(["check", "weir.toml"]));
     assert_eq!(refused.code, 1, "{refused:?}");
-    let of = format!("is compiled for `{other}` with a large address space, and this Main needs `{own}` with a {class} address space");
+    let of = format!(
+        "is compiled for `{other}` with a large address space, and this Main needs `{own}` with a {class} address space"
+    );
     assert!(refused.stderr.contains(&of), "{}", refused.stderr);
 
     let (_, advice) = refused.stderr.split_once(": `weir compile ").unwrap();
@@ -69,7 +74,8 @@ fn an_artifact_of_a_stranger_or_with_one_bit_changed_does_not_run() {
 
     bytes[7] = 2;
     fs::write(&artifact, bytes).unwrap();
-    let old = "is an artifact of format 2, and this version of Weir runs format 3: compile the component again";
+    let old =
+        "is an artifact of format 2, and this version of Weir runs format 3: compile the component again";
     assert!(refused().contains(old), "{}", refused());
 }
 

@@ -75,7 +75,8 @@ fn faults_of_the_machine_are_traps_of_the_guest() {
 
 #[test]
 fn an_extension_that_fails_again_is_quarantined_until_an_operator_restarts_it() {
-    let device = Device::with(&puppet("a", "restart = { backoff = \"1ms\", max-backoff = \"1ms\", failures = 2 }"));
+    let device =
+        Device::with(&puppet("a", "restart = { backoff = \"1ms\", max-backoff = \"1ms\", failures = 2 }"));
     assert_eq!(device.ask("a", "trap").code, 8);
     device.until_state("a", "ready");
     assert_eq!(device.ask("a", "trap").code, 8);

@@ -26,7 +26,8 @@ fn hooks_run_one_after_another_until_one_fails() {
     let ran = run(&["--param", "DO_20=exit 33", "--param", "DO_30=fail"]);
     assert_eq!(ran.code, 7, "{ran:?}");
     let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
-    let outcome = |run: &serde_json::Value| (run["hook"].as_str().unwrap().to_owned(), run["outcome"].clone());
+    let outcome =
+        |run: &serde_json::Value| (run["hook"].as_str().unwrap().to_owned(), run["outcome"].clone());
     let hooks: Vec<_> = report["hooks"].as_array().unwrap().iter().map(outcome).collect();
     let names: Vec<_> = hooks.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["10-well.wasm", "20-warns.wasm", "30-fails.wasm"], "{report}");

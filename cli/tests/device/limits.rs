@@ -17,12 +17,16 @@ fn fuel_and_stack_end_a_guest_that_goes_on_for_ever() {
         device.until_state(id, "ready");
     }
     let limits = device.json(&["limits", "--json", "a"]);
-    assert!(limits["fuel-per-ms"].as_u64().is_some_and(|rate| rate > 0), "the time of fuel is not measured: {limits}");
+    assert!(
+        limits["fuel-per-ms"].as_u64().is_some_and(|rate| rate > 0),
+        "the time of fuel is not measured: {limits}"
+    );
 }
 
 #[test]
 fn memory_grows_to_its_limit_and_no_further() {
-    let device = Device::with(&puppet("a", "limits.memory = \"96 MiB\"\nlimits.fuel-per-message = 200_000_000"));
+    let device =
+        Device::with(&puppet("a", "limits.memory = \"96 MiB\"\nlimits.fuel-per-message = 200_000_000"));
     // Beyond what a small address space reserves, where the memory moves.
     assert_eq!(device.tell("a", "reserve 80000000"), "reserved");
     assert_eq!(device.tell("a", "echo it works on"), "it works on");
@@ -44,7 +48,8 @@ fn a_deadline_that_passes_is_an_error_of_the_caller_alone() {
 #[test]
 fn a_memory_budget_counts_every_stack_whoever_runs_on_it() {
     let dir = configured(
-        &("memory-budget = \"10 MiB\"\n".to_owned() + &puppet("a", "limits.memory = \"9 MiB\"\nlimits.stack = \"1 MiB\"")),
+        &("memory-budget = \"10 MiB\"\n".to_owned()
+            + &puppet("a", "limits.memory = \"9 MiB\"\nlimits.stack = \"1 MiB\"")),
     );
     let refused = done(weir(dir.path()).args(["check", "weir.toml"]));
     assert!(refused.code == 1 && refused.stderr.contains("`memory` 9 MiB + `stack` 1 MiB"), "{refused:?}");

@@ -56,8 +56,8 @@ pub use grants::{
     HttpTarget, NetGrant, StoreGrant,
 };
 pub use limits::{
-    FixedLimits, INTERPRETED, InHooks, LIMIT_KEYS, LimitHit, LimitKey, LimitName, LimitSource, LimitUnit, LimitValue,
-    Limits, MeasuredUse, TIMEOUT, seconds, source,
+    FixedLimits, INTERPRETED, InHooks, LIMIT_KEYS, LimitHit, LimitKey, LimitName, LimitSource, LimitUnit,
+    LimitValue, Limits, MeasuredUse, TIMEOUT, seconds, source,
 };
 pub use loader::Loader;
 pub use main_config::MainConfig;

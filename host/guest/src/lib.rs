@@ -51,5 +51,8 @@ pub use self::{
 };
 pub use self::{
     inspect::{DirNeed, InspectError, Inspection, Manifest, Needs, inspect},
-    program::{ArtifactFacts, Compilation, ComponentOrigin, LoadError, LoadFault, artifact_facts, cache_is_ours, check, component_hash},
+    program::{
+        ArtifactFacts, Compilation, ComponentOrigin, LoadError, LoadFault, artifact_facts, cache_is_ours,
+        check, component_hash,
+    },
 };

@@ -41,6 +41,13 @@ use weir_logs::Logs;
 use weir_names::harmless;
 use weir_openrpc::Document;
 
+#[cfg(not(feature = "compiler"))]
+pub(super) use self::code::Kernel;
+pub use self::{
+    artifact::ArtifactFacts,
+    compilation::Compilation,
+    error::{ComponentOrigin, LoadError, LoadFault},
+};
 #[cfg(feature = "compiler")]
 pub use self::{
     artifact::signing::{NotAKey, SigningKey},
@@ -55,21 +62,14 @@ use self::{
     load_permit::{LoadPermit, LoadPermits},
 };
 pub use self::{
-    artifact::ArtifactFacts,
-    compilation::Compilation,
-    error::{ComponentOrigin, LoadError, LoadFault},
-};
-pub use self::{
     compiling::{BeingCompiled, Compilations},
     held::Loaded,
     stamp::FileStamp,
 };
 #[cfg(not(feature = "compiler"))]
-pub(super) use self::code::Kernel;
+use super::calibration;
 #[cfg(feature = "compiler")]
 use super::engine::CompileTarget;
-#[cfg(not(feature = "compiler"))]
-use super::calibration;
 use super::{
     engine::{AddressClass, EngineKind, Runtime},
     exit::{NotInstantiated, said},
@@ -280,8 +280,7 @@ impl<G: Guest> Programs<G> {
         let Some(engine) = engines.first().cloned() else {
             return Err(LoadFault::Engine("there is none".to_owned()));
         };
-        let (code_size, class, places) =
-            (wanted.limits.code_size, self.runtime.class(), self.places.clone());
+        let (code_size, class, places) = (wanted.limits.code_size, self.runtime.class(), self.places.clone());
         // Boxed, or its caller's future would hold the size of a compilation.
         let (code, permit) = Box::pin(self.sources.code(input, wanted, &engine, class, permit)).await?;
         let load = move || {
@@ -341,7 +340,9 @@ impl Sources {
                 calibration::keep(|| code.kernel());
                 Ok((code, permit))
             }
-            (InputKind::Component, Some(compiler)) => compiler.code(input, wanted, engine, class, permit).await,
+            (InputKind::Component, Some(compiler)) => {
+                compiler.code(input, wanted, engine, class, permit).await
+            }
             (InputKind::Component, None) => Err(LoadFault::NotCompiled),
         }
     }
@@ -436,8 +437,7 @@ pub fn compile(
         Some(target) => target,
         None => &of_this_machine.map_err(|error| LoadFault::from(error).of(path.into(), hash))?,
     };
-    let task =
-        compilation::CompileTask::new(limits, traces, Some(target.triple()), target.address_class());
+    let task = compilation::CompileTask::new(limits, traces, Some(target.triple()), target.address_class());
     apart(compilation.compile(input, task, LoadPermit::alone(path)))
         .unwrap_or_else(|error| Err(LoadFault::Compiler(error.to_string())))
         .map(|code| key.sign(code.bytes()))

@@ -81,10 +81,10 @@ pub mod component {
 /// The configuration, from a file or from Rust.
 pub mod config {
     pub use weir_config::{
-        AddressGrant, AddressRange, AddressSpace, ArtifactHash, ArtifactTextError, ComponentSource, Config, ConfigError,
-        ConfigErrors, CredentialName, CredentialNameError, Difference, DirGrant, DirMode, ExtensionConfig,
-        FileLock, GrantError, Grants, GuestPath, HttpGrant, HttpMethod, HttpTarget, Limits, Loader,
-        MainConfig, NetGrant, PeerConfig, PeerSessionLimits, QueueConfig, ReloadMode, RestartConfig,
+        AddressGrant, AddressRange, AddressSpace, ArtifactHash, ArtifactTextError, ComponentSource, Config,
+        ConfigError, ConfigErrors, CredentialName, CredentialNameError, Difference, DirGrant, DirMode,
+        ExtensionConfig, FileLock, GrantError, Grants, GuestPath, HttpGrant, HttpMethod, HttpTarget, Limits,
+        Loader, MainConfig, NetGrant, PeerConfig, PeerSessionLimits, QueueConfig, ReloadMode, RestartConfig,
         RestartPolicy, SecretSource, Shape, StoreGrant, SubscribeGrant, TokenHash, TokenHashError,
         TopicConfig, Traces, TrustedKey, Validate, extend,
     };

@@ -8,12 +8,7 @@ use super::{LimitName, LimitUnit};
 /// with the feature `pulley`.
 pub const INTERPRETED: bool = cfg!(any(
     feature = "pulley",
-    not(any(
-        target_arch = "x86_64",
-        target_arch = "aarch64",
-        target_arch = "riscv64",
-        target_arch = "s390x"
-    ))
+    not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64", target_arch = "s390x"))
 ));
 
 /// A tenth of a millisecond of compiled code on a server. Pulley is 16 to 20 times slower.

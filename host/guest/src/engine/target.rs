@@ -107,14 +107,15 @@ impl CompileTarget {
         let triple = match triple {
             None => of_this_machine(),
             Some(text) => {
-                let unknown = |reason: String| CompileTargetError::Unknown { triple: text.to_owned(), reason };
+                let unknown =
+                    |reason: String| CompileTargetError::Unknown { triple: text.to_owned(), reason };
                 let named = Triple::from_str(text).map_err(|error| unknown(error.to_string()))?;
                 compiled_for(named).ok_or_else(|| unknown("its processor is not known".to_owned()))?
             }
         };
         let class = match (class, is_32_bit(&triple)) {
             (Some(AddressClass::Large), true) => {
-                return Err(CompileTargetError::TooSmall(triple.to_string()));
+                return Err(CompileTargetError::TooSmall(triple.architecture.to_string()));
             }
             (_, true) => AddressClass::Small,
             (class, false) => class.unwrap_or(AddressClass::Large),
@@ -150,7 +151,8 @@ impl CompileTarget {
     /// The name, as wasmtime has it: `aarch64-unknown-linux-gnu`, `pulley32`.
     #[must_use]
     pub fn triple(&self) -> String {
-        self.triple.to_string()
+        // The rest of the interpreter's says nothing.
+        if is_pulley(&self.triple) { self.triple.architecture.to_string() } else { self.triple.to_string() }
     }
 
     /// The class of address space.
@@ -186,7 +188,7 @@ impl CompileTarget {
 
 impl fmt::Display for CompileTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` with a {} address space", self.triple, self.class.name())
+        write!(f, "`{}` with a {} address space", self.triple(), self.class.name())
     }
 }
 
@@ -247,7 +249,10 @@ mod tests {
     #[test]
     fn what_nothing_is_compiled_for_is_refused_with_the_reason() {
         let refused = |triple, class| target(triple, class).unwrap_err();
-        assert_eq!(refused("toaster", None), "there is no target `toaster`: Unrecognized architecture: toaster");
+        assert_eq!(
+            refused("toaster", None),
+            "there is no target `toaster`: Unrecognized architecture: toaster"
+        );
         assert_eq!(
             refused("armv7-unknown-linux-gnueabihf", Some(AddressClass::Large)),
             "a large address space does not fit the 32-bit addresses of `pulley32`"
@@ -266,7 +271,8 @@ mod tests {
 
     #[test]
     fn the_stack_tells_how_many_bits_addresses_have() {
-        let end = |stack: &str| end_of_stack_in(&format!("00400000-00452000 r-xp 0 08:02 1 /bin/a b\n{stack}\n"));
+        let end =
+            |stack: &str| end_of_stack_in(&format!("00400000-00452000 r-xp 0 08:02 1 /bin/a b\n{stack}\n"));
         let of_39_bits = end("7fd1c24000-7fd1c45000 rw-p 00000000 00:00 0                          [stack]");
         assert!(of_39_bits.is_some_and(|end| end <= SMALL), "{of_39_bits:?}");
         let of_48_bits = end("ffffe9c5b000-ffffe9c7c000 rw-p 00000000 00:00 0                      [stack]");

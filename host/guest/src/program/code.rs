@@ -2,9 +2,9 @@
 
 use wasmtime::{Engine, component::Component};
 
+use super::error::LoadFault;
 #[cfg(not(feature = "compiler"))]
 use super::packed;
-use super::error::LoadFault;
 use crate::{
     engine::{AddressClass, CompileTarget, TARGET_SIZE},
     exit::said,
@@ -69,7 +69,8 @@ impl Code {
         allowed: u64,
     ) -> Result<Component, LoadFault> {
         check(self.footprint(), allowed)?;
-        let (made, needed) = (Self::target_in(&self.0).ok_or(LoadFault::DamagedArtifact)?, CompileTarget::of_main(class));
+        let (made, needed) =
+            (Self::target_in(&self.0).ok_or(LoadFault::DamagedArtifact)?, CompileTarget::of_main(class));
         if !made.fits(&needed) {
             return Err(LoadFault::OtherTarget(Box::new([made, needed])));
         }
@@ -126,12 +127,7 @@ impl Kernel {
 
 /// Everything that stands before wasmtime's output.
 #[cfg(feature = "compiler")]
-pub(super) fn head(
-    footprint: u64,
-    contracts: &str,
-    kernel: &[u8],
-    target: &[u8; TARGET_SIZE],
-) -> Vec<u8> {
+pub(super) fn head(footprint: u64, contracts: &str, kernel: &[u8], target: &[u8; TARGET_SIZE]) -> Vec<u8> {
     let numbers = [footprint, contracts.len() as u64, kernel.len() as u64].map(u64::to_le_bytes);
     [numbers.as_flattened(), target.as_slice(), contracts.as_bytes(), kernel].concat()
 }

@@ -72,7 +72,8 @@ impl Compilation {
                 drop(permit);
                 compiling
                     .blocking(move || {
-                        let code = helper::compile(&component, task.target.as_deref(), task.class, task.traces);
+                        let code =
+                            helper::compile(&component, task.target.as_deref(), task.class, task.traces);
                         code.map(Code::compiled).map_err(|error| match error {
                             CompileError::Contracts(error) => LoadFault::Contracts(error),
                             CompileError::Invalid(error) => LoadFault::Compile(said(&error)),
@@ -102,12 +103,7 @@ pub(super) struct CompileTask {
 
 #[cfg(feature = "compiler")]
 impl CompileTask {
-    pub(super) fn new(
-        limits: &Limits,
-        traces: Traces,
-        target: Option<String>,
-        class: AddressClass,
-    ) -> Self {
+    pub(super) fn new(limits: &Limits, traces: Traces, target: Option<String>, class: AddressClass) -> Self {
         let Limits { code_size, compile_memory, compile_timeout, .. } = *limits;
         Self { target, class, traces, code_size, memory: compile_memory, timeout: compile_timeout }
     }

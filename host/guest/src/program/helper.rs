@@ -63,12 +63,10 @@ fn work() -> io::Result<()> {
     let mut component = Vec::new();
     let traces = if request.lines { Traces::Lines } else { Traces::Functions };
     let read = stdin.read_to_end(&mut component).map_err(wasmtime::Error::from);
-    let compiled = read
-        .map_err(CompileError::Invalid)
-        .and_then(|_| {
-            let class = if request.is_small { AddressClass::Small } else { AddressClass::Large };
-            compile(&component, request.target.as_deref(), class, traces)
-        });
+    let compiled = read.map_err(CompileError::Invalid).and_then(|_| {
+        let class = if request.is_small { AddressClass::Small } else { AddressClass::Large };
+        compile(&component, request.target.as_deref(), class, traces)
+    });
     let said = |text: String| text.chars().take(1000).collect::<String>().into_bytes();
     let (answer, body) = match compiled {
         Ok(code) => (CompileAnswer::Compiled, code),

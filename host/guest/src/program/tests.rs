@@ -144,7 +144,8 @@ fn a_file_that_hangs_only_when_it_is_read_again_is_given_up_too() {
             let permit = LoadPermit::take(&programs.permits, wanted).await.unwrap();
             let (_release, hang) = hanging(());
             let _holding = tokio::task::spawn_blocking(hang);
-            let mut code = Box::pin(programs.sources.code(input, wanted, &engine, programs.runtime.class(), permit));
+            let mut code =
+                Box::pin(programs.sources.code(input, wanted, &engine, programs.runtime.class(), permit));
             assert!(code.as_mut().now_or_never().is_none());
             pass(&limits).await;
             assert!(code.await.err().unwrap().hangs());
