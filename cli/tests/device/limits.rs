@@ -46,7 +46,7 @@ fn a_deadline_that_passes_is_an_error_of_the_caller_alone() {
 }
 
 #[test]
-fn a_memory_budget_counts_every_stack_whoever_runs_on_it() {
+fn a_memory_budget_counts_every_stack() {
     let dir = configured(
         &("memory-budget = \"10 MiB\"\n".to_owned()
             + &puppet("a", "limits.memory = \"9 MiB\"\nlimits.stack = \"1 MiB\"")),
