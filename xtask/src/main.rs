@@ -13,6 +13,7 @@ mod foreign_guests;
 mod full;
 mod full_capi;
 mod full_contracts;
+mod full_devices;
 mod full_http;
 mod full_nats;
 mod full_prometheus;

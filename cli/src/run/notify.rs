@@ -16,6 +16,7 @@ use std::{
     time::Duration,
 };
 
+use rustix::time::{ClockId, clock_gettime};
 use sd_notify::NotifyState;
 use tokio::time::{MissedTickBehavior, interval};
 use weir_host::Control;
@@ -53,8 +54,10 @@ impl ServiceManager {
 
     /// A reload has begun. `ready` ends it.
     pub(super) fn reloading(&self) {
-        // Without a clock there is no time to send. Older systemd needs none.
-        let time = NotifyState::monotonic_usec_now().ok();
+        // `sd_notify` computes the time in the width of the platform's seconds, which overflows in 32 bits. Before 1970
+        // there is no time to send, and older systemd needs none.
+        let now = Duration::try_from(clock_gettime(ClockId::Monotonic)).ok();
+        let time = now.and_then(|now| i128::try_from(now.as_micros()).ok()).map(NotifyState::MonotonicUsec);
         self.tell(&Vec::from_iter([NotifyState::Reloading].into_iter().chain(time)));
     }
 

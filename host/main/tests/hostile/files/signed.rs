@@ -1,7 +1,7 @@
 //! Precompiled artifacts as plugins.
 
 use weir_host::{
-    component::{self, LoadFault, SigningKey},
+    component::{self, CompileTarget, CompileTargetError, LoadFault, SigningKey},
     config::{Limits, Traces},
 };
 
@@ -47,7 +47,7 @@ async fn compiled_code_without_a_trusted_signature_is_refused() {
     let mut files = Files::new();
     let (ours, other) = (SigningKey::generate().unwrap(), SigningKey::generate().unwrap());
     let artifact = artifact(&files, &ours);
-    let header = 8 + 32 + 64 + b"weir artifact 2\n".len() + 16;
+    let header = 8 + 32 + 64 + b"weir artifact 3\n".len() + 24 + 64;
     files.write("bare.cwasm", &artifact[header..]);
     files
         .refused_unread(
@@ -90,7 +90,7 @@ fn an_artifact_of_which_one_bit_is_wrong_or_a_byte_is_missing_is_refused() {
         let fault = fault(&flipped).unwrap_err();
         let expected = match bit / 8 {
             0..7 => matches!(fault, LoadFault::NotWasm),
-            7 => matches!(fault, LoadFault::DamagedArtifact),
+            7 => matches!(fault, LoadFault::OtherFormat(_)),
             8..40 => matches!(fault, LoadFault::Untrusted(_)),
             40..104 => matches!(fault, LoadFault::Forged),
             104..120 => matches!(fault, LoadFault::DamagedArtifact),
@@ -115,18 +115,21 @@ fn an_artifact_for_another_processor_is_refused_by_name() {
     let compiled = |target: &str| {
         component::compile(
             &files.path().join("good.wasm"),
-            Some(target),
+            Some(&CompileTarget::new(Some(target), None).unwrap()),
             &Limits::max(),
             Traces::default(),
             &child(),
             &key,
         )
     };
-    let Err(error) = compiled("toaster-unknown-none") else { panic!() };
-    assert!(matches!(error.fault, LoadFault::Compile(_)), "{error}");
+    let unknown = CompileTarget::new(Some("toaster-unknown-none"), None).unwrap_err();
+    assert!(matches!(unknown, CompileTargetError::Unknown { .. }), "{unknown}");
     // A target that builds for one architecture can make.
     let other = if cfg!(target_arch = "x86_64") { "x86_64-apple-darwin" } else { "aarch64-apple-darwin" };
     files.write("other.cwasm", &compiled(other).unwrap());
     let error = component::check(&files.main, &files.extension("other.cwasm"), &child()).unwrap_err();
-    assert!(matches!(&error.fault, LoadFault::Unusable(why) if why.contains("operating system")), "{error}");
+    let LoadFault::OtherTarget(targets) = &error.fault else { panic!("{error}") };
+    assert_eq!(targets[0].triple(), other);
+    let advice = format!("`weir compile --target {} --address-space large` makes it", targets[1].triple());
+    assert!(error.fault.to_string().ends_with(&advice), "{error}");
 }
