@@ -15,7 +15,8 @@ use self::{
     record::{Pass, Record},
 };
 use crate::{
-    browser, full_capi, full_contracts, full_http, full_nats, full_prometheus, full_sdks, full_store, nats,
+    browser, full_capi, full_contracts, full_dist, full_http, full_nats, full_prometheus, full_sdks,
+    full_store, nats,
     run::{cargo, output, root, run as run_command},
     spec_tests,
 };
@@ -37,7 +38,7 @@ struct Group {
 
 const RUSTC: &[&str] = &["rustc", "--version"];
 
-const GROUPS: [Group; 12] = [
+const GROUPS: [Group; 13] = [
     Group {
         name: "spec-tests",
         about: "the component model's test scripts, through the configuration of Weir's engines",
@@ -118,6 +119,22 @@ const GROUPS: [Group; 12] = [
         inputs: &["capi", "xtask/src/capi.rs", "xtask/src/full_capi.rs"],
         tools: &[RUSTC, &["cc", "--version"], &["cmake", "--version"], &["valgrind", "--version"]],
         run: full_capi::check,
+    },
+    Group {
+        name: "dist",
+        about: "the Debian package, installed in a clean Debian, used and removed; two builds in two directories, which are the same",
+        inputs: &[
+            "packaging/debian",
+            "packaging/extensions",
+            "packaging/systemd/weir.conf",
+            "packaging/systemd/weir.service",
+            "packaging/weir.toml",
+            "xtask/src/dist",
+            "xtask/src/dist.rs",
+            "xtask/src/full_dist.rs",
+        ],
+        tools: &[RUSTC, &["debootstrap", "--version"], &["tar", "--version"], &["gzip", "--version"]],
+        run: full_dist::check,
     },
     Group {
         name: "python",

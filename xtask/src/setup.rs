@@ -54,6 +54,18 @@ pub(crate) const CMAKE: Need = Need {
 
 pub(crate) const VALGRIND: Need = Need { packages: &["valgrind"], probe: "valgrind --version" };
 
+/// With which `ring` is built for static programs.
+pub(crate) const MUSL: Need = Need { packages: &["musl-tools"], probe: "musl-gcc --version" };
+
+pub(crate) const GCC_AARCH64: Need =
+    Need { packages: &["gcc-aarch64-linux-gnu"], probe: "aarch64-linux-gnu-gcc --version" };
+
+pub(crate) const GCC_ARMHF: Need =
+    Need { packages: &["gcc-arm-linux-gnueabihf"], probe: "arm-linux-gnueabihf-gcc --version" };
+
+/// Makes a Debian of its own in a directory.
+pub(crate) const DEBOOTSTRAP: Need = Need { packages: &["debootstrap"], probe: "debootstrap --version" };
+
 impl Need {
     pub(crate) fn is_met(&self) -> bool {
         let mut probe = Command::new("sh");
@@ -92,6 +104,16 @@ pub(crate) fn line(missing: &[&Need]) -> String {
 
 fn packages(needs: &[&Need]) -> Vec<&'static str> {
     needs.iter().flat_map(|need| need.packages).copied().collect()
+}
+
+/// A program that is run as root. None where that takes a password.
+pub(crate) fn as_root(program: &str) -> Option<Command> {
+    let words = how_to_be_root()?;
+    let mut command = Command::new(words.first().unwrap_or(&program));
+    if !words.is_empty() {
+        command.args(words.iter().skip(1)).arg(program);
+    }
+    Some(command)
 }
 
 /// The words before a command that run it as root without a password. None without `apt-get`.
