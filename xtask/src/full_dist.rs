@@ -106,7 +106,9 @@ impl Debian {
         let root = target_dir()?.join("dist/debian");
         let debian = Self { root };
         debian.remove()?;
-        run(as_root("debootstrap")?.args(["--variant=minbase", RELEASE]).arg(&debian.root))?;
+        // What the package recommends, and apt, which would keep it.
+        let minimal = ["--variant=minbase", "--include=ca-certificates", RELEASE];
+        run(as_root("debootstrap")?.args(minimal).arg(&debian.root))?;
         Ok(debian)
     }
 
