@@ -1,5 +1,6 @@
 //! What the command line accepts, and the help for it.
 
+#[cfg(feature = "compiler")]
 mod author;
 mod components;
 mod contracts;
@@ -28,9 +29,13 @@ pub(crate) use self::store::{
     StoreArgs, StoreCommand, StoreCompactArgs, StoreExportArgs, StoreGetArgs, StoreImportArgs, StoreLsArgs,
     StorePutArgs, StoreRmArgs,
 };
+#[cfg(feature = "compiler")]
 pub(crate) use self::{
     author::{BuildArgs, DevArgs, Kind, Language, NewArgs, TestArgs},
-    components::{CompileArgs, InspectArgs, KeygenArgs, SymboliseArgs},
+    components::{CompileArgs, KeygenArgs},
+};
+pub(crate) use self::{
+    components::{InspectArgs, SymboliseArgs},
     contracts::{CheckContractArgs, DescribeArgs, GenerateArgs},
     hooks::{HooksCommand, HooksRunArgs},
     logs::LogsArgs,
@@ -72,12 +77,16 @@ Exit codes:
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Make the project of an extension, a hook, an app or a sidecar
+    #[cfg(feature = "compiler")]
     New(NewArgs),
     /// Build a project, and describe its contracts in its component
+    #[cfg(feature = "compiler")]
     Build(BuildArgs),
     /// Build and run a project again after each change
+    #[cfg(feature = "compiler")]
     Dev(DevArgs),
     /// Test a project in a Main of its own
+    #[cfg(feature = "compiler")]
     Test(TestArgs),
     /// Run Main with the extensions of a configuration, until it is stopped
     Run(RunArgs),
@@ -180,14 +189,16 @@ Examples:
   weir shutdown
   weir shutdown --config /etc/weir/weir.toml")]
     Shutdown(ShutdownArgs),
-    /// Show the imports, exports and needs of a component, as TOML to paste
+    /// Show the imports, exports and needs of a component, as TOML to paste; or the target of an artifact
     Inspect(InspectArgs),
     /// Compile a component to a signed artifact, for devices that run only artifacts
+    #[cfg(feature = "compiler")]
     Compile(CompileArgs),
     /// Show the source lines of the functions in a trace
     #[command(visible_alias = "symbolize")]
     Symbolise(SymboliseArgs),
     /// Make a signing key for `weir compile`, and print the public key that devices must trust
+    #[cfg(feature = "compiler")]
     Keygen(KeygenArgs),
     /// Print a script that completes `weir` in a shell
     #[command(after_help = "\

@@ -12,7 +12,7 @@ use weir_host::{
 
 use crate::{
     args::CheckArgs,
-    compile::compilation,
+    compilation::compilation,
     configuration,
     exit::{Said, chain},
     output::{self, printable},

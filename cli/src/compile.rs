@@ -1,5 +1,4 @@
-//! `weir keygen` and `weir compile`: artifacts for devices that do not compile. Also the child process in which
-//! every `weir` command compiles.
+//! `weir keygen` and `weir compile`: artifacts for devices that do not compile.
 
 use std::{
     fs::{self, OpenOptions},
@@ -10,27 +9,16 @@ use std::{
 
 use anyhow::Context;
 use weir_host::{
-    component::{self, Compilation, SigningKey},
+    component::{self, CompileTarget, SigningKey},
     config::Limits,
 };
 
 use crate::{
     args::{CompileArgs, KeygenArgs},
+    compilation::compilation,
     output::{self, printable},
     progress,
 };
-
-/// The argument with which this program starts itself to compile.
-const HELPER: &str = "compile-helper";
-
-/// Compiles in a child process of this program, even if its file was replaced since.
-pub(crate) fn compilation() -> Compilation {
-    Compilation::Child { program: "/proc/self/exe".into(), arguments: vec![HELPER.into()] }
-}
-
-pub(crate) fn is_helper() -> bool {
-    std::env::args_os().nth(1).is_some_and(|first| first == HELPER)
-}
 
 pub(crate) fn keygen(args: &KeygenArgs) -> anyhow::Result<()> {
     let key = if args.public { read_key(&args.file)? } else { make_key(&args.file)? };
@@ -39,10 +27,10 @@ pub(crate) fn keygen(args: &KeygenArgs) -> anyhow::Result<()> {
 
 pub(crate) fn compile(args: &CompileArgs) -> anyhow::Result<()> {
     let key = read_key(&args.key)?;
-    let target = args.target.as_deref();
+    let target = CompileTarget::new(args.target.as_deref(), args.address_space)?;
     let what = format!("compiling `{}`", printable(&args.file.display().to_string()));
     let artifact = progress::during(&what, || {
-        component::compile(&args.file, target, &Limits::max(), args.traces, &compilation(), &key)
+        component::compile(&args.file, Some(&target), &Limits::max(), args.traces, &compilation(), &key)
     })?;
     let output = args.output.clone().unwrap_or_else(|| args.file.with_extension("cwasm"));
     anyhow::ensure!(

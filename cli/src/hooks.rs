@@ -17,7 +17,7 @@ use weir_host::{
 
 use crate::{
     args::HooksRunArgs,
-    compile::compilation,
+    compilation::compilation,
     configuration,
     exit::{HookFailed, Usage},
     output::{self, printable},

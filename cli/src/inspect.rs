@@ -1,9 +1,13 @@
 //! `weir inspect`.
 
+mod artifact;
 mod measured;
 mod sizes;
 
-use weir_host::openrpc::{Document, Role};
+use weir_host::{
+    component::artifact_facts,
+    openrpc::{Document, Role},
+};
 
 use self::sizes::Sizes;
 use crate::{
@@ -12,6 +16,9 @@ use crate::{
 };
 
 pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<()> {
+    if let Some(artifact) = artifact_facts(&args.file)? {
+        return artifact::show(args, &artifact);
+    }
     let found = weir_host::component::inspect(&args.file)?;
     let (notes, mut stanza) = (found.notes(), found.stanza());
     if let Some(file) = &args.measured {

@@ -5,11 +5,14 @@
 //! library itself.
 
 mod args;
+#[cfg(feature = "compiler")]
 mod author;
 mod chance;
 mod check;
 mod check_contract;
 mod client;
+mod compilation;
+#[cfg(feature = "compiler")]
 mod compile;
 mod complete;
 mod configuration;
@@ -24,7 +27,7 @@ mod limits;
 mod locate;
 mod logging;
 mod logs;
-#[cfg(all(test, feature = "otlp", feature = "store"))]
+#[cfg(all(test, feature = "compiler", feature = "otlp", feature = "store"))]
 mod manual_pages;
 mod messages;
 mod metrics;
@@ -53,8 +56,8 @@ use clap::Parser;
 use crate::args::{Args, Command, HooksCommand};
 
 fn main() -> ExitCode {
-    if compile::is_helper() {
-        return weir_host::component::compile_helper();
+    if let Some(code) = compilation::help() {
+        return code;
     }
     complete::answer();
     let code = match Args::parse().into_command().and_then(dispatch) {
@@ -67,9 +70,13 @@ fn main() -> ExitCode {
 
 fn dispatch(command: Command) -> anyhow::Result<()> {
     match command {
+        #[cfg(feature = "compiler")]
         Command::New(args) => author::new(&args),
+        #[cfg(feature = "compiler")]
         Command::Build(args) => client::block_on(author::build(args)),
+        #[cfg(feature = "compiler")]
         Command::Dev(args) => client::block_on(author::dev(args)),
+        #[cfg(feature = "compiler")]
         Command::Test(args) => client::block_on(author::test(args)),
         Command::Run(args) => run::run(&args),
         Command::Check(args) => check::check(&args),
@@ -103,8 +110,10 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Plan(args) => client::block_on(plan::plan(args)),
         Command::Shutdown(args) => client::block_on(control::shutdown(args)),
         Command::Inspect(args) => inspect::inspect(&args),
+        #[cfg(feature = "compiler")]
         Command::Compile(args) => compile::compile(&args),
         Command::Symbolise(args) => symbolise::symbolise(&args),
+        #[cfg(feature = "compiler")]
         Command::Keygen(args) => compile::keygen(&args),
         Command::Completions { shell } => output::write(&complete::script(shell)?),
     }

@@ -29,7 +29,7 @@ use weir_host::{
 use weir_peer_socket::PeerSocket;
 
 use self::{notify::ServiceManager, own_file::OwnFile};
-use crate::{args::RunArgs, compile::compilation, configuration, locate, logging, progress};
+use crate::{args::RunArgs, compilation::compilation, configuration, locate, logging, progress};
 
 /// From this size on, in bytes, memory is mapped straight from the system.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

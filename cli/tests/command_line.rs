@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod command_line {
+    mod address_space;
     mod artifacts;
     mod author;
     mod bodies;

@@ -29,6 +29,9 @@ pub(crate) struct Arguments {
     /// Put the figures into the record of `docs/benchmarks.md`, too, and make the page from it.
     #[arg(long)]
     docs: bool,
+    /// Have extensions and hooks interpreted by Pulley, as on 32-bit processors.
+    #[arg(long, conflicts_with = "docs")]
+    pulley: bool,
     /// Measure nothing: show how the figures of two files differ, the worst first.
     #[arg(long, num_args = 2, value_names = ["FILE", "FILE"], conflicts_with_all = ["quick", "only", "json", "docs"])]
     compare: Vec<PathBuf>,
@@ -38,9 +41,10 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<()> {
     if !arguments.compare.is_empty() {
         return run(Profile::Shipped.program()?.arg("--compare").args(&arguments.compare));
     }
-    let mut measure = program(Profile::Shipped)?;
+    let profile = if arguments.pulley { Profile::Interpreting } else { Profile::Shipped };
+    let mut measure = program(profile)?;
     if arguments.only.is_empty() || arguments.only.iter().any(|only| only == FLEET) {
-        Profile::Shipped.add_fleet(&mut measure)?;
+        profile.add_fleet(&mut measure)?;
     }
     measure.args(["--scale", if arguments.quick { "quick" } else { "full" }]);
     for scenario in &arguments.only {
@@ -68,6 +72,8 @@ pub(crate) fn check() -> Result<()> {
 enum Profile {
     /// As they are shipped, which takes long.
     Shipped,
+    /// The same, but for extensions and hooks, which are interpreted.
+    Interpreting,
     /// As the tests have them.
     OfTests,
 }
@@ -77,6 +83,9 @@ impl Profile {
     fn program(self) -> Result<Command> {
         let mut build = match self {
             Self::Shipped => cargo(["build", "--release", "--package", "weir-bench"])?,
+            Self::Interpreting => {
+                cargo(["build", "--release", "--package", "weir-bench", "--features", "pulley"])?
+            }
             Self::OfTests => cargo(weir::AS_TESTED)?,
         };
         run(build.args(["--bin", "weir-bench", "--bin", "weir-bench-peer", "--bin", "weir-bench-gateway"]))?;
@@ -88,8 +97,11 @@ impl Profile {
         // Alone: a build with other packages would turn on their compiler feature.
         let mut build = cargo(["build", "--package", "weir-device"])?;
         let dir = match self {
-            Self::Shipped => {
+            Self::Shipped | Self::Interpreting => {
                 build.args(["--profile", "device"]);
+                if self == Self::Interpreting {
+                    build.args(["--features", "pulley"]);
+                }
                 target_dir()?.join("device")
             }
             Self::OfTests => self.dir()?,
@@ -108,9 +120,15 @@ impl Profile {
             }
         };
         match self {
-            Self::Shipped => {
+            Self::Shipped | Self::Interpreting => {
                 // With the features of Main in `weir-bench`.
-                let weir = ["--package", "weir", "--no-default-features", "--features", "gateway,http,store"];
+                let weir = [
+                    "--package",
+                    "weir",
+                    "--no-default-features",
+                    "--features",
+                    "compiler,gateway,http,store",
+                ];
                 run(cargo(["build", "--release"])?.args(weir))?;
                 let rest = ["--package", "weir-nats", "--package", "weir-bench-fleet"];
                 run(cargo(["build", "--release"])?.args(rest))?;
@@ -127,7 +145,7 @@ impl Profile {
     }
 
     fn dir(self) -> Result<PathBuf> {
-        Ok(target_dir()?.join(if self == Self::Shipped { "release" } else { "debug" }))
+        Ok(target_dir()?.join(if self == Self::OfTests { "debug" } else { "release" }))
     }
 }
 

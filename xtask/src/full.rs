@@ -15,8 +15,8 @@ use self::{
     record::{Pass, Record},
 };
 use crate::{
-    browser, full_capi, full_contracts, full_dist, full_http, full_nats, full_prometheus, full_sdks,
-    full_store, nats,
+    browser, full_capi, full_contracts, full_devices, full_dist, full_http, full_nats, full_prometheus,
+    full_sdks, full_store, nats,
     run::{cargo, output, root, run as run_command},
     spec_tests,
 };
@@ -38,7 +38,7 @@ struct Group {
 
 const RUSTC: &[&str] = &["rustc", "--version"];
 
-const GROUPS: [Group; 13] = [
+const GROUPS: [Group; 15] = [
     Group {
         name: "spec-tests",
         about: "the component model's test scripts, through the configuration of Weir's engines",
@@ -121,6 +121,20 @@ const GROUPS: [Group; 13] = [
         run: full_capi::check,
     },
     Group {
+        name: "armv7",
+        about: "a device with a 32-bit ARM, under qemu: artifacts for the interpreter, messages, hooks, traps, limits, reloads, Main killed",
+        inputs: DEVICE_SUITE,
+        tools: &[RUSTC, &["arm-linux-gnueabihf-gcc", "--version"], &["qemu-arm", "--version"]],
+        run: full_devices::armv7,
+    },
+    Group {
+        name: "aarch64",
+        about: "the same with a 64-bit ARM, with large and with small address spaces",
+        inputs: DEVICE_SUITE,
+        tools: &[RUSTC, &["aarch64-linux-gnu-gcc", "--version"], &["qemu-aarch64", "--version"]],
+        run: full_devices::aarch64,
+    },
+    Group {
         name: "dist",
         about: "the Debian package, installed in a clean Debian, used and removed; two builds in two directories, which are the same",
         inputs: &[
@@ -169,6 +183,13 @@ const GROUPS: [Group; 13] = [
         tools: &[&["go", "version"]],
         run: full_sdks::go,
     },
+];
+
+const DEVICE_SUITE: &[&str] = &[
+    "cli/tests/device",
+    "cli/tests/device.rs",
+    "host/guest/src/engine/target.rs",
+    "xtask/src/full_devices.rs",
 ];
 
 const SUITE: &str = "conformance/tests";

@@ -14,6 +14,7 @@ mod foreign_guests;
 mod full;
 mod full_capi;
 mod full_contracts;
+mod full_devices;
 mod full_dist;
 mod full_http;
 mod full_nats;

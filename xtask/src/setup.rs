@@ -57,14 +57,20 @@ pub(crate) const VALGRIND: Need = Need { packages: &["valgrind"], probe: "valgri
 /// With which `ring` is built for static programs.
 pub(crate) const MUSL: Need = Need { packages: &["musl-tools"], probe: "musl-gcc --version" };
 
-pub(crate) const GCC_AARCH64: Need =
-    Need { packages: &["gcc-aarch64-linux-gnu"], probe: "aarch64-linux-gnu-gcc --version" };
-
-pub(crate) const GCC_ARMHF: Need =
-    Need { packages: &["gcc-arm-linux-gnueabihf"], probe: "arm-linux-gnueabihf-gcc --version" };
-
 /// Makes a Debian of its own in a directory.
 pub(crate) const DEBOOTSTRAP: Need = Need { packages: &["debootstrap"], probe: "debootstrap --version" };
+
+/// A linker and a C library for 32-bit ARM, and an emulator.
+pub(crate) const ARMV7: Need = Need {
+    packages: &["gcc-arm-linux-gnueabihf", "libc6-dev-armhf-cross", "qemu-user"],
+    probe: "arm-linux-gnueabihf-gcc --version && qemu-arm --version && test -d /usr/arm-linux-gnueabihf/include",
+};
+
+/// The same for 64-bit ARM.
+pub(crate) const AARCH64: Need = Need {
+    packages: &["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross", "qemu-user"],
+    probe: "aarch64-linux-gnu-gcc --version && qemu-aarch64 --version && test -d /usr/aarch64-linux-gnu/include",
+};
 
 impl Need {
     pub(crate) fn is_met(&self) -> bool {

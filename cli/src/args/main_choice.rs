@@ -104,11 +104,14 @@ impl Command {
             | Self::Reload(ReloadArgs { target, .. })
             | Self::Plan(PlanArgs { target, .. })
             | Self::Shutdown(ShutdownArgs { target }) => Some(target),
+            #[cfg(feature = "compiler")]
             Self::New(_)
             | Self::Build(_)
             | Self::Dev(_)
             | Self::Test(_)
-            | Self::Run(_)
+            | Self::Compile(_)
+            | Self::Keygen(_) => None,
+            Self::Run(_)
             | Self::Check(_)
             | Self::CheckContract(_)
             | Self::Schema
@@ -116,8 +119,6 @@ impl Command {
             | Self::Peers(_)
             | Self::Hooks(_)
             | Self::Inspect(_)
-            | Self::Compile(_)
-            | Self::Keygen(_)
             | Self::Symbolise(_)
             | Self::Completions { .. } => None,
         }

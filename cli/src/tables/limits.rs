@@ -10,11 +10,15 @@ use crate::{
     output::printable,
 };
 
-/// All of `weir limits`: a table for each extension, and the sum of their memory.
+/// All of `weir limits`: a table for each extension, the sum of their memory, and the time of fuel.
 pub(crate) fn limits(report: &Limits) -> String {
     let mut text: String =
         report.extensions.iter().map(|extension| of_one(extension, report.fuel_per_ms)).collect();
     text.push_str(&memory(report));
+    text.push_str(&match report.fuel_per_ms {
+        Some(rate) => format!("\nOne millisecond of this machine is {rate} of fuel, as measured.\n"),
+        None => "\nThe time of fuel is not measured here; without the compiler, it is once an artifact was loaded.\n".to_owned(),
+    });
     text
 }
 

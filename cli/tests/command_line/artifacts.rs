@@ -98,7 +98,7 @@ fn devices_of_every_kind_can_be_compiled_for() {
     }
     let compile = ["compile", "puppet.wasm", "--key", "release.key", "--target", "toaster"];
     let refused = done(weir(dir.path()).args(compile));
-    let why = "error: `puppet.wasm` does not compile: Unrecognized architecture: toaster\n";
+    let why = "error: there is no target `toaster`: Unrecognized architecture: toaster\n";
     assert_eq!((refused.code, refused.stderr.as_str()), (1, why));
     assert!(!dir.path().join("puppet.cwasm").exists());
 }

@@ -3,6 +3,7 @@
 //! Owns the keys, ranges, defaults and their messages. Knows nothing of wasmtime or the bus, and does not check that
 //! named files, contracts and addresses exist.
 
+mod address_space;
 mod artifact;
 mod cache_dir;
 mod changes;
@@ -42,6 +43,7 @@ mod traces;
 mod validate;
 
 pub use self::shape::bytes;
+pub use address_space::AddressSpace;
 pub use artifact::{ArtifactHash, ArtifactTextError, TrustedKey};
 pub use component_source::ComponentSource;
 pub use config::{Config, ConfigFile};
@@ -54,8 +56,8 @@ pub use grants::{
     HttpTarget, NetGrant, StoreGrant,
 };
 pub use limits::{
-    FixedLimits, InHooks, LIMIT_KEYS, LimitHit, LimitKey, LimitName, LimitSource, LimitUnit, LimitValue,
-    Limits, MeasuredUse, TIMEOUT, seconds, source,
+    FixedLimits, INTERPRETED, InHooks, LIMIT_KEYS, LimitHit, LimitKey, LimitName, LimitSource, LimitUnit,
+    LimitValue, Limits, MeasuredUse, TIMEOUT, seconds, source,
 };
 pub use loader::Loader;
 pub use main_config::MainConfig;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use self::source::Sources;
 pub use self::{
-    fixed::FixedLimits,
+    fixed::{FixedLimits, INTERPRETED},
     key::{InHooks, LIMIT_KEYS, LimitKey, MeasuredUse, TIMEOUT},
     source::LimitSource,
     value::{LimitHit, LimitName, LimitUnit, LimitValue, seconds, source},

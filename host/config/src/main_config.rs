@@ -8,7 +8,7 @@ use std::{
 
 use weir_names::ContractName;
 
-use super::{ConfigErrors, TrustedKey, control_socket, limits::TIMEOUT, shape::Shape};
+use super::{AddressSpace, ConfigErrors, TrustedKey, control_socket, limits::TIMEOUT, shape::Shape};
 
 pub(super) const BLOCKING_THREADS: RangeInclusive<u16> = 1..=64;
 
@@ -49,6 +49,8 @@ pub struct MainConfig {
     /// Bound on the sum of all extensions' [`ExtensionConfig::memory_sum`](super::ExtensionConfig::memory_sum), in
     /// bytes: 1 MiB to 1 TiB. `None`: no bound.
     pub memory_budget: Option<u64>,
+    /// How much address space the memories of extensions and hooks may reserve. Default: as this process has it.
+    pub address_space: AddressSpace,
     /// Timeout of a request if neither the call nor its contract sets one: 1 ms to 1 day. Default: 5 seconds.
     pub request_timeout: Duration,
     /// Of so many traces, one is recorded: up to 1,000,000. Default: 0, none but those that the control interface is asked
@@ -105,6 +107,7 @@ impl Default for MainConfig {
             data_dir: None,
             trusted_keys: Vec::new(),
             memory_budget: None,
+            address_space: AddressSpace::default(),
             request_timeout: Duration::from_secs(5),
             trace_one_in: 0,
             trace_spans: 4096,

@@ -24,7 +24,7 @@ use self::{
     queues::{queue, topic},
 };
 use super::{
-    ArtifactTextError, Loader, MainConfig, PeerConfig, TopicConfig, TrustedKey,
+    AddressSpace, ArtifactTextError, Loader, MainConfig, PeerConfig, TopicConfig, TrustedKey,
     changes::LimitChanges,
     check::{Locations, PeerLocations},
     classes::{Class, class_name, own_class_name},
@@ -42,6 +42,8 @@ const QUEUE: &str = "the name of a queue";
 const TOPIC: &str = "a topic pattern, as in `settings.changed.>`";
 const HOST_DIR: &str = "the path of a directory";
 const TRUSTED_KEY: &str = "a public key, as `weir keygen` shows it";
+
+const ADDRESS_SPACE: &str = "`auto`, `large` or `small`";
 
 /// Bytes of a socket's path without the closing NUL: `sun_path` of unix(7).
 const SOCKET_PATH_MAX: usize = 107;
@@ -114,6 +116,9 @@ impl Draft {
         if let Some(budget) = main.number("memory-budget", &MEMORY_BUDGET) {
             config.memory_budget = Some(budget.value);
             self.locations.memory_budget = Some(budget.location);
+        }
+        if let Some(space) = main.text("address-space", ADDRESS_SPACE, str::parse::<AddressSpace>) {
+            config.address_space = space.value;
         }
         if let Some(timeout) = main.time("request-timeout", TIMEOUT) {
             config.request_timeout = timeout.value;

@@ -6,8 +6,8 @@ use std::thread;
 
 use tokio::sync::{OnceCell, oneshot};
 
-/// Units of fuel that this machine burns in a millisecond of plain arithmetic. None if this build cannot compile the
-/// measuring code, or that fails.
+/// Units of fuel that this machine burns in a millisecond of plain arithmetic. None if that fails. A build without
+/// the compiler has the measuring code from the first artifact that it loads.
 ///
 /// The first call takes some ten milliseconds; the result is kept.
 pub async fn fuel_per_ms() -> Option<u64> {
@@ -28,25 +28,64 @@ async fn measure_apart() -> Result<u64, NotMeasured> {
 #[derive(Debug)]
 struct NotMeasured;
 
+/// What makes the measuring code: the compiler.
+#[cfg(feature = "compiler")]
+mod source {
+    use wasmtime::{Engine, Module};
+
+    use crate::engine::{AddressClass, engine};
+
+    /// `spin.wat` beside it, assembled.
+    pub(crate) const MODULE: &[u8] = include_bytes!("calibration/spin.wasm");
+
+    pub(super) fn module() -> wasmtime::Result<(Engine, Module)> {
+        let engine = engine(AddressClass::Large)?;
+        let module = Module::from_binary(&engine, MODULE)?;
+        Ok((engine, module))
+    }
+}
+
+/// What makes the measuring code: an artifact brought it.
 #[cfg(not(feature = "compiler"))]
-mod spin {
-    pub(super) fn measure() -> Result<u64, super::NotMeasured> {
-        Err(super::NotMeasured)
+mod source {
+    use std::sync::OnceLock;
+
+    use wasmtime::{Engine, Module};
+
+    use crate::engine::engine;
+    use crate::program::Kernel;
+
+    static KERNEL: OnceLock<Kernel> = OnceLock::new();
+
+    pub(crate) fn keep(kernel: impl FnOnce() -> Option<Kernel>) {
+        if KERNEL.get().is_none()
+            && let Some(kernel) = kernel()
+        {
+            // Another load may have been faster.
+            let _kept = KERNEL.set(kernel);
+        }
+    }
+
+    pub(super) fn module() -> wasmtime::Result<(Engine, Module)> {
+        let Some(kernel) = KERNEL.get() else { wasmtime::bail!("no artifact was loaded") };
+        let engine = engine(kernel.class())?;
+        let module = kernel.load(&engine)?;
+        Ok((engine, module))
     }
 }
 
 #[cfg(feature = "compiler")]
+pub(super) use self::source::MODULE;
+#[cfg(not(feature = "compiler"))]
+pub(super) use self::source::keep;
+
 mod spin {
     use std::time::Duration;
 
     use rustix::time::{ClockId, clock_gettime};
-    use wasmtime::{Instance, Module, Store, TypedFunc};
+    use wasmtime::{Instance, Store, TypedFunc};
 
-    use super::NotMeasured;
-    use crate::engine::engine;
-
-    /// `spin.wat` beside it, assembled.
-    pub(super) const MODULE: &[u8] = include_bytes!("calibration/spin.wasm");
+    use super::{NotMeasured, source};
 
     /// Processor time of one measurement; the result is their median.
     const SPELL: Duration = Duration::from_millis(1);
@@ -58,7 +97,7 @@ mod spin {
 
     pub(super) fn measure() -> Result<u64, NotMeasured> {
         Spin::new().and_then(|mut spin| spin.median()).map_err(|error| {
-            tracing::warn!("cannot measure the time that fuel takes: {error:#}");
+            tracing::debug!("cannot measure the time that fuel takes: {error:#}");
             NotMeasured
         })
     }
@@ -70,8 +109,7 @@ mod spin {
 
     impl Spin {
         fn new() -> wasmtime::Result<Self> {
-            let engine = engine()?;
-            let module = Module::from_binary(&engine, MODULE)?;
+            let (engine, module) = source::module()?;
             let mut store = Store::new(&engine, ());
             store.set_fuel(u64::MAX)?;
             let instance = Instance::new(&mut store, &module, &[])?;
@@ -116,7 +154,7 @@ mod tests {
     #[test]
     fn the_module_is_what_its_text_says() {
         let assembled = wat::parse_str(include_str!("calibration/spin.wat")).unwrap();
-        assert_eq!(assembled, spin::MODULE, "assemble `spin.wat` anew");
+        assert_eq!(assembled, MODULE, "assemble `spin.wat` anew");
     }
 
     #[tokio::test]

@@ -2,6 +2,7 @@
 
 mod config;
 mod pools;
+mod target;
 
 use std::{
     collections::HashMap,
@@ -9,14 +10,17 @@ use std::{
 };
 
 use wasmtime::{Config, Engine};
-use weir_config::{Limits, Traces};
+use weir_config::{INTERPRETED, Limits, Traces};
 
+pub(crate) use self::target::TARGET_SIZE;
+pub use self::target::{AddressClass, CompileTarget, CompileTargetError};
 use super::memory::size;
 
 /// The engines that compile and run guests.
 #[derive(Clone)]
 pub struct Runtime {
     by_kind: Arc<Mutex<HashMap<EngineKind, Engines>>>,
+    class: AddressClass,
     /// How many guests at once have instances from pools. None: all have them on demand.
     pooled: Option<u32>,
 }
@@ -38,9 +42,28 @@ impl EngineKind {
         Self { guest_stack: size(limits.stack), host_stack: size(limits.fixed().host_stack), traces }
     }
 
-    pub(super) fn config(self) -> Config {
+    /// The configuration of engines of this Main.
+    pub(super) fn config(self, class: AddressClass) -> wasmtime::Result<Config> {
+        let target = CompileTarget::of_main(class);
+        let mut config = self.config_in(&target);
+        if INTERPRETED {
+            config.target(&target.triple())?;
+        }
+        Ok(config)
+    }
+
+    /// The configuration of engines that compile for a target.
+    #[cfg(feature = "compiler")]
+    pub(super) fn config_for(self, target: &CompileTarget) -> wasmtime::Result<Config> {
+        let mut config = self.config_in(target);
+        config.target(&target.triple())?;
+        Ok(config)
+    }
+
+    fn config_in(self, target: &CompileTarget) -> Config {
         let mut config = config::config(self.guest_stack, self.host_stack);
         config.generate_address_map(self.traces == Traces::Lines);
+        target.reserve(&mut config);
         config
     }
 }
@@ -59,15 +82,21 @@ impl std::fmt::Debug for Runtime {
 
 impl Runtime {
     /// Fails if this machine cannot run WebAssembly.
-    pub fn new() -> wasmtime::Result<Self> {
-        let runtime = Self { by_kind: Arc::default(), pooled: None };
+    pub fn new(class: AddressClass) -> wasmtime::Result<Self> {
+        let runtime = Self { by_kind: Arc::default(), class, pooled: None };
         runtime.engines(EngineKind::default())?;
         Ok(runtime)
     }
 
-    /// With pools for so many guests at once. Its engines are made when something is loaded for them.
-    pub(super) fn pooled(at_once: u32) -> Self {
-        Self { by_kind: Arc::default(), pooled: Some(at_once) }
+    /// With pools for so many guests at once, where there is address space for them. Its engines are made when something
+    /// is loaded for them.
+    pub(super) fn in_pools(&self, at_once: u32) -> Self {
+        let pooled = (self.class == AddressClass::Large).then_some(at_once);
+        Self { by_kind: Arc::default(), class: self.class, pooled }
+    }
+
+    pub(super) fn class(&self) -> AddressClass {
+        self.class
     }
 
     /// The engines of a kind. One with pools instantiates in half the time. One without is for guests too large for the
@@ -77,8 +106,9 @@ impl Runtime {
         if let Some(engines) = by_kind.get(&kind) {
             return Ok(engines.clone());
         }
-        let pooled = self.pooled.map(|at_once| Engine::new(&pools::with_pools(kind.config(), at_once)));
-        let on_demand = Engine::new(&kind.config())?;
+        let config = kind.config(self.class)?;
+        let pooled = self.pooled.map(|at_once| Engine::new(&pools::with_pools(config.clone(), at_once)));
+        let on_demand = Engine::new(&config)?;
         let engines: Engines = pooled.into_iter().flatten().chain([on_demand]).collect();
         by_kind.insert(kind, engines.clone());
         Ok(engines)
@@ -86,7 +116,6 @@ impl Runtime {
 }
 
 /// An engine like that of extensions, for measuring.
-#[cfg(feature = "compiler")]
-pub(super) fn engine() -> wasmtime::Result<Engine> {
-    Engine::new(&EngineKind::default().config())
+pub(super) fn engine(class: AddressClass) -> wasmtime::Result<Engine> {
+    Engine::new(&EngineKind::default().config(class)?)
 }

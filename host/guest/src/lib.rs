@@ -35,7 +35,7 @@ pub use self::{
     calibration::fuel_per_ms,
     command::{AT_ONCE, Cut, End, Ended, RunsOn, Surroundings, WasiCommand},
     delivery::Handling,
-    engine::Runtime,
+    engine::{AddressClass, CompileTarget, CompileTargetError, Runtime},
     exit::Exit,
     http::{Http, HttpOutlet},
     instance::Instance,
@@ -51,5 +51,8 @@ pub use self::{
 };
 pub use self::{
     inspect::{DirNeed, InspectError, Inspection, Manifest, Needs, inspect},
-    program::{Compilation, ComponentOrigin, LoadError, LoadFault, cache_is_ours, check, component_hash},
+    program::{
+        ArtifactFacts, Compilation, ComponentOrigin, LoadError, LoadFault, artifact_facts, cache_is_ours,
+        check, component_hash,
+    },
 };

@@ -21,7 +21,7 @@ mod held;
 mod helper;
 mod input;
 mod load_permit;
-
+mod packed;
 mod stamp;
 #[cfg(feature = "compiler")]
 mod symbols;
@@ -41,6 +41,13 @@ use weir_logs::Logs;
 use weir_names::harmless;
 use weir_openrpc::Document;
 
+#[cfg(not(feature = "compiler"))]
+pub(super) use self::code::Kernel;
+pub use self::{
+    artifact::ArtifactFacts,
+    compilation::Compilation,
+    error::{ComponentOrigin, LoadError, LoadFault},
+};
 #[cfg(feature = "compiler")]
 pub use self::{
     artifact::signing::{NotAKey, SigningKey},
@@ -55,16 +62,16 @@ use self::{
     load_permit::{LoadPermit, LoadPermits},
 };
 pub use self::{
-    compilation::Compilation,
-    error::{ComponentOrigin, LoadError, LoadFault},
-};
-pub use self::{
     compiling::{BeingCompiled, Compilations},
     held::Loaded,
     stamp::FileStamp,
 };
+#[cfg(not(feature = "compiler"))]
+use super::calibration;
+#[cfg(feature = "compiler")]
+use super::engine::CompileTarget;
 use super::{
-    engine::{EngineKind, Runtime},
+    engine::{AddressClass, EngineKind, Runtime},
     exit::{NotInstantiated, said},
     http::why_not_offered,
     imports::is_offered,
@@ -207,7 +214,7 @@ impl<G: Guest> Programs<G> {
     /// Other programs from the same sources and under the same permits, with `at_once` instances from pools.
     pub fn in_pools<O: Guest>(&self, at_once: u32) -> Programs<O> {
         Programs {
-            runtime: Runtime::pooled(at_once),
+            runtime: self.runtime.in_pools(at_once),
             sources: self.sources.clone(),
             permits: self.permits.clone(),
             held: HeldPrograms::default(),
@@ -273,15 +280,15 @@ impl<G: Guest> Programs<G> {
         let Some(engine) = engines.first().cloned() else {
             return Err(LoadFault::Engine("there is none".to_owned()));
         };
-        let (code_size, places) = (wanted.limits.code_size, self.places.clone());
+        let (code_size, class, places) = (wanted.limits.code_size, self.runtime.class(), self.places.clone());
         // Boxed, or its caller's future would hold the size of a compilation.
-        let (code, permit) = Box::pin(self.sources.code(input, wanted, &engine, permit)).await?;
+        let (code, permit) = Box::pin(self.sources.code(input, wanted, &engine, class, permit)).await?;
         let load = move || {
             let footprint = code.footprint();
             // An engine with pools that are too small refuses the code.
             let mut loaded = Err(LoadFault::CutOff);
             for engine in &*engines {
-                loaded = code.load(engine, code_size);
+                loaded = code.load(engine, class, code_size);
                 if loaded.is_ok() {
                     break;
                 }
@@ -322,15 +329,20 @@ impl Sources {
         mut input: ComponentInput,
         wanted: LoadRequest<'_>,
         engine: &Engine,
+        class: AddressClass,
         permit: LoadPermit,
     ) -> Result<(Code, LoadPermit), LoadFault> {
         match (input.kind, &self.compiler) {
             (InputKind::Artifact, _) => {
                 let trusted = self.trusted_keys.clone();
                 let code = permit.read(move || artifact::verify(&mut input, &trusted)).await?;
+                #[cfg(not(feature = "compiler"))]
+                calibration::keep(|| code.kernel());
                 Ok((code, permit))
             }
-            (InputKind::Component, Some(compiler)) => compiler.code(input, wanted, engine, permit).await,
+            (InputKind::Component, Some(compiler)) => {
+                compiler.code(input, wanted, engine, class, permit).await
+            }
             (InputKind::Component, None) => Err(LoadFault::NotCompiled),
         }
     }
@@ -375,7 +387,8 @@ pub fn check(
     compilation: &Compilation,
 ) -> Result<(), LoadError> {
     let failed = |fault: LoadFault| fault.of(LoadRequest::from(extension).origin(), None);
-    let runtime = Runtime::new().map_err(|error| failed(LoadFault::Engine(said(&error))))?;
+    let (class, _) = AddressClass::of(main.address_space);
+    let runtime = Runtime::new(class).map_err(|error| failed(LoadFault::Engine(said(&error))))?;
     let mut config = main.clone();
     config.cache_dir = config.cache_dir.filter(|_| cache_is_ours(main) == Some(true));
     let sources = Sources::new(&config, compilation.clone(), Arc::default());
@@ -395,8 +408,8 @@ pub fn cache_is_ours(main: &MainConfig) -> Option<bool> {
 
 /// Compiles a component for other devices and signs the result. The devices must know its [`TrustedKey`].
 ///
-/// `target` is a triple such as `aarch64-unknown-linux-gnu`; the code uses what every processor of that kind has. None:
-/// the kind of this machine. With [`Traces::Lines`] the artifact is larger and traces tell lines, whatever the
+/// The code uses what every processor of the target's kind has. Without a target, it is this machine's kind, with a large
+/// address space if addresses have 64 bits. With [`Traces::Lines`] the artifact is larger and traces tell lines, whatever the
 /// extension's configuration says.
 ///
 /// # Errors
@@ -406,7 +419,7 @@ pub fn cache_is_ours(main: &MainConfig) -> Option<bool> {
 #[cfg(feature = "compiler")]
 pub fn compile(
     path: &Path,
-    target: Option<&str>,
+    target: Option<&CompileTarget>,
     limits: &Limits,
     traces: Traces,
     compilation: &Compilation,
@@ -419,8 +432,12 @@ pub fn compile(
     if input.kind == InputKind::Artifact {
         return Err(LoadFault::NotWasm.of(path.into(), hash));
     }
-    let target = target.map_or_else(|| target_lexicon::HOST.to_string(), ToOwned::to_owned);
-    let task = compilation::CompileTask::new(limits, traces, Some(target));
+    let of_this_machine = CompileTarget::new(None, None);
+    let target = match target {
+        Some(target) => target,
+        None => &of_this_machine.map_err(|error| LoadFault::from(error).of(path.into(), hash))?,
+    };
+    let task = compilation::CompileTask::new(limits, traces, Some(target.triple()), target.address_class());
     apart(compilation.compile(input, task, LoadPermit::alone(path)))
         .unwrap_or_else(|error| Err(LoadFault::Compiler(error.to_string())))
         .map(|code| key.sign(code.bytes()))
@@ -435,6 +452,20 @@ fn apart<T: Send>(work: impl Future<Output = T> + Send) -> std::io::Result<T> {
         let thread = thread::Builder::new().name("weir-load".to_owned()).spawn_scoped(scope, run)?;
         thread.join().unwrap_or_else(|_| Err(std::io::Error::other("its thread panicked")))
     })
+}
+
+/// What an artifact says of itself. None: the file is a component.
+///
+/// # Errors
+///
+/// Fails if it is neither, is damaged, or cannot be read.
+pub fn artifact_facts(path: &Path) -> Result<Option<ArtifactFacts>, LoadError> {
+    let look = || {
+        let Limits { file_size, code_size, .. } = Limits::max();
+        let mut input = ComponentInput::in_file(path, None, InputLimits { file_size, code_size })?;
+        (input.kind == InputKind::Artifact).then(|| artifact::described(&mut input)).transpose()
+    };
+    look().map_err(|fault| fault.of(path.into(), None))
 }
 
 /// The bytes of a component and their SHA-256, for inspection.

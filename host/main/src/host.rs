@@ -10,7 +10,7 @@ use std::{
 use tokio::sync::{broadcast, oneshot};
 use weir_bus::{Bus, InboxLimits, OnLoss, Peer, PeerLimits};
 use weir_config::{Config, ConfigErrors, HOOKS_CONTRACT, MainConfig, STORE_CONTRACT};
-use weir_guest::{AT_ONCE, Compilation, Http, Openings, Programs, Runtime, Sources};
+use weir_guest::{AT_ONCE, AddressClass, Compilation, Http, Openings, Programs, Runtime, Sources};
 use weir_hooks::{HookDirConfig, Hooks, HooksConfig};
 use weir_logs::Logs;
 use weir_names::{ContractName, HookDirName};
@@ -273,7 +273,11 @@ impl Builder {
             Arc::new(Unit::new(Arc::new(extension), peer, logs.clone()))
         });
         let roster = Arc::new(Roster::new(config.clone(), units.collect(), rest, file.clone()));
-        let runtime = Runtime::new().map_err(|error| StartError::Engine(format!("{error:#}")))?;
+        let (class, reason) = AddressClass::of(config.address_space);
+        if let Some(reason) = reason {
+            tracing::info!("memories reserve little address space: {reason}");
+        }
+        let runtime = Runtime::new(class).map_err(|error| StartError::Engine(format!("{error:#}")))?;
         let at_once = (config.blocking_threads / 2).max(1);
         let sources = Sources::new(&config, self.compilation, logs.clone());
         let programs = Arc::new(Programs::new(runtime, sources, at_once));

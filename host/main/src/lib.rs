@@ -71,8 +71,8 @@ pub mod blocking {
 /// Components before they run: inspect, check, compile and sign them.
 pub mod component {
     pub use weir_guest::{
-        Compilation, DirNeed, InspectError, Inspection, LoadError, LoadFault, Manifest, Needs, cache_is_ours,
-        check, inspect,
+        AddressClass, ArtifactFacts, Compilation, CompileTarget, CompileTargetError, DirNeed, InspectError,
+        Inspection, LoadError, LoadFault, Manifest, Needs, artifact_facts, cache_is_ours, check, inspect,
     };
     #[cfg(feature = "compiler")]
     pub use weir_guest::{NotAKey, SigningKey, compile, compile_helper};
@@ -81,10 +81,10 @@ pub mod component {
 /// The configuration, from a file or from Rust.
 pub mod config {
     pub use weir_config::{
-        AddressGrant, AddressRange, ArtifactHash, ArtifactTextError, ComponentSource, Config, ConfigError,
-        ConfigErrors, CredentialName, CredentialNameError, Difference, DirGrant, DirMode, ExtensionConfig,
-        FileLock, GrantError, Grants, GuestPath, HttpGrant, HttpMethod, HttpTarget, Limits, Loader,
-        MainConfig, NetGrant, PeerConfig, PeerSessionLimits, QueueConfig, ReloadMode, RestartConfig,
+        AddressGrant, AddressRange, AddressSpace, ArtifactHash, ArtifactTextError, ComponentSource, Config,
+        ConfigError, ConfigErrors, CredentialName, CredentialNameError, Difference, DirGrant, DirMode,
+        ExtensionConfig, FileLock, GrantError, Grants, GuestPath, HttpGrant, HttpMethod, HttpTarget, Limits,
+        Loader, MainConfig, NetGrant, PeerConfig, PeerSessionLimits, QueueConfig, ReloadMode, RestartConfig,
         RestartPolicy, SecretSource, Shape, StoreGrant, SubscribeGrant, TokenHash, TokenHashError,
         TopicConfig, Traces, TrustedKey, Validate, extend,
     };

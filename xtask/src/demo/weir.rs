@@ -27,7 +27,10 @@ pub(crate) fn build() -> Result<PathBuf> {
 
 /// Builds the command with code for this processor only, which is much faster.
 pub(super) fn build_for_demo() -> Result<PathBuf> {
-    build_with(&["build", "--package", "weir"], &["--no-default-features", "--features", "gateway,store"])
+    build_with(
+        &["build", "--package", "weir"],
+        &["--no-default-features", "--features", "compiler,gateway,store"],
+    )
 }
 
 /// As [`build`], with the bridge.

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{
     guests,
-    setup::{self, GCC_AARCH64, GCC_ARMHF, MUSL, Need},
+    setup::{self, AARCH64, ARMV7, MUSL, Need},
 };
 
 /// A machine that `weir` is built for.
@@ -48,7 +48,7 @@ pub(super) const TARGETS: [Target; 5] = [
         linker: Some(AARCH64_GCC),
         c_compiler: AARCH64_GCC,
         debian: Some("arm64"),
-        need: Some(&GCC_AARCH64),
+        need: Some(&AARCH64),
     },
     // Rust brings musl. `ring` takes nothing of the C library but constants, so the headers of another one suffice.
     Target {
@@ -57,7 +57,7 @@ pub(super) const TARGETS: [Target; 5] = [
         linker: Some(AARCH64_GCC),
         c_compiler: AARCH64_GCC,
         debian: None,
-        need: Some(&GCC_AARCH64),
+        need: Some(&AARCH64),
     },
     Target {
         triple: "armv7-unknown-linux-gnueabihf",
@@ -65,7 +65,7 @@ pub(super) const TARGETS: [Target; 5] = [
         linker: Some(ARMHF_GCC),
         c_compiler: ARMHF_GCC,
         debian: Some("armhf"),
-        need: Some(&GCC_ARMHF),
+        need: Some(&ARMV7),
     },
 ];
 

@@ -4,6 +4,16 @@ use serde::Serialize;
 
 use super::{LimitName, LimitUnit};
 
+/// Whether extensions and hooks are interpreted: always on processors for which wasmtime makes no code, and elsewhere
+/// with the feature `pulley`.
+pub const INTERPRETED: bool = cfg!(any(
+    feature = "pulley",
+    not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64", target_arch = "s390x"))
+));
+
+/// A tenth of a millisecond of compiled code on a server. Pulley is 16 to 20 times slower.
+const FUEL_SLICE: u64 = if INTERPRETED { 100_000 / 16 } else { 100_000 };
+
 /// Bounds that come with a built-in class and the classes that inherit from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -36,7 +46,7 @@ pub struct FixedLimits {
 impl FixedLimits {
     pub(super) const MIN: Self = Self {
         class: "min",
-        fuel_slice: 100_000,
+        fuel_slice: FUEL_SLICE,
         host_stack: 1024 * 1024,
         table_elements: 1 << 16,
         tables: 64,

@@ -224,6 +224,7 @@ fn valid(key: &KnownKey) -> Option<String> {
             "when-full" => "\"block\"",
             "reload" => "\"overlap\"",
             "traces" => "\"lines\"",
+            "address-space" => "\"small\"",
             "validate" => "\"requests\"",
             "guest" => "\"/guest\"",
             "to" => "\"https://z.example\"",

@@ -4,44 +4,96 @@
 //! the [`Code`]. Signatures are Ed25519 (RFC 8032).
 
 use ed25519_dalek::{PUBLIC_KEY_LENGTH, SIGNATURE_LENGTH, Signature, VerifyingKey};
-use weir_config::TrustedKey;
+use weir_config::{ArtifactHash, TrustedKey};
 
 use super::{
     code::{self, Code},
     error::LoadFault,
     input::ComponentInput,
 };
+use crate::engine::CompileTarget;
 
-/// The first bytes of an artifact. The last one is the version of the format.
-pub(super) const MAGIC: &[u8; 8] = b"\0weir\0\0\x02";
+/// The version of the format.
+pub(super) const FORMAT: u8 = 3;
+
+/// The first bytes of an artifact.
+pub(super) const MAGIC: &[u8; 8] = &[0, b'w', b'e', b'i', b'r', 0, 0, FORMAT];
 
 /// Names the purpose of a signature: else something signed for another purpose could be run.
-const SIGNED: &[u8] = b"weir artifact 2\n";
+const SIGNED: &[u8] = b"weir artifact 3\n";
+
+/// Where the signature begins.
+const KEY_END: usize = MAGIC.len() + PUBLIC_KEY_LENGTH;
 
 /// Bytes of all but the code and the contracts that it describes.
-pub(super) const HEADER: usize =
-    MAGIC.len() + PUBLIC_KEY_LENGTH + SIGNATURE_LENGTH + SIGNED.len() + code::HEADER;
+pub(super) const HEADER: usize = KEY_END + SIGNATURE_LENGTH + SIGNED.len() + code::HEADER;
+
+/// What an artifact says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArtifactFacts {
+    /// The size of the file, in bytes.
+    pub bytes: u64,
+    /// The hash of the file.
+    pub sha256: ArtifactHash,
+    /// What it was compiled for.
+    pub target: CompileTarget,
+    /// The public half of the key that has signed it.
+    pub key: TrustedKey,
+    /// Whether the signature is right. If not, the file was changed.
+    pub is_signed: bool,
+}
 
 /// The code in an artifact, if one of these keys has signed it. With any other key, the rest is not read.
 pub(super) fn verify(input: &mut ComponentInput, trusted: &[TrustedKey]) -> Result<Code, LoadFault> {
-    let start = input.start((MAGIC.len() + PUBLIC_KEY_LENGTH) as u64)?;
-    let key =
-        start.strip_prefix(MAGIC).and_then(|rest| rest.first_chunk()).ok_or(LoadFault::DamagedArtifact)?;
-    let key = TrustedKey::from_bytes(*key);
+    let key = signer(input)?;
     if !trusted.contains(&key) {
         return Err(LoadFault::Untrusted(key));
     }
     let mut artifact = input.read()?;
-    let (_, rest) = artifact.split_at_checked(start.len()).ok_or(LoadFault::DamagedArtifact)?;
-    let (signature, signed) =
-        rest.split_first_chunk::<SIGNATURE_LENGTH>().ok_or(LoadFault::DamagedArtifact)?;
-    let code = signed.strip_prefix(SIGNED).ok_or(LoadFault::DamagedArtifact)?;
-    VerifyingKey::from_bytes(key.as_bytes())
-        .and_then(|key| key.verify_strict(signed, &Signature::from_bytes(signature)))
-        .map_err(|_| LoadFault::Forged)?;
-    let header = artifact.len() - code.len();
+    let header = {
+        let (signature, signed) = parts(&artifact).ok_or(LoadFault::DamagedArtifact)?;
+        let code = signed.strip_prefix(SIGNED).ok_or(LoadFault::DamagedArtifact)?;
+        if !is_signed(&key, signature, signed) {
+            return Err(LoadFault::Forged);
+        }
+        artifact.len() - code.len()
+    };
     artifact.drain(..header);
     Ok(Code::signed(artifact))
+}
+
+/// What an artifact says of itself, trusted or not.
+pub(super) fn described(input: &mut ComponentInput) -> Result<ArtifactFacts, LoadFault> {
+    let key = signer(input)?;
+    let artifact = input.read()?;
+    let (signature, signed) = parts(&artifact).ok_or(LoadFault::DamagedArtifact)?;
+    let code = signed.strip_prefix(SIGNED).ok_or(LoadFault::DamagedArtifact)?;
+    let target = Code::target_in(code).ok_or(LoadFault::DamagedArtifact)?;
+    let is_signed = is_signed(&key, signature, signed);
+    Ok(ArtifactFacts { bytes: input.bytes, sha256: input.hash, target, key, is_signed })
+}
+
+/// The key with which an artifact says that it is signed.
+fn signer(input: &mut ComponentInput) -> Result<TrustedKey, LoadFault> {
+    let start = input.start(KEY_END as u64)?;
+    let (magic, key) = start.split_first_chunk().ok_or(LoadFault::DamagedArtifact)?;
+    match magic {
+        MAGIC => {}
+        [.., format] => return Err(LoadFault::OtherFormat(*format)),
+    }
+    let key = key.first_chunk().ok_or(LoadFault::DamagedArtifact)?;
+    Ok(TrustedKey::from_bytes(*key))
+}
+
+/// The signature, and what is signed.
+fn parts(artifact: &[u8]) -> Option<(&[u8; SIGNATURE_LENGTH], &[u8])> {
+    artifact.get(KEY_END..)?.split_first_chunk()
+}
+
+fn is_signed(key: &TrustedKey, signature: &[u8; SIGNATURE_LENGTH], signed: &[u8]) -> bool {
+    VerifyingKey::from_bytes(key.as_bytes())
+        .and_then(|key| key.verify_strict(signed, &Signature::from_bytes(signature)))
+        .is_ok()
 }
 
 #[cfg(feature = "compiler")]

@@ -30,10 +30,10 @@ use super::{
 };
 
 /// The first bytes of an entry. The last one is the version of the format; the MAC and the code follow.
-const MAGIC: &[u8; 8] = b"\0weirca\x02";
+const MAGIC: &[u8; 8] = b"\0weirca\x03";
 
 /// Names the purpose of a MAC, and the version of the format.
-const DOMAIN: &[u8] = b"weir cache 2\n";
+const DOMAIN: &[u8] = b"weir cache 3\n";
 
 /// The file with the key, beside the entries.
 const KEY_FILE: &str = "weir-cache.key";

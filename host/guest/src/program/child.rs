@@ -30,6 +30,7 @@ use super::{
     input::ComponentInput,
     load_permit::LoadPermit,
 };
+use crate::engine::AddressClass;
 
 /// Bytes read of its stderr.
 const MAX_STDERR: u64 = 4096;
@@ -46,6 +47,8 @@ pub(super) struct CompileRequest {
     pub(super) seconds: u64,
     /// The target to compile for. None: this machine.
     pub(super) target: Option<String>,
+    /// Whether the address space is the small one.
+    pub(super) is_small: bool,
     /// Whether traces tell lines.
     pub(super) lines: bool,
 }
@@ -135,6 +138,7 @@ async fn talk(
         memory: task.memory,
         seconds: task.timeout.as_secs().saturating_add(1),
         target: task.target.clone(),
+        is_small: task.class == AddressClass::Small,
         lines: task.traces == Traces::Lines,
     };
     let mut stdin = fs::File::from(stdin.into_owned_fd().map_err(lost)?);

@@ -3,16 +3,21 @@
 use wasmtime::{Engine, component::Component};
 
 use super::error::LoadFault;
-use crate::exit::said;
+#[cfg(not(feature = "compiler"))]
+use super::packed;
+use crate::{
+    engine::{AddressClass, CompileTarget, TARGET_SIZE},
+    exit::said,
+};
 
-/// Bytes of the memory that it takes of Main, and of the length of its contracts.
-pub(super) const FOOTPRINT: usize = size_of::<u64>();
-pub(super) const HEADER: usize = 2 * FOOTPRINT;
+/// Bytes of the memory that it takes of Main, of the length of its contracts, and of the length of its kernel.
+const NUMBER: usize = size_of::<u64>();
+pub(super) const HEADER: usize = 3 * NUMBER + TARGET_SIZE;
 
 /// wasmtime's output for a component, made or signed under the authority of this device or a trusted key. Before it
-/// stand the memory that it takes of Main, the length of the contracts that the component describes, both in
-/// little-endian order, and these contracts, one a line. Nothing else is ever deserialized: other bytes could do anything
-/// to the process.
+/// stand the memory that it takes of Main, the length of the contracts that the component describes and of the kernel, all
+/// in little-endian order, the target, these contracts, one a line, and the kernel. Nothing else is ever deserialized:
+/// other bytes could do anything to the process.
 #[derive(Debug)]
 pub(super) struct Code(Vec<u8>);
 
@@ -47,14 +52,29 @@ impl Code {
 
     /// The contracts that the component describes, one a line.
     pub(super) fn contracts(&self) -> &str {
-        let text = self.parts().map(|(contracts, _)| str::from_utf8(contracts));
+        let text = self.parts().map(|(contracts, ..)| str::from_utf8(contracts));
         text.and_then(Result::ok).unwrap_or_default()
     }
 
+    /// What code in this form was compiled for, authenticated or not.
+    pub(super) fn target_in(bytes: &[u8]) -> Option<CompileTarget> {
+        CompileTarget::from_bytes(bytes.get(3 * NUMBER..)?.first_chunk()?)
+    }
+
     /// Its component, unless it takes more than `allowed` bytes or is for another engine.
-    pub(super) fn load(&self, engine: &Engine, allowed: u64) -> Result<Component, LoadFault> {
+    pub(super) fn load(
+        &self,
+        engine: &Engine,
+        class: AddressClass,
+        allowed: u64,
+    ) -> Result<Component, LoadFault> {
         check(self.footprint(), allowed)?;
-        let (_, code) = self.parts().unwrap_or_default();
+        let (made, needed) =
+            (Self::target_in(&self.0).ok_or(LoadFault::DamagedArtifact)?, CompileTarget::of_main(class));
+        if !made.fits(&needed) {
+            return Err(LoadFault::OtherTarget(Box::new([made, needed])));
+        }
+        let (.., code) = self.parts().unwrap_or_default();
         #[expect(unsafe_code, reason = "a `Code` is made of bytes only that wasmtime has made")]
         // SAFETY: the bytes came out of wasmtime's own compiler and were authenticated since: see `Code`. They are a
         // private copy that nothing else can change.
@@ -62,19 +82,54 @@ impl Code {
         component.map_err(|error| LoadFault::Unusable(said(&error)))
     }
 
-    /// The contracts, and wasmtime's output.
-    fn parts(&self) -> Option<(&[u8], &[u8])> {
-        let length = self.0.get(FOOTPRINT..)?.first_chunk()?;
-        let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
-        self.0.get(HEADER..)?.split_at_checked(length)
+    /// What measures the time that fuel takes, if it comes with one.
+    #[cfg(not(feature = "compiler"))]
+    pub(super) fn kernel(&self) -> Option<Kernel> {
+        let class = Self::target_in(&self.0)?.address_class();
+        let (_, packed, _) = self.parts().filter(|(_, packed, _)| !packed.is_empty())?;
+        Some(Kernel { class, code: packed::unpack(packed)? })
+    }
+
+    /// The contracts, the kernel, and wasmtime's output.
+    fn parts(&self) -> Option<(&[u8], &[u8], &[u8])> {
+        let length = |number: usize| {
+            let bytes = self.0.get(number * NUMBER..)?.first_chunk()?;
+            usize::try_from(u64::from_le_bytes(*bytes)).ok()
+        };
+        let (contracts, rest) = self.0.get(HEADER..)?.split_at_checked(length(1)?)?;
+        let (kernel, code) = rest.split_at_checked(length(2)?)?;
+        Some((contracts, kernel, code))
+    }
+}
+
+/// A compiled module that came with an artifact, and measures the time that fuel takes.
+#[cfg(not(feature = "compiler"))]
+#[derive(Debug)]
+pub(crate) struct Kernel {
+    class: AddressClass,
+    code: Vec<u8>,
+}
+
+#[cfg(not(feature = "compiler"))]
+impl Kernel {
+    pub(crate) fn class(&self) -> AddressClass {
+        self.class
+    }
+
+    pub(crate) fn load(&self, engine: &Engine) -> wasmtime::Result<wasmtime::Module> {
+        #[expect(unsafe_code, reason = "it is a part of a `Code`")]
+        // SAFETY: as for the component beside it.
+        unsafe {
+            wasmtime::Module::deserialize(engine, &self.code)
+        }
     }
 }
 
 /// Everything that stands before wasmtime's output.
 #[cfg(feature = "compiler")]
-pub(super) fn head(footprint: u64, contracts: &str) -> Vec<u8> {
-    let length = (contracts.len() as u64).to_le_bytes();
-    [&footprint.to_le_bytes(), &length, contracts.as_bytes()].concat()
+pub(super) fn head(footprint: u64, contracts: &str, kernel: &[u8], target: &[u8; TARGET_SIZE]) -> Vec<u8> {
+    let numbers = [footprint, contracts.len() as u64, kernel.len() as u64].map(u64::to_le_bytes);
+    [numbers.as_flattened(), target.as_slice(), contracts.as_bytes(), kernel].concat()
 }
 
 pub(super) fn check(footprint: u64, allowed: u64) -> Result<(), LoadFault> {

@@ -16,7 +16,7 @@ use super::{
     load_permit::LoadPermit,
 };
 #[cfg(feature = "compiler")]
-use crate::exit::said;
+use crate::{engine::AddressClass, exit::said};
 
 /// Where a Main has components compiled to machine code.
 ///
@@ -72,7 +72,8 @@ impl Compilation {
                 drop(permit);
                 compiling
                     .blocking(move || {
-                        let code = helper::compile(&component, task.target.as_deref(), task.traces);
+                        let code =
+                            helper::compile(&component, task.target.as_deref(), task.class, task.traces);
                         code.map(Code::compiled).map_err(|error| match error {
                             CompileError::Contracts(error) => LoadFault::Contracts(error),
                             CompileError::Invalid(error) => LoadFault::Compile(said(&error)),
@@ -93,6 +94,7 @@ impl Compilation {
 pub(super) struct CompileTask {
     /// None: this machine.
     pub(super) target: Option<String>,
+    pub(super) class: AddressClass,
     pub(super) traces: Traces,
     pub(super) code_size: u64,
     pub(super) memory: u64,
@@ -101,8 +103,8 @@ pub(super) struct CompileTask {
 
 #[cfg(feature = "compiler")]
 impl CompileTask {
-    pub(super) fn new(limits: &Limits, traces: Traces, target: Option<String>) -> Self {
+    pub(super) fn new(limits: &Limits, traces: Traces, target: Option<String>, class: AddressClass) -> Self {
         let Limits { code_size, compile_memory, compile_timeout, .. } = *limits;
-        Self { target, traces, code_size, memory: compile_memory, timeout: compile_timeout }
+        Self { target, class, traces, code_size, memory: compile_memory, timeout: compile_timeout }
     }
 }

@@ -11,6 +11,7 @@ mod with {
 
     use wasmtime::Engine;
 
+    use crate::engine::AddressClass;
     use crate::program::{
         LoadRequest,
         cache::{self, Cache, CacheError, EntryId},
@@ -60,10 +61,11 @@ mod with {
             input: ComponentInput,
             wanted: LoadRequest<'_>,
             engine: &Engine,
+            class: AddressClass,
             permit: LoadPermit,
         ) -> Result<(Code, LoadPermit), LoadFault> {
             let Some(cache) = self.cache.clone() else {
-                return self.compile(input, wanted, permit.for_compiling().await?).await;
+                return self.compile(input, wanted, class, permit.for_compiling().await?).await;
             };
             let id = EntryId::new(input.hash, engine);
             let (getting, allowed) = (cache.clone(), wanted.limits.code_size);
@@ -80,7 +82,7 @@ mod with {
                     self.warn(wanted.name, "compiled again, because the cached code cannot be used", &error);
                 }
             }
-            let (code, permit) = self.compile(input, wanted, permit).await?;
+            let (code, permit) = self.compile(input, wanted, class, permit).await?;
             let (code, kept) = permit
                 .read(move || {
                     let kept = cache.put(id, &code);
@@ -97,6 +99,7 @@ mod with {
             &self,
             input: ComponentInput,
             wanted: LoadRequest<'_>,
+            class: AddressClass,
             permit: LoadPermit,
         ) -> Result<(Code, LoadPermit), LoadFault> {
             let (meanwhile, began) = (permit.meanwhile(), Instant::now());
@@ -104,7 +107,7 @@ mod with {
             let under_way = self.under_way.begin(wanted.name, input.bytes);
             let code = self
                 .compilation
-                .compile(input, CompileTask::new(wanted.limits, wanted.traces, None), permit)
+                .compile(input, CompileTask::new(wanted.limits, wanted.traces, None, class), permit)
                 .await?;
             drop(under_way);
             let took = began.elapsed().as_secs_f64();
@@ -128,6 +131,7 @@ mod without {
 
     use wasmtime::Engine;
 
+    use crate::engine::AddressClass;
     use crate::program::{
         LoadRequest, code::Code, compilation::Compilation, compiling::Compilations, error::LoadFault,
         input::ComponentInput, load_permit::LoadPermit,
@@ -160,6 +164,7 @@ mod without {
             _: ComponentInput,
             _: LoadRequest<'_>,
             _: &Engine,
+            _: AddressClass,
             _: LoadPermit,
         ) -> Result<(Code, LoadPermit), LoadFault> {
             match *self {}

@@ -9,7 +9,11 @@ use std::{
 use weir_config::{ArtifactHash, LimitHit, LimitKey, TrustedKey, bytes};
 use weir_metrics::nanoseconds;
 
-use crate::openings::may_come;
+use super::artifact::FORMAT;
+use crate::{
+    engine::{CompileTarget, CompileTargetError},
+    openings::may_come,
+};
 
 /// A component that cannot be run as an extension, and why.
 #[derive(Debug)]
@@ -102,8 +106,23 @@ pub enum LoadFault {
     #[error("is compiled code without a signature: `weir compile` signs what it compiles")]
     NotSigned,
     /// An artifact with a missing part.
-    #[error("is an artifact that was cut off, or made by another version of Weir")]
+    #[error("is an artifact that was cut off")]
     DamagedArtifact,
+    /// An artifact in another format.
+    #[error(
+        "is an artifact of format {0}, and this version of Weir runs format {FORMAT}: compile the component again \
+         with `weir compile` of this version"
+    )]
+    OtherFormat(u8),
+    /// Compiled for the first of these targets, where Main needs code for the second.
+    #[error(
+        "is compiled for {}, and this Main needs {}: `weir compile --target {} --address-space {}` makes it",
+        .0[0], .0[1], .0[1].triple(), .0[1].address_class().name()
+    )]
+    OtherTarget(Box<[CompileTarget; 2]>),
+    /// Nothing compiles for that target.
+    #[error("cannot be compiled: {0}")]
+    NoTarget(#[from] CompileTargetError),
     /// An artifact signed with an unknown key.
     #[error("is signed with `{0}`, which `main.trusted-keys` does not list")]
     Untrusted(TrustedKey),

@@ -18,9 +18,13 @@ use weir_config::{Limits, Traces};
 
 use super::{
     child::{CompileAnswer, CompileRequest},
-    code, symbols,
+    code, packed, symbols,
 };
-use crate::{engine::EngineKind, inspect::ContractSections};
+use crate::{
+    calibration::MODULE,
+    engine::{AddressClass, CompileTarget, EngineKind},
+    inspect::ContractSections,
+};
 
 /// Bytes of its first input line.
 const MAX_REQUEST: u64 = 4096;
@@ -59,9 +63,10 @@ fn work() -> io::Result<()> {
     let mut component = Vec::new();
     let traces = if request.lines { Traces::Lines } else { Traces::Functions };
     let read = stdin.read_to_end(&mut component).map_err(wasmtime::Error::from);
-    let compiled = read
-        .map_err(CompileError::Invalid)
-        .and_then(|_| compile(&component, request.target.as_deref(), traces));
+    let compiled = read.map_err(CompileError::Invalid).and_then(|_| {
+        let class = if request.is_small { AddressClass::Small } else { AddressClass::Large };
+        compile(&component, request.target.as_deref(), class, traces)
+    });
     let said = |text: String| text.chars().take(1000).collect::<String>().into_bytes();
     let (answer, body) = match compiled {
         Ok(code) => (CompileAnswer::Compiled, code),
@@ -103,18 +108,29 @@ impl From<wasmtime::Error> for CompileError {
 pub(super) fn compile(
     component: &[u8],
     target: Option<&str>,
+    class: AddressClass,
     traces: Traces,
 ) -> Result<Vec<u8>, CompileError> {
     let contracts = contracts(component).map_err(CompileError::Contracts)?;
-    let mut config = EngineKind::of(&Limits::default(), traces).config();
-    if let Some(target) = target {
-        config.target(target)?;
-    }
-    let mut code = wasmtime::Engine::new(&config)?.precompile_component(component)?;
+    let kind = EngineKind::of(&Limits::default(), traces);
+    let is_for_others = target.is_some();
+    let (target, config) = match target {
+        None => (CompileTarget::of_main(class), kind.config(class)?),
+        Some(_) => {
+            let target = CompileTarget::new(target, Some(class)).map_err(wasmtime::Error::from)?;
+            let config = kind.config_for(&target)?;
+            (target, config)
+        }
+    };
+    let target = target.bytes().ok_or_else(|| wasmtime::format_err!("the name of its target is too long"))?;
+    let engine = wasmtime::Engine::new(&config)?;
+    let mut code = engine.precompile_component(component)?;
     symbols::remove(&mut code);
+    // A device without the compiler measures with it.
+    let kernel = if is_for_others { packed::pack(&engine.precompile_module(MODULE)?) } else { Vec::new() };
     let declared = declared(component)?.saturating_mul(FOR_DECLARED);
     let footprint = ((code.len() + contracts.len()) as u64).saturating_add(declared);
-    code.splice(..0, code::head(footprint, &contracts));
+    code.splice(..0, code::head(footprint, &contracts, &kernel, &target));
     Ok(code)
 }
 

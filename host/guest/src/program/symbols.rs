@@ -97,7 +97,7 @@ mod tests {
     use wasmtime::Engine;
 
     use super::*;
-    use crate::engine::EngineKind;
+    use crate::engine::{AddressClass, EngineKind};
 
     const COMPONENT: &str = r#"
         (component
@@ -106,7 +106,7 @@ mod tests {
     "#;
 
     fn compiled() -> Vec<u8> {
-        let engine = Engine::new(&EngineKind::default().config()).unwrap();
+        let engine = Engine::new(&EngineKind::default().config(AddressClass::Large).unwrap()).unwrap();
         engine.precompile_component(&wat::parse_str(COMPONENT).unwrap()).unwrap()
     }
 

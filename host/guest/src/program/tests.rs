@@ -17,7 +17,7 @@ fn runtime(threads: usize) -> tokio::runtime::Runtime {
 
 fn programs(at_once: u16) -> Programs {
     let sources = Sources::new(&MainConfig::default(), Compilation::default(), Arc::default());
-    Programs::new(Runtime::new().unwrap(), sources, at_once)
+    Programs::new(Runtime::new(crate::AddressClass::Large).unwrap(), sources, at_once)
 }
 
 fn at(path: impl Into<PathBuf>) -> ComponentSource {
@@ -144,7 +144,8 @@ fn a_file_that_hangs_only_when_it_is_read_again_is_given_up_too() {
             let permit = LoadPermit::take(&programs.permits, wanted).await.unwrap();
             let (_release, hang) = hanging(());
             let _holding = tokio::task::spawn_blocking(hang);
-            let mut code = Box::pin(programs.sources.code(input, wanted, &engine, permit));
+            let mut code =
+                Box::pin(programs.sources.code(input, wanted, &engine, programs.runtime.class(), permit));
             assert!(code.as_mut().now_or_never().is_none());
             pass(&limits).await;
             assert!(code.await.err().unwrap().hangs());
@@ -164,7 +165,7 @@ fn a_compiler_that_takes_too_long_is_told_from_a_file_that_hangs_while_it_is_fed
         let compile = |input, permit| {
             let task = compilation::CompileTask {
                 timeout,
-                ..compilation::CompileTask::new(&limits, Traces::default(), None)
+                ..compilation::CompileTask::new(&limits, Traces::default(), None, programs.runtime.class())
             };
             async {
                 child::compile(Path::new("sleep"), &["1000".into()], input, task, permit).await.err().unwrap()

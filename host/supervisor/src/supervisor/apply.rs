@@ -384,6 +384,7 @@ pub fn needs_restart(before: &MainConfig, after: &MainConfig) -> Vec<&'static st
         ("cache-dir", before.cache_dir != after.cache_dir),
         ("cache-size", before.cache_size != after.cache_size),
         ("trusted-keys", before.trusted_keys != after.trusted_keys),
+        ("address-space", before.address_space != after.address_space),
         ("request-timeout", before.request_timeout != after.request_timeout),
         ("blocking-threads", before.blocking_threads != after.blocking_threads),
     ];

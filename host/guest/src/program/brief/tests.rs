@@ -7,7 +7,7 @@ use crate::program::{Compilation, Runtime, Sources, tests::wanted};
 
 fn programs() -> Programs {
     let sources = Sources::new(&MainConfig::default(), Compilation::default(), Arc::default());
-    Programs::new(Runtime::new().unwrap(), sources, 1)
+    Programs::new(Runtime::new(crate::AddressClass::Large).unwrap(), sources, 1)
 }
 
 fn free(programs: &Programs) -> usize {

@@ -10,7 +10,7 @@ use crate::program::{Compilation, LoadError, LoadFault, Programs, Runtime, Sourc
 
 fn programs() -> Programs {
     let sources = Sources::new(&MainConfig::default(), Compilation::default(), Arc::default());
-    Programs::new(Runtime::new().unwrap(), sources, 1)
+    Programs::new(Runtime::new(crate::AddressClass::Large).unwrap(), sources, 1)
 }
 
 /// A program in a directory in a directory.
