@@ -27,6 +27,8 @@ mod limits;
 mod locate;
 mod logging;
 mod logs;
+#[cfg(all(test, feature = "compiler", feature = "otlp", feature = "store"))]
+mod manual_pages;
 mod messages;
 mod metrics;
 mod model;

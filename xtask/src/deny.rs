@@ -2,13 +2,16 @@
 
 use std::{
     env, fs,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Stdio},
 };
 
 use anyhow::{Context, Result};
 
-use crate::run::{cargo, root, run, target_dir};
+use crate::{
+    run::{root, run},
+    tools,
+};
 
 const VERSION: &str = "0.20.2";
 
@@ -26,7 +29,7 @@ const FETCH_TIMEOUT_S: u32 = 120;
 
 /// Checks every manifest. Without a database it leaves out advisories, and prints a line that says so.
 pub(crate) fn check() -> Result<()> {
-    let program = program()?;
+    let program = tools::of_cargo("cargo-deny", VERSION)?;
     let has_database = fetch_database(&program)?;
     for manifest in MANIFESTS {
         // One manifest may not need what another skips.
@@ -43,25 +46,6 @@ pub(crate) fn check() -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The pinned cargo-deny: the installed one, or else one built once below `target`.
-fn program() -> Result<PathBuf> {
-    let tools = target_dir()?.join("tools");
-    let built = tools.join("bin/cargo-deny");
-    for program in [PathBuf::from("cargo-deny"), built.clone()] {
-        let version = Command::new(&program).arg("--version").output();
-        let pinned = format!("cargo-deny {VERSION}\n");
-        if version.is_ok_and(|version| version.stdout == pinned.as_bytes()) {
-            return Ok(program);
-        }
-    }
-    // Unoptimised: it builds much faster, and runs for seconds only.
-    let mut install = cargo(["install", "cargo-deny", "--locked", "--debug", "--version"])?;
-    install.arg(format!("={VERSION}")).arg("--root").arg(&tools).env("CARGO_PROFILE_DEV_DEBUG", "false");
-    // Nothing else can use its artifacts.
-    run(install.env_remove("CARGO_TARGET_DIR"))?;
-    Ok(built)
 }
 
 /// Updates the advisory database. False, with a printed reason, if it cannot be reached.

@@ -28,8 +28,13 @@ const HOOKS: (&str, [&str; 5]) = (
     ["10-create-root-dir", "20-touch-file", "30-echo-hello", "40-count-files", "50-check-node"],
 );
 
-/// Adds the target to the current toolchain if rustup manages it.
+/// Adds the guests' target to the current toolchain.
 pub(crate) fn add_target() -> Result<()> {
+    add_target_of(TARGET)
+}
+
+/// Adds a target to the current toolchain if rustup manages it.
+pub(crate) fn add_target_of(target: &str) -> Result<()> {
     let rustup = |arguments: &[&str]| -> Result<Command> {
         let mut command = Command::new("rustup");
         // The workspace's toolchain file decides the toolchain.
@@ -37,11 +42,11 @@ pub(crate) fn add_target() -> Result<()> {
         Ok(command)
     };
     let installed = output(&mut rustup(&["target", "list", "--installed"])?)
-        .context("`rustup` is needed to add the target `wasm32-wasip2`")?;
-    if installed.lines().any(|line| line == TARGET) {
+        .with_context(|| format!("`rustup` is needed to add the target `{target}`"))?;
+    if installed.lines().any(|line| line == target) {
         return Ok(());
     }
-    run(&mut rustup(&["target", "add", TARGET])?)
+    run(&mut rustup(&["target", "add", target])?)
 }
 
 /// Builds every plugin into `target/plugins`, and the example hooks into `hooks.d`.

@@ -8,12 +8,14 @@ mod capi;
 mod conformance;
 mod demo;
 mod deny;
+mod dist;
 mod first_extension;
 mod foreign_guests;
 mod full;
 mod full_capi;
 mod full_contracts;
 mod full_devices;
+mod full_dist;
 mod full_http;
 mod full_nats;
 mod full_prometheus;
@@ -27,6 +29,7 @@ mod run;
 mod setup;
 mod spec_tests;
 mod test;
+mod tools;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -54,6 +57,8 @@ enum Task {
     },
     /// Build the C library, and install it with its headers, for pkg-config and CMake.
     Capi(capi::Arguments),
+    /// Build `weir` for a target as it is given to others: a tarball, a Debian package, an SBOM, below `target/dist`.
+    Dist(dist::Arguments),
     /// Measure Weir beside native code that does the same, as `docs/benchmarks.md` describes.
     Bench(bench::Arguments),
     /// Count the instructions of Weir's hot path with valgrind. Fails if a case takes over 5 % more than
@@ -93,6 +98,7 @@ fn main() -> Result<()> {
         Task::Demo { check, fleet: true } => demo::fleet::fleet(check),
         Task::Demo { check, fleet: false } => demo::demo(check),
         Task::Capi(arguments) => capi::capi(&arguments),
+        Task::Dist(arguments) => dist::dist(&arguments),
         Task::Bench(arguments) => bench::bench(&arguments),
         Task::Instructions { bless } => instructions::instructions(bless),
         Task::Conformance { lang, record, only } => conformance::test(&lang, record, only.as_deref()),

@@ -54,6 +54,12 @@ pub(crate) const CMAKE: Need = Need {
 
 pub(crate) const VALGRIND: Need = Need { packages: &["valgrind"], probe: "valgrind --version" };
 
+/// With which `ring` is built for static programs.
+pub(crate) const MUSL: Need = Need { packages: &["musl-tools"], probe: "musl-gcc --version" };
+
+/// Makes a Debian of its own in a directory.
+pub(crate) const DEBOOTSTRAP: Need = Need { packages: &["debootstrap"], probe: "debootstrap --version" };
+
 /// A linker and a C library for 32-bit ARM, and an emulator.
 pub(crate) const ARMV7: Need = Need {
     packages: &["gcc-arm-linux-gnueabihf", "libc6-dev-armhf-cross", "qemu-user"],
@@ -104,6 +110,16 @@ pub(crate) fn line(missing: &[&Need]) -> String {
 
 fn packages(needs: &[&Need]) -> Vec<&'static str> {
     needs.iter().flat_map(|need| need.packages).copied().collect()
+}
+
+/// A program that is run as root. None where that takes a password.
+pub(crate) fn as_root(program: &str) -> Option<Command> {
+    let words = how_to_be_root()?;
+    let mut command = Command::new(words.first().unwrap_or(&program));
+    if !words.is_empty() {
+        command.args(words.iter().skip(1)).arg(program);
+    }
+    Some(command)
 }
 
 /// The words before a command that run it as root without a password. None without `apt-get`.

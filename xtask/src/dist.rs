@@ -1,0 +1,84 @@
+//! What is given to others: `weir` for a target in a tarball and a Debian package, each with its SHA-256 sum, and an SBOM.
+//!
+//! Two builds of one commit are the same, in whatever directory: see `build.rs`.
+
+mod archive;
+mod build;
+mod deb;
+mod licences;
+mod packages;
+mod sbom;
+mod sizes;
+mod stage;
+mod target;
+
+use std::{fs, path::PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+pub(crate) use self::build::{EPOCH_VARIABLE, epoch};
+use self::{build::Build, packages::Packages, target::Target};
+use crate::run::target_dir;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The machine that it is for.
+    #[arg(long, value_name = "TRIPLE", value_parser = target::TARGETS.map(|target| target.triple))]
+    target: String,
+    /// The smallest: no compiler, no gateway, no stores, no HTTP, no OpenTelemetry; built for size.
+    #[arg(long)]
+    device: bool,
+    /// Also make a Debian package.
+    #[arg(long)]
+    deb: bool,
+    /// Also make an SBOM: a CycloneDX document in JSON.
+    #[arg(long)]
+    sbom: bool,
+    /// Instead, build for size with one feature after the other, and print what each adds.
+    #[arg(long, conflicts_with_all = ["device", "deb", "sbom"])]
+    sizes: bool,
+}
+
+pub(crate) fn dist(arguments: &Arguments) -> Result<()> {
+    let target = Target::named(&arguments.target)?;
+    if arguments.sizes {
+        return sizes::print(target);
+    }
+    let build = Build { target, is_for_devices: arguments.device };
+    ensure!(
+        !arguments.deb || target.debian.is_some(),
+        "`{}` is not an architecture of Debian: its tarball runs there, too",
+        target.triple
+    );
+    for file in make(build, arguments.deb, arguments.sbom)? {
+        println!("{}", file.display());
+    }
+    Ok(())
+}
+
+/// Builds a Debian package, and all that goes with it.
+pub(crate) fn make_named(triple: &str, is_for_devices: bool, sbom: bool) -> Result<Vec<PathBuf>> {
+    make(Build { target: Target::named(triple)?, is_for_devices }, true, sbom)
+}
+
+/// Builds for a target, and returns the files that were made: the tarball, the Debian package, the SBOM.
+fn make(build: Build, deb: bool, sbom: bool) -> Result<Vec<PathBuf>> {
+    build.target.prepare()?;
+    let to = target_dir()?.join("dist");
+    fs::create_dir_all(&to).with_context(|| format!("cannot make `{}`", to.display()))?;
+    let packages = Packages::of(&build)?;
+    let staged = stage::fill(&build, &packages, &to)?;
+    let mut made = vec![archive::pack(&staged, &to, &build)?];
+    if deb {
+        made.push(deb::make(&staged, &to, &build)?);
+    }
+    if sbom {
+        made.push(sbom::write(&packages, &to, &build)?);
+    }
+    for file in &made {
+        archive::write_sum(file)?;
+    }
+    Ok(made)
+}

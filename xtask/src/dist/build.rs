@@ -1,0 +1,129 @@
+//! Builds of `weir` and of extensions that are the same wherever they are made.
+//!
+//! What would differ is left out: paths of the checkout and of Cargo's sources are replaced by fixed ones, and times are
+//! the commit's.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result};
+
+use super::{VERSION, target::Target};
+use crate::{
+    guests,
+    run::{cargo, output, root, run, target_dir},
+};
+
+/// Names the time of everything that is made, in seconds since 1970: see <https://reproducible-builds.org>. By default,
+/// the commit's.
+pub(crate) const EPOCH_VARIABLE: &str = "SOURCE_DATE_EPOCH";
+
+/// All features but those that need a compiler.
+const WITHOUT_COMPILER: &str = "gateway,gateway-tls,http,otlp,store";
+
+/// One way to build `weir`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Build {
+    pub(crate) target: &'static Target,
+    pub(crate) is_for_devices: bool,
+}
+
+impl Build {
+    /// The name of the Debian package, and of what it is like.
+    pub(super) fn package(&self) -> &'static str {
+        if self.is_for_devices { "weir-device" } else { "weir" }
+    }
+
+    /// The name of what is made, without an ending.
+    pub(super) fn name(&self) -> String {
+        format!("{}-{VERSION}-{}", self.package(), self.target.triple)
+    }
+
+    pub(super) fn compiles(&self) -> bool {
+        self.target.compiles && !self.is_for_devices
+    }
+
+    /// Whether it has a feature of `weir`.
+    pub(super) fn has(&self, feature: &str) -> bool {
+        if feature == "compiler" { self.compiles() } else { !self.is_for_devices }
+    }
+
+    fn profile(&self) -> &'static str {
+        if self.compiles() { "release" } else { "device" }
+    }
+
+    /// Arguments of Cargo that choose the features.
+    pub(super) fn features(&self) -> Vec<&'static str> {
+        match (self.is_for_devices, self.compiles()) {
+            (true, _) => vec!["--no-default-features"],
+            (false, true) => Vec::new(),
+            (false, false) => vec!["--no-default-features", "--features", WITHOUT_COMPILER],
+        }
+    }
+
+    /// Builds `weir`.
+    pub(super) fn weir(&self) -> Result<PathBuf> {
+        weir(self.target, self.profile(), &self.features())
+    }
+}
+
+/// Builds `weir` in a profile, with these arguments for features. Symbols are stripped: a trace of an extension does not
+/// need them.
+pub(super) fn weir(target: &Target, profile: &str, features: &[&str]) -> Result<PathBuf> {
+    let mut build = same_everywhere(target.triple)?;
+    build.args(["--package", "weir", "--bin", "weir", "--profile", profile]).args(features);
+    build.args(["--config", &format!("profile.{profile}.strip='symbols'")]);
+    build.args(["--config", &format!("profile.{profile}.debug=false")]);
+    if let Some(linker) = target.linker {
+        build.args(["--config", &format!("target.{}.linker='{linker}'", target.triple)]);
+    }
+    let underscored = target.triple.replace('-', "_");
+    build.env(format!("CC_{underscored}"), target.c_compiler);
+    let remaps = remaps()?.map(|(from, to)| format!("-ffile-prefix-map={from}={to}"));
+    build.env(format!("CFLAGS_{underscored}"), remaps.join(" "));
+    run(&mut build)?;
+    Ok(build_dir()?.join(target.triple).join(profile).join("weir"))
+}
+
+/// Builds an extension of `plugins/`.
+pub(super) fn extension(name: &str) -> Result<PathBuf> {
+    guests::add_target()?;
+    let mut build = same_everywhere(guests::TARGET)?;
+    run(build.args(["--package", name, "--bin", name, "--profile", "guest"]))?;
+    Ok(build_dir()?.join(guests::TARGET).join("guest").join(format!("{name}.wasm")))
+}
+
+/// The time of everything that is made, in seconds since 1970.
+pub(crate) fn epoch() -> Result<String> {
+    if let Ok(epoch) = env::var(EPOCH_VARIABLE) {
+        return Ok(epoch);
+    }
+    let time = output(Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(root()?));
+    let time = time.with_context(|| format!("there is no commit here: set `{EPOCH_VARIABLE}`"))?;
+    Ok(time.trim_end().to_owned())
+}
+
+/// A directory of its own, since its flags would have all else built again.
+pub(super) fn build_dir() -> Result<PathBuf> {
+    Ok(target_dir()?.join("dist/build"))
+}
+
+fn same_everywhere(triple: &str) -> Result<Command> {
+    let flags = remaps()?.map(|(from, to)| format!("--remap-path-prefix={from}={to}"));
+    let mut build = cargo(["build", "--locked", "--target", triple])?;
+    // The variables would replace the flags of all configurations; those of this argument are added to the others.
+    build.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
+    build.args(["--config", &format!("target.{triple}.rustflags={}", serde_json::to_string(&flags)?)]);
+    build.env("CARGO_TARGET_DIR", build_dir()?).env(EPOCH_VARIABLE, epoch()?);
+    Ok(build)
+}
+
+/// Directories of this machine, and what stands for them in programs.
+fn remaps() -> Result<[(String, &'static str); 2]> {
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".cargo")));
+    let text = |path: &Path| path.to_str().map(str::to_owned).context("a path is no text");
+    Ok([(text(root()?)?, "/weir"), (text(&home.context("there is no home directory")?)?, "/cargo")])
+}

@@ -1,0 +1,55 @@
+//! The Debian package, by cargo-deb: its metadata is in `cli/Cargo.toml`, its scripts are in `packaging/debian`.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, ensure};
+
+use super::{
+    VERSION,
+    build::{Build, EPOCH_VARIABLE, build_dir, epoch},
+};
+use crate::{
+    run::{output, root, run},
+    tools,
+};
+
+const CARGO_DEB: (&str, &str) = ("cargo-deb", "3.8.0");
+
+/// As `depends` in the metadata has it: the C library of Debian 12.
+const GLIBC: (u32, u32) = (2, 36);
+
+/// Packs the tree, and returns the package.
+pub(super) fn make(tree: &Path, to: &Path, build: &Build) -> Result<PathBuf> {
+    let (name, version) = CARGO_DEB;
+    let program = tools::of_cargo(name, version)?;
+    assert_glibc(&tree.join("bin/weir"))?;
+    let architecture = build.target.debian.context("no architecture of Debian")?;
+    let path = to.join(format!("{}_{VERSION}-1_{architecture}.deb", build.package()));
+    let mut deb = Command::new(program);
+    deb.args(["--package", "weir", "--locked", "--no-build", "--no-strip", "--target", build.target.triple]);
+    if build.is_for_devices {
+        deb.args(["--variant", "device"]);
+    }
+    deb.arg("--output").arg(&path).current_dir(root()?);
+    run(deb.env("CARGO_TARGET_DIR", build_dir()?).env(EPOCH_VARIABLE, epoch()?))?;
+    Ok(path)
+}
+
+/// A program needs the newest version of the C library that one of its symbols has.
+fn assert_glibc(program: &Path) -> Result<()> {
+    let symbols = output(Command::new("readelf").args(["--version-info", "--wide"]).arg(program))?;
+    let newest = symbols.split("GLIBC_").skip(1).filter_map(version).max();
+    let newest = newest.context("`weir` uses no C library")?;
+    ensure!(newest <= GLIBC, "`weir` needs glibc {newest:?}, and the package promises {GLIBC:?}");
+    Ok(())
+}
+
+/// The version at the beginning of a text, as in `2.34  Flags: none`.
+fn version(text: &str) -> Option<(u32, u32)> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let mut numbers = text.get(..end)?.split('.').map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}

@@ -1,0 +1,121 @@
+//! The crates that are in a build: those that Cargo links, without what only makes the build.
+//!
+//! `cargo metadata` joins the features of all members of the workspace, and so names crates that are in no program.
+//! `cargo tree` selects them as a build does.
+
+use std::{collections::BTreeMap, fs, path::PathBuf};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::build::Build;
+use crate::run::{cargo, output, root};
+
+/// A crate's name and version.
+pub(super) type Id = (String, String);
+
+#[derive(Debug)]
+pub(super) struct Package {
+    /// As SPDX has it.
+    pub(super) licence: String,
+    pub(super) description: Option<String>,
+    pub(super) repository: Option<String>,
+    /// Where its sources are.
+    pub(super) directory: PathBuf,
+    /// SHA-256 of its file at crates.io, in hexadecimal digits. None for crates of this repository.
+    pub(super) checksum: Option<String>,
+    pub(super) dependencies: Vec<Id>,
+}
+
+#[derive(Debug)]
+pub(super) struct Packages(pub(super) BTreeMap<Id, Package>);
+
+impl Packages {
+    pub(super) fn of(build: &Build) -> Result<Self> {
+        let edges = edges(&tree(build)?)?;
+        let (metadata, checksums) = (metadata(build)?, checksums()?);
+        let mut packages = BTreeMap::new();
+        for described in metadata.as_array().into_iter().flatten() {
+            let text = |key: &str| described.get(key).and_then(Value::as_str).map(str::to_owned);
+            let id = (text("name").unwrap_or_default(), text("version").unwrap_or_default());
+            let Some(dependencies) = edges.get(&id) else { continue };
+            let manifest = PathBuf::from(text("manifest_path").context("a package without a manifest")?);
+            let package = Package {
+                // An older form of `OR`.
+                licence: text("license").unwrap_or_default().replace('/', " OR "),
+                description: text("description"),
+                repository: text("repository"),
+                directory: manifest.parent().context("a manifest lies in no directory")?.to_owned(),
+                checksum: checksums.get(&id).cloned(),
+                dependencies: dependencies.clone(),
+            };
+            packages.insert(id, package);
+        }
+        anyhow::ensure!(packages.len() == edges.len(), "`cargo metadata` lacks packages of `cargo tree`");
+        Ok(Self(packages))
+    }
+}
+
+/// Each line is the depth and the crate, as in `2toml v1.2.1`.
+fn tree(build: &Build) -> Result<String> {
+    let mut tree = cargo(["tree", "--locked", "--package", "weir", "--target", build.target.triple])?;
+    tree.args(["--edges", "normal,no-proc-macro", "--prefix", "depth", "--format", "{p}"]);
+    output(tree.args(build.features()))
+}
+
+/// What each crate of a tree depends on. Repeated crates stand there without theirs.
+fn edges(tree: &str) -> Result<BTreeMap<Id, Vec<Id>>> {
+    let (mut edges, mut path) = (BTreeMap::<Id, Vec<Id>>::new(), Vec::new());
+    for line in tree.lines().filter(|line| !line.is_empty()) {
+        let name = line.trim_start_matches(|c: char| c.is_ascii_digit());
+        let depth: usize = line[..line.len() - name.len()].parse()?;
+        let mut words = name.split(' ');
+        let (name, version) = words.next().zip(words.next()).context("a crate without a version")?;
+        let id = (name.to_owned(), version.trim_start_matches('v').to_owned());
+        path.truncate(depth);
+        if let Some(parent) = path.last() {
+            let children = edges.entry(Id::clone(parent)).or_default();
+            if !children.contains(&id) {
+                children.push(id.clone());
+            }
+        }
+        edges.entry(id.clone()).or_default();
+        path.push(id);
+    }
+    Ok(edges)
+}
+
+fn metadata(build: &Build) -> Result<Value> {
+    let mut metadata = cargo(["metadata", "--locked", "--format-version", "1"])?;
+    let text = output(metadata.args(["--filter-platform", build.target.triple]))?;
+    let metadata: Value = serde_json::from_str(&text).context("`cargo metadata` printed no JSON")?;
+    metadata.get("packages").cloned().context("`cargo metadata` names no packages")
+}
+
+fn checksums() -> Result<BTreeMap<Id, String>> {
+    let text = fs::read_to_string(root()?.join("Cargo.lock")).context("cannot read `Cargo.lock`")?;
+    let lock: toml::Table = text.parse().context("`Cargo.lock` is no TOML")?;
+    let packages = lock.get("package").and_then(toml::Value::as_array).context("no packages")?;
+    let of = |package: &toml::Value| {
+        let text = |key: &str| package.get(key).and_then(toml::Value::as_str).map(str::to_owned);
+        Some(((text("name")?, text("version")?), text("checksum")?))
+    };
+    Ok(packages.iter().filter_map(of).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_gives_what_each_crate_depends_on() {
+        let tree = "0weir v0.1.0 (/a b/cli)\n1a v1.0.0\n2c v2.0.0\n1b v1.1.0\n2a v1.0.0 (*)\n2c v3.0.0\n";
+        let id = |name: &str, version: &str| (name.to_owned(), version.to_owned());
+        let edges = edges(tree).unwrap();
+        assert_eq!(edges[&id("weir", "0.1.0")], [id("a", "1.0.0"), id("b", "1.1.0")]);
+        assert_eq!(edges[&id("a", "1.0.0")], [id("c", "2.0.0")]);
+        assert_eq!(edges[&id("b", "1.1.0")], [id("a", "1.0.0"), id("c", "3.0.0")]);
+        assert_eq!(edges[&id("c", "3.0.0")], []);
+        assert_eq!(edges.len(), 5);
+    }
+}

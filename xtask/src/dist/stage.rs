@@ -1,0 +1,102 @@
+//! The tree that the tarball and the Debian package hold, as `/usr` has it, with `etc` beside.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+
+use super::{
+    build::{self, Build},
+    licences,
+    packages::Packages,
+};
+use crate::run::root;
+
+/// The metadata for cargo-deb in `cli/Cargo.toml` names this folder.
+const FOLDER: &str = "stage";
+
+/// Files of the repository, and their places.
+const FILES: [(&str, &str); 9] = [
+    ("packaging/weir.toml", "etc/weir/weir.toml"),
+    ("packaging/systemd/weir.service", "lib/systemd/system/weir.service"),
+    ("packaging/systemd/weir-metrics.service", "lib/systemd/system/weir-metrics.service"),
+    ("packaging/systemd/weir.conf", "lib/sysusers.d/weir.conf"),
+    ("packaging/completions/weir.bash", "share/bash-completion/completions/weir"),
+    ("packaging/completions/weir.fish", "share/fish/vendor_completions.d/weir.fish"),
+    ("packaging/completions/_weir", "share/zsh/vendor-completions/_weir"),
+    ("LICENSE", "share/doc/PACKAGE/LICENSE"),
+    ("CHANGELOG.md", "share/doc/PACKAGE/CHANGELOG.md"),
+];
+
+const OTLP_UNIT: (&str, &str) =
+    ("packaging/systemd/weir-otlp.service", "lib/systemd/system/weir-otlp.service");
+
+/// The extensions that need nothing but a grant, with their files for `conf.d`. Only a Main with a compiler runs them.
+const EXTENSIONS: [&str; 2] = ["device-info", "echo"];
+
+/// Features, and the commands that are there only with them.
+const COMMANDS: [(&str, &[&str]); 3] = [
+    ("compiler", &["new", "build", "dev", "test", "compile", "keygen"]),
+    ("otlp", &["otlp"]),
+    ("store", &["store"]),
+];
+
+/// Builds what belongs in the tree, and makes it.
+pub(super) fn fill(build: &Build, packages: &Packages, to: &Path) -> Result<PathBuf> {
+    let weir = build.weir()?;
+    let tree = to.join(FOLDER);
+    if tree.exists() {
+        fs::remove_dir_all(&tree).with_context(|| format!("cannot clear `{}`", tree.display()))?;
+    }
+    let root = root()?;
+    let place = |place: &str| tree.join(place.replace("PACKAGE", build.package()));
+    copy(&weir, &place("bin/weir"))?;
+    for (from, to) in FILES.iter().chain(Some(&OTLP_UNIT).filter(|_| build.has("otlp"))) {
+        copy(&root.join(from), &place(to))?;
+    }
+    for page in files(&root.join("packaging/man"))? {
+        let name = page.file_name().unwrap_or_default().to_string_lossy();
+        if !is_missing(build, &name) {
+            copy(&page, &place("share/man/man1").join(&*name))?;
+        }
+    }
+    for page in
+        files(&root.join("docs"))?.iter().filter(|page| page.extension().is_some_and(|end| end == "md"))
+    {
+        copy(page, &place("share/doc/PACKAGE/docs").join(page.file_name().unwrap_or_default()))?;
+    }
+    let licences = place("share/doc/PACKAGE/THIRD-PARTY-LICENSES.txt");
+    fs::write(&licences, licences::text(packages)?)
+        .with_context(|| format!("cannot write `{}`", licences.display()))?;
+    for extension in EXTENSIONS.iter().filter(|_| build.compiles()) {
+        let folder = place("share/weir/extensions");
+        copy(&build::extension(extension)?, &folder.join(format!("{extension}.wasm")))?;
+        let stanza = format!("{extension}.toml");
+        copy(&root.join("packaging/extensions").join(&stanza), &folder.join(&stanza))?;
+    }
+    Ok(tree)
+}
+
+/// Whether a manual page is of a command that the build does not have.
+fn is_missing(build: &Build, page: &str) -> bool {
+    let missing =
+        COMMANDS.iter().filter(|(feature, _)| !build.has(feature)).flat_map(|(_, commands)| *commands);
+    missing.into_iter().any(|command| {
+        let rest = page.strip_prefix("weir-").and_then(|rest| rest.strip_prefix(command));
+        rest.is_some_and(|rest| rest.starts_with(['.', '-']))
+    })
+}
+
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot read `{}`", folder.display()))?;
+    entries.map(|entry| Ok(entry?.path())).collect()
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to.parent().context("a file lies in no directory")?)
+        .with_context(|| format!("cannot make the directory of `{}`", to.display()))?;
+    fs::copy(from, to).with_context(|| format!("cannot copy `{}` to `{}`", from.display(), to.display()))?;
+    Ok(())
+}

@@ -1,0 +1,214 @@
+//! The Debian package in a clean Debian, by the commands of `docs/operators.md`; and two builds in two directories, which
+//! are to be the same.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{
+    dist,
+    run::{output, pause, root, run, target_dir},
+    setup::{self, DEBOOTSTRAP},
+};
+
+const PAGE: &str = "docs/operators.md";
+
+/// The heading above the commands.
+const HEADING: &str = "## Install";
+
+const RELEASE: &str = "bookworm";
+
+const GNU: &str = "x86_64-unknown-linux-gnu";
+
+/// Main compiles an extension meanwhile.
+const WITHIN: Duration = Duration::from_secs(120);
+
+/// What the machine's own bookkeeping changes, and what a package takes no care of: packages and their logs; copies that
+/// each change of a user leaves.
+const KEPT_BY_DEBIAN: [&str; 8] = [
+    "/etc/.pwd.lock",
+    "/etc/group-",
+    "/etc/gshadow-",
+    "/etc/passwd-",
+    "/etc/shadow-",
+    "/etc/subgid-",
+    "/etc/subuid-",
+    "/proc/",
+];
+const KEPT_BY_APT: [&str; 5] =
+    ["/var/cache/apt/", "/var/cache/ldconfig/", "/var/lib/apt/", "/var/lib/dpkg/", "/var/log/"];
+
+pub(crate) fn check() -> Result<Vec<String>> {
+    let missing = setup::install(&[&DEBOOTSTRAP])?;
+    ensure!(missing.is_empty(), "first run `{}`", setup::line(&missing));
+    let made = dist::make_named(GNU, false, true)?;
+    let package = made.iter().find(|file| file.extension().is_some_and(|end| end == "deb"));
+    installs(package.context("there is no package")?)?;
+    are_the_same()?;
+    Ok(Vec::new())
+}
+
+/// Installs the package as the page says, uses it, and removes it.
+fn installs(package: &Path) -> Result<()> {
+    let page = fs::read_to_string(root()?.join(PAGE)).with_context(|| format!("cannot read `{PAGE}`"))?;
+    let commands = commands(&page);
+    let [install, configure, start] = commands[..] else {
+        bail!("`{PAGE}` promises three commands and shows {commands:?}");
+    };
+    let debian = Debian::make()?;
+    debian.take(package)?;
+    let before = debian.files()?;
+
+    debian.run(install)?;
+    debian.run("test -e /etc/systemd/system/multi-user.target.wants/weir.service")?;
+    debian.run("su --shell /bin/sh weir --command 'weir check /etc/weir/weir.toml'")?;
+    debian.run("test -s /usr/share/man/man1/weir-run.1.gz")?;
+    debian.run("bash -c '. /usr/share/bash-completion/completions/weir && complete -p weir'")?;
+    debian.run("! su --shell /bin/sh nobody --command 'cat /etc/weir/weir.toml'")?;
+    debian.run(configure)?;
+    let mut main = debian.start(start)?;
+    debian.wait_until_ready(&mut main)?;
+    let os = debian.run("weir call device.info@1 os --config /etc/weir/weir.toml")?;
+    let os: Value = serde_json::from_str(&os).context("`os` answered no JSON")?;
+    ensure!(os.get("id").is_some_and(|id| id == "debian"), "`os` answers {os}");
+    debian.run("weir shutdown --config /etc/weir/weir.toml")?;
+    ensure!(main.wait()?.success(), "Main did not end as it should");
+
+    debian.run("apt-get purge --quiet --yes --autoremove weir")?;
+    let left: Vec<_> = debian.files()?.difference(&before).cloned().collect();
+    ensure!(left.is_empty(), "the package leaves {left:?}");
+    debian.run("! getent passwd weir && ! getent group weir")?;
+    Ok(())
+}
+
+/// The lines of the console below the heading that an operator types as root.
+fn commands(page: &str) -> Vec<&str> {
+    let section = page.split(HEADING).nth(1).unwrap_or_default();
+    let console = section.split("```console\n").nth(1).and_then(|rest| rest.split("```").next());
+    console.unwrap_or_default().lines().filter_map(|line| line.strip_prefix("# ")).collect()
+}
+
+/// A directory with a minimal Debian. Its programs run in namespaces, so that nothing of them outlives this.
+struct Debian {
+    root: PathBuf,
+}
+
+impl Debian {
+    fn make() -> Result<Self> {
+        let root = target_dir()?.join("dist/debian");
+        let debian = Self { root };
+        debian.remove()?;
+        // What the package recommends, and apt, which would keep it.
+        let minimal = ["--variant=minbase", "--include=ca-certificates", RELEASE];
+        run(as_root("debootstrap")?.args(minimal).arg(&debian.root))?;
+        Ok(debian)
+    }
+
+    /// Copies the package to where the commands expect it.
+    fn take(&self, package: &Path) -> Result<()> {
+        run(as_root("cp")?.arg(package).arg(self.root.join("root")))
+    }
+
+    /// A shell command in it, in the home of root, with processes and their `/proc` of its own.
+    fn command(&self, text: &str) -> Result<Command> {
+        let mut command = as_root("unshare")?;
+        command.args(["--pid", "--fork", "--kill-child"]);
+        command.arg(format!("--mount-proc={}", self.root.join("proc").display()));
+        command.args(["chroot"]).arg(&self.root).args(["env", "--ignore-environment", "HOME=/root"]);
+        command.args(["DEBIAN_FRONTEND=noninteractive", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"]);
+        command.args(["sh", "-c", &format!("cd && {text}")]).stdin(Stdio::null());
+        Ok(command)
+    }
+
+    fn run(&self, text: &str) -> Result<String> {
+        println!("# {text}");
+        output(&mut self.command(text)?)
+    }
+
+    fn start(&self, text: &str) -> Result<Child> {
+        println!("# {text} &");
+        Ok(self.command(text)?.spawn()?)
+    }
+
+    fn wait_until_ready(&self, main: &mut Child) -> Result<()> {
+        let start = Instant::now();
+        loop {
+            let listed = self.run("weir ps --config /etc/weir/weir.toml").unwrap_or_default();
+            if listed.contains(" ready ") {
+                return Ok(());
+            }
+            ensure!(main.try_wait()?.is_none(), "Main has ended");
+            ensure!(start.elapsed() < WITHIN, "the extension is not ready within {WITHIN:?}:\n{listed}");
+            pause(Duration::from_millis(500));
+        }
+    }
+
+    /// Every file, but those that Debian keeps its own records in.
+    fn files(&self) -> Result<BTreeSet<String>> {
+        let found = output(as_root("find")?.arg(&self.root).args(["-xdev", "-printf", "/%P\n"]))?;
+        let is_kept =
+            |path: &str| KEPT_BY_DEBIAN.iter().chain(&KEPT_BY_APT).any(|kept| path.starts_with(kept));
+        Ok(found.lines().filter(|path| !is_kept(path)).map(str::to_owned).collect())
+    }
+
+    fn remove(&self) -> Result<()> {
+        run(as_root("rm")?.args(["--recursive", "--force", "--one-file-system"]).arg(&self.root))
+    }
+}
+
+impl Drop for Debian {
+    fn drop(&mut self) {
+        if let Err(error) = self.remove() {
+            eprintln!("{error:#}");
+        }
+    }
+}
+
+fn as_root(program: &str) -> Result<Command> {
+    setup::as_root(program).context("making a Debian takes root, or `sudo` without a password")
+}
+
+/// Builds the package for devices here and in a copy elsewhere, and compares all that is made.
+fn are_the_same() -> Result<()> {
+    let copy = Copy::make()?;
+    let mut there = Command::new("cargo");
+    there.args(["xtask", "dist", "--target", GNU, "--device", "--deb", "--sbom"]);
+    there.current_dir(copy.root()).env_remove("CARGO_TARGET_DIR").env(dist::EPOCH_VARIABLE, dist::epoch()?);
+    run(&mut there)?;
+    for here in dist::make_named(GNU, true, true)? {
+        let name = here.file_name().context("a file without a name")?;
+        let there = copy.root().join("target/dist").join(name);
+        ensure!(
+            fs::read(&here)? == fs::read(&there)?,
+            "two builds of `{}` differ: see it with `diffoscope`",
+            name.display()
+        );
+        println!("the same in both builds: {}", output(Command::new("sha256sum").arg(&here))?.trim_end());
+    }
+    Ok(())
+}
+
+/// The files of the checkout as they are, committed or not, in another directory.
+struct Copy(TempDir);
+
+impl Copy {
+    fn make() -> Result<Self> {
+        let copy = Self(tempfile::tempdir_in(target_dir()?.join("dist")).context("cannot make a directory")?);
+        let files = "git ls-files -z --cached --others --exclude-standard | \
+                     tar --create --null --files-from=- | tar --extract --directory \"$0\"";
+        run(Command::new("sh").args(["-c", files]).arg(copy.root()).current_dir(root()?))?;
+        Ok(copy)
+    }
+
+    fn root(&self) -> &Path {
+        self.0.path()
+    }
+}
