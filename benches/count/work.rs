@@ -13,7 +13,7 @@ use clap::ValueEnum;
 use weir_host::{
     CallOptions, Client, Config, ExtensionConfig, HandlerError, Main, MainConfig, Service,
     client::Subscriber,
-    component::{self, Compilation, SigningKey},
+    component::{self, Compilation, CompileTarget, SigningKey},
     config::{Limits, QueueConfig, Traces},
 };
 
@@ -77,6 +77,7 @@ impl Artifacts {
         let artifacts = Self(dir);
         let key = SigningKey::generate()?;
         let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+        let target = CompileTarget::new(Some(&target), None)?;
         for (component, artifact) in [("echo-raw", artifacts.echo()), ("bench-guest", artifacts.caller())] {
             let component = guests.join(component).with_extension("wasm");
             let compiled = component::compile(

@@ -27,7 +27,8 @@ mod limits;
 mod locate;
 mod logging;
 mod logs;
-#[cfg(all(test, feature = "compiler", feature = "otlp", feature = "store"))]
+#[cfg(test)]
+#[cfg(all(feature = "compiler", feature = "otlp", feature = "store"))]
 mod manual_pages;
 mod messages;
 mod metrics;
