@@ -44,7 +44,7 @@ pub(crate) use self::{
     peers::{EndArgs, PeersArgs, PeersCommand, TokenArgs},
     top::TopArgs,
     trace::TraceArgs,
-    traffic::{PutArgs, QueuesArgs, QueuesCommand, RequeueArgs, ShowArgs, TopicsArgs},
+    traffic::{PutArgs, QueuesArgs, QueuesCommand, RequeueArgs, ShowArgs, TailArgs, TopicsArgs},
 };
 use crate::complete;
 
@@ -468,27 +468,6 @@ pub(crate) struct PublishArgs {
     #[arg(add = ArgValueCompleter::new(complete::extension))]
     pub(crate) to: Option<String>,
     /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) target: Target,
-}
-
-#[derive(Debug, ClapArgs)]
-#[command(after_help = "\
-In a pattern, `*` stands for one segment of a topic, and `>` at the end for the rest. Retained values come
-first. The number before an event is its place in its topic.
-
-Examples:
-  weir tail '>'
-  weir tail 'settings.changed.*'
-  weir tail --json 'sensors.>' | jq .payload")]
-pub(crate) struct TailArgs {
-    /// The pattern that topics must match
-    #[arg(value_name = "PATTERN")]
-    #[arg(add = ArgValueCompleter::new(complete::topic_pattern))]
-    pub(crate) pattern: String,
-    /// Print JSON, one object a line
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Arguments of `weir topics` and `weir queues`.
+//! Arguments of `weir tail`, `weir topics` and `weir queues`.
 
 use clap::{ArgGroup, Args as ClapArgs, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
@@ -128,6 +128,27 @@ pub(crate) struct RequeueArgs {
     #[arg(long, group = "which")]
     pub(crate) all: bool,
     /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+In a pattern, `*` stands for one segment of a topic, and `>` at the end for the rest. Retained values come
+first. The number before an event is its place in its topic.
+
+Examples:
+  weir tail '>'
+  weir tail 'settings.changed.*'
+  weir tail --json 'sensors.>' | jq .payload")]
+pub(crate) struct TailArgs {
+    /// The pattern that topics must match
+    #[arg(value_name = "PATTERN")]
+    #[arg(add = ArgValueCompleter::new(complete::topic_pattern))]
+    pub(crate) pattern: String,
+    /// Print JSON, one object a line
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]

@@ -46,7 +46,10 @@ pub(super) use self::code::Kernel;
 pub use self::{
     artifact::ArtifactFacts,
     compilation::Compilation,
+    compiling::{BeingCompiled, Compilations},
     error::{ComponentOrigin, LoadError, LoadFault},
+    held::Loaded,
+    stamp::FileStamp,
 };
 #[cfg(feature = "compiler")]
 pub use self::{
@@ -61,13 +64,6 @@ use self::{
     input::{ComponentInput, InputKind, InputLimits},
     load_permit::{LoadPermit, LoadPermits},
 };
-pub use self::{
-    compiling::{BeingCompiled, Compilations},
-    held::Loaded,
-    stamp::FileStamp,
-};
-#[cfg(not(feature = "compiler"))]
-use super::calibration;
 #[cfg(feature = "compiler")]
 use super::engine::CompileTarget;
 use super::{
@@ -337,7 +333,7 @@ impl Sources {
                 let trusted = self.trusted_keys.clone();
                 let code = permit.read(move || artifact::verify(&mut input, &trusted)).await?;
                 #[cfg(not(feature = "compiler"))]
-                calibration::keep(|| code.kernel());
+                crate::calibration::keep(|| code.kernel());
                 Ok((code, permit))
             }
             (InputKind::Component, Some(compiler)) => {
