@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeSet,
     fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -15,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::{
     dist,
-    run::{output, pause, root, run, target_dir},
+    run::{cargo, output, pause, root, run, target_dir},
     setup::{self, DEBOOTSTRAP},
 };
 
@@ -179,8 +180,7 @@ fn as_root(program: &str) -> Result<Command> {
 /// Builds the package for devices here and in a copy elsewhere, and compares all that is made.
 fn are_the_same() -> Result<()> {
     let copy = Copy::make()?;
-    let mut there = Command::new("cargo");
-    there.args(["xtask", "dist", "--target", GNU, "--device", "--deb", "--sbom"]);
+    let mut there = cargo(["xtask", "dist", "--target", GNU, "--device", "--deb", "--sbom"])?;
     there.current_dir(copy.root()).env_remove("CARGO_TARGET_DIR").env(dist::EPOCH_VARIABLE, dist::epoch()?);
     run(&mut there)?;
     for here in dist::make_named(GNU, true, true)? {
@@ -201,10 +201,14 @@ struct Copy(TempDir);
 
 impl Copy {
     fn make() -> Result<Self> {
-        let copy = Self(tempfile::tempdir_in(target_dir()?.join("dist")).context("cannot make a directory")?);
+        // Not inside the checkout, whose configuration of Cargo would hold, too.
+        let copy = Self(tempfile::tempdir().context("cannot make a directory")?);
         let files = "git ls-files -z --cached --others --exclude-standard | \
                      tar --create --null --files-from=- | tar --extract --directory \"$0\"";
         run(Command::new("sh").args(["-c", files]).arg(copy.root()).current_dir(root()?))?;
+        fs::create_dir(copy.root().join("target")).context("cannot make a directory")?;
+        symlink(target_dir()?.join("tools"), copy.root().join("target/tools"))
+            .context("cannot link the tools")?;
         Ok(copy)
     }
 

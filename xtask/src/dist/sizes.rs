@@ -1,4 +1,4 @@
-//! What each feature adds to `weir`, built for size: a table for `docs/devices.md`.
+//! What each feature adds to `weir`, built for size, as a table.
 
 use std::fs;
 
